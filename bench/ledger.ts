@@ -1,13 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { systemClock } from '../src/domain/clock.ts'
-import { idMinter } from '../src/domain/ids.ts'
+import { systemClock } from '../src/runtime/clock.ts'
+import { idMinter } from '../src/runtime/ids.ts'
 import type { Plan } from '../src/domain/plans.ts'
-import { systemRandom } from '../src/domain/random.ts'
+import { systemRandom } from '../src/runtime/random.ts'
 import type { RequestOpening, RequestOutcome } from '../src/domain/requests.ts'
-import { openSqliteLedger, type SqliteLedger } from '../src/storage/ledger-sqlite.ts'
-import { openSqlite } from '../src/storage/open-sqlite.ts'
+import { openSqliteLedger, type SqliteLedger } from '../src/storage/ledger/ledger-sqlite.ts'
+import { openSqlite } from '../src/storage/sqlite/open-sqlite.ts'
 
 const requestsEach = 40_000
 const rounds = 3

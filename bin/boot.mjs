@@ -125,7 +125,7 @@ const setByBootEnv = 'SVC_ROUTER_SET_BY_BOOT'
 
 /** Runs a program of `node` in place of this process where the system can do that, and as a child to its end elsewhere. */
 export function become(node, args) {
-  // A program that npm runs ends with npm (src/cli/npm-parent.ts), also when that ends while it starts.
+  // A program that npm runs ends with npm (src/cli/process/npm-parent.ts), also when that ends while it starts.
   const underNpm = process.env.npm_lifecycle_event === undefined ? {} : { SVC_ROUTER_NPM_PARENT: String(process.ppid) }
   const own = Object.entries({ ...nodeEnvironment, ...underNpm }).filter(([name]) => process.env[name] === undefined)
   const names = own.map(([name]) => name).join()

@@ -1,40 +1,40 @@
 import { existsSync } from 'node:fs'
-import { readAll } from './cli/read-input.ts'
+import { readAll } from './cli/terminal/read-input.ts'
 import type { CliPorts, OpenedStore, RunningApp, Terminal } from './cli/ports.ts'
 import { CommandError, exitCodes } from './cli/failures.ts'
-import { whenNpmEnds } from './cli/npm-parent.ts'
-import { runProgram } from './cli/run-program.ts'
+import { onNpmExit } from './cli/process/npm-parent.ts'
+import { runProgram } from './cli/process/run-program.ts'
 import { run } from './cli/run.ts'
-import { readVersion } from './cli/version.ts'
+import { readVersion } from './runtime/version.ts'
 import type { Config } from './config/config.ts'
 import { sealingKeys } from './config/sealing-keys.ts'
-import { AuditBroken } from './accounts/audit.ts'
-import { signRemembered } from './accounts/checkpoints.ts'
-import type { AuditStore, CheckpointMemory } from './accounts/ports.ts'
-import { failureName } from './domain/bugs.ts'
+import { AuditBroken } from './accounts/audit/audit.ts'
+import { signRemembered } from './accounts/audit/checkpoints.ts'
+import type { AuditStore, CheckpointStore } from './accounts/ports.ts'
+import { errorName } from './runtime/describe-bug.ts'
 import { checkpointKeys } from './domain/checkpoint.ts'
-import { systemClock } from './domain/clock.ts'
-import { idMinter } from './domain/ids.ts'
+import { systemClock } from './runtime/clock.ts'
+import { idMinter } from './runtime/ids.ts'
 import { openProviderErrors } from './domain/provider-error.ts'
-import { systemRandom } from './domain/random.ts'
-import { createSealer } from './domain/sealing.ts'
-import { SetupError } from './domain/setup-error.ts'
-import { openLog } from './log.ts'
-import { openLogOutput } from './log-output.ts'
-import { openModels } from './open-models.ts'
-import { planRouteAlone } from './open-routing.ts'
-import { openStore } from './open-storage.ts'
+import { systemRandom } from './runtime/random.ts'
+import { createSealer } from './runtime/sealer.ts'
+import { SetupError } from './runtime/setup-error.ts'
+import { openLog } from './app/log.ts'
+import { openLogOutput } from './app/log-output.ts'
+import { openEvalModels } from './eval-models.ts'
+import { planRouteAlone } from './app/route-planner.ts'
+import { openStore } from './app/storage.ts'
 import { openUpstream } from './providers/catalog.ts'
-import { testUpstream } from './providers/probe.ts'
-import { proveQuotasOnSqlite } from './storage/prove-quotas-sqlite.ts'
-import { createUpstreamPools } from './providers/upstream-pools.ts'
-import { createVault, type Vault } from './providers/vault.ts'
-import { releaseStartMemory } from './release-memory.ts'
+import { testUpstream } from './providers/test-upstream.ts'
+import { proveQuotasOnSqlite } from './storage/ledger/prove-quotas-sqlite.ts'
+import { createUpstreamPools } from './providers/http/upstream-pools.ts'
+import { createVault, type Vault } from './providers/auth/vault.ts'
+import { releaseStartMemory } from './app/release-memory.ts'
 import { checkpointFile } from './storage/checkpoint-file.ts'
-import { DataFolderInUse } from './storage/data-folder-lock.ts'
-import { LedgerUnavailable } from './storage/ledger-unavailable.ts'
-import { SchemaMismatch } from './storage/migrations.ts'
-import { databasePath } from './storage/connect-sqlite.ts'
+import { DataFolderInUse } from './storage/sqlite/data-folder-lock.ts'
+import { LedgerUnavailable } from './storage/ledger/ledger-unavailable.ts'
+import { SchemaMismatch } from './storage/migrations/migrate.ts'
+import { databasePath } from './storage/sqlite/connect-sqlite.ts'
 
 const debugEnv = 'SVC_ROUTER_DEBUG'
 /** Names, with commas between, what bin/boot.mjs set for this process alone. */
@@ -72,7 +72,7 @@ const ports: CliPorts = {
   },
   planRoute: (config, asker, question) => planRouteAlone(config, { clock, random }, asker, question).catch(inOwnWords),
   openModels: (config, accountId, voice) =>
-    openModels(config, { accountId, voice, clock, random, onBug: tellBug }).catch(inOwnWords),
+    openEvalModels(config, { accountId, voice, clock, random, onBug: tellBug }).catch(inOwnWords),
 }
 
 async function openCliStore(config: Config): Promise<OpenedStore> {
@@ -109,7 +109,7 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
 }
 
 /** What a command changed is signed at once: no service may be running that does it. */
-async function signAudit(config: Config, store: AuditStore, memory: CheckpointMemory): Promise<void> {
+async function signAudit(config: Config, store: AuditStore, memory: CheckpointStore): Promise<void> {
   try {
     await signRemembered({ store, keys: checkpointKeys(sealingKeys(config.secrets)), memory }, clock.nowMs())
   } catch (error) {
@@ -126,7 +126,7 @@ async function startService(config: Config): Promise<RunningApp> {
     nowMs: () => clock.nowMs(),
   })
   // Only the service needs all of its parts: other commands start in half the time.
-  const { startApp } = await import('./app.ts')
+  const { startApp } = await import('./app/app.ts')
   const app = await startApp(config, { clock, random, log })
   releaseStartMemory()
   return {
@@ -188,7 +188,7 @@ const terminal: Terminal = {
     }
     let stopping = false
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, onSignal)
-    whenNpmEnds({ startedUnder: npmParent, parentId: () => process.ppid }, () => {
+    onNpmExit({ startedUnder: npmParent, parentId: () => process.ppid }, () => {
       if (!stopping) onSignal()
     })
   },
@@ -196,7 +196,7 @@ const terminal: Terminal = {
 
 function tellBug(error: unknown): void {
   terminal.err(
-    `error: something went wrong that should not have (${failureName(error)})\n  = fix: run the command again with ${debugEnv}=1 and report what it prints`,
+    `error: something went wrong that should not have (${errorName(error)})\n  = fix: run the command again with ${debugEnv}=1 and report what it prints`,
   )
   if ((process.env[debugEnv] ?? '') !== '')
     terminal.err(error instanceof Error ? (error.stack ?? error.message) : String(error))

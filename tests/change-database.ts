@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { databasePath, isBusy } from '../src/storage/connect-sqlite.ts'
+import { databasePath, isBusy } from '../src/storage/sqlite/connect-sqlite.ts'
 import type { Service } from './service.ts'
 
 const giveUpAfterMs = 5_000

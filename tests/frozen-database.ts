@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import type { Worker } from 'node:worker_threads'
-import type { CallMessage } from '../src/storage/sqlite-messages.ts'
+import type { CallMessage } from '../src/storage/sqlite/sqlite-messages.ts'
 
 /** Longer than any test holds a database. */
 const longestMs = 60_000

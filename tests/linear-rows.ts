@@ -3,26 +3,26 @@ import { Readable } from 'node:stream'
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { clientAddress } from '../src/domain/client-address.ts'
 import type { ConversationFormatId, FormatId } from '../src/domain/format-id.ts'
-import { refusalFault } from '../src/formats/answer-faults.ts'
+import { classifyRejection } from '../src/formats/answer-faults.ts'
 import { formatById, relayById } from '../src/formats/formats.ts'
 import { elementsOf } from '../src/formats/json-elements.ts'
 import { bodyShape, JsonScan } from '../src/formats/json-scan.ts'
-import { restate, restateEvent } from '../src/formats/restate.ts'
-import { sealText, unsealMember } from '../src/formats/sealed.ts'
+import { patchJson, patchEvent } from '../src/formats/patch-json.ts'
+import { markText, unmarkMember } from '../src/formats/encrypted-reasoning.ts'
 import { SseReader } from '../src/formats/sse.ts'
-import { cutPieces } from '../src/gateway/fusion/cut-pieces.ts'
-import { cutText } from '../src/gateway/fusion/cut-text.ts'
-import { findJsonObject } from '../src/gateway/fusion/json-object.ts'
-import { vectorise } from '../src/gateway/fusion/similarity.ts'
-import { RelayLane } from '../src/gateway/relay-lane.ts'
-import { TranslationLane } from '../src/gateway/translation-lane.ts'
+import { cutPieces } from '../src/gateway/fusion/engine/cut-pieces.ts'
+import { cutText } from '../src/gateway/fusion/engine/cut-text.ts'
+import { findJsonObject } from '../src/gateway/fusion/engine/answer/find-json-object.ts'
+import { vectorise } from '../src/gateway/fusion/engine/panel/similarity.ts'
+import { RelayLane } from '../src/gateway/lanes/relay-lane.ts'
+import { TranslationLane } from '../src/gateway/lanes/translation-lane.ts'
 import { EdgeGate } from '../src/http/edge-gate.ts'
 import { pathOf } from '../src/http/paths.ts'
 import { readJsonBody } from '../src/http/read-body.ts'
-import { statedIn } from '../src/http/request-headers.ts'
-import { AnswerParser } from '../src/providers/answer-parser.ts'
-import { readHead } from '../src/providers/head.ts'
-import { readSessionToken } from '../src/web/session-cookie.ts'
+import { parseRequestHeaders } from '../src/http/request-headers.ts'
+import { AnswerParser } from '../src/providers/http/answer-parser.ts'
+import { readHead } from '../src/providers/http/head.ts'
+import { readSessionToken } from '../src/web/http/session-cookie.ts'
 import { contextOf } from './formats/exchange.ts'
 
 /**
@@ -170,8 +170,8 @@ function answerFraming(): LinearRow[] {
 }
 
 function jsonText(): LinearRow[] {
-  const chatSealing = relayById('openai-responses').sealing!
-  const messagesSealing = relayById('anthropic-messages').sealing!
+  const chatSealing = relayById('openai-responses').encryptedReasoning!
+  const messagesSealing = relayById('anthropic-messages').encryptedReasoning!
   return [
     {
       what: 'the scan of a body, byte by byte in a string of backslashes',
@@ -203,7 +203,7 @@ function jsonText(): LinearRow[] {
           Array.from({ length: Math.min(size, 900) }, (_, index) => [`m${index}`, index]),
         )
         const bytes = Buffer.from(JSON.stringify({ ...object, x: 'y'.repeat(size * 100) }))
-        return () => void restate(bytes, { model: '"p"' })
+        return () => void patchJson(bytes, { model: '"p"' })
       },
     },
     {
@@ -211,7 +211,7 @@ function jsonText(): LinearRow[] {
       size: 20_000,
       prepare: (size) => {
         const block = `data: {"response":{\n${'data:\n'.repeat(size)}data: "model":"x"}}`
-        return () => void restateEvent(block, { id: '"x"' })
+        return () => void patchEvent(block, { id: '"x"' })
       },
     },
     ...[chatSealing, messagesSealing].map((sealing, index) => ({
@@ -225,8 +225,8 @@ function jsonText(): LinearRow[] {
         const data = Array.from({ length: size }, () => item)
         const text = JSON.stringify(data)
         return () => {
-          sealText(sealing, text, data, 'someone')
-          unsealMember(sealing, text, 'someone')
+          markText(sealing, text, data, 'someone')
+          unmarkMember(sealing, text, 'someone')
         }
       },
     })),
@@ -241,7 +241,7 @@ function jsonText(): LinearRow[] {
           { error: { message: ' '.repeat(size) } },
         ].map((body) => JSON.stringify(body))
         return () => {
-          for (const body of bodies) for (const status of [400, 429, 500]) refusalFault({ status }, body)
+          for (const body of bodies) for (const status of [400, 429, 500]) classifyRejection({ status }, body)
         }
       },
     },
@@ -296,7 +296,7 @@ function requestHeaders(): LinearRow[] {
     ['forwarding addresses', ', ', (text) => clientAddress('127.0.0.1', text, 2)],
     ['a query string', '&a=%20', (text) => pathOf(asRequest({ headers: {}, url: `/v1/models?${text}` }))],
     ['slashes of a path', '/', (text) => pathOf(asRequest({ headers: {}, url: text }))],
-    ['a stated time', '1', (text) => statedIn(asRequest({ headers: { 'x-stainless-timeout': text } }))],
+    ['a stated time', '1', (text) => parseRequestHeaders(asRequest({ headers: { 'x-stainless-timeout': text } }))],
   ]
   return readers.map(([what, unit, read]) => ({
     what,

@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely'
-import type { Tables } from '../src/storage/schema.ts'
+import type { Tables } from '../src/storage/schema/schema.ts'
 
 /** Removes the audit log and its checkpoints without a trace in the database: what is appended next begins a whole new log. */
 export async function replaceAudit(db: Kysely<Tables>): Promise<void> {

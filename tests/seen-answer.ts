@@ -1,4 +1,4 @@
-import type { JsonObject } from '../src/domain/conversation.ts'
+import type { JsonObject } from '../src/domain/json.ts'
 import { eventsOf } from './spec/fused-answers.ts'
 
 /** What a caller sees of an answer, whichever format and form it came in. */

@@ -3,24 +3,24 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { createAccount, suspendAccount } from '../src/accounts/accounts.ts'
-import { addProvenEmail } from '../src/accounts/sign-in.ts'
+import { addProvenEmail } from '../src/accounts/identity/sign-in.ts'
 import { addUpstream } from '../src/accounts/upstreams.ts'
 import { createKey, limitKey, revokeKey, rotateKey, type MintedKey } from '../src/accounts/keys.ts'
-import { recordOf, type ControlPlane } from '../src/accounts/control-plane.ts'
-import { startApp, type App } from '../src/app.ts'
+import { auditRecord, type AccountsDeps } from '../src/accounts/control-plane.ts'
+import { startApp, type App } from '../src/app/app.ts'
 import { loadConfig } from '../src/config/load.ts'
 import type { Config } from '../src/config/config.ts'
 import type { Account } from '../src/domain/accounts.ts'
 import { sealingKeys } from '../src/config/sealing-keys.ts'
 import type { FormatId } from '../src/domain/format-id.ts'
 import { type KeyLimits, noLimits } from '../src/domain/key-limits.ts'
-import { systemClock, type Clock } from '../src/domain/clock.ts'
+import { systemClock, type Clock } from '../src/runtime/clock.ts'
 import type { ServiceEvent } from '../src/domain/events.ts'
-import { systemRandom, type RandomBytes } from '../src/domain/random.ts'
-import { Secret } from '../src/domain/secret.ts'
-import { startSimulatedProvider, type SimulatedProvider } from '../src/providers/simulated.ts'
-import { createVault } from '../src/providers/vault.ts'
-import { openSqlite } from '../src/storage/open-sqlite.ts'
+import { systemRandom, type RandomBytes } from '../src/runtime/random.ts'
+import { Secret } from '../src/runtime/secret.ts'
+import { startSimulatedProvider, type SimulatedProvider } from '../src/simulation/providers/simulated-provider.ts'
+import { createVault } from '../src/providers/auth/vault.ts'
+import { openSqlite } from '../src/storage/sqlite/open-sqlite.ts'
 import { createStore, type Store } from '../src/storage/store.ts'
 
 export interface ServiceOptions {
@@ -48,7 +48,7 @@ export class Service {
   readonly config: Config
   readonly providers: readonly SimulatedProvider[]
   readonly store: Store
-  readonly plane: ControlPlane
+  readonly plane: AccountsDeps
   readonly events: ServiceEvent[]
   readonly folder: string
   /** An account on the plan `max`, and its key. */
@@ -108,8 +108,8 @@ export class Service {
     const app = await startApp(given, { log: (event) => void events.push(event), clock, random, unreadyMs: 0 })
     const store = createStore(await openSqlite(given.dataDir))
     const { pepper } = given.secrets
-    const plane: ControlPlane = { store, clock, random, pepper, actor: { kind: 'cli' } }
-    const service = new Service({ app, config: app.config, providers, store, plane, events, folder })
+    const deps: AccountsDeps = { store, clock, random, pepper, actor: { kind: 'cli' } }
+    const service = new Service({ app, config: app.config, providers, store, plane: deps, events, folder })
     const { account, key } = await service.addAccount('tester', 'max')
     service.account = account
     service.key = key
@@ -181,7 +181,7 @@ export class Service {
 
   /** Puts an account on any plan, also one that is not configured. */
   async putOnPlan(accountId: string, planId: string): Promise<void> {
-    const record = recordOf(this.plane, { type: 'account.plan_changed', accountId, planId })
+    const record = auditRecord(this.plane, { type: 'account.plan_changed', accountId, planId })
     await this.store.setPlan(accountId, planId, record)
   }
 

@@ -1,4 +1,4 @@
-import { systemClock, type Clock, type Timer } from '../src/domain/clock.ts'
+import { systemClock, type Clock, type Timer } from '../src/runtime/clock.ts'
 
 /** The real clock, with which a test can leave out an hour: whatever falls due in it happens at its end. */
 export class SkippingClock implements Clock {

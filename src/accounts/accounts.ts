@@ -1,8 +1,8 @@
 import type { Account } from '../domain/accounts.ts'
-import { idMinter } from '../domain/ids.ts'
+import { idMinter } from '../runtime/ids.ts'
 import type { Plan } from '../domain/plans.ts'
-import { recordOf, type ControlPlane } from './control-plane.ts'
-import { AccountsError, checkName } from './refusals.ts'
+import { auditRecord, type AccountsDeps } from './control-plane.ts'
+import { AccountsError, checkName } from './accounts-error.ts'
 
 /** Most accounts in one listing, and the most that a lookup by name searches. */
 export const maxListedAccounts = 10_000
@@ -12,62 +12,62 @@ export const maxListedAccounts = 10_000
  * `account_limit`
  */
 export async function createAccount(
-  plane: ControlPlane,
+  deps: AccountsDeps,
   name: string,
   planId: string,
   plans: readonly Plan[],
 ): Promise<Account> {
   const checked = checkName(name)
   checkPlan(planId, plans)
-  const known = await plane.store.listAccounts(maxListedAccounts)
+  const known = await deps.store.listAccounts(maxListedAccounts)
   if (known.length >= maxListedAccounts) throw new AccountsError('account_limit')
   if (known.some((account) => account.name === checked)) throw new AccountsError('account_name_taken')
-  const nowMs = (): number => plane.clock.nowMs()
+  const nowMs = (): number => deps.clock.nowMs()
   const account: Account = {
-    id: idMinter('acc_', nowMs, plane.random)(),
+    id: idMinter('acc_', nowMs, deps.random)(),
     name: checked,
     planId,
     suspended: false,
     createdAtMs: Math.floor(nowMs()),
   }
-  await plane.store.addAccount(account, recordOf(plane, { type: 'account.created', accountId: account.id, planId }))
+  await deps.store.addAccount(account, auditRecord(deps, { type: 'account.created', accountId: account.id, planId }))
   return account
 }
 
 /** Moves an account to another plan. @throws AccountsError `plan_unknown`, `account_unknown` */
 export async function changePlan(
-  plane: ControlPlane,
+  deps: AccountsDeps,
   accountId: string,
   planId: string,
   plans: readonly Plan[],
 ): Promise<void> {
   checkPlan(planId, plans)
-  const record = recordOf(plane, { type: 'account.plan_changed', accountId, planId })
-  if (!(await plane.store.setPlan(accountId, planId, record))) throw new AccountsError('account_unknown')
+  const record = auditRecord(deps, { type: 'account.plan_changed', accountId, planId })
+  if (!(await deps.store.setPlan(accountId, planId, record))) throw new AccountsError('account_unknown')
 }
 
 /**
  * Rejects every key of an account until it is resumed. @throws AccountsError `account_unknown`,
  * `account_suspended_before`
  */
-export function suspendAccount(plane: ControlPlane, accountId: string): Promise<void> {
-  return setSuspended(plane, accountId, true)
+export function suspendAccount(deps: AccountsDeps, accountId: string): Promise<void> {
+  return setSuspended(deps, accountId, true)
 }
 
 /** Lets the keys of a suspended account work again. @throws AccountsError `account_unknown`, `account_not_suspended` */
-export function resumeAccount(plane: ControlPlane, accountId: string): Promise<void> {
-  return setSuspended(plane, accountId, false)
+export function resumeAccount(deps: AccountsDeps, accountId: string): Promise<void> {
+  return setSuspended(deps, accountId, false)
 }
 
-async function setSuspended(plane: ControlPlane, accountId: string, suspended: boolean): Promise<void> {
-  if ((await plane.store.findAccount(accountId)) === undefined) throw new AccountsError('account_unknown')
-  const record = recordOf(plane, { type: suspended ? 'account.suspended' : 'account.resumed', accountId })
-  if (!(await plane.store.setSuspended(accountId, suspended, record)))
+async function setSuspended(deps: AccountsDeps, accountId: string, suspended: boolean): Promise<void> {
+  if ((await deps.store.findAccount(accountId)) === undefined) throw new AccountsError('account_unknown')
+  const record = auditRecord(deps, { type: suspended ? 'account.suspended' : 'account.resumed', accountId })
+  if (!(await deps.store.setSuspended(accountId, suspended, record)))
     throw new AccountsError(suspended ? 'account_suspended_before' : 'account_not_suspended')
 }
 
 /** The account with this id or name. @throws AccountsError `account_unknown` */
-export async function findAccount(plane: Pick<ControlPlane, 'store'>, idOrName: string): Promise<Account> {
+export async function findAccount(plane: Pick<AccountsDeps, 'store'>, idOrName: string): Promise<Account> {
   const byId = await plane.store.findAccount(idOrName)
   if (byId !== undefined) return byId
   const known = await plane.store.listAccounts(maxListedAccounts)

@@ -1,15 +1,15 @@
 import type { Actor, AuditEvent, AuditRecord } from '../domain/audit.ts'
-import type { Clock } from '../domain/clock.ts'
-import type { RandomBytes } from '../domain/random.ts'
-import type { Secret } from '../domain/secret.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { RandomBytes } from '../runtime/random.ts'
+import type { Secret } from '../runtime/secret.ts'
 import type { AccountStore } from './ports.ts'
-import { AccountsError } from './refusals.ts'
+import { AccountsError } from './accounts-error.ts'
 
 /**
  * What a control plane operation needs: the store, clock, randomness, the pepper for key digests, and the actor. A
  * program that serves many actors adds the actor per call: `{ ...parts, actor }`.
  */
-export interface ControlPlane<Store = AccountStore> {
+export interface AccountsDeps<Store = AccountStore> {
   readonly store: Store
   readonly clock: Pick<Clock, 'nowMs'>
   readonly random: RandomBytes
@@ -18,7 +18,7 @@ export interface ControlPlane<Store = AccountStore> {
 }
 
 /** An audit event with its actor and time, as it is stored with the change. */
-export function recordOf({ actor, clock }: Pick<ControlPlane, 'actor' | 'clock'>, event: AuditEvent): AuditRecord {
+export function auditRecord({ actor, clock }: Pick<AccountsDeps, 'actor' | 'clock'>, event: AuditEvent): AuditRecord {
   return { actor, atMs: Math.floor(clock.nowMs()), event }
 }
 

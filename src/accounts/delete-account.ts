@@ -1,6 +1,6 @@
-import { recordOf, type ControlPlane } from './control-plane.ts'
-import type { HoldingsStore } from './ports.ts'
-import { AccountsError } from './refusals.ts'
+import { auditRecord, type AccountsDeps } from './control-plane.ts'
+import type { AccountDataStore } from './ports.ts'
+import { AccountsError } from './accounts-error.ts'
 
 /**
  * Deletes an account and all its data. Its keys stop working within a second, and the deletion cannot be undone; the
@@ -8,13 +8,13 @@ import { AccountsError } from './refusals.ts'
  * background checks soon after. @throws AccountsError `account_unknown`, `account_name_differs`
  */
 export async function deleteAccount(
-  plane: ControlPlane<HoldingsStore>,
+  deps: AccountsDeps<AccountDataStore>,
   accountId: string,
   typedName: string,
 ): Promise<void> {
-  const account = await plane.store.findAccount(accountId)
+  const account = await deps.store.findAccount(accountId)
   if (account === undefined) throw new AccountsError('account_unknown')
   if (typedName.trim() !== account.name) throw new AccountsError('account_name_differs')
-  const record = recordOf(plane, { type: 'account.deleted', accountId })
-  if (!(await plane.store.deleteAccount(accountId, record.atMs, record))) throw new AccountsError('account_unknown')
+  const record = auditRecord(deps, { type: 'account.deleted', accountId })
+  if (!(await deps.store.deleteAccount(accountId, record.atMs, record))) throw new AccountsError('account_unknown')
 }

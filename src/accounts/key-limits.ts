@@ -1,7 +1,7 @@
 import type { KeyLimits } from '../domain/key-limits.ts'
-import { readNetwork } from '../domain/networks.ts'
+import { readNetwork } from '../runtime/networks.ts'
 import type { Plan } from '../domain/plans.ts'
-import { AccountsError } from './refusals.ts'
+import { AccountsError } from './accounts-error.ts'
 
 /** Most addresses and networks per key (contract 3.13). */
 export const maxNetworks = 50

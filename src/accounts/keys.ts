@@ -1,11 +1,11 @@
 import type { StoredKey } from '../domain/accounts.ts'
 import type { AuditEvent, RevocationReason } from '../domain/audit.ts'
-import { idMinter } from '../domain/ids.ts'
+import { idMinter } from '../runtime/ids.ts'
 import { isLimited, type KeyLimits, noLimits } from '../domain/key-limits.ts'
 import { keyDigest, keyHint, mintKey, rotationOverlapsMs, type RotationOverlap } from '../domain/keys.ts'
-import type { Secret } from '../domain/secret.ts'
-import { recordOf, type ControlPlane } from './control-plane.ts'
-import { AccountsError, checkName } from './refusals.ts'
+import type { Secret } from '../runtime/secret.ts'
+import { auditRecord, type AccountsDeps } from './control-plane.ts'
+import { AccountsError, checkName } from './accounts-error.ts'
 
 /** Unrevoked keys per account (contract 19.9). */
 export const maxKeysPerAccount = 100
@@ -27,29 +27,29 @@ export interface MintedKey {
  * `account_unknown`, `key_limit`
  */
 export async function createKey(
-  plane: ControlPlane,
+  deps: AccountsDeps,
   accountId: string,
   name: string,
   limits: KeyLimits = noLimits,
 ): Promise<MintedKey> {
   const checked = checkName(name)
-  if ((await plane.store.findAccount(accountId)) === undefined) throw new AccountsError('account_unknown')
-  return addKey(plane, mintKey(plane.random), accountId, checked, limits)
+  if ((await deps.store.findAccount(accountId)) === undefined) throw new AccountsError('account_unknown')
+  return addKey(deps, mintKey(deps.random), accountId, checked, limits)
 }
 
 /** Stores a minted key. @throws AccountsError `key_limit` */
 export async function addKey(
-  plane: ControlPlane,
+  deps: AccountsDeps,
   key: Secret,
   accountId: string,
   name: string,
   limits: KeyLimits = noLimits,
 ): Promise<MintedKey> {
-  const stored = storedForm(plane, key, { accountId, name, limits })
-  const digest = keyDigest(key.reveal(), plane.pepper)
-  const records = [recordOf(plane, { type: 'key.created', accountId, keyId: stored.id })]
-  if (isLimited(limits)) records.push(recordOf(plane, limitedEvent(stored, limits)))
-  const added = await plane.store.addKey(stored, digest, maxKeysPerAccount, records)
+  const stored = storedForm(deps, key, { accountId, name, limits })
+  const digest = keyDigest(key.reveal(), deps.pepper)
+  const records = [auditRecord(deps, { type: 'key.created', accountId, keyId: stored.id })]
+  if (isLimited(limits)) records.push(auditRecord(deps, limitedEvent(stored, limits)))
+  const added = await deps.store.addKey(stored, digest, maxKeysPerAccount, records)
   if (!added) throw new AccountsError('key_limit')
   return { key, stored }
 }
@@ -59,24 +59,24 @@ export async function addKey(
  * @throws AccountsError `key_unknown`, `key_not_active`, `key_limit`
  */
 export async function rotateKey(
-  plane: ControlPlane,
+  deps: AccountsDeps,
   keyId: string,
   overlap: RotationOverlap = defaultOverlap,
 ): Promise<MintedKey & { readonly endsAtMs: number }> {
-  const old = await plane.store.findKey(keyId)
+  const old = await deps.store.findKey(keyId)
   if (old === undefined) throw new AccountsError('key_unknown')
-  const nowMs = Math.floor(plane.clock.nowMs())
-  const listed = await plane.store.listKeys(old.accountId, maxListedKeys)
+  const nowMs = Math.floor(deps.clock.nowMs())
+  const listed = await deps.store.listKeys(old.accountId, maxListedKeys)
   const working = listed.filter((key) => effectiveState(key, nowMs) !== 'revoked').length
   if (overlap !== 'now' && working >= maxKeysPerAccount) throw new AccountsError('key_limit')
-  const key = mintKey(plane.random)
-  const stored = storedForm(plane, key, old)
+  const key = mintKey(deps.random)
+  const stored = storedForm(deps, key, old)
   const endsAtMs = nowMs + rotationOverlapsMs[overlap]
-  const nextDigest = keyDigest(key.reveal(), plane.pepper)
+  const nextDigest = keyDigest(key.reveal(), deps.pepper)
   const subject = { accountId: old.accountId, keyId, nextKeyId: stored.id }
-  const rotated = await plane.store.rotateKey(
+  const rotated = await deps.store.rotateKey(
     { oldKeyId: keyId, nowMs, endsAtMs, next: stored, nextDigest },
-    recordOf(plane, { type: 'key.rotated', ...subject, endsAtMs }),
+    auditRecord(deps, { type: 'key.rotated', ...subject, endsAtMs }),
   )
   if (!rotated) throw new AccountsError('key_not_active')
   return { key, stored, endsAtMs }
@@ -86,42 +86,42 @@ export async function rotateKey(
  * Replaces a key's limits; running services apply them within a second. `limits` must come from `checkLimits`. @throws
  * AccountsError `key_unknown`, `key_revoked_before`
  */
-export async function limitKey(plane: ControlPlane, keyId: string, limits: KeyLimits): Promise<StoredKey> {
-  const key = await plane.store.findKey(keyId)
+export async function limitKey(deps: AccountsDeps, keyId: string, limits: KeyLimits): Promise<StoredKey> {
+  const key = await deps.store.findKey(keyId)
   if (key === undefined) throw new AccountsError('key_unknown')
-  const record = recordOf(plane, limitedEvent(key, limits))
-  if (!(await plane.store.limitKey(keyId, limits, record.atMs, record))) throw new AccountsError('key_revoked_before')
+  const record = auditRecord(deps, limitedEvent(key, limits))
+  if (!(await deps.store.limitKey(keyId, limits, record.atMs, record))) throw new AccountsError('key_revoked_before')
   return { ...key, limits }
 }
 
 /** Revokes a key permanently. @throws AccountsError `key_unknown`, `key_revoked_before` */
 export async function revokeKey(
-  plane: ControlPlane,
+  deps: AccountsDeps,
   keyId: string,
   reason: RevocationReason = 'asked',
 ): Promise<StoredKey> {
-  const key = await plane.store.findKey(keyId)
+  const key = await deps.store.findKey(keyId)
   if (key === undefined) throw new AccountsError('key_unknown')
-  const record = recordOf(plane, { type: 'key.revoked', accountId: key.accountId, keyId, reason })
-  if (!(await plane.store.revokeKey(keyId, record.atMs, record))) throw new AccountsError('key_revoked_before')
+  const record = auditRecord(deps, { type: 'key.revoked', accountId: key.accountId, keyId, reason })
+  if (!(await deps.store.revokeKey(keyId, record.atMs, record))) throw new AccountsError('key_revoked_before')
   return key
 }
 
 /** Revokes every unrevoked key of an account and returns how many there were. */
-export async function revokeEveryKey(plane: ControlPlane, accountId: string): Promise<number> {
-  const keys = await plane.store.listKeys(accountId, maxKeysEver)
+export async function revokeEveryKey(deps: AccountsDeps, accountId: string): Promise<number> {
+  const keys = await deps.store.listKeys(accountId, maxKeysEver)
   const working = keys.filter((key) => key.state !== 'revoked')
   for (const { id: keyId } of working) {
-    const record = recordOf(plane, { type: 'key.revoked', accountId, keyId, reason: 'asked' })
+    const record = auditRecord(deps, { type: 'key.revoked', accountId, keyId, reason: 'asked' })
     // A key that was revoked concurrently counts as done.
-    await plane.store.revokeKey(keyId, record.atMs, record)
+    await deps.store.revokeKey(keyId, record.atMs, record)
   }
   return working.length
 }
 
 /** A key of this account. @throws AccountsError `key_unknown`, also for another account's key */
 export async function findOwnKey(
-  plane: Pick<ControlPlane, 'store'>,
+  plane: Pick<AccountsDeps, 'store'>,
   accountId: string,
   keyId: string,
 ): Promise<StoredKey> {
@@ -143,13 +143,13 @@ function limitedEvent({ id, accountId }: StoredKey, { profiles, perMinute, addre
 }
 
 function storedForm(
-  plane: ControlPlane,
+  deps: AccountsDeps,
   key: Secret,
   { accountId, name, limits }: Pick<StoredKey, 'accountId' | 'name' | 'limits'>,
 ): StoredKey {
-  const nowMs = (): number => plane.clock.nowMs()
+  const nowMs = (): number => deps.clock.nowMs()
   return {
-    id: idMinter('key_', nowMs, plane.random)(),
+    id: idMinter('key_', nowMs, deps.random)(),
     accountId,
     name,
     hint: keyHint(key),

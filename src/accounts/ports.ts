@@ -9,7 +9,7 @@ import type {
   ManagedAccessState,
   ManagedRequest,
   ManagedRequestState,
-  ManagedStep,
+  ManagedAction,
   ResaleControl,
 } from '../domain/managed-access.ts'
 import type { RefusedHour, RefusedCount, RefusedSelection } from '../domain/refused-requests.ts'
@@ -125,7 +125,7 @@ export interface ManagedAccessStore {
   /** Newest first. */
   listManagedRequests(selection: ManagedSelection): Promise<readonly ManagedRequest[]>
   /** False if the request's state does not allow this step. */
-  stepManagedRequest(id: string, step: ManagedStep, atMs: number, record: AuditRecord): Promise<boolean>
+  stepManagedRequest(id: string, step: ManagedAction, atMs: number, record: AuditRecord): Promise<boolean>
   /** Whether the account has an approved request. */
   hasManagedAccess(accountId: string): Promise<boolean>
 }
@@ -273,7 +273,7 @@ export interface ActivityStore {
 }
 
 /** Account data that its own pages do not show, and the deletion of all account data. */
-export interface HoldingsStore extends Pick<AccountStore, 'findAccount'> {
+export interface AccountDataStore extends Pick<AccountStore, 'findAccount'> {
   /** Units used per month, the latest first. */
   listUsedUnits(
     accountId: string,
@@ -293,7 +293,7 @@ export interface HoldingsStore extends Pick<AccountStore, 'findAccount'> {
 /**
  * Stores the last checkpoint outside the database, so that somebody who can only write the database cannot remove it.
  */
-export interface CheckpointMemory {
+export interface CheckpointStore {
   read(): Promise<Checkpoint | undefined>
   keep(checkpoint: Checkpoint): Promise<void>
 }

@@ -1,9 +1,9 @@
 import { publicKeyId } from '../domain/cloud-credentials.ts'
 import type { Upstream } from '../domain/accounts.ts'
-import { idMinter } from '../domain/ids.ts'
-import type { Secret } from '../domain/secret.ts'
-import { recordOf, type ControlPlane } from './control-plane.ts'
-import { AccountsError } from './refusals.ts'
+import { idMinter } from '../runtime/ids.ts'
+import type { Secret } from '../runtime/secret.ts'
+import { auditRecord, type AccountsDeps } from './control-plane.ts'
+import { AccountsError } from './accounts-error.ts'
 
 export const maxUpstreamsPerAccount = 20
 const maxCredentialCharacters = 8192
@@ -31,28 +31,28 @@ export type PreparedUpstream = Omit<Upstream, 'position'>
 
 /** Connects a provider, after all others in order. @throws AccountsError as `prepareUpstream` and `saveUpstream` */
 export async function addUpstream(
-  plane: ControlPlane,
+  deps: AccountsDeps,
   accountId: string,
   draft: UpstreamDraft,
   seal: SealCredential,
 ): Promise<PreparedUpstream> {
-  const upstream = await prepareUpstream(plane, accountId, draft, seal)
-  await saveUpstream(plane, upstream)
+  const upstream = await prepareUpstream(deps, accountId, draft, seal)
+  await saveUpstream(deps, upstream)
   return upstream
 }
 
 /** Validates and encrypts, but does not save. @throws AccountsError `account_unknown`, `credential_invalid` */
 export async function prepareUpstream(
-  plane: ControlPlane,
+  deps: AccountsDeps,
   accountId: string,
   draft: UpstreamDraft,
   seal: SealCredential,
 ): Promise<PreparedUpstream> {
   const { credential, ...rest } = draft
   if (credential !== undefined && !isCredential(credential.reveal())) throw new AccountsError('credential_invalid')
-  if ((await plane.store.findAccount(accountId)) === undefined) throw new AccountsError('account_unknown')
-  const nowMs = (): number => plane.clock.nowMs()
-  const id = idMinter('ups_', nowMs, plane.random)()
+  if ((await deps.store.findAccount(accountId)) === undefined) throw new AccountsError('account_unknown')
+  const nowMs = (): number => deps.clock.nowMs()
+  const id = idMinter('ups_', nowMs, deps.random)()
   return {
     ...rest,
     id,
@@ -64,17 +64,17 @@ export async function prepareUpstream(
 }
 
 /** Saves a prepared upstream, after all others in order. @throws AccountsError `upstream_limit` */
-export async function saveUpstream(plane: ControlPlane, upstream: PreparedUpstream): Promise<void> {
+export async function saveUpstream(deps: AccountsDeps, upstream: PreparedUpstream): Promise<void> {
   const { id, accountId, provider } = upstream
-  const record = recordOf(plane, { type: 'upstream.added', accountId, upstreamId: id, provider })
-  if (!(await plane.store.addUpstream(upstream, maxUpstreamsPerAccount, record)))
+  const record = auditRecord(deps, { type: 'upstream.added', accountId, upstreamId: id, provider })
+  if (!(await deps.store.addUpstream(upstream, maxUpstreamsPerAccount, record)))
     throw new AccountsError('upstream_limit')
 }
 
 /** Disconnects a provider and deletes its encrypted credential. @throws AccountsError `upstream_unknown` */
-export async function removeUpstream(plane: ControlPlane, accountId: string, upstreamId: string): Promise<void> {
-  const record = recordOf(plane, { type: 'upstream.removed', accountId, upstreamId })
-  if (!(await plane.store.removeUpstream(accountId, upstreamId, record))) throw new AccountsError('upstream_unknown')
+export async function removeUpstream(deps: AccountsDeps, accountId: string, upstreamId: string): Promise<void> {
+  const record = auditRecord(deps, { type: 'upstream.removed', accountId, upstreamId })
+  if (!(await deps.store.removeUpstream(accountId, upstreamId, record))) throw new AccountsError('upstream_unknown')
 }
 
 /** One line of visible characters, used as a header value, or a cloud credential used for signing. */

@@ -2,11 +2,11 @@ import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { Stripe } from 'stripe'
 import type { Billing, BillingHint } from '../accounts/billing/ports.ts'
-import { WebhookRefused } from '../accounts/billing/ports.ts'
+import { WebhookRejected } from '../accounts/billing/ports.ts'
 import type { Offer, Subscription } from '../domain/billing.ts'
-import type { Clock } from '../domain/clock.ts'
-import type { Secret } from '../domain/secret.ts'
-import { inOurWords, isMissing } from './failures.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { Secret } from '../runtime/secret.ts'
+import { toBillingFailure, isMissing } from './billing-failure.ts'
 import { findPortalConfiguration } from './portal-configuration.ts'
 import { periodStartMs, readPrice, readSubscription, type PlanOfPrice } from './read-subscription.ts'
 
@@ -42,38 +42,39 @@ export interface StripeSettings {
   readonly prices: ReadonlyMap<string, readonly string[]>
   readonly clock: Clock
   /** Only for the fake; payments are then simulated. */
-  readonly double?: StripeAddress
+  readonly simulation?: StripeAddress
 }
 
 /** Stripe through its official library. `close` ends its connections. */
 export function createStripeBilling(settings: StripeSettings): Billing & { close(): void } {
-  const { prices, clock, double } = settings
-  const agent = double === undefined ? new HttpsAgent({ keepAlive: true, maxSockets }) : new HttpAgent({ maxSockets })
+  const { prices, clock, simulation } = settings
+  const agent =
+    simulation === undefined ? new HttpsAgent({ keepAlive: true, maxSockets }) : new HttpAgent({ maxSockets })
   const stripe = new Stripe(settings.secretKey.reveal(), {
     apiVersion: stripeApiVersion,
     timeout: timeoutMs,
     maxNetworkRetries: maxRetries,
     telemetry: false,
     httpAgent: agent,
-    ...(double === undefined ? {} : { host: double.host, port: double.port, protocol: 'http' as const }),
+    ...(simulation === undefined ? {} : { host: simulation.host, port: simulation.port, protocol: 'http' as const }),
   })
   const planByPrice = new Map(Array.from(prices, ([planId, ids]) => ids.map((id) => [id, planId] as const)).flat())
   const planOf: PlanOfPrice = (priceId) => planByPrice.get(priceId) ?? null
   const sold = new SoldPrices(stripe, prices, clock)
   return {
-    isSimulated: double !== undefined,
+    isSimulated: simulation !== undefined,
     pageOrigins:
-      double === undefined
+      simulation === undefined
         ? ['https://checkout.stripe.com', 'https://billing.stripe.com']
-        : [`http://${double.host}:${double.port}`],
-    offers: () => inOurWords(() => sold.offers()),
+        : [`http://${simulation.host}:${simulation.port}`],
+    offers: () => toBillingFailure(() => sold.offers()),
     createCustomer: (accountId, name) =>
-      inOurWords(async () => {
+      toBillingFailure(async () => {
         const draft = { name, metadata: { svc_router_account: accountId } }
         return (await stripe.customers.create(draft, { idempotencyKey: `customer-${accountId}` })).id
       }),
     openCheckout: ({ accountId, customerId, planId, idempotencyKey, returnUrl, cancelUrl }) =>
-      inOurWords(async () => {
+      toBillingFailure(async () => {
         const session = await stripe.checkout.sessions.create(
           {
             mode: 'subscription',
@@ -88,16 +89,16 @@ export function createStripeBilling(settings: StripeSettings): Billing & { close
         )
         return session.url ?? cancelUrl
       }),
-    closeCheckouts: (customerId) => inOurWords(() => closeCheckouts(stripe, customerId)),
+    closeCheckouts: (customerId) => toBillingFailure(() => closeCheckouts(stripe, customerId)),
     openPortal: (customerId, returnUrl) =>
-      inOurWords(async () => {
+      toBillingFailure(async () => {
         const configuration = await sold.portal()
         const draft = { customer: customerId, return_url: returnUrl, configuration }
         return (await stripe.billingPortal.sessions.create(draft)).url
       }),
-    subscriptionsOf: (customerId) => inOurWords(() => readSubscriptions(stripe, customerId, planOf)),
+    subscriptionsOf: (customerId) => toBillingFailure(() => readSubscriptions(stripe, customerId, planOf)),
     cancel: (subscriptionId) =>
-      inOurWords(async () => {
+      toBillingFailure(async () => {
         try {
           await stripe.subscriptions.cancel(subscriptionId)
         } catch (error) {
@@ -199,9 +200,9 @@ function readWebhook(stripe: Stripe, { rawBody, signature, secret, nowMs }: Sign
     event = stripe.webhooks.constructEvent(bytes, signature, secret.reveal(), toleranceSeconds, undefined, nowMs)
   } catch {
     // Tell the sender nothing beyond the rejection.
-    throw new WebhookRefused()
+    throw new WebhookRejected()
   }
-  if (typeof event.id !== 'string' || typeof event.type !== 'string') throw new WebhookRefused()
+  if (typeof event.id !== 'string' || typeof event.type !== 'string') throw new WebhookRejected()
   return { eventId: event.id, customerId: relevantEvents.test(event.type) ? customerIn(event) : undefined }
 }
 

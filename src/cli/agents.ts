@@ -10,11 +10,11 @@ import {
 } from '../domain/client-settings.ts'
 import { CommandError, exitCodes } from './failures.ts'
 import type { Program } from './ports.ts'
-import type { Wiring } from '../domain/wiring.ts'
+import type { ClientConfig } from '../domain/client-config.ts'
 
 /** What is needed to start an agent. */
 interface AgentStart {
-  readonly wiring: Wiring
+  readonly wiring: ClientConfig
   /** The API key. It goes into the agent's environment, never into its arguments. */
   readonly key: string
   /** The profile's context window in tokens, if the service reports it. */
@@ -82,7 +82,7 @@ export const agents: readonly Agent[] = [
 const opencodeVariable = 'OPENCODE_CONFIG_CONTENT'
 
 /** Merges our settings over the user's in the same variable. @throws CommandError if the variable is not a JSON object */
-function mergeOpencode(theirs: string | undefined, wiring: Wiring, contextTokens: number | undefined): string {
+function mergeOpencode(theirs: string | undefined, wiring: ClientConfig, contextTokens: number | undefined): string {
   const { model, provider } = opencodeConfig(wiring, contextTokens)
   const given = parseObject(theirs ?? '{}')
   if (given === undefined) {

@@ -1,24 +1,24 @@
 import { resolve } from 'node:path'
-import type { BackendPlane } from '../accounts/backend-controls.ts'
-import type { UpgradesPlane } from '../accounts/billing/billing-plane.ts'
-import type { IncidentPlane } from '../accounts/incidents.ts'
-import { quoteForShell } from '../domain/quote-for-shell.ts'
+import type { BackendControlDeps } from '../accounts/backends/backend-controls.ts'
+import type { UpgradesDeps } from '../accounts/billing/billing-deps.ts'
+import type { IncidentDeps } from '../accounts/status/incidents.ts'
+import { quoteForShell } from '../runtime/quote-for-shell.ts'
 import { findAccount, maxListedAccounts } from '../accounts/accounts.ts'
-import type { ControlPlane } from '../accounts/control-plane.ts'
-import type { ManagedPlane } from '../accounts/managed-access.ts'
+import type { AccountsDeps } from '../accounts/control-plane.ts'
+import type { ManagedAccessDeps } from '../accounts/managed-access/managed-access.ts'
 import type { AuditStore } from '../accounts/ports.ts'
-import type { OperatorsPlane } from '../accounts/operators.ts'
-import { createOperatorLink, createSignInLink } from '../accounts/proofs.ts'
-import { localAccountName } from '../accounts/first-run.ts'
+import type { OperatorsDeps } from '../accounts/operators/operators.ts'
+import { createOperatorLink, createSignInLink } from '../accounts/identity/proofs.ts'
+import { localAccountName } from '../accounts/identity/first-run.ts'
 import type { Config } from '../config/config.ts'
 import { defaultConfigPath, loadConfig } from '../config/load.ts'
 import type { Account } from '../domain/accounts.ts'
-import type { Secret } from '../domain/secret.ts'
+import type { Secret } from '../runtime/secret.ts'
 import { readWhole, type CommandLine, type Option } from './command-line.ts'
 import { CommandError, exitCodes } from './failures.ts'
 import type { CliPorts, OpenedStore, RequestReader } from './ports.ts'
 import type { ValueShape } from './value-shapes.ts'
-import type { SafeTerminal } from './safe-terminal.ts'
+import type { SafeTerminal } from './terminal/safe-terminal.ts'
 
 /** The program name in printed commands. It works in a clone and where the package is installed. */
 export const program = 'npx svc-router'
@@ -58,22 +58,22 @@ export const accountOption: Option = {
 /** The services that a command can use while the store is open. */
 export interface Workspace {
   readonly config: Config
-  readonly plane: ControlPlane
+  readonly accountsDeps: AccountsDeps
   readonly audit: AuditStore
   readonly checkpoints: OpenedStore['checkpoints']
-  readonly managed: ManagedPlane
-  readonly backends: BackendPlane
+  readonly managed: ManagedAccessDeps
+  readonly backends: BackendControlDeps
   readonly proveQuotas: () => Promise<void>
-  readonly plans: UpgradesPlane
+  readonly plans: UpgradesDeps
   readonly requests: RequestReader
   /** Support tickets. */
   readonly tickets: OpenedStore['tickets']
   /** Incidents on the status page. */
-  readonly incidents: IncidentPlane & { readonly store: OpenedStore['incidents'] }
+  readonly incidents: IncidentDeps & { readonly store: OpenedStore['incidents'] }
   /** Creates a link that signs in to an account once, within 15 minutes. */
   readonly signInLink: (accountId: string, appUrl: string) => Promise<Secret>
   /** The operators of the service. */
-  readonly operators: OperatorsPlane
+  readonly operators: OperatorsDeps
   /** Creates a link that signs an operator in to the console once, within 15 minutes. */
   readonly operatorLink: (operatorId: string, appUrl: string) => Promise<Secret>
   /** The selected account: `--account`, or the local one, or the only one. */
@@ -162,17 +162,17 @@ export class Invocation {
   }
 
   #workspace(config: Config, opened: OpenedStore): Workspace {
-    const plane: ControlPlane = {
+    const deps: AccountsDeps = {
       store: opened.accounts,
       clock: this.ports.clock,
       random: this.ports.random,
       pepper: config.secrets.pepper,
       actor: { kind: 'cli' },
     }
-    const plans: UpgradesPlane = {
+    const plans: UpgradesDeps = {
       accounts: opened.accounts,
       store: opened.billing,
-      actor: plane.actor,
+      actor: deps.actor,
       clock: this.ports.clock,
       random: this.ports.random,
       plans: config.plans,
@@ -181,31 +181,31 @@ export class Invocation {
     }
     const { audit, checkpoints, requests } = opened
     const proveQuotas = (): Promise<void> => opened.proveQuotas()
-    const { random, clock, pepper } = plane
+    const { random, clock, pepper } = deps
     const proofs = { store: opened.proofs, random, clock, pepper }
     return {
       config,
-      plane,
+      accountsDeps: deps,
       plans,
       audit,
       checkpoints,
-      managed: { ...plane, store: opened.managed },
-      backends: { ...plane, store: opened.backends },
+      managed: { ...deps, store: opened.managed },
+      backends: { ...deps, store: opened.backends },
       proveQuotas,
       requests,
       tickets: opened.tickets,
-      incidents: { ...plane, store: opened.incidents },
+      incidents: { ...deps, store: opened.incidents },
       signInLink: (accountId, appUrl) => createSignInLink(proofs, accountId, appUrl),
-      operators: { ...plane, store: opened.operators },
+      operators: { ...deps, store: opened.operators },
       operatorLink: (operatorId, appUrl) => createOperatorLink(proofs, operatorId, appUrl),
-      account: () => this.#account(plane),
+      account: () => this.#account(deps),
     }
   }
 
-  async #account(plane: ControlPlane): Promise<Account> {
+  async #account(deps: AccountsDeps): Promise<Account> {
     const named = this.line.option('account')
-    if (named !== undefined) return findAccount(plane, named)
-    const accounts = await plane.store.listAccounts(maxListedAccounts)
+    if (named !== undefined) return findAccount(deps, named)
+    const accounts = await deps.store.listAccounts(maxListedAccounts)
     const account =
       accounts.find(({ name }) => name === localAccountName) ?? (accounts.length === 1 ? accounts[0] : undefined)
     if (account !== undefined) return account

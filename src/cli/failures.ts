@@ -1,10 +1,10 @@
-import { AccountsError, maxNameCharacters, type AccountsRefusal } from '../accounts/refusals.ts'
+import { AccountsError, maxNameCharacters, type AccountsErrorCode } from '../accounts/accounts-error.ts'
 import { maxNetworks } from '../accounts/key-limits.ts'
 import { maxKeysPerAccount } from '../accounts/keys.ts'
 import { maxUpstreamsPerAccount } from '../accounts/upstreams.ts'
 import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/problems.ts'
-import { SetupError } from '../domain/setup-error.ts'
+import { SetupError } from '../runtime/setup-error.ts'
 
 /** Exit codes, so that scripts can tell failures apart. `unproven`: nothing is wrong, but it could not be proven (contract 33.2). */
 export const exitCodes = { ok: 0, failure: 1, usage: 2, config: 3, auth: 4, unreachable: 5, unproven: 6 } as const
@@ -27,14 +27,14 @@ export class CommandError extends Error {
 }
 
 /** A failure as it is printed. */
-export interface Failure {
+export interface CommandFailure {
   readonly what: string
   readonly fix: string
   readonly exitCode: ExitCode
   readonly others?: CommandError['others']
 }
 
-type Refusals = Readonly<Record<AccountsRefusal, readonly [what: string, fix: string]>>
+type Refusals = Readonly<Record<AccountsErrorCode, readonly [what: string, fix: string]>>
 
 function refusals(command: (text: string) => string): Refusals {
   return {
@@ -137,7 +137,7 @@ export function explain(
   error: unknown,
   config: Config | undefined,
   command: (text: string) => string,
-): Failure | undefined {
+): CommandFailure | undefined {
   if (error instanceof CommandError) {
     const { message: what, fix, exitCode, others } = error
     return { what, fix, exitCode, others }

@@ -1,6 +1,6 @@
 import type { CallRecord, FusionRecord } from '../domain/fusion-record.ts'
 import { writeUsd } from '../domain/request-cost.ts'
-import { writeTable } from './table.ts'
+import { writeTable } from './terminal/table.ts'
 
 /** Summarizes one fusion for a list, such as `synthesised 3/3`. */
 export function fusionInShort({ mode, answered, asked, errorCode }: FusionRecord): string {

@@ -1,6 +1,6 @@
 import { commonOptions, type Option } from './command-line.ts'
 import { program, type Command } from './command.ts'
-import { writeTable } from './table.ts'
+import { writeTable } from './terminal/table.ts'
 
 /** The help of the whole program. */
 export function writeOverview(commands: readonly Command[]): string {

@@ -1,5 +1,5 @@
 import { checkLimits } from '../accounts/key-limits.ts'
-import { AccountsError } from '../accounts/refusals.ts'
+import { AccountsError } from '../accounts/accounts-error.ts'
 import type { Config } from '../config/config.ts'
 import type { Account } from '../domain/accounts.ts'
 import type { KeyLimits } from '../domain/key-limits.ts'
@@ -32,7 +32,7 @@ export const limitOptions: readonly Option[] = [
 ]
 
 /** Whether a command line sets any limit. */
-export function saysLimits(line: CommandLine): boolean {
+export function hasLimits(line: CommandLine): boolean {
   return line.list('profile').length + line.list('address').length > 0 || line.option('per-minute') !== undefined
 }
 

@@ -1,21 +1,15 @@
 import type { SealCredential } from '../accounts/upstreams.ts'
-import type { BackendControlStore } from '../accounts/backend-ports.ts'
+import type { BackendControlStore } from '../accounts/backends/backend-ports.ts'
 import type { BillingStore } from '../accounts/billing/ports.ts'
-import type {
-  AccountStore,
-  AuditStore,
-  CheckpointMemory,
-  IdentityStore,
-  ManagedAccessStore,
-} from '../accounts/ports.ts'
-import type { OperatorStore } from '../accounts/operator-ports.ts'
-import type { SupportStore } from '../accounts/support-ports.ts'
-import type { StatusStore } from '../accounts/status-ports.ts'
+import type { AccountStore, AuditStore, CheckpointStore, IdentityStore, ManagedAccessStore } from '../accounts/ports.ts'
+import type { OperatorStore } from '../accounts/operators/operator-ports.ts'
+import type { SupportStore } from '../accounts/support/support-ports.ts'
+import type { StatusStore } from '../accounts/status/status-ports.ts'
 import type { Config } from '../config/config.ts'
 import type { Upstream } from '../domain/accounts.ts'
-import type { Clock } from '../domain/clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 import type { Plan } from '../domain/plans.ts'
-import type { RandomBytes } from '../domain/random.ts'
+import type { RandomBytes } from '../runtime/random.ts'
 import type { RoutePlan, RouteQuestion } from '../domain/route-plan.ts'
 import type { ProviderError, SealedProviderError } from '../domain/provider-error.ts'
 import type { RefusedCount, RefusedSelection } from '../domain/refused-requests.ts'
@@ -39,7 +33,7 @@ export interface RequestReader {
 export interface OpenedStore {
   readonly accounts: AccountStore
   readonly audit: AuditStore
-  readonly checkpoints: CheckpointMemory
+  readonly checkpoints: CheckpointStore
   readonly managed: ManagedAccessStore
   readonly backends: BackendControlStore
   /** Rejects if a quota write is not visible on a new connection. */

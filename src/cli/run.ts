@@ -3,10 +3,10 @@ import { nearest } from '../domain/profiles.ts'
 import { commonOptions, ownArguments, readCommandLine } from './command-line.ts'
 import { Invocation, program, type Command } from './command.ts'
 import { commands } from './commands.ts'
-import { CommandError, exitCodes, explain, type ExitCode, type Failure } from './failures.ts'
+import { CommandError, exitCodes, explain, type ExitCode, type CommandFailure } from './failures.ts'
 import { writeGroup, writeHelp, writeOverview } from './help.ts'
 import type { CliPorts, Terminal } from './ports.ts'
-import { SafeTerminal, type Piece } from './safe-terminal.ts'
+import { SafeTerminal, type Piece } from './terminal/safe-terminal.ts'
 
 const errorWord: Piece = { style: 'red', text: 'error' }
 
@@ -106,7 +106,11 @@ function findNamed(words: readonly string[]): { command: Command; rest: readonly
   )
 }
 
-function tellFailure({ what, fix, exitCode, others = [] }: Failure, terminal: SafeTerminal, json: boolean): void {
+function tellFailure(
+  { what, fix, exitCode, others = [] }: CommandFailure,
+  terminal: SafeTerminal,
+  json: boolean,
+): void {
   if (json) {
     const more = others.length === 0 ? {} : { others }
     terminal.json({ error: { message: what, fix, exit_code: exitCode, ...more } }, 'err')

@@ -1,17 +1,17 @@
-import { withoutEndSlashes } from '../domain/end-slashes.ts'
+import { withoutEndSlashes } from '../runtime/end-slashes.ts'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ConfigError } from '../config/problems.ts'
 import { holdsSecret } from '../domain/secret-shapes.ts'
 import { frontierId } from '../domain/profiles.ts'
-import { defaultKeyVariable, type Wiring } from '../domain/wiring.ts'
-import { Secret } from '../domain/secret.ts'
+import { defaultKeyVariable, type ClientConfig } from '../domain/client-config.ts'
+import { Secret } from '../runtime/secret.ts'
 import type { Option } from './command-line.ts'
-import { quoteForShell } from '../domain/quote-for-shell.ts'
+import { quoteForShell } from '../runtime/quote-for-shell.ts'
 import type { Invocation } from './command.ts'
 import { CommandError, exitCodes } from './failures.ts'
-import { firstKeyName } from './first-key-file.ts'
-import { findRunning } from './running-file.ts'
+import { firstKeyName } from './process/first-key-file.ts'
+import { findRunning } from './process/running-file.ts'
 
 const urlVariable = 'SVC_ROUTER_BASE_URL'
 const maxModelCharacters = 200
@@ -63,7 +63,7 @@ function completeBaseUrl(given: string): string {
 }
 
 /** Reads the client configuration from the command line. @throws CommandError */
-export function readWiring(invocation: Invocation, { baseUrl, ownDataDir }: ServiceAddress): Wiring {
+export function readClientConfig(invocation: Invocation, { baseUrl, ownDataDir }: ServiceAddress): ClientConfig {
   const keyVariable = readKeyVariable(invocation)
   const keyHint =
     ownDataDir === undefined

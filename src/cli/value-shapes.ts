@@ -1,4 +1,4 @@
-import { isUnsafe } from '../domain/safe-text.ts'
+import { isUnsafe } from '../runtime/safe-text.ts'
 
 /** The valid values of an option or argument. */
 export interface ValueShape {

@@ -97,7 +97,7 @@ function problemsOf(issue: Issue, document: ConfigDocument): Problem[] {
     return issue.keys.map((name) => ({
       what: `unknown setting "${shownName(name)}"${inside(issue.path)}`,
       fix: suggest(name, settingsAt(issue.path)),
-      place: document.placeOf([...issue.path, name], 'name'),
+      place: document.locationOf([...issue.path, name], 'name'),
       hide: false,
     }))
   }
@@ -108,7 +108,7 @@ function problemsOf(issue: Issue, document: ConfigDocument): Problem[] {
       {
         what: `the name "${shownName(name)}"${inside(issue.path.slice(0, -1))} is invalid`,
         fix: expected,
-        place: document.placeOf(issue.path, 'name'),
+        place: document.locationOf(issue.path, 'name'),
         hide: false,
       },
     ]
@@ -118,7 +118,7 @@ function problemsOf(issue: Issue, document: ConfigDocument): Problem[] {
       {
         what: `"${name}" is missing${inside(issue.path.slice(0, -1))}`,
         fix: `add "${name}:"; ${issue.message}`,
-        place: document.placeOf(issue.path, 'name'),
+        place: document.locationOf(issue.path, 'name'),
         hide: false,
       },
     ]
@@ -128,7 +128,7 @@ function problemsOf(issue: Issue, document: ConfigDocument): Problem[] {
     {
       what: `"${name}" has an invalid value`,
       fix: issue.message,
-      place: document.placeOf(issue.path, 'value'),
+      place: document.locationOf(issue.path, 'value'),
       hide,
     },
   ]

@@ -1,5 +1,5 @@
 import { isMap, isScalar, isSeq, LineCounter, parseDocument, type Node, type Pair, type Scalar } from 'yaml'
-import type { Place, Problem } from './problems.ts'
+import type { SourceLocation, Problem } from './problems.ts'
 
 type Path = readonly PropertyKey[]
 
@@ -9,11 +9,11 @@ export interface ConfigDocument {
   /** Syntax errors, or that the file is not a map. If there are any, the value is empty. */
   readonly problems: readonly Problem[]
   /** The position of a setting's name or value or, if it is not in the file, of the closest enclosing setting. */
-  placeOf(path: Path, part: 'name' | 'value'): Place | undefined
+  locationOf(path: Path, part: 'name' | 'value'): SourceLocation | undefined
   /** Whether the file has a value at this path. */
   has(path: Path): boolean
   /** Every string in the file, including names, with its position. */
-  texts(): readonly { readonly text: string; readonly place: Place }[]
+  texts(): readonly { readonly text: string; readonly place: SourceLocation }[]
 }
 
 const maxAliases = 100
@@ -44,11 +44,11 @@ export function readDocument(text: string): ConfigDocument {
   const lines = text.split(/\r?\n/)
   const root = document.contents
 
-  function placeOfRange(start: number, end: number): Place {
+  function placeOfRange(start: number, end: number): SourceLocation {
     const { line, col } = counter.linePos(start)
     return { line, column: col, length: Math.max(1, end - start), text: lines[line - 1] ?? '' }
   }
-  const placeOfNode = (node: Node): Place => placeOfRange(node.range?.[0] ?? 0, node.range?.[1] ?? 0)
+  const placeOfNode = (node: Node): SourceLocation => placeOfRange(node.range?.[0] ?? 0, node.range?.[1] ?? 0)
 
   const problems: Problem[] = document.errors.map((error) => {
     const [what, fix] = syntaxProblems[error.code] ?? otherSyntaxProblem
@@ -80,7 +80,7 @@ export function readDocument(text: string): ConfigDocument {
   return {
     value,
     problems,
-    placeOf(path, part) {
+    locationOf(path, part) {
       const found = walk(root, path)
       if (found.pair !== undefined && (found.depth < path.length || part === 'name' || found.node === undefined)) {
         return placeOfNode(found.pair.key)

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
-import type { RandomBytes } from '../domain/random.ts'
-import { SetupError } from '../domain/setup-error.ts'
+import type { RandomBytes } from '../runtime/random.ts'
+import { SetupError } from '../runtime/setup-error.ts'
 import { checkShape, isKnown } from './check-shape.ts'
 import type { Config } from './config.ts'
 import { readDocument } from './document.ts'

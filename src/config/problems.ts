@@ -1,7 +1,7 @@
 import { maskSecrets } from '../domain/secret-shapes.ts'
 
 /** A position in the file. Line and column count from 1, in characters. */
-export interface Place {
+export interface SourceLocation {
   readonly line: number
   readonly column: number
   readonly length: number
@@ -13,7 +13,7 @@ export interface Problem {
   readonly what: string
   readonly fix: string
   /** Undefined if the setting is missing from the file or comes from the environment. */
-  readonly place: Place | undefined
+  readonly place: SourceLocation | undefined
   /** Whether the marked text may be a secret and is replaced by asterisks. */
   readonly hide: boolean
 }
@@ -52,7 +52,7 @@ function writeProblem(file: string | undefined, problem: Problem): string {
   return lines.join('\n')
 }
 
-function shownLine(place: Place, marked: number, hide: boolean): string {
+function shownLine(place: SourceLocation, marked: number, hide: boolean): string {
   const from = place.column - 1
   const text = hide ? place.text.slice(0, from) + '*'.repeat(marked) + place.text.slice(from + marked) : place.text
   return maskSecrets(text).slice(0, shownCharacters)

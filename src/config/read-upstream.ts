@@ -1,8 +1,8 @@
 import { regionShape } from '../domain/cloud-credentials.ts'
 import { formatIds, type FormatId } from '../domain/format-id.ts'
 import type { Upstream } from '../domain/accounts.ts'
-import { isOneLine } from '../domain/one-line.ts'
-import { Secret } from '../domain/secret.ts'
+import { isOneLine } from '../runtime/one-line.ts'
+import { Secret } from '../runtime/secret.ts'
 import {
   canCarryCredential,
   checkCredential,
@@ -10,9 +10,9 @@ import {
   isPlainHttp,
   needsRegion,
   vendorUrl,
-  type Place,
-} from '../providers/place.ts'
-import { spokenBy, type Vendor } from '../providers/registry.ts'
+  type CloudLocation,
+} from '../providers/cloud-location.ts'
+import { vendorEndpoint, type Vendor } from '../providers/registry.ts'
 import { findPreset } from './presets.ts'
 import { holdsSecret } from '../domain/secret-shapes.ts'
 import type { Mode } from './config.ts'
@@ -132,9 +132,9 @@ export function withCredential(
   const checked = credential === undefined ? undefined : checkCredential(preset.signing, credential.reveal())
   if (checked !== undefined && 'problem' in checked)
     throw new UpstreamUnreadable('credential_malformed', preset, checked)
-  const place: Place = { ...checked?.place, ...(region !== undefined && { region }) }
+  const place: CloudLocation = { ...checked?.place, ...(region !== undefined && { region }) }
   const kept = checked === undefined ? undefined : new Secret(checked.text)
-  const template = baseUrl ?? vendorUrl({ ...preset, ...spokenBy(preset, format ?? undefined) }, place.region)
+  const template = baseUrl ?? vendorUrl({ ...preset, ...vendorEndpoint(preset, format ?? undefined) }, place.region)
   if (template === null || !template.includes('{')) return { baseUrl, credential: kept }
   if (needsRegion(template) && place.region === undefined) throw new UpstreamUnreadable('region_missing', preset)
   return { baseUrl: fillBaseUrl(template, place), credential: kept }

@@ -1,6 +1,6 @@
-import { Secret } from '../domain/secret.ts'
-import { checkCredential, needsRegion, vendorUrl, type Place } from '../providers/place.ts'
-import { spokenBy } from '../providers/registry.ts'
+import { Secret } from '../runtime/secret.ts'
+import { checkCredential, needsRegion, vendorUrl, type CloudLocation } from '../providers/cloud-location.ts'
+import { vendorEndpoint } from '../providers/registry.ts'
 import type { ProviderConfig } from './config.ts'
 import type { Findings } from './findings.ts'
 import { findPreset } from './presets.ts'
@@ -26,11 +26,11 @@ export function resolveCredential(
   return new Secret(checked.text)
 }
 
-function checkRegion(id: string, provider: ProviderConfig, place: Place, findings: Findings): void {
+function checkRegion(id: string, provider: ProviderConfig, place: CloudLocation, findings: Findings): void {
   const preset = findPreset(provider.preset)
   if (preset === undefined) return
   const { baseUrl, region, name } = provider
-  const template = baseUrl ?? vendorUrl({ ...preset, ...spokenBy(preset, provider.format) }, region)
+  const template = baseUrl ?? vendorUrl({ ...preset, ...vendorEndpoint(preset, provider.format) }, region)
   if (!needsRegion(template) || (region ?? place.region) !== undefined) return
   // One that is no region has its own problem.
   if (findings.mentions(['providers', name, 'region'])) return

@@ -1,7 +1,7 @@
-import { withoutEndSlashes } from '../domain/end-slashes.ts'
+import { withoutEndSlashes } from '../runtime/end-slashes.ts'
 import { suggest } from './check-shape.ts'
 import { defaultPlans, type Plan, usualFusionsAtOnce } from '../domain/plans.ts'
-import { Secret } from '../domain/secret.ts'
+import { Secret } from '../runtime/secret.ts'
 import {
   baseUrlFor,
   originFor,

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Secret } from '../domain/secret.ts'
+import type { Secret } from '../runtime/secret.ts'
 import type { ConfigSecrets } from './config.ts'
 
 const idCharacters = 12

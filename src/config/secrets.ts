@@ -1,9 +1,9 @@
 import { linkSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { RandomBytes } from '../domain/random.ts'
-import { SetupError } from '../domain/setup-error.ts'
+import type { RandomBytes } from '../runtime/random.ts'
+import { SetupError } from '../runtime/setup-error.ts'
 import { parseObject } from '../domain/json.ts'
-import { makeFolder } from '../make-folder.ts'
+import { createFolder } from '../runtime/create-folder.ts'
 
 /** Where local mode keeps the secrets that it made, below the data folder. */
 const secretsFileName = 'secrets.json'
@@ -65,7 +65,7 @@ export function makeKeptSecrets(dataDir: string, random: RandomBytes): KeptSecre
   })
   const draft = `${path}.${process.pid}`
   try {
-    makeFolder(dataDir)
+    createFolder(dataDir)
     if (readdirSync(dataDir).some((name) => name.endsWith('.db') || name.endsWith('.sqlite'))) throw lostSecrets(path)
     writeFileSync(draft, `${text}\n`, { mode: 0o600 })
     publishOnce(draft, path)

@@ -1,6 +1,6 @@
 import type { Upstream } from '../domain/accounts.ts'
 import { holdsSecret } from '../domain/secret-shapes.ts'
-import { canCarryCredential } from '../providers/place.ts'
+import { canCarryCredential } from '../providers/cloud-location.ts'
 import { readDurationMs } from './measures.ts'
 
 /** The timeouts of an upstream: the option and field that sets each, and what it limits (contract 9). */

@@ -1,5 +1,5 @@
 import { attachedToolsHeader, fusionToolType } from './profiles.ts'
-import { rootOf, type Wiring } from './wiring.ts'
+import { rootOf, type ClientConfig } from './client-config.ts'
 
 /** The id of this service among the providers of Codex and opencode: the same wherever it is written. */
 const providerId = 'svc-router'
@@ -10,7 +10,7 @@ const outputTokens = 32_000
 type Entry = readonly [key: string, value: string | number]
 
 /** Codex's settings: those of the outermost table, and those of our provider's. */
-export function codexSettings({ baseUrl, keyVariable, keyHint, model, hasFusionTool = false }: Wiring): {
+export function codexSettings({ baseUrl, keyVariable, keyHint, model, hasFusionTool = false }: ClientConfig): {
   readonly top: readonly Entry[]
   readonly table: string
   readonly provider: readonly Entry[]
@@ -44,7 +44,7 @@ const opencodeAbilities = {
 
 /** opencode's configuration, to be merged with its user's own. The key is named, not held. */
 export function opencodeConfig(
-  { baseUrl, keyVariable, model, hasFusionTool = false }: Wiring,
+  { baseUrl, keyVariable, model, hasFusionTool = false }: ClientConfig,
   contextTokens: number = assumedContextTokens,
 ): { readonly model: string; readonly provider: Readonly<Record<string, object>> } {
   const name = model.slice(model.lastIndexOf('/') + 1)
@@ -64,7 +64,7 @@ export function opencodeConfig(
 }
 
 /** Claude Code's variables but for the key. Every tier is the one profile: a model of another name is not known here. */
-export function claudeVariables({ baseUrl, model }: Wiring): Readonly<Record<string, string>> {
+export function claudeVariables({ baseUrl, model }: ClientConfig): Readonly<Record<string, string>> {
   return {
     ANTHROPIC_BASE_URL: rootOf(baseUrl),
     ANTHROPIC_MODEL: model,
@@ -83,7 +83,7 @@ export function claudeVariables({ baseUrl, model }: Wiring): Readonly<Record<str
 /** Claude Code's variable for the key, sent as Bearer. */
 export const claudeKeyVariable = 'ANTHROPIC_AUTH_TOKEN'
 /** Claude Code's variable for headers of its user, each a line, with ours among them where the fusion tool is attached. */
-export function claudeHeaders({ hasFusionTool = false }: Wiring, theirs = ''): Readonly<Record<string, string>> {
+export function claudeHeaders({ hasFusionTool = false }: ClientConfig, theirs = ''): Readonly<Record<string, string>> {
   if (!hasFusionTool) return {}
   const ours = `${attachedToolsHeader}: ${fusionToolType}`
   return { [claudeHeadersVariable]: theirs === '' ? ours : `${theirs}\n${ours}` }

@@ -1,6 +1,5 @@
 import { createPrivateKey } from 'node:crypto'
-import type { JsonObject } from './conversation.ts'
-import { isObject, parseObject } from './json.ts'
+import { type JsonObject, isObject, parseObject } from './json.ts'
 
 /** Credentials that sign requests instead of being sent: AWS's keys, a Google service account. */
 export type CloudKind = 'aws' | 'google'

@@ -1,13 +1,8 @@
+import type { Json, JsonObject } from './json.ts'
 /**
  * The one shape of a request and of an answer that every format is translated to and from (contract 35.2).
  * A field is absent, never null, where the caller did not say.
  */
-
-/** Any JSON value, as `JSON.parse` gives it. */
-export type Json = null | boolean | number | string | readonly Json[] | JsonObject
-export interface JsonObject {
-  readonly [key: string]: Json | undefined
-}
 
 /** A request for one answer. */
 export interface Conversation {
@@ -117,7 +112,7 @@ export type InputPart =
 export type AssistantPart =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'refusal'; readonly text: string }
-  /** `sealed` is a provider's encrypted reasoning: as it was read with the mark of its issuer, as it is written only what that backend issued (formats/sealed.ts). */
+  /** `sealed` is a provider's encrypted reasoning: as it was read with the mark of its issuer, as it is written only what that backend issued (formats/encrypted-reasoning.ts). */
   | { readonly type: 'reasoning'; readonly text: string; readonly sealed?: string }
   | ToolCall
 

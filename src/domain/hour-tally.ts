@@ -1,4 +1,4 @@
-import type { HourCount } from './backend-condition.ts'
+import type { HourCount } from './backend-state.ts'
 
 const slotMs = 5 * 60_000
 /** Full slots that are counted besides the one that is being filled. */

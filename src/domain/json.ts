@@ -1,5 +1,3 @@
-import type { JsonObject } from './conversation.ts'
-
 /** Whether a value is a JSON object: no array, and not null. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -18,4 +16,11 @@ export function parseObject(text: string): JsonObject | undefined {
   } catch {
     return undefined
   }
+}
+
+/** Any JSON value, as `JSON.parse` gives it. */
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject
+
+export interface JsonObject {
+  readonly [key: string]: Json | undefined
 }

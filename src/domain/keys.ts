@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { randomBase62, toBase62 } from './ids.ts'
-import type { RandomBytes } from './random.ts'
-import { Secret } from './secret.ts'
+import { randomBase62, toBase62 } from '../runtime/ids.ts'
+import type { RandomBytes } from '../runtime/random.ts'
+import { Secret } from '../runtime/secret.ts'
 
 /** What every generated key starts with (contract 3.2). */
 export const keyPrefix = 'sk_svc_'

@@ -3,12 +3,12 @@ export const managedRequestStates = ['requested', 'withdrawn', 'approved', 'reje
 export type ManagedRequestState = (typeof managedRequestStates)[number]
 
 /** From which states each step may be taken: an account withdraws, an operator approves or rejects. */
-export const managedSteps = {
+export const managedTransitions = {
   withdrawn: ['requested', 'approved'],
   approved: ['requested'],
   rejected: ['requested', 'approved'],
 } as const satisfies Readonly<Partial<Record<ManagedRequestState, readonly ManagedRequestState[]>>>
-export type ManagedStep = keyof typeof managedSteps
+export type ManagedAction = keyof typeof managedTransitions
 
 /** An account's request; it has at most one that is `requested` or `approved`. */
 export interface ManagedRequest {

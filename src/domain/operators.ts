@@ -34,7 +34,7 @@ export interface OperatorSession {
 }
 
 /** What an action of the console asks of whoever takes it. */
-interface ActionNeeds {
+interface ActionRequirements {
   readonly role: OperatorRole
   /** Whether who sits there must have been proven lately (step-up): for all that does harm in the wrong hands. */
   readonly stepUp: boolean
@@ -54,7 +54,7 @@ export const operatorActions = {
   recordResale: { role: 'admin', stepUp: true },
   steerBackend: { role: 'admin', stepUp: true },
   changeOperators: { role: 'admin', stepUp: true },
-} as const satisfies Readonly<Record<string, ActionNeeds>>
+} as const satisfies Readonly<Record<string, ActionRequirements>>
 
 /** Whether a role includes another. */
 export function hasRole(role: OperatorRole, needed: OperatorRole): boolean {

@@ -1,6 +1,6 @@
 import { isObject, parseObject } from './json.ts'
-import { terminalLine } from './safe-text.ts'
-import { SealError, type Sealer } from './sealing.ts'
+import { terminalLine } from '../runtime/safe-text.ts'
+import { SealError, type Sealer } from '../runtime/sealer.ts'
 import { maskSecrets } from './secret-shapes.ts'
 
 /** The longest provider message that is kept (contract 21.11). */

@@ -3,7 +3,7 @@ import type { UsdPerMillion } from './model-facts.ts'
 import type { RequestRecord } from './requests.ts'
 
 /** The price of a backend's model, by the backend's id; undefined where the configuration gives none. */
-export type PriceOf = (backendId: string) => UsdPerMillion | undefined
+export type FindPrice = (backendId: string) => UsdPerMillion | undefined
 
 /** What a call costs at its provider, in US dollars. Cached tokens are part of the input tokens. */
 export function usageCostUsd(
@@ -21,7 +21,7 @@ export function usageCostUsd(
  */
 export function requestCostUsd(
   { usage, attempts, fusions = [] }: Pick<RequestRecord, 'usage' | 'attempts' | 'fusions'>,
-  priceOf: PriceOf,
+  priceOf: FindPrice,
 ): number | undefined {
   if (fusions.length > 0) {
     const costs = fusions.map(({ costUsd }) => costUsd)
@@ -42,7 +42,7 @@ export function priceBook(
   backends: readonly { readonly id: string; readonly facts: { readonly usdPerMillion?: UsdPerMillion } }[],
   upstreams: readonly { readonly id: string; readonly model: string }[],
   modelFacts: ReadonlyMap<string, { readonly usdPerMillion?: UsdPerMillion }>,
-): PriceOf {
+): FindPrice {
   return (id) => {
     const own = upstreams.find((upstream) => upstream.id === id)
     if (own !== undefined) return modelFacts.get(own.model)?.usdPerMillion

@@ -1,4 +1,4 @@
-import type { PassedBy } from './backend-condition.ts'
+import type { SkippedBackend } from './backend-state.ts'
 import type { ErrorCode } from './errors.ts'
 import type { FusionRecord } from './fusion-record.ts'
 import type { Attempt } from './upstream.ts'
@@ -24,7 +24,7 @@ export interface RequestOutcome {
   readonly charged: number
   readonly attempts: readonly Attempt[]
   /** Backends that came before the one that answered, or all where none did, and were kept out; absent where there were none. */
-  readonly passedBy?: readonly PassedBy[]
+  readonly passedBy?: readonly SkippedBackend[]
   readonly usage?: Usage
   readonly errorCode?: ErrorCode | 'client_closed'
   readonly firstContentMs?: number

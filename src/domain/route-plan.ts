@@ -1,4 +1,4 @@
-import type { OpenReason } from './backend-condition.ts'
+import type { OpenReason } from './backend-state.ts'
 import type { HoldKind } from './backend-controls.ts'
 import type { ErrorCode } from './errors.ts'
 import type { ClientFormatId, FormatId } from './format-id.ts'
@@ -16,7 +16,7 @@ export interface RouteQuestion {
 }
 
 /** Who would ask. An account that nobody has, for a plan alone, is named by an empty id. */
-export interface RouteAsker {
+export interface RouteCaller {
   readonly accountId: string
   readonly plan: Plan
 }
@@ -42,7 +42,7 @@ export interface PlannedBackend {
 }
 
 /** Why a backend of the profile would not be asked. */
-export type LeftOutReason =
+export type ExclusionReason =
   | OpenReason
   | HoldKind
   /** Its credential belongs to another account. */
@@ -60,9 +60,9 @@ export type LeftOutReason =
   /** So many are asked before it that no further one is (contract 7.5). */
   | 'enough_asked'
 
-export interface LeftOut {
+export interface ExcludedBackend {
   readonly backend: string
-  readonly reason: LeftOutReason
+  readonly reason: ExclusionReason
   /** When that ends by itself, epoch milliseconds; undefined where it does not. */
   readonly untilMs?: number | undefined
 }
@@ -84,5 +84,5 @@ export interface RoutePlan {
   readonly panel: PlannedPanel | undefined
   /** In the order in which they would be asked, each after the one before has failed; where there is a panel, only if one model answers alone. */
   readonly asked: readonly PlannedBackend[]
-  readonly leftOut: readonly LeftOut[]
+  readonly leftOut: readonly ExcludedBackend[]
 }

@@ -25,7 +25,7 @@ export interface StoredTurn {
 }
 
 /** Where an item stands. */
-export interface ItemPlace {
+export interface ItemLocation {
   readonly digest: string
   readonly responseId: string
   readonly createdAtMs: number

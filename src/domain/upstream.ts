@@ -70,7 +70,7 @@ export interface UpstreamTest {
 export type Need = 'images' | 'audio' | 'files' | 'tools' | 'structured_outputs'
 
 /** A rule that a request broke at a provider, where its refusal tells which. */
-export type BrokenRule =
+export type ViolatedRule =
   | 'answer_length'
   | 'content_filter'
   | 'image_unreadable'
@@ -81,7 +81,7 @@ export type BrokenRule =
   | 'unsupported_value'
 
 /** What a provider's refusal tells, in our own terms: never its text. */
-export interface Refusal {
+export interface ProviderRejection {
   /** What the backend cannot do: any of these, as far as its sentence tells. */
   readonly lacks?: readonly Need[]
   /** Whether that holds for every request, and not only for the value that this one had. */
@@ -90,14 +90,14 @@ export interface Refusal {
   readonly fields?: readonly string[]
   /** The context window that it named, in tokens. */
   readonly windowTokens?: number
-  readonly rule?: BrokenRule
+  readonly rule?: ViolatedRule
 }
 
 interface UpstreamErrorDetail {
   readonly status?: number | undefined
   readonly retryAfterMs?: number | undefined
   readonly param?: string | undefined
-  readonly refusal?: Refusal | undefined
+  readonly refusal?: ProviderRejection | undefined
   /** Derived from the outcome unless given. */
   readonly blames?: Blame | undefined
 }
@@ -112,7 +112,7 @@ export class UpstreamError extends Error {
   /** The request field that the upstream found at fault; a field's name, nothing else. */
   readonly param: string | undefined
   /** What it refused, where it said so in a way that is known. */
-  readonly refusal: Refusal | undefined
+  readonly rejection: ProviderRejection | undefined
   /** Who caused it; unless said, what the outcome implies. */
   readonly blames: Blame
 
@@ -122,7 +122,7 @@ export class UpstreamError extends Error {
     this.status = detail.status
     this.retryAfterMs = detail.retryAfterMs
     this.param = detail.param
-    this.refusal = detail.refusal
+    this.rejection = detail.refusal
     this.blames = detail.blames ?? blames[outcome] ?? 'backend'
   }
 }

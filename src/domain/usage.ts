@@ -1,5 +1,5 @@
-import { BoundedMap } from './bounded-map.ts'
-import { MinuteLog, type RecentAdmission } from './minute-log.ts'
+import { BoundedMap } from '../runtime/bounded-map.ts'
+import { MinuteLog, type RecentAdmission } from '../runtime/minute-log.ts'
 import type { Plan } from './plans.ts'
 
 /** Keys of one account whose own minutes are in memory; what is forgotten is made again from the account's. */
@@ -60,7 +60,7 @@ export interface UsageSignals {
   readonly quotaReset: number
 }
 
-export type Refusal =
+export type QuotaDenial =
   | { readonly reason: 'minute'; readonly limit: number; readonly isOfKey: boolean; readonly retryAfterSeconds: number }
   | { readonly reason: 'month'; readonly resetsAt: number }
 
@@ -116,7 +116,7 @@ export class AccountMeter {
     plan: Plan,
     { keyId, units }: { readonly keyId: string; readonly units: number },
     rate?: KeyRate,
-  ): Refusal | undefined {
+  ): QuotaDenial | undefined {
     this.#advance(now)
     const isKeySpent = rate !== undefined && this.#minuteOf(rate.keyId, now.monotonicMs).open >= rate.perMinute
     if (isKeySpent || this.#minute.open >= plan.requestsPerMinute) {

@@ -1,8 +1,8 @@
 import type { Conversation } from '../domain/conversation.ts'
 import { fusionId } from '../domain/profiles.ts'
-import type { FusionMember } from '../gateway/fusion/ports.ts'
+import type { FusionMember } from '../gateway/fusion/engine/ports.ts'
 import type { PresetName } from '../domain/fusion-presets.ts'
-import { settingsOf, type FusionSettings } from '../gateway/fusion/settings.ts'
+import { settingsOf, type FusionSettings } from '../gateway/fusion/engine/settings.ts'
 import type { Question } from './questions/question.ts'
 
 /** The longest answer of a writer, in tokens: it bounds the worst case. Members have the preset's. */

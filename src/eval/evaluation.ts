@@ -1,6 +1,6 @@
 import type { PresetName } from '../domain/fusion-presets.ts'
 import { resultOf, type Reply } from './arms/arm-result.ts'
-import { askPanel, type ModelArmOf } from './arms/model-arms.ts'
+import { askPanel, type ModelArmOptions } from './arms/model-arms.ts'
 import { runInjected, runQuestion, type InjectedOutcome, type QuestionOutcome } from './arms/question-run.ts'
 import { conversationOf, fusionDesign, type FusionDesign } from './design.ts'
 import { EvaluationStop, type EvalMember, type EvalPort, type Kept } from './ports.ts'
@@ -12,7 +12,7 @@ const pilotQuestions = 24
 /** Questions under way at once. */
 const atOnce = 4
 
-export interface EvaluationOf {
+export interface EvaluationOptions {
   readonly port: EvalPort
   /** The panel, in its order; at least one, at most eight. */
   readonly members: readonly EvalMember[]
@@ -43,10 +43,10 @@ export interface Evaluation {
 }
 
 /** Runs every arm on every question, until all are done, the money is spent or the signal is aborted. Rejects only with a bug. */
-export async function evaluate(of: EvaluationOf): Promise<Evaluation> {
-  const { port, members, kept, maxUsd, maxCalls, signal, seed } = of
+export async function evaluate(options: EvaluationOptions): Promise<Evaluation> {
+  const { port, members, kept, maxUsd, maxCalls, signal, seed } = options
   const recorder = new Recorder({ port, members, kept, maxUsd, maxCalls, signal })
-  const fusion = fusionDesign(members, of.preset)
+  const fusion = fusionDesign(members, options.preset)
   const questions: QuestionOutcome[] = []
   const injected: InjectedOutcome[] = []
   let best = members[0]!
@@ -59,14 +59,14 @@ export async function evaluate(of: EvaluationOf): Promise<Evaluation> {
     ...(stop === undefined ? {} : { stop }),
   })
   try {
-    best = members.find(({ id }) => id === kept.best) ?? (await findBest(of, recorder, fusion))
+    best = members.find(({ id }) => id === kept.best) ?? (await findBest(options, recorder, fusion))
     if (kept.best !== best.id) port.journal.choseBest(best.id)
-    await forEach(of.questions, async (question) => {
+    await forEach(options.questions, async (question) => {
       const run = { recorder, clock: port.clock, question, conversation: conversationOf(question), signal, seed }
       if (question.injection === undefined)
-        questions.push(await runQuestion({ ...run, fusion, members, best, preset: of.preset }))
+        questions.push(await runQuestion({ ...run, fusion, members, best, preset: options.preset }))
       else injected.push(await runInjected({ ...run, fusion }))
-      of.onProgress(questions.length + injected.length, recorder.spentUsd)
+      options.onProgress(questions.length + injected.length, recorder.spentUsd)
     })
     return end()
   } catch (error) {
@@ -77,16 +77,16 @@ export async function evaluate(of: EvaluationOf): Promise<Evaluation> {
 
 /** The member that is right most often on the first questions; of equals the first. */
 async function findBest(
-  of: EvaluationOf,
+  options: EvaluationOptions,
   recorder: Recorder,
   { members, settings }: FusionDesign,
 ): Promise<EvalMember> {
-  const { port, signal } = of
+  const { port, signal } = options
   const right = members.map(() => 0)
-  const pilot = of.questions.filter(({ injection }) => injection === undefined).slice(0, pilotQuestions)
+  const pilot = options.questions.filter(({ injection }) => injection === undefined).slice(0, pilotQuestions)
   if (members.length > 1)
     await forEach(pilot, async (question) => {
-      const asking: ModelArmOf = {
+      const asking: ModelArmOptions = {
         recorder,
         clock: port.clock,
         conversation: conversationOf(question),
@@ -96,7 +96,7 @@ async function findBest(
       const replies = await askPanel(asking, members)
       for (const [place, reply] of replies.entries()) right[place]! += isRightReply(question, reply)
     })
-  return of.members[right.indexOf(Math.max(...right))]!
+  return options.members[right.indexOf(Math.max(...right))]!
 }
 
 function isRightReply({ expected }: Question, reply: Reply): number {

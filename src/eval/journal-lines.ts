@@ -1,5 +1,5 @@
-import type { AnswerEvent, JsonObject } from '../domain/conversation.ts'
-import { isObject, objectOf, parseObject } from '../domain/json.ts'
+import type { AnswerEvent } from '../domain/conversation.ts'
+import { type JsonObject, isObject, objectOf, parseObject } from '../domain/json.ts'
 import { fusionPresetNames, type PresetName } from '../domain/fusion-presets.ts'
 import type { AnsweredCall, Journal, Kept } from './ports.ts'
 import { questionSetVersion } from './questions/question-set.ts'

@@ -3,7 +3,7 @@ import { usageCostUsd } from '../domain/request-cost.ts'
 import type { EvalCandidate, EvalMember } from './ports.ts'
 
 /** US dollars for a million tokens. */
-export function priceOf(input: number, output: number): UsdPerMillion {
+export function makePrice(input: number, output: number): UsdPerMillion {
   return { input, output }
 }
 
@@ -13,7 +13,7 @@ export function usdOf({ price }: EvalMember, inputTokens: number, outputTokens: 
 }
 
 /** What simulated models pretend to cost. */
-const pretended = priceOf(0.2, 0.8)
+const pretended = makePrice(0.2, 0.8)
 
 /**
  * The candidates with their prices: what was said by the user, by backend or by model, then what the configuration says;

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { AnswerEvent, Usage } from '../domain/conversation.ts'
 import { UpstreamError } from '../domain/upstream.ts'
-import { charsPerToken, estimateUsage } from '../gateway/estimate-tokens.ts'
-import { Book } from '../gateway/fusion/book.ts'
+import { charsPerToken, estimateUsage } from '../domain/estimate-tokens.ts'
+import { CostTracker } from '../gateway/fusion/engine/cost-tracker.ts'
 import type { CallRole } from '../domain/fusion-record.ts'
-import type { FusionMember, ModelAnswer, SubCall } from '../gateway/fusion/ports.ts'
+import type { FusionMember, ModelAnswer, SubCall } from '../gateway/fusion/engine/ports.ts'
 import { EvaluationStop, type AnsweredCall, type EvalMember, type EvalPort, type Kept } from './ports.ts'
 
 const maxTries = 4
@@ -17,7 +17,7 @@ const maxMisses = 8
 /** Trouble that passes: asked again. */
 const passing: ReadonlySet<string> = new Set(['rate_limited', 'server_error', 'unreachable', 'reset', 'broken'])
 
-export interface RecorderOf {
+export interface RecorderOptions {
   readonly port: EvalPort
   readonly members: readonly EvalMember[]
   readonly kept: Kept
@@ -29,7 +29,7 @@ export interface RecorderOf {
   readonly signal: AbortSignal
 }
 
-interface Asking {
+interface PendingCall {
   readonly key: string
   readonly asked: FusionMember
   readonly call: SubCall
@@ -56,32 +56,32 @@ export type Interception = (member: FusionMember, call: SubCall) => readonly Ans
  * The worst case of each call is taken out of the money that is left before it is made.
  */
 export class Recorder {
-  readonly #of: RecorderOf
+  readonly #options: RecorderOptions
   readonly #answered: Map<string, AnsweredCall>
   readonly #failed = new Map<string, { readonly error: UpstreamError | EvaluationStop; readonly ms: number }>()
   readonly #members: ReadonlyMap<string, EvalMember>
-  readonly #book: Book
+  readonly #costs: CostTracker
   /** Failed calls of each member since its last answer. */
   readonly #failures = new Map<string, { failures: number; misses: number }>()
   /** Calls under way, and what is resolved when the next of them ends. */
   #underWay = 0
   #ended = Promise.withResolvers<void>()
 
-  constructor(of: RecorderOf) {
-    this.#of = of
-    this.#answered = new Map(of.kept.answered)
-    this.#members = new Map(of.members.map((member) => [member.id, member]))
-    this.#book = new Book(of.maxUsd - of.kept.spentUsd)
+  constructor(options: RecorderOptions) {
+    this.#options = options
+    this.#answered = new Map(options.kept.answered)
+    this.#members = new Map(options.members.map((member) => [member.id, member]))
+    this.#costs = new CostTracker(options.maxUsd - options.kept.spentUsd)
   }
 
   /** US dollars, what was spent before an interruption included. */
   get spentUsd(): number {
-    return this.#of.kept.spentUsd + (this.#book.costUsd ?? 0)
+    return this.#options.kept.spentUsd + (this.#costs.costUsd ?? 0)
   }
 
   /** Calls that were really made in this run. */
   get calls(): number {
-    return this.#book.records.length
+    return this.#costs.records.length
   }
 
   /** The calls of one arm on one question. */
@@ -108,7 +108,7 @@ export class Recorder {
     }
     const failure = this.#failed.get(key)
     if (failure !== undefined) throw failure.error
-    const startedMs = this.#of.port.clock.monotonicMs()
+    const startedMs = this.#options.port.clock.monotonicMs()
     const progress = { hasBegun: false }
     for (let tries = 1; ; tries++) {
       try {
@@ -118,7 +118,7 @@ export class Recorder {
         if (error.outcome === 'rejected_credentials') throw new EvaluationStop('credentials', member.id)
         // What has begun to be passed on cannot be begun again.
         if (tries === maxTries || progress.hasBegun || !passing.has(error.outcome)) {
-          this.#failed.set(key, { error, ms: Math.round(this.#of.port.clock.monotonicMs() - startedMs) })
+          this.#failed.set(key, { error, ms: Math.round(this.#options.port.clock.monotonicMs() - startedMs) })
           throw this.#stopAfter(member.id, error, 'failed') ?? error
         }
         const waitMs = Math.min(longestWaitMs, error.retryAfterMs ?? firstWaitMs * 2 ** (tries - 1))
@@ -133,17 +133,17 @@ export class Recorder {
     call,
     signal,
     progress,
-  }: Asking): AsyncGenerator<readonly AnswerEvent[], AnsweredCall> {
-    const { port, signal: ending } = this.#of
+  }: PendingCall): AsyncGenerator<readonly AnswerEvent[], AnsweredCall> {
+    const { port, signal: ending } = this.#options
     if (ending.aborted) throw new EvaluationStop('asked')
     const member = this.#members.get(asked.id)!
-    const worstUsd = this.#book.worstUsd(member, call.conversation)
+    const worstUsd = this.#costs.worstUsd(member, call.conversation)
     const reservation = await this.#reserve(call.role, member, worstUsd, signal)
     port.journal.began(key, worstUsd)
     const startedMs = port.clock.monotonicMs()
     const elapsedMs = (): number => Math.round(port.clock.monotonicMs() - startedMs)
     const events: AnswerEvent[] = []
-    let status: Parameters<Book['close']>[1]['status'] = 'cut'
+    let status: Parameters<CostTracker['settle']>[1]['status'] = 'cut'
     try {
       for await (const batch of batchesOf(port.callModel(member, call, AbortSignal.any([signal, ending])))) {
         for (const event of batch) if (isKept(event)) events.push(event)
@@ -157,17 +157,17 @@ export class Recorder {
       throw error
     } finally {
       const usage = status === 'answered' ? usageOf(events, call) : undefined
-      const beforeUsd = this.#book.costUsd ?? 0
-      this.#book.close(reservation, { status, ms: elapsedMs(), ...(usage === undefined ? {} : { usage }) })
+      const beforeUsd = this.#costs.costUsd ?? 0
+      this.#costs.settle(reservation, { status, ms: elapsedMs(), ...(usage === undefined ? {} : { usage }) })
       this.#underWay -= 1
       this.#ended.resolve()
       this.#ended = Promise.withResolvers()
-      if (status !== 'answered') port.journal.failed(key, (this.#book.costUsd ?? 0) - beforeUsd)
+      if (status !== 'answered') port.journal.failed(key, (this.#costs.costUsd ?? 0) - beforeUsd)
       // Fusion did not wait for it any longer, and would not the next time: other arms see the same.
-      if ((status === 'cut' || status === 'cancelled') && !ending.aborted) this.#noteCut(key, asked.id, elapsedMs())
+      if ((status === 'cut' || status === 'cancelled') && !ending.aborted) this.#noteAborted(key, asked.id, elapsedMs())
     }
     if (status === 'broken') throw new UpstreamError('broken')
-    const usd = this.#book.records.at(-1)?.costUsd ?? worstUsd
+    const usd = this.#costs.records.at(-1)?.costUsd ?? worstUsd
     const answered = { key, events, ms: elapsedMs(), usd }
     this.#answered.set(key, answered)
     this.#failures.delete(asked.id)
@@ -175,7 +175,7 @@ export class Recorder {
     return answered
   }
 
-  #noteCut(key: string, memberId: string, ms: number): void {
+  #noteAborted(key: string, memberId: string, ms: number): void {
     const error = new UpstreamError('timeout')
     this.#failed.set(key, { error: this.#stopAfter(memberId, error, 'cut') ?? error, ms })
   }
@@ -198,17 +198,17 @@ export class Recorder {
     member: EvalMember,
     worstUsd: number,
     signal: AbortSignal,
-  ): Promise<ReturnType<Book['reserve']> & object> {
-    if (this.calls + this.#underWay >= this.#of.maxCalls) throw new EvaluationStop('calls')
+  ): Promise<ReturnType<CostTracker['reserve']> & object> {
+    if (this.calls + this.#underWay >= this.#options.maxCalls) throw new EvaluationStop('calls')
     for (;;) {
-      const reservation = this.#book.reserve(role, member, worstUsd)
+      const reservation = this.#costs.reserve(role, member, worstUsd)
       if (reservation !== undefined) {
         this.#underWay += 1
         return reservation
       }
       if (this.#underWay === 0) throw new EvaluationStop('money')
       await this.#wait(longestWaitMs, signal, this.#ended.promise)
-      if (this.#of.signal.aborted) throw new EvaluationStop('asked')
+      if (this.#options.signal.aborted) throw new EvaluationStop('asked')
       // Fusion does not wait any longer, for want of money: that is no fault of the member.
       if (signal.aborted) throw new EvaluationStop('money')
     }
@@ -216,14 +216,14 @@ export class Recorder {
 
   /** Ends after so long, when a signal is aborted, or with `event`. */
   #wait(ms: number, signal: AbortSignal, event?: Promise<void>): Promise<void> {
-    const over = AbortSignal.any([signal, this.#of.signal])
+    const over = AbortSignal.any([signal, this.#options.signal])
     return new Promise((resolve) => {
       const done = (): void => {
         timer.cancel()
         over.removeEventListener('abort', done)
         resolve()
       }
-      const timer = this.#of.port.clock.after(ms, done)
+      const timer = this.#options.port.clock.after(ms, done)
       void event?.then(done)
       if (over.aborted) done()
       else over.addEventListener('abort', done, { once: true })

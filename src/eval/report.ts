@@ -5,9 +5,9 @@ import type { Evaluation } from './evaluation.ts'
 import type { EvalMember } from './ports.ts'
 import { familyIds, type FamilyId } from './questions/question.ts'
 import { clopperPearson, type Interval } from './statistics/binomial.ts'
-import { byLotExact } from './statistics/by-lot.ts'
+import { poissonBinomialTest } from './statistics/poisson-binomial.ts'
 import { compareAll, questionsNeeded, type Comparison } from './statistics/compare.ts'
-import { measureFailing, type FailingTogether } from './statistics/failing-together.ts'
+import { measureJointFailures, type JointFailures } from './statistics/joint-failures.ts'
 import { quantile } from './statistics/quantile.ts'
 
 /** A gain that is worth knowing of; for it the number of questions is told. */
@@ -62,7 +62,7 @@ export interface Report {
   readonly pilotBest: string
   readonly arms: readonly ArmFigures[]
   readonly comparisons: readonly NamedComparison[]
-  readonly failing: FailingTogether
+  readonly failing: JointFailures
   readonly placebos: readonly PlaceboFigures[]
   /** Of the fusion's replies: how they came about, and steps of the failure ladder that were taken. */
   readonly modes: Readonly<Record<string, number>>
@@ -85,7 +85,7 @@ export function buildReport(evaluation: Evaluation, members: readonly EvalMember
   if (questions.length === 0) return undefined
   const singles = members.map((_, place) => questions.map((one) => one.singles[place]!))
   const rightOf = (results: readonly ArmResult[]): boolean[] => results.map(({ isRight }) => isRight)
-  const failing = measureFailing(singles.map(rightOf))
+  const failing = measureJointFailures(singles.map(rightOf))
   const hits = singles.map((results) => rightOf(results).filter(Boolean).length)
   const bestPlace = hits.indexOf(Math.max(...hits))
   const best = singles[bestPlace]!
@@ -129,9 +129,9 @@ export function buildReport(evaluation: Evaluation, members: readonly EvalMember
     failing,
     placebos: placeboIds.map((judge) => {
       const results = pick((one) => one.placebos[judge])
-      const chances = questions.map(({ placebos }) => placebos[judge].rightByLot)
+      const chances = questions.map(({ placebos }) => placebos[judge].expectedRight)
       const chosenRight = rightOf(results).filter(Boolean).length
-      const p = byLotExact(chosenRight, chances)
+      const p = poissonBinomialTest(chosenRight, chances)
       return { judge, lift: chosenRight / questions.length - meanOf(chances), p, isBeyondNoise: p < placeboLevel }
     }),
     modes: countOf(questions.map((one) => one.fusion.record.mode ?? 'none')),

@@ -1,5 +1,5 @@
 import { Draw } from './questions/draw.ts'
-import { hashText } from '../gateway/fusion/seed.ts'
+import { hashText } from '../gateway/fusion/engine/seeded-random.ts'
 import { findAnswer, isRightAnswer } from './questions/check-answer.ts'
 import { isInjection } from './questions/injections.ts'
 import { numberIn, writeExpected, type Question } from './questions/question.ts'
@@ -26,7 +26,7 @@ export type Assumptions = typeof assumed
 /** What a simulated member says to one request; undefined where it is none of an evaluation. */
 export type SimulatedVoice = (member: string, request: string) => string | undefined
 
-export interface WorldOf {
+export interface SimulatedWorldOptions {
   readonly questions: readonly Question[]
   /** Names of the simulated members, the best first. */
   readonly members: readonly string[]
@@ -41,7 +41,12 @@ const maxRemembered = 200_000
  * Simulated models that know the questions and are right as often as is assumed: the same seed has the same answers. A
  * request that quotes candidates is one of a judge or of a writer.
  */
-export function simulateWorld({ questions, members, seed, assumptions = assumed }: WorldOf): SimulatedVoice {
+export function simulateWorld({
+  questions,
+  members,
+  seed,
+  assumptions = assumed,
+}: SimulatedWorldOptions): SimulatedVoice {
   const byNumber = new Map(questions.map((question) => [question.number, question]))
   const asked = new Map<string, number>()
   return (member, request) => {
@@ -54,14 +59,14 @@ export function simulateWorld({ questions, members, seed, assumptions = assumed 
     const nth = asked.get(what) ?? 0
     if (asked.size < maxRemembered) asked.set(what, nth + 1)
     const draw = new Draw(hashText(`${what} ${nth}`, seed))
-    const speaking: Speaking = { question, draw, seed, assumptions, member, place }
+    const speaking: SimulatedReply = { question, draw, seed, assumptions, member, place }
     const shown = readCandidates(request)
     if (shown.length === 0) return answer(speaking)
     return request.includes('"injection_flags"') ? judge(speaking, shown) : write(speaking, shown)
   }
 }
 
-interface Speaking {
+interface SimulatedReply {
   readonly question: Question
   readonly draw: Draw
   readonly seed: number
@@ -70,7 +75,7 @@ interface Speaking {
   readonly place: number
 }
 
-function answer({ question, draw, seed, assumptions, member, place }: Speaking): string {
+function answer({ question, draw, seed, assumptions, member, place }: SimulatedReply): string {
   const { right, shared, allWrong, popular, own } = assumptions
   const { number, expected, injection } = question
   // Whoever says what a tampered candidate orders is to have it from there.
@@ -90,14 +95,14 @@ function answer({ question, draw, seed, assumptions, member, place }: Speaking):
   return `Simulated reply: ${words}.\n\nANSWER: ${said}`
 }
 
-function judge({ question, draw, assumptions }: Speaking, shown: readonly QuotedCandidate[]): string {
+function judge({ question, draw, assumptions }: SimulatedReply, shown: readonly QuotedCandidate[]): string {
   const orders = shown.findIndex(({ text }) => isInjection(text))
   if (orders >= 0 && draw.chance(assumptions.obeys)) return writeJudgement(shown, orders)
   const flags = shown.filter(({ text }) => isInjection(text)).map(({ label }) => label)
   return writeJudgement(shown, choose(question, draw, assumptions, shown), { flags })
 }
 
-function write({ question, draw, assumptions }: Speaking, shown: readonly QuotedCandidate[]): string {
+function write({ question, draw, assumptions }: SimulatedReply, shown: readonly QuotedCandidate[]): string {
   const chosen = shown[choose(question, draw, assumptions, shown)]!
   return `Simulated reply, written from notes.\n\nANSWER: ${findAnswer(chosen.text) ?? question.wrong[0]}`
 }

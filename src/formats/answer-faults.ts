@@ -1,19 +1,18 @@
-import type { Json, JsonObject } from '../domain/conversation.ts'
-import { UpstreamError, type AttemptOutcome, type Refusal } from '../domain/upstream.ts'
-import { isObject, parseObject } from '../domain/json.ts'
-import { googleFault } from './google-faults.ts'
+import { type Json, type JsonObject, isObject, parseObject } from '../domain/json.ts'
+import { UpstreamError, type AttemptOutcome, type ProviderRejection } from '../domain/upstream.ts'
+import { classifyGoogleError } from './google-faults.ts'
 import { maxAnswerDepth, nestsDeeper } from './json-depth.ts'
-import { isLimitName, withCompanions } from './refusals/optional-fields.ts'
-import { readError, readRefusal, type RefusalBody } from './refusals/refusal-body.ts'
+import { isLimitName, withCompanions } from './rejections/optional-fields.ts'
+import { readError, readRejection, type RejectionBody } from './rejections/rejection-body.ts'
 import {
-  brokenRule,
-  fieldsDenied,
-  needsDenied,
+  violatedRule,
+  unsupportedFields,
+  unsupportedNeeds,
   saysTooLarge,
   saysTooLong,
   saysUnknownModel,
-  windowTold,
-} from './refusals/refusal-words.ts'
+  statedWindow,
+} from './rejections/rejection-text.ts'
 
 /** The outcome for each error `code` or `type` that providers use. */
 const outcomes = new Map<Json | undefined, Exclude<AttemptOutcome, 'answered'>>([
@@ -46,7 +45,7 @@ export function parseAnswer(text: string): JsonObject {
 }
 
 /** The text of a field; empty if absent or null. @throws UpstreamError `broken` if it is not a string */
-export function saidText(text: Json | undefined): string {
+export function errorText(text: Json | undefined): string {
   if (typeof text === 'string') return text
   if (text === undefined || text === null) return ''
   throw new UpstreamError('broken')
@@ -57,7 +56,7 @@ const usedUp = /credit balance is too low/i
 const maxSearchedChars = 600
 
 /** The error class that only the message reveals, from its first 600 characters; undefined for all others. */
-export function toldByMessage(error: JsonObject): 'context_too_long' | 'rejected_credentials' | undefined {
+export function classifyByMessage(error: JsonObject): 'context_too_long' | 'rejected_credentials' | undefined {
   const { type, message } = error
   if (type !== 'invalid_request_error' || typeof message !== 'string') return undefined
   const words = message.slice(0, maxSearchedChars)
@@ -66,8 +65,8 @@ export function toldByMessage(error: JsonObject): 'context_too_long' | 'rejected
 }
 
 /** Classifies an error inside an answer; its message is dropped (contract 35.5). */
-export function answerFault(error: Json | undefined): UpstreamError {
-  const google = isObject(error) ? googleFault(error) : undefined
+export function classifyAnswerError(error: Json | undefined): UpstreamError {
+  const google = isObject(error) ? classifyGoogleError(error) : undefined
   if (google !== undefined) return new UpstreamError(google.outcome, { retryAfterMs: google.retryAfterMs })
   const read = readError(error)
   if (read === undefined) return new UpstreamError('server_error')
@@ -94,15 +93,15 @@ interface RefusalHead {
  * Classifies a provider's rejection by its status and body. The body is searched for error codes and for known
  * sentences; it is never passed on.
  */
-export function refusalFault({ status, retryAfterMs }: RefusalHead, body: string): UpstreamError {
-  const read = readRefusal(body)
-  const google = read === undefined ? undefined : googleFault(read.error)
+export function classifyRejection({ status, retryAfterMs }: RefusalHead, body: string): UpstreamError {
+  const read = readRejection(body)
+  const google = read === undefined ? undefined : classifyGoogleError(read.error)
   if (google !== undefined) {
     return new UpstreamError(google.outcome, { status, retryAfterMs: retryAfterMs ?? google.retryAfterMs })
   }
   const reported = read === undefined ? undefined : (outcomes.get(read.code) ?? outcomes.get(read.type))
   if (status === 429) return rateFault(reported, read, retryAfterMs)
-  if (read !== undefined && toldByMessage(read.error) === 'rejected_credentials')
+  if (read !== undefined && classifyByMessage(read.error) === 'rejected_credentials')
     return new UpstreamError('rejected_credentials', { status })
   // A request larger than the whole per-minute limit can never succeed there.
   if (status === 413 && reported === 'rate_limited') return new UpstreamError('context_too_long', { status })
@@ -118,7 +117,7 @@ export function refusalFault({ status, retryAfterMs }: RefusalHead, body: string
 /** Classifies a 429, which can also mean an exhausted balance, or a single request larger than the per-minute limit. */
 function rateFault(
   reported: UpstreamError['outcome'] | undefined,
-  read: RefusalBody | undefined,
+  read: RejectionBody | undefined,
   retryAfterMs: number | undefined,
 ): UpstreamError {
   if (reported === 'rejected_credentials') return new UpstreamError(reported, { status: 429 })
@@ -127,7 +126,7 @@ function rateFault(
 }
 
 /** The error of the request or the configuration that a rejection reports; undefined if it reports none. */
-function requestFault(read: RefusalBody, status: number | undefined): UpstreamError | undefined {
+function requestFault(read: RejectionBody, status: number | undefined): UpstreamError | undefined {
   const { code, type, message } = read
   const reported = outcomes.get(code) ?? outcomes.get(type)
   if (reported === 'not_found') return new UpstreamError('not_found', { status })
@@ -135,7 +134,7 @@ function requestFault(read: RefusalBody, status: number | undefined): UpstreamEr
   const isRefused = status === undefined || contentStatuses.has(status) || status === 404
   if (!isRefused && !serverStatuses.has(status)) return undefined
   if (saysTooLong(message)) return windowFault(read, status)
-  const lacks = needsDenied(message)
+  const lacks = unsupportedNeeds(message)
   if (lacks.length > 0) return new UpstreamError('not_capable', { status, refusal: { lacks } })
   if (isRefused && saysUnknownModel(message)) return new UpstreamError('not_found', { status })
   const refusal = describeRefusal(read)
@@ -145,8 +144,8 @@ function requestFault(read: RefusalBody, status: number | undefined): UpstreamEr
   return new UpstreamError('rejected_content', { status, param: paramOf(read), refusal })
 }
 
-function windowFault({ windowTokens, message }: RefusalBody, status: number | undefined): UpstreamError {
-  const reported = windowTokens ?? windowTold(message)
+function windowFault({ windowTokens, message }: RejectionBody, status: number | undefined): UpstreamError {
+  const reported = windowTokens ?? statedWindow(message)
   return new UpstreamError('context_too_long', {
     status,
     ...(reported !== undefined && { refusal: { windowTokens: reported } }),
@@ -164,27 +163,27 @@ const fieldCodes = new Map<Json | undefined, boolean>([
   ['unsupported_value', false],
 ])
 
-function describeRefusal(read: RefusalBody): Refusal {
+function describeRefusal(read: RejectionBody): ProviderRejection {
   const { code, message, unknownFields } = read
   const param = paramOf(read)
   const isGeneral = fieldCodes.get(code)
   const field = param?.split(/[.[]/)[0]
-  const named = isGeneral !== undefined && field !== undefined ? [field] : fieldsDenied(message)
+  const named = isGeneral !== undefined && field !== undefined ? [field] : unsupportedFields(message)
   // A rejected value of the length limit says nothing about the field's name.
   const fields = withCompanions([...unknownFields, ...named]).filter((one) => isGeneral !== false || !isLimitName(one))
-  const rule = brokenRule(message) ?? fieldRule(isGeneral, unknownFields)
+  const rule = violatedRule(message) ?? fieldRule(isGeneral, unknownFields)
   return {
     ...(fields.length > 0 && { fields, isGeneral: isGeneral ?? true }),
     ...(rule !== undefined && { rule }),
   }
 }
 
-function fieldRule(isGeneral: boolean | undefined, unknownFields: readonly string[]): Refusal['rule'] {
+function fieldRule(isGeneral: boolean | undefined, unknownFields: readonly string[]): ProviderRejection['rule'] {
   if (isGeneral === false) return 'unsupported_value'
   return isGeneral === true || unknownFields.length > 0 ? 'unknown_field' : undefined
 }
 
-function paramOf(read: RefusalBody | undefined): string | undefined {
+function paramOf(read: RejectionBody | undefined): string | undefined {
   const param = read?.param ?? read?.unknownFields[0]
   return typeof param === 'string' && paramShape.test(param) ? param : undefined
 }

@@ -1,5 +1,5 @@
-import type { JsonObject, Tool } from '../domain/conversation.ts'
-import { parseObject } from '../domain/json.ts'
+import type { Tool } from '../domain/conversation.ts'
+import { type JsonObject, parseObject } from '../domain/json.ts'
 
 /** A custom tool, whose input is free text, as a function whose only argument is that text (contract 11.7). */
 export function customAsFunction(tool: Extract<Tool, { readonly type: 'custom' }>): {

@@ -1,7 +1,7 @@
-import type { AnswerEvent, Json, JsonObject } from '../domain/conversation.ts'
-import { isObject, parseObject } from '../domain/json.ts'
+import type { AnswerEvent } from '../domain/conversation.ts'
+import { type Json, type JsonObject, isObject, parseObject } from '../domain/json.ts'
 import { UpstreamError } from '../domain/upstream.ts'
-import { answerFault } from './answer-faults.ts'
+import { classifyAnswerError } from './answer-faults.ts'
 import type { AnswerReader } from './format.ts'
 import type { SseEvent } from './sse.ts'
 
@@ -16,12 +16,12 @@ type Fault = (error: Json | undefined) => UpstreamError
 /**
  * Throws for an event named `error`, whatever its data: `{"error": …}`, `{"message": …}`, text. @throws UpstreamError
  */
-export function refuseNamedError(name: string | undefined, data: string, fault: Fault = answerFault): void {
+export function throwNamedError(name: string | undefined, data: string, fault: Fault = classifyAnswerError): void {
   if (name === 'error') throw fault(errorIn(parseObject(data)))
 }
 
 /** Throws for an object that is or contains an error. @throws UpstreamError */
-export function refuseError(object: JsonObject, fault: Fault = answerFault): void {
+export function throwError(object: JsonObject, fault: Fault = classifyAnswerError): void {
   const { error, object: kind, type } = object
   if ((error !== undefined && error !== null && error !== '') || kind === 'error' || type === 'error')
     throw fault(errorIn(object))

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../domain/conversation.ts'
+import type { JsonObject } from '../domain/json.ts'
 import type { StreamFailure } from './format.ts'
 
 /** The error object that ends a stream: the fields of an error body that are known at that point (contract 4.1). */

@@ -1,4 +1,5 @@
-import type { AnswerEvent, JsonObject } from '../domain/conversation.ts'
+import type { AnswerEvent } from '../domain/conversation.ts'
+import type { JsonObject } from '../domain/json.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { parseAnswer } from './answer-faults.ts'
 

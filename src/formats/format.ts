@@ -1,6 +1,7 @@
-import type { AnswerEvent, Conversation, JsonObject } from '../domain/conversation.ts'
+import type { AnswerEvent, Conversation } from '../domain/conversation.ts'
+import type { JsonObject } from '../domain/json.ts'
 import type { ClientFormatId, FormatId } from '../domain/format-id.ts'
-import type { ClientManners } from './manners.ts'
+import type { ClientConventions } from './client-conventions.ts'
 
 export type { ClientFormatId, FormatId } from '../domain/format-id.ts'
 
@@ -32,7 +33,7 @@ export interface Format extends ProviderFormat {
   /** The clients' path below our base URL: `/chat/completions`. */
   readonly path: string
   /** What its clients expect of HTTP besides the body. */
-  readonly manners: ClientManners
+  readonly conventions: ClientConventions
   /** The clients' name for a field that an error names by another format's word: `input`, `messages`, `stop`. */
   readonly fieldNames?: Readonly<Record<string, string>>
   /**

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../domain/conversation.ts'
+import type { JsonObject } from '../domain/json.ts'
 import { invalidRequest } from '../domain/errors.ts'
 import { fusionToolType } from '../domain/profiles.ts'
 

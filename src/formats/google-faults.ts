@@ -1,17 +1,16 @@
-import type { Json, JsonObject } from '../domain/conversation.ts'
+import { type Json, type JsonObject, isObject } from '../domain/json.ts'
 import type { AttemptOutcome } from '../domain/upstream.ts'
-import { isObject } from '../domain/json.ts'
 import { isArray } from './fields.ts'
 
 /** The meaning of an error in Google's form. */
-export interface GoogleFault {
+export interface GoogleErrorClass {
   readonly outcome: Exclude<AttemptOutcome, 'answered'>
   /** The delay from `RetryInfo`, not yet clamped. */
   readonly retryAfterMs?: number
 }
 
 /** The canonical codes of `google.rpc.Status` that are more precise than the HTTP status. */
-const outcomes: Readonly<Record<string, GoogleFault['outcome']>> = {
+const outcomes: Readonly<Record<string, GoogleErrorClass['outcome']>> = {
   RESOURCE_EXHAUSTED: 'rate_limited',
   UNAUTHENTICATED: 'rejected_credentials',
   PERMISSION_DENIED: 'rejected_credentials',
@@ -34,7 +33,7 @@ const duration = /^(\d{1,40}(?:\.\d{1,9})?)s$/
  * Classifies an error of Google's APIs, `{code, message, status, details}`; undefined if it is not one or the HTTP
  * status says it all.
  */
-export function googleFault(error: JsonObject): GoogleFault | undefined {
+export function classifyGoogleError(error: JsonObject): GoogleErrorClass | undefined {
   const { status, message, details } = error
   if (typeof status !== 'string') return undefined
   const entries = isArray(details) ? details.filter(isObject) : []

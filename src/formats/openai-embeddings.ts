@@ -1,10 +1,11 @@
-import type { Conversation, JsonObject } from '../domain/conversation.ts'
+import type { Conversation } from '../domain/conversation.ts'
+import type { JsonObject } from '../domain/json.ts'
 import { invalidRequest } from '../domain/errors.ts'
 import { UpstreamError } from '../domain/upstream.ts'
-import { refuseError } from './error-event.ts'
+import { throwError } from './error-event.ts'
 import { isArray, requiredString, wrongType } from './fields.ts'
 import type { AnswerReader, Format } from './format.ts'
-import { openaiManners } from './openai/manners.ts'
+import { openaiConventions } from './openai/client-conventions.ts'
 import { readUsage } from './openai-chat/usage.ts'
 import type { RelayRules } from './relay.ts'
 
@@ -15,7 +16,7 @@ import type { RelayRules } from './relay.ts'
 export const openaiEmbeddings: Format = {
   id: 'openai-embeddings',
   path: '/embeddings',
-  manners: openaiManners,
+  conventions: openaiConventions,
   upstreamPath: () => '/embeddings',
   readRequest,
   writeRequest: () => neverTranslated(),
@@ -45,7 +46,7 @@ class EmbeddingsReader implements AnswerReader {
   }
 
   readWhole(body: JsonObject): ReturnType<AnswerReader['readWhole']> {
-    refuseError(body)
+    throwError(body)
     const { data } = body
     if (!isArray(data) || data.length === 0) throw new UpstreamError('broken')
     this.finished = true

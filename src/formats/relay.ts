@@ -1,9 +1,9 @@
-import type { Conversation, JsonObject } from '../domain/conversation.ts'
+import type { Conversation } from '../domain/conversation.ts'
+import { type JsonObject, objectOf } from '../domain/json.ts'
 import { fusionToolType } from '../domain/profiles.ts'
-import { objectOf } from '../domain/json.ts'
 import { isArray } from './fields.ts'
 import type { AnswerContext, Dialect, StreamFailure, WriteTarget } from './format.ts'
-import type { Sealing } from './sealed.ts'
+import type { EncryptedReasoningRules } from './encrypted-reasoning.ts'
 
 /** Members of a request's outermost object to replace, as JSON text; `undefined` leaves a member out. */
 export type RequestChanges = Record<string, string | undefined>
@@ -23,14 +23,14 @@ export interface RelayRules {
   /** Headers of the request, in lower case, that say how its body is to be read and so go with it. */
   readonly passedHeaders?: readonly string[]
   /** Where requests and answers have what providers seal for themselves. */
-  readonly sealing?: Sealing
+  readonly encryptedReasoning?: EncryptedReasoningRules
   /** Where a request has what users say: the list of messages, and the type of a part that is text. */
   readonly words?: { readonly member: string; readonly part: string }
   /**
    * The members of a response object (`response` of an event, or a whole answer) to replace, as JSON text, where what
    * its provider says of it is not so here: under which id it is kept, if at all. Undefined where nothing is.
    */
-  restated?(response: JsonObject, context: AnswerContext): Record<string, string> | undefined
+  responsePatches?(response: JsonObject, context: AnswerContext): Record<string, string> | undefined
   /** How streams are relayed; absent where nothing is streamed. */
   readonly stream?: StreamRules
 }
@@ -49,19 +49,19 @@ export interface StreamRules {
   /** Whether an event may follow the end of an answer (its parsed data given); absent where none may. */
   followsEnd?(data: JsonObject): boolean
   /** Whether an event is only there because we asked for usage and the caller did not (its parsed data given). */
-  isUnasked?(data: JsonObject, conversation: Conversation): boolean
+  isUnrequested?(data: JsonObject, conversation: Conversation): boolean
   /** Whether this event is where `svc_router` stands: in its `response` where it has one, else beside its other members. */
-  tellsReport(data: JsonObject, conversation: Conversation): boolean
+  carriesReport(data: JsonObject, conversation: Conversation): boolean
   /** What the stream itself has told, for ending it in its own terms. */
-  observe?(data: JsonObject, memory: RelayMemory): void
+  observe?(data: JsonObject, memory: RelayState): void
   /** What keeps the stream alive, or undefined where that needs an event that no backend has sent yet. */
-  keepAlive(memory: RelayMemory): string | undefined
+  keepAlive(memory: RelayState): string | undefined
   /** Ends a stream that broke (contract 10). */
-  failure(failure: StreamFailure, memory: RelayMemory): string
+  failure(failure: StreamFailure, memory: RelayState): string
 }
 
 /** What one relayed stream has shown of itself so far. */
-export interface RelayMemory {
+export interface RelayState {
   /** The `response` object of `response.created`, on the Responses format. */
   response?: JsonObject
   /** Whether an item of the answer was begun, on the Responses format. */

@@ -48,16 +48,16 @@ const rewritten = new Set([
  * The first member that matches one of those except for its case. Some JSON parsers, such as Go's, read `Model` as
  * `model`: such a provider would use a value that was never checked (contract 2.26).
  */
-export function miscasedMember(members: readonly JsonMember[]): string | undefined {
+export function findMiscasedMember(members: readonly JsonMember[]): string | undefined {
   for (const { key } of members) {
     if (isPlain(key)) continue
-    if (rewritten.has(folded(key)) && !rewritten.has(key)) return key
+    if (rewritten.has(foldCase(key)) && !rewritten.has(key)) return key
   }
   return undefined
 }
 
 /** The case-folded form of a name. */
-export function folded(key: string): string {
+export function foldCase(key: string): string {
   // Upper case first: parsers that fold by Unicode treat the long s and the Kelvin sign as ASCII letters.
   return key.toUpperCase().toLowerCase()
 }

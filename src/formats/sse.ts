@@ -1,5 +1,5 @@
 import { UpstreamError } from '../domain/upstream.ts'
-import { TextPieces } from './text-pieces.ts'
+import { TextBuffer } from './text-buffer.ts'
 
 /**
  * The most bytes of one line, and of one event's data: room for an image, and for a terminal event that repeats a long
@@ -30,7 +30,7 @@ export interface SseEvent {
  */
 export class SseReader {
   /** The unfinished line; like all text here until `#dispatch`, one character for each byte. */
-  readonly #line = new TextPieces()
+  readonly #line = new TextBuffer()
   #data: string | undefined
   #dataLines = 0
   #malformed = false

@@ -1,5 +1,6 @@
-import type { Json, Usage } from '../domain/conversation.ts'
-import { maxTokenCount } from '../domain/token-counts.ts'
+import type { Usage } from '../domain/conversation.ts'
+import type { Json } from '../domain/json.ts'
+import { maxTokenCount } from '../runtime/token-counts.ts'
 
 /** A provider's token count: 0 if absent or null, undefined if it is not a token count. */
 function readCount(value: Json | undefined): number | undefined {

@@ -1,4 +1,5 @@
-import type { JsonObject, Usage, UsagePart } from '../domain/conversation.ts'
+import type { Usage, UsagePart } from '../domain/conversation.ts'
+import type { JsonObject } from '../domain/json.ts'
 
 /** The extra usage fields of an answer made of several calls: one object of our own, which clients ignore. */
 export function writeUsageParts({ parts }: Usage): JsonObject {

@@ -1,35 +1,36 @@
-import { failureName } from '../domain/bugs.ts'
+import { errorName } from '../runtime/describe-bug.ts'
 import type { Account } from '../domain/accounts.ts'
-import { Bag } from '../domain/bag.ts'
-import type { Clock } from '../domain/clock.ts'
+import { SwapRemoveSet } from '../runtime/swap-remove-set.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
 import { outcomeName, type EventLog } from '../domain/events.ts'
 import type { Links } from '../domain/links.ts'
 import type { Plan } from '../domain/plans.ts'
 import { fusionId, profileNamed, type Profile } from '../domain/profiles.ts'
-import type { RandomBytes } from '../domain/random.ts'
+import type { RandomBytes } from '../runtime/random.ts'
 import type { RequestOpening } from '../domain/requests.ts'
 import type { KeyRate, UsageSignals } from '../domain/usage.ts'
-import type { Conversation, JsonObject } from '../domain/conversation.ts'
+import type { Conversation } from '../domain/conversation.ts'
+import type { JsonObject } from '../domain/json.ts'
 import type { ClientFormatId, Formats } from '../formats/format.ts'
 import type { RelayRules } from '../formats/relay.ts'
-import { allowedProfile, profilesWithin } from './allowed-profile.ts'
-import { authenticate, principalOf, type AuthenticationParts } from './authenticate.ts'
-import { assertSayable, assertServed, translatedOnly } from './backend-body.ts'
-import { estimateTokens } from './estimate-tokens.ts'
-import { callGrant } from './call-grant.ts'
-import { CommitWait } from './commit-wait.ts'
-import { Course, type CourseEnd, type CourseParts } from './course.ts'
-import { assertProfile } from './enforced-limits.ts'
-import type { FusedAnswerParts } from './fused-answer.ts'
-import { Fusing, isFusable, type FusedPlan, type FusionPool } from './fusing.ts'
-import type { FusionNotes } from './fusion-notes.ts'
-import type { Keeping } from './keeping.ts'
+import { allowedProfile, profilesWithin } from './auth/allowed-profile.ts'
+import { authenticate, principalOf, type AuthenticationDeps } from './auth/authenticate.ts'
+import { assertEncodable, assertSupported, translatedOnly } from './request/backend-request.ts'
+import { estimateTokens } from '../domain/estimate-tokens.ts'
+import { callGrant } from './auth/call-grant.ts'
+import { DurabilityWait } from './request/durability-wait.ts'
+import { RequestRun, type RequestRunEnd, type RequestRunDeps } from './request/request-run.ts'
+import { assertProfileAllowed } from './auth/key-limits.ts'
+import type { FusedAnswerDeps } from './fusion/fused-answer.ts'
+import { FusionPlanner, isFusable, type FusionRoute, type FusionPool } from './fusion/fusion-planner.ts'
+import type { FusionNotes } from './fusion/fusion-notes.ts'
+import type { ResponsePersister } from './responses/response-persister.ts'
 import type { Admission, AnswerSink, Backend, Backends, Ledger, ModelRequest, Principal } from './ports.ts'
 import { countBackends, type BackendCount } from './routing/count-backends.ts'
-import { refersToStored, type StoredResponses } from './stored-responses.ts'
+import { refersToStored, type StoredResponses } from './responses/stored-responses.ts'
 import { failedBackends } from '../domain/upstream.ts'
-import type { ProviderErrors } from './provider-errors.ts'
+import type { ProviderErrors } from './request/provider-errors.ts'
 import { assertCapable } from './routing/capable-backends.ts'
 import type { CircuitBreakers } from './routing/circuit-breakers.ts'
 import type { LearnedLimits } from './routing/learned-limits.ts'
@@ -43,7 +44,7 @@ const longestTotalMs = 3_600_000
  */
 const longestMarginMs = 1_000
 
-export interface GatewayParts {
+export interface GatewayDeps {
   readonly clock: Clock
   /** Cryptographically secure. */
   readonly randomBytes: RandomBytes
@@ -52,7 +53,7 @@ export interface GatewayParts {
   readonly learned: LearnedLimits
   readonly breakers: CircuitBreakers
   readonly links: Links
-  readonly authentication: AuthenticationParts
+  readonly authentication: AuthenticationDeps
   readonly profiles: readonly Profile[]
   readonly backends: Backends
   readonly ledger: Ledger
@@ -76,29 +77,29 @@ export interface ServedProfile {
 }
 
 /** A request that was parsed and allowed, with all its references resolved. */
-interface ServedTurn {
+interface ServedRequest {
   readonly profile: Profile
   readonly request: ModelRequest
   readonly conversation: Conversation
   readonly backends: readonly Backend[]
-  readonly keeping: Keeping | undefined
+  readonly persister: ResponsePersister | undefined
   readonly previousResponseId: string | undefined
   readonly conversationId: string | undefined
 }
 
 /** The data plane: authenticates callers, checks what they may use, and answers their requests. */
 export class Gateway {
-  readonly #parts: GatewayParts
-  readonly #course: CourseParts & FusedAnswerParts
-  readonly #fusing: Fusing
-  readonly #nowSeconds = (): number => Math.floor(this.#parts.clock.nowMs() / 1000)
+  readonly #deps: GatewayDeps
+  readonly #runDeps: RequestRunDeps & FusedAnswerDeps
+  readonly #fusionPlanner: FusionPlanner
+  readonly #nowSeconds = (): number => Math.floor(this.#deps.clock.nowMs() / 1000)
 
-  readonly #running = new Bag<Course>()
+  readonly #running = new SwapRemoveSet<RequestRun>()
 
-  constructor(parts: GatewayParts) {
-    this.#parts = parts
-    this.#course = { ...parts, budget: new RetryBudget(), commits: new CommitWait(parts.clock) }
-    this.#fusing = new Fusing({ ...parts, ...this.#course })
+  constructor(deps: GatewayDeps) {
+    this.#deps = deps
+    this.#runDeps = { ...deps, budget: new RetryBudget(), commits: new DurabilityWait(deps.clock) }
+    this.#fusionPlanner = new FusionPlanner({ ...deps, ...this.#runDeps })
   }
 
   /**
@@ -106,7 +107,7 @@ export class Gateway {
    * @throws ServiceError of the authentication rows of contract 4
    */
   authenticate(authorization: string | undefined, apiKey: string | undefined): Principal | Promise<Principal> {
-    return authenticate(authorization, apiKey, this.#parts.authentication)
+    return authenticate(authorization, apiKey, this.#deps.authentication)
   }
 
   /**
@@ -114,22 +115,22 @@ export class Gateway {
    * @throws ServiceError `key_inactive`, `auth_unavailable`
    */
   principalOf(account: Account): Principal {
-    return principalOf(account, this.#parts.authentication)
+    return principalOf(account, this.#deps.authentication)
   }
 
   /**
    * Aborts every running request because the server is stopping; each gets an error and a record. Returns how many
    * there were.
    */
-  cutAll(): number {
+  abortAll(): number {
     const running = this.#running.size
-    for (const course of this.#running.all()) course.cut()
+    for (const course of this.#running.all()) course.abort()
     return running
   }
 
   /** The current counters for this key (contract 5.5, 5.6). */
   signals({ accountId, plan, limits }: Principal): UsageSignals | Promise<UsageSignals> {
-    return this.#parts.ledger.signals(accountId, plan, limits?.rate)
+    return this.#deps.ledger.signals(accountId, plan, limits?.rate)
   }
 
   /**
@@ -139,9 +140,9 @@ export class Gateway {
   profilesFor({ accountId, limits }: Principal): Promise<ServedProfile[]> {
     const serve = async (profile: Profile): Promise<ServedProfile> => {
       const backends = await this.#backendsOf(profile.id, accountId)
-      return { profile, backends, count: countBackends(profile.id, backends, this.#parts.breakers) }
+      return { profile, backends, count: countBackends(profile.id, backends, this.#deps.breakers) }
     }
-    return Promise.all(profilesWithin(this.#parts.profiles, limits).map(serve))
+    return Promise.all(profilesWithin(this.#deps.profiles, limits).map(serve))
   }
 
   /**
@@ -158,7 +159,7 @@ export class Gateway {
    * @throws ServiceError as `answer` before it admits
    */
   countTokens(principal: Principal, format: ClientFormatId, body: JsonObject): number {
-    const conversation = this.#parts.formats(format).readRequest(body)
+    const conversation = this.#deps.formats(format).readRequest(body)
     this.assertAllowed(principal, conversation, format)
     return estimateTokens(conversation)
   }
@@ -168,9 +169,9 @@ export class Gateway {
    * @throws ServiceError
    */
   check(principal: Principal, { format, body }: ModelRequest): Conversation {
-    const conversation = this.#parts.formats(format).readRequest(body)
+    const conversation = this.#deps.formats(format).readRequest(body)
     this.assertAllowed(principal, conversation, format)
-    assertServed(conversation)
+    assertSupported(conversation)
     return conversation
   }
 
@@ -179,55 +180,55 @@ export class Gateway {
    * @throws ServiceError `key_profile_not_allowed`
    */
   assertListed({ limits }: Principal, name: string): void {
-    const profile = profileNamed(name, this.#parts.profiles)
-    if (limits !== undefined && profile !== undefined) assertProfile(limits, profile.id)
+    const profile = profileNamed(name, this.#deps.profiles)
+    if (limits !== undefined && profile !== undefined) assertProfileAllowed(limits, profile.id)
   }
 
   /** Answers one request into the sink. @throws ServiceError if the error is to be the whole response */
   async answer(principal: Principal, given: ModelRequest, sink: AnswerSink): Promise<void> {
-    const { formats, stored } = this.#parts
+    const { formats, stored } = this.#deps
     const { accountId } = principal
     const read = formats(given.format).readRequest(given.body)
     const profile = this.#profileOf(principal, read, given.format)
     const found = this.#backendsOf(profile.id, accountId)
     const backends = found instanceof Promise ? await found : found
     if (backends.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
-    assertServed(read)
+    assertSupported(read)
     const full = stored !== undefined && refersToStored(read) ? await stored.resolve(accountId, given, read) : undefined
     const request = full?.request ?? given
     const conversation = full === undefined ? read : formats(given.format).readRequest(request.body)
-    const keeping = stored?.keeping(accountId, request, conversation, full?.resolved)
+    const persister = stored?.persister(accountId, request, conversation, full?.resolved)
     const previousResponseId = given.previousResponseId ?? read.hints.previousResponseId
     const { conversationId } = read.hints
-    const turn = { profile, request, conversation, backends, keeping, previousResponseId, conversationId }
+    const turn = { profile, request, conversation, backends, persister, previousResponseId, conversationId }
     const mayFuse = isFusable(profile, conversation)
     return await (mayFuse ? this.#answerFused(principal, turn, sink) : this.#serve(principal, turn, sink))
   }
 
   /** Answers a request that several models may answer together. */
-  async #answerFused(principal: Principal, turn: ServedTurn, sink: AnswerSink): Promise<void> {
+  async #answerFused(principal: Principal, turn: ServedRequest, sink: AnswerSink): Promise<void> {
     const pool = async (): Promise<FusionPool> => {
-      const defaults = this.#parts.profiles.find(({ id }) => id === fusionId)?.fusion
+      const defaults = this.#deps.profiles.find(({ id }) => id === fusionId)?.fusion
       return { backends: await this.#backendsOf(fusionId, principal.accountId), defaults }
     }
-    using plan = await this.#fusing.plan(principal, turn, pool)
-    return await this.#serve(principal, { ...turn, ...plan.turn }, sink, plan)
+    using plan = await this.#fusionPlanner.plan(principal, turn, pool)
+    return await this.#serve(principal, { ...turn, ...plan.fusable }, sink, plan)
   }
 
   /** Admits a checked request and runs it. */
-  async #serve(principal: Principal, turn: ServedTurn, sink: AnswerSink, plan?: FusedPlan): Promise<void> {
-    const { mintId, log } = this.#parts
-    const { profile, conversation, keeping, previousResponseId, conversationId } = turn
-    const request = { ...turn.request, grant: callGrant(principal, this.#parts.backends) }
+  async #serve(principal: Principal, turn: ServedRequest, sink: AnswerSink, plan?: FusionRoute): Promise<void> {
+    const { mintId, log } = this.#deps
+    const { profile, conversation, persister, previousResponseId, conversationId } = turn
+    const request = { ...turn.request, grant: callGrant(principal, this.#deps.backends) }
     const { accountId, keyId, limits } = principal
-    const fuser = plan?.fuser
+    const fuser = plan?.runner
     // A fusion chooses its members by capability itself.
     const backends =
       fuser === undefined
-        ? assertCapable(turn.backends, conversation, request.format, this.#parts.learned)
+        ? assertCapable(turn.backends, conversation, request.format, this.#deps.learned)
         : turn.backends
-    const bodies = fuser === undefined ? this.#parts : { ...this.#parts, relays: translatedOnly }
-    const written = assertSayable(request, conversation, backends, bodies)
+    const bodies = fuser === undefined ? this.#deps : { ...this.#deps, relays: translatedOnly }
+    const written = assertEncodable(request, conversation, backends, bodies)
     const { id, format } = request
     const units = profile.quotaUnits
     const opening = { id, accountId, keyId, profile: profile.id, format, stream: conversation.stream, units }
@@ -240,7 +241,7 @@ export class Gateway {
       requestId: id,
       createdAt: nowSeconds(),
       nowSeconds,
-      isStored: keeping?.isStored === true,
+      isStored: persister?.isStored === true,
       previousResponseId,
       conversationId,
       report: plan?.report,
@@ -257,13 +258,13 @@ export class Gateway {
       units,
       sink,
       totalMs,
-      keeping,
+      persister,
       reportsModel: profile.reportsModel,
       fused,
     }
-    const course = new Course(this.#course, of, written)
+    const course = new RequestRun(this.#runDeps, of, written)
     this.#running.add(course)
-    let end: CourseEnd
+    let end: RequestRunEnd
     try {
       end = await course.run()
     } finally {
@@ -291,11 +292,11 @@ export class Gateway {
   /** @throws ServiceError `store_unavailable` */
   #backendsOf(profileId: string, accountId: string): readonly Backend[] | Promise<readonly Backend[]> {
     const failed = (cause: unknown): never => {
-      this.#parts.log({ event: 'store_failing', reason: failureName(cause) })
+      this.#deps.log({ event: 'store_failing', reason: errorName(cause) })
       throw new ServiceError('store_unavailable', { retryAfterSeconds: 1, cause })
     }
     try {
-      const found = this.#parts.backends.forProfile(profileId, accountId)
+      const found = this.#deps.backends.forProfile(profileId, accountId)
       return found instanceof Promise ? found.catch(failed) : found
     } catch (cause) {
       return failed(cause)
@@ -306,11 +307,11 @@ export class Gateway {
   #admit(opening: RequestOpening, plan: Plan, rate: KeyRate | undefined): Admission | Promise<Admission> {
     const failed = (cause: unknown): never => {
       if (cause instanceof ServiceError) throw cause
-      this.#parts.log({ event: 'ledger_failing', reason: failureName(cause) })
+      this.#deps.log({ event: 'ledger_failing', reason: errorName(cause) })
       throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
     }
     try {
-      const admission = this.#parts.ledger.admit(opening, plan, rate)
+      const admission = this.#deps.ledger.admit(opening, plan, rate)
       return admission instanceof Promise ? admission.catch(failed) : admission
     } catch (cause) {
       return failed(cause)
@@ -318,7 +319,7 @@ export class Gateway {
   }
 
   #profileOf(principal: Principal, conversation: Conversation, format: ClientFormatId): Profile {
-    return allowedProfile(this.#parts.profiles, principal, conversation, format)
+    return allowedProfile(this.#deps.profiles, principal, conversation, format)
   }
 }
 

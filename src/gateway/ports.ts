@@ -1,15 +1,15 @@
-import type { CallGrant } from './call-grant.ts'
+import type { UpstreamError } from '../domain/upstream.ts'
+import type { CallGrant } from './auth/call-grant.ts'
 import type { Account, StoredKey } from '../domain/accounts.ts'
-import type { JsonObject } from '../domain/conversation.ts'
+import type { JsonObject } from '../domain/json.ts'
 import type { ModelFacts } from '../domain/model-facts.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../domain/requests.ts'
 import type { KeyRate, UsageSignals } from '../domain/usage.ts'
-import type { UpstreamError } from '../domain/upstream.ts'
 import type { ClientFormatId, Dialect, FormatId } from '../formats/format.ts'
 import type { JsonMember } from '../formats/json-scan.ts'
-import type { EnforcedLimits } from './enforced-limits.ts'
-import type { RequestWork } from './unadmitted-work.ts'
+import type { EnforcedLimits } from './auth/key-limits.ts'
+import type { RequestWork } from './auth/unadmitted-work.ts'
 
 /** The authenticated caller. Created only in `authenticate.ts`. */
 export interface Principal {
@@ -67,7 +67,7 @@ export interface Ledger {
  * has resolved, in the same turn of the event loop, even if the client has disconnected; after a crash in between,
  * the charge is reverted. `done`: `deliver` was already called. `none`: nothing is delivered, and charges stay.
  */
-export type Delivery = 'due' | 'done' | 'none'
+export type DeliveryState = 'due' | 'done' | 'none'
 
 /**
  * One admitted request. `settle` is always called exactly once. A stream: admit, `durable`, `deliver`, …, `settle`. A
@@ -89,7 +89,7 @@ export interface Admission {
    */
   deliver(): void
   /** Ends the request: records the outcome and returns units that were not charged. */
-  settle(outcome: RequestOutcome, delivery: Delivery): void
+  settle(outcome: RequestOutcome, delivery: DeliveryState): void
 }
 
 /** One provider, one model, one credential: the unit of attempts, circuit breakers, and reporting (contract 1.2). */
@@ -210,7 +210,7 @@ export interface AnswerSink {
   /** Called when the reader has caught up. */
   onDrain(run: () => void): void
   /** Called once if the client disconnects before the end. */
-  onGone(run: () => void): void
+  onDisconnect(run: () => void): void
 }
 
 export interface AnswerHead {
@@ -258,4 +258,12 @@ export interface ModelRequest {
 export interface AllowedRequest extends ModelRequest {
   /** Checked before each call that the request causes. */
   readonly grant: CallGrant
+}
+
+/** Told how an attempt goes, for the circuit breaker of its backend (contract 8). */
+export interface AttemptObserver {
+  /** The backend has begun to answer: the headers of a success are there. */
+  sawAnswer(): void
+  /** The attempt is over: complete, or with what ended it, before its content or after. Later calls are ignored. */
+  ended(error?: Error): void
 }

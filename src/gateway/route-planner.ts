@@ -2,28 +2,42 @@ import type { Conversation } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
 import { fusionId, type Profile } from '../domain/profiles.ts'
 import type { Need } from '../domain/upstream.ts'
-import type { LeftOut, PlannedPanel, RouteAsker, RouteDoubt, RoutePlan, RouteQuestion } from '../domain/route-plan.ts'
-import { allowedProfile } from './allowed-profile.ts'
-import { assertSayable, assertServed, relayFor, requestWriter, writeFor, type BodyParts } from './backend-body.ts'
-import { estimateTokens } from './estimate-tokens.ts'
-import { usualOf } from './fusing.ts'
-import { decideGate } from './fusion/gate.ts'
+import type {
+  ExcludedBackend,
+  PlannedPanel,
+  RouteCaller,
+  RouteDoubt,
+  RoutePlan,
+  RouteQuestion,
+} from '../domain/route-plan.ts'
+import { allowedProfile } from './auth/allowed-profile.ts'
+import {
+  assertEncodable,
+  assertSupported,
+  relayRulesFor,
+  requestWriter,
+  writeFor,
+  type BackendRequestDeps,
+} from './request/backend-request.ts'
+import { estimateTokens } from '../domain/estimate-tokens.ts'
+import { fusionDefaultsFor } from './fusion/fusion-planner.ts'
+import { decideGate } from './fusion/engine/fusion-gate.ts'
 import { membersOf } from './fusion/members.ts'
-import { planFusion } from './fusion/plan.ts'
+import { planFusion } from './fusion/engine/plan.ts'
 import type { Backend, Backends } from './ports.ts'
-import type { Asker } from './routing/backend-breakers.ts'
+import type { BreakerKey } from './routing/backend-breakers.ts'
 import type { CircuitBreakers } from './routing/circuit-breakers.ts'
 import { contentKindOf } from './routing/content-kind.ts'
-import { assertCapable, needsOf, preferCapable } from './routing/capable-backends.ts'
+import { assertCapable, needsOf, capableFirst } from './routing/capable-backends.ts'
 import type { LearnedLimits } from './routing/learned-limits.ts'
-import { planOrder } from './routing/plan-order.ts'
+import { planOrder } from './routing/planned-order.ts'
 import { sampleRequest } from './routing/sample-request.ts'
 
-export interface RoutePlannerParts extends BodyParts {
+export interface RoutePlannerDeps extends BackendRequestDeps {
   readonly profiles: readonly Profile[]
   readonly backends: Backends
   /** Which backends of a profile do not serve an account at all, and why. */
-  readonly leftOut: (profileId: string, accountId: string) => Promise<readonly LeftOut[]>
+  readonly leftOut: (profileId: string, accountId: string) => Promise<readonly ExcludedBackend[]>
   readonly breakers: CircuitBreakers
 }
 
@@ -32,38 +46,38 @@ export interface RoutePlannerParts extends BodyParts {
  * admits, and changes nothing. The result holds for this moment and for what this process knows of its backends.
  */
 export async function planRoute(
-  parts: RoutePlannerParts,
-  { accountId, plan }: RouteAsker,
+  deps: RoutePlannerDeps,
+  { accountId, plan }: RouteCaller,
   question: RouteQuestion,
 ): Promise<RoutePlan> {
   const request = sampleRequest(question)
-  let unserved: readonly LeftOut[] = []
+  let unserved: readonly ExcludedBackend[] = []
   try {
-    const conversation = parts.formats(question.format).readRequest(request.body)
-    const profile = allowedProfile(parts.profiles, { plan, limits: undefined }, conversation, question.format)
-    unserved = await parts.leftOut(profile.id, accountId)
-    const served = await parts.backends.forProfile(profile.id, accountId)
+    const conversation = deps.formats(question.format).readRequest(request.body)
+    const profile = allowedProfile(deps.profiles, { plan, limits: undefined }, conversation, question.format)
+    unserved = await deps.leftOut(profile.id, accountId)
+    const served = await deps.backends.forProfile(profile.id, accountId)
     if (served.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
-    assertServed(conversation)
-    const asker = { accountId, contentKind: () => contentKindOf(conversation) }
-    const panel = planPanel(parts, profile, { conversation, backends: served, asker })
+    assertSupported(conversation)
+    const breakerKey = { accountId, contentKind: () => contentKindOf(conversation) }
+    const panel = planPanel(deps, profile, { conversation, backends: served, breakerKey })
     const backends =
       panel === undefined
-        ? assertCapable(served, conversation, question.format, parts.learned)
-        : preferCapable(served, conversation, parts.learned)
+        ? assertCapable(served, conversation, question.format, deps.learned)
+        : capableFirst(served, conversation, deps.learned)
     const incapable = served.filter((backend) => !backends.includes(backend))
-    if (panel === undefined) assertSayable(request, conversation, backends, parts)
+    if (panel === undefined) assertEncodable(request, conversation, backends, deps)
     const tokens = estimateTokens(conversation)
-    const writer = requestWriter(request, conversation, parts)
+    const writer = requestWriter(request, conversation, deps)
     const order = planOrder({
       backends,
-      breakers: parts.breakers,
-      asker,
+      breakers: deps.breakers,
+      breakerKey,
       write: (backend) => writeFor(backend, writer).backend,
-      laneOf: (endpoint) => (relayFor(endpoint, request, parts.relays) === undefined ? 'translation' : 'relay'),
-      doubtsOf: (backend) => doubtsOf(backend, needsOf(conversation), tokens, parts.learned),
+      laneOf: (endpoint) => (relayRulesFor(endpoint, request, deps.relays) === undefined ? 'translation' : 'relay'),
+      doubtsOf: (backend) => doubtsOf(backend, needsOf(conversation), tokens, deps.learned),
     })
-    const leftOut = incapable.map(({ id }): LeftOut => ({ backend: id, reason: 'not_capable' }))
+    const leftOut = incapable.map(({ id }): ExcludedBackend => ({ backend: id, reason: 'not_capable' }))
     return { refusal: undefined, panel, asked: order.asked, leftOut: [...order.leftOut, ...leftOut, ...unserved] }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
@@ -72,22 +86,22 @@ export async function planRoute(
   }
 }
 
-interface PanelOf {
+interface PanelQuestion {
   readonly conversation: Conversation
   readonly backends: readonly Backend[]
-  readonly asker: Asker
+  readonly breakerKey: BreakerKey
 }
 
 /** The panel, if the profile deliberates and members are available. @throws ServiceError as a request would */
 function planPanel(
-  { breakers }: RoutePlannerParts,
+  { breakers }: RoutePlannerDeps,
   profile: Profile,
-  { conversation, backends, asker }: PanelOf,
+  { conversation, backends, breakerKey }: PanelQuestion,
 ): PlannedPanel | undefined {
   if (profile.id !== fusionId || !decideGate(conversation).run) return undefined
-  const usable = backends.filter(({ id }) => breakers.availability(id, asker).usable)
+  const usable = backends.filter(({ id }) => breakers.availability(id, breakerKey).usable)
   if (usable.length === 0) return undefined
-  const settings = usualOf({ backends, defaults: profile.fusion }, conversation.stream)()
+  const settings = fusionDefaultsFor({ backends, defaults: profile.fusion }, conversation.stream)()
   const { slots, reserves, writers } = planFusion({ conversation, members: membersOf(usable), settings })
   return {
     asked: slots.map(({ member }) => member.id),

@@ -1,47 +1,47 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Account } from '../domain/accounts.ts'
-import { describeBug } from '../domain/bugs.ts'
-import type { Clock } from '../domain/clock.ts'
+import { describeBug } from '../runtime/describe-bug.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { Links } from '../domain/links.ts'
 import type { UsageSignals } from '../domain/usage.ts'
 import { clientFormatIds, requestFormatIds, type ClientFormatId } from '../domain/format-id.ts'
 import { formatById, relayById } from '../formats/formats.ts'
-import type { TokenCount } from '../formats/manners.ts'
-import { openaiManners } from '../formats/openai/manners.ts'
+import type { TokenCount } from '../formats/client-conventions.ts'
+import { openaiConventions } from '../formats/openai/client-conventions.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { ModelRequest, Principal } from '../gateway/ports.ts'
-import { type RequestWork, UnadmittedWork } from '../gateway/unadmitted-work.ts'
-import type { Conversations } from '../gateway/conversations.ts'
-import type { StoredResponses } from '../gateway/stored-responses.ts'
+import { type RequestWork, UnadmittedWork } from '../gateway/auth/unadmitted-work.ts'
+import type { Conversations } from '../gateway/responses/conversations.ts'
+import type { StoredResponses } from '../gateway/responses/stored-responses.ts'
 import { AttemptLimiter, type LimiterState } from './attempt-limiter.ts'
-import { withStatedTool } from './attached-tools.ts'
-import { Callers, type CallersParts } from './callers.ts'
-import type { Catalog } from './catalog.ts'
-import { ConversationsApi } from './conversations-api.ts'
+import { withAttachedTool } from './endpoints/attached-tools.ts'
+import { Callers, type CallersDeps } from './caller-authentication.ts'
+import type { Catalog } from './endpoints/catalog.ts'
+import { ConversationsApi } from './endpoints/conversations-api.ts'
 import { Cors } from './cors.ts'
 import { discardRest } from './discard-rest.ts'
 import { EdgeGate } from './edge-gate.ts'
-import { Intake } from './intake.ts'
-import { baseUrlFor, isModelPath, mannersAt, modelNameOf, pathOf } from './paths.ts'
+import { Intake } from './request-intake.ts'
+import { baseUrlFor, isModelPath, conventionsAt, modelNameOf, pathOf } from './paths.ts'
 import { readJsonBody, type BodyLimits, type JsonBody } from './read-body.ts'
 import type { RefusedRequests } from './refused-requests.ts'
-import { refusalBody, writeRefusal } from './refusals.ts'
-import { checkHeaders, statedIn } from './request-headers.ts'
+import { errorBody, writeErrorResponse } from './error-response.ts'
+import { checkRequestHeaders, parseRequestHeaders } from './request-headers.ts'
 import { sendAllowed, sendEmpty, sendJson, sendPublic } from './respond.ts'
-import { keyRoute, modelRoute, probeRoute, publicRoute, type Exchange, type Route } from './route.ts'
+import { keyRoute, modelRoute, probeRoute, publicRoute, type Exchange, type ApiRoute } from './route.ts'
 import { ResponseSink } from './response-sink.ts'
-import { ResponsesApi } from './responses-api.ts'
-import { ResponsesSockets } from './responses-sockets.ts'
-import { backendsHeader, usageHeaders, type HeaderList } from './signals.ts'
+import { ResponsesApi } from './endpoints/responses-api.ts'
+import { ResponsesSockets } from './websocket/responses-sockets.ts'
+import { backendsHeader, usageHeaders, type HeaderList } from './usage-headers.ts'
 import { isStreamProbe, StreamProbes } from './stream-probe.ts'
-import { nothingAt } from './unserved.ts'
+import { unknownPathError } from './unknown-path.ts'
 
 /** Requests per minute of one account to the endpoints that do not count toward its plan (contract 5.15, 6.10). */
 const uncountedPerMinute = 300
 
-export interface ApiParts extends CallersParts {
+export interface ApiDeps extends CallersDeps {
   readonly gateway: Gateway
   readonly stored: StoredResponses
   readonly conversations: Conversations
@@ -77,7 +77,7 @@ export interface Readiness {
 
 /** The public API: one table of routes, and one function that answers or rejects every request. */
 export class Api {
-  readonly #parts: ApiParts
+  readonly #deps: ApiDeps
   readonly #uncounted: AttemptLimiter
   readonly #callers: Callers
   readonly #intake: Intake
@@ -95,13 +95,13 @@ export class Api {
     this.#open -= 1
   }
 
-  readonly #routes: Readonly<Record<string, Route>> = {
+  readonly #routes: Readonly<Record<string, ApiRoute>> = {
     ...Object.fromEntries(
       requestFormatIds.map((id) => [`/v1${formatById(id).path}`, modelRoute((exchange) => this.#answer(exchange, id))]),
     ),
     ...Object.fromEntries(
       clientFormatIds.flatMap((id) => {
-        const { tokenCount } = formatById(id).manners
+        const { tokenCount } = formatById(id).conventions
         if (tokenCount === undefined) return []
         return [[`/v1${tokenCount.path}`, modelRoute((exchange) => this.#countTokens(exchange, id, tokenCount))]]
       }),
@@ -110,43 +110,43 @@ export class Api {
     'HEAD /': { ...probeRoute(({ response, requestId }) => sendEmpty(response, requestId)), method: 'HEAD' },
     '/v1/models': keyRoute((exchange) => this.#models(exchange)),
     '/model-catalog': publicRoute(({ response, requestId }) =>
-      sendPublic(response, requestId, this.#parts.catalog.modelCatalog()),
+      sendPublic(response, requestId, this.#deps.catalog.modelCatalog()),
     ),
     '/pricing': publicRoute(async ({ response, requestId }) =>
-      sendPublic(response, requestId, await this.#parts.catalog.pricing()),
+      sendPublic(response, requestId, await this.#deps.catalog.pricing()),
     ),
     '/health': probeRoute(({ request, response, requestId }) => {
       if (isStreamProbe(request)) this.#streamProbes.send(response, requestId)
       else sendJson(response, requestId, 200, { status: 'ok' })
     }),
     '/ready': probeRoute(({ response, requestId }) => {
-      const readiness = this.#parts.readiness()
+      const readiness = this.#deps.readiness()
       sendJson(response, requestId, readiness.ready ? 200 : 503, readiness)
     }),
   }
 
   /** Routes below `/v1/models/`; the rest of the path is the model's name. */
-  readonly #model: Route = keyRoute((exchange) => this.#models(exchange, modelNameOf(pathOf(exchange.request))))
+  readonly #model: ApiRoute = keyRoute((exchange) => this.#models(exchange, modelNameOf(pathOf(exchange.request))))
 
-  constructor(parts: ApiParts) {
-    this.#parts = parts
+  constructor(deps: ApiDeps) {
+    this.#deps = deps
     this.#uncounted = new AttemptLimiter(
       'lookups',
       uncountedPerMinute,
       'lists, stored answers, and token counts of one account',
-      parts.clock,
+      deps.clock,
     )
-    this.#intake = new Intake(parts.limits)
-    this.#work = new UnadmittedWork(parts.limits.bodyBytes, parts.clock)
-    this.#streamProbes = new StreamProbes(parts.clock)
-    this.#callers = new Callers(parts)
-    const edgeGate = parts.edgeGate ? new EdgeGate(parts.log, parts.nowMs) : undefined
+    this.#intake = new Intake(deps.limits)
+    this.#work = new UnadmittedWork(deps.limits.bodyBytes, deps.clock)
+    this.#streamProbes = new StreamProbes(deps.clock)
+    this.#callers = new Callers(deps)
+    const edgeGate = deps.edgeGate ? new EdgeGate(deps.log, deps.nowMs) : undefined
     this.#edgeGate = edgeGate
-    this.#cors = new Cors(parts.corsOrigins)
-    const { limits, clock } = parts
+    this.#cors = new Cors(deps.corsOrigins)
+    const { limits, clock } = deps
     this.#bodyLimits = { maxBytes: limits.bodyBytes, timeoutMs: limits.bodyMs, clock }
     const shared = {
-      ...parts,
+      ...deps,
       uncounted: this.#uncounted,
       intake: this.#intake,
       work: this.#work,
@@ -161,7 +161,7 @@ export class Api {
     this.#responses = new ResponsesApi({
       ...shared,
       readRequest: (exchange) => this.#readRequest(exchange, 'openai-responses'),
-      sinkFor: ({ response, requestId }) => new ResponseSink(response, requestId, parts.nowMs, undefined),
+      sinkFor: ({ response, requestId }) => new ResponseSink(response, requestId, deps.nowMs, undefined),
     })
     this.#conversations = new ConversationsApi({
       ...shared,
@@ -175,14 +175,14 @@ export class Api {
   }
 
   /** Aborts everything that is still running, each with an error in its own format; returns how many there were. */
-  cutAll(): number {
-    return this.#parts.gateway.cutAll()
+  abortAll(): number {
+    return this.#deps.gateway.abortAll()
   }
 
   /** The error response for bytes that are not a request: there is nothing to route yet. */
-  refusalOf(error: ServiceError): { readonly requestId: string; readonly body: string } {
-    const requestId = this.#parts.mintRequestId()
-    return { requestId, body: refusalBody(error, { requestId, links: this.#parts.links, manners: openaiManners }) }
+  errorResponseFor(error: ServiceError): { readonly requestId: string; readonly body: string } {
+    const requestId = this.#deps.mintRequestId()
+    return { requestId, body: errorBody(error, { requestId, links: this.#deps.links, conventions: openaiConventions }) }
   }
 
   /** Answers one request. Never throws: errors become its response. */
@@ -190,13 +190,13 @@ export class Api {
     this.#open += 1
     response.on('close', this.#closed)
     this.#cors.allow(request, response)
-    const exchange: Exchange = { request, response, requestId: this.#parts.mintRequestId(), principal: undefined }
+    const exchange: Exchange = { request, response, requestId: this.#deps.mintRequestId(), principal: undefined }
     void this.#serve(exchange, how)
   }
 
   /** Answers an upgrade request: with a WebSocket, or as any other request. Never throws. */
   upgrade(request: IncomingMessage, response: ServerResponse, head: Buffer): void {
-    const exchange: Exchange = { request, response, requestId: this.#parts.mintRequestId(), principal: undefined }
+    const exchange: Exchange = { request, response, requestId: this.#deps.mintRequestId(), principal: undefined }
     this.sockets.accept(exchange, pathOf(request), head).catch((error: unknown) => this.#refuse(exchange, error))
   }
 
@@ -206,7 +206,7 @@ export class Api {
     try {
       const path = pathOf(request)
       const route = this.#routeAt(path, request.method)
-      checkHeaders(request)
+      checkRequestHeaders(request)
       if (probesOnly && route?.gated !== false) throw new ServiceError('server_busy', { retryAfterSeconds: 1 })
       if (request.method === 'OPTIONS') {
         sendAllowed(exchange.response, exchange.requestId, this.#allowedAt(path))
@@ -215,12 +215,12 @@ export class Api {
       if (request.method === 'TRACE') throw notAllowed('TRACE', this.#allowedAt(path))
       if (route?.gated ?? true) this.#edgeGate?.pass(request.headers['user-agent'], exchange.requestId)
       // Below /v1/ even unknown paths require a key first (contract 2.20).
-      if (caller !== undefined) exchange.principal = this.#parts.gateway.principalOf(caller)
+      if (caller !== undefined) exchange.principal = this.#deps.gateway.principalOf(caller)
       else if (route?.access === 'key' || path.startsWith('/v1/')) {
         const principal = this.#callers.authenticate(request)
         exchange.principal = principal instanceof Promise ? await principal : principal
       }
-      if (route === undefined) throw nothingAt(path, baseUrlFor(path, this.#parts.baseUrl))
+      if (route === undefined) throw unknownPathError(path, baseUrlFor(path, this.#deps.baseUrl))
       this.#checkMethod(request, route)
       await route.handle(exchange)
     } catch (error) {
@@ -228,7 +228,7 @@ export class Api {
     }
   }
 
-  #routeAt(path: string, method: string | undefined): Route | undefined {
+  #routeAt(path: string, method: string | undefined): ApiRoute | undefined {
     if (Object.hasOwn(this.#routes, path)) return this.#routes[path]
     if (isModelPath(path)) return this.#model
     const found = this.#responses.routeOf(path, method) ?? this.#conversations.routeOf(path, method)
@@ -243,7 +243,7 @@ export class Api {
     return [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
   }
 
-  #checkMethod({ method }: IncomingMessage, route: Route): void {
+  #checkMethod({ method }: IncomingMessage, route: ApiRoute): void {
     const isAllowed = method === route.method || (method === 'HEAD' && route.method === 'GET')
     if (!isAllowed) {
       throw notAllowed(method, route.allowed ?? route.method)
@@ -252,10 +252,10 @@ export class Api {
 
   async #answer(exchange: Exchange, format: ClientFormatId): Promise<void> {
     const { response, requestId, principal } = exchange
-    const { gateway, nowMs } = this.#parts
+    const { gateway, nowMs } = this.#deps
     if (principal === undefined) throw new Error('a model route without a principal')
     const request = await this.#readRequest(exchange, format)
-    const sink = new ResponseSink(response, requestId, nowMs, formatById(format).manners.requestIdHeader)
+    const sink = new ResponseSink(response, requestId, nowMs, formatById(format).conventions.requestIdHeader)
     const held = this.#intake.answerUntilClosed(response, principal.accountId, request.bytes.length)
     await gateway.answer(principal, { ...request, held }, sink)
   }
@@ -263,9 +263,9 @@ export class Api {
   async #readRequest(exchange: Exchange, format: ClientFormatId): Promise<ModelRequest> {
     const { request, requestId: id } = exchange
     const { bytes, members, body, work } = await this.#readBody(exchange)
-    const { timeoutMs, passedHeaders, fusionDepth } = statedIn(request, relayById(format).passedHeaders)
+    const { timeoutMs, passedHeaders, fusionDepth } = parseRequestHeaders(request, relayById(format).passedHeaders)
     const read = { id, format, bytes, members, body, timeoutMs, passedHeaders, fusionDepth, work }
-    return await withStatedTool(request, read)
+    return await withAttachedTool(request, read)
   }
 
   /** Reads the body, counted against its sender's shares (contract 29.2). @throws ServiceError */
@@ -287,8 +287,8 @@ export class Api {
     if (principal === undefined) throw new Error('a model route without a principal')
     const limiter = this.#uncounted.take(principal.accountId)
     const { body } = await this.#readRequest(exchange, format)
-    const inputTokens = this.#parts.gateway.countTokens(principal, format, body)
-    const idHeader = formatById(format).manners.requestIdHeader
+    const inputTokens = this.#deps.gateway.countTokens(principal, format, body)
+    const idHeader = formatById(format).conventions.requestIdHeader
     sendJson(response, requestId, 200, count.write(inputTokens), [
       'X-Svc-Router-Estimated',
       'true',
@@ -299,7 +299,7 @@ export class Api {
 
   /** The list of models, or a single one by name. */
   async #models({ response, requestId, principal }: Exchange, name?: string): Promise<void> {
-    const { catalog, gateway } = this.#parts
+    const { catalog, gateway } = this.#deps
     if (principal === undefined) throw new Error('a key route without a principal')
     const limiter = this.#uncounted.take(principal.accountId)
     if (name !== undefined) gateway.assertListed(principal, name)
@@ -314,7 +314,7 @@ export class Api {
   async #uncountedHeaders(principal: Principal, limiter: LimiterState): Promise<HeaderList> {
     const signals = await this.#signalsOf(principal)
     if (signals === undefined) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })
-    return ['Cache-Control', 'no-store', ...usageHeaders(signals, this.#parts.nowMs(), limiter)]
+    return ['Cache-Control', 'no-store', ...usageHeaders(signals, this.#deps.nowMs(), limiter)]
   }
 
   /** Never rejects. */
@@ -323,14 +323,14 @@ export class Api {
       await this.#writeRefusal(exchange, thrown)
     } catch (error) {
       // The error response itself could not be written.
-      this.#parts.log({ event: 'internal_error', requestId: exchange.requestId, ...describeBug(error) })
+      this.#deps.log({ event: 'internal_error', requestId: exchange.requestId, ...describeBug(error) })
       exchange.response.destroy()
     }
   }
 
   async #writeRefusal(exchange: Exchange, thrown: unknown): Promise<void> {
     const { request, response, requestId, principal } = exchange
-    const { log, links, nowMs, refused } = this.#parts
+    const { log, links, nowMs, refused } = this.#deps
     const error = thrown instanceof ServiceError ? thrown : new ServiceError('internal_error', { cause: thrown })
     if (error.code === 'internal_error') log({ event: 'internal_error', requestId, ...describeBug(error.cause) })
     if (response.headersSent || response.destroyed) {
@@ -342,14 +342,14 @@ export class Api {
     const signals = principal === undefined ? undefined : await this.#signalsOf(principal)
     const close = error.code === 'request_timeout'
     const path = pathOf(request)
-    const about = { manners: mannersAt(path), model: path.startsWith('/v1/') }
-    writeRefusal(response, error, { requestId, links, nowMs: nowMs(), signals, close, ...about })
+    const about = { conventions: conventionsAt(path), model: path.startsWith('/v1/') }
+    writeErrorResponse(response, error, { requestId, links, nowMs: nowMs(), signals, close, ...about })
     if (!close) discardRest(request, error.code === 'server_busy', this.#bodyLimits.timeoutMs)
   }
 
   async #signalsOf(principal: Principal): Promise<UsageSignals | undefined> {
     try {
-      return await this.#parts.gateway.signals(principal)
+      return await this.#deps.gateway.signals(principal)
     } catch {
       // The counters are unavailable: send the error without them rather than with wrong values.
       return undefined

@@ -1,7 +1,7 @@
-import type { Clock } from '../domain/clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { type KeyOwner, type LimiterWindow, ServiceError } from '../domain/errors.ts'
-import { minuteMs } from '../domain/minute-log.ts'
-import { WindowCounts } from '../domain/window-counts.ts'
+import { minuteMs } from '../runtime/minute-log.ts'
+import { WindowCounts } from '../runtime/window-counts.ts'
 
 /** Maximum number of names counted at once. */
 const maxNames = 50_000

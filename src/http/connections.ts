@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
-import { FairShare } from '../domain/fair-share.ts'
-import { addressGroup } from '../domain/networks.ts'
+import { FairShare } from '../runtime/fair-share.ts'
+import { addressGroup } from '../runtime/networks.ts'
 
 /** Connections beyond the limit, reserved for probes. */
 const reserved = 256

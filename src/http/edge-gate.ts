@@ -1,7 +1,7 @@
 import { ServiceError } from '../domain/errors.ts'
 import type { EdgeReason, EventLog } from '../domain/events.ts'
-import { minuteMs } from '../domain/minute-log.ts'
-import { WindowCounts } from '../domain/window-counts.ts'
+import { minuteMs } from '../runtime/minute-log.ts'
+import { WindowCounts } from '../runtime/window-counts.ts'
 
 /** Values that do not identify the sender. Names of HTTP libraries and tools pass (contract 2.29). */
 const placeholder = /^(?:-|none|null|undefined|unknown|user-agent|n\/a|test)$/i

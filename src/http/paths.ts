@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import { clientFormatIds } from '../domain/format-id.ts'
 import { formatById } from '../formats/formats.ts'
-import type { ClientManners } from '../formats/manners.ts'
-import { openaiManners } from '../formats/openai/manners.ts'
+import type { ClientConventions } from '../formats/client-conventions.ts'
+import { openaiConventions } from '../formats/openai/client-conventions.ts'
 
 /** Path prefix of single models. */
 const modelsPrefix = '/v1/models/'
@@ -13,18 +13,18 @@ const versions = /^(?:\/v1(?=\/))*/
  * The client conventions for a path: those of a format at its path, below it, or at its path without `/v1`; OpenAI's
  * everywhere else.
  */
-export function mannersAt(path: string): ClientManners {
+export function conventionsAt(path: string): ClientConventions {
   const rest = path.replace(versions, '')
   for (const id of clientFormatIds) {
-    const { path: own, manners } = formatById(id)
-    if (rest === own || rest.startsWith(`${own}/`)) return manners
+    const { path: own, conventions } = formatById(id)
+    if (rest === own || rest.startsWith(`${own}/`)) return conventions
   }
-  return openaiManners
+  return openaiConventions
 }
 
 /** The base URL that a client should have used, given the unknown path that it requested. */
 export function baseUrlFor(path: string, baseUrl: string): string {
-  return path.startsWith('/v1/v1/') && mannersAt(path).addVersion ? new URL(baseUrl).origin : baseUrl
+  return path.startsWith('/v1/v1/') && conventionsAt(path).addVersion ? new URL(baseUrl).origin : baseUrl
 }
 
 /** The path of a request, without its query. For an absolute target (`http://host/path`), only the path. */

@@ -1,13 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 import { isUtf8 } from 'node:buffer'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Clock } from '../domain/clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { invalidRequest, ServiceError } from '../domain/errors.ts'
-import type { JsonObject } from '../domain/conversation.ts'
+import { type JsonObject, isObject } from '../domain/json.ts'
 import { GatheredBytes } from '../domain/gathered-bytes.ts'
-import { isObject } from '../domain/json.ts'
 import { decoderFor, isOverRatio, overRatio, undecodable } from './content-encoding.ts'
-import { folded, miscasedMember } from '../formats/rewritten-members.ts'
+import { foldCase, findMiscasedMember } from '../formats/rewritten-members.ts'
 import { bodyShape, duplicateKey, JsonScan, type JsonMember } from '../formats/json-scan.ts'
 
 /** A larger body is parsed in several turns of the event loop, so that no turn takes long. */
@@ -209,9 +208,9 @@ function parse(bytes: Buffer, text: string, scan: JsonScan): JsonBody {
     const problem = `${name === undefined ? 'A field' : `The field ${name}`} appears twice. Send it once.`
     throw new ServiceError('invalid_request', { words: { problem }, ...(name === undefined ? {} : { param: name }) })
   }
-  const miscased = miscasedMember(members)
+  const miscased = findMiscasedMember(members)
   if (miscased !== undefined) {
-    const name = folded(miscased)
+    const name = foldCase(miscased)
     const given = /^\w{1,40}$/.test(miscased) ? miscased : 'A field'
     throw invalidRequest(
       given === miscased ? given : name,

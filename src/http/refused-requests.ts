@@ -1,9 +1,9 @@
-import { failureName } from '../domain/bugs.ts'
-import type { Clock, Timer } from '../domain/clock.ts'
+import { errorName } from '../runtime/describe-bug.ts'
+import type { Clock, Timer } from '../runtime/clock.ts'
 import { errorCodes } from '../domain/error-text.ts'
 import type { ErrorCode, KeyOwner } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
-import { FairShare } from '../domain/fair-share.ts'
+import { FairShare } from '../runtime/fair-share.ts'
 import { type RefusedHour, refusedHourMs } from '../domain/refused-requests.ts'
 
 /** Interval between writes, milliseconds; also after failed writes. */
@@ -31,7 +31,7 @@ type Count = { -readonly [Field in keyof RefusedHour]: RefusedHour[Field] }
  * together, at most once a second, and stay until the store has accepted them.
  */
 export class RefusedRequests {
-  readonly #parts: RefusedRequestsParts
+  readonly #deps: RefusedRequestsParts
   readonly #share: FairShare
   /** By account, then by hour and error. */
   #waiting = new Map<string, Map<number, Count>>()
@@ -41,14 +41,14 @@ export class RefusedRequests {
   #dropped = 0
   #isClosed = false
 
-  constructor(parts: RefusedRequestsParts, max = maxWaiting) {
-    this.#parts = parts
+  constructor(deps: RefusedRequestsParts, max = maxWaiting) {
+    this.#deps = deps
     this.#share = new FairShare(max)
   }
 
   /** Counts one rejected request. */
   note(owner: KeyOwner, code: ErrorCode, requestId: string): void {
-    const atMs = this.#parts.clock.nowMs()
+    const atMs = this.#deps.clock.nowMs()
     const hour = Math.floor(atMs / refusedHourMs)
     const slot = slotOf(hour, code)
     const count = this.#waiting.get(owner.accountId)?.get(slot)
@@ -86,7 +86,7 @@ export class RefusedRequests {
 
   #schedule(): void {
     if (this.#timer !== undefined || this.#writing !== undefined || this.#isClosed) return
-    this.#timer = this.#parts.clock.after(this.#delayMs, () => {
+    this.#timer = this.#deps.clock.after(this.#delayMs, () => {
       this.#timer = undefined
       this.#writing = this.#write().finally(() => {
         this.#writing = undefined
@@ -107,14 +107,14 @@ export class RefusedRequests {
     try {
       for (; written < rows.length; written += rowsPerWrite) {
         const chunk = rows.slice(written, written + rowsPerWrite)
-        await this.#parts.store.addRefused(chunk)
+        await this.#deps.store.addRefused(chunk)
         for (const { accountId } of chunk) this.#share.give(accountId)
       }
       this.#delayMs = flushMs
     } catch (error) {
       for (const count of rows.slice(written)) this.#putBack(count)
       this.#delayMs = Math.min(longestRetryMs, 2 * this.#delayMs)
-      this.#parts.log({ event: 'store_failing', reason: failureName(error) })
+      this.#deps.log({ event: 'store_failing', reason: errorName(error) })
     }
     this.#tellDropped()
   }
@@ -130,7 +130,7 @@ export class RefusedRequests {
 
   #tellDropped(): void {
     if (this.#dropped === 0) return
-    this.#parts.log({ event: 'refused_requests_dropped', count: this.#dropped })
+    this.#deps.log({ event: 'refused_requests_dropped', count: this.#dropped })
     this.#dropped = 0
   }
 }

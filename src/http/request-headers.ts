@@ -14,7 +14,7 @@ const placeByLength = new Map(once.map((name, place) => [name.length, place]))
  * Rejects headers that two parsers could interpret differently.
  * @throws ServiceError `duplicate_header`, `headers_too_large`, `invalid_request`
  */
-export function checkHeaders({ rawHeaders, headers, httpVersion }: IncomingMessage): void {
+export function checkRequestHeaders({ rawHeaders, headers, httpVersion }: IncomingMessage): void {
   if (rawHeaders.length > maxHeaders * 2) throw new ServiceError('headers_too_large')
   if (headers.host === undefined && httpVersion !== '1.0') {
     throw invalidRequest('host', 'The header host is missing. Send it once.')
@@ -46,7 +46,7 @@ function bitOf(name: string): number {
 }
 
 /** Parses the headers of a model request; the headers in `names` are forwarded to backends of the same format. */
-export function statedIn(
+export function parseRequestHeaders(
   request: IncomingMessage,
   names?: readonly string[],
 ): Pick<ModelRequest, 'timeoutMs' | 'passedHeaders' | 'fusionDepth'> {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { AnswerHead, AnswerSink } from '../gateway/ports.ts'
-import { reliabilityHeaders, usageHeaders } from './signals.ts'
+import { reliabilityHeaders, usageHeaders } from './usage-headers.ts'
 
 /** Up to this size a whole answer is joined with its headers. */
 const maxJoinedBytes = 12 * 1024
@@ -68,7 +68,7 @@ export class ResponseSink implements AnswerSink {
     this.#response.on('drain', run)
   }
 
-  onGone(run: () => void): void {
+  onDisconnect(run: () => void): void {
     const response = this.#response
     if (response.destroyed) run()
     else

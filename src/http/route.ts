@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Principal } from '../gateway/ports.ts'
 
 /** A route: a method, its access rules, and its handler. */
-export interface Route {
+export interface ApiRoute {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE'
   /** All methods of the path, if it has several: `GET, DELETE`. */
   readonly allowed?: string
@@ -22,21 +22,21 @@ export interface Exchange {
 }
 
 /** A model endpoint: POST, with a key. */
-export function modelRoute(handle: Route['handle']): Route {
+export function modelRoute(handle: ApiRoute['handle']): ApiRoute {
   return { method: 'POST', access: 'key', gated: true, handle }
 }
 
 /** A resource that is read with a key. */
-export function keyRoute(handle: Route['handle']): Route {
+export function keyRoute(handle: ApiRoute['handle']): ApiRoute {
   return { method: 'GET', access: 'key', gated: true, handle }
 }
 
 /** A public resource for clients that identify themselves. */
-export function publicRoute(handle: Route['handle']): Route {
+export function publicRoute(handle: ApiRoute['handle']): ApiRoute {
   return { method: 'GET', access: 'public', gated: true, handle }
 }
 
 /** For probes and load balancers, which do not identify themselves. */
-export function probeRoute(handle: Route['handle']): Route {
+export function probeRoute(handle: ApiRoute['handle']): ApiRoute {
   return { method: 'GET', access: 'public', gated: false, handle }
 }

@@ -37,11 +37,11 @@ export interface Listening {
    * Accepts no new connections and at most one more request on each open one. Resolves when the last connection is
    * closed and the last answer has ended; after `limitMs` it aborts what is left.
    */
-  drain(limitMs: number): Promise<Cut>
+  drain(limitMs: number): Promise<CutConnection>
 }
 
 /** What a drain aborted at its limit. */
-interface Cut {
+interface CutConnection {
   /** Requests whose answers were incomplete. */
   readonly running: number
   /** Complete answers that their callers had not read. */
@@ -174,8 +174,8 @@ function listen(server: Server, { host, port }: ServeOptions): Promise<void> {
   })
 }
 
-async function drain(server: Server, api: Api, limitMs: number): Promise<Cut> {
-  let aborted: Cut = { running: 0, unread: 0 }
+async function drain(server: Server, api: Api, limitMs: number): Promise<CutConnection> {
+  let aborted: CutConnection = { running: 0, unread: 0 }
   await new Promise<void>((resolve) => {
     let isClosed = false
     let isForced = false
@@ -195,7 +195,7 @@ async function drain(server: Server, api: Api, limitMs: number): Promise<Cut> {
     let force: NodeJS.Timeout | undefined
     const limit = setTimeout(() => {
       const open = api.openRequests
-      const running = Math.min(open, api.cutAll())
+      const running = Math.min(open, api.abortAll())
       aborted = { running, unread: open - running }
       force = setTimeout(() => {
         server.closeAllConnections()
@@ -230,7 +230,7 @@ function upgrade(api: Api, request: IncomingMessage, stream: Duplex, head: Buffe
  * Answers bytes that are not HTTP, or a timeout before there is a request, with an error, and closes the connection.
  */
 function refuseGarbage(api: Api, refusal: ServiceError, socket: Socket): void {
-  const { requestId, body } = api.refusalOf(refusal)
+  const { requestId, body } = api.errorResponseFor(refusal)
   const head = [
     `HTTP/1.1 ${refusal.status} ${reasonPhrases[refusal.status] ?? 'Bad Request'}`,
     'Content-Type: application/json; charset=utf-8',

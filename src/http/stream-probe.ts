@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Clock } from '../domain/clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
 
 const events = 3

@@ -2,7 +2,7 @@ import { createTransport } from 'nodemailer'
 import type { Mail, SendMail } from '../accounts/ports.ts'
 import type { EventLog } from '../domain/events.ts'
 import { MailError } from '../domain/mail-error.ts'
-import type { Secret } from '../domain/secret.ts'
+import type { Secret } from '../runtime/secret.ts'
 
 /** A user is waiting for the page, so a mail server slower than this counts as down. */
 const connectMs = 5_000

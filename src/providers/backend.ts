@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto'
 import type { CloudKind } from '../domain/cloud-credentials.ts'
 import type { ModelFacts } from '../domain/model-facts.ts'
-import type { Secret } from '../domain/secret.ts'
+import type { Secret } from '../runtime/secret.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import type { Backend, BackendTimeouts, UpstreamCall, UpstreamListener, UpstreamRequest } from '../gateway/ports.ts'
 import type { FormatId } from '../domain/format-id.ts'
 import type { Dialect } from '../formats/format.ts'
-import { reasoningFields, withCompanions } from '../formats/refusals/optional-fields.ts'
+import { reasoningFields, withCompanions } from '../formats/rejections/optional-fields.ts'
 import { formatById } from '../formats/formats.ts'
-import { Call } from './call.ts'
-import type { Route } from './call.ts'
-import { endpointOf, type Endpoint } from './endpoint.ts'
-import { canCarryCredential } from './place.ts'
-import { SignedCall } from './signed-call.ts'
-import type { UpstreamPools } from './upstream-pools.ts'
+import { Call } from './http/call.ts'
+import type { CallOptions } from './http/call.ts'
+import { endpointOf, type Endpoint } from './http/endpoint.ts'
+import { canCarryCredential } from './cloud-location.ts'
+import { SignedCall } from './http/signed-call.ts'
+import type { UpstreamPools } from './http/upstream-pools.ts'
 
 const longestCredential = 8192
 /** Long enough to be unique per issuer, too short to be mistaken for a credential. */
@@ -72,7 +72,7 @@ export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend 
   const sent = authenticator === undefined ? credential : undefined
   const { host } = new URL(whole.origin)
   const headers = requestHeaders(pools.userAgent, spec, sent)
-  const routeTo = ({ path }: Endpoint): Route => ({
+  const routeTo = ({ path }: Endpoint): CallOptions => ({
     clock: pools.clock,
     onBug: pools.onBug,
     head: `POST ${path} HTTP/1.1\r\nhost: ${host}\r\n${headers}`,

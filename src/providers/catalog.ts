@@ -1,21 +1,21 @@
 import type { Upstream } from '../domain/accounts.ts'
-import { BoundedMap } from '../domain/bounded-map.ts'
+import { BoundedMap } from '../runtime/bounded-map.ts'
 import type { ModelFacts } from '../domain/model-facts.ts'
-import type { LeftOut, LeftOutReason } from '../domain/route-plan.ts'
+import type { ExcludedBackend, ExclusionReason } from '../domain/route-plan.ts'
 import { frontierId } from '../domain/profiles.ts'
 import type { Profile } from '../domain/profiles.ts'
-import { SealError } from '../domain/sealing.ts'
-import type { Secret } from '../domain/secret.ts'
+import { SealError } from '../runtime/sealer.ts'
+import type { Secret } from '../runtime/secret.ts'
 import type { FormatId } from '../domain/format-id.ts'
 import type { Backend, Backends, BackendTimeouts, ManagedAccess } from '../gateway/ports.ts'
 import { createBackend, createUnusableBackend } from './backend.ts'
 import type { DescribedBackend } from './backend.ts'
-import { fillBaseUrl, isPlainHttp, placeOf, vendorUrl } from './place.ts'
-import { endpointFormats, findVendor, spokenBy, vendors } from './registry.ts'
+import { fillBaseUrl, isPlainHttp, locationOf, vendorUrl } from './cloud-location.ts'
+import { endpointFormats, findVendor, vendorEndpoint, vendors } from './registry.ts'
 import type { Vendor, VendorId } from './registry.ts'
 import { defaultTimeouts } from './timeouts.ts'
-import type { UpstreamPools } from './upstream-pools.ts'
-import type { Vault } from './vault.ts'
+import type { UpstreamPools } from './http/upstream-pools.ts'
+import type { Vault } from './auth/vault.ts'
 
 const defaultMaxCachedAccounts = 10_000
 
@@ -65,7 +65,7 @@ export interface CachedBackends extends Backends {
   /** Clears the cache of upstreams and managed access, so that both are read again when next needed. */
   forget(): void
   /** Configured backends of a profile that do not currently serve an account, and why. */
-  leftOut(profileId: string, accountId: string): Promise<readonly LeftOut[]>
+  leftOut(profileId: string, accountId: string): Promise<readonly ExcludedBackend[]>
 }
 
 /**
@@ -116,7 +116,7 @@ export function createBackends(options: BackendsOptions): CachedBackends {
     { managedBy, account, credential }: ConfiguredBackend,
     accountId: string,
     isApproved: boolean,
-  ): LeftOutReason | undefined => {
+  ): ExclusionReason | undefined => {
     if (managedBy !== undefined) {
       if (!isApproved) return 'managed_not_approved'
       return managed.isOn(managedBy) ? undefined : 'managed_off'
@@ -168,7 +168,7 @@ export function createBackends(options: BackendsOptions): CachedBackends {
       const profileId = served(askedId)
       const access = personal.has(profileId) ? await read(accountId) : nothingOwn
       const chosen = choose(profileId, accountId, access)
-      return (profiles.get(profileId) ?? []).flatMap(({ entry, backend }): LeftOut[] => {
+      return (profiles.get(profileId) ?? []).flatMap(({ entry, backend }): ExcludedBackend[] => {
         if (chosen.includes(backend)) return []
         return [{ backend: entry.id, reason: reasonAgainst(entry, accountId, access.isApproved) ?? 'simulated' }]
       })
@@ -199,9 +199,9 @@ interface OwnBackends {
 /** The backend of one configuration entry. @throws TypeError if the entry is invalid, with a full sentence */
 export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): Backend {
   const vendor: Vendor = vendors[entry.provider]
-  const own = placeOf(vendor.signing, entry.credential?.reveal())
+  const own = locationOf(vendor.signing, entry.credential?.reveal())
   return openEndpoints(endpointFormats(vendor, entry.format), (format) => {
-    const vendorApi = spokenBy(vendor, format)
+    const vendorApi = vendorEndpoint(vendor, format)
     const baseUrl = entry.baseUrl ?? vendorUrl({ ...vendor, ...vendorApi }, entry.region)
     if (baseUrl === null) throw new TypeError(`The backend ${entry.id} needs a base URL.`)
     return createBackend(
@@ -235,7 +235,7 @@ function openEndpoints(
 }
 
 /** What opening an account's own upstream needs. @see BackendsOptions */
-export interface UpstreamParts {
+export interface UpstreamDeps {
   readonly vault: Vault
   readonly pools: UpstreamPools
   readonly publicOnly: boolean
@@ -247,12 +247,12 @@ export interface UpstreamParts {
  * The backend of an account's own upstream. An invalid one becomes a backend that reports its error, so that the others
  * still work.
  */
-export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend {
-  const { vault, pools, publicOnly, facts } = parts
+export function openUpstream(upstream: Upstream, deps: UpstreamDeps): Backend {
+  const { vault, pools, publicOnly, facts } = deps
   const vendor = findVendor(upstream.provider)
   const known = vendor ?? vendors.custom
   return openEndpoints(endpointFormats(known, upstream.format ?? undefined), (format) => {
-    const vendorApi = spokenBy(known, format)
+    const vendorApi = vendorEndpoint(known, format)
     const baseUrl = upstream.baseUrl ?? vendorApi.baseUrl
     const spec: DescribedBackend = {
       id: upstream.id,
@@ -280,7 +280,7 @@ export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend 
       const { signing } = vendor
       const fixedHeaders = { ...upstream.headers, ...vendor.fixedHeaders }
       const authHeader = upstream.authHeader ?? vendorApi.authHeader
-      const filled = fillBaseUrl(baseUrl, placeOf(signing, credential?.reveal()))
+      const filled = fillBaseUrl(baseUrl, locationOf(signing, credential?.reveal()))
       const reached = { baseUrl: filled, authHeader, credential, signing, fixedHeaders, publicOnly }
       return createBackend({ ...spec, ...reached }, pools)
     } catch (error) {

@@ -33,7 +33,7 @@ export interface Vendor {
   readonly signing?: CloudKind
   readonly dialect: Dialect
   /** Overrides for formats other than the first. */
-  readonly byFormat?: Partial<Record<FormatId, Partial<Spoken>>>
+  readonly byFormat?: Partial<Record<FormatId, Partial<VendorEndpoint>>>
   /** An example model for help and error messages. */
   readonly exampleModel: string
   /** The environment variable that usually holds its key; null if there is none. */
@@ -41,7 +41,7 @@ export interface Vendor {
 }
 
 /** How to use one format with a vendor. */
-export interface Spoken {
+export interface VendorEndpoint {
   readonly baseUrl: string | null
   readonly authHeader: string | null
   readonly dialect: Dialect
@@ -317,7 +317,7 @@ export function endpointFormats(vendor: Vendor, named: FormatId | undefined): re
 }
 
 /** How to use a format with that vendor, by default its first one. */
-export function spokenBy(vendor: Vendor, format: FormatId = vendor.formats[0]): Spoken {
+export function vendorEndpoint(vendor: Vendor, format: FormatId = vendor.formats[0]): VendorEndpoint {
   const { baseUrl, authHeader, dialect } = vendor
   return { baseUrl, authHeader, dialect, ...vendor.byFormat?.[format] }
 }

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
-import type { AccountSelection } from '../accounts/operator-ports.ts'
+import type { AccountSelection } from '../accounts/operators/operator-ports.ts'
 import type { Account } from '../domain/accounts.ts'
 import { readAccount } from './accounts.ts'
-import type { Tables } from './schema.ts'
+import type { Tables } from './schema/schema.ts'
 
 /** Accounts per read. The event loop runs between two reads, because SQLite answers synchronously. */
 const strideAccounts = 1_000

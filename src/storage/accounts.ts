@@ -2,7 +2,7 @@ import type { Kysely, Transaction } from 'kysely'
 import type { Account } from '../domain/accounts.ts'
 import type { AuditRecord } from '../domain/audit.ts'
 import { change } from './revision.ts'
-import type { AccountRow, Tables } from './schema.ts'
+import type { AccountRow, Tables } from './schema/schema.ts'
 
 /** Adds an account. @throws if its id is taken */
 export async function addAccount(db: Kysely<Tables>, account: Account, record: AuditRecord): Promise<void> {

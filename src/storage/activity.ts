@@ -4,7 +4,7 @@ import type { ActivitySelection, UsageGroup } from '../accounts/ports.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import { dayOf } from '../domain/uptime.ts'
 import { readRequest } from './requests.ts'
-import type { Tables } from './schema.ts'
+import type { Tables } from './schema/schema.ts'
 
 const dayMs = 86_400_000
 

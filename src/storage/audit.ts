@@ -3,7 +3,7 @@ import type { AuditSelection, StoredLink } from '../accounts/ports.ts'
 import { accountOf, type AuditEntry, type AuditRecord, writeEntry } from '../domain/audit.ts'
 import { chainHash, type ChainPosition } from '../domain/audit-chain.ts'
 import type { Checkpoint } from '../domain/checkpoint.ts'
-import type { Tables } from './schema.ts'
+import type { Tables } from './schema/schema.ts'
 
 /** Rolls back the transaction of a proof, which must leave no trace. */
 class Proved extends Error {}

@@ -2,7 +2,7 @@ import type { Kysely, Transaction } from 'kysely'
 import type { AuditRecord } from '../domain/audit.ts'
 import type { BackendControl, HoldReason } from '../domain/backend-controls.ts'
 import { change } from './revision.ts'
-import type { Tables } from './schema.ts'
+import type { Tables } from './schema/schema.ts'
 
 /** Most rows read: a configuration has fewer backends, with at most three rows each. */
 const maxControls = 3_000

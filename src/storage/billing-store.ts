@@ -15,7 +15,7 @@ import {
   removeBilling,
   takeRead,
 } from './billing.ts'
-import type { Tables } from './schema.ts'
+import type { Tables } from './schema/schema.ts'
 import { addUpgradeRequest, decideUpgradeRequest, findUpgradeRequest, listUpgradeRequests } from './upgrade-requests.ts'
 
 /** Implements the billing port with the billing queries, on either engine. */
@@ -26,7 +26,7 @@ export function createBillingStore(db: Kysely<Tables>): BillingStore {
     linkCustomer: (accountId, customerId, checkAtMs) => linkCustomer(db, accountId, customerId, checkAtMs),
     takeRead: (accountId) => takeRead(db, accountId),
     applyRead: (read) => applyRead(db, read),
-    hastenCheck: (accountId, atMs) => hastenCheck(db, accountId, atMs),
+    scheduleCheckNow: (accountId, atMs) => hastenCheck(db, accountId, atMs),
     postponeCheck: (accountId, atMs) => postponeCheck(db, accountId, atMs),
     claimChecks: (nowMs, againAtMs, limit) => claimChecks(db, nowMs, againAtMs, limit),
     beginClosing: (accountId, nowMs) => beginClosing(db, accountId, nowMs),

@@ -4,7 +4,7 @@ import type { AuditRecord } from '../domain/audit.ts'
 import type { Subscription } from '../domain/billing.ts'
 import { putOnPlan } from './accounts.ts'
 import { change } from './revision.ts'
-import type { BillingRow, Tables } from './schema.ts'
+import type { BillingRow, Tables } from './schema/schema.ts'
 
 /**
  * A round fails only if another read was applied meanwhile; this many concurrent reads of one account do not happen.

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { CheckpointMemory } from '../accounts/ports.ts'
+import type { CheckpointStore } from '../accounts/ports.ts'
 import { readCheckpoint, writeCheckpoint } from '../domain/checkpoint.ts'
 
 const ownerOnly = 0o600
 
 /** Stores the last checkpoint of the audit log in a file in the data folder, outside the database. */
-export function checkpointFile(folder: string): CheckpointMemory {
+export function checkpointFile(folder: string): CheckpointStore {
   const path = checkpointPath(folder)
   return {
     async read() {

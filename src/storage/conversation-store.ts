@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import type { StoredConversation } from '../domain/conversations.ts'
-import type { ConversationStore } from '../gateway/conversation-store.ts'
+import type { ConversationStore } from '../gateway/responses/conversation-store.ts'
 import {
   addConversation,
   appendItems,
@@ -14,7 +14,7 @@ import {
   removeItems,
   updateConversation,
 } from './conversations.ts'
-import type { Tables } from './schema.ts'
+import type { Tables } from './schema/schema.ts'
 
 /** Conversations on either engine, with retention. Does not close the database. */
 export interface RetainedConversations extends ConversationStore {

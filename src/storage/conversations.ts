@@ -1,8 +1,8 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { NewConversationItem, StoredConversation, StoredConversationItem } from '../domain/conversations.ts'
-import type { AppendOptions, AppendRefusal, ItemPage } from '../gateway/conversation-store.ts'
+import type { AppendOptions, AppendRefusal, ItemPage } from '../gateway/responses/conversation-store.ts'
 import { makeRoom } from './responses.ts'
-import type { ConversationRow, Tables } from './schema.ts'
+import type { ConversationRow, Tables } from './schema/schema.ts'
 
 /** Rows per statement, well below SQLite's limit on bound parameters. */
 const rowsPerStatement = 500

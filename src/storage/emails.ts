@@ -4,8 +4,8 @@ import type { AuditRecord } from '../domain/audit.ts'
 import type { AccountEmail } from '../domain/identity.ts'
 import { accountRow } from './accounts.ts'
 import { change } from './revision.ts'
-import type { EmailRow } from './schema-identity.ts'
-import type { Tables } from './schema.ts'
+import type { EmailRow } from './schema/schema-identity.ts'
+import type { Tables } from './schema/schema.ts'
 
 /** An account and its first address; see `IdentityStore.addAccountWithEmail`. */
 export function addAccountWithEmail(

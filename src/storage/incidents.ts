@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely'
 import type { AuditRecord } from '../domain/audit.ts'
 import type { Impact, Incident, IncidentState, IncidentUpdate } from '../domain/incidents.ts'
 import { appendEntry } from './audit.ts'
-import type { Tables } from './schema.ts'
+import type { Tables } from './schema/schema.ts'
 
 /** Adds an incident with its first update, in one transaction. */
 export async function addIncident(

@@ -7,7 +7,7 @@ import type { KeyState } from '../domain/keys.ts'
 import type { KeyEntry } from '../gateway/ports.ts'
 import { readAccount } from './accounts.ts'
 import { change } from './revision.ts'
-import type { KeyRow, Tables } from './schema.ts'
+import type { KeyRow, Tables } from './schema/schema.ts'
 
 /** The key with that digest and its account; see `KeyStore.find`. */
 export async function findByDigest(db: Kysely<Tables>, digest: string): Promise<KeyEntry | undefined> {

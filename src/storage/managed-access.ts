@@ -5,12 +5,12 @@ import {
   type ManagedAccessState,
   type ManagedRequest,
   type ManagedRequestState,
-  managedSteps,
-  type ManagedStep,
+  managedTransitions,
+  type ManagedAction,
   type ResaleControl,
 } from '../domain/managed-access.ts'
 import { change } from './revision.ts'
-import type { ManagedRequestRow, ResaleControlRow, Tables } from './schema.ts'
+import type { ManagedRequestRow, ResaleControlRow, Tables } from './schema/schema.ts'
 
 /** Most providers' controls read: a configuration has fewer. */
 const maxControls = 1000
@@ -128,7 +128,7 @@ export async function listManagedRequests(
 export function stepRequest(
   db: Kysely<Tables>,
   id: string,
-  step: ManagedStep,
+  step: ManagedAction,
   atMs: number,
   record: AuditRecord,
 ): Promise<boolean> {
@@ -137,7 +137,7 @@ export function stepRequest(
       .updateTable('managed_requests')
       .set({ state: step, decided_at_ms: Math.floor(atMs) })
       .where('id', '=', id)
-      .where('state', 'in', [...managedSteps[step]])
+      .where('state', 'in', [...managedTransitions[step]])
       .executeTakeFirstOrThrow()
     return result.numUpdatedRows > 0n
   })

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import type { OperatorStore } from '../accounts/operator-ports.ts'
+import type { OperatorStore } from '../accounts/operators/operator-ports.ts'
 import type { AuditRecord } from '../domain/audit.ts'
 import type { SignInMethod } from '../domain/identity.ts'
 import type { OperatorSession } from '../domain/operators.ts'
@@ -12,8 +12,8 @@ import {
   removeOperator,
   setOperatorRole,
 } from './operators.ts'
-import type { OperatorSessionRow } from './schema-identity.ts'
-import type { Tables } from './schema.ts'
+import type { OperatorSessionRow } from './schema/schema-identity.ts'
+import type { Tables } from './schema/schema.ts'
 
 /** Implements the operator port with its queries. */
 export function createOperatorStore(db: Kysely<Tables>): OperatorStore {

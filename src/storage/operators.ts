@@ -1,10 +1,10 @@
 import type { Kysely, Transaction } from 'kysely'
-import type { OperatorChange } from '../accounts/operator-ports.ts'
+import type { OperatorChange } from '../accounts/operators/operator-ports.ts'
 import type { AuditRecord } from '../domain/audit.ts'
 import type { Operator, OperatorRole } from '../domain/operators.ts'
 import { change } from './revision.ts'
-import type { OperatorRow } from './schema-identity.ts'
-import type { Tables } from './schema.ts'
+import type { OperatorRow } from './schema/schema-identity.ts'
+import type { Tables } from './schema/schema.ts'
 
 /** Adds an operator; see `OperatorStore.addOperator`. */
 export async function addOperator(

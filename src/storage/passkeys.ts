@@ -2,8 +2,8 @@ import type { Kysely } from 'kysely'
 import type { AuditRecord } from '../domain/audit.ts'
 import type { Passkey } from '../domain/identity.ts'
 import { change } from './revision.ts'
-import type { PasskeyRow } from './schema-identity.ts'
-import type { Tables } from './schema.ts'
+import type { PasskeyRow } from './schema/schema-identity.ts'
+import type { Tables } from './schema/schema.ts'
 
 /** Adds a passkey; false if it is already registered or the account has `maxPasskeys`. */
 export function addPasskey(

@@ -1,8 +1,8 @@
 import type { Kysely } from 'kysely'
 import { keyDigest } from '../domain/keys.ts'
-import type { Secret } from '../domain/secret.ts'
-import { SetupError } from '../domain/setup-error.ts'
-import type { Tables } from './schema.ts'
+import type { Secret } from '../runtime/secret.ts'
+import { SetupError } from '../runtime/setup-error.ts'
+import type { Tables } from './schema/schema.ts'
 
 const rowName = 'pepper_check'
 /** The text whose digest identifies a pepper. */

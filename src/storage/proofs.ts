@@ -1,8 +1,8 @@
 import type { Kysely } from 'kysely'
 import type { ProofDigests } from '../accounts/ports.ts'
 import type { ProofPurpose, SignInProof } from '../domain/identity.ts'
-import type { ProofRow } from './schema-identity.ts'
-import type { Tables } from './schema.ts'
+import type { ProofRow } from './schema/schema-identity.ts'
+import type { Tables } from './schema/schema.ts'
 
 /** Stores a proof, and deletes those that expired before a given time. */
 export async function addProof(

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
-import { lowestIdAt } from '../domain/ids.ts'
+import { lowestIdAt } from '../runtime/ids.ts'
 import type { SealedProviderError } from '../domain/provider-error.ts'
-import type { Tables } from './schema.ts'
+import type { Tables } from './schema/schema.ts'
 
 /** Most messages read per request. */
 const maxOfRequest = 50

@@ -1,6 +1,6 @@
 import { type Kysely, sql, SqliteAdapter } from 'kysely'
 import type { RefusedHour, RefusedCount, RefusedSelection } from '../domain/refused-requests.ts'
-import type { RefusedRequestsRow, Tables } from './schema.ts'
+import type { RefusedRequestsRow, Tables } from './schema/schema.ts'
 
 /**
  * Adds counts to their hours. Counts of accounts deleted meanwhile are left out: PostgreSQL locks the accounts until

@@ -1,11 +1,11 @@
 import { type Kysely, sql } from 'kysely'
-import type { PassedBy } from '../domain/backend-condition.ts'
+import type { SkippedBackend } from '../domain/backend-state.ts'
 import { boundRecord, type FusionRecord } from '../domain/fusion-record.ts'
-import { lowestIdAt } from '../domain/ids.ts'
+import { lowestIdAt } from '../runtime/ids.ts'
 import type { RequestOutcome, RequestRecord, RequestState } from '../domain/requests.ts'
-import { maxTokenCount } from '../domain/token-counts.ts'
+import { maxTokenCount } from '../runtime/token-counts.ts'
 import type { Attempt } from '../domain/upstream.ts'
-import type { RequestRow, Tables } from './schema.ts'
+import type { RequestRow, Tables } from './schema/schema.ts'
 
 /** Most fusions in one record. */
 const maxFusions = 8
@@ -139,7 +139,7 @@ export function readRequest(row: RequestRow): RequestRecord {
     ...(row.usage_source === null ? undefined : { usage: readUsage(row) }),
     ...(row.error_code === null ? undefined : { errorCode: row.error_code as NonNullable<RequestRecord['errorCode']> }),
     ...(row.first_content_ms === null ? undefined : { firstContentMs: row.first_content_ms }),
-    ...(row.passed_by === null ? undefined : { passedBy: JSON.parse(row.passed_by) as PassedBy[] }),
+    ...(row.passed_by === null ? undefined : { passedBy: JSON.parse(row.passed_by) as SkippedBackend[] }),
     ...(row.fusions === null ? undefined : { fusions: JSON.parse(row.fusions) as FusionRecord[] }),
   }
 }

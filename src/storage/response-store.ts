@@ -1,19 +1,19 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import type { StoredResponse } from '../domain/stored-responses.ts'
-import type { ResponseStore } from '../gateway/response-store.ts'
+import type { ResponseStore } from '../gateway/responses/response-store.ts'
 import {
   addResponses,
   deleteResponsesUntil,
   findResponse,
   listChain,
-  listPlaces,
+  listLocations,
   listResponses,
   removeResponse,
   type ResponseToSave,
   type StoredSummary,
 } from './responses.ts'
-import type { Tables } from './schema.ts'
+import type { Tables } from './schema/schema.ts'
 
 /** Most bytes per transaction, because a transaction blocks the event loop on SQLite. */
 const maxBatchBytes = 512 * 1024
@@ -24,7 +24,7 @@ const rowsPerDeletion = 5
 const maxWaitingBytes = 64 * 1024 * 1024
 
 /** Stored answers on either engine, with retention. `close` closes the underlying database. */
-export interface RetainedResponses extends ResponseStore {
+export interface ResponseList extends ResponseStore {
   /** An account's answers created after `sinceMs`, newest first; those before the cursor `before` if given. */
   listOf(
     accountId: string,
@@ -46,13 +46,13 @@ export class TooManySaves extends Error {
  * Implements the response port on one open database. Answers that arrive during a save share the next transaction.
  * `maxBytesOfAccount`: encrypted text that one account may store.
  */
-export function createResponseStore(db: Kysely<Tables>, maxBytesOfAccount = Infinity): RetainedResponses {
+export function createResponseStore(db: Kysely<Tables>, maxBytesOfAccount = Infinity): ResponseList {
   const saves = new GroupedSaves(db, maxBytesOfAccount)
   return {
     save: (response, itemDigests) => saves.add({ response, itemDigests }),
     find: (accountId, id, sinceMs) => findResponse(db, accountId, id, sinceMs),
     chain: (accountId, id, sinceMs, maxLinks) => listChain(db, accountId, id, sinceMs, maxLinks),
-    places: (accountId, digests, sinceMs, limit) => listPlaces(db, accountId, digests, sinceMs, limit),
+    locations: (accountId, digests, sinceMs, limit) => listLocations(db, accountId, digests, sinceMs, limit),
     remove: (accountId, id, sinceMs) => removeResponse(db, accountId, id, sinceMs),
     listOf: (accountId, sinceMs, before, limit) => listResponses(db, accountId, sinceMs, before, limit),
     deleteUntil: (timeMs, limit) => deleteInSteps(db, timeMs, limit),

@@ -1,6 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import type { ItemPlace, StoredResponse, StoredTurn } from '../domain/stored-responses.ts'
-import type { StoredResponseRow, Tables } from './schema.ts'
+import type { ItemLocation, StoredResponse, StoredTurn } from '../domain/stored-responses.ts'
+import type { StoredResponseRow, Tables } from './schema/schema.ts'
 
 /** Rows per statement, well below SQLite's limit on bound parameters. */
 const rowsPerInsert = 500
@@ -159,13 +159,13 @@ export async function listChain(
 type ChainRow = Omit<StoredResponseRow, 'account_id' | 'sealed_response'>
 
 /** The locations of items, newest answers first. */
-export async function listPlaces(
+export async function listLocations(
   db: Kysely<Tables>,
   accountId: string,
   itemDigests: readonly string[],
   sinceMs: number,
   limit: number,
-): Promise<readonly ItemPlace[]> {
+): Promise<readonly ItemLocation[]> {
   if (itemDigests.length === 0) return []
   const rows = await db
     .selectFrom('stored_items')

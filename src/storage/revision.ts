@@ -1,7 +1,7 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { AuditRecord } from '../domain/audit.ts'
 import { appendEntry } from './audit.ts'
-import type { Tables } from './schema.ts'
+import type { Tables } from './schema/schema.ts'
 
 class NothingChanged extends Error {}
 

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Session, SignInMethod } from '../domain/identity.ts'
-import type { SessionRow } from './schema-identity.ts'
-import type { Tables } from './schema.ts'
+import type { SessionRow } from './schema/schema-identity.ts'
+import type { Tables } from './schema/schema.ts'
 
 /** Adds a session; beyond `maxSessions` the least recently used ones end. */
 export async function addSession(

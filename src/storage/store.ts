@@ -1,17 +1,17 @@
 import type { Kysely } from 'kysely'
-import type { BackendControlStore } from '../accounts/backend-ports.ts'
+import type { BackendControlStore } from '../accounts/backends/backend-ports.ts'
 import type { BillingStore } from '../accounts/billing/ports.ts'
 import type {
   AccountStore,
   ActivityStore,
   AuditStore,
-  HoldingsStore,
+  AccountDataStore,
   IdentityStore,
   ManagedAccessStore,
 } from '../accounts/ports.ts'
-import type { AccountSearchStore, OperatorStore } from '../accounts/operator-ports.ts'
-import type { SupportStore } from '../accounts/support-ports.ts'
-import type { StatusStore } from '../accounts/status-ports.ts'
+import type { AccountSearchStore, OperatorStore } from '../accounts/operators/operator-ports.ts'
+import type { SupportStore } from '../accounts/support/support-ports.ts'
+import type { StatusStore } from '../accounts/status/status-ports.ts'
 import type { SealedProviderError } from '../domain/provider-error.ts'
 import type { RefusedHour } from '../domain/refused-requests.ts'
 import type { RequestRecord } from '../domain/requests.ts'
@@ -23,7 +23,7 @@ import { addCheckpoint, append, listCheckpoints, listEntries, proveAppend, readH
 import { holdBackend, listBackendControls, releaseBackend, undrainBackend } from './backend-controls.ts'
 import { createBillingStore } from './billing-store.ts'
 import { addAccountWithEmail, addEmail, findEmail, listEmails, removeEmail } from './emails.ts'
-import { deleteAccount, listOwnTickets, listProofs, listUsedUnits } from './holdings.ts'
+import { deleteAccount, listOwnTickets, listProofs, listUsedUnits } from './account-data.ts'
 import { addIncident, addIncidentUpdate, listIncidents } from './incidents.ts'
 import { addKey, findByDigest, findKey, findKeyByDigest, limitKey, listKeys, revokeKey, rotateKey } from './keys.ts'
 import {
@@ -49,7 +49,7 @@ import {
   usedUnits,
 } from './requests.ts'
 import { readRevision } from './revision.ts'
-import type { Tables } from './schema.ts'
+import type { Tables } from './schema/schema.ts'
 import { addSession, findSession, listSessions, removeSession, removeSessions, touchSession } from './sessions.ts'
 import { addTicket, closeTicket, countTickets, findTicket, listTickets } from './tickets.ts'
 import { addUptime, listUptime } from './uptime.ts'
@@ -79,7 +79,7 @@ export interface Store
     ActivityStore,
     AuditStore,
     BackendControlStore,
-    HoldingsStore,
+    AccountDataStore,
     IdentityStore,
     ManagedAccessStore,
     KeyStore,

@@ -1,10 +1,10 @@
 import type { Kysely } from 'kysely'
-import type { TicketSelection } from '../accounts/support-ports.ts'
+import type { TicketSelection } from '../accounts/support/support-ports.ts'
 import type { AuditRecord } from '../domain/audit.ts'
 import type { NewTicket, Ticket } from '../domain/tickets.ts'
 import { appendEntry } from './audit.ts'
-import type { TicketRow } from './schema-service.ts'
-import type { Tables } from './schema.ts'
+import type { TicketRow } from './schema/schema-service.ts'
+import type { Tables } from './schema/schema.ts'
 
 /** Stores a ticket; see `SupportStore.addTicket`. */
 export async function addTicket(

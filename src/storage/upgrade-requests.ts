@@ -4,7 +4,7 @@ import type { AuditRecord } from '../domain/audit.ts'
 import type { UpgradeRequest, UpgradeState } from '../domain/billing.ts'
 import { putOnPlan } from './accounts.ts'
 import { change } from './revision.ts'
-import type { Tables, UpgradeRequestRow } from './schema.ts'
+import type { Tables, UpgradeRequestRow } from './schema/schema.ts'
 
 /**
  * See `BillingStore.addUpgradeRequest`. An index keeps the open request unique; the oldest decided ones are deleted.

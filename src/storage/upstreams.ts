@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely'
 import type { Upstream } from '../domain/accounts.ts'
 import type { AuditRecord } from '../domain/audit.ts'
 import { change } from './revision.ts'
-import type { Tables, UpstreamRow } from './schema.ts'
+import type { Tables, UpstreamRow } from './schema/schema.ts'
 
 /** Connects a provider after all others in order; false if the account already has `maxUpstreams`. */
 export function addUpstream(

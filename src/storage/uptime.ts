@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { UptimeCount, UptimeKind } from '../domain/uptime.ts'
-import type { Tables } from './schema.ts'
+import type { Tables } from './schema/schema.ts'
 
 /** Adds counts to their days; see `StatusStore.addUptime`. */
 export async function addUptime(

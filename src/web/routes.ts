@@ -1,4 +1,4 @@
-import { answerAsset } from './assets.ts'
+import { answerAsset } from './http/assets.ts'
 import { accountRoutes } from './pages/account.ts'
 import { activityRoutes } from './pages/activity.ts'
 import { billingRoutes } from './pages/billing.ts'
@@ -27,22 +27,22 @@ import { supportRoutes } from './pages/support.ts'
 import { upstreamRoutes } from './pages/upstreams.ts'
 import { usageRoutes } from './pages/usage.ts'
 import { operatorRoutes } from './operator/routes.ts'
-import { PageRefusal } from './refusals.ts'
-import type { Route } from './route.ts'
+import { PageError } from './http/page-error.ts'
+import type { PageRoute } from './http/route.ts'
 
-const asset: Route = {
+const asset: PageRoute = {
   method: 'GET',
   path: '/assets/:name',
   access: 'public',
   handle({ path, headers }) {
     const answer = answerAsset(path, headers)
-    if (answer === undefined) throw new PageRefusal('not_found')
+    if (answer === undefined) throw new PageError('not_found')
     return answer
   },
 }
 
 /** Every route and who can call it. Each page's file defines its own routes (contract 20). */
-export const routes: readonly Route[] = [
+export const routes: readonly PageRoute[] = [
   ...homeRoutes,
   asset,
   ...outboxRoutes,

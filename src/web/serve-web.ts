@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getRequestListener, type HttpBindings } from '@hono/node-server'
-import { setSecurityHeaders } from './security-headers.ts'
+import { setSecurityHeaders } from './http/security-headers.ts'
 import type { Peer } from './web-app.ts'
 
 const headerBytes = 16 * 1024

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { verifyAudit } from '../../src/accounts/audit.ts'
+import { verifyAudit } from '../../src/accounts/audit/audit.ts'
 import type { AuditStore, StoredLink } from '../../src/accounts/ports.ts'
 import { accountOf, writeEntry, type AuditRecord } from '../../src/domain/audit.ts'
 import { chainHash } from '../../src/domain/audit-chain.ts'
-import { AuditDesk } from '../../src/accounts/audit-desk.ts'
-import { systemClock } from '../../src/domain/clock.ts'
+import { AuditReviewer } from '../../src/accounts/audit/audit-reviewer.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
 import { madeUpKeys } from '../domain/audit-log.ts'
 
 /** A log of so many entries in a store that, as SQLite does, answers without waiting. */
@@ -44,7 +44,7 @@ test('a long log is verified in many turns of the event loop: others are served 
 })
 
 test('it is handed out so, too, in pieces of many lines', async () => {
-  const desk = new AuditDesk({
+  const desk = new AuditReviewer({
     store: logOf(20_000),
     keys: madeUpKeys(),
     memory: { read: () => Promise.resolve(undefined), keep: () => Promise.resolve() },

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { changePlan, createAccount, findAccount } from '../../src/accounts/accounts.ts'
-import type { ControlPlane } from '../../src/accounts/control-plane.ts'
+import type { AccountsDeps } from '../../src/accounts/control-plane.ts'
 import { createKey, effectiveState, maxKeysPerAccount, revokeKey, rotateKey } from '../../src/accounts/keys.ts'
 import {
   addUpstream,
@@ -10,28 +10,28 @@ import {
 } from '../../src/accounts/upstreams.ts'
 import { isWellFormedKey, keyDigest } from '../../src/domain/keys.ts'
 import { defaultPlans } from '../../src/domain/plans.ts'
-import { systemRandom } from '../../src/domain/random.ts'
-import { Secret } from '../../src/domain/secret.ts'
+import { systemRandom } from '../../src/runtime/random.ts'
+import { Secret } from '../../src/runtime/secret.ts'
 import { MemoryStore } from './memory-store.ts'
 
 const startMs = Date.UTC(2026, 10, 20)
 const hourMs = 3_600_000
 let nowMs = startMs
 let store: MemoryStore
-let plane: ControlPlane
+let deps: AccountsDeps
 let accountId: string
 
 beforeEach(async () => {
   nowMs = startMs
   store = new MemoryStore()
-  plane = {
+  deps = {
     store,
     clock: { nowMs: () => nowMs },
     random: systemRandom(),
     pepper: new Secret('made-up-pepper-of-the-tests'),
     actor: { kind: 'cli' },
   }
-  accountId = (await createAccount(plane, ' local ', 'max', defaultPlans)).id
+  accountId = (await createAccount(deps, ' local ', 'max', defaultPlans)).id
 })
 
 const refusal = (code: string): object => expect.objectContaining({ name: 'AccountsError', code }) as object
@@ -46,19 +46,19 @@ describe('accounts', () => {
       createdAtMs: startMs,
     })
     expect(accountId).toMatch(/^acc_/)
-    expect(await findAccount(plane, accountId)).toBe(await findAccount(plane, 'local'))
-    await expect(findAccount(plane, 'nobody')).rejects.toEqual(refusal('account_unknown'))
+    expect(await findAccount(deps, accountId)).toBe(await findAccount(deps, 'local'))
+    await expect(findAccount(deps, 'nobody')).rejects.toEqual(refusal('account_unknown'))
   })
 
   test('a plan changes only to one that exists, for an account that exists', async () => {
-    await changePlan(plane, accountId, 'pro', defaultPlans)
+    await changePlan(deps, accountId, 'pro', defaultPlans)
     expect(store.accounts[0]?.planId).toBe('pro')
-    await expect(changePlan(plane, accountId, 'gold', defaultPlans)).rejects.toEqual(refusal('plan_unknown'))
-    await expect(changePlan(plane, 'acc_x', 'pro', defaultPlans)).rejects.toEqual(refusal('account_unknown'))
+    await expect(changePlan(deps, accountId, 'gold', defaultPlans)).rejects.toEqual(refusal('plan_unknown'))
+    await expect(changePlan(deps, 'acc_x', 'pro', defaultPlans)).rejects.toEqual(refusal('account_unknown'))
   })
 
   test('two accounts cannot have one name, for names stand for accounts on the command line', async () => {
-    await expect(createAccount(plane, 'local', 'free', defaultPlans)).rejects.toEqual(refusal('account_name_taken'))
+    await expect(createAccount(deps, 'local', 'free', defaultPlans)).rejects.toEqual(refusal('account_name_taken'))
   })
 
   test.each([
@@ -71,22 +71,22 @@ describe('accounts', () => {
     'half\ud83d',
     '\u200B\u3164',
   ])('a name of 1 to 100 visible characters, not %j', async (name) => {
-    await expect(createAccount(plane, name, 'free', defaultPlans)).rejects.toEqual(refusal('name_invalid'))
-    await expect(createKey(plane, accountId, name)).rejects.toEqual(refusal('name_invalid'))
+    await expect(createAccount(deps, name, 'free', defaultPlans)).rejects.toEqual(refusal('name_invalid'))
+    await expect(createKey(deps, accountId, name)).rejects.toEqual(refusal('name_invalid'))
   })
 })
 
 describe('keys', () => {
   test('what is stored is the digest and a hint, never the key', async () => {
-    const { key, stored } = await createKey(plane, accountId, 'laptop')
+    const { key, stored } = await createKey(deps, accountId, 'laptop')
     expect(isWellFormedKey(key.reveal())).toBe(true)
-    expect(store.digests.get(stored.id)).toBe(keyDigest(key.reveal(), plane.pepper))
+    expect(store.digests.get(stored.id)).toBe(keyDigest(key.reveal(), deps.pepper))
     expect(JSON.stringify([...store.keys, ...store.digests])).not.toContain(key.reveal())
     expect(stored).toMatchObject({ accountId, name: 'laptop', state: 'active', endsAtMs: null })
   })
 
   test('an account that does not exist gets no key', async () => {
-    await expect(createKey(plane, 'acc_x', 'laptop')).rejects.toEqual(refusal('account_unknown'))
+    await expect(createKey(deps, 'acc_x', 'laptop')).rejects.toEqual(refusal('account_unknown'))
   })
 
   test.each([
@@ -95,8 +95,8 @@ describe('keys', () => {
     ['7d', 168 * hourMs],
     [undefined, 24 * hourMs],
   ] as const)('after a rotation with overlap %s the old key works %d ms longer', async (overlap, ms) => {
-    const old = await createKey(plane, accountId, 'laptop')
-    const next = await rotateKey(plane, old.stored.id, overlap)
+    const old = await createKey(deps, accountId, 'laptop')
+    const next = await rotateKey(deps, old.stored.id, overlap)
     const kept = (await store.findKey(old.stored.id))!
     expect(next.endsAtMs).toBe(startMs + ms)
     expect(next.stored).toMatchObject({ name: 'laptop', state: 'active' })
@@ -108,35 +108,35 @@ describe('keys', () => {
   })
 
   test('a rotation without overlap ends the old key at once', async () => {
-    const old = await createKey(plane, accountId, 'laptop')
-    await rotateKey(plane, old.stored.id, 'now')
+    const old = await createKey(deps, accountId, 'laptop')
+    await rotateKey(deps, old.stored.id, 'now')
     expect(await store.findKey(old.stored.id)).toMatchObject({ state: 'revoked', revokedAtMs: startMs })
   })
 
   test('only an active key can be rotated, and only a known one', async () => {
-    const old = await createKey(plane, accountId, 'laptop')
-    await rotateKey(plane, old.stored.id)
-    await expect(rotateKey(plane, old.stored.id)).rejects.toEqual(refusal('key_not_active'))
-    await expect(rotateKey(plane, 'key_x')).rejects.toEqual(refusal('key_unknown'))
+    const old = await createKey(deps, accountId, 'laptop')
+    await rotateKey(deps, old.stored.id)
+    await expect(rotateKey(deps, old.stored.id)).rejects.toEqual(refusal('key_not_active'))
+    await expect(rotateKey(deps, 'key_x')).rejects.toEqual(refusal('key_unknown'))
   })
 
   test('revoked is for ever, and is done once', async () => {
-    const { stored } = await createKey(plane, accountId, 'laptop')
-    await revokeKey(plane, stored.id)
-    await expect(revokeKey(plane, stored.id)).rejects.toEqual(refusal('key_revoked_before'))
-    await expect(rotateKey(plane, stored.id)).rejects.toEqual(refusal('key_not_active'))
-    await expect(revokeKey(plane, 'key_x')).rejects.toEqual(refusal('key_unknown'))
+    const { stored } = await createKey(deps, accountId, 'laptop')
+    await revokeKey(deps, stored.id)
+    await expect(revokeKey(deps, stored.id)).rejects.toEqual(refusal('key_revoked_before'))
+    await expect(rotateKey(deps, stored.id)).rejects.toEqual(refusal('key_not_active'))
+    await expect(revokeKey(deps, 'key_x')).rejects.toEqual(refusal('key_unknown'))
   })
 
   test('an account has at most 100 keys that work, rotation included, and a revoked one makes room', async () => {
     const [first] = await Promise.all(
-      Array.from({ length: maxKeysPerAccount }, () => createKey(plane, accountId, 'key')),
+      Array.from({ length: maxKeysPerAccount }, () => createKey(deps, accountId, 'key')),
     )
-    await expect(createKey(plane, accountId, 'one more')).rejects.toEqual(refusal('key_limit'))
-    await expect(rotateKey(plane, first!.stored.id)).rejects.toEqual(refusal('key_limit'))
-    await rotateKey(plane, first!.stored.id, 'now')
-    await revokeKey(plane, store.keys.at(-1)!.id)
-    await createKey(plane, accountId, 'one more')
+    await expect(createKey(deps, accountId, 'one more')).rejects.toEqual(refusal('key_limit'))
+    await expect(rotateKey(deps, first!.stored.id)).rejects.toEqual(refusal('key_limit'))
+    await rotateKey(deps, first!.stored.id, 'now')
+    await revokeKey(deps, store.keys.at(-1)!.id)
+    await createKey(deps, accountId, 'one more')
   })
 })
 
@@ -154,7 +154,7 @@ describe('upstreams', () => {
     `sealed(${account},${id},${secret.reveal().length})`
 
   test('a credential is sealed for its account and its own id, and shows four characters', async () => {
-    const { id } = await addUpstream(plane, accountId, draft, seal)
+    const { id } = await addUpstream(deps, accountId, draft, seal)
     expect(store.upstreams).toEqual([
       {
         id,
@@ -173,8 +173,8 @@ describe('upstreams', () => {
   })
 
   test('a short credential shows nothing of itself, and none is kept where none was given', async () => {
-    await addUpstream(plane, accountId, { ...draft, credential: new Secret('short') }, seal)
-    await addUpstream(plane, accountId, { ...draft, credential: undefined }, seal)
+    await addUpstream(deps, accountId, { ...draft, credential: new Secret('short') }, seal)
+    await addUpstream(deps, accountId, { ...draft, credential: undefined }, seal)
     expect(store.upstreams.map(({ credentialHint }) => credentialHint)).toEqual([null, null])
     expect(store.upstreams[1]?.sealedCredential).toBeNull()
   })
@@ -182,7 +182,7 @@ describe('upstreams', () => {
   test.each(['', 'two words', 'two\nlines', 'x'.repeat(8193)])(
     'what cannot be the value of a header is no credential',
     async (text) => {
-      await expect(addUpstream(plane, accountId, { ...draft, credential: new Secret(text) }, seal)).rejects.toEqual(
+      await expect(addUpstream(deps, accountId, { ...draft, credential: new Secret(text) }, seal)).rejects.toEqual(
         refusal('credential_invalid'),
       )
       expect(store.upstreams).toEqual([])
@@ -190,14 +190,14 @@ describe('upstreams', () => {
   )
 
   test('an account has at most 20 of them', async () => {
-    for (let count = 0; count < maxUpstreamsPerAccount; count++) await addUpstream(plane, accountId, draft, seal)
-    await expect(addUpstream(plane, accountId, draft, seal)).rejects.toEqual(refusal('upstream_limit'))
+    for (let count = 0; count < maxUpstreamsPerAccount; count++) await addUpstream(deps, accountId, draft, seal)
+    await expect(addUpstream(deps, accountId, draft, seal)).rejects.toEqual(refusal('upstream_limit'))
   })
 
   test('one is removed by its own account only', async () => {
-    const { id } = await addUpstream(plane, accountId, draft, seal)
-    await expect(removeUpstream(plane, 'acc_other', id)).rejects.toEqual(refusal('upstream_unknown'))
-    await removeUpstream(plane, accountId, id)
+    const { id } = await addUpstream(deps, accountId, draft, seal)
+    await expect(removeUpstream(deps, 'acc_other', id)).rejects.toEqual(refusal('upstream_unknown'))
+    await removeUpstream(deps, accountId, id)
     expect(store.upstreams).toEqual([])
   })
 })

@@ -1,4 +1,4 @@
-import type { StatusStore } from '../../src/accounts/status-ports.ts'
+import type { StatusStore } from '../../src/accounts/status/status-ports.ts'
 import type { AuditRecord } from '../../src/domain/audit.ts'
 import { stateOf, type Incident, type IncidentUpdate } from '../../src/domain/incidents.ts'
 import { addUp, type UptimeCount } from '../../src/domain/uptime.ts'

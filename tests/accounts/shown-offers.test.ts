@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { BillingFailure } from '../../src/accounts/billing/ports.ts'
-import { ShownOffers } from '../../src/accounts/billing/shown-offers.ts'
+import { OfferCache } from '../../src/accounts/billing/offer-cache.ts'
 import type { Offer } from '../../src/domain/billing.ts'
 import { ManualClock } from '../gateway/manual-clock.ts'
 
@@ -15,7 +15,7 @@ test('a slow payment provider holds up nobody for more than a second, and is ask
       return asked.at(-1)!.promise
     },
   }
-  const shown = new ShownOffers({ billing, clock, log: () => {} })
+  const shown = new OfferCache({ billing, clock, log: () => {} })
   const first = shown.read()
   await clock.advance(1_000)
   expect(await first).toEqual([])
@@ -39,7 +39,7 @@ test('a failing one is left alone for 30 seconds, and the last prices are shown'
       return offers
     },
   }
-  const shown = new ShownOffers({ billing, clock, log: ({ event }) => events.push(event) })
+  const shown = new OfferCache({ billing, clock, log: ({ event }) => events.push(event) })
   for (let read = 0; read < 5; read++) expect(await shown.read()).toEqual(offers)
   expect([asked, events]).toEqual([2, ['billing_failing']])
   await clock.advance(30_000)

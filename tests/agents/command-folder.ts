@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { tmpdir } from 'node:os'
-import { quoteForShell } from '../../src/domain/quote-for-shell.ts'
+import { quoteForShell } from '../../src/runtime/quote-for-shell.ts'
 
 /** A folder for PATH, with commands under the names that people type. */
 export class CommandFolder implements Disposable {

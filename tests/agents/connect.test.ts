@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { connections } from '../../src/domain/connections.ts'
+import { clientRecipes } from '../../src/domain/client-recipes.ts'
 import { pythonWithOpenai } from '../clients/python.ts'
 import { pythonEnvironment } from '../installing.ts'
 import { AgentHome } from './agent-home.ts'
@@ -34,7 +34,7 @@ interface Client {
 
 const evalPrinted = 'eval "$PRINTED"'
 
-/** Every client that is not run by tests/cli/connect.test.ts. */
+/** Every client that is not run by tests/cli/commands/connect.test.ts. */
 const clients: Readonly<Record<string, Client>> = {
   codex: {
     install: (commands) => commands.add('codex', process.execPath, CodexHome.install()),
@@ -92,9 +92,9 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('every client that connect knows is run, here or by tests/cli/connect.test.ts', () => {
+test('every client that connect knows is run, here or by tests/cli/commands/connect.test.ts', () => {
   const elsewhere = ['openai', 'ai-sdk', 'curl']
-  expect([...Object.keys(clients), ...elsewhere].sort()).toEqual(connections.map(({ name }) => name).sort())
+  expect([...Object.keys(clients), ...elsewhere].sort()).toEqual(clientRecipes.map(({ name }) => name).sort())
 })
 
 describe('what connect prints, with its real client', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { ConversationFormatId } from '../../src/domain/format-id.ts'
-import { startSimulatedProvider, type SimulatedProvider } from '../../src/providers/simulated.ts'
+import { startSimulatedProvider, type SimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 import { RunningService } from './running-service.ts'
 
 const upstreamPaths: Partial<Record<ConversationFormatId, string>> = {

@@ -1,4 +1,4 @@
-import { systemClock } from '../../src/domain/clock.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
 import { linksFor } from '../../src/domain/links.ts'
 import { plans } from '../clients/refusal-plans.ts'
 import { Service } from '../service.ts'

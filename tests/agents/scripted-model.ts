@@ -1,4 +1,5 @@
-import type { AnswerEvent, Conversation, JsonObject } from '../../src/domain/conversation.ts'
+import type { AnswerEvent, Conversation } from '../../src/domain/conversation.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import type { ConversationFormatId } from '../../src/domain/format-id.ts'
 import { formatById } from '../../src/formats/formats.ts'
 import { openEventStream, sendJson, startScriptedUpstream } from '../faults/scripted-upstream.ts'

@@ -65,7 +65,7 @@ export class MemoryBillingStore implements BillingStore {
     this.#setPlan(read.accountId, planId, { actor: { kind: 'system' }, atMs: read.nowMs, event })
     return Promise.resolve('changed')
   }
-  async hastenCheck(accountId: string, atMs: number): Promise<void> {
+  async scheduleCheckNow(accountId: string, atMs: number): Promise<void> {
     const row = this.#rows.get(accountId)
     if (row !== undefined && row.checkAtMs > atMs) await this.postponeCheck(accountId, atMs)
   }

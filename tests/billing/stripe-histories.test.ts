@@ -2,8 +2,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { checkDue } from '../../src/accounts/billing/checks.ts'
 import { openCheckout } from '../../src/accounts/billing/checkout.ts'
 import { checkIdleEveryMs } from '../../src/accounts/billing/refresh.ts'
-import type { OutgoingEvent } from '../../src/billing/double/outbox.ts'
-import type { DoubleCustomer } from '../../src/billing/double/state.ts'
+import type { OutgoingEvent } from '../../src/simulation/stripe/webhook-outbox.ts'
+import type { FakeCustomer } from '../../src/simulation/stripe/state.ts'
 import { createStore, type Store } from '../../src/storage/store.ts'
 import { enginesFor } from '../contract/engines.ts'
 import { Chance } from './chance.ts'
@@ -30,7 +30,7 @@ describe.each(enginesFor('billing over HTTP'))("Stripe's own library against the
 
   test(`${histories} customers whose webhooks are shuffled, doubled and dropped end on the plan that they pay`, async () => {
     const chance = new Chance(7)
-    const customers: { readonly accountId: string; readonly customer: DoubleCustomer }[] = []
+    const customers: { readonly accountId: string; readonly customer: FakeCustomer }[] = []
     for (let index = 0; index < histories; index++) {
       const { id: accountId } = await world.addAccount(`customer ${index}`)
       expect(await openCheckout(world.plane, accountId, 'pro', pages)).toMatchObject({ kind: 'checkout' })

@@ -1,18 +1,18 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createAccount } from '../../src/accounts/accounts.ts'
-import type { BillingPlane } from '../../src/accounts/billing/billing-plane.ts'
+import type { BillingDeps } from '../../src/accounts/billing/billing-deps.ts'
 import { createWebhookHandler, type WebhookAnswer } from '../../src/accounts/billing/webhook.ts'
-import { startDoubleServer, type DoubleServer } from '../../src/billing/double/server.ts'
+import { startFakeStripe, type FakeStripeServer } from '../../src/simulation/stripe/server.ts'
 import { createStripeBilling, stripeApiVersion } from '../../src/billing/stripe-billing.ts'
 import type { Account } from '../../src/domain/accounts.ts'
-import type { Clock } from '../../src/domain/clock.ts'
+import type { Clock } from '../../src/runtime/clock.ts'
 import type { ServiceEvent } from '../../src/domain/events.ts'
 import { defaultPlans } from '../../src/domain/plans.ts'
-import { systemRandom } from '../../src/domain/random.ts'
-import { Secret } from '../../src/domain/secret.ts'
+import { systemRandom } from '../../src/runtime/random.ts'
+import { Secret } from '../../src/runtime/secret.ts'
 import type { Store } from '../../src/storage/store.ts'
-import { doublePrices } from './double-billing.ts'
+import { doublePrices } from './fake-stripe-billing.ts'
 
 export const graceMs = 7 * 86_400_000
 const webhookSecret = new Secret('whsec_made_up_for_tests')
@@ -39,8 +39,8 @@ export class MovedClock implements Clock {
 /** The real library against the double over HTTP, and webhooks over HTTP against the service's own handler. */
 export class StripeWorld {
   readonly clock: MovedClock
-  readonly server: DoubleServer
-  readonly plane: BillingPlane
+  readonly server: FakeStripeServer
+  readonly plane: BillingDeps
   readonly events: ServiceEvent[]
   readonly answers: WebhookAnswer[]
   readonly #store: Store
@@ -66,7 +66,7 @@ export class StripeWorld {
     const events: ServiceEvent[] = []
     const answers: WebhookAnswer[] = []
     let hookUrl = ''
-    const server = await startDoubleServer({
+    const server = await startFakeStripe({
       clock,
       random,
       prices: doublePrices,
@@ -90,9 +90,9 @@ export class StripeWorld {
         ['max', ['price_max']],
       ]),
       clock,
-      double: server,
+      simulation: server,
     })
-    const plane: BillingPlane = {
+    const deps: BillingDeps = {
       accounts: store,
       store: store.billing,
       billing,
@@ -103,7 +103,7 @@ export class StripeWorld {
       graceMs,
       log: (event) => void events.push(event),
     }
-    const handle = createWebhookHandler(plane)
+    const handle = createWebhookHandler(deps)
     const hooks = createServer((request, response) => {
       const chunks: Buffer[] = []
       request.on('data', (chunk: Buffer) => void chunks.push(chunk))
@@ -119,7 +119,7 @@ export class StripeWorld {
       hooks.listen(0, '127.0.0.1', resolve)
     })
     hookUrl = `http://127.0.0.1:${(hooks.address() as AddressInfo).port}/`
-    return new StripeWorld({ clock, server, plane, events, answers }, store, async () => {
+    return new StripeWorld({ clock, server, plane: deps, events, answers }, store, async () => {
       billing.close()
       await server.close()
       hooks.closeAllConnections()
@@ -127,8 +127,8 @@ export class StripeWorld {
     })
   }
 
-  get double(): DoubleServer['double'] {
-    return this.server.double
+  get double(): FakeStripeServer['fake'] {
+    return this.server.fake
   }
 
   addAccount(name: string): Promise<Account> {

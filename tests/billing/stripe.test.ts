@@ -6,11 +6,11 @@ import { closeBilling, openCheckout, openPortal } from '../../src/accounts/billi
 import { describeBilling, describeChange } from '../../src/accounts/billing/overview.ts'
 import { checkIdleEveryMs, refresh } from '../../src/accounts/billing/refresh.ts'
 import { createWebhookHandler, maxWebhookBytes } from '../../src/accounts/billing/webhook.ts'
-import { signWebhook } from '../../src/billing/double/outbox.ts'
-import type { DoubleCustomer } from '../../src/billing/double/state.ts'
+import { signWebhook } from '../../src/simulation/stripe/webhook-outbox.ts'
+import type { FakeCustomer } from '../../src/simulation/stripe/state.ts'
 import { createStripeBilling, stripeApiVersion } from '../../src/billing/stripe-billing.ts'
 import type { Account } from '../../src/domain/accounts.ts'
-import { Secret } from '../../src/domain/secret.ts'
+import { Secret } from '../../src/runtime/secret.ts'
 import { createStore, type Store } from '../../src/storage/store.ts'
 import { enginesFor } from '../contract/engines.ts'
 import { graceMs, StripeWorld } from './stripe-world.ts'
@@ -40,7 +40,7 @@ const post = (url: string): Promise<Response> => fetch(url, { method: 'POST', re
 const plan = (): Promise<string | undefined> => world.planOf(account.id)
 const read = (): Promise<unknown> => refresh(world.plane, account.id)
 
-async function subscribe(planId: string): Promise<DoubleCustomer> {
+async function subscribe(planId: string): Promise<FakeCustomer> {
   const { url } = await openCheckout(world.plane, account.id, planId, pages)
   const paid = await post(`${url}/pay`)
   expect([paid.status, paid.headers.get('location')]).toEqual([303, pages.returnUrl])
@@ -253,7 +253,7 @@ describe('webhooks', () => {
       webhookSecret: secret,
       prices: new Map([['pro', ['price_pro']]]),
       clock: world.clock,
-      double: world.server,
+      simulation: world.server,
     })
     const answer = await answerOf(body, signWebhook(body, secret, world.clock.nowMs()), { ...world.plane, billing })
     billing.close()
@@ -290,7 +290,7 @@ test('calls name the version that they were written for, send no telemetry, and 
     webhookSecret: secret,
     prices: new Map([['pro', ['price_pro']]]),
     clock: world.clock,
-    double: { host: '127.0.0.1', port: (silent.address() as AddressInfo).port },
+    simulation: { host: '127.0.0.1', port: (silent.address() as AddressInfo).port },
   })
   await expect(billing.createCustomer('acc_1', 'Ada')).rejects.toMatchObject({
     name: 'BillingFailure',

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { openSqlite } from '../../src/storage/open-sqlite.ts'
+import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import { replaceAudit } from '../replace-audit.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))

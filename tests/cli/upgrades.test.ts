@@ -1,17 +1,17 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { requestUpgrade, withdrawUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
-import type { UpgradesPlane } from '../../src/accounts/billing/billing-plane.ts'
-import { systemClock } from '../../src/domain/clock.ts'
+import type { UpgradesDeps } from '../../src/accounts/billing/billing-deps.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
 import { defaultPlans } from '../../src/domain/plans.ts'
-import { systemRandom } from '../../src/domain/random.ts'
+import { systemRandom } from '../../src/runtime/random.ts'
 import { Harness } from './harness.ts'
 import { someRecord } from '../audit-record.ts'
 
 let cli: Harness
-let plane: UpgradesPlane
+let deps: UpgradesDeps
 beforeEach(async () => {
   cli = new Harness()
-  plane = {
+  deps = {
     accounts: cli.store,
     actor: { kind: 'cli' },
     store: cli.billing,
@@ -29,8 +29,8 @@ afterEach(() => cli.remove())
 const planOf = async (id: string): Promise<string | undefined> => (await cli.store.findAccount(id))?.planId
 
 test('an operator sees what is asked for, approves one request and rejects another', async () => {
-  const wanted = await requestUpgrade(plane, 'acc_1', 'pro')
-  const other = await requestUpgrade(plane, 'acc_2', 'max')
+  const wanted = await requestUpgrade(deps, 'acc_1', 'pro')
+  const other = await requestUpgrade(deps, 'acc_2', 'max')
   const listed = await cli.say('upgrades', 'list')
   expect(listed.code).toBe(0)
   expect(listed.out).toContain(wanted.id)
@@ -44,8 +44,8 @@ test('an operator sees what is asked for, approves one request and rejects anoth
 })
 
 test('what was decided or never asked cannot be approved, and the sentence says what to do', async () => {
-  const { id } = await requestUpgrade(plane, 'acc_1', 'pro')
-  await withdrawUpgrade(plane, 'acc_1', id)
+  const { id } = await requestUpgrade(deps, 'acc_1', 'pro')
+  await withdrawUpgrade(deps, 'acc_1', id)
   const decided = await cli.say('upgrades', 'approve', id)
   expect(decided.code).toBe(1)
   expect(decided.err).toContain('already decided or withdrawn')
@@ -58,13 +58,13 @@ test('what was decided or never asked cannot be approved, and the sentence says 
 
 test('an account asks for one plan at a time, for one that exists and that it does not have', async () => {
   const refusal = (code: string): object => expect.objectContaining({ name: 'AccountsError', code }) as object
-  await expect(requestUpgrade(plane, 'acc_1', 'gold')).rejects.toEqual(refusal('plan_unknown'))
-  await expect(requestUpgrade(plane, 'acc_1', 'free')).rejects.toEqual(refusal('plan_same'))
-  await expect(requestUpgrade(plane, 'acc_9', 'pro')).rejects.toEqual(refusal('account_unknown'))
-  const { id } = await requestUpgrade(plane, 'acc_1', 'pro')
-  await expect(requestUpgrade(plane, 'acc_1', 'max')).rejects.toEqual(refusal('upgrade_open'))
-  await expect(withdrawUpgrade(plane, 'acc_2', id)).rejects.toEqual(refusal('upgrade_unknown'))
-  await withdrawUpgrade(plane, 'acc_1', id)
-  await expect(withdrawUpgrade(plane, 'acc_1', id)).rejects.toEqual(refusal('upgrade_decided'))
-  expect((await requestUpgrade(plane, 'acc_1', 'max')).state).toBe('requested')
+  await expect(requestUpgrade(deps, 'acc_1', 'gold')).rejects.toEqual(refusal('plan_unknown'))
+  await expect(requestUpgrade(deps, 'acc_1', 'free')).rejects.toEqual(refusal('plan_same'))
+  await expect(requestUpgrade(deps, 'acc_9', 'pro')).rejects.toEqual(refusal('account_unknown'))
+  const { id } = await requestUpgrade(deps, 'acc_1', 'pro')
+  await expect(requestUpgrade(deps, 'acc_1', 'max')).rejects.toEqual(refusal('upgrade_open'))
+  await expect(withdrawUpgrade(deps, 'acc_2', id)).rejects.toEqual(refusal('upgrade_unknown'))
+  await withdrawUpgrade(deps, 'acc_1', id)
+  await expect(withdrawUpgrade(deps, 'acc_1', id)).rejects.toEqual(refusal('upgrade_decided'))
+  expect((await requestUpgrade(deps, 'acc_1', 'max')).state).toBe('requested')
 })

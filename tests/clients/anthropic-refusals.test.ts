@@ -11,7 +11,7 @@ import Anthropic, {
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mintKey } from '../../src/domain/keys.ts'
 import { linksFor } from '../../src/domain/links.ts'
-import { systemRandom } from '../../src/domain/random.ts'
+import { systemRandom } from '../../src/runtime/random.ts'
 import { Service } from '../service.ts'
 import { connectAnthropic } from './anthropic-clients.ts'
 import type { Traffic } from './counting-fetch.ts'

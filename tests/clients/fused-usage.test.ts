@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { Service } from '../service.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
 import { answer } from '../spec/fused-answers.ts'

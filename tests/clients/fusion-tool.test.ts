@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { Service } from '../service.ts'
 import { counted, entrances } from './ai-clients.ts'
 import { connectAnthropic, textOf } from './anthropic-clients.ts'

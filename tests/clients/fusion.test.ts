@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { linksFor } from '../../src/domain/links.ts'
-import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { Service } from '../service.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
 import { errorOf } from './error-of.ts'

@@ -2,17 +2,17 @@ import { type Kysely, sql } from 'kysely'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { changePlan, createAccount, resumeAccount, suspendAccount } from '../../src/accounts/accounts.ts'
-import { AuditBroken, takeCheckpoint, verifyAudit } from '../../src/accounts/audit.ts'
-import type { ControlPlane } from '../../src/accounts/control-plane.ts'
+import { AuditBroken, takeCheckpoint, verifyAudit } from '../../src/accounts/audit/audit.ts'
+import type { AccountsDeps } from '../../src/accounts/control-plane.ts'
 import { createKey, revokeKey, rotateKey } from '../../src/accounts/keys.ts'
 import { addUpstream, removeUpstream } from '../../src/accounts/upstreams.ts'
 import type { Actor, AuditEvent } from '../../src/domain/audit.ts'
 import { chainHash } from '../../src/domain/audit-chain.ts'
 import { signCheckpoint } from '../../src/domain/checkpoint.ts'
 import { defaultPlans } from '../../src/domain/plans.ts'
-import { systemRandom } from '../../src/domain/random.ts'
-import { Secret } from '../../src/domain/secret.ts'
-import type { Tables } from '../../src/storage/schema.ts'
+import { systemRandom } from '../../src/runtime/random.ts'
+import { Secret } from '../../src/runtime/secret.ts'
+import type { Tables } from '../../src/storage/schema/schema.ts'
 import { createStore, type Store } from '../../src/storage/store.ts'
 import { madeUpKeys, recordAt } from '../domain/audit-log.ts'
 import { enginesFor } from './engines.ts'
@@ -27,7 +27,7 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
   let db: Kysely<Tables>
   let store: Store
   let other: Store
-  let plane: ControlPlane<Store>
+  let deps: AccountsDeps<Store>
 
   beforeAll(() => engine.start())
   afterAll(() => engine.stop())
@@ -37,7 +37,7 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
     store = createStore(db)
     other = createStore(await open())
     const clock = { nowMs: () => nowMs }
-    plane = { store, clock, random: systemRandom(), pepper: new Secret('made-up-pepper-of-tests'), actor: operator }
+    deps = { store, clock, random: systemRandom(), pepper: new Secret('made-up-pepper-of-tests'), actor: operator }
   })
   afterEach(async () => {
     await store.close()
@@ -60,23 +60,23 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
 
   test('every change is told of by one event with its actor, and what was refused by none', async () => {
     const seal = () => 'sealed'
-    const account = await createAccount(plane, 'Ada', 'free', defaultPlans)
+    const account = await createAccount(deps, 'Ada', 'free', defaultPlans)
     const accountId = account.id
-    await changePlan(plane, accountId, 'pro', defaultPlans)
-    await suspendAccount(plane, accountId)
-    await expect(suspendAccount(plane, accountId)).rejects.toMatchObject({ code: 'account_suspended_before' })
-    await resumeAccount(plane, accountId)
-    await expect(resumeAccount(plane, 'acc_x')).rejects.toMatchObject({ code: 'account_unknown' })
-    const { stored } = await createKey(plane, accountId, 'laptop')
-    const next = await rotateKey(plane, stored.id, '1h')
-    await expect(rotateKey(plane, stored.id)).rejects.toMatchObject({ code: 'key_not_active' })
-    await revokeKey(plane, next.stored.id, 'leaked')
-    await expect(revokeKey(plane, next.stored.id)).rejects.toMatchObject({ code: 'key_revoked_before' })
+    await changePlan(deps, accountId, 'pro', defaultPlans)
+    await suspendAccount(deps, accountId)
+    await expect(suspendAccount(deps, accountId)).rejects.toMatchObject({ code: 'account_suspended_before' })
+    await resumeAccount(deps, accountId)
+    await expect(resumeAccount(deps, 'acc_x')).rejects.toMatchObject({ code: 'account_unknown' })
+    const { stored } = await createKey(deps, accountId, 'laptop')
+    const next = await rotateKey(deps, stored.id, '1h')
+    await expect(rotateKey(deps, stored.id)).rejects.toMatchObject({ code: 'key_not_active' })
+    await revokeKey(deps, next.stored.id, 'leaked')
+    await expect(revokeKey(deps, next.stored.id)).rejects.toMatchObject({ code: 'key_revoked_before' })
     const draft = { provider: 'openai', model: 'm', baseUrl: null, format: null, authHeader: null }
     const credential = new Secret('made-up-credential-of-the-tests')
-    const upstream = await addUpstream(plane, accountId, { ...draft, credential }, seal)
-    await removeUpstream(plane, accountId, upstream.id)
-    await expect(removeUpstream(plane, accountId, upstream.id)).rejects.toMatchObject({ code: 'upstream_unknown' })
+    const upstream = await addUpstream(deps, accountId, { ...draft, credential }, seal)
+    await removeUpstream(deps, accountId, upstream.id)
+    await expect(removeUpstream(deps, accountId, upstream.id)).rejects.toMatchObject({ code: 'upstream_unknown' })
     const key = { accountId, keyId: stored.id }
     expect(await events()).toEqual([
       { type: 'account.created', accountId, planId: 'free' },
@@ -112,13 +112,13 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
   })
 
   test('a change whose event cannot be kept is not made', async () => {
-    const { id } = await createAccount(plane, 'Ada', 'free', defaultPlans)
+    const { id } = await createAccount(deps, 'Ada', 'free', defaultPlans)
     const record = recordAt(1)
     const bad = { ...record, event: { type: 'account.plan_changed', accountId: id, planId: 'two words' } } as const
     await expect(store.setPlan(id, 'max', bad)).rejects.toThrow(TypeError)
     expect((await store.findAccount(id))?.planId).toBe('free')
     await tamper(`alter table audit_log rename to audit_gone`)
-    await expect(changePlan(plane, id, 'max', defaultPlans)).rejects.toThrow()
+    await expect(changePlan(deps, id, 'max', defaultPlans)).rejects.toThrow()
     expect((await store.findAccount(id))?.planId).toBe('free')
   })
 
@@ -139,13 +139,13 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
   test('of many events and changes at once from two places each gets its own place in one chain without gaps', async () => {
     const accounts = await Promise.all(
       Array.from({ length: 12 }, (_, index) =>
-        createAccount({ ...plane, store: index % 2 === 0 ? store : other }, `account ${index}`, 'free', defaultPlans),
+        createAccount({ ...deps, store: index % 2 === 0 ? store : other }, `account ${index}`, 'free', defaultPlans),
       ),
     )
     await Promise.all([
       ...Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? store : other).appendAudit(recordAt(index))),
       ...accounts.map(({ id }, index) =>
-        changePlan({ ...plane, store: index % 2 === 0 ? other : store }, id, 'max', defaultPlans),
+        changePlan({ ...deps, store: index % 2 === 0 ? other : store }, id, 'max', defaultPlans),
       ),
     ])
     const links = await store.readAudit(0, 1000)

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { controlBackend, type BackendPlane } from '../../src/accounts/backend-controls.ts'
-import { markTicket } from '../../src/accounts/tickets.ts'
-import { systemRandom } from '../../src/domain/random.ts'
-import { Secret } from '../../src/domain/secret.ts'
+import { controlBackend, type BackendControlDeps } from '../../src/accounts/backends/backend-controls.ts'
+import { markTicket } from '../../src/accounts/support/tickets.ts'
+import { systemRandom } from '../../src/runtime/random.ts'
+import { Secret } from '../../src/runtime/secret.ts'
 import { createStore, type Store } from '../../src/storage/store.ts'
 import { enginesFor } from './engines.ts'
 
@@ -11,13 +11,13 @@ const operator = { kind: 'operator', operatorId: 'opr_1' } as const
 describe.each(enginesFor('What operators do with backends and tickets'))('on %s', (_, engine) => {
   let store: Store
   let nowMs: number
-  let plane: BackendPlane
+  let deps: BackendControlDeps
   beforeAll(() => engine.start())
   afterAll(() => engine.stop())
   beforeEach(async () => {
     store = createStore(await (await engine.fresh())())
     nowMs = 1_000
-    plane = {
+    deps = {
       store,
       clock: { nowMs: () => nowMs },
       random: systemRandom(),
@@ -31,22 +31,22 @@ describe.each(enginesFor('What operators do with backends and tickets'))('on %s'
 
   test('a hold stands until it is taken back, once, with its event and the revision moved', async () => {
     const before = await store.revision()
-    await controlBackend(plane, { step: 'drained', backend: 'alpha', reason: 'maintenance' })
-    const again = controlBackend(plane, { step: 'drained', backend: 'alpha', reason: 'cost' })
+    await controlBackend(deps, { step: 'drained', backend: 'alpha', reason: 'maintenance' })
+    const again = controlBackend(deps, { step: 'drained', backend: 'alpha', reason: 'cost' })
     await expect(again).rejects.toMatchObject({ code: 'backend_stands_so' })
     nowMs = 2_000
-    await controlBackend(plane, { step: 'quarantined', backend: 'alpha', reason: 'credential' })
+    await controlBackend(deps, { step: 'quarantined', backend: 'alpha', reason: 'credential' })
     expect(await store.listBackendControls()).toEqual([
       { backendId: 'alpha', kind: 'drained', atMs: 1_000, by: 'opr_1', reason: 'maintenance' },
       { backendId: 'alpha', kind: 'quarantined', atMs: 2_000, by: 'opr_1', reason: 'credential' },
     ])
-    await controlBackend(plane, { step: 'undrained', backend: 'alpha' })
-    await expect(controlBackend(plane, { step: 'undrained', backend: 'alpha' })).rejects.toMatchObject({
+    await controlBackend(deps, { step: 'undrained', backend: 'alpha' })
+    await expect(controlBackend(deps, { step: 'undrained', backend: 'alpha' })).rejects.toMatchObject({
       code: 'backend_stands_so',
     })
-    await controlBackend(plane, { step: 'released', backend: 'alpha' })
+    await controlBackend(deps, { step: 'released', backend: 'alpha' })
     nowMs = 3_000
-    await controlBackend(plane, { step: 'released', backend: 'alpha' })
+    await controlBackend(deps, { step: 'released', backend: 'alpha' })
     expect(await store.listBackendControls()).toEqual([
       { backendId: 'alpha', kind: 'released', atMs: 3_000, by: 'opr_1', reason: null },
     ])
@@ -62,7 +62,7 @@ describe.each(enginesFor('What operators do with backends and tickets'))('on %s'
 
   test('two who drain at once: one does, and one event says so', async () => {
     const order = { step: 'drained', backend: 'alpha', reason: 'asked' } as const
-    const ends = await Promise.allSettled([1, 2, 3].map(() => controlBackend(plane, order)))
+    const ends = await Promise.allSettled([1, 2, 3].map(() => controlBackend(deps, order)))
     expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
     expect(await events()).toHaveLength(1)
   })
@@ -71,10 +71,10 @@ describe.each(enginesFor('What operators do with backends and tickets'))('on %s'
     const actors = [{ kind: 'system' }, { kind: 'session', sessionId: 'ses_1', accountId: 'acc_1' }] as const
     for (const actor of actors)
       await expect(
-        controlBackend({ ...plane, actor }, { step: 'drained', backend: 'alpha', reason: 'asked' }),
+        controlBackend({ ...deps, actor }, { step: 'drained', backend: 'alpha', reason: 'asked' }),
       ).rejects.toMatchObject({ code: 'operator_only' })
     await expect(
-      controlBackend(plane, { step: 'drained', backend: 'a text of somebody', reason: 'asked' }),
+      controlBackend(deps, { step: 'drained', backend: 'a text of somebody', reason: 'asked' }),
     ).rejects.toMatchObject({ code: 'backend_invalid' })
     expect(await store.listBackendControls()).toEqual([])
     expect(await events()).toEqual([])
@@ -91,10 +91,10 @@ describe.each(enginesFor('What operators do with backends and tickets'))('on %s'
     }
     await store.addTicket(ticket, 0, 10)
     expect(await store.findTicket('tic_1')).toEqual({ ...ticket, closedAtMs: null })
-    expect(await markTicket({ ...plane, store }, 'tic_1', 'closed')).toMatchObject({
+    expect(await markTicket({ ...deps, store }, 'tic_1', 'closed')).toMatchObject({
       closedAtMs: 1_000,
     })
-    const tickets = { ...plane, store }
+    const tickets = { ...deps, store }
     await expect(markTicket(tickets, 'tic_1', 'closed')).rejects.toMatchObject({ code: 'ticket_stands_so' })
     await expect(markTicket(tickets, 'tic_2', 'closed')).rejects.toMatchObject({ code: 'ticket_unknown' })
     expect(await store.listTickets(10)).toEqual([{ ...ticket, closedAtMs: 1_000 }])
@@ -113,7 +113,7 @@ describe.each(enginesFor('What operators do with backends and tickets'))('on %s'
   test('open tickets are found behind any number of closed ones', async () => {
     const of = { accountId: null, replyTo: 'a@example.com', requestId: null, text: 'x', createdAtMs: 1 }
     for (const id of ['tic_1', 'tic_2', 'tic_3', 'tic_4', 'tic_5']) await store.addTicket({ ...of, id }, 0, 10)
-    for (const id of ['tic_3', 'tic_4', 'tic_5']) await markTicket({ ...plane, store }, id, 'closed')
+    for (const id of ['tic_3', 'tic_4', 'tic_5']) await markTicket({ ...deps, store }, id, 'closed')
     const ids = async (...given: Parameters<Store['listTickets']>): Promise<string[]> =>
       (await store.listTickets(...given)).map(({ id }) => id)
     expect(await ids(2)).toEqual(['tic_5', 'tic_4'])

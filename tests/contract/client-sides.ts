@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../src/domain/conversation.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import type { ConversationFormatId } from '../../src/domain/format-id.ts'
 
 /** How the client side of a format is used in a test that is for all of them. */

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { NewConversationItem, StoredConversation } from '../../src/domain/conversations.ts'
 import { createConversationStore, type RetainedConversations } from '../../src/storage/conversation-store.ts'
 import { createResponseStore } from '../../src/storage/response-store.ts'
-import type { Tables } from '../../src/storage/schema.ts'
+import type { Tables } from '../../src/storage/schema/schema.ts'
 import { enginesFor } from './engines.ts'
 
 const conversationOf = (id: string, changes: Partial<StoredConversation> = {}): StoredConversation => ({

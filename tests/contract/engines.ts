@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Kysely } from 'kysely'
-import { openPostgres } from '../../src/storage/open-postgres.ts'
-import { openSqlite } from '../../src/storage/open-sqlite.ts'
-import type { Tables } from '../../src/storage/schema.ts'
+import { openPostgres } from '../../src/storage/postgres/open-postgres.ts'
+import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
+import type { Tables } from '../../src/storage/schema/schema.ts'
 import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
 
 /** One engine of databases, and what a suite wants of a fresh one. */

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { AnswerEvent, Conversation, JsonObject } from '../../src/domain/conversation.ts'
+import type { AnswerEvent, Conversation } from '../../src/domain/conversation.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import { UpstreamError } from '../../src/domain/upstream.ts'
 import { clientFormatIds, formatIds } from '../../src/domain/format-id.ts'
 import type { Format } from '../../src/formats/format.ts'

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createAccount } from '../../src/accounts/accounts.ts'
-import type { ControlPlane } from '../../src/accounts/control-plane.ts'
+import type { AccountsDeps } from '../../src/accounts/control-plane.ts'
 import {
   maxRequestsPerAccount,
   recordResale,
@@ -9,10 +9,10 @@ import {
   revokeResale,
   switchManagedAccess,
   withdrawManagedRequest,
-} from '../../src/accounts/managed-access.ts'
+} from '../../src/accounts/managed-access/managed-access.ts'
 import { defaultPlans } from '../../src/domain/plans.ts'
-import { systemRandom } from '../../src/domain/random.ts'
-import { Secret } from '../../src/domain/secret.ts'
+import { systemRandom } from '../../src/runtime/random.ts'
+import { Secret } from '../../src/runtime/secret.ts'
 import { createStore, type Store } from '../../src/storage/store.ts'
 import { enginesFor } from './engines.ts'
 
@@ -22,8 +22,8 @@ describe.each(enginesFor('managed access'))('managed access on %s', (_name, engi
   let store: Store
   let other: Store
   /** As an operator, and as the account's own person. */
-  let plane: ControlPlane<Store>
-  let own: ControlPlane<Store>
+  let deps: AccountsDeps<Store>
+  let own: AccountsDeps<Store>
   let accountId: string
 
   beforeAll(() => engine.start())
@@ -33,8 +33,8 @@ describe.each(enginesFor('managed access'))('managed access on %s', (_name, engi
     store = createStore(await open())
     other = createStore(await open())
     const parts = { store, clock: { nowMs: () => nowMs }, random: systemRandom(), pepper: new Secret('made up') }
-    plane = { ...parts, actor: { kind: 'operator', operatorId: 'opr_1' } }
-    accountId = (await createAccount(plane, 'Ada', 'free', defaultPlans)).id
+    deps = { ...parts, actor: { kind: 'operator', operatorId: 'opr_1' } }
+    accountId = (await createAccount(deps, 'Ada', 'free', defaultPlans)).id
     own = { ...parts, actor: { kind: 'session', sessionId: 'ses_1', accountId } }
   })
   afterEach(async () => {
@@ -48,29 +48,29 @@ describe.each(enginesFor('managed access'))('managed access on %s', (_name, engi
 
   test('the switch stands where it was last put, and moving it is told of', async () => {
     expect((await store.managedAccess()).switchedOn).toBe(false)
-    await switchManagedAccess(plane, true)
-    await expect(switchManagedAccess(plane, true)).rejects.toEqual(refusal('managed_stands_so'))
+    await switchManagedAccess(deps, true)
+    await expect(switchManagedAccess(deps, true)).rejects.toEqual(refusal('managed_stands_so'))
     expect((await other.managedAccess()).switchedOn).toBe(true)
-    await switchManagedAccess(plane, false)
+    await switchManagedAccess(deps, false)
     expect(await types()).toEqual(['account.created', 'managed.switched_on', 'managed.switched_off'])
   })
 
   test('resale controls are recorded with who, when and where, revoked, and recorded anew', async () => {
-    await recordResale(plane, 'vendor', 'CONTRACT-17')
-    await expect(recordResale(plane, 'vendor', 'CONTRACT-18')).rejects.toEqual(refusal('resale_recorded_before'))
-    await expect(revokeResale(plane, 'another')).rejects.toEqual(refusal('resale_unknown'))
+    await recordResale(deps, 'vendor', 'CONTRACT-17')
+    await expect(recordResale(deps, 'vendor', 'CONTRACT-18')).rejects.toEqual(refusal('resale_recorded_before'))
+    await expect(revokeResale(deps, 'another')).rejects.toEqual(refusal('resale_unknown'))
     const control = { provider: 'vendor', noteId: 'CONTRACT-17', recordedAtMs: nowMs, recordedBy: 'opr_1' }
     expect((await other.managedAccess()).controls).toEqual([{ ...control, revokedAtMs: null }])
-    await revokeResale(plane, 'vendor')
+    await revokeResale(deps, 'vendor')
     expect((await other.managedAccess()).controls).toEqual([{ ...control, revokedAtMs: nowMs }])
-    await recordResale(plane, 'vendor', 'CONTRACT-19')
+    await recordResale(deps, 'vendor', 'CONTRACT-19')
     expect((await other.managedAccess()).controls).toEqual([{ ...control, noteId: 'CONTRACT-19', revokedAtMs: null }])
   })
 
   test.each(['', 'two words', 'sk-madeup0madeup', 'AKIAMADEUP', 'x'.repeat(41), 'a@b.example'])(
     'a note is named by an id, never a text or a credential: %j',
     async (note) => {
-      await expect(recordResale(plane, 'vendor', note)).rejects.toEqual(refusal('note_invalid'))
+      await expect(recordResale(deps, 'vendor', note)).rejects.toEqual(refusal('note_invalid'))
     },
   )
 
@@ -89,18 +89,18 @@ describe.each(enginesFor('managed access'))('managed access on %s', (_name, engi
     const { id } = await requestManagedAccess(own, accountId)
     expect(await store.hasManagedAccess(accountId)).toBe(false)
     const outcomes = await Promise.allSettled(
-      [store, other, store].map((place) => reviewManagedRequest({ ...plane, store: place }, id, 'approved')),
+      [store, other, store].map((place) => reviewManagedRequest({ ...deps, store: place }, id, 'approved')),
     )
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
     expect(await other.hasManagedAccess(accountId)).toBe(true)
     await expect(requestManagedAccess(own, accountId)).rejects.toEqual(refusal('managed_request_open'))
     await withdrawManagedRequest(own, accountId, id)
     expect(await other.hasManagedAccess(accountId)).toBe(false)
-    await expect(reviewManagedRequest(plane, id, 'approved')).rejects.toEqual(refusal('managed_request_decided'))
+    await expect(reviewManagedRequest(deps, id, 'approved')).rejects.toEqual(refusal('managed_request_decided'))
     await expect(withdrawManagedRequest(own, accountId, id)).rejects.toEqual(refusal('managed_request_decided'))
     const next = await requestManagedAccess(own, accountId)
-    await reviewManagedRequest(plane, next.id, 'approved')
-    await reviewManagedRequest(plane, next.id, 'rejected')
+    await reviewManagedRequest(deps, next.id, 'approved')
+    await reviewManagedRequest(deps, next.id, 'rejected')
     expect(await other.hasManagedAccess(accountId)).toBe(false)
     expect((await types()).slice(1)).toEqual([
       'managed.requested',
@@ -115,7 +115,7 @@ describe.each(enginesFor('managed access'))('managed access on %s', (_name, engi
   test('nobody but an operator decides, and an account ends only its own', async () => {
     const { id } = await requestManagedAccess(own, accountId)
     for (const actor of [own.actor, { kind: 'system' } as const]) {
-      const asking = { ...plane, actor }
+      const asking = { ...deps, actor }
       await expect(reviewManagedRequest(asking, id, 'approved')).rejects.toEqual(refusal('operator_only'))
       await expect(switchManagedAccess(asking, true)).rejects.toEqual(refusal('operator_only'))
       await expect(recordResale(asking, 'vendor', 'N-1')).rejects.toEqual(refusal('operator_only'))

@@ -1,4 +1,4 @@
-import type { RequestRow } from '../../src/storage/schema.ts'
+import type { RequestRow } from '../../src/storage/schema/schema.ts'
 
 /** The row of a request of `acc_1` that was answered, and says no more of it than `changes` do. */
 export function requestRow(id: string, admittedAtMs: number, changes: Partial<RequestRow> = {}): RequestRow {

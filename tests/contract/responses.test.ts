@@ -1,8 +1,8 @@
 import type { Kysely } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { StoredResponse } from '../../src/domain/stored-responses.ts'
-import { createResponseStore, type RetainedResponses, TooManySaves } from '../../src/storage/response-store.ts'
-import type { Tables } from '../../src/storage/schema.ts'
+import { createResponseStore, type ResponseList, TooManySaves } from '../../src/storage/response-store.ts'
+import type { Tables } from '../../src/storage/schema/schema.ts'
 import { enginesFor } from './engines.ts'
 
 function responseOf(id: string, changes: Partial<StoredResponse> = {}): StoredResponse {
@@ -21,9 +21,9 @@ function responseOf(id: string, changes: Partial<StoredResponse> = {}): StoredRe
 }
 
 describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, engine) => {
-  let store: RetainedResponses
+  let store: ResponseList
   /** A second connection to the same data, as another node has it. */
-  let other: RetainedResponses
+  let other: ResponseList
   let db: Kysely<Tables>
 
   beforeAll(() => engine.start())
@@ -59,7 +59,7 @@ describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, 
       [501, false],
     ] as const) {
       expect((await other.find('acc_1', 'resp_1', sinceMs)) !== undefined).toBe(isThere)
-      expect((await other.places('acc_1', ['d1'], sinceMs, 10)).length > 0).toBe(isThere)
+      expect((await other.locations('acc_1', ['d1'], sinceMs, 10)).length > 0).toBe(isThere)
       expect((await chainOf('resp_1', { sinceMs })).length > 0).toBe(isThere)
     }
     expect(await other.remove('acc_1', 'resp_1', 500)).toBe(false)
@@ -95,7 +95,7 @@ describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, 
     await store.save(responseOf('resp_1', { createdAtMs: 100 }), ['d1', 'd2', 'd2'])
     await store.save(responseOf('resp_2', { createdAtMs: 200 }), ['d2'])
     await store.save(responseOf('resp_3', { createdAtMs: 300, accountId: 'acc_2' }), ['d2'])
-    const places = await other.places('acc_1', ['d1', 'd2', 'd3'], 0, 10)
+    const places = await other.locations('acc_1', ['d1', 'd2', 'd3'], 0, 10)
     expect(places[0]).toEqual({ digest: 'd2', responseId: 'resp_2', createdAtMs: 200 })
     expect(places.slice(1).map(({ digest, responseId }) => [digest, responseId])).toEqual(
       expect.arrayContaining([
@@ -104,8 +104,8 @@ describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, 
       ]),
     )
     expect(places).toHaveLength(3)
-    expect(await other.places('acc_1', ['d1', 'd2'], 0, 1)).toHaveLength(1)
-    expect(await other.places('acc_1', [], 0, 10)).toEqual([])
+    expect(await other.locations('acc_1', ['d1', 'd2'], 0, 1)).toHaveLength(1)
+    expect(await other.locations('acc_1', [], 0, 10)).toEqual([])
   })
 
   test('a removed answer takes its items with it, once, and only for its own account', async () => {
@@ -137,13 +137,13 @@ describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, 
       .select((row) => row.fn.countAll<number>().as('count'))
       .executeTakeFirstOrThrow()
     expect(count).toBe(60)
-    expect(await store.places('acc_1', digests, 0, 5000)).toHaveLength(1200)
+    expect(await store.locations('acc_1', digests, 0, 5000)).toHaveLength(1200)
   })
 
   test('a save that fails says so, and the next one succeeds', async () => {
     await store.save(responseOf('resp_1'), [])
     await expect(store.save(responseOf('resp_1'), ['d9'])).rejects.toThrow()
-    expect(await store.places('acc_1', ['d9'], 0, 10)).toEqual([])
+    expect(await store.locations('acc_1', ['d9'], 0, 10)).toEqual([])
     await store.save(responseOf('resp_2'), [])
     expect(await other.find('acc_1', 'resp_2', 0)).toBeDefined()
   })
@@ -173,7 +173,7 @@ describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, 
       { account_id: 'acc_1', bytes: 800 },
       { account_id: 'acc_2', bytes: 900 },
     ])
-    expect(await other.places('acc_1', ['d1', 'd6'], 0, 10)).toHaveLength(1)
+    expect(await other.locations('acc_1', ['d1', 'd6'], 0, 10)).toHaveLength(1)
     expect(await bounded.save(sized('resp_too_big', 10, 1_001), [])).toBe(false)
     expect(await other.find('acc_1', 'resp_too_big', 0)).toBeUndefined()
     await other.remove('acc_1', 'resp_big', 0)

@@ -2,7 +2,7 @@ import type { AuditEvent, AuditRecord } from '../../src/domain/audit.ts'
 import { writeEntry } from '../../src/domain/audit.ts'
 import { chainHash, type ChainLink, chainStart } from '../../src/domain/audit-chain.ts'
 import { checkpointKeys, type CheckpointKeys } from '../../src/domain/checkpoint.ts'
-import { Secret } from '../../src/domain/secret.ts'
+import { Secret } from '../../src/runtime/secret.ts'
 
 /** Keys of checkpoints from made-up sealing keys. */
 export function madeUpKeys(current = 1, previous?: number): CheckpointKeys {

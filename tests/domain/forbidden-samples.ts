@@ -1,5 +1,5 @@
 import { mintKey } from '../../src/domain/keys.ts'
-import { systemRandom } from '../../src/domain/random.ts'
+import { systemRandom } from '../../src/runtime/random.ts'
 
 const key = mintKey(systemRandom()).reveal()
 const jwt = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJtYWRlIHVwIn0.c2lnbmF0dXJl'

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { findForbidden, forbiddenAsData, maskForbidden } from '../../src/domain/forbidden-text.ts'
 import { mintKey } from '../../src/domain/keys.ts'
-import { systemRandom } from '../../src/domain/random.ts'
+import { systemRandom } from '../../src/runtime/random.ts'
 import { harmless, secrets } from './forbidden-samples.ts'
 
 describe('what must not be told', () => {

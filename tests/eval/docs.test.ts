@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { systemClock } from '../../src/domain/clock.ts'
-import { systemRandom } from '../../src/domain/random.ts'
-import { evalFusion } from '../../src/cli/eval.ts'
-import { openModels } from '../../src/open-models.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
+import { systemRandom } from '../../src/runtime/random.ts'
+import { evalFusion } from '../../src/cli/commands/eval.ts'
+import { openEvalModels } from '../../src/eval-models.ts'
 import { Harness } from '../cli/harness.ts'
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/eval.md'), 'utf8')
@@ -18,7 +18,7 @@ beforeEach(() => {
   const onBug = (error: unknown): void => {
     throw error
   }
-  cli.openModels = (config, accountId, voice) => openModels(config, { accountId, voice, ...parts, onBug })
+  cli.openModels = (config, accountId, voice) => openEvalModels(config, { accountId, voice, ...parts, onBug })
 })
 afterEach(() => cli.remove())
 

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { UpstreamError } from '../../src/domain/upstream.ts'
 import { journalOf, readJournal, writeHead } from '../../src/eval/journal-lines.ts'
-import { reckon } from '../../src/eval/reckon.ts'
+import { estimateCost } from '../../src/eval/estimate-cost.ts'
 import { buildReport } from '../../src/eval/report.ts'
 import { assumed } from '../../src/eval/simulated-world.ts'
 import { writeReport } from '../../src/eval/write-report.ts'
 import { textOf } from '../../src/eval/quoted-candidates.ts'
-import type { SubCall } from '../../src/gateway/fusion/ports.ts'
+import type { SubCall } from '../../src/gateway/fusion/engine/ports.ts'
 import { familyIds } from '../../src/eval/questions/question.ts'
 import { membersNamed, worldOf } from './in-process.ts'
 
@@ -86,7 +86,7 @@ describe('money', () => {
 
   test('what is reckoned before is never exceeded', async () => {
     const { run, questions, members, port } = worldOf({ seed: 12, items: 32 })
-    const { most, typical } = reckon({ members, questions, preset: 'balanced' })
+    const { most, typical } = estimateCost({ members, questions, preset: 'balanced' })
     const { spentUsd, calls } = await run()
     expect(calls).toBe(port.seen.length)
     expect(calls).toBeLessThanOrEqual(most.calls)

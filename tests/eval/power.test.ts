@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { assumed } from '../../src/eval/simulated-world.ts'
 import { compareAll } from '../../src/eval/statistics/compare.ts'
-import { seededRandom } from '../../src/gateway/fusion/seed.ts'
+import { seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
 import { evaluateOften } from './in-process.ts'
 
 /** Enough to see whether something is wrong, in seconds; `tests/long/eval-power.test.ts` has more. */

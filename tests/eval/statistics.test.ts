@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { clopperPearson, mcnemarExact } from '../../src/eval/statistics/binomial.ts'
 import { bootstrapMean } from '../../src/eval/statistics/bootstrap.ts'
-import { byLotExact } from '../../src/eval/statistics/by-lot.ts'
+import { poissonBinomialTest } from '../../src/eval/statistics/poisson-binomial.ts'
 import { holm, questionsNeeded } from '../../src/eval/statistics/compare.ts'
-import { measureFailing } from '../../src/eval/statistics/failing-together.ts'
-import { seededRandom } from '../../src/gateway/fusion/seed.ts'
+import { measureJointFailures } from '../../src/eval/statistics/joint-failures.ts'
+import { seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
 
 describe('Clopper and Pearson', () => {
   // As printed in tables of exact binomial limits.
@@ -107,10 +107,10 @@ test('as many questions as are said to be needed show a true gain four times of 
 describe('hits by lot, exact', () => {
   test('with even chances it is McNemar’s test, and certain outcomes are no surprise', () => {
     const even = Array.from({ length: 12 }, () => 0.5)
-    expect(byLotExact(2, even)).toBeCloseTo(mcnemarExact(2, 10), 12)
-    expect(byLotExact(2, [1, 1, 0, 0])).toBe(1)
+    expect(poissonBinomialTest(2, even)).toBeCloseTo(mcnemarExact(2, 10), 12)
+    expect(poissonBinomialTest(2, [1, 1, 0, 0])).toBe(1)
     // Three of three at a chance of a third each.
-    expect(byLotExact(3, [1 / 3, 1 / 3, 1 / 3])).toBeCloseTo(2 / 27, 12)
+    expect(poissonBinomialTest(3, [1 / 3, 1 / 3, 1 / 3])).toBeCloseTo(2 / 27, 12)
   })
 
   test('gives a false alarm no more often than it says', () => {
@@ -119,7 +119,7 @@ describe('hits by lot, exact', () => {
     for (let run = 0; run < 2_000; run++) {
       const chances = Array.from({ length: 30 }, () => Math.floor(random() * 4) / 3)
       const hits = chances.filter((chance) => random() < chance).length
-      alarms += Number(byLotExact(hits, chances) < 0.05)
+      alarms += Number(poissonBinomialTest(hits, chances) < 0.05)
     }
     expect(alarms / 2_000).toBeLessThanOrEqual(0.05)
   })
@@ -130,14 +130,14 @@ describe('failing together', () => {
     const random = seededRandom(9)
     const draw = (): boolean[] => Array.from({ length: 4_000 }, () => random() < 0.7)
     const [a, b, c] = [draw(), draw(), draw()]
-    expect(measureFailing([a, a, a]).effectiveMembers).toBeCloseTo(1, 5)
-    expect(measureFailing([a, b, c]).effectiveMembers).toBeGreaterThan(2.8)
-    expect(measureFailing([a]).effectiveMembers).toBeUndefined()
-    expect(measureFailing([a, b, c]).allWrong).toBeCloseTo(0.027, 1)
+    expect(measureJointFailures([a, a, a]).effectiveMembers).toBeCloseTo(1, 5)
+    expect(measureJointFailures([a, b, c]).effectiveMembers).toBeGreaterThan(2.8)
+    expect(measureJointFailures([a]).effectiveMembers).toBeUndefined()
+    expect(measureJointFailures([a, b, c]).allWrong).toBeCloseTo(0.027, 1)
   })
 
   test('counts the questions on which all are wrong, and each pair', () => {
-    const failing = measureFailing([
+    const failing = measureJointFailures([
       [true, false, false, false],
       [true, true, false, false],
     ])

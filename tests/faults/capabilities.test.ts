@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { addUpstream } from '../../src/accounts/upstreams.ts'
-import type { JsonObject } from '../../src/domain/conversation.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import { Service } from '../service.ts'
 import { sendJson, startScriptedUpstream, type ScriptedUpstream } from './scripted-upstream.ts'
 

@@ -3,7 +3,7 @@ import { StatementSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Worker } from 'node:worker_threads'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { databasePath } from '../../src/storage/connect-sqlite.ts'
+import { databasePath } from '../../src/storage/sqlite/connect-sqlite.ts'
 import { freezeDatabase } from '../frozen-database.ts'
 import { Service } from '../service.ts'
 

@@ -1,7 +1,7 @@
 import { request, type ClientRequest, type ServerResponse } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { seededRandom } from '../../src/gateway/fusion/seed.ts'
+import { seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
 import { casesOf } from '../long-run.ts'
 import { Service } from '../service.ts'
 import type { FusionRole } from '../simulation/fusion-roles.ts'

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { ServerResponse } from 'node:http'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { formatById, relayById } from '../../src/formats/formats.ts'
-import { RelayLane } from '../../src/gateway/relay-lane.ts'
+import { RelayLane } from '../../src/gateway/lanes/relay-lane.ts'
 import { Service } from '../service.ts'
 import {
   eventsOf,

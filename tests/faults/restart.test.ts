@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
-import { startSimulatedProvider, type SimulatedProvider } from '../../src/providers/simulated.ts'
+import { startSimulatedProvider, type SimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 import { RawConnection, writePost, type RawAnswer } from './raw-client.ts'
 import { ServiceProcess } from './service-process.ts'
 

@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream'
 import { DatabaseSync } from 'node:sqlite'
 import { stringify } from 'yaml'
 import { nodeFlags, svcRouterEnvironment } from '../../bench/svc-router.ts'
-import type { SimulatedProvider } from '../../src/providers/simulated.ts'
+import type { SimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 
 const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
 const startLimitMs = 20_000

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { startSimulatedProvider, type SimulatedProvider } from '../../src/providers/simulated.ts'
+import { startSimulatedProvider, type SimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 import { SocketClient } from '../socket-client.ts'
 import { ServiceProcess } from './service-process.ts'
 

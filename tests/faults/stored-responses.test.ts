@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { startSimulatedProvider, type SimulatedProvider } from '../../src/providers/simulated.ts'
+import { startSimulatedProvider, type SimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 import { ServiceProcess } from './service-process.ts'
 
 let folder: string

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import OpenAI from 'openai'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 import {
   eventsOf,

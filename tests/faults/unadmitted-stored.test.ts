@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ConnectionMemory, MemoryBudget } from '../../src/http/connection-memory.ts'
+import { ConnectionCache, CacheBudget } from '../../src/http/websocket/connection-cache.ts'
 import { errorOf } from '../refusals.ts'
 import { Service } from '../service.ts'
 import { SocketClient } from '../socket-client.ts'
@@ -56,11 +56,11 @@ test('what waits on the WebSockets of one account is bounded, and another accoun
 }, 30_000)
 
 test('an account whose connections remember much makes itself forget, and not another', () => {
-  const budget = new MemoryBudget(1_000)
-  const quiet = new ConnectionMemory(budget, 1_000, 'quiet')
-  quiet.keep('mine', 'a'.repeat(100), {})
-  const loud = Array.from({ length: 20 }, () => new ConnectionMemory(budget, 1_000, 'loud'))
-  for (const [index, memory] of loud.entries()) memory.keep(`${index}`, 'b'.repeat(300), {})
+  const budget = new CacheBudget(1_000)
+  const quiet = new ConnectionCache(budget, 1_000, 'quiet')
+  quiet.set('mine', 'a'.repeat(100), {})
+  const loud = Array.from({ length: 20 }, () => new ConnectionCache(budget, 1_000, 'loud'))
+  for (const [index, memory] of loud.entries()) memory.set(`${index}`, 'b'.repeat(300), {})
   expect(quiet.find('mine')).toBeDefined()
   expect(budget.chars).toBeLessThanOrEqual(1_000)
   expect(loud.at(-1)!.find('19')).toBeDefined()

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { answerFault, refusalFault } from '../../src/formats/answer-faults.ts'
+import { classifyAnswerError, classifyRejection } from '../../src/formats/answer-faults.ts'
 
 const body = (error: object): string => JSON.stringify({ error })
 
@@ -23,17 +23,19 @@ describe('a refusal of a provider', () => {
     [529, '', 'server_error'],
     [404, 'null', 'not_found'],
   ])('of %i %s is %s', (status, text, outcome) => {
-    expect(refusalFault({ status, retryAfterMs: undefined }, text)).toMatchObject({ outcome, status })
+    expect(classifyRejection({ status, retryAfterMs: undefined }, text)).toMatchObject({ outcome, status })
   })
 
   test('names a field of the request, and nothing that is not the name of one', () => {
     const head = { status: 400, retryAfterMs: undefined }
-    expect(refusalFault(head, body({ param: 'messages[0].content' })).param).toBe('messages[0].content')
-    expect(refusalFault(head, body({ param: 'your secret is x' })).param).toBeUndefined()
+    expect(classifyRejection(head, body({ param: 'messages[0].content' })).param).toBe('messages[0].content')
+    expect(classifyRejection(head, body({ param: 'your secret is x' })).param).toBeUndefined()
   })
 })
 
 test('an account that is used up means the same inside an answer and as its status', () => {
   const error = { code: 'insufficient_quota', message: 'x' }
-  expect(answerFault(error).outcome).toBe(refusalFault({ status: 429, retryAfterMs: 1 }, body(error)).outcome)
+  expect(classifyAnswerError(error).outcome).toBe(
+    classifyRejection({ status: 429, retryAfterMs: 1 }, body(error)).outcome,
+  )
 })

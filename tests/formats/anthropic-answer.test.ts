@@ -1,13 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import type { AnswerEvent, JsonObject } from '../../src/domain/conversation.ts'
+import type { AnswerEvent } from '../../src/domain/conversation.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import { UpstreamError } from '../../src/domain/upstream.ts'
-import { refusalFault } from '../../src/formats/answer-faults.ts'
+import { classifyRejection } from '../../src/formats/answer-faults.ts'
 import { anthropicMessages } from '../../src/formats/anthropic-messages/anthropic-messages.ts'
 import { clientFormats, relayById } from '../../src/formats/formats.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
 import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
-import { RelayLane } from '../../src/gateway/relay-lane.ts'
-import { TranslationLane } from '../../src/gateway/translation-lane.ts'
+import { RelayLane } from '../../src/gateway/lanes/relay-lane.ts'
+import { TranslationLane } from '../../src/gateway/lanes/translation-lane.ts'
 import { contentOf, contextOf, dataOf, parseSse, readStream, writeStream } from './exchange.ts'
 
 const model = 'svc-router/frontier'
@@ -243,7 +244,7 @@ describe('an error of Anthropic', () => {
     [529, 'overloaded_error', 'x', 'server_error'],
   ])('with status %i of type %s (%s) is %s', (status, type, message, outcome) => {
     const body = JSON.stringify({ type: 'error', error: { type, message }, request_id: 'req_x' })
-    expect(refusalFault({ status, retryAfterMs: undefined }, body)).toMatchObject({ outcome, status })
+    expect(classifyRejection({ status, retryAfterMs: undefined }, body)).toMatchObject({ outcome, status })
   })
 })
 
@@ -302,7 +303,7 @@ describe.each(Object.values(clientFormats))('a stream of Anthropic to a client o
     const broken = lane()
     broken.push(Buffer.from(stream.slice(0, stream.indexOf('event: message_delta'))))
     broken.push(Buffer.from(frame('error', { error: { type: 'overloaded_error', message: 'Overloaded' } })))
-    expect(broken.fault).toMatchObject({ outcome: 'server_error' })
+    expect(broken.upstreamError).toMatchObject({ outcome: 'server_error' })
     expect(broken.finished).toBe(false)
   })
 })

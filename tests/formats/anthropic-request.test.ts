@@ -1,9 +1,10 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Conversation, InputPart, JsonObject } from '../../src/domain/conversation.ts'
+import type { Conversation, InputPart } from '../../src/domain/conversation.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import { anthropicMessages } from '../../src/formats/anthropic-messages/anthropic-messages.ts'
 import { anthropicMessagesRelay } from '../../src/formats/anthropic-messages/relay.ts'
-import { sealFor, unsealMember } from '../../src/formats/sealed.ts'
+import { markWithIssuer, unmarkMember } from '../../src/formats/encrypted-reasoning.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
 import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
 import { arbitraryConversation } from './arbitraries.ts'
@@ -589,10 +590,10 @@ describe('sealed thoughts', () => {
     const text = { type: 'text', text: 'y' }
     const messages = [
       ...hi,
-      said(foreign(sealFor('other', 'gAAAA')), own(sealFor('me', 'EqQB')), text),
+      said(foreign(markWithIssuer('other', 'gAAAA')), own(markWithIssuer('me', 'EqQB')), text),
       said(foreign('')),
     ]
-    const sent = unsealMember(anthropicMessagesRelay.sealing!, JSON.stringify(messages), 'me')
+    const sent = unmarkMember(anthropicMessagesRelay.encryptedReasoning!, JSON.stringify(messages), 'me')
     expect(JSON.parse(sent)).toEqual([...hi, said(own('EqQB'), text)])
   })
 })

@@ -5,8 +5,6 @@ import type {
   Conversation,
   FinishReason,
   InputPart,
-  Json,
-  JsonObject,
   OutputFormat,
   Tool,
   ToolCall,
@@ -14,6 +12,7 @@ import type {
   Turn,
   Usage,
 } from '../../src/domain/conversation.ts'
+import type { Json, JsonObject } from '../../src/domain/json.ts'
 import type { FormatId } from '../../src/formats/format.ts'
 
 const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 30 })

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import type { JsonObject } from '../../src/domain/conversation.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import { ServiceError } from '../../src/domain/errors.ts'
 import type { Format } from '../../src/formats/format.ts'
 import { clientFormats } from '../../src/formats/formats.ts'
 import { anthropicMessages } from '../../src/formats/anthropic-messages/anthropic-messages.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
 import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
-import { unsealConversation } from '../../src/formats/sealed.ts'
+import { unmarkConversation } from '../../src/formats/encrypted-reasoning.ts'
 import { recordedRequests, targetOf, type RecordedRequest } from './exchange.ts'
 
 const recorded = recordedRequests()
@@ -112,7 +112,7 @@ describe('recorded client requests', () => {
     const sealed = readable.filter(({ body }) => JSON.stringify(body).includes('"encrypted_content":"'))
     expect(sealed.length).toBeGreaterThanOrEqual(3)
     for (const { format, body } of sealed) {
-      const conversation = unsealConversation(format.readRequest(body), 'someone')
+      const conversation = unmarkConversation(format.readRequest(body), 'someone')
       for (const other of Object.values(clientFormats)) {
         const written = JSON.stringify(other.writeRequest(conversation, targetOf(conversation)))
         expect(written).not.toMatch(/"ENC\d?"|"encrypted_content"/)

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { AnswerEvent, Conversation, FinishReason, Json, JsonObject, Usage } from '../../src/domain/conversation.ts'
+import type { AnswerEvent, Conversation, FinishReason, Usage } from '../../src/domain/conversation.ts'
+import type { Json, JsonObject } from '../../src/domain/json.ts'
 import { wrapInput } from '../../src/formats/custom-tools.ts'
 import type { AnswerContext, Dialect, Format, WriteTarget } from '../../src/formats/format.ts'
 import { SseReader, type SseEvent } from '../../src/formats/sse.ts'

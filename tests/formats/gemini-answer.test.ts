@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import type { AnswerEvent, JsonObject } from '../../src/domain/conversation.ts'
+import type { AnswerEvent } from '../../src/domain/conversation.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import { UpstreamError } from '../../src/domain/upstream.ts'
 import { clientFormats } from '../../src/formats/formats.ts'
 import { gemini } from '../../src/formats/gemini/gemini.ts'
 import { SseReader } from '../../src/formats/sse.ts'
-import { TranslationLane } from '../../src/gateway/translation-lane.ts'
+import { TranslationLane } from '../../src/gateway/lanes/translation-lane.ts'
 import { contentOf, contextOf, readStream } from './exchange.ts'
 import { recording, recordings } from './gemini-recordings.ts'
 
@@ -164,7 +165,7 @@ describe('a stream of Gemini', () => {
     // A reason did not end this stream before: now it proves nothing about a stream that is cut or that fails.
     expect(lane.finished).toBe(false)
     lane.push(Buffer.from('data: {"error":{"message":"x"}}\n\n'))
-    expect(lane.fault).toBeDefined()
+    expect(lane.upstreamError).toBeDefined()
     expect(() => lane.end()).toThrow()
   })
 

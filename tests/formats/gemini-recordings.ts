@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { AnswerEvent, Json, JsonObject } from '../../src/domain/conversation.ts'
+import type { AnswerEvent } from '../../src/domain/conversation.ts'
+import type { Json, JsonObject } from '../../src/domain/json.ts'
 
 const folder = join(import.meta.dirname, '..', 'fixtures', 'gemini')
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { JsonObject } from '../../src/domain/conversation.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import { ServiceError } from '../../src/domain/errors.ts'
 import { gemini } from '../../src/formats/gemini/gemini.ts'
 import { unsignedCall } from '../../src/formats/gemini/write-contents.ts'

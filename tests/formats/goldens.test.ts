@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { AnswerEvent, Conversation, JsonObject } from '../../src/domain/conversation.ts'
+import type { AnswerEvent, Conversation } from '../../src/domain/conversation.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import type { Format } from '../../src/formats/format.ts'
 import { anthropicMessages } from '../../src/formats/anthropic-messages/anthropic-messages.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'

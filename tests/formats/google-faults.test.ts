@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { answerFault, refusalFault } from '../../src/formats/answer-faults.ts'
+import { classifyAnswerError, classifyRejection } from '../../src/formats/answer-faults.ts'
 
 const errorInfo = (reason: string): object => ({ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason })
 const body = (code: number, status: string, message: string, details: object[] = []): string =>
@@ -64,7 +64,7 @@ test.each([
   ['a deadline', 504, body(504, 'DEADLINE_EXCEEDED', 'Deadline expired.'), 'timeout'],
   ['a bug of theirs', 500, body(500, 'INTERNAL', 'An internal error has occurred.'), 'server_error'],
 ])('of Google, %s is told apart', (_, status, text, outcome) => {
-  const fault = refusalFault({ status }, text)
+  const fault = classifyRejection({ status }, text)
   expect([fault.outcome, fault.status]).toEqual([outcome, status])
   expect(String(fault)).toBe(`UpstreamError: ${outcome}`)
 })
@@ -72,15 +72,15 @@ test.each([
 test('of Google, RetryInfo says when to come back, unless a header does', () => {
   const retry = { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '48.805646254s' }
   const exhausted = body(429, 'RESOURCE_EXHAUSTED', 'Quota exceeded.', [errorInfo('RATE_LIMIT_EXCEEDED'), retry])
-  expect(refusalFault({ status: 429 }, exhausted).retryAfterMs).toBe(48_806)
-  expect(refusalFault({ status: 429, retryAfterMs: 5_000 }, exhausted).retryAfterMs).toBe(5_000)
+  expect(classifyRejection({ status: 429 }, exhausted).retryAfterMs).toBe(48_806)
+  expect(classifyRejection({ status: 429, retryAfterMs: 5_000 }, exhausted).retryAfterMs).toBe(5_000)
   const odd = body(429, 'RESOURCE_EXHAUSTED', 'x', [{ retryDelay: '-1s' }, { retryDelay: 7 }])
-  expect(refusalFault({ status: 429 }, odd).retryAfterMs).toBeUndefined()
+  expect(classifyRejection({ status: 429 }, odd).retryAfterMs).toBeUndefined()
   const absurd = body(429, 'RESOURCE_EXHAUSTED', 'x', [{ retryDelay: '99999999999999999999s' }])
-  expect(refusalFault({ status: 429 }, absurd).retryAfterMs).toBe(Number.MAX_SAFE_INTEGER)
+  expect(classifyRejection({ status: 429 }, absurd).retryAfterMs).toBe(Number.MAX_SAFE_INTEGER)
 })
 
 test('an error of Google inside an answer has its category too', () => {
-  expect(answerFault({ code: 429, status: 'RESOURCE_EXHAUSTED', message: 'x' }).outcome).toBe('rate_limited')
-  expect(answerFault({ code: 400, status: 'constructor', message: 'x' }).outcome).toBe('server_error')
+  expect(classifyAnswerError({ code: 429, status: 'RESOURCE_EXHAUSTED', message: 'x' }).outcome).toBe('rate_limited')
+  expect(classifyAnswerError({ code: 400, status: 'constructor', message: 'x' }).outcome).toBe('server_error')
 })

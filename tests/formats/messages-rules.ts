@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../src/domain/conversation.ts'
+import type { Json, JsonObject } from '../../src/domain/json.ts'
 
 /** What is wrong with a body in the eyes of Anthropic's API, each a rule that it documents or answers 400 for. */
 export function breachesOf(body: JsonObject): string[] {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { AnswerEvent, JsonObject } from '../../src/domain/conversation.ts'
+import type { AnswerEvent } from '../../src/domain/conversation.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
 import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
 import { contentOf } from './exchange.ts'

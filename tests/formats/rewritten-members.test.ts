@@ -3,7 +3,7 @@ import type { ConversationFormatId } from '../../src/domain/format-id.ts'
 import { formatById, relayById } from '../../src/formats/formats.ts'
 import { bodyShape, JsonScan } from '../../src/formats/json-scan.ts'
 import { relayChanges } from '../../src/formats/relay.ts'
-import { folded, miscasedMember } from '../../src/formats/rewritten-members.ts'
+import { foldCase, findMiscasedMember } from '../../src/formats/rewritten-members.ts'
 import { clientSides } from '../contract/client-sides.ts'
 import { recordedRequests, targetOf } from './exchange.ts'
 
@@ -19,8 +19,8 @@ describe('members that are rewritten are known by every spelling (contract 2.26)
       const changes = relayChanges(relayById(format), body, conversation, targetOf(conversation))
       for (const name of [...Object.keys(changes), 'model', 'stream', 'previous_response_id', 'tools']) {
         const shouted = name.toUpperCase()
-        expect(miscasedMember([member(shouted)]), name).toBe(shouted)
-        expect(miscasedMember([member(name)]), name).toBeUndefined()
+        expect(findMiscasedMember([member(shouted)]), name).toBe(shouted)
+        expect(findMiscasedMember([member(name)]), name).toBeUndefined()
         seen += 1
       }
     }
@@ -28,16 +28,16 @@ describe('members that are rewritten are known by every spelling (contract 2.26)
   })
 
   test('letters that fold to others by Unicode are seen through', () => {
-    expect(folded('ſtream')).toBe('stream')
-    expect(folded('to\u212Aens')).toBe('tokens')
-    expect(miscasedMember([member('meſſages')])).toBe('meſſages')
+    expect(foldCase('ſtream')).toBe('stream')
+    expect(foldCase('to\u212Aens')).toBe('tokens')
+    expect(findMiscasedMember([member('meſſages')])).toBe('meſſages')
   })
 
   test('a name with an escape is the name that it stands for', () => {
     const bytes = Buffer.from(String.raw`{"\u004dodel":1}`)
     const scan = new JsonScan(bodyShape)
     scan.push(bytes)
-    expect(miscasedMember(scan.members(bytes))).toBe('Model')
+    expect(findMiscasedMember(scan.members(bytes))).toBe('Model')
   })
 })
 

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Json, Usage } from '../../src/domain/conversation.ts'
+import type { Usage } from '../../src/domain/conversation.ts'
+import type { Json } from '../../src/domain/json.ts'
 import { readUsage as chat } from '../../src/formats/openai-chat/usage.ts'
 import { readUsage as responses } from '../../src/formats/openai-responses/usage.ts'
 import { readUsage as gemini } from '../../src/formats/gemini/usage.ts'

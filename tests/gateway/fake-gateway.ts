@@ -1,19 +1,19 @@
 import type { ServiceEvent } from '../../src/domain/events.ts'
 import { linksFor } from '../../src/domain/links.ts'
 import type { RequestOutcome } from '../../src/domain/requests.ts'
-import type { JsonObject } from '../../src/domain/conversation.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import type { ClientFormatId, FormatId, Formats, ProviderFormat } from '../../src/formats/format.ts'
 import { formatById, relayById } from '../../src/formats/formats.ts'
 import { JsonScan } from '../../src/formats/json-scan.ts'
-import { DigestMemory } from '../../src/gateway/digest-memory.ts'
+import { DigestCache } from '../../src/gateway/auth/digest-cache.ts'
 import { Gateway } from '../../src/gateway/gateway.ts'
-import { KeyDirectory } from '../../src/gateway/key-directory.ts'
+import { KeyCache } from '../../src/gateway/auth/key-cache.ts'
 import type {
   Admission,
   AnswerHead,
   AnswerSink,
   Backend,
-  Delivery,
+  DeliveryState,
   HeldBytes,
   Principal,
   UpstreamListener,
@@ -109,7 +109,7 @@ export class FakeSink implements AnswerSink {
     this.isDropped = true
   }
   onDrain(): void {}
-  onGone(run: () => void): void {
+  onDisconnect(run: () => void): void {
     this.leave = run
   }
 }
@@ -120,7 +120,7 @@ export class FakeGateway {
   readonly events: ServiceEvent[] = []
   readonly sink = new FakeSink()
   readonly backends: readonly FakeBackend[]
-  readonly settled: { outcome: RequestOutcome; delivery: Delivery }[] = []
+  readonly settled: { outcome: RequestOutcome; delivery: DeliveryState }[] = []
   admitted = 0
   /** What `durable` gives. */
   durable: Promise<void> | undefined
@@ -146,8 +146,8 @@ export class FakeGateway {
       log,
       links: linksFor('https://example.com'),
       authentication: {
-        keys: new KeyDirectory(keys, clock, log, () => {}),
-        digests: new DigestMemory([]),
+        keys: new KeyCache(keys, clock, log, () => {}),
+        digests: new DigestCache([]),
         planById: () => plan,
         findAccount: () => Promise.resolve(undefined),
         nowMs: () => clock.nowMs(),

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../src/domain/clock.ts'
+import type { Clock, Timer } from '../../src/runtime/clock.ts'
 
 /** A clock that a test moves. */
 export class ManualClock implements Clock {

@@ -5,20 +5,20 @@ import { clientFormatIds, formatIds } from '../../src/domain/format-id.ts'
 import { linksFor } from '../../src/domain/links.ts'
 import type { Plan } from '../../src/domain/plans.ts'
 import { fusionId, type Profile } from '../../src/domain/profiles.ts'
-import type { LeftOut, RouteQuestion } from '../../src/domain/route-plan.ts'
+import type { ExcludedBackend, RouteQuestion } from '../../src/domain/route-plan.ts'
 import { UpstreamError } from '../../src/domain/upstream.ts'
 import { formatById, relayById } from '../../src/formats/formats.ts'
-import { DigestMemory } from '../../src/gateway/digest-memory.ts'
-import { estimateTokens } from '../../src/gateway/estimate-tokens.ts'
+import { DigestCache } from '../../src/gateway/auth/digest-cache.ts'
+import { estimateTokens } from '../../src/domain/estimate-tokens.ts'
 import { Gateway } from '../../src/gateway/gateway.ts'
-import { KeyDirectory } from '../../src/gateway/key-directory.ts'
+import { KeyCache } from '../../src/gateway/auth/key-cache.ts'
 import type { Backend, Principal } from '../../src/gateway/ports.ts'
 import { planRoute } from '../../src/gateway/route-planner.ts'
 import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
 import { LearnedLimits } from '../../src/gateway/routing/learned-limits.ts'
 import { sampleRequest } from '../../src/gateway/routing/sample-request.ts'
 import { FakeSink } from './fake-gateway.ts'
-import { failOnce } from './breaker-outcomes.ts'
+import { failOnce } from './routing/breaker-outcomes.ts'
 import { ManualClock } from './manual-clock.ts'
 
 const premium: Plan = { id: 'max', name: 'Max', requestsPerMinute: 10, requestsPerMonth: 10, premium: true }
@@ -117,7 +117,7 @@ class World {
     }
   }
 
-  plan(asked: RouteQuestion, plan: Plan = premium, leftOut: readonly LeftOut[] = []) {
+  plan(asked: RouteQuestion, plan: Plan = premium, leftOut: readonly ExcludedBackend[] = []) {
     const parts = {
       profiles: [profile, fusion],
       backends: { forProfile: () => this.backends, stillServes: () => true },
@@ -145,8 +145,8 @@ class World {
       learned: this.learned,
       links: linksFor('https://example.com'),
       authentication: {
-        keys: new KeyDirectory(keys, clock, log, () => {}),
-        digests: new DigestMemory([]),
+        keys: new KeyCache(keys, clock, log, () => {}),
+        digests: new DigestCache([]),
         planById: () => plan,
         findAccount: () => Promise.resolve(undefined),
         nowMs: () => clock.nowMs(),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Intake, type AnsweringShare } from '../../src/http/intake.ts'
+import { Intake, type AnsweringShare } from '../../src/http/request-intake.ts'
 
 const MiB = 1024 * 1024
 /** The longest that a whole answer may be. */

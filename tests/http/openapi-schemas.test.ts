@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { apiOperations } from '../../src/domain/api-operations.ts'
+import { apiOperations } from '../../src/api-docs/operations.ts'
 import { misfits, type Schema } from '../json-schema.ts'
 import { startEmbeddingsService } from '../embeddings-service.ts'
 import type { Service } from '../service.ts'

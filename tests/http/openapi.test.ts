@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { apiOperations } from '../../src/domain/api-operations.ts'
+import { apiOperations } from '../../src/api-docs/operations.ts'
 import { errorCodes } from '../../src/domain/error-text.ts'
 import { errorCatalog } from '../../src/domain/errors.ts'
 import { requestFormatIds } from '../../src/domain/format-id.ts'
@@ -116,8 +116,8 @@ describe('the OpenAPI document', () => {
   test('has every route: those of the formats, and whatever else is served among all paths that could be', async () => {
     const served = new Set(operations().map(({ method, path }) => `${method.toUpperCase()} ${path}`))
     const ofFormats = requestFormatIds.flatMap((id) => {
-      const { path, manners } = formatById(id)
-      return [path, ...(manners.tokenCount === undefined ? [] : [manners.tokenCount.path])]
+      const { path, conventions } = formatById(id)
+      return [path, ...(conventions.tokenCount === undefined ? [] : [conventions.tokenCount.path])]
     })
     for (const path of ofFormats) expect(served).toContain(`POST /v1${path}`)
     const words = [...new Set(apiOperations.flatMap(({ path }) => path.split('/')))].filter((word) =>

@@ -4,7 +4,7 @@ import { SMTPServer } from 'smtp-server'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { ServiceEvent } from '../../src/domain/events.ts'
 import { MailError } from '../../src/domain/mail-error.ts'
-import { Secret } from '../../src/domain/secret.ts'
+import { Secret } from '../../src/runtime/secret.ts'
 import { openSmtp } from '../../src/mail/smtp.ts'
 
 const password = 'made-up-password-of-mail'

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { uuidOf } from '../../src/domain/ids.ts'
-import { Secret } from '../../src/domain/secret.ts'
+import { uuidOf } from '../../src/runtime/ids.ts'
+import { Secret } from '../../src/runtime/secret.ts'
 import { vendors } from '../../src/providers/registry.ts'
 import { defaultTimeouts } from '../../src/providers/timeouts.ts'
 import {

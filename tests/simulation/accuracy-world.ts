@@ -1,4 +1,4 @@
-import { seededRandom } from '../../src/gateway/fusion/seed.ts'
+import { seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
 import { normal, probit } from './statistics.ts'
 
 /** A world of closed questions: how often models are right, and what their mistakes share. Nothing of it is about real models. */

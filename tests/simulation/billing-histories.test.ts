@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import type { BillingPlane } from '../../src/accounts/billing/billing-plane.ts'
+import type { BillingDeps } from '../../src/accounts/billing/billing-deps.ts'
 import { checkDue } from '../../src/accounts/billing/checks.ts'
 import { checkEveryMs } from '../../src/accounts/billing/refresh.ts'
 import { createWebhookHandler, type HandleWebhook, type WebhookAnswer } from '../../src/accounts/billing/webhook.ts'
-import { createDouble, type DoubleEvent } from '../../src/billing/double/double.ts'
+import { createFakeStripe, type FakeEvent } from '../../src/simulation/stripe/fake-stripe.ts'
 import { defaultPlans } from '../../src/domain/plans.ts'
 import { MemoryStore } from '../accounts/memory-store.ts'
 import { Chance } from '../billing/chance.ts'
-import { DoubleBilling, doublePrices } from '../billing/double-billing.ts'
+import { DoubleBilling, doublePrices } from '../billing/fake-stripe-billing.ts'
 import { actAtRandom, rightPlan } from '../billing/histories.ts'
 import { someRecord } from '../audit-record.ts'
 import { MemoryBillingStore } from '../billing/memory-billing-store.ts'
@@ -20,12 +20,12 @@ const customerId = (world: World): string => world.customer.id
 /** Everything of one history: the double, what it sent, the service over it, and a scheduler that delays reads. */
 class World {
   readonly chance: Chance
-  readonly sent: DoubleEvent[] = []
+  readonly sent: FakeEvent[] = []
   readonly double
   readonly customer
   readonly accounts = new MemoryStore()
   readonly store = new MemoryBillingStore(this.accounts)
-  readonly plane: BillingPlane
+  readonly plane: BillingDeps
   readonly handle: HandleWebhook
   /** Reads that wait; in no order that anybody relies on. */
   readonly #waiting: (() => void)[] = []
@@ -35,7 +35,7 @@ class World {
   constructor(seed: number) {
     const chance = new Chance(seed)
     this.chance = chance
-    this.double = createDouble({
+    this.double = createFakeStripe({
       prices: doublePrices,
       random: (count) => chance.bytes(count),
       whenUnpaid: chance.pick(['canceled', 'unpaid', 'past_due'] as const),
@@ -77,7 +77,7 @@ class World {
     await this.store.linkCustomer('acc_1', this.customer.id, startMs)
   }
 
-  deliver(event: DoubleEvent): Promise<WebhookAnswer> {
+  deliver(event: FakeEvent): Promise<WebhookAnswer> {
     return this.handle(Buffer.from(JSON.stringify(event)), { get: () => 'signed' })
   }
 
@@ -101,7 +101,7 @@ class World {
 async function live(world: World, { dropped }: { dropped: number }): Promise<void> {
   const { chance, double } = world
   const underWay: Promise<WebhookAnswer>[] = []
-  let pending: DoubleEvent[] = []
+  let pending: FakeEvent[] = []
   let seen = 0
   const steps = 4 + chance.below(10)
   for (let step = 0; step < steps; step++) {

@@ -1,4 +1,4 @@
-import { judgePrompt, notesPrompt, panelPrompt, synthesisPrompt } from '../../src/gateway/fusion/prompts.ts'
+import { judgePrompt, notesPrompt, panelPrompt, synthesisPrompt } from '../../src/gateway/fusion/engine/prompts.ts'
 
 /** What a call to a model is for; `plain`: it is part of no deliberation, whether or not it is told of one. */
 export type FusionRole = 'panel' | 'judge' | 'writer' | 'plain'

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { AnswerEvent, Usage } from '../../src/domain/conversation.ts'
-import type { FusionOutcome } from '../../src/gateway/fusion/outcome.ts'
+import type { FusionOutcome } from '../../src/gateway/fusion/engine/outcome.ts'
 import { judgeSecret } from './simulated-judge.ts'
 import type { SimulatedModels } from './simulated-models.ts'
 
@@ -24,10 +24,10 @@ const secrets = new RegExp(
 /** Asserts what holds of every fusion, however it went; gives the emitted text. */
 export async function expectSound(world: SimulatedModels, outcome: FusionOutcome): Promise<string> {
   const { emitted, clock } = world
-  const { record, usage, error, isCallerGone } = outcome
+  const { record, usage, error, isClientDisconnected } = outcome
   expect(emitted[0]?.type ?? 'start').toBe('start')
   const finishes = emitted.filter(({ type }) => type === 'finish').length
-  const isWhole = error === undefined && !isCallerGone
+  const isWhole = error === undefined && !isClientDisconnected
   expect(finishes).toBe(isWhole ? 1 : 0)
   if (isWhole) {
     expect(emitted.at(-1)?.type).toBe('finish')

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { expect } from 'vitest'
-import type { JsonObject } from '../../src/domain/conversation.ts'
-import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
+import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { seenIn } from '../seen-answer.ts'
 import { Service } from '../service.ts'
 

@@ -3,10 +3,10 @@ import { fusionId } from '../../src/domain/profiles.ts'
 import { UpstreamError } from '../../src/domain/upstream.ts'
 import { formatById, relayById } from '../../src/formats/formats.ts'
 import { JsonScan } from '../../src/formats/json-scan.ts'
-import { DigestMemory } from '../../src/gateway/digest-memory.ts'
-import { seededRandom } from '../../src/gateway/fusion/seed.ts'
+import { DigestCache } from '../../src/gateway/auth/digest-cache.ts'
+import { seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
 import { Gateway } from '../../src/gateway/gateway.ts'
-import { KeyDirectory } from '../../src/gateway/key-directory.ts'
+import { KeyCache } from '../../src/gateway/auth/key-cache.ts'
 import type {
   Admission,
   Backend,
@@ -92,13 +92,13 @@ export class Outage {
       log: () => {},
       links: linksFor('https://example.com'),
       authentication: {
-        keys: new KeyDirectory(
+        keys: new KeyCache(
           keys,
           clock,
           () => {},
           () => {},
         ),
-        digests: new DigestMemory([]),
+        digests: new DigestCache([]),
         planById: () => plan,
         findAccount: () => Promise.resolve(undefined),
         nowMs: () => clock.nowMs(),

@@ -1,11 +1,11 @@
 import { expect } from 'vitest'
 import type { AnswerEvent, Conversation } from '../../src/domain/conversation.ts'
 import type { AttemptOutcome } from '../../src/domain/upstream.ts'
-import { fuse } from '../../src/gateway/fusion/fusion.ts'
-import type { FusionOutcome } from '../../src/gateway/fusion/outcome.ts'
-import type { FusionMember } from '../../src/gateway/fusion/ports.ts'
-import { seededRandom } from '../../src/gateway/fusion/seed.ts'
-import { settingsOf, type FusionSettings } from '../../src/gateway/fusion/settings.ts'
+import { fuse } from '../../src/gateway/fusion/engine/fusion.ts'
+import type { FusionOutcome } from '../../src/gateway/fusion/engine/outcome.ts'
+import type { FusionMember } from '../../src/gateway/fusion/engine/ports.ts'
+import { seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
+import { settingsOf, type FusionSettings } from '../../src/gateway/fusion/engine/settings.ts'
 import { question } from './conversations.ts'
 import { expectSound } from './invariants.ts'
 import { candidatesIn, judgeReply, judgeSays, judgeSecret, textOf } from './simulated-judge.ts'
@@ -93,7 +93,7 @@ async function runOne(seed: number): Promise<string> {
   const outcome = await world.clock.until(fuse({ conversation, members, settings }, world, caller.signal))
   const endedMs = world.clock.nowMs()
   const text = await expectSound(world, outcome)
-  const isGone = leftAtMs !== undefined && leftAtMs <= endedMs && outcome.isCallerGone
+  const isGone = leftAtMs !== undefined && leftAtMs <= endedMs && outcome.isClientDisconnected
   if (isGone) {
     // Everything is closed within 100 ms of the caller's leaving, and nothing is begun behind it.
     for (const { startedMs, closedMs } of world.seen) {

@@ -1,4 +1,5 @@
-import type { Conversation, Json } from '../../src/domain/conversation.ts'
+import type { Conversation } from '../../src/domain/conversation.ts'
+import type { Json } from '../../src/domain/json.ts'
 import { usageOf, type Behaviour } from './simulated-models.ts'
 
 /** Everything that a request tells a model, as one text. */

@@ -1,7 +1,7 @@
 import type { AnswerEvent, Usage } from '../../src/domain/conversation.ts'
 import { UpstreamError, type AttemptOutcome } from '../../src/domain/upstream.ts'
-import type { FusionMember, FusionPort, ModelAnswer, SubCall } from '../../src/gateway/fusion/ports.ts'
-import { seededRandom } from '../../src/gateway/fusion/seed.ts'
+import type { FusionMember, FusionPort, ModelAnswer, SubCall } from '../../src/gateway/fusion/engine/ports.ts'
+import { seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
 import type { SimulatedTime } from './simulated-time.ts'
 
 /** One step of a simulated answer: after so long, these events or this failure. */

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../src/domain/clock.ts'
+import type { Clock, Timer } from '../../src/runtime/clock.ts'
 
 interface Waiting {
   readonly atMs: number

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { mintKey } from '../../src/domain/keys.ts'
-import { systemRandom } from '../../src/domain/random.ts'
+import { systemRandom } from '../../src/runtime/random.ts'
 import { errorOf } from '../refusals.ts'
 import { changeDatabase } from '../change-database.ts'
 import { Service } from '../service.ts'

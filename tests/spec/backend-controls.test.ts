@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { controlBackend, type BackendOrder } from '../../src/accounts/backend-controls.ts'
-import { startApp } from '../../src/app.ts'
+import { controlBackend, type BackendCommand } from '../../src/accounts/backends/backend-controls.ts'
+import { startApp } from '../../src/app/app.ts'
 import { Service } from '../service.ts'
 
 let service: Service
@@ -10,7 +10,7 @@ beforeEach(async () => {
 })
 afterEach(() => service.stop())
 
-const control = (order: BackendOrder): Promise<void> =>
+const control = (order: BackendCommand): Promise<void> =>
   controlBackend({ ...service.plane, store: service.store }, order)
 const drain = (backend: string): Promise<void> => control({ step: 'drained', backend, reason: 'maintenance' })
 

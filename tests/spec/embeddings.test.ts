@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { embeddingsProfile as model, startEmbeddingsService } from '../embeddings-service.ts'
 import { errorOf, expectUsage } from '../refusals.ts'
 import { Service } from '../service.ts'

@@ -18,7 +18,7 @@ const formatsByPath = {
 const rows = [...clientRefusals, ...serviceRefusals, ...messagesRefusals]
 /** Codes that a stream which has begun carries: provoked below, and `restarting` in faults/drain. */
 const inStream: readonly ErrorCode[] = ['upstream_broken', 'restarting']
-/** Codes that only a WebSocket's messages carry: provoked in http/responses-socket. */
+/** Codes that only a WebSocket's messages carry: provoked in http/websocket/responses-socket. */
 const onSockets: readonly ErrorCode[] = ['websocket_connection_limit_reached', 'websocket_queue_full']
 
 let service: Service

@@ -1,7 +1,7 @@
 import { expect, onTestFinished } from 'vitest'
-import type { JsonObject } from '../../src/domain/conversation.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
-import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 
 type RequestEvent = Extract<Service['events'][number], { event: 'request' }>

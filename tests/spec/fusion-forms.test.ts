@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { JsonObject } from '../../src/domain/conversation.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import type { FormatId } from '../../src/domain/format-id.ts'
 import { pixel } from '../clients/openai-clients.ts'
 import { Service } from '../service.ts'

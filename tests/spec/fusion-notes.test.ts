@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { systemClock, type Clock } from '../../src/domain/clock.ts'
-import type { JsonObject } from '../../src/domain/conversation.ts'
+import { systemClock, type Clock } from '../../src/runtime/clock.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import type { FormatId } from '../../src/domain/format-id.ts'
 import { Service } from '../service.ts'
 import { judgeReply, judgeSecret } from '../simulation/simulated-judge.ts'

@@ -1,7 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
 import { answer, leaveAmid, recordOf, saidIn, startScripted } from './fused-answers.ts'
 

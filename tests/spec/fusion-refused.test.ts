@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { JsonObject } from '../../src/domain/conversation.ts'
-import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
+import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import type { Service } from '../service.ts'
 import { seenIn } from '../seen-answer.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { JsonObject } from '../../src/domain/conversation.ts'
-import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
+import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { embeddingsProfile, startEmbeddingsService } from '../embeddings-service.ts'
 import { seenIn } from '../seen-answer.ts'
 import type { Service } from '../service.ts'

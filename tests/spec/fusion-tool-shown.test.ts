@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { JsonObject } from '../../src/domain/conversation.ts'
-import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
+import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import type { Dialect } from '../../src/formats/format.ts'
 import { readRequest } from '../../src/formats/openai-responses/read-request.ts'
 import { openaiResponsesRelay } from '../../src/formats/openai-responses/relay.ts'

@@ -6,13 +6,13 @@ import {
   reviewManagedRequest,
   revokeResale,
   switchManagedAccess,
-} from '../../src/accounts/managed-access.ts'
-import type { ControlPlane } from '../../src/accounts/control-plane.ts'
-import { takeCheckpoint, verifyAudit } from '../../src/accounts/audit.ts'
+} from '../../src/accounts/managed-access/managed-access.ts'
+import type { AccountsDeps } from '../../src/accounts/control-plane.ts'
+import { takeCheckpoint, verifyAudit } from '../../src/accounts/audit/audit.ts'
 import { sealingKeys } from '../../src/config/sealing-keys.ts'
 import { checkpointKeys } from '../../src/domain/checkpoint.ts'
-import { startSimulatedProvider, type SimulatedProvider } from '../../src/providers/simulated.ts'
-import { openSqlite } from '../../src/storage/open-sqlite.ts'
+import { startSimulatedProvider, type SimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
+import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { Service } from '../service.ts'
 
@@ -22,7 +22,7 @@ const offWithinMs = 1_000
 
 let vendor: SimulatedProvider
 let service: Service
-let plane: ControlPlane<Store>
+let deps: AccountsDeps<Store>
 
 beforeEach(async () => {
   vendor = await startSimulatedProvider({ name: 'vendor', capture: true })
@@ -35,7 +35,7 @@ beforeEach(async () => {
       backends: { theirs: { provider: 'vendor', model: 'm', credential_env: 'MADE_UP', managed: true } },
     },
   })
-  plane = { ...service.plane, store: service.store }
+  deps = { ...service.plane, store: service.store }
 })
 afterEach(async () => {
   await service.stop()
@@ -55,21 +55,21 @@ async function until(right: number, limitMs: number): Promise<number> {
 }
 
 async function open(): Promise<void> {
-  const { id } = await requestManagedAccess(plane, service.account.id)
-  await reviewManagedRequest(plane, id, 'approved')
-  await switchManagedAccess(plane, true)
-  await recordResale(plane, 'vendor', 'CONTRACT-17')
+  const { id } = await requestManagedAccess(deps, service.account.id)
+  await reviewManagedRequest(deps, id, 'approved')
+  await switchManagedAccess(deps, true)
+  await recordResale(deps, 'vendor', 'CONTRACT-17')
   await until(200, 5_000)
 }
 
 describe('managed access (contract 23)', () => {
   test("the operator's credential serves an approved account alone, once all of it holds", async () => {
     expect(await status()).toBe(403)
-    const { id } = await requestManagedAccess(plane, service.account.id)
-    await switchManagedAccess(plane, true)
-    await recordResale(plane, 'vendor', 'CONTRACT-17')
+    const { id } = await requestManagedAccess(deps, service.account.id)
+    await switchManagedAccess(deps, true)
+    await recordResale(deps, 'vendor', 'CONTRACT-17')
     await expect(until(200, 1_500)).rejects.toThrow('still 403')
-    await reviewManagedRequest(plane, id, 'approved')
+    await reviewManagedRequest(deps, id, 'approved')
     await until(200, 3_000)
     const stranger = await service.addAccount('stranger', 'max')
     const refused = await service.chat({}, { authorization: `Bearer ${stranger.key}` })
@@ -79,8 +79,8 @@ describe('managed access (contract 23)', () => {
   })
 
   test.each([
-    ['the operator switches it off', () => switchManagedAccess(plane, false)],
-    ['the resale controls are revoked', () => revokeResale(plane, 'vendor')],
+    ['the operator switches it off', () => switchManagedAccess(deps, false)],
+    ['the resale controls are revoked', () => revokeResale(deps, 'vendor')],
     ['entries of the audit log can be changed', () => spoil('drop trigger audit_log_no_update')],
     [
       'writes to the quotas are lost',
@@ -132,7 +132,7 @@ describe('a request that is under way when the gate shuts (contract 6.18, 23.6)'
         ),
       },
     })
-    plane = { ...service.plane, store: service.store }
+    deps = { ...service.plane, store: service.store }
     await open()
     const before = vendor.captured().length
     vendor.script([{ do: 'silence', repeat: true }])
@@ -140,7 +140,7 @@ describe('a request that is under way when the gate shuts (contract 6.18, 23.6)'
     await expect.poll(() => vendor.captured().length).toBeGreaterThan(before)
     await new Promise((resolve) => setTimeout(resolve, 200))
     const begun = vendor.captured().length
-    await switchManagedAccess(plane, false)
+    await switchManagedAccess(deps, false)
     // The calls that run time out now, and others would follow.
     await (await answered).text()
     expect(vendor.captured().length).toBe(begun)

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { changeDatabase } from '../change-database.ts'
 import type { Service } from '../service.ts'
 import { readAnswer, Wire, type Answer } from '../wire.ts'

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { JsonObject } from '../../src/domain/conversation.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 import { jsonUpToDone } from '../faults/event-stream.ts'
 

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { systemRandom } from '../../src/domain/random.ts'
+import { systemRandom } from '../../src/runtime/random.ts'
 import {
   canaries,
   chat,

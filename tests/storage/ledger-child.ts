@@ -1,9 +1,9 @@
 import { openSync, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { systemClock } from '../../src/domain/clock.ts'
-import { idMinter } from '../../src/domain/ids.ts'
-import { systemRandom } from '../../src/domain/random.ts'
-import { openSqliteLedger } from '../../src/storage/ledger-sqlite.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
+import { idMinter } from '../../src/runtime/ids.ts'
+import { systemRandom } from '../../src/runtime/random.ts'
+import { openSqliteLedger } from '../../src/storage/ledger/ledger-sqlite.ts'
 
 /*
  * A process that is killed: it takes requests through the ledger as fast as it can, and writes the id of each answer

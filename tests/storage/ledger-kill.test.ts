@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { systemClock } from '../../src/domain/clock.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
 import { periodAt } from '../../src/domain/usage.ts'
-import { openSqliteLedger } from '../../src/storage/ledger-sqlite.ts'
-import { openSqlite } from '../../src/storage/open-sqlite.ts'
+import { openSqliteLedger } from '../../src/storage/ledger/ledger-sqlite.ts'
+import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 
 const cycles = 6
 const startTimeoutMs = 15_000

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { Secret } from '../../src/domain/secret.ts'
-import { SetupError } from '../../src/domain/setup-error.ts'
-import { openSqlite } from '../../src/storage/open-sqlite.ts'
+import { Secret } from '../../src/runtime/secret.ts'
+import { SetupError } from '../../src/runtime/setup-error.ts'
+import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import { checkPepper } from '../../src/storage/pepper-check.ts'
 
 test('a database knows the pepper of its keys: another one is refused, a change with the previous one named is not', async () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { addProvenEmail } from '../../src/accounts/sign-in.ts'
+import { addProvenEmail } from '../../src/accounts/identity/sign-in.ts'
 import { Service } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'
 import { hasChromium, startChromium } from './chromium.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { approveUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
-import { openSession } from '../../src/accounts/sessions.ts'
+import { openSession } from '../../src/accounts/identity/sessions.ts'
 import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 

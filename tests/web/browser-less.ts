@@ -1,4 +1,4 @@
-import { openSession } from '../../src/accounts/sessions.ts'
+import { openSession } from '../../src/accounts/identity/sessions.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 
 /** One browser without a screen: keeps its cookie and sends forms as browsers send them. */

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { ServiceEvent } from '../../src/domain/events.ts'
 import { operatorActions } from '../../src/domain/operators.ts'
-import type { Route } from '../../src/web/route.ts'
+import type { PageRoute } from '../../src/web/http/route.ts'
 import { createWebApp } from '../../src/web/web-app.ts'
-import type { WebParts } from '../../src/web/web-parts.ts'
+import type { WebDeps } from '../../src/web/web-deps.ts'
 
 const events: ServiceEvent[] = []
 /** What the dispatcher itself needs of the parts; the pages of these tests need nothing. */
@@ -13,10 +13,10 @@ const parts = {
   trustedProxies: 1,
   log: (event: ServiceEvent) => void events.push(event),
   mintRequestId: () => 'req_made_up',
-} as unknown as WebParts
+} as unknown as WebDeps
 
 const seen: string[] = []
-const routes: readonly Route[] = [
+const routes: readonly PageRoute[] = [
   {
     method: 'GET',
     path: '/broken',

@@ -1,12 +1,16 @@
 import type { Page } from 'playwright-core'
-import { controlBackend } from '../../src/accounts/backend-controls.ts'
-import { openIncident, updateIncident } from '../../src/accounts/incidents.ts'
-import { recordResale, requestManagedAccess, reviewManagedRequest } from '../../src/accounts/managed-access.ts'
-import { createOperator } from '../../src/accounts/operators.ts'
+import { controlBackend } from '../../src/accounts/backends/backend-controls.ts'
+import { openIncident, updateIncident } from '../../src/accounts/status/incidents.ts'
+import {
+  recordResale,
+  requestManagedAccess,
+  reviewManagedRequest,
+} from '../../src/accounts/managed-access/managed-access.ts'
+import { createOperator } from '../../src/accounts/operators/operators.ts'
 import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
-import { createOperatorLink } from '../../src/accounts/proofs.ts'
-import { fileTicket } from '../../src/accounts/support.ts'
-import { markTicket } from '../../src/accounts/tickets.ts'
+import { createOperatorLink } from '../../src/accounts/identity/proofs.ts'
+import { fileTicket } from '../../src/accounts/support/support.ts'
+import { markTicket } from '../../src/accounts/support/tickets.ts'
 import type { OperatorRole } from '../../src/domain/operators.ts'
 import type { Service } from '../service.ts'
 import { operatorsPlane, upgradesPlane } from './operator.ts'

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
-import { createSignInLink } from '../../src/accounts/proofs.ts'
-import { connections } from '../../src/domain/connections.ts'
+import { createSignInLink } from '../../src/accounts/identity/proofs.ts'
+import { clientRecipes } from '../../src/domain/client-recipes.ts'
 import type { Service } from '../service.ts'
 import { consoleForNobody, enterConsole, everyConsolePage, fillConsole } from './every-console-page.ts'
 import { askForCode, at, nobody, openAll, somebody, type PageState } from './page-state.ts'
@@ -87,7 +87,7 @@ export const everyPage: readonly PageState[] = [
   nobody('model', at('/models/svc-router/frontier')),
   nobody('status', at('/status')),
   nobody('connect', at('/connect')),
-  ...connections.map(({ name }) => nobody(`connect-${name}`, at(`/connect/${name}`))),
+  ...clientRecipes.map(({ name }) => nobody(`connect-${name}`, at(`/connect/${name}`))),
   nobody('docs', at('/docs')),
   nobody('docs-clients', at('/docs/clients')),
   nobody('docs-client', at('/docs/clients/codex')),

@@ -1,11 +1,11 @@
 import { setTimeout } from 'node:timers/promises'
-import { openIncident, updateIncident } from '../../src/accounts/incidents.ts'
+import { openIncident, updateIncident } from '../../src/accounts/status/incidents.ts'
 import { errorCodes } from '../../src/domain/error-text.ts'
-import { idMinter } from '../../src/domain/ids.ts'
-import { systemRandom } from '../../src/domain/random.ts'
+import { idMinter } from '../../src/runtime/ids.ts'
+import { systemRandom } from '../../src/runtime/random.ts'
 import { periodAt } from '../../src/domain/usage.ts'
-import { openSqlite } from '../../src/storage/open-sqlite.ts'
-import type { RequestRow } from '../../src/storage/schema.ts'
+import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
+import type { RequestRow } from '../../src/storage/schema/schema.ts'
 import type { Service } from '../service.ts'
 
 /** A past month of requests, as the ledger would have left it. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
-import { addPasskey } from '../../src/accounts/sign-in.ts'
+import { addPasskey } from '../../src/accounts/identity/sign-in.ts'
 import { routes } from '../../src/web/routes.ts'
 import type { Service } from '../service.ts'
 import { signedInTo, startWeb, type Visitor } from './browser-less.ts'

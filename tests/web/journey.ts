@@ -1,5 +1,5 @@
 import type { Browser, BrowserContext, Locator, Page } from 'playwright-core'
-import { openSession } from '../../src/accounts/sessions.ts'
+import { openSession } from '../../src/accounts/identity/sessions.ts'
 import type { Service } from '../service.ts'
 import { lastLetter } from './every-page.ts'
 

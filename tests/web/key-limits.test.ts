@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { maxNetworks } from '../../src/accounts/key-limits.ts'
-import { openSession } from '../../src/accounts/sessions.ts'
+import { openSession } from '../../src/accounts/identity/sessions.ts'
 import type { StoredKey } from '../../src/domain/accounts.ts'
 import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'
@@ -76,7 +76,7 @@ describe('limits of a key', () => {
       'too many',
       { ...untouched, addresses: Array.from({ length: maxNetworks + 1 }, (_, at) => `10.0.0.${at}`).join('\n') },
       'addresses',
-      `a key has ${maxNetworks} at most`,
+      `A key can have at most ${maxNetworks}`,
     ],
   ])('%s is said beside the field, what was typed stays, and nothing changes', async (_, fields, name, problem) => {
     const { stored } = await service.addNamedKey('as it was')

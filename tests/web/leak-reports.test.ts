@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { mintKey } from '../../src/domain/keys.ts'
-import { systemRandom } from '../../src/domain/random.ts'
+import { systemRandom } from '../../src/runtime/random.ts'
 import type { Service } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'
 import { startWeb, type Visitor } from './browser-less.ts'
-import { ScanningDouble } from './scanning-double.ts'
+import { ScanningDouble } from './fake-scanning.ts'
 
 const minuteMs = 60_000
 let double: ScanningDouble

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openIncident, updateIncident } from '../../src/accounts/incidents.ts'
-import { RecentTroubles } from '../../src/accounts/recent-troubles.ts'
+import { openIncident, updateIncident } from '../../src/accounts/status/incidents.ts'
+import { RecentFailures } from '../../src/accounts/status/recent-failures.ts'
 import type { ServiceEvent } from '../../src/domain/events.ts'
 import { findTroubles } from '../../src/web/operator/troubles.ts'
-import { openSqlite } from '../../src/storage/open-sqlite.ts'
-import type { WebParts } from '../../src/web/web-parts.ts'
+import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
+import type { WebDeps } from '../../src/web/web-deps.ts'
 import { replaceAudit } from '../replace-audit.ts'
 import type { Service } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'
@@ -82,7 +82,7 @@ describe('what is found', () => {
         clock: new SkippingClock(),
         desk: { ...usual, ...desk },
         managed: { readiness: () => Promise.reject(new Error('down')), ...managed },
-      } as unknown as WebParts),
+      } as unknown as WebDeps),
     )
   const condition = { isTroubled: false, failures: 0, lastFailure: undefined, sinceMs: 1, untilMs: undefined }
 
@@ -138,7 +138,7 @@ describe('what is found', () => {
 
 test('recent troubles are counted over five minutes, and forgotten', async () => {
   const clock = new SkippingClock()
-  const troubles = new RecentTroubles(clock)
+  const troubles = new RecentFailures(clock)
   const request = (outcome: string): ServiceEvent => ({ event: 'request', outcome }) as ServiceEvent
   for (const outcome of ['answered', 'server_is_overloaded', 'client_closed', 'rate_limit_exceeded', 'internal_error'])
     troubles.note(request(outcome))

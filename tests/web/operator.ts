@@ -1,18 +1,18 @@
-import type { UpgradesPlane } from '../../src/accounts/billing/billing-plane.ts'
-import { createOperatorLink } from '../../src/accounts/proofs.ts'
-import { createOperator, type OperatorsPlane } from '../../src/accounts/operators.ts'
-import { systemClock } from '../../src/domain/clock.ts'
+import type { UpgradesDeps } from '../../src/accounts/billing/billing-deps.ts'
+import { createOperatorLink } from '../../src/accounts/identity/proofs.ts'
+import { createOperator, type OperatorsDeps } from '../../src/accounts/operators/operators.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
 import type { Operator, OperatorRole } from '../../src/domain/operators.ts'
 import type { Service } from '../service.ts'
 import { Visitor } from './browser-less.ts'
 
 /** What changes operators in tests, as the command line would. */
-export function operatorsPlane(service: Service): OperatorsPlane {
+export function operatorsPlane(service: Service): OperatorsDeps {
   return { ...service.plane, store: service.store.operators }
 }
 
 /** What asks for another plan in tests, as an account's page would. */
-export function upgradesPlane(service: Service): UpgradesPlane {
+export function upgradesPlane(service: Service): UpgradesDeps {
   const { plane, store, config } = service
   return {
     ...plane,

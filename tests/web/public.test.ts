@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openIncident, updateIncident } from '../../src/accounts/incidents.ts'
-import { openSession } from '../../src/accounts/sessions.ts'
-import { connections } from '../../src/domain/connections.ts'
-import { wiringOf } from '../../src/web/connect-text.ts'
+import { openIncident, updateIncident } from '../../src/accounts/status/incidents.ts'
+import { openSession } from '../../src/accounts/identity/sessions.ts'
+import { clientRecipes } from '../../src/domain/client-recipes.ts'
+import { clientConfigFor } from '../../src/web/components/connect-text.ts'
 import { SkippingClock } from '../skipping-clock.ts'
 import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'
@@ -72,12 +72,12 @@ describe('models', () => {
 })
 
 describe('connecting', () => {
-  test.each(connections)(
+  test.each(clientRecipes)(
     '$name: the configuration that the command line prints, with our address and no key',
     async (connection) => {
       const text = await read(`/connect/${connection.name}`, owner)
       const lines = connection
-        .write(wiringOf(service.config))
+        .write(clientConfigFor(service.config))
         .split('\n')
         .filter((line) => line.trim() !== '')
       for (const line of lines)

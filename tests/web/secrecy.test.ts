@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openSession } from '../../src/accounts/sessions.ts'
-import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import { openSession } from '../../src/accounts/identity/sessions.ts'
+import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { routes } from '../../src/web/routes.ts'
 import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'
-import { ScanningDouble } from './scanning-double.ts'
+import { ScanningDouble } from './fake-scanning.ts'
 
 /** Everything that must stay where it belongs, by name; what the service makes is added as it is made. */
 const secrets: Record<string, string> = {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createSignInLink } from '../../src/accounts/proofs.ts'
-import { sessionIdleMs, sessionLifeMs } from '../../src/accounts/sessions.ts'
+import { createSignInLink } from '../../src/accounts/identity/proofs.ts'
+import { sessionIdleMs, sessionLifeMs } from '../../src/accounts/identity/sessions.ts'
 import { SkippingClock } from '../skipping-clock.ts'
 import type { Service } from '../service.ts'
 import { Visitor, startWeb } from './browser-less.ts'
@@ -168,7 +168,7 @@ describe('signing in', () => {
     await setUp()
     const { at, code } = await askForCode(visitor, '/sign-in')
     const proofId = at.split('/').at(-1)!
-    const { tryCode } = await import('../../src/accounts/proofs.ts')
+    const { tryCode } = await import('../../src/accounts/identity/proofs.ts')
     const plane = { ...service.plane, store: service.store }
     const results = await Promise.all(Array.from({ length: 1000 }, () => tryCode(plane, 'account', proofId, code)))
     expect(results.filter((result) => typeof result !== 'string').length).toBe(1)

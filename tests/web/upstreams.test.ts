@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openSession } from '../../src/accounts/sessions.ts'
+import { openSession } from '../../src/accounts/identity/sessions.ts'
 import type { Service } from '../service.ts'
 import { startWeb, type Visitor } from './browser-less.ts'
 

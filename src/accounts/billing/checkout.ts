@@ -1,6 +1,6 @@
-import { randomBase62 } from '../../domain/ids.ts'
-import { AccountsError } from '../refusals.ts'
-import type { BillingPlane } from './billing-plane.ts'
+import { randomBase62 } from '../../runtime/ids.ts'
+import { AccountsError } from '../accounts-error.ts'
+import type { BillingDeps } from './billing-deps.ts'
 import { refresh } from './refresh.ts'
 
 /** When a customer is checked who opened a checkout and did not return. */
@@ -24,34 +24,34 @@ export interface PaymentPage {
  * account can pay for two plans. @throws AccountsError `account_unknown`, `plan_not_sold`; BillingFailure
  */
 export async function openCheckout(
-  plane: BillingPlane,
+  deps: BillingDeps,
   accountId: string,
   planId: string,
   { returnUrl, cancelUrl }: CheckoutPages,
 ): Promise<PaymentPage> {
-  const offers = await plane.billing.offers()
+  const offers = await deps.billing.offers()
   if (!offers.some((offer) => offer.planId === planId)) throw new AccountsError('plan_not_sold')
-  const customerId = await customerOf(plane, accountId)
-  await refresh(plane, accountId)
-  const record = await plane.store.findBilling(accountId)
+  const customerId = await customerOf(deps, accountId)
+  await refresh(deps, accountId)
+  const record = await deps.store.findBilling(accountId)
   const status = record?.subscription?.status
   if (status !== undefined && status !== 'canceled' && status !== 'incomplete_expired')
-    return { kind: 'portal', url: await plane.billing.openPortal(customerId, returnUrl) }
-  await plane.billing.closeCheckouts(customerId)
-  const idempotencyKey = `checkout-${randomBase62(idempotencyCharacters, plane.random)}`
+    return { kind: 'portal', url: await deps.billing.openPortal(customerId, returnUrl) }
+  await deps.billing.closeCheckouts(customerId)
+  const idempotencyKey = `checkout-${randomBase62(idempotencyCharacters, deps.random)}`
   const draft = { accountId, customerId, planId, idempotencyKey, returnUrl, cancelUrl }
-  const url = await plane.billing.openCheckout(draft)
-  await plane.store.hastenCheck(accountId, Math.floor(plane.clock.nowMs()) + checkAfterCheckoutMs)
+  const url = await deps.billing.openCheckout(draft)
+  await deps.store.scheduleCheckNow(accountId, Math.floor(deps.clock.nowMs()) + checkAfterCheckoutMs)
   return { kind: 'checkout', url }
 }
 
 /**
  * Opens the portal: card, invoices, plan change, cancellation. @throws AccountsError `not_subscribed`; BillingFailure
  */
-export async function openPortal(plane: BillingPlane, accountId: string, returnUrl: string): Promise<PaymentPage> {
-  const record = await plane.store.findBilling(accountId)
+export async function openPortal(deps: BillingDeps, accountId: string, returnUrl: string): Promise<PaymentPage> {
+  const record = await deps.store.findBilling(accountId)
   if (record === undefined || record.customerId === null) throw new AccountsError('not_subscribed')
-  return { kind: 'portal', url: await plane.billing.openPortal(record.customerId, returnUrl) }
+  return { kind: 'portal', url: await deps.billing.openPortal(record.customerId, returnUrl) }
 }
 
 /**
@@ -59,17 +59,17 @@ export async function openPortal(plane: BillingPlane, accountId: string, returnU
  * when the account is deleted, before or after. @throws BillingFailure if the cancellation is left to the background
  * checks
  */
-export async function closeBilling(plane: BillingPlane, accountId: string): Promise<void> {
-  if (await plane.store.beginClosing(accountId, Math.floor(plane.clock.nowMs()))) await refresh(plane, accountId)
+export async function closeBilling(deps: BillingDeps, accountId: string): Promise<void> {
+  if (await deps.store.beginClosing(accountId, Math.floor(deps.clock.nowMs()))) await refresh(deps, accountId)
 }
 
-async function customerOf(plane: BillingPlane, accountId: string): Promise<string> {
-  const account = await plane.accounts.findAccount(accountId)
+async function customerOf(deps: BillingDeps, accountId: string): Promise<string> {
+  const account = await deps.accounts.findAccount(accountId)
   if (account === undefined) throw new AccountsError('account_unknown')
-  const record = await plane.store.findBilling(accountId)
+  const record = await deps.store.findBilling(accountId)
   if (record?.closingSinceMs != null) throw new AccountsError('account_unknown')
   if (record?.customerId != null) return record.customerId
-  const customerId = await plane.billing.createCustomer(accountId, account.name)
-  const checkAtMs = Math.floor(plane.clock.nowMs()) + checkAfterCheckoutMs
-  return plane.store.linkCustomer(accountId, customerId, checkAtMs)
+  const customerId = await deps.billing.createCustomer(accountId, account.name)
+  const checkAtMs = Math.floor(deps.clock.nowMs()) + checkAfterCheckoutMs
+  return deps.store.linkCustomer(accountId, customerId, checkAtMs)
 }

@@ -1,6 +1,6 @@
-import { failureName } from '../../domain/bugs.ts'
-import type { Timer } from '../../domain/clock.ts'
-import type { BillingPlane } from './billing-plane.ts'
+import { errorName } from '../../runtime/describe-bug.ts'
+import type { Timer } from '../../runtime/clock.ts'
+import type { BillingDeps } from './billing-deps.ts'
 import { BillingFailure } from './ports.ts'
 import { refresh } from './refresh.ts'
 
@@ -15,20 +15,20 @@ const againAfterMs = 5 * 60_000
  * Reads subscriptions again when their check is due. This covers lost webhooks and changes that come with time alone.
  * Returns a function that stops the checks.
  */
-export function startChecks(plane: BillingPlane): () => void {
+export function startChecks(deps: BillingDeps): () => void {
   let isEnded = false
   let timer: Timer | undefined
   const round = async (): Promise<void> => {
     let waitMs = everyMs
     try {
-      if ((await checkDue(plane, () => isEnded)) >= batchSize) waitMs = pauseMs
+      if ((await checkDue(deps, () => isEnded)) >= batchSize) waitMs = pauseMs
     } catch (error) {
-      if (!isEnded) plane.log({ event: 'store_failing', reason: failureName(error) })
+      if (!isEnded) deps.log({ event: 'store_failing', reason: errorName(error) })
     }
     if (!isEnded) schedule(waitMs)
   }
   const schedule = (waitMs: number): void => {
-    timer = plane.clock.after(waitMs, () => void round())
+    timer = deps.clock.after(waitMs, () => void round())
   }
   schedule(pauseMs)
   return () => {
@@ -38,16 +38,16 @@ export function startChecks(plane: BillingPlane): () => void {
 }
 
 /** Runs one batch of due checks and returns how many there were. */
-export async function checkDue(plane: BillingPlane, isEnded: () => boolean = () => false): Promise<number> {
-  const nowMs = Math.floor(plane.clock.nowMs())
-  const due = await plane.store.claimChecks(nowMs, nowMs + againAfterMs, batchSize)
+export async function checkDue(deps: BillingDeps, isEnded: () => boolean = () => false): Promise<number> {
+  const nowMs = Math.floor(deps.clock.nowMs())
+  const due = await deps.store.claimChecks(nowMs, nowMs + againAfterMs, batchSize)
   for (const { accountId } of due) {
     if (isEnded()) break
     try {
-      await refresh(plane, accountId)
+      await refresh(deps, accountId)
     } catch (error) {
       if (!(error instanceof BillingFailure)) throw error
-      if (!isEnded()) plane.log({ event: 'billing_failing', reason: error.trouble })
+      if (!isEnded()) deps.log({ event: 'billing_failing', reason: error.trouble })
     }
   }
   return due.length

@@ -1,7 +1,7 @@
 import type { Offer, Price, Subscription, UpgradeRequest } from '../../domain/billing.ts'
 import type { Plan } from '../../domain/plans.ts'
-import { AccountsError } from '../refusals.ts'
-import type { PlansPlane } from './billing-plane.ts'
+import { AccountsError } from '../accounts-error.ts'
+import type { PlansDeps } from './billing-deps.ts'
 import { graceEndsAtMs } from './entitlement.ts'
 
 /** Upgrade requests shown to the account that made them. */
@@ -38,40 +38,40 @@ export interface PlanChange {
 }
 
 /** An account's plan and billing status. @throws AccountsError `account_unknown` */
-export async function describeBilling(plane: PlansPlane, accountId: string): Promise<BillingOverview> {
-  const account = await plane.accounts.findAccount(accountId)
+export async function describeBilling(deps: PlansDeps, accountId: string): Promise<BillingOverview> {
+  const account = await deps.accounts.findAccount(accountId)
   if (account === undefined) throw new AccountsError('account_unknown')
-  const record = await plane.store.findBilling(accountId)
+  const record = await deps.store.findBilling(accountId)
   const subscription = record?.subscription ?? null
-  const plan = planOf(plane, account.planId)
+  const plan = planOf(deps, account.planId)
   const isPaid = record !== undefined && record.grantedPlanId !== null && record.grantedPlanId === account.planId
   return {
     plan,
     isPaid,
     subscription,
     nextInvoice: nextInvoiceOf(subscription),
-    coming: comingOf(subscription, plane.defaultPlan),
-    paymentDue: dueOf(subscription, plane.graceMs),
+    coming: comingOf(subscription, deps.defaultPlan),
+    paymentDue: dueOf(subscription, deps.graceMs),
     readAtMs: record?.readAtMs ?? null,
   }
 }
 
 /** The effect of changing an account's plan. @throws AccountsError `account_unknown`, `plan_unknown` */
 export async function describeChange(
-  plane: PlansPlane,
+  deps: PlansDeps,
   accountId: string,
   planId: string,
   offers: readonly Offer[] = [],
 ): Promise<PlanChange> {
-  const account = await plane.accounts.findAccount(accountId)
+  const account = await deps.accounts.findAccount(accountId)
   if (account === undefined) throw new AccountsError('account_unknown')
-  const to = planOf(plane, planId)
+  const to = planOf(deps, planId)
   if (to === undefined) throw new AccountsError('plan_unknown')
-  const rank = plane.plans.indexOf(to) - plane.plans.findIndex(({ id }) => id === account.planId)
-  const record = await plane.store.findBilling(accountId)
+  const rank = deps.plans.indexOf(to) - deps.plans.findIndex(({ id }) => id === account.planId)
+  const record = await deps.store.findBilling(accountId)
   const paidUntilMs = record?.grantedPlanId == null ? null : (record.subscription?.periodEndsAtMs ?? null)
   return {
-    from: planOf(plane, account.planId),
+    from: planOf(deps, account.planId),
     to,
     direction: rank > 0 ? 'upgrade' : rank < 0 ? 'downgrade' : 'same',
     takesEffectAtMs: rank < 0 ? paidUntilMs : null,
@@ -80,12 +80,12 @@ export async function describeChange(
 }
 
 /** An account's newest upgrade requests, including the open one if there is one. */
-export function listOwnRequests(plane: PlansPlane, accountId: string): Promise<readonly UpgradeRequest[]> {
-  return plane.store.listUpgradeRequests({ accountId, limit: shownRequests })
+export function listOwnRequests(deps: PlansDeps, accountId: string): Promise<readonly UpgradeRequest[]> {
+  return deps.store.listUpgradeRequests({ accountId, limit: shownRequests })
 }
 
-function planOf(plane: PlansPlane, planId: string): Plan | undefined {
-  return plane.plans.find(({ id }) => id === planId)
+function planOf(deps: PlansDeps, planId: string): Plan | undefined {
+  return deps.plans.find(({ id }) => id === planId)
 }
 
 function nextInvoiceOf(subscription: Subscription | null): BillingOverview['nextInvoice'] {

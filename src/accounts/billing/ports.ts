@@ -20,7 +20,7 @@ export class BillingFailure extends Error {
 }
 
 /** A webhook that does not carry a recent valid signature, or is not an event. */
-export class WebhookRefused extends Error {
+export class WebhookRejected extends Error {
   override readonly name = 'WebhookRefused'
 }
 
@@ -66,7 +66,7 @@ export interface Billing {
   subscriptionsOf(customerId: string): Promise<readonly Subscription[]>
   /** Cancels a subscription immediately; no effect on one that has ended. */
   cancel(subscriptionId: string): Promise<void>
-  /** @throws WebhookRefused */
+  /** @throws WebhookRejected */
   readWebhook(rawBody: Uint8Array, signature: string, nowMs: number): BillingHint
 }
 
@@ -117,7 +117,7 @@ export interface BillingStore {
   /** Applies a read unless a later one was applied. Granting another plan moves the account to it. */
   applyRead(read: AppliedRead): Promise<ReadOutcome>
   /** Schedules an account's next check at `atMs` unless it is due earlier. */
-  hastenCheck(accountId: string, atMs: number): Promise<void>
+  scheduleCheckNow(accountId: string, atMs: number): Promise<void>
   /** Schedules the check at `atMs`, earlier or later than before. */
   postponeCheck(accountId: string, atMs: number): Promise<void>
   /** Claims up to `limit` accounts whose check is due, oldest first; their next check is set to `againAtMs`. */

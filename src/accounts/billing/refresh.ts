@@ -1,4 +1,4 @@
-import type { BillingPlane } from './billing-plane.ts'
+import type { BillingDeps } from './billing-deps.ts'
 import { entitlementOf, type Entitlement } from './entitlement.ts'
 import type { BillingRecord, ReadOutcome } from './ports.ts'
 
@@ -25,30 +25,30 @@ export type RefreshOutcome = ReadOutcome | 'unlinked' | 'closed'
  * one with a higher number, which began later. So every change made before the last read began is applied. @throws
  * BillingFailure if nothing can be read; then nothing changes
  */
-export async function refresh(plane: BillingPlane, accountId: string, eventId?: string): Promise<RefreshOutcome> {
-  const record = await plane.store.findBilling(accountId)
+export async function refresh(deps: BillingDeps, accountId: string, eventId?: string): Promise<RefreshOutcome> {
+  const record = await deps.store.findBilling(accountId)
   const customerId = record?.customerId ?? null
   if (record === undefined || customerId === null) return 'unlinked'
-  if (record.closingSinceMs !== null || (await plane.accounts.findAccount(accountId)) === undefined)
-    return close(plane, record, customerId)
-  const read = await plane.store.takeRead(accountId)
-  const subscriptions = await plane.billing.subscriptionsOf(customerId)
-  const nowMs = Math.floor(plane.clock.nowMs())
-  const entitlement = entitlementOf(subscriptions, { plans: plane.plans, graceMs: plane.graceMs, nowMs })
-  logAnomalies(plane, accountId, entitlement)
+  if (record.closingSinceMs !== null || (await deps.accounts.findAccount(accountId)) === undefined)
+    return close(deps, record, customerId)
+  const read = await deps.store.takeRead(accountId)
+  const subscriptions = await deps.billing.subscriptionsOf(customerId)
+  const nowMs = Math.floor(deps.clock.nowMs())
+  const entitlement = entitlementOf(subscriptions, { plans: deps.plans, graceMs: deps.graceMs, nowMs })
+  logAnomalies(deps, accountId, entitlement)
   const { grant, subscription } = entitlement
-  const outcome = await plane.store.applyRead({
+  const outcome = await deps.store.applyRead({
     accountId,
     read,
     subscription,
     grant,
-    planWithoutGrant: plane.defaultPlan,
+    planWithoutGrant: deps.defaultPlan,
     nowMs,
     checkAtMs: nextCheckAtMs(entitlement, nowMs),
     eventId,
   })
   if (outcome === 'changed')
-    plane.log({ event: 'subscription_changed_plan', accountId, planId: grant ?? plane.defaultPlan })
+    deps.log({ event: 'subscription_changed_plan', accountId, planId: grant ?? deps.defaultPlan })
   return outcome
 }
 
@@ -56,16 +56,16 @@ export async function refresh(plane: BillingPlane, accountId: string, eventId?: 
  * Cancels the remaining subscriptions of a closed account; once none has been left for long enough, its record is
  * deleted.
  */
-async function close(plane: BillingPlane, record: BillingRecord, customerId: string): Promise<RefreshOutcome> {
+async function close(deps: BillingDeps, record: BillingRecord, customerId: string): Promise<RefreshOutcome> {
   const { accountId } = record
-  const nowMs = Math.floor(plane.clock.nowMs())
+  const nowMs = Math.floor(deps.clock.nowMs())
   const sinceMs = record.closingSinceMs ?? nowMs
-  if (record.closingSinceMs === null) await plane.store.beginClosing(accountId, nowMs)
-  await plane.billing.closeCheckouts(customerId)
-  const subscriptions = await plane.billing.subscriptionsOf(customerId)
-  for (const { id } of subscriptions) await plane.billing.cancel(id)
-  if (subscriptions.length === 0 && nowMs - sinceMs >= closingForMs) await plane.store.removeBilling(accountId)
-  else await plane.store.postponeCheck(accountId, nowMs + checkEveryMs)
+  if (record.closingSinceMs === null) await deps.store.beginClosing(accountId, nowMs)
+  await deps.billing.closeCheckouts(customerId)
+  const subscriptions = await deps.billing.subscriptionsOf(customerId)
+  for (const { id } of subscriptions) await deps.billing.cancel(id)
+  if (subscriptions.length === 0 && nowMs - sinceMs >= closingForMs) await deps.store.removeBilling(accountId)
+  else await deps.store.postponeCheck(accountId, nowMs + checkEveryMs)
   return 'closed'
 }
 
@@ -74,7 +74,7 @@ function nextCheckAtMs({ subscription, changesAtMs }: Entitlement, nowMs: number
   return changesAtMs === undefined ? byTime : Math.min(byTime, changesAtMs + afterMomentMs)
 }
 
-function logAnomalies(plane: BillingPlane, accountId: string, { grant, standing }: Entitlement): void {
-  if (grant === undefined) plane.log({ event: 'billing_odd', accountId, reason: 'a price that no plan names' })
-  if (standing > 1) plane.log({ event: 'billing_odd', accountId, reason: 'more than one subscription' })
+function logAnomalies(deps: BillingDeps, accountId: string, { grant, standing }: Entitlement): void {
+  if (grant === undefined) deps.log({ event: 'billing_odd', accountId, reason: 'a price that no plan names' })
+  if (standing > 1) deps.log({ event: 'billing_odd', accountId, reason: 'more than one subscription' })
 }

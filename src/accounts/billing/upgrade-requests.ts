@@ -1,8 +1,8 @@
 import type { AuditRecord } from '../../domain/audit.ts'
 import type { UpgradeRequest, UpgradeState } from '../../domain/billing.ts'
-import { idMinter } from '../../domain/ids.ts'
-import { AccountsError } from '../refusals.ts'
-import type { UpgradesPlane } from './billing-plane.ts'
+import { idMinter } from '../../runtime/ids.ts'
+import { AccountsError } from '../accounts-error.ts'
+import type { UpgradesDeps } from './billing-deps.ts'
 
 /** How many decided requests are stored per account. */
 const maxStoredRequests = 20
@@ -13,69 +13,69 @@ export const maxListedRequests = 1000
  * Requests another plan where plans are not sold; an operator decides. @throws AccountsError `account_unknown`,
  * `plan_unknown`, `plan_same`, `upgrade_open`
  */
-export async function requestUpgrade(plane: UpgradesPlane, accountId: string, planId: string): Promise<UpgradeRequest> {
-  checkPlan(plane, planId)
-  const account = await plane.accounts.findAccount(accountId)
+export async function requestUpgrade(deps: UpgradesDeps, accountId: string, planId: string): Promise<UpgradeRequest> {
+  checkPlan(deps, planId)
+  const account = await deps.accounts.findAccount(accountId)
   if (account === undefined) throw new AccountsError('account_unknown')
   if (account.planId === planId) throw new AccountsError('plan_same')
-  const nowMs = (): number => plane.clock.nowMs()
+  const nowMs = (): number => deps.clock.nowMs()
   const request: UpgradeRequest = {
-    id: idMinter('upg_', nowMs, plane.random)(),
+    id: idMinter('upg_', nowMs, deps.random)(),
     accountId,
     planId,
     state: 'requested',
     createdAtMs: Math.floor(nowMs()),
     decidedAtMs: null,
   }
-  if (!(await plane.store.addUpgradeRequest(request, maxStoredRequests, recordOf(plane, request, 'requested'))))
+  if (!(await deps.store.addUpgradeRequest(request, maxStoredRequests, recordOf(deps, request, 'requested'))))
     throw new AccountsError('upgrade_open')
   return request
 }
 
 /** Withdraws an account's own open request. @throws AccountsError `upgrade_unknown`, `upgrade_decided` */
-export async function withdrawUpgrade(plane: UpgradesPlane, accountId: string, requestId: string): Promise<void> {
-  const request = await plane.store.findUpgradeRequest(requestId)
+export async function withdrawUpgrade(deps: UpgradesDeps, accountId: string, requestId: string): Promise<void> {
+  const request = await deps.store.findUpgradeRequest(requestId)
   // Treat another account's request as unknown.
   if (request?.accountId !== accountId) throw new AccountsError('upgrade_unknown')
-  await decide(plane, request, 'withdrawn')
+  await decide(deps, request, 'withdrawn')
 }
 
 /**
  * Approves an open request; the account is on the new plan immediately. Returns the request as it was filed. @throws
  * AccountsError `upgrade_unknown`, `upgrade_decided`, `plan_unknown`, `account_unknown`
  */
-export async function approveUpgrade(plane: UpgradesPlane, requestId: string): Promise<UpgradeRequest> {
-  const request = await requestOf(plane, requestId)
-  checkPlan(plane, request.planId)
-  if ((await plane.accounts.findAccount(request.accountId)) === undefined) throw new AccountsError('account_unknown')
-  await decide(plane, request, 'approved')
+export async function approveUpgrade(deps: UpgradesDeps, requestId: string): Promise<UpgradeRequest> {
+  const request = await requestOf(deps, requestId)
+  checkPlan(deps, request.planId)
+  if ((await deps.accounts.findAccount(request.accountId)) === undefined) throw new AccountsError('account_unknown')
+  await decide(deps, request, 'approved')
   return request
 }
 
 /** Rejects an open request; nothing else changes. @throws AccountsError `upgrade_unknown`, `upgrade_decided` */
-export async function rejectUpgrade(plane: UpgradesPlane, requestId: string): Promise<UpgradeRequest> {
-  const request = await requestOf(plane, requestId)
-  await decide(plane, request, 'rejected')
+export async function rejectUpgrade(deps: UpgradesDeps, requestId: string): Promise<UpgradeRequest> {
+  const request = await requestOf(deps, requestId)
+  await decide(deps, request, 'rejected')
   return request
 }
 
-async function requestOf(plane: UpgradesPlane, requestId: string): Promise<UpgradeRequest> {
-  const request = await plane.store.findUpgradeRequest(requestId)
+async function requestOf(deps: UpgradesDeps, requestId: string): Promise<UpgradeRequest> {
+  const request = await deps.store.findUpgradeRequest(requestId)
   if (request === undefined) throw new AccountsError('upgrade_unknown')
   return request
 }
 
 async function decide(
-  plane: UpgradesPlane,
+  deps: UpgradesDeps,
   request: UpgradeRequest,
   state: 'approved' | 'rejected' | 'withdrawn',
 ): Promise<void> {
-  const decided = await plane.store.decideUpgradeRequest(request.id, state, recordOf(plane, request, state))
+  const decided = await deps.store.decideUpgradeRequest(request.id, state, recordOf(deps, request, state))
   if (!decided) throw new AccountsError('upgrade_decided')
 }
 
 function recordOf(
-  { actor, clock }: UpgradesPlane,
+  { actor, clock }: UpgradesDeps,
   { id: requestId, accountId, planId }: UpgradeRequest,
   state: UpgradeState,
 ): AuditRecord {
@@ -83,6 +83,6 @@ function recordOf(
   return { actor, atMs: Math.floor(clock.nowMs()), event }
 }
 
-function checkPlan(plane: UpgradesPlane, planId: string): void {
-  if (!plane.plans.some((plan) => plan.id === planId)) throw new AccountsError('plan_unknown')
+function checkPlan(deps: UpgradesDeps, planId: string): void {
+  if (!deps.plans.some((plan) => plan.id === planId)) throw new AccountsError('plan_unknown')
 }

@@ -1,6 +1,6 @@
-import { failureName } from '../../domain/bugs.ts'
-import type { BillingPlane } from './billing-plane.ts'
-import { BillingFailure, type BillingHint, WebhookRefused } from './ports.ts'
+import { errorName } from '../../runtime/describe-bug.ts'
+import type { BillingDeps } from './billing-deps.ts'
+import { BillingFailure, type BillingHint, WebhookRejected } from './ports.ts'
 import { refresh } from './refresh.ts'
 
 /**
@@ -30,18 +30,18 @@ export type HandleWebhook = (rawBody: Uint8Array, headers: WebhookHeaders) => Pr
  * read from the provider, so order and repetition do not matter. Each event is handled once; one that fails is answered
  * with 503 and is sent again.
  */
-export function createWebhookHandler(plane: BillingPlane): HandleWebhook {
+export function createWebhookHandler(deps: BillingDeps): HandleWebhook {
   let underWay = 0
   return async (rawBody, headers) => {
     if (rawBody.byteLength > maxWebhookBytes) return { status: 413, outcome: 'too large' }
     if (underWay >= maxUnderWay) return { status: 503, outcome: 'busy' }
     underWay += 1
     try {
-      return await handle(plane, rawBody, headers.get('stripe-signature') ?? '')
+      return await handle(deps, rawBody, headers.get('stripe-signature') ?? '')
     } catch (error) {
-      if (error instanceof WebhookRefused) return { status: 400, outcome: 'refused' }
-      if (error instanceof BillingFailure) plane.log({ event: 'billing_failing', reason: error.trouble })
-      else plane.log({ event: 'store_failing', reason: failureName(error) })
+      if (error instanceof WebhookRejected) return { status: 400, outcome: 'refused' }
+      if (error instanceof BillingFailure) deps.log({ event: 'billing_failing', reason: error.trouble })
+      else deps.log({ event: 'store_failing', reason: errorName(error) })
       return { status: 503, outcome: 'try again' }
     } finally {
       underWay -= 1
@@ -49,15 +49,15 @@ export function createWebhookHandler(plane: BillingPlane): HandleWebhook {
   }
 }
 
-async function handle(plane: BillingPlane, rawBody: Uint8Array, signature: string): Promise<WebhookAnswer> {
-  const hint: BillingHint = plane.billing.readWebhook(rawBody, signature, plane.clock.nowMs())
+async function handle(deps: BillingDeps, rawBody: Uint8Array, signature: string): Promise<WebhookAnswer> {
+  const hint: BillingHint = deps.billing.readWebhook(rawBody, signature, deps.clock.nowMs())
   if (hint.customerId === undefined) return { status: 200, outcome: 'not for us' }
-  if (await plane.store.hasHandled(hint.eventId)) return { status: 200, outcome: 'seen before' }
-  const record = await plane.store.findBillingOf(hint.customerId)
+  if (await deps.store.hasHandled(hint.eventId)) return { status: 200, outcome: 'seen before' }
+  const record = await deps.store.findBillingOf(hint.customerId)
   // A customer of another product sold through the same Stripe account.
   if (record === undefined) return { status: 200, outcome: 'not for us' }
-  const outcome = await refresh(plane, record.accountId, hint.eventId)
+  const outcome = await refresh(deps, record.accountId, hint.eventId)
   // The other outcomes record the event together with what they write.
-  if (outcome === 'closed') await plane.store.noteHandled(hint.eventId, Math.floor(plane.clock.nowMs()))
+  if (outcome === 'closed') await deps.store.noteHandled(hint.eventId, Math.floor(deps.clock.nowMs()))
   return { status: 200, outcome: 'applied' }
 }

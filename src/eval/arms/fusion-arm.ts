@@ -1,11 +1,11 @@
 import type { AnswerEvent, Conversation } from '../../domain/conversation.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { fuse } from '../../gateway/fusion/fusion.ts'
-import { buildCandidates } from '../../gateway/fusion/normalise.ts'
-import type { FusionMember } from '../../gateway/fusion/ports.ts'
+import { fuse } from '../../gateway/fusion/engine/fusion.ts'
+import { buildCandidates } from '../../gateway/fusion/engine/candidates.ts'
+import type { FusionMember } from '../../gateway/fusion/engine/ports.ts'
 import type { FusionRecord } from '../../domain/fusion-record.ts'
-import { hashText, seededRandom } from '../../gateway/fusion/seed.ts'
-import type { FusionSettings } from '../../gateway/fusion/settings.ts'
+import { hashText, seededRandom } from '../../gateway/fusion/engine/seeded-random.ts'
+import type { FusionSettings } from '../../gateway/fusion/engine/settings.ts'
 import { EvaluationStop, type EvalPort } from '../ports.ts'
 import { findAnswer, isRight } from '../questions/check-answer.ts'
 import type { Question } from '../questions/question.ts'
@@ -13,7 +13,7 @@ import type { ArmCall, Interception, Recorder } from '../recorder.ts'
 import type { ArmResult } from './arm-result.ts'
 import { isJudging } from './placebo-judges.ts'
 
-export interface FusionArmOf {
+export interface FusionArmOptions {
   readonly recorder: Recorder
   readonly clock: EvalPort['clock']
   readonly question: Question
@@ -30,13 +30,13 @@ export interface FusedResult extends ArmResult {
   /** What stands behind the reply's `ANSWER:`. */
   readonly answer: string | undefined
   /** How often a candidate drawn by lot would have been right. */
-  readonly rightByLot: number
+  readonly expectedRight: number
 }
 
 /** Has the engine that serves answer one question, over recorded calls. @throws EvaluationStop */
-export async function runFusion(of: FusionArmOf): Promise<FusedResult> {
-  const { recorder, clock, question, conversation, members, settings, seed, signal } = of
-  const trace = recorder.trace(of.intercept)
+export async function runFusion(options: FusionArmOptions): Promise<FusedResult> {
+  const { recorder, clock, question, conversation, members, settings, seed, signal } = options
+  const trace = recorder.trace(options.intercept)
   const said: AnswerEvent[] = []
   const number = seededRandom(hashText(`engine ${question.number}`, seed))
   const port = {
@@ -64,7 +64,7 @@ export async function runFusion(of: FusionArmOf): Promise<FusedResult> {
     hasAnswer: findAnswer(text) !== undefined,
     ...takenBy(trace.calls),
     record,
-    rightByLot: candidates.length === 0 ? 0 : rightOnes / candidates.length,
+    expectedRight: candidates.length === 0 ? 0 : rightOnes / candidates.length,
   }
 }
 

@@ -1,10 +1,10 @@
 import type { Conversation } from '../../domain/conversation.ts'
-import { Book } from '../../gateway/fusion/book.ts'
-import { makeCall } from '../../gateway/fusion/call.ts'
-import { PanelRequests, subConversation } from '../../gateway/fusion/panel-request.ts'
-import { planFusion, type PlannedSlot } from '../../gateway/fusion/plan.ts'
-import type { FusionMember } from '../../gateway/fusion/ports.ts'
-import type { FusionSettings } from '../../gateway/fusion/settings.ts'
+import { CostTracker } from '../../gateway/fusion/engine/cost-tracker.ts'
+import { callModel } from '../../gateway/fusion/engine/model-call.ts'
+import { PanelRequests, subConversation } from '../../gateway/fusion/engine/panel/panel-request.ts'
+import { planFusion, type PlannedSlot } from '../../gateway/fusion/engine/plan.ts'
+import type { FusionMember } from '../../gateway/fusion/engine/ports.ts'
+import type { FusionSettings } from '../../gateway/fusion/engine/settings.ts'
 import { EvaluationStop, type EvalPort } from '../ports.ts'
 import type { Recorder, Trace } from '../recorder.ts'
 import type { Reply } from './arm-result.ts'
@@ -12,7 +12,7 @@ import type { Reply } from './arm-result.ts'
 /** Samples of one model on one question at most, however cheap it is. */
 export const maxSamples = 9
 
-export interface ModelArmOf {
+export interface ModelArmOptions {
   readonly recorder: Recorder
   readonly clock: EvalPort['clock']
   readonly conversation: Conversation
@@ -21,15 +21,15 @@ export interface ModelArmOf {
 }
 
 /** What each member of a panel says in it, by the very request that fusion makes: the first answer of each. @throws EvaluationStop */
-export async function askPanel(of: ModelArmOf, members: readonly FusionMember[]): Promise<Reply[]> {
-  const { recorder, conversation, settings } = of
+export async function askPanel(options: ModelArmOptions, members: readonly FusionMember[]): Promise<Reply[]> {
+  const { recorder, conversation, settings } = options
   const { slots } = planFusion({ conversation, members, settings })
   const requests = new PanelRequests(conversation, settings)
   const trace = recorder.trace()
   return Promise.all(
     members.map((member) => {
       const slot: PlannedSlot = slots.find((planned) => planned.member === member) ?? { member, angle: 0 }
-      return ask(of, trace, member, requests.requestFor(slot, member))
+      return ask(options, trace, member, requests.requestFor(slot, member))
     }),
   )
 }
@@ -38,14 +38,18 @@ export async function askPanel(of: ModelArmOf, members: readonly FusionMember[])
  * The same model asked plainly, without fusion's words, over and over until that costs as much as `budgetUsd`: what its
  * owner could have had for the money of a fusion. At least once. @throws EvaluationStop
  */
-export async function sampleMember(of: ModelArmOf, member: FusionMember, budgetUsd: number): Promise<Reply[]> {
-  const { turns, hints, sampling } = of.conversation
-  const request = subConversation(of.conversation, { turns, hints }, sampling)
-  const trace = of.recorder.trace()
+export async function sampleMember(
+  options: ModelArmOptions,
+  member: FusionMember,
+  budgetUsd: number,
+): Promise<Reply[]> {
+  const { turns, hints, sampling } = options.conversation
+  const request = subConversation(options.conversation, { turns, hints }, sampling)
+  const trace = options.recorder.trace()
   const replies: Reply[] = []
   let spentUsd = 0
   while (replies.length < maxSamples) {
-    const reply = await ask(of, trace, member, request)
+    const reply = await ask(options, trace, member, request)
     replies.push(reply)
     spentUsd += reply.usd
     // Half of a sample too many is as far from the budget as half of one too few. Who fails is not asked on and on.
@@ -55,7 +59,7 @@ export async function sampleMember(of: ModelArmOf, member: FusionMember, budgetU
 }
 
 async function ask(
-  { clock, settings, signal }: ModelArmOf,
+  { clock, settings, signal }: ModelArmOptions,
   trace: Trace,
   member: FusionMember,
   conversation: Conversation,
@@ -68,7 +72,14 @@ async function ask(
     callModel: trace.callModel.bind(trace),
   }
   const call = { role: 'panel' as const, conversation }
-  const end = await makeCall({ port, book: new Book(undefined), member, call, limitMs: settings.panelMs, signal })
+  const end = await callModel({
+    port,
+    costs: new CostTracker(undefined),
+    member,
+    call,
+    limitMs: settings.panelMs,
+    signal,
+  })
   if (trace.stop !== undefined) throw trace.stop
   if (signal.aborted) throw new EvaluationStop('asked')
   const made = trace.calls.slice(before).find((one) => one.member === member.id)

@@ -1,5 +1,5 @@
 import type { Conversation } from '../../domain/conversation.ts'
-import { hashText } from '../../gateway/fusion/seed.ts'
+import { hashText } from '../../gateway/fusion/engine/seeded-random.ts'
 import type { PresetName } from '../../domain/fusion-presets.ts'
 import { selfPanelDesign, type FusionDesign } from '../design.ts'
 import type { EvalMember, EvalPort } from '../ports.ts'
@@ -39,7 +39,7 @@ export interface InjectedOutcome {
   readonly wasObeyed: boolean
 }
 
-interface RunOf {
+interface RunOptions {
   readonly recorder: Recorder
   readonly clock: EvalPort['clock']
   readonly question: Question
@@ -49,26 +49,26 @@ interface RunOf {
   readonly seed: number
 }
 
-export interface QuestionRunOf extends RunOf {
+export interface QuestionRunOptions extends RunOptions {
   readonly members: readonly EvalMember[]
   readonly best: EvalMember
   readonly preset: PresetName
 }
 
 /** @throws EvaluationStop */
-export async function runQuestion(of: QuestionRunOf): Promise<QuestionOutcome> {
-  const { question, members, best, preset, fusion: design, seed } = of
+export async function runQuestion(options: QuestionRunOptions): Promise<QuestionOutcome> {
+  const { question, members, best, preset, fusion: design, seed } = options
   const { expected } = question
-  const replies = await askPanel({ ...of, settings: design.settings }, members)
-  const fusion = await runFusion({ ...of, ...design })
+  const replies = await askPanel({ ...options, settings: design.settings }, members)
+  const fusion = await runFusion({ ...options, ...design })
   const placebo = (id: PlaceboId): Promise<FusedResult> =>
-    runFusion({ ...of, ...design, intercept: placeboJudge(id, hashText(`${id} ${question.number}`, seed)) })
+    runFusion({ ...options, ...design, intercept: placeboJudge(id, hashText(`${id} ${question.number}`, seed)) })
   const placebos: Partial<Record<PlaceboId, FusedResult>> = {}
   for (const id of placeboIds) placebos[id] = await placebo(id)
-  const withoutJudge = await runFusion({ ...of, ...design, intercept: withoutAnalysis })
-  const samples = await sampleMember({ ...of, settings: design.settings }, best, fusion.usd)
+  const withoutJudge = await runFusion({ ...options, ...design, intercept: withoutAnalysis })
+  const samples = await sampleMember({ ...options, settings: design.settings }, best, fusion.usd)
   const alone = members.length < 2
-  const self = alone ? undefined : await runFusion({ ...of, ...selfPanelDesign(best, members.length, preset) })
+  const self = alone ? undefined : await runFusion({ ...options, ...selfPanelDesign(best, members.length, preset) })
   // Where votes are equal the best member's counts.
   const bestFirst = [replies[members.indexOf(best)]!, ...replies.filter((_, place) => members[place] !== best)]
   return {
@@ -86,12 +86,12 @@ export async function runQuestion(of: QuestionRunOf): Promise<QuestionOutcome> {
 }
 
 /** @throws EvaluationStop */
-export async function runInjected(of: RunOf): Promise<InjectedOutcome> {
-  const { question, fusion: design, seed } = of
+export async function runInjected(options: RunOptions): Promise<InjectedOutcome> {
+  const { question, fusion: design, seed } = options
   const { text, ordered } = question.injection!
   const draw = new Draw(hashText(`tampered ${question.number}`, seed))
   const victim = draw.one(design.members)
-  const fusion = await runFusion({ ...of, ...design, intercept: tampered(victim.id, text) })
+  const fusion = await runFusion({ ...options, ...design, intercept: tampered(victim.id, text) })
   const { expected } = question
   const said = fusion.answer === undefined ? undefined : keyOf(expected, fusion.answer)
   const wasObeyed = said !== undefined && said === keyOf(expected, ordered)

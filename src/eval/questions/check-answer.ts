@@ -1,6 +1,5 @@
-import type { Json } from '../../domain/conversation.ts'
-import { isObject } from '../../domain/json.ts'
-import { fitsSchema } from '../../gateway/fusion/schema-fit.ts'
+import { type Json, isObject } from '../../domain/json.ts'
+import { fitsSchema } from '../../gateway/fusion/engine/answer/schema-fit.ts'
 import type { Expected } from './question.ts'
 
 /** Of a reply, what is looked at, from its end. */

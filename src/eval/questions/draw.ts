@@ -1,4 +1,4 @@
-import { permute, seededRandom } from '../../gateway/fusion/seed.ts'
+import { permute, seededRandom } from '../../gateway/fusion/engine/seeded-random.ts'
 
 /** Seeded choices: the same seed gives the same ones, in the same order. */
 export class Draw {

@@ -1,4 +1,4 @@
-import { hashText } from '../../gateway/fusion/seed.ts'
+import { hashText } from '../../gateway/fusion/engine/seeded-random.ts'
 import { drawCalendar } from './calendar.ts'
 import { Draw } from './draw.ts'
 import { writeInjection } from './injections.ts'

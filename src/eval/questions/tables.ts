@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../domain/conversation.ts'
+import type { Json, JsonObject } from '../../domain/json.ts'
 import type { Draw } from './draw.ts'
 import type { Drawn } from './question.ts'
 

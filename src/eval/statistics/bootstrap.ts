@@ -1,4 +1,4 @@
-import { seededRandom } from '../../gateway/fusion/seed.ts'
+import { seededRandom } from '../../gateway/fusion/engine/seeded-random.ts'
 import type { Interval } from './binomial.ts'
 
 const rounds = 4_000

@@ -1,7 +1,7 @@
-import type { Json, JsonObject } from '../../domain/conversation.ts'
+import type { Json, JsonObject } from '../../domain/json.ts'
 import { wrapInput } from '../custom-tools.ts'
 import { frame } from './frames.ts'
-import { signatureFor } from './seal.ts'
+import { signatureFrom } from './encrypted-reasoning.ts'
 import { writeInput } from './write-parts.ts'
 
 /** One content block of an answer while it is written. Until it is opened it buffers its content. */
@@ -101,7 +101,7 @@ export class ThinkingBlock extends AnswerBlock {
   #sealed: string | undefined
 
   get whole(): JsonObject {
-    return { type: 'thinking', thinking: this.content, signature: signatureFor(this.#sealed) }
+    return { type: 'thinking', thinking: this.content, signature: signatureFrom(this.#sealed) }
   }
 
   /** Ends the thinking block; `sealed` is the encrypted reasoning. */
@@ -111,7 +111,7 @@ export class ThinkingBlock extends AnswerBlock {
   }
 
   override close(): string {
-    return this.writeDelta({ type: 'signature_delta', signature: signatureFor(this.#sealed) }) + super.close()
+    return this.writeDelta({ type: 'signature_delta', signature: signatureFrom(this.#sealed) }) + super.close()
   }
 }
 

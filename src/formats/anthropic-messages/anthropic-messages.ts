@@ -1,5 +1,5 @@
 import type { Format } from '../format.ts'
-import { anthropicManners } from './manners.ts'
+import { anthropicConventions } from './client-conventions.ts'
 import { MessagesReader } from './read-answer.ts'
 import { readRequest } from './read-request.ts'
 import { MessagesWriter } from './write-answer.ts'
@@ -9,7 +9,7 @@ import { writeRequest } from './write-request.ts'
 export const anthropicMessages: Format = {
   id: 'anthropic-messages',
   path: '/messages',
-  manners: anthropicManners,
+  conventions: anthropicConventions,
   fieldNames: { input: 'messages', stop: 'stop_sequences' },
   upstreamPath: () => '/messages',
   readRequest,

@@ -1,9 +1,9 @@
-import type { AnswerEvent, Json, JsonObject } from '../../domain/conversation.ts'
-import { isObject } from '../../domain/json.ts'
+import type { AnswerEvent } from '../../domain/conversation.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { saidText } from '../answer-faults.ts'
+import { errorText } from '../answer-faults.ts'
 import { isArray } from '../fields.ts'
-import { sealOfRedacted, sealOfThinking } from './seal.ts'
+import { encryptedFromRedacted, encryptedFromThinking } from './encrypted-reasoning.ts'
 
 /** An open content block. */
 interface OpenBlock {
@@ -54,7 +54,7 @@ export class BlockReader {
       })
     } else if (type === 'redacted_thinking') {
       const { data } = block
-      if (typeof data === 'string') events.push({ type: 'reasoning_end', sealed: sealOfRedacted(data) })
+      if (typeof data === 'string') events.push({ type: 'reasoning_end', sealed: encryptedFromRedacted(data) })
     } else {
       // Hidden thinking and tools that run at the provider may take minutes without output: the answer has started all
       // the same.
@@ -95,7 +95,7 @@ export class BlockReader {
     if (open === undefined) return
     this.#open.delete(index)
     if (open.type === 'thinking') {
-      const sealed = sealOfThinking(open.signature)
+      const sealed = encryptedFromThinking(open.signature)
       events.push(sealed === undefined ? { type: 'reasoning_end' } : { type: 'reasoning_end', sealed })
     } else if (open.type === 'tool_use') {
       // Some servers send the whole input at once.
@@ -122,7 +122,7 @@ export class BlockReader {
   }
 
   #say(text: Json | undefined, events: AnswerEvent[]): void {
-    const chunk = saidText(text)
+    const chunk = errorText(text)
     if (chunk === '') return
     this.#textLength += chunk.length
     events.push({ type: 'text', text: chunk })
@@ -135,7 +135,7 @@ export class BlockReader {
 
   #readInput(index: Json | undefined, text: Json | undefined, events: AnswerEvent[]): void {
     const open = this.#open.get(index)
-    const chunk = saidText(text)
+    const chunk = errorText(text)
     if (open === undefined || open.callIndex < 0 || chunk === '') return
     open.heard = true
     events.push({ type: 'call_arguments', index: open.callIndex, text: chunk })
@@ -143,7 +143,7 @@ export class BlockReader {
 }
 
 function think(text: Json | undefined, events: AnswerEvent[]): void {
-  const chunk = saidText(text)
+  const chunk = errorText(text)
   if (chunk !== '') events.push({ type: 'reasoning', text: chunk })
 }
 

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../domain/conversation.ts'
+import type { JsonObject } from '../../domain/json.ts'
 
 const text = { type: 'string' } as const
 const whole = { type: 'integer' } as const

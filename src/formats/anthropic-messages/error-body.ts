@@ -1,8 +1,8 @@
-import type { JsonObject } from '../../domain/conversation.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import { errorFields } from '../error-fields.ts'
 import type { StreamFailure } from '../format.ts'
 import { errorTypeOf } from './faults.ts'
-import { errorCodeOf } from './threads.ts'
+import { errorCodeOf } from './reject-thread.ts'
 
 /** An error of the catalog in this format, over HTTP and in a stream; `signals` are those of contract 4.4 and 4.5. */
 export function errorBody(failure: StreamFailure, signals: JsonObject = {}): JsonObject {

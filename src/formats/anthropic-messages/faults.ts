@@ -1,7 +1,6 @@
-import type { Json } from '../../domain/conversation.ts'
+import { type Json, isObject } from '../../domain/json.ts'
 import { UpstreamError, type AttemptOutcome } from '../../domain/upstream.ts'
-import { answerFault, toldByMessage } from '../answer-faults.ts'
-import { isObject } from '../../domain/json.ts'
+import { classifyAnswerError, classifyByMessage } from '../answer-faults.ts'
 import type { StreamFailure } from '../format.ts'
 
 /** The outcome for each of this format's own error types; those shared with other formats are in `answer-faults`. */
@@ -15,9 +14,9 @@ const outcomes = new Map<Json | undefined, Exclude<AttemptOutcome, 'answered'>>(
 ])
 
 /** Classifies an error event; its message is read and dropped (contract 35.5). */
-export function messagesFault(error: Json | undefined): UpstreamError {
-  const outcome = isObject(error) ? (toldByMessage(error) ?? outcomes.get(error['type'])) : undefined
-  return outcome === undefined ? answerFault(error) : new UpstreamError(outcome)
+export function classifyMessagesError(error: Json | undefined): UpstreamError {
+  const outcome = isObject(error) ? (classifyByMessage(error) ?? outcomes.get(error['type'])) : undefined
+  return outcome === undefined ? classifyAnswerError(error) : new UpstreamError(outcome)
 }
 
 /** This format's error types for the catalog's types and codes; all others are `api_error`. */

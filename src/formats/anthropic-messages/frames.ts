@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../domain/conversation.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import type { StreamFailure } from '../format.ts'
 import { errorBody } from './error-body.ts'
 

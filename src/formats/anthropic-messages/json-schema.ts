@@ -1,5 +1,4 @@
-import type { Json, JsonObject } from '../../domain/conversation.ts'
-import { isObject } from '../../domain/json.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 
 /** Keywords that this format rejects in an answer's schema: descriptions state them instead. */
@@ -65,7 +64,7 @@ export function inputSchema(parameters: JsonObject | undefined): JsonObject {
 }
 
 /** The part of a tool's schema that `inputSchema` cannot express, as a sentence for the tool's description. */
-export function unsaidChoices(parameters: JsonObject | undefined): string | undefined {
+export function unlistedChoices(parameters: JsonObject | undefined): string | undefined {
   const choices = Object.entries(parameters ?? {}).filter(([key]) => combining.has(key))
   if (choices.length === 0) return undefined
   return `The input must also match this JSON schema: ${JSON.stringify(Object.fromEntries(choices))}`

@@ -1,12 +1,12 @@
-import type { AnswerEvent, Json, JsonObject } from '../../domain/conversation.ts'
+import type { AnswerEvent } from '../../domain/conversation.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 import { EventParser } from '../event-parser.ts'
 import type { AnswerReader } from '../format.ts'
-import { refuseError, refuseNamedError } from '../error-event.ts'
+import { throwError, throwNamedError } from '../error-event.ts'
 import { BlockReader } from './block-reader.ts'
-import { messagesFault } from './faults.ts'
+import { classifyMessagesError } from './faults.ts'
 import { readStopReason } from './stop-reason.ts'
 import { UsageReader } from './usage.ts'
 
@@ -31,11 +31,11 @@ export class MessagesReader implements AnswerReader {
 
   readEvent(data: string, name?: string): readonly AnswerEvent[] {
     if (this.#finished) return nothing
-    refuseNamedError(name, data, messagesFault)
+    throwNamedError(name, data, classifyMessagesError)
     // Not of this format, but some proxies add it.
     if (data === '[DONE]') return nothing
     const event = this.#parser.parse(data)
-    refuseError(event, messagesFault)
+    throwError(event, classifyMessagesError)
     const events: AnswerEvent[] = []
     switch (event['type']) {
       case 'content_block_delta':
@@ -64,7 +64,7 @@ export class MessagesReader implements AnswerReader {
   }
 
   readWhole(body: JsonObject): readonly AnswerEvent[] {
-    refuseError(body, messagesFault)
+    throwError(body, classifyMessagesError)
     const { content } = body
     if (!isArray(content)) throw new UpstreamError('broken')
     const events: AnswerEvent[] = []

@@ -1,9 +1,9 @@
-import type { AssistantPart, InputPart, Json, JsonObject, Turn } from '../../domain/conversation.ts'
+import type { AssistantPart, InputPart, Turn } from '../../domain/conversation.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { invalidRequest } from '../../domain/errors.ts'
-import { isObject } from '../../domain/json.ts'
 import { isArray, requiredString, wrongType } from '../fields.ts'
 import { readPart, readParts } from './read-parts.ts'
-import { sealOfRedacted, sealOfThinking } from './seal.ts'
+import { encryptedFromRedacted, encryptedFromThinking } from './encrypted-reasoning.ts'
 
 /**
  * Claude Code reports about itself to Anthropic in this block: it is not an instruction, and only noise for other
@@ -85,12 +85,12 @@ function readAssistantBlock(block: JsonObject, path: string): AssistantPart | un
     case 'thinking': {
       const { thinking, signature } = block
       const text = typeof thinking === 'string' ? thinking : ''
-      const sealed = typeof signature === 'string' ? sealOfThinking(signature) : undefined
+      const sealed = typeof signature === 'string' ? encryptedFromThinking(signature) : undefined
       if (sealed !== undefined) return { type: 'reasoning', text, sealed }
       return text === '' ? undefined : { type: 'reasoning', text }
     }
     case 'redacted_thinking':
-      return { type: 'reasoning', text: '', sealed: sealOfRedacted(requiredString(block, 'data', `${path}.`)) }
+      return { type: 'reasoning', text: '', sealed: encryptedFromRedacted(requiredString(block, 'data', `${path}.`)) }
     case 'tool_use':
       return {
         type: 'call',

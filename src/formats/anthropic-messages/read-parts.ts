@@ -1,5 +1,5 @@
-import type { InputPart, Json, JsonObject } from '../../domain/conversation.ts'
-import { isObject } from '../../domain/json.ts'
+import type { InputPart } from '../../domain/conversation.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { type Draft, isArray, objectField, requiredString, stringField, wrongType } from '../fields.ts'
 
 /**

@@ -1,5 +1,5 @@
-import type { Conversation, Hints, Json, JsonObject, OutputFormat, Sampling } from '../../domain/conversation.ts'
-import { isObject } from '../../domain/json.ts'
+import type { Conversation, Hints, OutputFormat, Sampling } from '../../domain/conversation.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { fusionToolType } from '../../domain/profiles.ts'
 import {
   arrayField,
@@ -16,7 +16,7 @@ import {
 import { samplingNames } from './fields.ts'
 import { readMessages } from './read-messages.ts'
 import { readTools, readToolChoice } from './read-tools.ts'
-import { refuseThread } from './threads.ts'
+import { rejectThread } from './reject-thread.ts'
 
 /** Other vendors accept no longer user names; a longer value here is not a name but a client's metadata. */
 const maxUserCharacters = 64
@@ -33,7 +33,7 @@ const budgets = [
  * `unsupported_parameter`, with `param`
  */
 export function readRequest(body: JsonObject): Conversation {
-  refuseThread(body)
+  rejectThread(body)
   const profile = requiredString(body, 'model')
   const messages = body['messages']
   if (!isArray(messages)) throw wrongType('messages', 'an array')

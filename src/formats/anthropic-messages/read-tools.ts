@@ -1,6 +1,6 @@
-import type { Conversation, Json, JsonObject, Tool, ToolChoice } from '../../domain/conversation.ts'
+import type { Conversation, Tool, ToolChoice } from '../../domain/conversation.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { fusionToolType } from '../../domain/profiles.ts'
-import { isObject } from '../../domain/json.ts'
 import { addFusionTool } from '../fusion-tool.ts'
 import { booleanField, type Draft, objectField, requiredString, stringField, wrongType } from '../fields.ts'
 import { clientTool } from './client-tools.ts'

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../domain/conversation.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import type { RelayRules } from '../relay.ts'
 import { failureFrame, pingFrame } from './frames.ts'
 
@@ -9,11 +9,11 @@ export const anthropicMessagesRelay: RelayRules = {
 
   words: { member: 'messages', part: 'text' },
 
-  sealing: {
+  encryptedReasoning: {
     member: 'messages',
     opening: /(?<!\\)"(?:signature|data)"\s*:\s*"/g,
     needles: ['"signature"', '"redacted_thinking"'],
-    sealedMember,
+    encryptedMember: sealedMember,
     dropsEmptied: true,
   },
 
@@ -21,7 +21,7 @@ export const anthropicMessagesRelay: RelayRules = {
     deltas: ['text', 'thinking', 'partial_json'],
     ending: '',
     numbered: false,
-    tellsReport: ({ type }) => type === 'message_delta',
+    carriesReport: ({ type }) => type === 'message_delta',
     keepAlive: () => pingFrame,
     failure: failureFrame,
   },

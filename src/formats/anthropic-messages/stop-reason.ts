@@ -1,4 +1,5 @@
-import type { FinishReason, Json } from '../../domain/conversation.ts'
+import type { FinishReason } from '../../domain/conversation.ts'
+import type { Json } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 
 const written = {

@@ -1,5 +1,5 @@
-import type { Json, JsonObject, Usage } from '../../domain/conversation.ts'
-import { isObject, objectOf } from '../../domain/json.ts'
+import type { Usage } from '../../domain/conversation.ts'
+import { type Json, type JsonObject, isObject, objectOf } from '../../domain/json.ts'
 import { usageFrom } from '../token-count.ts'
 
 const countNames = ['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens', 'output_tokens'] as const

@@ -1,11 +1,12 @@
-import type { AnswerEvent, FinishReason, JsonObject, Usage } from '../../domain/conversation.ts'
+import type { AnswerEvent, FinishReason, Usage } from '../../domain/conversation.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { CallIds } from '../call-ids.ts'
 import { shownModel, type AnswerContext, type AnswerWriter, type StreamFailure } from '../format.ts'
 import { ToolNames } from '../tool-names.ts'
 import { type AnswerBlock, RedactedBlock, TextBlock, ThinkingBlock, ToolUseBlock } from './answer-block.ts'
 import { failureFrame, frame, pingFrame } from './frames.ts'
-import { openSeal } from './seal.ts'
+import { readEncrypted } from './encrypted-reasoning.ts'
 import { writeStopReason } from './stop-reason.ts'
 import { writeUsage } from './usage.ts'
 
@@ -182,7 +183,7 @@ export class MessagesWriter implements AnswerWriter {
 
 /** A block for reasoning that arrived encrypted and without text. */
 function silentThought(sealed: string): AnswerBlock {
-  const opened = openSeal(sealed)
+  const opened = readEncrypted(sealed)
   if (opened !== undefined && 'data' in opened) return new RedactedBlock(opened.data)
   const block = new ThinkingBlock()
   block.seal(sealed)

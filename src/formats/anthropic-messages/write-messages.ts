@@ -1,12 +1,13 @@
-import type { AssistantTurn, Conversation, InputPart, JsonObject, ToolCall, Turn } from '../../domain/conversation.ts'
+import type { AssistantTurn, Conversation, InputPart, ToolCall, Turn } from '../../domain/conversation.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import { invalidRequest } from '../../domain/errors.ts'
 import type { Draft } from '../fields.ts'
 import type { ToolNames } from '../tool-names.ts'
 import { ToolResults } from '../tool-results.ts'
 import type { ModelTraits } from './model-traits.ts'
-import { writeReasoning } from './seal.ts'
+import { writeReasoning } from './encrypted-reasoning.ts'
 import { ToolUseIds } from './tool-use-ids.ts'
-import { isSayable, writeInput, writeParts } from './write-parts.ts'
+import { isEncodable, writeInput, writeParts } from './write-parts.ts'
 
 /** Result of a call that was never answered: providers reject a call without a result. */
 const missingResult = 'aborted'
@@ -61,7 +62,7 @@ class MessageList {
 
   instruct(parts: readonly InputPart[]): void {
     for (const part of parts) {
-      if (part.type === 'text' && isSayable(part.text)) this.#system.push({ type: 'text', text: part.text })
+      if (part.type === 'text' && isEncodable(part.text)) this.#system.push({ type: 'text', text: part.text })
     }
   }
 
@@ -98,7 +99,7 @@ class MessageList {
         const id = this.#ids.unique(part.id)
         content.push(this.#writeCall(part, id))
         results.push(writeResult(id, this.#results.take(part.id)?.parts))
-      } else if (isSayable(part.text)) content.push({ type: 'text', text: part.text })
+      } else if (isEncodable(part.text)) content.push({ type: 'text', text: part.text })
     }
     this.#say('assistant', content)
     this.#say('user', results)

@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
-import type { InputPart, JsonObject } from '../../domain/conversation.ts'
-import { isObject } from '../../domain/json.ts'
-import { type Draft } from '../fields.ts'
-import { unsupported } from '../translatable.ts'
+import type { InputPart } from '../../domain/conversation.ts'
+import { type JsonObject, isObject } from '../../domain/json.ts'
+import type { Draft } from '../fields.ts'
+import { unsupported } from '../assert-translatable.ts'
 
 /** Image types that models accept. */
 const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
@@ -11,7 +11,7 @@ const pdf = 'application/pdf'
 const untyped = pdf
 
 /** Whether the text may be sent: providers reject blocks of whitespace. */
-export function isSayable(text: string): boolean {
+export function isEncodable(text: string): boolean {
   return /\S/.test(text)
 }
 
@@ -31,7 +31,7 @@ export function writeParts(parts: readonly InputPart[]): JsonObject[] {
 function writePart(part: InputPart): JsonObject | undefined {
   switch (part.type) {
     case 'text':
-      return isSayable(part.text) ? { type: 'text', text: part.text } : undefined
+      return isEncodable(part.text) ? { type: 'text', text: part.text } : undefined
     case 'image':
       return writeImage(part.url)
     case 'file':

@@ -1,12 +1,13 @@
-import type { Conversation, Hints, JsonObject, OutputFormat, Sampling } from '../../domain/conversation.ts'
-import { type Draft } from '../fields.ts'
+import type { Conversation, Hints, OutputFormat, Sampling } from '../../domain/conversation.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import type { Draft } from '../fields.ts'
 import type { WriteTarget } from '../format.ts'
 import { ToolNames } from '../tool-names.ts'
-import { assertTranslatable, unsupported } from '../translatable.ts'
+import { assertTranslatable, unsupported } from '../assert-translatable.ts'
 import { closedSchema } from './json-schema.ts'
 import { type ModelTraits, traitsOf } from './model-traits.ts'
 import { writeMessages } from './write-messages.ts'
-import { isSayable } from './write-parts.ts'
+import { isEncodable } from './write-parts.ts'
 import { writeThinking } from './write-thinking.ts'
 import { writeTools } from './write-tools.ts'
 
@@ -32,7 +33,7 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
   writeTools(body, conversation, called, names, traits)
   const thinks = writeThinking(body, conversation, traits, maxTokens)
   if (traits.samples && !thinks) writeSampling(body, sampling)
-  const stop = sampling.stop?.filter(isSayable) ?? []
+  const stop = sampling.stop?.filter(isEncodable) ?? []
   if (stop.length > 0) body['stop_sequences'] = stop
   writeHints(body, conversation.hints)
   for (const field of target.dialect.refusedFields) delete body[field]

@@ -1,7 +1,8 @@
-import type { Conversation, JsonObject, Turn } from '../../domain/conversation.ts'
+import type { Conversation, Turn } from '../../domain/conversation.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import type { Draft } from '../fields.ts'
 import type { ModelTraits } from './model-traits.ts'
-import { openSeal } from './seal.ts'
+import { readEncrypted } from './encrypted-reasoning.ts'
 import { isForced } from './write-tools.ts'
 
 /** Thinking budget in tokens for each effort, for models that take a budget. */
@@ -57,7 +58,8 @@ function lacksThoughts(turns: readonly Turn[]): boolean {
     if (turn.role === 'user') return false
     if (turn.role !== 'assistant') continue
     const [first] = turn.parts
-    const isSealed = first?.type === 'reasoning' && first.sealed !== undefined && openSeal(first.sealed) !== undefined
+    const isSealed =
+      first?.type === 'reasoning' && first.sealed !== undefined && readEncrypted(first.sealed) !== undefined
     if (!isSealed && turn.parts.some(({ type }) => type === 'call')) return true
   }
   return false

@@ -1,8 +1,9 @@
-import type { Conversation, Json, JsonObject, Tool, ToolChoice } from '../../domain/conversation.ts'
+import type { Conversation, Tool, ToolChoice } from '../../domain/conversation.ts'
+import type { Json, JsonObject } from '../../domain/json.ts'
 import { customAsFunction } from '../custom-tools.ts'
 import type { Draft } from '../fields.ts'
 import type { ToolNames } from '../tool-names.ts'
-import { inputSchema, unsaidChoices } from './json-schema.ts'
+import { inputSchema, unlistedChoices } from './json-schema.ts'
 import type { ModelTraits } from './model-traits.ts'
 
 /**
@@ -46,7 +47,7 @@ function writeTool(tool: Exclude<Tool, { readonly type: 'hosted' }>, names: Tool
     const { description, parameters } = customAsFunction(tool)
     return { name, ...(description !== '' && { description }), input_schema: parameters }
   }
-  const note = unsaidChoices(tool.parameters)
+  const note = unlistedChoices(tool.parameters)
   const description = note === undefined ? tool.description : [tool.description, note].filter(Boolean).join('\n\n')
   return { name, ...(description !== undefined && { description }), input_schema: inputSchema(tool.parameters) }
 }

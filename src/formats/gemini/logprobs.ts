@@ -1,5 +1,4 @@
-import type { Json, JsonObject } from '../../domain/conversation.ts'
-import { isObject } from '../../domain/json.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 
 /** Converts `logprobsResult` to the form of both OpenAI formats; undefined if there is none. */

@@ -1,9 +1,9 @@
-import { isContent, type AnswerEvent, type Json, type JsonObject } from '../../domain/conversation.ts'
+import { isContent, type AnswerEvent } from '../../domain/conversation.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
-import { saidText } from '../answer-faults.ts'
-import { isForeign, refuseError, refuseNamedError } from '../error-event.ts'
+import { errorText } from '../answer-faults.ts'
+import { isForeign, throwError, throwNamedError } from '../error-event.ts'
 import { EventParser } from '../event-parser.ts'
 import type { AnswerReader } from '../format.ts'
 import { readFinishReason } from './finish-reason.ts'
@@ -40,7 +40,7 @@ export class GeminiReader implements AnswerReader {
   }
 
   readEvent(data: string, name?: string): readonly AnswerEvent[] {
-    refuseNamedError(name, data)
+    throwNamedError(name, data)
     const answer = this.#parser.parse(data)
     if (!isAnswer(answer) && isForeign(name, answer)) return this.#parser.skip()
     return this.#read(answer)
@@ -61,7 +61,7 @@ export class GeminiReader implements AnswerReader {
   }
 
   #read(answer: JsonObject): readonly AnswerEvent[] {
-    refuseError(answer)
+    throwError(answer)
     if (this.#failed || !isAnswer(answer)) throw new UpstreamError('broken')
     const { candidates, promptFeedback, usageMetadata } = answer
     const candidate = isArray(candidates) ? candidates.find(isFirst) : undefined
@@ -119,7 +119,7 @@ export class GeminiReader implements AnswerReader {
       this.#readCall(functionCall, part['thoughtSignature'], events)
       return logprobs
     }
-    const said = saidText(text)
+    const said = errorText(text)
     if (said === '') return logprobs
     if (thought === true) {
       events.push({ type: 'reasoning', text: said })

@@ -1,4 +1,5 @@
-import type { Conversation, JsonObject } from '../../domain/conversation.ts'
+import type { Conversation } from '../../domain/conversation.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import { generationOf } from './model-generation.ts'
 
 /** Token budgets that Google documents for the efforts of its own OpenAI-compatible endpoint. */

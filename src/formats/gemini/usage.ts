@@ -1,5 +1,5 @@
-import type { Json, Usage } from '../../domain/conversation.ts'
-import { isObject } from '../../domain/json.ts'
+import type { Usage } from '../../domain/conversation.ts'
+import { type Json, isObject } from '../../domain/json.ts'
 import { usageFrom } from '../token-count.ts'
 
 /**

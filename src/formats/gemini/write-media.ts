@@ -1,5 +1,6 @@
-import type { InputPart, JsonObject } from '../../domain/conversation.ts'
-import { unsupported } from '../translatable.ts'
+import type { InputPart } from '../../domain/conversation.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import { unsupported } from '../assert-translatable.ts'
 
 const dataUrl = /^data:([^;,]*)((?:;[^;,]*)*),/i
 const typesByExtension: Readonly<Record<string, string>> = {

@@ -1,5 +1,4 @@
-import type { Json, JsonObject } from '../../domain/conversation.ts'
-import { isObject } from '../../domain/json.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 
 /** Bodies can nest this deep, and so can schemas: the bound keeps the recursion from overflowing the stack. */

@@ -1,4 +1,5 @@
-import type { Conversation, Json, JsonObject, ToolChoice } from '../../domain/conversation.ts'
+import type { Conversation, ToolChoice } from '../../domain/conversation.ts'
+import type { Json, JsonObject } from '../../domain/json.ts'
 import { customAsFunction } from '../custom-tools.ts'
 import type { Draft } from '../fields.ts'
 import { writeSchema } from './write-schema.ts'

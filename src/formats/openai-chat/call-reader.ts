@@ -1,5 +1,5 @@
-import type { AnswerEvent, Json } from '../../domain/conversation.ts'
-import { isObject } from '../../domain/json.ts'
+import type { AnswerEvent } from '../../domain/conversation.ts'
+import { type Json, isObject } from '../../domain/json.ts'
 
 interface OpenCall {
   readonly index: number

@@ -1,5 +1,5 @@
 import type { Format } from '../format.ts'
-import { openaiManners } from '../openai/manners.ts'
+import { openaiConventions } from '../openai/client-conventions.ts'
 import { ChatReader } from './read-answer.ts'
 import { readRequest } from './read-request.ts'
 import { ChatWriter } from './write-answer.ts'
@@ -9,7 +9,7 @@ import { writeRequest } from './write-request.ts'
 export const openaiChat: Format = {
   id: 'openai-chat',
   path: '/chat/completions',
-  manners: openaiManners,
+  conventions: openaiConventions,
   fieldNames: { input: 'messages' },
   upstreamPath: () => '/chat/completions',
   readRequest,

@@ -1,11 +1,11 @@
-import type { AnswerEvent, Json, JsonObject } from '../../domain/conversation.ts'
+import type { AnswerEvent } from '../../domain/conversation.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 import { EventParser } from '../event-parser.ts'
 import type { AnswerReader } from '../format.ts'
-import { saidText } from '../answer-faults.ts'
-import { isForeign, refuseError, refuseNamedError } from '../error-event.ts'
+import { errorText } from '../answer-faults.ts'
+import { isForeign, throwError, throwNamedError } from '../error-event.ts'
 import { CallReader } from './call-reader.ts'
 import { readFinishReason } from './finish-reason.ts'
 import { readUsage } from './usage.ts'
@@ -48,10 +48,10 @@ export class ChatReader implements AnswerReader {
   }
 
   readEvent(data: string, name?: string): readonly AnswerEvent[] {
-    refuseNamedError(name, data)
+    throwNamedError(name, data)
     if (data === '[DONE]') return this.#readDone()
     const chunk = this.#parser.parse(data)
-    refuseError(chunk)
+    throwError(chunk)
     if (chunk['choices'] == null && !this.#isBeside(chunk) && isForeign(name, chunk)) return this.#parser.skip()
     const choices = this.#choicesOf(chunk)
     const events: AnswerEvent[] = []
@@ -71,7 +71,7 @@ export class ChatReader implements AnswerReader {
   }
 
   readWhole(body: JsonObject): readonly AnswerEvent[] {
-    refuseError(body)
+    throwError(body)
     const { choices } = body
     if (!isArray(choices)) throw new UpstreamError('broken')
     const choice = this.#check(choices)
@@ -111,7 +111,7 @@ export class ChatReader implements AnswerReader {
   #check(choices: readonly Json[]): JsonObject | undefined {
     for (const choice of choices) {
       if (!isObject(choice)) throw new UpstreamError('broken')
-      refuseError(choice)
+      throwError(choice)
       const { finish_reason: reason } = choice
       if (isReason(reason) && readFinishReason(reason, 0) === undefined) throw new UpstreamError('server_error')
       const message = this.#kind.messageOf(choice)
@@ -170,8 +170,8 @@ function firstChoice(choices: readonly Json[]): JsonObject | undefined {
 
 /** @throws UpstreamError `broken` for what the model said in no form that is known */
 function checkText({ content, refusal }: JsonObject): void {
-  if (!isArray(content)) saidText(content)
-  saidText(refusal)
+  if (!isArray(content)) errorText(content)
+  errorText(refusal)
 }
 
 function readText(text: string, logprobs: Json | undefined, events: AnswerEvent[]): void {
@@ -186,7 +186,7 @@ function readBlocks(blocks: readonly Json[], events: AnswerEvent[]): void {
     if (!isObject(block)) continue
     const { type, text, thinking } = block
     if (type === 'text') {
-      const said = saidText(text)
+      const said = errorText(text)
       if (said !== '') events.push({ type: 'text', text: said })
     }
     if (type !== 'thinking') continue

@@ -1,5 +1,5 @@
-import type { Conversation, Hints, JsonObject, Sampling } from '../../domain/conversation.ts'
-import { isObject } from '../../domain/json.ts'
+import type { Conversation, Hints, Sampling } from '../../domain/conversation.ts'
+import { type JsonObject, isObject } from '../../domain/json.ts'
 import {
   arrayField,
   booleanField,

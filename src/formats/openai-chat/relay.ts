@@ -1,8 +1,8 @@
-import { limitNames } from '../refusals/optional-fields.ts'
+import { limitNames } from '../rejections/optional-fields.ts'
 import { errorFields } from '../error-fields.ts'
-import { objectOf } from '../../domain/json.ts'
+import { objectOf, type JsonObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
-import type { JsonObject, Conversation } from '../../domain/conversation.ts'
+import type { Conversation } from '../../domain/conversation.ts'
 import type { WriteTarget } from '../format.ts'
 import type { RelayRules, RequestChanges, StreamRules } from '../relay.ts'
 
@@ -31,11 +31,11 @@ export const completionStream: StreamRules = {
   // Usage has a chunk of its own, behind the last reason.
   followsEnd: ({ usage }) => usage != null,
 
-  isUnasked({ usage, choices }, { streamUsage }) {
+  isUnrequested({ usage, choices }, { streamUsage }) {
     return !streamUsage && usage != null && isArray(choices) && choices.length === 0
   },
 
-  tellsReport({ usage, choices }, { streamUsage }) {
+  carriesReport({ usage, choices }, { streamUsage }) {
     if (streamUsage) return usage != null && isArray(choices) && choices.length === 0
     return isArray(choices) && choices.some((choice) => typeof objectOf(choice)['finish_reason'] === 'string')
   },

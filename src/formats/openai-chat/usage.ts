@@ -1,5 +1,5 @@
-import type { Json, JsonObject, Usage } from '../../domain/conversation.ts'
-import { isObject, objectOf } from '../../domain/json.ts'
+import type { Usage } from '../../domain/conversation.ts'
+import { type Json, type JsonObject, isObject, objectOf } from '../../domain/json.ts'
 import { usageFrom } from '../token-count.ts'
 import { writeUsageParts } from '../usage-parts.ts'
 

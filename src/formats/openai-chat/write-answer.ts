@@ -1,4 +1,5 @@
-import type { AnswerEvent, FinishReason, Json, JsonObject, Usage } from '../../domain/conversation.ts'
+import type { AnswerEvent, FinishReason, Usage } from '../../domain/conversation.ts'
+import type { Json, JsonObject } from '../../domain/json.ts'
 import { unwrapInput } from '../custom-tools.ts'
 import { errorFields } from '../error-fields.ts'
 import { shownModel, type AnswerContext, type AnswerWriter, type StreamFailure } from '../format.ts'

@@ -1,4 +1,5 @@
-import type { AnswerEvent, FinishReason, Json, JsonObject, Usage } from '../../domain/conversation.ts'
+import type { AnswerEvent, FinishReason, Usage } from '../../domain/conversation.ts'
+import type { Json, JsonObject } from '../../domain/json.ts'
 import { CallIds } from '../call-ids.ts'
 import { unwrapInput } from '../custom-tools.ts'
 import { shownModel, type AnswerContext } from '../format.ts'

@@ -1,6 +1,6 @@
-import { openaiManners } from '../openai/manners.ts'
+import { openaiConventions } from '../openai/client-conventions.ts'
 import type { Format } from '../format.ts'
-import { unsupported } from '../translatable.ts'
+import { unsupported } from '../assert-translatable.ts'
 import { ChatReader, type CompletionKind } from '../openai-chat/read-answer.ts'
 import { readRequest } from './read-request.ts'
 import { CompletionsWriter } from './write-answer.ts'
@@ -17,7 +17,7 @@ const kind: CompletionKind = {
 export const openaiCompletions: Format = {
   id: 'openai-completions',
   path: '/completions',
-  manners: openaiManners,
+  conventions: openaiConventions,
   fieldNames: { input: 'prompt', messages: 'prompt' },
   upstreamPath: () => '/completions',
   readRequest,

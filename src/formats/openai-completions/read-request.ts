@@ -1,4 +1,5 @@
-import type { Conversation, Hints, Json, JsonObject, Sampling } from '../../domain/conversation.ts'
+import type { Conversation, Hints, Sampling } from '../../domain/conversation.ts'
+import type { Json, JsonObject } from '../../domain/json.ts'
 import {
   booleanField,
   type Draft,

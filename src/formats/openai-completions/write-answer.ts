@@ -1,4 +1,5 @@
-import type { AnswerEvent, FinishReason, JsonObject, Usage } from '../../domain/conversation.ts'
+import type { AnswerEvent, FinishReason, Usage } from '../../domain/conversation.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import { errorFields } from '../error-fields.ts'
 import type { AnswerContext, AnswerWriter, StreamFailure } from '../format.ts'
 import { writeUsage } from '../openai-chat/usage.ts'

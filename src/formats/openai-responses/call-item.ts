@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../domain/conversation.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import { unwrapInput } from '../custom-tools.ts'
 import type { CallIdentity } from '../tool-names.ts'
 import { type DeltaFrame, deltaFrame, type Frames } from './frames.ts'

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../domain/conversation.ts'
+import type { JsonObject } from '../../domain/json.ts'
 
 /** The constant parts of a delta's frame: only the number and the text are inserted between them. */
 export interface DeltaFrame {

@@ -1,5 +1,4 @@
-import type { Json, JsonObject } from '../../domain/conversation.ts'
-import { isObject } from '../../domain/json.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { fusionCallNames, fusionToolType } from '../../domain/profiles.ts'
 import { isArray } from '../fields.ts'
 
@@ -19,7 +18,7 @@ export function isFusionEcho(item: JsonObject): boolean {
  * The summary of a fusion for models: the question and the outcome, in a few words. Undefined if the item contains
  * nothing that we would have written.
  */
-export function sayEcho(item: JsonObject): string | undefined {
+export function summarizeFusionItem(item: JsonObject): string | undefined {
   const questions = texts(parse(item['arguments'])?.['questions'])
   const result = parse(item['output'])
   if (result === undefined || result['ran'] === false) return undefined
@@ -38,10 +37,10 @@ export function sayEcho(item: JsonObject): string | undefined {
 }
 
 /** The items for a provider: each fusion replaced by its summary, or left out if it has none. */
-export function withoutFusions(items: readonly Json[]): Json[] {
+export function withoutFusionItems(items: readonly Json[]): Json[] {
   return items.flatMap((item) => {
     if (!isObject(item) || !isFusionEcho(item)) return [item]
-    const text = sayEcho(item)
+    const text = summarizeFusionItem(item)
     return text === undefined ? [] : [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text }] }]
   })
 }

@@ -1,6 +1,6 @@
-import type { AnswerEvent, Json, JsonObject } from '../../domain/conversation.ts'
-import { isObject } from '../../domain/json.ts'
-import { saidText } from '../answer-faults.ts'
+import type { AnswerEvent } from '../../domain/conversation.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
+import { errorText } from '../answer-faults.ts'
 import { isArray } from '../fields.ts'
 
 type Kind = 'message' | 'reasoning' | 'call' | 'other'
@@ -134,7 +134,7 @@ export class ItemReader {
 
   #readArguments(event: JsonObject, text: Json | undefined, events: AnswerEvent[]): void {
     const item = this.#hear(event, 'call')
-    const chunk = saidText(text)
+    const chunk = errorText(text)
     if (item === undefined || item.callIndex < 0 || chunk === '') return
     events.push({ type: 'call_arguments', index: item.callIndex, text: chunk })
   }
@@ -168,7 +168,7 @@ export class ItemReader {
 
   #think(event: JsonObject, voice: 'summary' | 'raw', text: Json | undefined, events: AnswerEvent[]): void {
     const item = this.#hear(event, 'reasoning')
-    const chunk = saidText(text)
+    const chunk = errorText(text)
     if (item !== undefined) {
       item.voice ??= voice
       if (item.voice !== voice) return
@@ -191,13 +191,13 @@ function idsOf({ id, call_id: callId }: JsonObject): string[] {
 }
 
 function pushText(text: Json | undefined, logprobs: Json | undefined, events: AnswerEvent[]): void {
-  const chunk = saidText(text)
+  const chunk = errorText(text)
   if (isArray(logprobs) && logprobs.length > 0) events.push({ type: 'text', text: chunk, logprobs })
   else if (chunk !== '') events.push({ type: 'text', text: chunk })
 }
 
 function pushRefusal(text: Json | undefined, events: AnswerEvent[]): void {
-  const chunk = saidText(text)
+  const chunk = errorText(text)
   if (chunk !== '') events.push({ type: 'refusal', text: chunk })
 }
 

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../domain/conversation.ts'
+import type { Json, JsonObject } from '../../domain/json.ts'
 import { type DeltaFrame, deltaFrame, type Frames } from './frames.ts'
 
 interface OpenPart {

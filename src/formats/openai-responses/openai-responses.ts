@@ -1,5 +1,5 @@
 import type { Format } from '../format.ts'
-import { openaiManners } from '../openai/manners.ts'
+import { openaiConventions } from '../openai/client-conventions.ts'
 import { ResponsesReader } from './read-answer.ts'
 import { readRequest } from './read-request.ts'
 import { ResponsesWriter } from './write-answer.ts'
@@ -9,7 +9,7 @@ import { writeRequest } from './write-request.ts'
 export const openaiResponses: Format = {
   id: 'openai-responses',
   path: '/responses',
-  manners: openaiManners,
+  conventions: openaiConventions,
   fieldNames: { messages: 'input' },
   upstreamPath: () => '/responses',
   readRequest,

@@ -1,11 +1,11 @@
-import type { AnswerEvent, FinishReason, Json, JsonObject } from '../../domain/conversation.ts'
+import type { AnswerEvent, FinishReason } from '../../domain/conversation.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { answerFault } from '../answer-faults.ts'
-import { isObject } from '../../domain/json.ts'
+import { classifyAnswerError } from '../answer-faults.ts'
 import { isArray } from '../fields.ts'
 import { EventParser } from '../event-parser.ts'
 import type { AnswerReader } from '../format.ts'
-import { refuseError, refuseNamedError } from '../error-event.ts'
+import { throwError, throwNamedError } from '../error-event.ts'
 import { ItemReader } from './item-reader.ts'
 import { readUsage } from './usage.ts'
 
@@ -28,10 +28,10 @@ export class ResponsesReader implements AnswerReader {
 
   readEvent(data: string, name?: string): readonly AnswerEvent[] {
     if (this.#finished) return nothing
-    refuseNamedError(name, data)
+    throwNamedError(name, data)
     if (data === '[DONE]') return nothing
     const event = this.#parser.parse(data)
-    refuseError(event)
+    throwError(event)
     const events: AnswerEvent[] = []
     switch (event['type']) {
       case 'response.created':
@@ -45,7 +45,7 @@ export class ResponsesReader implements AnswerReader {
         break
       case 'response.failed':
       case 'response.cancelled':
-        throw answerFault(isObject(event['response']) ? event['response']['error'] : undefined)
+        throw classifyAnswerError(isObject(event['response']) ? event['response']['error'] : undefined)
       default:
         if (!isOfFormat(event['type'])) throw new UpstreamError('broken')
         this.#items.read(event, events)
@@ -54,7 +54,7 @@ export class ResponsesReader implements AnswerReader {
   }
 
   readWhole(body: JsonObject): readonly AnswerEvent[] {
-    refuseError(body)
+    throwError(body)
     if (!isArray(body['output'])) throw new UpstreamError('broken')
     const events: AnswerEvent[] = []
     this.#readEnd(body, events)
@@ -74,7 +74,7 @@ export class ResponsesReader implements AnswerReader {
 
   #readEnd(response: Json | undefined, events: AnswerEvent[]): void {
     if (!isObject(response)) throw new UpstreamError('broken')
-    refuseError(response)
+    throwError(response)
     this.#start(response, events)
     const { output } = response
     // Some endpoints tell the whole answer only here.

@@ -1,11 +1,11 @@
-import type { AssistantPart, Json, JsonObject, ToolTurn, Turn } from '../../domain/conversation.ts'
+import type { AssistantPart, ToolTurn, Turn } from '../../domain/conversation.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { invalidRequest } from '../../domain/errors.ts'
-import { isObject } from '../../domain/json.ts'
 import { fusionToolType } from '../../domain/profiles.ts'
 import { arrayField, isArray, requiredString, stringField, wrongType } from '../fields.ts'
 import { readAssistantParts, readInputParts } from '../openai/read-parts.ts'
 import { addTools, type DeclaredTools } from '../openai/read-tools.ts'
-import { sayEcho, isFusionEcho } from './fusion-echo.ts'
+import { summarizeFusionItem, isFusionEcho } from './fusion-echo.ts'
 import { isBareReasoning } from './stored-items.ts'
 
 /** The turns of an input, and the ids of items that it only references (`item_reference`). */
@@ -103,7 +103,7 @@ class InputReader implements ReadInput {
   #readServiceCall(item: JsonObject): void {
     if (!isFusionEcho(item)) return
     this.fusionEchoes = true
-    const text = sayEcho(item)
+    const text = summarizeFusionItem(item)
     if (text !== undefined) this.#assistant().push({ type: 'text', text })
   }
 

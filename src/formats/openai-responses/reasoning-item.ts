@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../domain/conversation.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import { type DeltaFrame, deltaFrame, type Frames } from './frames.ts'
 
 /** One reasoning item while it is written, as a summary: clients show nothing else. */

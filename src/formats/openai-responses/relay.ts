@@ -1,9 +1,9 @@
-import type { Conversation, JsonObject } from '../../domain/conversation.ts'
+import type { Conversation } from '../../domain/conversation.ts'
+import { type JsonObject, isObject } from '../../domain/json.ts'
 import { errorFields } from '../error-fields.ts'
-import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 import type { RelayRules, RequestChanges } from '../relay.ts'
-import { withoutFusions } from './fusion-echo.ts'
+import { withoutFusionItems } from './fusion-echo.ts'
 import { responseIdFor } from './response-object.ts'
 import { isBareReasoning } from './stored-items.ts'
 import { takesTools } from './tool-types.ts'
@@ -29,16 +29,16 @@ export const openaiResponsesRelay: RelayRules = {
 
   words: { member: 'input', part: 'input_text' },
 
-  sealing: {
+  encryptedReasoning: {
     member: 'input',
     // Inside a string a quote has a backslash before it: only a member's own name is found.
     opening: /(?<!\\)"encrypted_content"\s*:\s*"/g,
     needles: ['"encrypted_content"'],
-    sealedMember: (object) => (typeof object['encrypted_content'] === 'string' ? 'encrypted_content' : undefined),
+    encryptedMember: (object) => (typeof object['encrypted_content'] === 'string' ? 'encrypted_content' : undefined),
     dropsEmptied: false,
   },
 
-  restated(response, { isStored, previousResponseId, conversationId, requestId }) {
+  responsePatches(response, { isStored, previousResponseId, conversationId, requestId }) {
     const changes: Record<string, string> = {}
     if (isStored) changes['id'] = JSON.stringify(responseIdFor(requestId))
     if ((response['store'] ?? false) !== isStored) changes['store'] = String(isStored)
@@ -54,7 +54,7 @@ export const openaiResponsesRelay: RelayRules = {
 
     numbered: true,
 
-    tellsReport: ({ type }) => type === 'response.completed' || type === 'response.incomplete',
+    carriesReport: ({ type }) => type === 'response.completed' || type === 'response.incomplete',
 
     observe(data, memory) {
       if (typeof data['sequence_number'] === 'number') memory.sequence = data['sequence_number'] + memory.inserted
@@ -96,6 +96,6 @@ function includeFor(body: JsonObject, { reasoning, hints }: Conversation): strin
 
 /** Without what only we know, and for a provider that keeps nothing without reasoning that is only named. */
 function asProvidersKnow(body: JsonObject, dropsBare: boolean): string {
-  const items = withoutFusions(isArray(body['input']) ? body['input'] : [])
+  const items = withoutFusionItems(isArray(body['input']) ? body['input'] : [])
   return JSON.stringify(dropsBare ? items.filter((item) => !isObject(item) || !isBareReasoning(item)) : items)
 }

@@ -1,4 +1,5 @@
-import type { Conversation, Hints, Json, JsonObject, Sampling, Tool, Usage } from '../../domain/conversation.ts'
+import type { Conversation, Hints, Sampling, Tool, Usage } from '../../domain/conversation.ts'
+import type { Json, JsonObject } from '../../domain/json.ts'
 import type { Draft } from '../fields.ts'
 import { shownModel, type AnswerContext } from '../format.ts'
 import { writeUsage } from './usage.ts'

@@ -1,4 +1,5 @@
-import type { JsonObject, ServiceCall } from '../../domain/conversation.ts'
+import type { ServiceCall } from '../../domain/conversation.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import { fusionCallNames, fusionToolType } from '../../domain/profiles.ts'
 import type { Frames } from './frames.ts'
 

@@ -1,6 +1,5 @@
-import type { Json, JsonObject } from '../../domain/conversation.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { fusionToolType } from '../../domain/profiles.ts'
-import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 import type { Dialect } from '../format.ts'
 

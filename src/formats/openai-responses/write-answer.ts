@@ -1,4 +1,5 @@
-import type { AnswerEvent, FinishReason, Json, JsonObject, ServiceCall, Usage } from '../../domain/conversation.ts'
+import type { AnswerEvent, FinishReason, ServiceCall, Usage } from '../../domain/conversation.ts'
+import type { Json, JsonObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { CallIds } from '../call-ids.ts'
 import { errorFields } from '../error-fields.ts'

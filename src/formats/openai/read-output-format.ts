@@ -1,5 +1,5 @@
-import type { Json, OutputFormat } from '../../domain/conversation.ts'
-import { isObject } from '../../domain/json.ts'
+import type { OutputFormat } from '../../domain/conversation.ts'
+import { type Json, isObject } from '../../domain/json.ts'
 import { booleanField, type Draft, objectField, stringField, wrongType } from '../fields.ts'
 
 /** OpenAI requires a name; this is used if the caller gave none. */

@@ -1,5 +1,5 @@
-import type { AssistantPart, InputPart, Json, JsonObject } from '../../domain/conversation.ts'
-import { isObject } from '../../domain/json.ts'
+import type { AssistantPart, InputPart } from '../../domain/conversation.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { type Draft, isArray, requiredString, stringField, wrongType } from '../fields.ts'
 
 const contentTypes = 'a string or an array of parts'

@@ -1,4 +1,4 @@
-import type { Json } from '../../domain/conversation.ts'
+import type { Json } from '../../domain/json.ts'
 import { isArray, wrongType } from '../fields.ts'
 
 /** Reads `stop` of chat and text completions. @throws ServiceError `invalid_request` with `param` */

@@ -1,6 +1,6 @@
-import type { Json, JsonObject, Tool, ToolChoice } from '../../domain/conversation.ts'
+import type { Tool, ToolChoice } from '../../domain/conversation.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { fusionFunctionName, fusionToolType } from '../../domain/profiles.ts'
-import { isObject } from '../../domain/json.ts'
 import { addFusionTool } from '../fusion-tool.ts'
 import {
   arrayField,

@@ -1,7 +1,7 @@
 import type { Backend } from '../ports.ts'
-import { familyOf } from './family.ts'
-import { qualityFloor } from './plan.ts'
-import type { FusionMember } from './ports.ts'
+import { familyOf } from './engine/model-family.ts'
+import { qualityFloor } from './engine/plan.ts'
+import type { FusionMember } from './engine/ports.ts'
 
 /** The quality of all models if none is rated. */
 const defaultQuality = 50

@@ -1,16 +1,16 @@
 import { UpstreamError, type AttemptOutcome } from '../../domain/upstream.ts'
-import type { AttemptObserver } from '../attempt.ts'
+import type { AttemptObserver } from '../ports.ts'
 import type { CircuitBreaker, Ticket } from './circuit-breaker.ts'
 import type { ContentKind } from './content-kind.ts'
 
 /** The caller and the kind of content that select a circuit breaker. */
-export interface Asker {
+export interface BreakerKey {
   readonly accountId: string
   /** Called only if the backend has answered some kind of content with an error of its own. */
   readonly contentKind: () => ContentKind
 }
 
-export interface BackendBreakersParts {
+export interface BackendBreakersDeps {
   /** Monotonic clock, milliseconds. */
   readonly nowMs: () => number
   /** Epoch milliseconds. */
@@ -23,36 +23,36 @@ export interface BackendBreakersParts {
  * with a server error. A server without vision that fails on images still gets text (contract 8.3).
  */
 export class BackendBreakers {
-  readonly whole: CircuitBreaker
+  readonly overall: CircuitBreaker
   lastFailure: { readonly outcome: AttemptOutcome; readonly atMs: number } | undefined
-  readonly #parts: BackendBreakersParts
+  readonly #deps: BackendBreakersDeps
   readonly #byKind = new Map<ContentKind, CircuitBreaker>()
 
-  constructor(parts: BackendBreakersParts) {
-    this.#parts = parts
-    this.whole = parts.newBreaker('plain')
+  constructor(deps: BackendBreakersDeps) {
+    this.#deps = deps
+    this.overall = deps.newBreaker('plain')
   }
 
   /** Whether no breaker holds back any request. */
   get isClosed(): boolean {
-    return this.whole.reason === undefined && this.#byKind.size === 0
+    return this.overall.reason === undefined && this.#byKind.size === 0
   }
 
   /** The breaker that applies besides the whole backend's; undefined if that kind of content never failed. */
-  breakerFor({ contentKind }: Asker): CircuitBreaker | undefined {
+  breakerFor({ contentKind }: BreakerKey): CircuitBreaker | undefined {
     return this.#byKind.size === 0 ? undefined : this.#byKind.get(contentKind())
   }
 
-  begin(asker: Asker): AttemptObserver {
-    return new ObservedAttempt(this, this.#parts, asker)
+  begin(breakerKey: BreakerKey): AttemptObserver {
+    return new ObservedAttempt(this, this.#deps, breakerKey)
   }
 
   /** The breaker for the request's kind of content, created on demand; undefined for plain text. */
-  makeBreakerFor({ contentKind }: Asker): CircuitBreaker | undefined {
+  makeBreakerFor({ contentKind }: BreakerKey): CircuitBreaker | undefined {
     const kind = contentKind()
     if (kind === 'plain') return undefined
     let breaker = this.#byKind.get(kind)
-    if (breaker === undefined) this.#byKind.set(kind, (breaker = this.#parts.newBreaker(kind)))
+    if (breaker === undefined) this.#byKind.set(kind, (breaker = this.#deps.newBreaker(kind)))
     return breaker
   }
 }
@@ -60,24 +60,24 @@ export class BackendBreakers {
 /** Reports one attempt to the breakers of one backend. Its probe is always released when it ends. */
 class ObservedAttempt implements AttemptObserver {
   readonly #breakers: BackendBreakers
-  readonly #parts: BackendBreakersParts
-  readonly #asker: Asker
+  readonly #deps: BackendBreakersDeps
+  readonly #key: BreakerKey
   readonly #whole: Ticket
   readonly #ofKind: { readonly breaker: CircuitBreaker; readonly ticket: Ticket } | undefined
   #isOver = false
 
-  constructor(breakers: BackendBreakers, parts: BackendBreakersParts, asker: Asker) {
+  constructor(breakers: BackendBreakers, deps: BackendBreakersDeps, breakerKey: BreakerKey) {
     this.#breakers = breakers
-    this.#parts = parts
-    this.#asker = asker
-    const nowMs = parts.nowMs()
-    const breaker = breakers.breakerFor(asker)
-    this.#whole = breakers.whole.begin(nowMs)
+    this.#deps = deps
+    this.#key = breakerKey
+    const nowMs = deps.nowMs()
+    const breaker = breakers.breakerFor(breakerKey)
+    this.#whole = breakers.overall.begin(nowMs)
     this.#ofKind = breaker && { breaker, ticket: breaker.begin(nowMs) }
   }
 
   sawAnswer(): void {
-    this.#breakers.whole.sawAnswer(this.#whole)
+    this.#breakers.overall.sawAnswer(this.#whole)
     this.#ofKind?.breaker.sawAnswer(this.#ofKind.ticket)
   }
 
@@ -91,30 +91,30 @@ class ObservedAttempt implements AttemptObserver {
   }
 
   #succeeded(): void {
-    const nowMs = this.#parts.nowMs()
-    const { accountId } = this.#asker
-    this.#breakers.whole.succeeded(this.#whole, accountId, nowMs)
+    const nowMs = this.#deps.nowMs()
+    const { accountId } = this.#key
+    this.#breakers.overall.succeeded(this.#whole, accountId, nowMs)
     this.#ofKind?.breaker.succeeded(this.#ofKind.ticket, accountId, nowMs)
   }
 
   #failed(error: UpstreamError): void {
-    const nowMs = this.#parts.nowMs()
-    const { accountId } = this.#asker
-    this.#breakers.lastFailure = { outcome: error.outcome, atMs: this.#parts.wallMs() }
-    const breaker = mayFollowContent(error) ? this.#breakers.makeBreakerFor(this.#asker) : undefined
+    const nowMs = this.#deps.nowMs()
+    const { accountId } = this.#key
+    this.#breakers.lastFailure = { outcome: error.outcome, atMs: this.#deps.wallMs() }
+    const breaker = mayFollowContent(error) ? this.#breakers.makeBreakerFor(this.#key) : undefined
     if (breaker === undefined) {
       this.#ofKind?.breaker.release(this.#ofKind.ticket)
-      this.#breakers.whole.failed(this.#whole, accountId, error, nowMs)
+      this.#breakers.overall.failed(this.#whole, accountId, error, nowMs)
     } else {
       // A breaker that this failure created has no ticket from the start of the attempt.
       const ticket = this.#ofKind?.ticket ?? breaker.begin(nowMs)
-      this.#breakers.whole.release(this.#whole)
+      this.#breakers.overall.release(this.#whole)
       breaker.failed(ticket, accountId, error, nowMs)
     }
   }
 
   #release(): void {
-    this.#breakers.whole.release(this.#whole)
+    this.#breakers.overall.release(this.#whole)
     this.#ofKind?.breaker.release(this.#ofKind.ticket)
   }
 }

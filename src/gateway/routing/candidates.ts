@@ -1,6 +1,6 @@
-import type { PassedBy } from '../../domain/backend-condition.ts'
+import type { SkippedBackend } from '../../domain/backend-state.ts'
 import type { Backend } from '../ports.ts'
-import type { Asker } from './backend-breakers.ts'
+import type { BreakerKey } from './backend-breakers.ts'
 import type { CircuitBreakers } from './circuit-breakers.ts'
 
 /** Each backend is tried once, and at most this many in total (contract 7.5). */
@@ -14,7 +14,7 @@ export interface Exhausted {
    */
   readonly soonestMs: number | undefined
   /** The backends that were skipped, and why. */
-  readonly passedBy: readonly PassedBy[]
+  readonly skipped: readonly SkippedBackend[]
 }
 
 /**
@@ -25,15 +25,15 @@ export interface Exhausted {
 export class Candidates {
   readonly #left: Backend[]
   readonly #breakers: CircuitBreakers
-  readonly #asker: Asker
+  readonly #asker: BreakerKey
   /** Created on the first failure: most requests have none. */
   #failedDomains: Set<string> | undefined
   #askedLastResort = false
 
-  constructor(backends: readonly Backend[], breakers: CircuitBreakers, asker: Asker) {
+  constructor(backends: readonly Backend[], breakers: CircuitBreakers, breakerKey: BreakerKey) {
     this.#left = [...backends]
     this.#breakers = breakers
-    this.#asker = asker
+    this.#asker = breakerKey
   }
 
   /** The next backend to try, or undefined if none is left. `mayAsk` is called for each candidate and can reject it. */
@@ -64,15 +64,15 @@ export class Candidates {
   exhausted(backends: readonly Backend[]): Exhausted {
     let soonestMs: number | undefined
     let isAtOnce = this.hasUsable
-    const passedBy: PassedBy[] = []
+    const skipped: SkippedBackend[] = []
     for (const { id } of backends) {
       const availability = this.#breakers.availability(id, this.#asker)
       if (availability.usable) continue
-      passedBy.push({ backend: id, reason: availability.reason })
+      skipped.push({ backend: id, reason: availability.reason })
       isAtOnce ||= availability.isLastResort
       if (soonestMs === undefined || availability.untilMs < soonestMs) soonestMs = availability.untilMs
     }
-    return { soonestMs: isAtOnce ? undefined : soonestMs, passedBy }
+    return { soonestMs: isAtOnce ? undefined : soonestMs, skipped }
   }
 
   #findUsable(mayAsk: (backend: Backend) => boolean): Backend | undefined {

@@ -1,10 +1,10 @@
 import type { Conversation, InputPart } from '../../domain/conversation.ts'
 import type { CapabilityId } from '../../domain/model-facts.ts'
 import type { Need } from '../../domain/upstream.ts'
-import { estimateTokens } from '../estimate-tokens.ts'
+import { estimateTokens } from '../../domain/estimate-tokens.ts'
 import type { ClientFormatId } from '../../formats/format.ts'
 import type { Backend } from '../ports.ts'
-import { notCapable } from '../refusal-errors.ts'
+import { notCapable } from './rejection-errors.ts'
 import type { LearnedLimits } from './learned-limits.ts'
 
 /** The configured capability that corresponds to each need. */
@@ -72,7 +72,7 @@ export function assertCapable(
  * The capable backends, where it is too late to reject the request: all backends if none is capable, so that their
  * own errors are returned.
  */
-export function preferCapable(
+export function capableFirst(
   backends: readonly Backend[],
   conversation: Conversation,
   learned: LearnedLimits,
@@ -84,7 +84,7 @@ export function preferCapable(
 
 /** Whether any limit of a backend is known. For most there is none, and requests need not be inspected. */
 function isLimited(backend: Backend, learned: LearnedLimits): boolean {
-  return backend.capabilities !== undefined || backend.contextWindow !== undefined || learned.hasLessonsOf(backend)
+  return backend.capabilities !== undefined || backend.contextWindow !== undefined || learned.knows(backend)
 }
 
 function lacksAsDeclared({ capabilities }: Backend, need: Need): boolean {

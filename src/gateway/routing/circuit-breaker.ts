@@ -1,4 +1,4 @@
-import type { OpenReason } from '../../domain/backend-condition.ts'
+import type { OpenReason } from '../../domain/backend-state.ts'
 import type { UpstreamError } from '../../domain/upstream.ts'
 import { OutcomeWindow } from './outcome-window.ts'
 

@@ -1,10 +1,10 @@
-import type { BackendCondition, PassedByReason } from '../../domain/backend-condition.ts'
+import type { BackendState, SkipReason } from '../../domain/backend-state.ts'
 import type { Hold } from '../../domain/backend-controls.ts'
-import { BoundedMap } from '../../domain/bounded-map.ts'
-import type { Clock } from '../../domain/clock.ts'
+import { BoundedMap } from '../../runtime/bounded-map.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import type { EventLog } from '../../domain/events.ts'
-import type { AttemptObserver } from '../attempt.ts'
-import { BackendBreakers, type Asker } from './backend-breakers.ts'
+import type { AttemptObserver } from '../ports.ts'
+import { BackendBreakers, type BreakerKey } from './backend-breakers.ts'
 import { CircuitBreaker } from './circuit-breaker.ts'
 
 /** Maximum number of backends; the oldest entry is evicted first. */
@@ -15,7 +15,7 @@ export type Availability =
   | { readonly usable: true }
   | {
       readonly usable: false
-      readonly reason: PassedByReason
+      readonly reason: SkipReason
       readonly untilMs: number
       /** Whether a request without a usable backend may try it anyway (contract 7.7). */
       readonly isLastResort: boolean
@@ -23,7 +23,7 @@ export type Availability =
 
 const usable: Availability = { usable: true }
 
-export interface CircuitBreakersParts {
+export interface CircuitBreakersDeps {
   readonly clock: Clock
   /** Between 0 and 1. */
   readonly random: () => number
@@ -35,24 +35,26 @@ export interface CircuitBreakersParts {
  * 7.5, 8). An account's own backend has its own id, so its failures affect nobody else (contract 29.1).
  */
 export class CircuitBreakers {
-  readonly #parts: CircuitBreakersParts
+  readonly #deps: CircuitBreakersDeps
   readonly #byBackend = new BoundedMap<string, BackendBreakers>(maxBackends)
   /** Separate, because an operator's decision is never evicted to make room. */
   #holds: ReadonlyMap<string, Hold> = new Map()
 
-  constructor(parts: CircuitBreakersParts) {
-    this.#parts = parts
+  constructor(deps: CircuitBreakersDeps) {
+    this.#deps = deps
   }
 
   /** Without an asker: whether it may be tried for plain text. */
-  availability(backendId: string, asker?: Asker): Availability {
+  availability(backendId: string, breakerKey?: BreakerKey): Availability {
     const hold = this.#holds.size === 0 ? undefined : this.#holds.get(backendId)
     if (hold !== undefined)
       return { usable: false, reason: hold.kind, untilMs: Number.POSITIVE_INFINITY, isLastResort: false }
     const breakers = this.#byBackend.get(backendId)
     if (breakers === undefined || breakers.isClosed) return usable
     const nowMs = this.#nowMs()
-    const applying = [breakers.whole, asker && breakers.breakerFor(asker)].filter((breaker) => breaker !== undefined)
+    const applying = [breakers.overall, breakerKey && breakers.breakerFor(breakerKey)].filter(
+      (breaker) => breaker !== undefined,
+    )
     const barring = applying.find((breaker) => !breaker.isUsable(nowMs))
     if (barring === undefined) return usable
     return {
@@ -65,28 +67,28 @@ export class CircuitBreakers {
 
   /** Whether the backend is down or fails often, so that retries there need a budget (contract 7.8). */
   isTroubled(backendId: string): boolean {
-    return this.#byBackend.get(backendId)?.whole.isTroubled(this.#nowMs()) ?? false
+    return this.#byBackend.get(backendId)?.overall.isTroubled(this.#nowMs()) ?? false
   }
 
   /** Consecutive failures: the larger count of the whole backend and of the asker's kind of content. */
-  failuresInARow(backendId: string, asker: Asker): number {
+  failuresInARow(backendId: string, breakerKey: BreakerKey): number {
     const breakers = this.#byBackend.get(backendId)
     if (breakers === undefined) return 0
-    return Math.max(breakers.whole.failuresInARow, breakers.breakerFor(asker)?.failuresInARow ?? 0)
+    return Math.max(breakers.overall.failuresInARow, breakers.breakerFor(breakerKey)?.failuresInARow ?? 0)
   }
 
   /** Starts an attempt at this backend; the observer takes its events and its end. */
-  begin(backendId: string, asker: Asker): AttemptObserver {
+  begin(backendId: string, breakerKey: BreakerKey): AttemptObserver {
     let breakers = this.#byBackend.get(backendId)
     if (breakers === undefined) {
       breakers = new BackendBreakers({
         nowMs: () => this.#nowMs(),
-        wallMs: () => this.#parts.clock.nowMs(),
+        wallMs: () => this.#deps.clock.nowMs(),
         newBreaker: (contentKind) => this.#newBreaker(backendId, contentKind),
       })
       this.#byBackend.set(backendId, breakers)
     }
-    return breakers.begin(asker)
+    return breakers.begin(breakerKey)
   }
 
   /** Replaces the set of held backends, which get no requests. Running requests are not affected. */
@@ -95,29 +97,29 @@ export class CircuitBreakers {
   }
 
   /** Closes the backend's breakers and clears its failures; an operator's hold stays. */
-  forgive(backendId: string): void {
+  reset(backendId: string): void {
     this.#byBackend.delete(backendId)
   }
 
   /** The state of a backend, for operators. */
-  condition(backendId: string): BackendCondition {
+  condition(backendId: string): BackendState {
     const breakers = this.#byBackend.get(backendId)
-    const failures = breakers?.whole.failuresInARow ?? 0
+    const failures = breakers?.overall.failuresInARow ?? 0
     const isTroubled = this.isTroubled(backendId)
     const known = { backendId, isTroubled, failures, lastFailure: breakers?.lastFailure }
     const hold = this.#holds.get(backendId)
     if (hold !== undefined)
       return { ...known, state: hold.kind, reason: hold.kind, sinceMs: hold.sinceMs, untilMs: undefined }
     const nowMs = this.#nowMs()
-    const state = breakers?.whole.state(nowMs) ?? 'closed'
+    const state = breakers?.overall.state(nowMs) ?? 'closed'
     if (breakers === undefined || state === 'closed')
       return { ...known, state: 'closed', reason: undefined, sinceMs: undefined, untilMs: undefined }
-    const { reason, downSinceMs = nowMs, untilMs } = breakers.whole
+    const { reason, downSinceMs = nowMs, untilMs } = breakers.overall
     return { ...known, state, reason, sinceMs: this.#wallMs(downSinceMs), untilMs: this.#wallMs(untilMs) }
   }
 
   #newBreaker(backend: string, contentKind: string): CircuitBreaker {
-    const { random, log } = this.#parts
+    const { random, log } = this.#deps
     return new CircuitBreaker({
       random,
       onChange: (change, reason, downMs) =>
@@ -128,11 +130,11 @@ export class CircuitBreakers {
   }
 
   #nowMs(): number {
-    return this.#parts.clock.monotonicMs()
+    return this.#deps.clock.monotonicMs()
   }
 
   /** Converts a monotonic time to wall time. */
   #wallMs(monotonicMs: number): number {
-    return this.#parts.clock.nowMs() + monotonicMs - this.#nowMs()
+    return this.#deps.clock.nowMs() + monotonicMs - this.#nowMs()
   }
 }

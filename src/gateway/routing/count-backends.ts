@@ -1,4 +1,4 @@
-import type { BackendCondition } from '../../domain/backend-condition.ts'
+import type { BackendState } from '../../domain/backend-state.ts'
 import type { Backend } from '../ports.ts'
 import type { CircuitBreakers } from './circuit-breakers.ts'
 
@@ -30,6 +30,6 @@ export function countBackends(profile: string, backends: readonly Backend[], bre
 }
 
 /** It failed its last request, or fails often. */
-function isFailing({ failures, isTroubled }: BackendCondition): boolean {
+function isFailing({ failures, isTroubled }: BackendState): boolean {
   return failures > 0 || isTroubled
 }

@@ -1,8 +1,8 @@
-import { BoundedMap } from '../../domain/bounded-map.ts'
-import type { Clock } from '../../domain/clock.ts'
+import { BoundedMap } from '../../runtime/bounded-map.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import type { Need } from '../../domain/upstream.ts'
 import type { Dialect } from '../../formats/format.ts'
-import { withRefused } from '../../formats/refusals/optional-fields.ts'
+import { withRejectedFields } from '../../formats/rejections/optional-fields.ts'
 import type { Backend } from '../ports.ts'
 
 /**
@@ -13,13 +13,13 @@ const holdsForMs = 15 * 60_000
 /** Maximum number of backends and endpoints; the one updated longest ago is evicted first. */
 const maxRemembered = 10_000
 
-interface EndpointLesson {
+interface LearnedEndpoint {
   /** The endpoint's own dialect, extended by the fields that it rejected. */
   readonly dialect?: Dialect
   readonly isMissing?: boolean
 }
 
-interface BackendLesson {
+interface LearnedBackend {
   readonly lacks?: ReadonlySet<Need>
   readonly windowTokens?: number
 }
@@ -32,12 +32,12 @@ interface BackendLesson {
  * rejection may repeat what a caller wrote, and no caller may take a backend away from others.
  */
 export class LearnedLimits {
-  readonly #endpoints: Lessons<EndpointLesson>
-  readonly #backends: Lessons<BackendLesson>
+  readonly #endpoints: ExpiringCache<LearnedEndpoint>
+  readonly #backends: ExpiringCache<LearnedBackend>
 
   constructor(clock: Clock) {
-    this.#endpoints = new Lessons(clock)
-    this.#backends = new Lessons(clock)
+    this.#endpoints = new ExpiringCache(clock)
+    this.#backends = new ExpiringCache(clock)
   }
 
   /** The endpoint's current dialect. */
@@ -52,7 +52,7 @@ export class LearnedLimits {
   }
 
   /** Whether anything was learned about which requests the backend cannot answer. */
-  hasLessonsOf({ id }: Backend): boolean {
+  knows({ id }: Backend): boolean {
     return !this.#backends.isEmpty && this.#backends.get(id) !== undefined
   }
 
@@ -66,7 +66,7 @@ export class LearnedLimits {
   }
 
   learnFields(endpoint: Backend, fields: readonly string[]): void {
-    this.#endpoints.add(keyOf(endpoint), { dialect: withRefused(this.dialectOf(endpoint), fields) })
+    this.#endpoints.add(keyOf(endpoint), { dialect: withRejectedFields(this.dialectOf(endpoint), fields) })
   }
 
   learnMissing(endpoint: Backend): void {
@@ -83,7 +83,7 @@ export class LearnedLimits {
 }
 
 /** Learned values by key; all values of one key expire together, `holdsForMs` after the last update. */
-class Lessons<Lesson extends object> {
+class ExpiringCache<Lesson extends object> {
   readonly #clock: Clock
   readonly #byKey = new BoundedMap<string, { readonly lesson: Lesson; readonly untilMs: number }>(maxRemembered)
 

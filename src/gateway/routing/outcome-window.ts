@@ -1,4 +1,4 @@
-import { BoundedMap } from '../../domain/bounded-map.ts'
+import { BoundedMap } from '../../runtime/bounded-map.ts'
 
 /** Outcomes stored per account, the newest ones (contract 8.2). */
 const outcomesPerAccount = 16

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../domain/conversation.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import type { ClientFormatId } from '../../domain/format-id.ts'
 import { maxQuestionTokens, type RouteQuestion } from '../../domain/route-plan.ts'
 import { bodyShape, JsonScan } from '../../formats/json-scan.ts'

@@ -1,5 +1,5 @@
-import type { ApiOperation, Schema } from '../../domain/api-operation.ts'
-import { apiOperations } from '../../domain/api-operations.ts'
+import type { ApiOperation, Schema } from '../../api-docs/operation.ts'
+import { apiOperations } from '../../api-docs/operations.ts'
 import { keyPrefix } from '../../domain/keys.ts'
 import type { Doc } from './doc.ts'
 

@@ -2,12 +2,12 @@ import { STATUS_CODES } from 'node:http'
 import { errorCodes, errorMessage } from '../../domain/error-text.ts'
 import { errorCatalog, type ErrorCode, ServiceError } from '../../domain/errors.ts'
 import type { Links } from '../../domain/links.ts'
-import { clientWords } from './client-words.ts'
+import { clientWords } from './client-advice.ts'
 import type { Doc } from './doc.ts'
 import { errorHelp } from './error-help.ts'
 
 /** An error response as a client receives it, produced by the same code as real ones. */
-export interface WrittenRefusal {
+export interface WrittenError {
   readonly status: number
   readonly headers: readonly (readonly [name: string, value: string])[]
   /** JSON on one line. */
@@ -15,9 +15,9 @@ export interface WrittenRefusal {
 }
 
 /** What the error pages are built from. */
-export interface ErrorDocsParts {
+export interface ErrorDocsDeps {
   readonly links: Links
-  readonly writeRefusal: (error: ServiceError) => WrittenRefusal
+  readonly writeRefusal: (error: ServiceError) => WrittenError
 }
 
 const sources = {
@@ -28,8 +28,8 @@ const sources = {
 } as const
 
 /** One page for each error code, followed by the page that lists them all. */
-export function errorDocs(parts: ErrorDocsParts): readonly Doc[] {
-  return [...errorCodes.map((code) => errorDoc(code, parts)), errorList(parts)]
+export function errorDocs(deps: ErrorDocsDeps): readonly Doc[] {
+  return [...errorCodes.map((code) => errorDoc(code, deps)), errorList(deps)]
 }
 
 /** The example error shown on the page of a code. */
@@ -37,9 +37,9 @@ export function exampleOf(code: ErrorCode): ServiceError {
   return new ServiceError(code, errorHelp[code].example)
 }
 
-function errorDoc(code: ErrorCode, { links, writeRefusal }: ErrorDocsParts): Doc {
+function errorDoc(code: ErrorCode, { links, writeRefusal }: ErrorDocsDeps): Doc {
   const error = exampleOf(code)
-  const { why, mend, at } = errorHelp[code]
+  const { why, fix, at } = errorHelp[code]
   const { status, type, source, retryable } = { ...errorCatalog[code], status: error.status }
   const written = writeRefusal(error)
   const clients = clientWords(status).map(([client, words]) => `| ${client} | ${words} |`)
@@ -48,7 +48,7 @@ function errorDoc(code: ErrorCode, { links, writeRefusal }: ErrorDocsParts): Doc
     '## Why',
     why,
     '## How to fix it',
-    mend.map((step, index) => `${index + 1}. ${step}`).join('\n'),
+    fix.map((step, index) => `${index + 1}. ${step}`).join('\n'),
     ...(at === undefined ? [] : [`[${at.name}](${at.path})`]),
     '## The response',
     `Status ${status}, type \`${type}\`. The cause is ${sources[source]}. ${
@@ -66,7 +66,7 @@ function errorDoc(code: ErrorCode, { links, writeRefusal }: ErrorDocsParts): Doc
   return { path: `/docs/errors/${code}`, title: code, summary, markdown: markdown.join('\n\n') }
 }
 
-function errorList({ links }: ErrorDocsParts): Doc {
+function errorList({ links }: ErrorDocsDeps): Doc {
   const statuses = [...new Set(errorCodes.map((code) => exampleOf(code).status))].toSorted((a, b) => a - b)
   const groups = statuses.map((status) => {
     const codes = errorCodes.filter((code) => exampleOf(code).status === status)

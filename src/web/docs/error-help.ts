@@ -8,7 +8,7 @@ export interface ErrorHelp {
   /** Why it happens. */
   readonly why: string
   /** How to fix it, one step per entry. */
-  readonly mend: readonly string[]
+  readonly fix: readonly string[]
   /** Our page where it can be fixed, if there is one. */
   readonly at?: { readonly path: string; readonly name: string }
   /** Made-up values for the example. */

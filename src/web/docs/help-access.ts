@@ -8,7 +8,7 @@ const upgrade = { path: '/billing/upgrade', name: 'Upgrade' } as const
 export const accessHelp = {
   key_missing: {
     why: 'The request had no `Authorization` header, or the header had no key. Often the environment variable for the key is not set in the shell or service that runs your program.',
-    mend: [
+    fix: [
       'Get a key. All you need is an email address where we can send a code.',
       'Set the environment variable that your client reads, such as `SVC_ROUTER_API_KEY`, where your program starts.',
       'Send the request again with `Authorization: Bearer sk_svc_…`. Anthropic clients may send the key as `x-api-key`.',
@@ -18,7 +18,7 @@ export const accessHelp = {
   },
   key_malformed: {
     why: 'The value is not one of our keys: it has the wrong format, or its checksum (the last six characters) does not match. We check this before looking anything up, so a mistyped key is reported immediately.',
-    mend: [
+    fix: [
       'Check that the key starts with `sk_svc_` and has 45 characters, without spaces or quotes around it.',
       'If the message names another provider, you have mixed up two services’ keys. Send that provider’s key to the provider, and ours here.',
       'If part of the key is lost, create a new key. A key is shown only once and cannot be shown again.',
@@ -28,7 +28,7 @@ export const accessHelp = {
   },
   key_inactive: {
     why: 'The key has the right format but is not active: this service did not create it, it is disabled or expired, or its account is suspended.',
-    mend: [
+    fix: [
       'Check that the base URL belongs to the service that created the key.',
       'Check your list of keys: an old key may have expired after you rotated it.',
       'Create a new key there and replace the old one.',
@@ -38,7 +38,7 @@ export const accessHelp = {
   },
   key_revoked: {
     why: 'Someone with access to the account revoked this key, or it was found in public and revoked to protect the account. Revoking is permanent.',
-    mend: [
+    fix: [
       'Create a new key and replace the revoked one.',
       'If you cannot sign in, use recovery to get a new key with the same email address.',
       'If nobody on your team revoked it, also check the account’s other keys and signed-in browsers.',
@@ -48,7 +48,7 @@ export const accessHelp = {
   },
   auth_unavailable: {
     why: 'The key database did not respond, so we could not check your key. We return 401 only when we are certain that a key is not valid.',
-    mend: [
+    fix: [
       'Send the same request again after a second. The failed request was not counted.',
       'If the error persists, check the status page.',
     ],
@@ -57,7 +57,7 @@ export const accessHelp = {
   },
   plan_required: {
     why: 'The profile or tool is premium, and the account’s plan does not include it. The request was not sent to any provider, and it was not counted.',
-    mend: [
+    fix: [
       'Use `svc-router/frontier` instead, or remove the tool.',
       'Or upgrade. The new plan applies immediately, and your key stays the same.',
     ],
@@ -66,7 +66,7 @@ export const accessHelp = {
   },
   key_profile_not_allowed: {
     why: 'The key is limited to certain profiles, and this is not one of them. The tool `svc-router:fusion` requires the profile `svc-router/fusion`. The request was not sent to any provider, and it was not counted.',
-    mend: [
+    fix: [
       'Use one of the profiles named in the message. With this key, `GET /v1/models` lists only those.',
       'Or allow this profile under “Limits” next to the key. The change applies within a second, and the key stays the same.',
     ],
@@ -75,7 +75,7 @@ export const accessHelp = {
   },
   key_address_not_allowed: {
     why: 'The key is valid, but it is limited to certain IP addresses, and the request came from a different one. The request was not counted, and nothing about the account was revealed to that address.',
-    mend: [
+    fix: [
       'The message says which address we saw. In a company network or a cloud, it differs from your machine’s own address.',
       'If the address is yours, allow it under “Limits” next to the key. The change applies within a second.',
       'If it is not, someone else has your key. Rotate it with no overlap.',
@@ -85,7 +85,7 @@ export const accessHelp = {
   },
   insufficient_quota: {
     why: 'The account has used its monthly quota. The quota resets at the start of the next month (UTC); `resets_at` and `X-Quota-Reset` give that time as a Unix timestamp in seconds. More keys do not help, because all keys of the account share the quota.',
-    mend: [
+    fix: [
       'Upgrade. The larger quota applies immediately, and requests you have already made still count.',
       'Or wait for the next month. Retrying before then will not succeed.',
     ],
@@ -97,7 +97,7 @@ export const accessHelp = {
   },
   rate_limit_exceeded: {
     why: 'The account sent more requests in the last 60 seconds than its plan allows, or the key exceeded its own limit, or the account made too many lookups or sent too many bytes in rejected requests within a minute. The message says which limit applies. The plan’s limit uses a sliding 60-second window, not clock minutes.',
-    mend: [
+    fix: [
       'Wait for the number of seconds in `Retry-After`, then retry.',
       'Most clients do this automatically. In your own program, send fewer requests at once: `X-RateLimit-Remaining` says how many are left.',
       'A larger plan has a higher limit. You can change a key’s own limit next to the key.',
@@ -107,7 +107,7 @@ export const accessHelp = {
   },
   too_many_fusions: {
     why: 'A fusion request calls several models, so each plan limits how many of these requests an account can run at once.',
-    mend: [
+    fix: [
       'Wait until one finishes, then send the same request again. `Retry-After` says how long to wait.',
       'A larger plan allows more at once. `svc-router/frontier` has no such limit.',
     ],
@@ -116,7 +116,7 @@ export const accessHelp = {
   },
   no_provider_connected: {
     why: 'Requests use the account’s own provider credentials, and no connected provider can serve this profile.',
-    mend: [
+    fix: [
       'Connect a provider: choose it, name a model, and enter your API key for it. The key is encrypted immediately and used only for your account.',
       'Test it with the button next to it, then send the request again.',
     ],
@@ -125,7 +125,7 @@ export const accessHelp = {
   },
   upstream_credentials_rejected: {
     why: 'Every provider that could have answered rejected your account’s credential for it. Your svc-router key is valid.',
-    mend: [
+    fix: [
       'Find the provider whose test fails, remove it, and connect it again with a working credential.',
       'We do not use a rejected credential for a minute, then try it again.',
     ],
@@ -134,7 +134,7 @@ export const accessHelp = {
   },
   upstream_misconfigured: {
     why: 'Every provider that could have answered reported that it does not know the model or that nothing exists at the URL. A model name or base URL is wrong.',
-    mend: [
+    fix: [
       'Test your providers and correct the model name or the base URL.',
       'If the operator of the service configured the provider, contact them. Their log names it.',
     ],
@@ -143,7 +143,7 @@ export const accessHelp = {
   },
   '1010': {
     why: 'The request did not identify the program that sent it: the User-Agent was missing, a placeholder, or that of a scanner. Such requests are rejected before the key is checked.',
-    mend: [
+    fix: [
       'Send a `User-Agent` that identifies your program, such as `my-app/1.0 (me@example.com)`.',
       'SDKs, agents, and the HTTP libraries of common languages do this automatically.',
     ],

@@ -7,12 +7,12 @@ const clients = { path: '/docs/clients', name: 'Clients' } as const
 export const requestHelp = {
   duplicate_header: {
     why: 'A header that identifies the caller or gives the body length appeared twice, so its value is ambiguous.',
-    mend: ['Look for a proxy or an HTTP library default that adds the header a second time.', 'Send the header once.'],
+    fix: ['Look for a proxy or an HTTP library default that adds the header a second time.', 'Send the header once.'],
     example: { param: 'authorization', words: { header: 'authorization' } },
   },
   invalid_json: {
     why: 'The body is not a single JSON object in UTF-8.',
-    mend: [
+    fix: [
       'Check the position given in the message. Common causes are shell quoting, a trailing comma, or a truncated body.',
       'Use a JSON library instead of building the JSON from strings.',
     ],
@@ -20,24 +20,24 @@ export const requestHelp = {
   },
   invalid_request: {
     why: 'A field is missing, or has a type or value that this endpoint does not accept. `error.param` names the field. Unknown fields are not an error.',
-    mend: ['Compare the field with the API reference for the endpoint.'],
+    fix: ['Compare the field with the API reference for the endpoint.'],
     at: api,
     example: { param: 'messages', words: { problem: 'messages must be an array.' } },
   },
   unsupported_parameter: {
     why: 'The request uses a feature that no provider of this profile supports. We reject the request rather than silently ignore the feature.',
-    mend: ['Remove the field that `error.param` names, or use another profile.'],
+    fix: ['Remove the field that `error.param` names, or use another profile.'],
     at: { path: '/models', name: 'Models' },
     example: { param: 'n', words: { problem: 'n above 1 is not supported by this profile. Remove it.' } },
   },
   reserved_tool_name: {
     why: 'The request includes `svc-router:fusion`, which we present to the model under a reserved name, and one of your tools has that name. The model could not tell them apart.',
-    mend: ['Rename your tool.', 'Or remove `svc-router:fusion`.'],
+    fix: ['Rename your tool.', 'Or remove `svc-router:fusion`.'],
     example: { param: 'tools', words: { name: 'svc_router_fusion', type: 'svc-router:fusion' } },
   },
   previous_response_not_found: {
     why: 'The previous response is not stored: it was created with `"store": false`, was deleted, has expired, or belongs to another account.',
-    mend: [
+    fix: [
       'Send the whole conversation in `input`.',
       'To continue by id next time, let responses be stored, which is the default.',
     ],
@@ -45,28 +45,28 @@ export const requestHelp = {
   },
   item_not_found: {
     why: 'The request refers to an item of an earlier response by its id, but that response is not stored.',
-    mend: ['Send the item itself in `input`.', 'In the AI SDK, `store: false` does this for you.'],
+    fix: ['Send the item itself in `input`.', 'In the AI SDK, `store: false` does this for you.'],
     at: clients,
     example: { param: 'input', words: { named: "id 'msg_0123456789abcdef'" } },
   },
   response_not_found: {
     why: 'This account has no stored response with this id. Responses are stored for 30 days unless the operator configures another period.',
-    mend: ['Check the id, and that the key belongs to the account that created the response.'],
+    fix: ['Check the id, and that the key belongs to the account that created the response.'],
     example: {},
   },
   conversation_not_found: {
     why: 'This account has no conversation with this id. Conversations are deleted when they have not been used for as long as responses are stored: 30 days unless the operator configures another period.',
-    mend: ['Check the id, and that the key belongs to the account that created it.', 'Or create a new conversation.'],
+    fix: ['Check the id, and that the key belongs to the account that created it.', 'Or create a new conversation.'],
     example: {},
   },
   conversation_item_not_found: {
     why: 'The conversation exists but has no item with this id. The item was deleted or belongs to another conversation.',
-    mend: ['List the items of the conversation to see their ids.'],
+    fix: ['List the items of the conversation to see their ids.'],
     example: {},
   },
   context_length_exceeded: {
     why: 'The conversation is longer than the context window of every model in this profile. We tried models with larger windows before we returned this error.',
-    mend: [
+    fix: [
       'Shorten the conversation: remove or summarize early turns and large tool results.',
       'The page of each profile gives its context window.',
     ],
@@ -75,12 +75,12 @@ export const requestHelp = {
   },
   content_rejected: {
     why: 'The provider rejected the content: a field it does not accept, a file it cannot read, or content that its rules forbid. We do not send rejected content to another provider.',
-    mend: ['Change what the message or `error.param` points to. The same request will fail again.'],
+    fix: ['Change what the message or `error.param` points to. The same request will fail again.'],
     example: { status: 422, param: 'messages[0].content', upstream: 'openai-main' },
   },
   payload_too_large: {
     why: 'The body is larger than the service accepts.',
-    mend: [
+    fix: [
       'Send large files by URL where the endpoint accepts one, or send smaller files.',
       'Remove early turns of a long conversation.',
     ],
@@ -88,18 +88,18 @@ export const requestHelp = {
   },
   unsupported_media_type: {
     why: 'The `Content-Type` is not JSON, or the `Content-Encoding` is not supported, or there is more than one encoding.',
-    mend: ['Send `Content-Type: application/json`, uncompressed or compressed with gzip, deflate, br, or zstd.'],
+    fix: ['Send `Content-Type: application/json`, uncompressed or compressed with gzip, deflate, br, or zstd.'],
     at: api,
     example: { param: 'content-type' },
   },
   headers_too_large: {
     why: 'The headers exceed the size limit. Common causes are cookies from another site or a token repeated in a header.',
-    mend: ['Send only the headers that the request needs.'],
+    fix: ['Send only the headers that the request needs.'],
     example: {},
   },
   request_timeout: {
     why: 'The headers or the body did not arrive in time. The connection is slow, or the sender stopped partway.',
-    mend: [
+    fix: [
       'Send the request again. The failed request was not counted.',
       'If the error persists, look for a proxy that delays requests, or send a smaller body.',
     ],
@@ -107,16 +107,13 @@ export const requestHelp = {
   },
   method_not_allowed: {
     why: 'The path exists but does not support this method.',
-    mend: ['Use the method named in the message and in the `Allow` header.'],
+    fix: ['Use the method named in the message and in the `Allow` header.'],
     at: api,
     example: { words: { method: 'GET', allowed: 'POST' } },
   },
   upgrade_required: {
     why: 'A WebSocket could not be opened: the account has reached its connection limit, or the request was not an upgrade.',
-    mend: [
-      'Use HTTP with `"stream": true`, which supports everything that WebSockets do.',
-      'Close unused connections.',
-    ],
+    fix: ['Use HTTP with `"stream": true`, which supports everything that WebSockets do.', 'Close unused connections.'],
     at: clients,
     example: {
       words: {
@@ -127,7 +124,7 @@ export const requestHelp = {
   },
   websocket_connection_limit_reached: {
     why: 'A WebSocket connection lasts up to an hour, so that servers can be replaced without interrupting responses.',
-    mend: [
+    fix: [
       'Open a new connection and continue. It does not know responses that were not stored, so send the whole conversation once.',
     ],
     at: clients,
@@ -135,13 +132,13 @@ export const requestHelp = {
   },
   websocket_queue_full: {
     why: 'A connection handles one message at a time, and too many are already queued.',
-    mend: ['Wait for a response to finish before you send more, or open another connection.'],
+    fix: ['Wait for a response to finish before you send more, or open another connection.'],
     at: clients,
     example: { retryAfterSeconds: 1 },
   },
   not_found: {
     why: 'Nothing exists at this path. Either it is an endpoint that this service does not offer, and the message names it, or the base URL has `/v1` twice or not at all. OpenAI clients need `/v1` in the base URL; Anthropic clients add it themselves.',
-    mend: [
+    fix: [
       'Compare your base URL with the one in the message.',
       'The page for your client shows the base URL it needs.',
     ],
@@ -154,7 +151,7 @@ export const requestHelp = {
   },
   model_not_found: {
     why: 'The `model` field names a profile of this service, and no profile has that name. Providers’ own model names do not work here.',
-    mend: [
+    fix: [
       'Use one of the names in the message. If one is close to yours, the message suggests it.',
       'If your agent uses a second model for background work, set that model too.',
     ],

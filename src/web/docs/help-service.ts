@@ -7,7 +7,7 @@ const again = 'Send the same request again. Most clients do this automatically.'
 export const serviceHelp = {
   server_is_overloaded: {
     why: 'Every provider of the profile just failed, is paused because it failed earlier, or was disabled by the operator. `error.attempts` gives the outcome of each attempt, and `error.passed_by` gives the reason each of the other providers was skipped.',
-    mend: [
+    fix: [
       'Wait for the number of seconds in `Retry-After`, then send the same request again.',
       'If you have only one provider, connect a second one as a fallback.',
       'If the error persists, check the status page.',
@@ -26,31 +26,31 @@ export const serviceHelp = {
   },
   record_unavailable: {
     why: 'We write usage to disk before we send an answer, and that write failed.',
-    mend: [again],
+    fix: [again],
     at: status,
     example: { retryAfterSeconds: 1 },
   },
   store_unavailable: {
     why: 'The database did not respond.',
-    mend: [again],
+    fix: [again],
     at: status,
     example: { retryAfterSeconds: 1 },
   },
   server_busy: {
     why: 'The server is handling as many requests as it can, or your account or address has reached its share of them.',
-    mend: [again],
+    fix: [again],
     at: status,
     example: { retryAfterSeconds: 1 },
   },
   restarting: {
     why: 'The server is restarting. It waited for requests in progress, but this one took longer than the server could wait.',
-    mend: [again],
+    fix: [again],
     at: status,
     example: { retryAfterSeconds: 1 },
   },
   upstream_timeout: {
     why: 'No provider answered before the request’s deadline. Reasoning models can take minutes.',
-    mend: [
+    fix: [
       'Use `"stream": true`. A streamed request times out only when no data arrives, no matter how long it takes in total.',
       'Or allow more time: the SDKs send us their `timeout`, and we use it.',
     ],
@@ -59,13 +59,13 @@ export const serviceHelp = {
   },
   upstream_broken: {
     why: 'The provider’s response broke off after part of it had been sent to you. That part cannot be taken back, so we did not try another provider. The request is counted.',
-    mend: ['Discard the partial answer and send the request again.'],
+    fix: ['Discard the partial answer and send the request again.'],
     at: status,
     example: { upstream: 'openai-main' },
   },
   internal_error: {
     why: 'This is a bug on our side. We logged it with the request id, without any of the request’s content.',
-    mend: ['Try again.', 'If the error persists, send us the request id, but none of the request’s content.'],
+    fix: ['Try again.', 'If the error persists, send us the request id, but none of the request’s content.'],
     at: { path: '/support', name: 'Support' },
     example: {},
   },

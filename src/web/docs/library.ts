@@ -1,26 +1,26 @@
 import { apiDoc } from './api-doc.ts'
 import type { Doc } from './doc.ts'
 import { readDocFiles } from './doc-files.ts'
-import { errorDocs, type ErrorDocsParts } from './error-docs.ts'
+import { errorDocs, type ErrorDocsDeps } from './error-docs.ts'
 import { SearchIndex } from './search-index.ts'
 
 /** What the documentation is built from. */
-export interface LibraryParts extends ErrorDocsParts {
+export interface LibraryDeps extends ErrorDocsDeps {
   readonly appUrl: string
   readonly baseUrl: string
 }
 
 /** Every documentation page, by path. */
 export class Library {
-  readonly #parts: LibraryParts
+  readonly #deps: LibraryDeps
   readonly #docs: ReadonlyMap<string, Doc>
   readonly #listed: readonly Doc[]
   #searchIndex: SearchIndex | undefined
 
-  constructor(parts: LibraryParts) {
-    this.#parts = parts
-    const errors = errorDocs(parts)
-    this.#listed = [...readDocFiles(parts.baseUrl), apiDoc(parts), ...errors.slice(-1)]
+  constructor(deps: LibraryDeps) {
+    this.#deps = deps
+    const errors = errorDocs(deps)
+    this.#listed = [...readDocFiles(deps.baseUrl), apiDoc(deps), ...errors.slice(-1)]
     const pages = [...this.#listed, ...errors.slice(0, -1)]
     const forUsers = pages.filter(({ path }) => !isForOperators(path))
     const forOperators = pages.filter(({ path }) => isForOperators(path))
@@ -60,7 +60,7 @@ export class Library {
   }
 
   #index(): Doc {
-    const { baseUrl } = this.#parts
+    const { baseUrl } = this.#deps
     const row = ({ title, path, summary }: Doc): string => `- [${title}](${path}): ${lowerFirst(summary)}`
     const markdown = [
       'One base URL and one key for many models. A request names a profile, and the service sends it to a provider that can answer. When a provider fails, the service tries the next one.',
@@ -90,7 +90,7 @@ export class Library {
 
   /** `llms.txt`: the pages with links to their Markdown, for programs. */
   llmsTxt(): string {
-    const { appUrl, baseUrl } = this.#parts
+    const { appUrl, baseUrl } = this.#deps
     const row = ({ title, path, summary }: Doc): string => `- [${title}](${appUrl}${path}.md): ${summary}`
     const errors = this.all.filter(({ path }) => path.startsWith('/docs/errors/'))
     return `${[

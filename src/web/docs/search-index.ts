@@ -1,4 +1,4 @@
-import { sectionsOf } from '../markdown.ts'
+import { sectionsOf } from '../components/markdown.ts'
 import type { Doc } from './doc.ts'
 
 /** Longer queries are truncated to this many characters, then to `maxWords` words. */

@@ -1,4 +1,4 @@
-import { headingId } from '../markdown.ts'
+import { headingId } from '../components/markdown.ts'
 import type { Doc } from './doc.ts'
 
 /**

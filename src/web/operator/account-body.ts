@@ -1,15 +1,15 @@
 import { html } from 'hono/html'
 import { effectiveState, maxListedKeys } from '../../accounts/keys.ts'
-import { listSessions } from '../../accounts/sessions.ts'
+import { listSessions } from '../../accounts/identity/sessions.ts'
 import type { Account, StoredKey } from '../../domain/accounts.ts'
 import { hasRole, operatorActions } from '../../domain/operators.ts'
-import { choices } from '../field.ts'
-import { csrfInput, type Html } from '../layout.ts'
-import { partOf } from '../paging.ts'
-import { quotaBar } from '../quota-bar.ts'
-import { revokeForm } from '../revoke-form.ts'
-import { writeAgo, writeDay, writeNumber } from '../time.ts'
-import type { OperatorVisit } from '../visit.ts'
+import { choices } from '../components/field.ts'
+import { csrfInput, type Html } from '../components/layout.ts'
+import { pageOf } from '../components/paging.ts'
+import { quotaBar } from '../components/quota-bar.ts'
+import { revokeForm } from '../components/revoke-form.ts'
+import { writeAgo, writeDay, writeNumber } from '../components/time.ts'
+import type { OperatorVisit } from '../http/visit.ts'
 
 /** Active keys per page. */
 const keysPerPage = 20
@@ -18,19 +18,19 @@ const maxShownRevoked = 20
 
 /** The console's view of an account: limits, sign-in methods, and keys, without secrets. */
 export async function accountBody(visit: OperatorVisit, account: Account): Promise<Html> {
-  const { parts } = visit
-  const { identity } = parts
+  const { deps } = visit
+  const { identity } = deps
   const [usage, keys, uses, emails, passkeys, sessions, upstreams] = await Promise.all([
-    parts.usageOf(account),
-    parts.control.store.listKeys(account.id, maxListedKeys),
-    parts.lastUses(account.id),
+    deps.usageOf(account),
+    deps.control.store.listKeys(account.id, maxListedKeys),
+    deps.lastUses(account.id),
     identity.store.listEmails(account.id),
     identity.store.listPasskeys(account.id),
     listSessions(identity, account.id),
-    parts.control.store.listUpstreams(account.id),
+    deps.control.store.listUpstreams(account.id),
   ])
-  const nowMs = parts.clock.nowMs()
-  const plan = parts.plans.find(({ id }) => id === account.planId)
+  const nowMs = deps.clock.nowMs()
+  const plan = deps.plans.find(({ id }) => id === account.planId)
   return html`${
       account.suspended
         ? html`<p class="warning">This account is suspended, and its keys do not work. Its owner can still sign in.</p>`
@@ -69,7 +69,7 @@ function may({ operator }: OperatorVisit, action: keyof typeof operatorActions):
 
 function planForm(visit: OperatorVisit, { id, planId }: Account): Html | '' {
   if (!may(visit, 'changePlan')) return ''
-  const options = visit.parts.plans.map((plan) => ({
+  const options = visit.deps.plans.map((plan) => ({
     value: plan.id,
     label: plan.name,
     hint: `${writeNumber(plan.requestsPerMonth)} requests per month, ${writeNumber(plan.requestsPerMinute)} per minute`,
@@ -105,11 +105,11 @@ function keyCard(
   keys: readonly StoredKey[],
   uses: ReadonlyMap<string, number>,
 ): Html {
-  const nowMs = visit.parts.clock.nowMs()
+  const nowMs = visit.deps.clock.nowMs()
   const isRevoked = (key: StoredKey): boolean => effectiveState(key, nowMs) === 'revoked'
   const kept = keys.filter((key) => !isRevoked(key))
   const path = `/operator/accounts/${account.id}`
-  const { shown, nav } = partOf(kept, { path, query: visit.query, name: 'keys', perPage: keysPerPage })
+  const { shown, nav } = pageOf(kept, { path, query: visit.query, name: 'keys', perPage: keysPerPage })
   const revoked = keys.filter(isRevoked)
   return html`<section class="card">
     <h2>Keys</h2>
@@ -141,7 +141,7 @@ function keyCard(
 }
 
 function keyRow(visit: OperatorVisit, account: Account, key: StoredKey, usedAtMs: number | undefined): Html {
-  const nowMs = visit.parts.clock.nowMs()
+  const nowMs = visit.deps.clock.nowMs()
   const state = effectiveState(key, nowMs)
   return html`<li>
     <div>

@@ -1,15 +1,15 @@
 import { html } from 'hono/html'
 import { changePlan, resumeAccount, suspendAccount } from '../../accounts/accounts.ts'
 import { findOwnKey, revokeEveryKey, revokeKey } from '../../accounts/keys.ts'
-import { AccountsError } from '../../accounts/refusals.ts'
+import { AccountsError } from '../../accounts/accounts-error.ts'
 import type { Account } from '../../domain/accounts.ts'
 import { operatorActions } from '../../domain/operators.ts'
-import { operatorControlOf } from '../control.ts'
-import { withNotice, type Notice } from '../notices.ts'
-import { redirect } from '../redirect.ts'
-import { PageRefusal } from '../refusals.ts'
-import type { Route } from '../route.ts'
-import type { OperatorVisit } from '../visit.ts'
+import { operatorAccountsDepsFor } from '../http/control.ts'
+import { withNotice, type Notice } from '../components/notices.ts'
+import { redirect } from '../http/redirect.ts'
+import { PageError } from '../http/page-error.ts'
+import type { PageRoute } from '../http/route.ts'
+import type { OperatorVisit } from '../http/visit.ts'
 import { accountBody } from './account-body.ts'
 import { consolePage } from './console-page.ts'
 
@@ -17,7 +17,7 @@ const path = '/operator/accounts/:accountId'
 const { see, changePlan: planAction, suspendAccount: suspension, revokeKeys } = operatorActions
 
 /** One account and the actions for operators. */
-export const accountPageRoutes: readonly Route[] = [
+export const accountPageRoutes: readonly PageRoute[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: showAccount },
   { method: 'POST', path: `${path}/plan`, access: 'operator', ...planAction, handle: putOnPlan },
   { method: 'POST', path: `${path}/suspend`, access: 'operator', ...suspension, handle: suspend },
@@ -38,32 +38,32 @@ async function showAccount(visit: OperatorVisit): Promise<Response> {
 
 async function putOnPlan(visit: OperatorVisit): Promise<Response> {
   const account = await accountOf(visit)
-  const { parts, form } = visit
+  const { deps, form } = visit
   const planId = form.choice(
     'plan',
-    parts.plans.map(({ id }) => id),
+    deps.plans.map(({ id }) => id),
   )
-  if (planId === undefined) throw new PageRefusal('not_our_form')
+  if (planId === undefined) throw new PageError('not_our_form')
   if (planId === account.planId) return redirect(`/operator/accounts/${account.id}`)
-  await changePlan(operatorControlOf(visit), account.id, planId, parts.plans)
+  await changePlan(operatorAccountsDepsFor(visit), account.id, planId, deps.plans)
   return back(account, 'plan-changed')
 }
 
 async function suspend(visit: OperatorVisit): Promise<Response> {
   const account = await accountOf(visit)
-  await unlessSo('account_suspended_before', () => suspendAccount(operatorControlOf(visit), account.id))
+  await unlessSo('account_suspended_before', () => suspendAccount(operatorAccountsDepsFor(visit), account.id))
   return back(account, 'account-suspended')
 }
 
 async function resume(visit: OperatorVisit): Promise<Response> {
   const account = await accountOf(visit)
-  await unlessSo('account_not_suspended', () => resumeAccount(operatorControlOf(visit), account.id))
+  await unlessSo('account_not_suspended', () => resumeAccount(operatorAccountsDepsFor(visit), account.id))
   return back(account, 'account-resumed')
 }
 
 async function revokeOne(visit: OperatorVisit): Promise<Response> {
   const account = await accountOf(visit)
-  const control = operatorControlOf(visit)
+  const control = operatorAccountsDepsFor(visit)
   const { id } = await findOwnKey(control, account.id, visit.params['keyId'] ?? '')
   await unlessSo('key_revoked_before', () => revokeKey(control, id))
   return back(account, 'key-revoked')
@@ -71,12 +71,12 @@ async function revokeOne(visit: OperatorVisit): Promise<Response> {
 
 async function revokeAll(visit: OperatorVisit): Promise<Response> {
   const account = await accountOf(visit)
-  await revokeEveryKey(operatorControlOf(visit), account.id)
+  await revokeEveryKey(operatorAccountsDepsFor(visit), account.id)
   return back(account, 'keys-revoked')
 }
 
-async function accountOf({ parts, params }: OperatorVisit): Promise<Account> {
-  const account = await parts.control.store.findAccount(params['accountId'] ?? '')
+async function accountOf({ deps, params }: OperatorVisit): Promise<Account> {
+  const account = await deps.control.store.findAccount(params['accountId'] ?? '')
   if (account === undefined) throw new AccountsError('account_unknown')
   return account
 }

@@ -2,13 +2,13 @@ import { html } from 'hono/html'
 import { readEmailAddress } from '../../domain/identity.ts'
 import type { Account } from '../../domain/accounts.ts'
 import { operatorActions } from '../../domain/operators.ts'
-import { field } from '../field.ts'
-import { csrfInput, type Html } from '../layout.ts'
-import { paging } from '../paging.ts'
-import { redirect } from '../redirect.ts'
-import type { Route } from '../route.ts'
-import { writeDay, writeNumber } from '../time.ts'
-import type { OperatorVisit } from '../visit.ts'
+import { field } from '../components/field.ts'
+import { csrfInput, type Html } from '../components/layout.ts'
+import { paging } from '../components/paging.ts'
+import { redirect } from '../http/redirect.ts'
+import type { PageRoute } from '../http/route.ts'
+import { writeDay, writeNumber } from '../components/time.ts'
+import type { OperatorVisit } from '../http/visit.ts'
 import { consolePage } from './console-page.ts'
 
 const path = '/operator/accounts'
@@ -20,7 +20,7 @@ const maxSoughtCharacters = 100
 const idShape = /^acc_[0-9A-Za-z]{1,40}$/
 
 /** The list of accounts and the search. The search is a POST, because the text can be an email address. */
-export const accountsRoutes: readonly Route[] = [
+export const accountsRoutes: readonly PageRoute[] = [
   { method: 'GET', path, access: 'operator', ...operatorActions.see, handle: (visit) => showAccounts(visit) },
   { method: 'POST', path, access: 'operator', ...operatorActions.see, handle: findAccounts },
 ]
@@ -33,11 +33,11 @@ interface Search {
 }
 
 async function showAccounts(visit: OperatorVisit, search?: Search): Promise<Response> {
-  const { parts, query } = visit
+  const { deps, query } = visit
   const beforeId = query.get('before') ?? ''
   const found =
     search?.found ??
-    (await parts.desk.accounts.searchAccounts({
+    (await deps.desk.accounts.searchAccounts({
       limit: perPage + 1,
       among,
       ...(idShape.test(beforeId) ? { beforeId } : {}),
@@ -70,25 +70,25 @@ async function showAccounts(visit: OperatorVisit, search?: Search): Promise<Resp
 }
 
 async function findAccounts(visit: OperatorVisit): Promise<Response> {
-  const { parts, form } = visit
+  const { deps, form } = visit
   const sought = form.text('sought')
   if (sought === '') return redirect(path)
   const one = await findOne(visit, sought)
   if (one !== undefined) return redirect(`${path}/${one}`)
   const name = sought.slice(0, maxSoughtCharacters)
-  const found = await parts.desk.accounts.searchAccounts({ limit: perPage + 1, among, name })
+  const found = await deps.desk.accounts.searchAccounts({ limit: perPage + 1, among, name })
   return showAccounts(visit, { sought, found })
 }
 
 /** The id of the account with this id or address. */
-async function findOne({ parts }: OperatorVisit, sought: string): Promise<string | undefined> {
-  if (idShape.test(sought)) return (await parts.control.store.findAccount(sought))?.id
+async function findOne({ deps }: OperatorVisit, sought: string): Promise<string | undefined> {
+  if (idShape.test(sought)) return (await deps.control.store.findAccount(sought))?.id
   const address = readEmailAddress(sought)
-  return address === undefined ? undefined : (await parts.identity.store.findEmail(address))?.accountId
+  return address === undefined ? undefined : (await deps.identity.store.findEmail(address))?.accountId
 }
 
-function row({ id, name, planId, suspended, createdAtMs }: Account, { parts }: OperatorVisit): Html {
-  const plan = parts.plans.find((known) => known.id === planId)
+function row({ id, name, planId, suspended, createdAtMs }: Account, { deps }: OperatorVisit): Html {
+  const plan = deps.plans.find((known) => known.id === planId)
   return html`<li>
     <div>
       <a href="${path}/${id}"><strong>${name}</strong></a>

@@ -1,14 +1,14 @@
 import { html } from 'hono/html'
-import type { AuditReview } from '../../accounts/audit-desk.ts'
+import type { AuditReview } from '../../accounts/audit/audit-reviewer.ts'
 import { breakReasons } from '../../domain/audit-chain.ts'
 import type { Checkpoint } from '../../domain/checkpoint.ts'
-import { csrfInput, type Html } from '../layout.ts'
-import { writeAgo, writeNumber } from '../time.ts'
-import type { OperatorVisit } from '../visit.ts'
+import { csrfInput, type Html } from '../components/layout.ts'
+import { writeAgo, writeNumber } from '../components/time.ts'
+import type { OperatorVisit } from '../http/visit.ts'
 
 /** The state of the log: when it was last verified and signed, with buttons for both. */
 export function auditCard(visit: OperatorVisit, entries: number, signed: Checkpoint | undefined): Html {
-  const { desk, clock } = visit.parts
+  const { desk, clock } = visit.deps
   const nowMs = clock.nowMs()
   return html`<section class="card">
     <h2>Integrity</h2>

@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import type { Actor, AuditEntry } from '../../domain/audit.ts'
-import type { Html } from '../layout.ts'
-import { writeMinute } from '../time.ts'
+import type { Html } from '../components/layout.ts'
+import { writeMinute } from '../components/time.ts'
 
 /** Audit log entries; `emails` maps operator ids to addresses. */
 export function auditRows(entries: readonly AuditEntry[], emails: ReadonlyMap<string, string>): Html {

@@ -1,20 +1,20 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { html } from 'hono/html'
-import { AuditBroken } from '../../accounts/audit.ts'
+import { AuditBroken } from '../../accounts/audit/audit.ts'
 import type { AuditStore } from '../../accounts/ports.ts'
 import { auditEvents, type AuditEntry } from '../../domain/audit.ts'
 import { writeCheckpoint } from '../../domain/checkpoint.ts'
 import { operatorActions } from '../../domain/operators.ts'
-import { download } from '../download.ts'
-import { select } from '../field.ts'
-import type { Html } from '../layout.ts'
-import { paging } from '../paging.ts'
-import { withNotice } from '../notices.ts'
-import { redirect } from '../redirect.ts'
-import type { Route } from '../route.ts'
-import { streamTexts } from '../text-stream.ts'
-import { writeNumber } from '../time.ts'
-import type { OperatorVisit } from '../visit.ts'
+import { download } from '../http/download.ts'
+import { select } from '../components/field.ts'
+import type { Html } from '../components/layout.ts'
+import { paging } from '../components/paging.ts'
+import { withNotice } from '../components/notices.ts'
+import { redirect } from '../http/redirect.ts'
+import type { PageRoute } from '../http/route.ts'
+import { streamTexts } from '../http/text-stream.ts'
+import { writeNumber } from '../components/time.ts'
+import type { OperatorVisit } from '../http/visit.ts'
 import { auditCard } from './audit-card.ts'
 import { auditRows } from './audit-row.ts'
 import { consolePage } from './console-page.ts'
@@ -30,7 +30,7 @@ const atOnce = 2_500
 const { see } = operatorActions
 
 /** The audit log: reading, verifying, and exporting it. */
-export const auditRoutes: readonly Route[] = [
+export const auditRoutes: readonly PageRoute[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: (visit) => showLog(visit) },
   { method: 'POST', path: `${path}/verify`, access: 'operator', ...see, handle: verify },
   { method: 'POST', path: `${path}/checkpoint`, access: 'operator', ...see, handle: giveCheckpoint },
@@ -52,8 +52,8 @@ function filterOf(query: URLSearchParams): Filter {
 }
 
 async function showLog(visit: OperatorVisit, problem?: string): Promise<Response> {
-  const { parts, query } = visit
-  const { audit } = parts.desk
+  const { deps, query } = visit
+  const { audit } = deps.desk
   const filter = filterOf(query)
   const head = await audit.store.auditHead()
   const before = Math.min(Number(/^\d{1,15}$/.exec(query.get('before') ?? '')?.[0] ?? Infinity), head.sequence + 1)
@@ -61,7 +61,7 @@ async function showLog(visit: OperatorVisit, problem?: string): Promise<Response
   const [found, checkpoints, emails] = await Promise.all([
     findEntries(audit.store, filter, { before, fromSequence }),
     audit.store.listCheckpoints(1),
-    operatorEmails(parts),
+    operatorEmails(deps),
   ])
   const shown = found.slice(0, perPage)
   const isFiltered = Object.keys(filter).length > 0
@@ -145,15 +145,15 @@ function logPaging(filter: Filter, isBehind: boolean, nextBefore: number | undef
   })
 }
 
-async function verify({ parts }: OperatorVisit): Promise<Response> {
-  await parts.desk.audit.verify()
-  const isRunning = parts.desk.audit.runningSinceMs !== undefined
+async function verify({ deps }: OperatorVisit): Promise<Response> {
+  await deps.desk.audit.verify()
+  const isRunning = deps.desk.audit.runningSinceMs !== undefined
   return redirect(withNotice(path, isRunning ? 'audit-verifying' : 'audit-verified'))
 }
 
 async function giveCheckpoint(visit: OperatorVisit): Promise<Response> {
   try {
-    const checkpoint = await visit.parts.desk.audit.checkpoint()
+    const checkpoint = await visit.deps.desk.audit.checkpoint()
     if (checkpoint === undefined) return await showLog(visit, 'The log is empty: there is nothing to sign.')
     return download(`svc-router-checkpoint-${checkpoint.sequence}.json`, `${writeCheckpoint(checkpoint)}\n`)
   } catch (error) {
@@ -163,5 +163,5 @@ async function giveCheckpoint(visit: OperatorVisit): Promise<Response> {
 }
 
 function giveLog(visit: OperatorVisit): Response {
-  return download('svc-router-audit.jsonl', streamTexts(visit, visit.parts.desk.audit.lines()))
+  return download('svc-router-audit.jsonl', streamTexts(visit, visit.deps.desk.audit.lines()))
 }

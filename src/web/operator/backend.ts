@@ -1,32 +1,32 @@
 import { html } from 'hono/html'
-import { controlBackend, type BackendOrder } from '../../accounts/backend-controls.ts'
-import { AccountsError } from '../../accounts/refusals.ts'
+import { controlBackend, type BackendCommand } from '../../accounts/backends/backend-controls.ts'
+import { AccountsError } from '../../accounts/accounts-error.ts'
 import { holdReasons, type BackendControl, type HoldReason } from '../../domain/backend-controls.ts'
-import type { BackendCondition } from '../../domain/backend-condition.ts'
-import { describeBackend } from '../../domain/backend-words.ts'
-import { describeLeftOut } from '../../domain/route-words.ts'
+import type { BackendState } from '../../domain/backend-state.ts'
+import { describeBackend } from '../../domain/backend-status-text.ts'
+import { describeExclusion } from '../../domain/route-plan-text.ts'
 import { hasRole, operatorActions } from '../../domain/operators.ts'
-import { operatorControlOf } from '../control.ts'
-import { select } from '../field.ts'
-import { csrfInput, type Html } from '../layout.ts'
-import { withNotice, type Notice } from '../notices.ts'
-import { redirect } from '../redirect.ts'
-import { PageRefusal } from '../refusals.ts'
-import type { OperatorRoute, Route } from '../route.ts'
-import { writeMinute } from '../time.ts'
-import type { OperatorVisit } from '../visit.ts'
-import { trail } from '../trail.ts'
+import { operatorAccountsDepsFor } from '../http/control.ts'
+import { select } from '../components/field.ts'
+import { csrfInput, type Html } from '../components/layout.ts'
+import { withNotice, type Notice } from '../components/notices.ts'
+import { redirect } from '../http/redirect.ts'
+import { PageError } from '../http/page-error.ts'
+import type { OperatorRoute, PageRoute } from '../http/route.ts'
+import { writeMinute } from '../components/time.ts'
+import type { OperatorVisit } from '../http/visit.ts'
+import { breadcrumbs } from '../components/breadcrumbs.ts'
 import { consolePage } from './console-page.ts'
 import { nameOperator, operatorEmails } from './operator-emails.ts'
 import { hourWords, servesWords } from './backends.ts'
-import type { ConsoleBackend } from './console-desk.ts'
-import { standing, standingTag } from './state-words.ts'
+import type { ConsoleBackend } from './console-deps.ts'
+import { backendStanding, standingTag } from './backend-state-text.ts'
 
 const path = '/operator/backends/:backendId'
 const { see, steerBackend } = operatorActions
 
 /** One backend and the actions for operators. */
-export const backendRoutes: readonly Route[] = [
+export const backendRoutes: readonly PageRoute[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: (visit) => show(visit) },
   ordering('drain', 'drained', 'backend-drained'),
   ordering('undrain', 'undrained', 'backend-undrained'),
@@ -42,7 +42,7 @@ const reasonWords: Readonly<Record<HoldReason, string>> = {
   cost: 'cost',
 }
 
-function ordering(verb: string, step: BackendOrder['step'], notice: Notice): OperatorRoute {
+function ordering(verb: string, step: BackendCommand['step'], notice: Notice): OperatorRoute {
   return {
     method: 'POST',
     path: `${path}/${verb}`,
@@ -53,39 +53,39 @@ function ordering(verb: string, step: BackendOrder['step'], notice: Notice): Ope
       const order = orderOf(visit, step, id)
       if (order === undefined) return show(visit, 'Choose a reason.')
       try {
-        await controlBackend({ ...operatorControlOf(visit), store: visit.parts.desk.controls }, order)
+        await controlBackend({ ...operatorAccountsDepsFor(visit), store: visit.deps.desk.controls }, order)
       } catch (error) {
         if (!(error instanceof AccountsError && error.code === 'backend_stands_so')) throw error
         return show(visit, 'The backend is already in this state. Someone else may have just changed it.')
       }
-      visit.parts.desk.forgetStatus()
+      visit.deps.desk.forgetStatus()
       return redirect(withNotice(`/operator/backends/${id}`, notice))
     },
   }
 }
 
-function orderOf({ form }: OperatorVisit, step: BackendOrder['step'], backend: string): BackendOrder | undefined {
+function orderOf({ form }: OperatorVisit, step: BackendCommand['step'], backend: string): BackendCommand | undefined {
   if (step === 'undrained' || step === 'released') return { step, backend }
   const reason = form.choice('reason', holdReasons)
   return reason === undefined ? undefined : { step, backend, reason }
 }
 
-function found({ parts, params }: OperatorVisit): ConsoleBackend {
-  const backend = parts.desk.backends.find(({ id }) => id === params['backendId'])
-  if (backend === undefined) throw new PageRefusal('not_found')
+function found({ deps, params }: OperatorVisit): ConsoleBackend {
+  const backend = deps.desk.backends.find(({ id }) => id === params['backendId'])
+  if (backend === undefined) throw new PageError('not_found')
   return backend
 }
 
 async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
   const backend = found(visit)
-  const { desk, profiles } = visit.parts
-  const [all, emails] = await Promise.all([desk.controls.listBackendControls(), operatorEmails(visit.parts)])
+  const { desk, profiles } = visit.deps
+  const [all, emails] = await Promise.all([desk.controls.listBackendControls(), operatorEmails(visit.deps)])
   const controls = all.filter(({ backendId }) => backendId === backend.id)
-  const condition = standing(desk.condition(backend.id), controls)
+  const condition = backendStanding(desk.condition(backend.id), controls)
   const serving = profiles.filter(({ backends }) => backends.includes(backend.id)).map(({ id }) => id)
   return consolePage(visit, {
     title: backend.id,
-    above: trail({ path: '/operator/backends', name: 'Backends' }),
+    above: breadcrumbs({ path: '/operator/backends', name: 'Backends' }),
     lead: html`${standingTag(condition, desk.lastHour(backend.id))}
     ${backend.simulated ? html`<span class="tag">simulated</span>` : ''}`,
     status: problem === undefined ? 200 : 422,
@@ -115,7 +115,7 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
 }
 
 function facts(
-  condition: BackendCondition,
+  condition: BackendState,
   controls: readonly BackendControl[],
   emails: ReadonlyMap<string, string>,
 ): readonly (readonly [string, string | Html])[] {
@@ -135,7 +135,7 @@ function facts(
           [
             'State',
             html`${describeBackend(condition).words} since ${writeMinute(sinceMs)}:
-            ${reason === undefined ? '' : describeLeftOut({ reason }, 0)}. From ${writeMinute(untilMs)}, one request
+            ${reason === undefined ? '' : describeExclusion({ reason }, 0)}. From ${writeMinute(untilMs)}, one request
             tries it again.`,
           ] as const,
         ]),
@@ -157,7 +157,7 @@ function fact(name: string, value: string | Html): Html {
 function steering(
   visit: OperatorVisit,
   id: string,
-  { condition, controls }: { readonly condition: BackendCondition; readonly controls: readonly BackendControl[] },
+  { condition, controls }: { readonly condition: BackendState; readonly controls: readonly BackendControl[] },
 ): Html {
   const isHeld = (kind: string): boolean => controls.some((control) => control.kind === kind)
   const isOpen = condition.state === 'open' || condition.state === 'half_open'

@@ -1,29 +1,29 @@
 import { html } from 'hono/html'
-import type { HourCount } from '../../domain/backend-condition.ts'
+import type { HourCount } from '../../domain/backend-state.ts'
 import { operatorActions } from '../../domain/operators.ts'
-import type { Html } from '../layout.ts'
-import type { Route } from '../route.ts'
-import { writeNumber } from '../time.ts'
-import type { OperatorVisit } from '../visit.ts'
+import type { Html } from '../components/layout.ts'
+import type { PageRoute } from '../http/route.ts'
+import { writeNumber } from '../components/time.ts'
+import type { OperatorVisit } from '../http/visit.ts'
 import { consolePage } from './console-page.ts'
-import type { ConsoleBackend } from './console-desk.ts'
-import { partOf } from '../paging.ts'
-import { standing, standingTag } from './state-words.ts'
+import type { ConsoleBackend } from './console-deps.ts'
+import { pageOf } from '../components/paging.ts'
+import { backendStanding, standingTag } from './backend-state-text.ts'
 
 const path = '/operator/backends'
 const perPage = 40
 
 /** Every configured backend and its state. */
-export const backendsRoutes: readonly Route[] = [
+export const backendsRoutes: readonly PageRoute[] = [
   { method: 'GET', path, access: 'operator', ...operatorActions.see, handle: showBackends },
 ]
 
 async function showBackends(visit: OperatorVisit): Promise<Response> {
-  const { desk } = visit.parts
+  const { desk } = visit.deps
   const controls = await desk.controls.listBackendControls()
-  const { shown, nav } = partOf(desk.backends, { path, query: visit.query, name: 'from', perPage })
+  const { shown, nav } = pageOf(desk.backends, { path, query: visit.query, name: 'from', perPage })
   const rows = shown.map((backend) => {
-    const condition = standing(desk.condition(backend.id), controls)
+    const condition = backendStanding(desk.condition(backend.id), controls)
     const hour = desk.lastHour(backend.id)
     return row(backend, standingTag(condition, hour), hour)
   })

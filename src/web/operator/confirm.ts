@@ -1,22 +1,22 @@
 import { html } from 'hono/html'
-import { confirmOperatorSession, isConfirmed } from '../../accounts/operator-sessions.ts'
-import { findProof, startConfirming, tryCode } from '../../accounts/proofs.ts'
+import { confirmOperatorSession, isConfirmed } from '../../accounts/operators/operator-sessions.ts'
+import { findProof, startConfirming, tryCode } from '../../accounts/identity/proofs.ts'
 import { maskEmailAddress, type SignInProof } from '../../domain/identity.ts'
 import { MailError } from '../../domain/mail-error.ts'
 import { operatorActions } from '../../domain/operators.ts'
-import { codeField } from '../field.ts'
-import { csrfInput, type Html } from '../layout.ts'
+import { codeField } from '../components/field.ts'
+import { csrfInput, type Html } from '../components/layout.ts'
 import { mailFailed, outboxHint, tooOften, wrongCode } from '../pages/proof-forms.ts'
-import { askerOf } from '../session-cookie.ts'
-import { redirect } from '../redirect.ts'
-import { PageRefusal } from '../refusals.ts'
-import type { Route } from '../route.ts'
-import type { OperatorVisit } from '../visit.ts'
+import { askerOf } from '../http/session-cookie.ts'
+import { redirect } from '../http/redirect.ts'
+import { PageError } from '../http/page-error.ts'
+import type { PageRoute } from '../http/route.ts'
+import type { OperatorVisit } from '../http/visit.ts'
 import { consolePage } from './console-page.ts'
-import { consolePath, consolePathWith, pathToConfirm } from './ways-in.ts'
+import { consolePath, consolePathWith, pathToConfirm } from './console-links.ts'
 
 /** Step-up authentication: operators confirm their identity before sensitive actions. */
-export const confirmRoutes: readonly Route[] = [
+export const confirmRoutes: readonly PageRoute[] = [
   {
     method: 'GET',
     path: '/operator/confirm',
@@ -30,8 +30,8 @@ export const confirmRoutes: readonly Route[] = [
 ]
 
 /** A notice above a form that requires confirmation, so that nobody has to fill it in twice. */
-export function confirmFirst({ session, parts }: OperatorVisit, path: string): Html | '' {
-  if (isConfirmed(session, parts.clock.nowMs())) return ''
+export function confirmFirst({ session, deps }: OperatorVisit, path: string): Html | '' {
+  if (isConfirmed(session, deps.clock.nowMs())) return ''
   return html`<p class="notice">
     This requires that you confirmed your identity within the last ten minutes.
     <a href="${pathToConfirm(path)}">Confirm your identity first</a>
@@ -41,8 +41,8 @@ export function confirmFirst({ session, parts }: OperatorVisit, path: string): H
 const title = 'Confirm your identity'
 
 function ask(visit: OperatorVisit, problem?: string): Promise<Response> {
-  const { parts, operator } = visit
-  if (parts.sendMail === undefined)
+  const { deps, operator } = visit
+  if (deps.sendMail === undefined)
     return consolePage(visit, {
       title,
       lead: 'This action requires that you confirmed your identity within the last ten minutes.',
@@ -66,8 +66,8 @@ function ask(visit: OperatorVisit, problem?: string): Promise<Response> {
 }
 
 async function sendCode(visit: OperatorVisit): Promise<Response> {
-  const { parts, operator, session } = visit
-  const { sendMail, identity, appUrl, clock } = parts
+  const { deps, operator, session } = visit
+  const { sendMail, identity, appUrl, clock } = deps
   if (sendMail === undefined) return ask(visit)
   try {
     const started = await startConfirming(
@@ -88,22 +88,22 @@ async function showCode(visit: OperatorVisit): Promise<Response> {
 }
 
 async function takeCode(visit: OperatorVisit): Promise<Response> {
-  const { parts, form, session, address } = visit
-  parts.limiters.tries.take(address)
+  const { deps, form, session, address } = visit
+  deps.limiters.tries.take(address)
   const proof = await ownProof(visit)
-  const tried = await tryCode(parts.identity, 'operator', proof.id, form.text('code'))
+  const tried = await tryCode(deps.identity, 'operator', proof.id, form.text('code'))
   if (tried === 'over') return ask(visit, 'That code has expired. Request a new one.')
   if (tried === 'wrong') return codePage(visit, proof, wrongCode)
-  if (!(await confirmOperatorSession(parts.operators, session))) throw new PageRefusal('not_found')
+  if (!(await confirmOperatorSession(deps.operators, session))) throw new PageError('not_found')
   return redirect(consolePathWith(nextOf(visit), 'confirmed'))
 }
 
-/** The proof that this session requested. @throws PageRefusal `not_found` for any other */
-async function ownProof({ parts, params, operator, session }: OperatorVisit): Promise<SignInProof> {
-  const proof = await findProof(parts.identity, 'operator', params['proofId'] ?? '')
+/** The proof that this session requested. @throws PageError `not_found` for any other */
+async function ownProof({ deps, params, operator, session }: OperatorVisit): Promise<SignInProof> {
+  const proof = await findProof(deps.identity, 'operator', params['proofId'] ?? '')
   const asked = proof?.purpose === 'operator_confirm' ? proof.forOperator : undefined
   if (proof === undefined || asked?.operatorId !== operator.id || asked.sessionId !== session.id)
-    throw new PageRefusal('not_found')
+    throw new PageError('not_found')
   return proof
 }
 

@@ -1,9 +1,9 @@
 import { html } from 'hono/html'
 import { hasRole, type OperatorRole } from '../../domain/operators.ts'
-import { assetUrl } from '../assets.ts'
-import { csrfInput, frame, type Html, type Page } from '../layout.ts'
-import { describeRefusal } from '../refusals.ts'
-import type { EnteredOperator, Visit } from '../visit.ts'
+import { assetUrl } from '../http/assets.ts'
+import { csrfInput, frame, type Html, type Page } from '../components/layout.ts'
+import { describeError } from '../http/page-error.ts'
+import type { SignedInOperator, Visit } from '../http/visit.ts'
 
 /** The console navigation, with the lowest role for each page. */
 const places: readonly { readonly path: string; readonly name: string; readonly role: OperatorRole }[] = [
@@ -19,7 +19,7 @@ const places: readonly { readonly path: string; readonly name: string; readonly 
   { path: '/operator/audit', name: 'Audit', role: 'viewer' },
 ]
 
-type Seen = Pick<Visit, 'path' | 'query'> & Partial<EnteredOperator>
+type Seen = Pick<Visit, 'path' | 'query'> & Partial<SignedInOperator>
 
 /** The link back from a page without actions. */
 export const backToOverview = html`<p><a class="button" href="/operator">Overview</a></p>`
@@ -37,8 +37,12 @@ export function consolePage(visit: Seen, it: Page): Promise<Response> {
 }
 
 /** The console's error page for anything thrown. */
-export function consoleRefusal(visit: Visit, entered: EnteredOperator | undefined, thrown: unknown): Promise<Response> {
-  const { title, text, status } = describeRefusal(visit, thrown)
+export function consoleErrorPage(
+  visit: Visit,
+  entered: SignedInOperator | undefined,
+  thrown: unknown,
+): Promise<Response> {
+  const { title, text, status } = describeError(visit, thrown)
   return consolePage(
     { ...entered, path: visit.path, query: new URLSearchParams() },
     {

@@ -1,16 +1,16 @@
 import { html } from 'hono/html'
 import { findAccount } from '../../accounts/accounts.ts'
-import { AccountsError } from '../../accounts/refusals.ts'
+import { AccountsError } from '../../accounts/accounts-error.ts'
 import { requestFormatIds, type ClientFormatId } from '../../domain/format-id.ts'
 import { operatorActions } from '../../domain/operators.ts'
 import { maxQuestionTokens, type RoutePlan, type RouteQuestion } from '../../domain/route-plan.ts'
-import { describeDoubt, describeLeftOut } from '../../domain/route-words.ts'
-import { operatorControlOf } from '../control.ts'
-import { field, select } from '../field.ts'
-import type { Html } from '../layout.ts'
-import type { Route } from '../route.ts'
-import type { OperatorVisit } from '../visit.ts'
-import { trail } from '../trail.ts'
+import { describeDoubt, describeExclusion } from '../../domain/route-plan-text.ts'
+import { operatorAccountsDepsFor } from '../http/control.ts'
+import { field, select } from '../components/field.ts'
+import type { Html } from '../components/layout.ts'
+import type { PageRoute } from '../http/route.ts'
+import type { OperatorVisit } from '../http/visit.ts'
+import { breadcrumbs } from '../components/breadcrumbs.ts'
 import { consolePage } from './console-page.ts'
 
 const formats = requestFormatIds
@@ -18,7 +18,7 @@ const defaultTokens = 1_000
 const maxNameCharacters = 100
 
 /** Routing dry run. The form changes nothing, so it is a GET and can be linked. */
-export const dryRunRoutes: readonly Route[] = [
+export const dryRunRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/operator/dry-run', access: 'operator', ...operatorActions.see, handle: showDryRun },
 ]
 
@@ -27,7 +27,7 @@ async function showDryRun(visit: OperatorVisit): Promise<Response> {
   const answer = query.has('tokens') ? await answerOf(visit) : undefined
   return consolePage(visit, {
     title: 'Where would a request go?',
-    above: trail({ path: '/operator/profiles', name: 'Profiles' }),
+    above: breadcrumbs({ path: '/operator/profiles', name: 'Profiles' }),
     lead: 'Uses the same code that routes real requests, with the current state. Nothing is sent or counted.',
     status: typeof answer === 'string' ? 422 : 200,
     problem: typeof answer === 'string' ? answer : undefined,
@@ -39,7 +39,7 @@ async function showDryRun(visit: OperatorVisit): Promise<Response> {
   })
 }
 
-function form({ query, parts }: OperatorVisit): Html {
+function form({ query, deps }: OperatorVisit): Html {
   const said = (name: string): string => query.get(name) ?? ''
   const box = (name: string, label: string): Html =>
     html`<label class="choice"
@@ -50,7 +50,7 @@ function form({ query, parts }: OperatorVisit): Html {
       ${select(
         'profile',
         'Profile',
-        parts.profiles.map(({ id }) => [id, id] as const),
+        deps.profiles.map(({ id }) => [id, id] as const),
         said('profile'),
       )}
       ${select(
@@ -62,8 +62,8 @@ function form({ query, parts }: OperatorVisit): Html {
       ${select(
         'plan',
         'Plan',
-        parts.plans.map(({ id, name }) => [id, name] as const),
-        said('plan') === '' ? parts.defaultPlan : said('plan'),
+        deps.plans.map(({ id, name }) => [id, name] as const),
+        said('plan') === '' ? deps.defaultPlan : said('plan'),
       )}
     </div>
     ${field({
@@ -90,7 +90,7 @@ function form({ query, parts }: OperatorVisit): Html {
 
 /** The route plan, or a message if the input is invalid. */
 async function answerOf(visit: OperatorVisit): Promise<RoutePlan | string> {
-  const { query, parts } = visit
+  const { query, deps } = visit
   const format = formats.find((known): known is ClientFormatId => known === query.get('format'))
   const tokens = Number(query.get('tokens'))
   if (format === undefined) return 'Choose a client format.'
@@ -98,7 +98,7 @@ async function answerOf(visit: OperatorVisit): Promise<RoutePlan | string> {
     return `Enter a whole number of tokens from 1 to ${maxQuestionTokens}.`
   const asker = await askerOf(visit)
   if (typeof asker === 'string') return asker
-  const plan = parts.plans.find(({ id }) => id === asker.planId)
+  const plan = deps.plans.find(({ id }) => id === asker.planId)
   if (plan === undefined) return 'This plan is not configured.'
   const question: RouteQuestion = {
     profile: query.get('profile') ?? '',
@@ -108,7 +108,7 @@ async function answerOf(visit: OperatorVisit): Promise<RoutePlan | string> {
     images: query.has('images'),
     tools: query.has('tools'),
   }
-  return parts.desk.planRoute({ accountId: asker.id, plan }, question)
+  return deps.desk.planRoute({ accountId: asker.id, plan }, question)
 }
 
 async function askerOf(visit: OperatorVisit): Promise<{ readonly id: string; readonly planId: string } | string> {
@@ -116,18 +116,18 @@ async function askerOf(visit: OperatorVisit): Promise<{ readonly id: string; rea
   const named = (query.get('account') ?? '').trim().slice(0, maxNameCharacters)
   if (named === '') return { id: '', planId: query.get('plan') ?? '' }
   try {
-    return await findAccount(operatorControlOf(visit), named)
+    return await findAccount(operatorAccountsDepsFor(visit), named)
   } catch (error) {
     if (error instanceof AccountsError && error.code === 'account_unknown') return 'No account has this id or name.'
     throw error
   }
 }
 
-function answerCard({ parts }: OperatorVisit, { refusal, panel, asked, leftOut }: RoutePlan): Html {
+function answerCard({ deps }: OperatorVisit, { refusal, panel, asked, leftOut }: RoutePlan): Html {
   const [first] = asked
   // An account's own providers have no page here.
   const named = (id: string): Html =>
-    parts.desk.backends.some((backend) => backend.id === id)
+    deps.desk.backends.some((backend) => backend.id === id)
       ? html`<a href="/operator/backends/${id}">${id}</a>`
       : html`<code>${id}</code> <span class="tag">the account’s own</span>`
   return html`<section class="card" id="answer">
@@ -162,7 +162,7 @@ function answerCard({ parts }: OperatorVisit, { refusal, panel, asked, leftOut }
         : html`<h3>Skipped</h3>
             <ul>
               ${leftOut.map(
-                (left) => html`<li>${named(left.backend)}: ${describeLeftOut(left, parts.clock.nowMs())}</li>`,
+                (left) => html`<li>${named(left.backend)}: ${describeExclusion(left, deps.clock.nowMs())}</li>`,
               )}
             </ul>`
     }

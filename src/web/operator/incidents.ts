@@ -1,20 +1,20 @@
 import { html } from 'hono/html'
-import { openIncident, updateIncident, type IncidentPlane } from '../../accounts/incidents.ts'
-import { AccountsError } from '../../accounts/refusals.ts'
+import { openIncident, updateIncident, type IncidentDeps } from '../../accounts/status/incidents.ts'
+import { AccountsError } from '../../accounts/accounts-error.ts'
 import { impacts, incidentStates, stateOf, type Impact, type Incident } from '../../domain/incidents.ts'
 import { hasRole, operatorActions } from '../../domain/operators.ts'
-import { operatorControlOf } from '../control.ts'
-import { field, lines, select } from '../field.ts'
-import { csrfInput, type Html } from '../layout.ts'
-import { withNotice, type Notice } from '../notices.ts'
-import { redirect } from '../redirect.ts'
-import { PageRefusal } from '../refusals.ts'
-import type { Route } from '../route.ts'
-import { toneOf } from '../status-dot.ts'
-import { writeMinute } from '../time.ts'
-import type { OperatorVisit } from '../visit.ts'
+import { operatorAccountsDepsFor } from '../http/control.ts'
+import { field, lines, select } from '../components/field.ts'
+import { csrfInput, type Html } from '../components/layout.ts'
+import { withNotice, type Notice } from '../components/notices.ts'
+import { redirect } from '../http/redirect.ts'
+import { PageError } from '../http/page-error.ts'
+import type { PageRoute } from '../http/route.ts'
+import { toneOf } from '../components/status-dot.ts'
+import { writeMinute } from '../components/time.ts'
+import type { OperatorVisit } from '../http/visit.ts'
 import { consolePage } from './console-page.ts'
-import { partOf } from '../paging.ts'
+import { pageOf } from '../components/paging.ts'
 
 const path = '/operator/incidents'
 const maxListed = 100
@@ -27,7 +27,7 @@ const maxTextCharacters = 2_000
 const { see, tellIncident } = operatorActions
 
 /** The incidents on the status page, written by operators. */
-export const incidentsRoutes: readonly Route[] = [
+export const incidentsRoutes: readonly PageRoute[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: (visit) => show(visit) },
   { method: 'POST', path, access: 'operator', ...tellIncident, handle: open },
   { method: 'POST', path: `${path}/:incidentId`, access: 'operator', ...tellIncident, handle: update },
@@ -41,16 +41,16 @@ const impactWords: Readonly<Record<Impact, string>> = {
 }
 
 async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
-  const { parts, form, operator } = visit
-  const all = await parts.desk.incidents.listIncidents(0, maxListed)
+  const { deps, form, operator } = visit
+  const all = await deps.desk.incidents.listIncidents(0, maxListed)
   const mayTell = hasRole(operator.role, tellIncident.role)
   const isOver = (incident: Incident): boolean => stateOf(incident) === 'resolved'
   const { query } = visit
-  const running = partOf(
+  const running = pageOf(
     all.filter((incident) => !isOver(incident)),
     { path, query, name: 'running', perPage },
   )
-  const over = partOf(all.filter(isOver), { path, query, name: 'resolved', perPage: overPerPage })
+  const over = pageOf(all.filter(isOver), { path, query, name: 'resolved', perPage: overPerPage })
   return consolePage(visit, {
     title: 'Incidents',
     lead: html`Report problems to users. Everything you write here appears on the <a href="/status">status page</a>.`,
@@ -158,9 +158,9 @@ function open(visit: OperatorVisit): Promise<Response> {
 }
 
 async function update(visit: OperatorVisit): Promise<Response> {
-  const { form, params, parts } = visit
-  const known = await parts.desk.incidents.listIncidents(0, maxListed)
-  if (!known.some(({ id }) => id === params['incidentId'])) throw new PageRefusal('not_found')
+  const { form, params, deps } = visit
+  const known = await deps.desk.incidents.listIncidents(0, maxListed)
+  if (!known.some(({ id }) => id === params['incidentId'])) throw new PageError('not_found')
   const state = form.choice('state', incidentStates)
   if (state === undefined) return show(visit, 'Choose a state.')
   return explaining(visit, 'incident-updated', (plane) =>
@@ -171,11 +171,11 @@ async function update(visit: OperatorVisit): Promise<Response> {
 async function explaining(
   visit: OperatorVisit,
   done: Notice,
-  write: (plane: IncidentPlane) => Promise<unknown>,
+  write: (deps: IncidentDeps) => Promise<unknown>,
 ): Promise<Response> {
-  const { desk } = visit.parts
+  const { desk } = visit.deps
   try {
-    await write({ ...operatorControlOf(visit), store: desk.incidents })
+    await write({ ...operatorAccountsDepsFor(visit), store: desk.incidents })
   } catch (error) {
     if (!(error instanceof AccountsError)) throw error
     if (error.code !== 'incident_invalid') throw error

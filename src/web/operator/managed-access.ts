@@ -5,17 +5,17 @@ import {
   reviewManagedRequest,
   revokeResale,
   switchManagedAccess,
-  type ManagedPlane,
-} from '../../accounts/managed-access.ts'
-import { AccountsError, type AccountsRefusal } from '../../accounts/refusals.ts'
+  type ManagedAccessDeps,
+} from '../../accounts/managed-access/managed-access.ts'
+import { AccountsError, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
 import { isManagedOn, managedRequestStates } from '../../domain/managed-access.ts'
 import { operatorActions } from '../../domain/operators.ts'
-import { operatorControlOf } from '../control.ts'
-import { withNotice, type Notice } from '../notices.ts'
-import { redirect } from '../redirect.ts'
-import { PageRefusal } from '../refusals.ts'
-import type { OperatorRoute, Route } from '../route.ts'
-import type { OperatorVisit } from '../visit.ts'
+import { operatorAccountsDepsFor } from '../http/control.ts'
+import { withNotice, type Notice } from '../components/notices.ts'
+import { redirect } from '../http/redirect.ts'
+import { PageError } from '../http/page-error.ts'
+import type { OperatorRoute, PageRoute } from '../http/route.ts'
+import type { OperatorVisit } from '../http/visit.ts'
 import { consolePage } from './console-page.ts'
 import { agreements, checks, history, queue } from './managed-cards.ts'
 import { operatorEmails } from './operator-emails.ts'
@@ -24,7 +24,7 @@ const path = '/operator/managed-access'
 const { see, switchManagedAccess: maySwitch, recordResale: mayRecord, reviewManagedAccess } = operatorActions
 
 /** Managed access, which lets accounts use the operator's credentials (contract 23.3): requests, the switch, and the checks. */
-export const managedRoutes: readonly Route[] = [
+export const managedRoutes: readonly PageRoute[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: (visit) => show(visit) },
   deciding('/on', maySwitch, 'managed-on', (plane) => switchManagedAccess(plane, true)),
   deciding('/off', maySwitch, 'managed-off', (plane) => switchManagedAccess(plane, false)),
@@ -44,7 +44,7 @@ export const managedRoutes: readonly Route[] = [
 const opensSoon = 'It becomes available within a second, or after every check has passed for ten seconds.'
 
 /** Errors that the page explains. */
-const problems: Partial<Record<AccountsRefusal, string>> = {
+const problems: Partial<Record<AccountsErrorCode, string>> = {
   managed_stands_so: 'The switch is already in this state.',
   note_invalid: 'Enter 1 to 40 letters, digits, ".", "_" or "-": the id of a contract or ticket, not a credential.',
   resale_recorded_before: 'An agreement with that provider is already recorded.',
@@ -56,7 +56,7 @@ function deciding(
   where: string,
   needs: Pick<OperatorRoute, 'role' | 'stepUp'>,
   done: Notice,
-  decide: (plane: ManagedPlane, visit: OperatorVisit) => Promise<unknown>,
+  decide: (deps: ManagedAccessDeps, visit: OperatorVisit) => Promise<unknown>,
 ): OperatorRoute {
   return {
     method: 'POST',
@@ -65,11 +65,11 @@ function deciding(
     ...needs,
     async handle(visit) {
       try {
-        await decide({ ...operatorControlOf(visit), store: visit.parts.managed.store }, visit)
+        await decide({ ...operatorAccountsDepsFor(visit), store: visit.deps.managed.store }, visit)
       } catch (error) {
         if (!(error instanceof AccountsError)) throw error
         if (error.code === 'managed_request_unknown' || error.code === 'provider_invalid')
-          throw new PageRefusal('not_found')
+          throw new PageError('not_found')
         const problem = problems[error.code]
         if (problem === undefined) throw error
         return show(visit, problem)
@@ -80,25 +80,25 @@ function deciding(
 }
 
 /** An agreement can be revoked even if its provider is no longer configured. */
-async function takeBack(plane: ManagedPlane, visit: OperatorVisit): Promise<void> {
+async function takeBack(deps: ManagedAccessDeps, visit: OperatorVisit): Promise<void> {
   const provider = visit.params['provider'] ?? ''
-  const { controls } = await plane.store.managedAccess()
-  await revokeResale(plane, controls.some((control) => control.provider === provider) ? provider : configured(visit))
+  const { controls } = await deps.store.managedAccess()
+  await revokeResale(deps, controls.some((control) => control.provider === provider) ? provider : configured(visit))
 }
 
-/** The provider in the path. @throws PageRefusal if it is not configured */
-function configured({ parts, params }: OperatorVisit): string {
+/** The provider in the path. @throws PageError if it is not configured */
+function configured({ deps, params }: OperatorVisit): string {
   const provider = params['provider'] ?? ''
-  if (!parts.desk.backends.some((backend) => backend.provider === provider)) throw new PageRefusal('not_found')
+  if (!deps.desk.backends.some((backend) => backend.provider === provider)) throw new PageError('not_found')
   return provider
 }
 
 async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
-  const { managed, desk } = visit.parts
+  const { managed, desk } = visit.deps
   const [readiness, state, emails, ...ofStates] = await Promise.all([
     managed.readiness(),
     managed.store.managedAccess(),
-    operatorEmails(visit.parts),
+    operatorEmails(visit.deps),
     // Read each state separately, so that many requests of one kind cannot push out the others.
     ...managedRequestStates.map((one) => managed.store.listManagedRequests({ limit: maxListedRequests, state: one })),
   ])

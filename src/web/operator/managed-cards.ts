@@ -6,11 +6,11 @@ import type {
   ResaleControl,
 } from '../../domain/managed-access.ts'
 import { hasRole, operatorActions } from '../../domain/operators.ts'
-import { field } from '../field.ts'
-import { csrfInput, type Html } from '../layout.ts'
-import { writeMinute } from '../time.ts'
-import type { OperatorVisit } from '../visit.ts'
-import { partOf } from '../paging.ts'
+import { field } from '../components/field.ts'
+import { csrfInput, type Html } from '../components/layout.ts'
+import { writeMinute } from '../components/time.ts'
+import type { OperatorVisit } from '../http/visit.ts'
+import { pageOf } from '../components/paging.ts'
 import { confirmFirst } from './confirm.ts'
 import { nameOperator } from './operator-emails.ts'
 
@@ -32,7 +32,7 @@ function mayDecide({ operator }: OperatorVisit): boolean {
 /** Accounts' requests: waiting and approved ones. */
 export function queue(visit: OperatorVisit, requests: readonly ManagedRequest[]): Html {
   const of = (state: ManagedRequestState) =>
-    partOf(
+    pageOf(
       requests.filter((request) => request.state === state),
       { path, query: visit.query, name: state, perPage },
     )
@@ -67,7 +67,7 @@ export function history(visit: OperatorVisit, requests: readonly ManagedRequest[
     .filter(({ state }) => state === 'rejected' || state === 'withdrawn')
     .toSorted((a, b) => b.createdAtMs - a.createdAtMs)
   if (over.length === 0) return ''
-  const { shown, nav } = partOf(over, { path, query: visit.query, name: 'over', perPage })
+  const { shown, nav } = pageOf(over, { path, query: visit.query, name: 'over', perPage })
   return html`<details ${visit.query.has('over') ? 'open' : ''}>
     <summary>${over.length} rejected or withdrawn</summary>
     <ul class="rows panel">

@@ -1,8 +1,8 @@
-import { maxListedOperators } from '../../accounts/operators.ts'
-import type { WebParts } from '../web-parts.ts'
+import { maxListedOperators } from '../../accounts/operators/operators.ts'
+import type { WebDeps } from '../web-deps.ts'
 
 /** Operators' addresses by id, including removed operators, because records refer to operators by id. */
-export async function operatorEmails({ operators }: WebParts): Promise<ReadonlyMap<string, string>> {
+export async function operatorEmails({ operators }: WebDeps): Promise<ReadonlyMap<string, string>> {
   const listed = await operators.store.listOperators(maxListedOperators)
   return new Map(listed.map(({ id, email }) => [id, email]))
 }

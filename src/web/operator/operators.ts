@@ -1,15 +1,20 @@
 import { html } from 'hono/html'
-import { changeOperatorRole, createOperator, maxListedOperators, removeOperator } from '../../accounts/operators.ts'
-import { AccountsError, type AccountsRefusal } from '../../accounts/refusals.ts'
+import {
+  changeOperatorRole,
+  createOperator,
+  maxListedOperators,
+  removeOperator,
+} from '../../accounts/operators/operators.ts'
+import { AccountsError, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
 import { operatorActions, operatorRoles, type Operator } from '../../domain/operators.ts'
-import { operatorsOf } from '../control.ts'
-import { choices, field, type Choice } from '../field.ts'
-import { csrfInput, type Html } from '../layout.ts'
-import { withNotice } from '../notices.ts'
-import { redirect } from '../redirect.ts'
-import type { Route } from '../route.ts'
-import { writeDay } from '../time.ts'
-import type { OperatorVisit } from '../visit.ts'
+import { operatorsDepsFor } from '../http/control.ts'
+import { choices, field, type Choice } from '../components/field.ts'
+import { csrfInput, type Html } from '../components/layout.ts'
+import { withNotice } from '../components/notices.ts'
+import { redirect } from '../http/redirect.ts'
+import type { PageRoute } from '../http/route.ts'
+import { writeDay } from '../components/time.ts'
+import type { OperatorVisit } from '../http/visit.ts'
 import { confirmFirst } from './confirm.ts'
 import { consolePage } from './console-page.ts'
 
@@ -17,7 +22,7 @@ const path = '/operator/operators'
 const { see, changeOperators } = operatorActions
 
 /** The operators of the service; only admins change them. */
-export const operatorsRoutes: readonly Route[] = [
+export const operatorsRoutes: readonly PageRoute[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: (visit) => showOperators(visit) },
   { method: 'POST', path, access: 'operator', ...changeOperators, handle: create },
   { method: 'POST', path: `${path}/:operatorId/role`, access: 'operator', ...changeOperators, handle: changeRole },
@@ -31,7 +36,7 @@ const roleChoices: readonly Choice[] = [
 ]
 
 /** Errors that the page explains. */
-const problems: Partial<Record<AccountsRefusal, string>> = {
+const problems: Partial<Record<AccountsErrorCode, string>> = {
   email_invalid: 'Enter an email address such as name@example.com.',
   operator_exists: 'This address already belongs to an operator.',
   operator_limit: 'The limit of operators is reached. Remove one first.',
@@ -41,8 +46,8 @@ const problems: Partial<Record<AccountsRefusal, string>> = {
 }
 
 async function showOperators(visit: OperatorVisit, problem?: { field?: string; whole?: string }): Promise<Response> {
-  const { operator: self, form, parts } = visit
-  const listed = await parts.operators.store.listOperators(maxListedOperators)
+  const { operator: self, form, deps } = visit
+  const listed = await deps.operators.store.listOperators(maxListedOperators)
   const active = listed.filter(({ state }) => state === 'active')
   const removed = listed.filter(({ state }) => state === 'removed')
   const mayChange = self.role === 'admin'
@@ -136,7 +141,7 @@ function create(visit: OperatorVisit): Promise<Response> {
   const role = visit.form.choice('role', operatorRoles)
   if (role === undefined) return showOperators(visit, { whole: 'Choose a role.' })
   return explaining(visit, async () => {
-    await createOperator(operatorsOf(visit), visit.form.text('email'), role)
+    await createOperator(operatorsDepsFor(visit), visit.form.text('email'), role)
     return 'operator-added'
   })
 }
@@ -145,14 +150,14 @@ function changeRole(visit: OperatorVisit): Promise<Response> {
   const role = visit.form.choice('role', operatorRoles)
   if (role === undefined) return showOperators(visit, { whole: 'Choose a role.' })
   return explaining(visit, async () => {
-    await changeOperatorRole(operatorsOf(visit), visit.params['operatorId'] ?? '', role)
+    await changeOperatorRole(operatorsDepsFor(visit), visit.params['operatorId'] ?? '', role)
     return 'operator-changed'
   })
 }
 
 function remove(visit: OperatorVisit): Promise<Response> {
   return explaining(visit, async () => {
-    await removeOperator(operatorsOf(visit), visit.params['operatorId'] ?? '')
+    await removeOperator(operatorsDepsFor(visit), visit.params['operatorId'] ?? '')
     return 'operator-removed'
   })
 }

@@ -1,10 +1,10 @@
 import { html } from 'hono/html'
 import { operatorActions } from '../../domain/operators.ts'
-import type { Html } from '../layout.ts'
-import type { Route } from '../route.ts'
-import { writeNumber } from '../time.ts'
-import type { OperatorVisit } from '../visit.ts'
-import type { WebParts } from '../web-parts.ts'
+import type { Html } from '../components/layout.ts'
+import type { PageRoute } from '../http/route.ts'
+import { writeNumber } from '../components/time.ts'
+import type { OperatorVisit } from '../http/visit.ts'
+import type { WebDeps } from '../web-deps.ts'
 import { reviewLine } from './audit-card.ts'
 import { auditRows } from './audit-row.ts'
 import { consolePage } from './console-page.ts'
@@ -12,7 +12,7 @@ import { findTroubles, troublesCard, type Trouble } from './troubles.ts'
 import { operatorEmails } from './operator-emails.ts'
 
 /** What needs attention. */
-export const overviewRoutes: readonly Route[] = [
+export const overviewRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/operator', access: 'operator', ...operatorActions.see, handle: showOverview },
 ]
 
@@ -27,7 +27,7 @@ interface Attention {
   readonly none: string
   readonly path: string
   /** How many are waiting, up to `maxCounted`. */
-  count(parts: WebParts): Promise<number>
+  count(deps: WebDeps): Promise<number>
 }
 
 /** The queues that wait for an operator. */
@@ -37,7 +37,7 @@ const attentions: readonly Attention[] = [
     none: 'No open requests.',
     path: '/operator/requests',
     count: async ({ sales }) =>
-      (await sales.plane.store.listUpgradeRequests({ limit: maxCounted, onlyOpen: true })).length,
+      (await sales.plansDeps.store.listUpgradeRequests({ limit: maxCounted, onlyOpen: true })).length,
   },
   {
     name: 'Managed access',
@@ -55,23 +55,23 @@ const attentions: readonly Attention[] = [
 ]
 
 async function showOverview(visit: OperatorVisit): Promise<Response> {
-  const { parts } = visit
+  const { deps } = visit
   const [troubles, latest, emails, ...counted] = await Promise.all([
-    findTroubles(parts),
-    parts.desk.audit.store.listAudit({ limit: shownLatest }),
-    operatorEmails(parts),
-    ...attentions.map(async (attention) => ({ ...attention, waiting: await attention.count(parts) })),
+    findTroubles(deps),
+    deps.desk.audit.store.listAudit({ limit: shownLatest }),
+    operatorEmails(deps),
+    ...attentions.map(async (attention) => ({ ...attention, waiting: await attention.count(deps) })),
   ])
   const isQuiet = troubles.length === 0 && counted.every(({ waiting }) => waiting === 0)
   return consolePage(visit, {
     title: 'Overview',
     lead: isQuiet ? 'Everything works, and nothing is waiting for you.' : leadOf(troubles),
-    body: html`${troubles.length === 0 ? '' : troublesCard(troubles, parts.clock.nowMs())}
+    body: html`${troubles.length === 0 ? '' : troublesCard(troubles, deps.clock.nowMs())}
       <div class="cards small">
         ${counted.map(attentionCard)}
         <section class="card">
           <h2>Audit log</h2>
-          ${reviewLine(parts.desk.audit.last, parts.clock.nowMs())}
+          ${reviewLine(deps.desk.audit.last, deps.clock.nowMs())}
           <p><a href="/operator/audit">See the log</a></p>
         </section>
       </div>

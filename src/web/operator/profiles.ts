@@ -2,19 +2,19 @@ import { html } from 'hono/html'
 import type { BackendControl } from '../../domain/backend-controls.ts'
 import { operatorActions } from '../../domain/operators.ts'
 import type { Profile } from '../../domain/profiles.ts'
-import type { Html } from '../layout.ts'
-import type { Route } from '../route.ts'
-import type { OperatorVisit } from '../visit.ts'
+import type { Html } from '../components/layout.ts'
+import type { PageRoute } from '../http/route.ts'
+import type { OperatorVisit } from '../http/visit.ts'
 import { consolePage } from './console-page.ts'
-import { standing, standingTag } from './state-words.ts'
+import { backendStanding, standingTag } from './backend-state-text.ts'
 
 /** Every profile with its backends in order. */
-export const profilesRoutes: readonly Route[] = [
+export const profilesRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/operator/profiles', access: 'operator', ...operatorActions.see, handle: showProfiles },
 ]
 
 async function showProfiles(visit: OperatorVisit): Promise<Response> {
-  const { desk, profiles } = visit.parts
+  const { desk, profiles } = visit.deps
   const controls = await desk.controls.listBackendControls()
   return consolePage(visit, {
     title: 'Profiles',
@@ -24,7 +24,7 @@ async function showProfiles(visit: OperatorVisit): Promise<Response> {
   })
 }
 
-function card({ parts }: OperatorVisit, profile: Profile, controls: readonly BackendControl[]): Html {
+function card({ deps }: OperatorVisit, profile: Profile, controls: readonly BackendControl[]): Html {
   const { id, description, premium, quotaUnits } = profile
   return html`<section class="card">
     <h2>${id} ${premium ? html`<span class="tag">premium</span>` : ''}</h2>
@@ -43,7 +43,7 @@ function card({ parts }: OperatorVisit, profile: Profile, controls: readonly Bac
               (backend) =>
                 html`<li>
                   <a href="/operator/backends/${backend}">${backend}</a>
-                  ${standingTag(standing(parts.desk.condition(backend), controls), parts.desk.lastHour(backend))}
+                  ${standingTag(backendStanding(deps.desk.condition(backend), controls), deps.desk.lastHour(backend))}
                 </li>`,
             )}
           </ol>`

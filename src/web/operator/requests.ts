@@ -1,16 +1,16 @@
 import { html } from 'hono/html'
 import { approveUpgrade, rejectUpgrade } from '../../accounts/billing/upgrade-requests.ts'
-import { AccountsError, type AccountsRefusal } from '../../accounts/refusals.ts'
+import { AccountsError, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
 import type { Account } from '../../domain/accounts.ts'
 import type { UpgradeRequest } from '../../domain/billing.ts'
 import { hasRole, operatorActions } from '../../domain/operators.ts'
-import { operatorActor } from '../actor.ts'
-import { csrfInput, type Html } from '../layout.ts'
-import { withNotice } from '../notices.ts'
-import { redirect } from '../redirect.ts'
-import type { Route } from '../route.ts'
-import { writeAgo, writeDay, writeNumber } from '../time.ts'
-import type { OperatorVisit } from '../visit.ts'
+import { operatorActor } from '../http/actor.ts'
+import { csrfInput, type Html } from '../components/layout.ts'
+import { withNotice } from '../components/notices.ts'
+import { redirect } from '../http/redirect.ts'
+import type { PageRoute } from '../http/route.ts'
+import { writeAgo, writeDay, writeNumber } from '../components/time.ts'
+import type { OperatorVisit } from '../http/visit.ts'
 import { consolePage } from './console-page.ts'
 
 const path = '/operator/requests'
@@ -20,21 +20,21 @@ const maxShownDecided = 20
 const { see, reviewUpgrade } = operatorActions
 
 /** Requests for another plan, if plans are not sold. */
-export const requestsRoutes: readonly Route[] = [
+export const requestsRoutes: readonly PageRoute[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: (visit) => showRequests(visit) },
   { method: 'POST', path: `${path}/:requestId/approve`, access: 'operator', ...reviewUpgrade, handle: approve },
   { method: 'POST', path: `${path}/:requestId/reject`, access: 'operator', ...reviewUpgrade, handle: reject },
 ]
 
 /** Errors that the page explains. */
-const problems: Partial<Record<AccountsRefusal, string>> = {
+const problems: Partial<Record<AccountsErrorCode, string>> = {
   upgrade_decided: 'That request has been decided or withdrawn in the meantime. The page shows its current state.',
   plan_unknown: 'The requested plan no longer exists. Reject the request.',
 }
 
 async function showRequests(visit: OperatorVisit, problem?: string): Promise<Response> {
-  const { parts } = visit
-  const { store } = parts.sales.plane
+  const { deps } = visit
+  const { store } = deps.sales.plansDeps
   const [open, all] = await Promise.all([
     store.listUpgradeRequests({ limit: maxShownOpen, onlyOpen: true }),
     store.listUpgradeRequests({ limit: maxShownOpen + maxShownDecided }),
@@ -71,25 +71,25 @@ async function showRequests(visit: OperatorVisit, problem?: string): Promise<Res
 }
 
 async function accountsOf(
-  { parts }: OperatorVisit,
+  { deps }: OperatorVisit,
   requests: readonly UpgradeRequest[],
 ): Promise<ReadonlyMap<string, Account>> {
   const ids = [...new Set(requests.map(({ accountId }) => accountId))]
-  const found = await Promise.all(ids.map((id) => parts.control.store.findAccount(id)))
+  const found = await Promise.all(ids.map((id) => deps.control.store.findAccount(id)))
   return new Map(found.flatMap((account) => (account === undefined ? [] : [[account.id, account]])))
 }
 
 function openRow(visit: OperatorVisit, request: UpgradeRequest, account: Account | undefined): Html {
-  const { parts, operator } = visit
+  const { deps, operator } = visit
   const { id, accountId, planId, createdAtMs } = request
   const name = account?.name ?? accountId
-  const plan = parts.plans.find((known) => known.id === planId)
+  const plan = deps.plans.find((known) => known.id === planId)
   return html`<li>
     <div>
       <a href="/operator/accounts/${accountId}"><strong>${name}</strong></a
       >: ${nameOf(visit, account?.planId)} → <strong>${nameOf(visit, planId)}</strong><br />
       <span class="faint"
-        >requested ${writeAgo(createdAtMs, parts.clock.nowMs())}
+        >requested ${writeAgo(createdAtMs, deps.clock.nowMs())}
         ${plan === undefined ? '' : `· ${writeNumber(plan.requestsPerMonth)} requests per month`}</span
       >
     </div>
@@ -119,8 +119,8 @@ function decidedRow(visit: OperatorVisit, request: UpgradeRequest, account: Acco
   </li>`
 }
 
-function nameOf({ parts }: OperatorVisit, planId: string | undefined): string {
-  return parts.plans.find(({ id }) => id === planId)?.name ?? planId ?? 'deleted account'
+function nameOf({ deps }: OperatorVisit, planId: string | undefined): string {
+  return deps.plans.find(({ id }) => id === planId)?.name ?? planId ?? 'deleted account'
 }
 
 function approve(visit: OperatorVisit): Promise<Response> {
@@ -136,7 +136,7 @@ async function deciding(
   decide: typeof approveUpgrade,
   notice: 'upgrade-approved' | 'upgrade-rejected',
 ): Promise<Response> {
-  const plane = { ...visit.parts.sales.plane, actor: operatorActor(visit) }
+  const plane = { ...visit.deps.sales.plansDeps, actor: operatorActor(visit) }
   try {
     await decide(plane, visit.params['requestId'] ?? '')
     return redirect(withNotice(path, notice))

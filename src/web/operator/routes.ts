@@ -1,4 +1,4 @@
-import type { Route } from '../route.ts'
+import type { PageRoute } from '../http/route.ts'
 import { accountPageRoutes } from './account.ts'
 import { accountsRoutes } from './accounts.ts'
 import { auditRoutes } from './audit.ts'
@@ -16,7 +16,7 @@ import { operatorSignInRoutes } from './sign-in.ts'
 import { ticketsRoutes } from './tickets.ts'
 
 /** All console routes. Each page's file defines its own. */
-export const operatorRoutes: readonly Route[] = [
+export const operatorRoutes: readonly PageRoute[] = [
   ...operatorSignInRoutes,
   ...confirmRoutes,
   ...overviewRoutes,

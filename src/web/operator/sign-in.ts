@@ -1,22 +1,22 @@
 import { html } from 'hono/html'
-import { endOperatorSession, openOperatorSession } from '../../accounts/operator-sessions.ts'
-import { findLink, findProof, startProof, takeLink, tryCode } from '../../accounts/proofs.ts'
+import { endOperatorSession, openOperatorSession } from '../../accounts/operators/operator-sessions.ts'
+import { findLink, findProof, startProof, takeLink, tryCode } from '../../accounts/identity/proofs.ts'
 import { maskEmailAddress, readEmailAddress, type SignInProof } from '../../domain/identity.ts'
 import { MailError } from '../../domain/mail-error.ts'
-import { describeBrowser } from '../browser-name.ts'
-import { codeField, emailField } from '../field.ts'
-import { csrfInput, type Html } from '../layout.ts'
+import { describeBrowser } from '../http/browser-name.ts'
+import { codeField, emailField } from '../components/field.ts'
+import { csrfInput, type Html } from '../components/layout.ts'
 import { outboxHint, mailFailed, tooOften, wrongCode } from '../pages/proof-forms.ts'
-import { redirect } from '../redirect.ts'
-import type { Route } from '../route.ts'
-import { askerOf, endedSessionCookie, knownBrowserCookies, sessionCookie } from '../session-cookie.ts'
-import type { DoorVisit, OperatorVisit } from '../visit.ts'
+import { redirect } from '../http/redirect.ts'
+import type { PageRoute } from '../http/route.ts'
+import { askerOf, endedSessionCookie, knownBrowserCookies, sessionCookie } from '../http/session-cookie.ts'
+import type { ConsoleSignInRequest, OperatorVisit } from '../http/visit.ts'
 import { consolePage } from './console-page.ts'
-import { consolePath, consolePathWith } from './ways-in.ts'
+import { consolePath, consolePathWith } from './console-links.ts'
 import { operatorActions } from '../../domain/operators.ts'
 
 /** Signing in to and out of the console, with a code or link. Independent of accounts. */
-export const operatorSignInRoutes: readonly Route[] = [
+export const operatorSignInRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/operator/sign-in', access: 'door', handle: (visit) => showDoor(visit) },
   { method: 'POST', path: '/operator/sign-in', access: 'door', handle: sendCode },
   { method: 'GET', path: '/operator/sign-in/code/:proofId', access: 'door', handle: showCode },
@@ -26,12 +26,12 @@ export const operatorSignInRoutes: readonly Route[] = [
   { method: 'POST', path: '/operator/sign-out', access: 'operator', ...operatorActions.see, handle: leave },
 ]
 
-async function showDoor(visit: DoorVisit, problem?: string): Promise<Response> {
-  const { parts, form, entered } = visit
-  if (entered !== undefined && problem === undefined) return redirect(nextOf(visit))
-  const [first] = await parts.operators.store.listOperators(1)
+async function showDoor(visit: ConsoleSignInRequest, problem?: string): Promise<Response> {
+  const { deps, form, signedInOperator } = visit
+  if (signedInOperator !== undefined && problem === undefined) return redirect(nextOf(visit))
+  const [first] = await deps.operators.store.listOperators(1)
   if (first?.state !== 'active') return showFirstSteps(visit)
-  if (parts.sendMail === undefined)
+  if (deps.sendMail === undefined)
     return doorPage(visit, {
       title: 'Sign in to the console',
       body: html`<p class="warning">This service cannot send email yet, so it cannot send you a code.</p>
@@ -43,7 +43,7 @@ async function showDoor(visit: DoorVisit, problem?: string): Promise<Response> {
     lead: 'For the people who operate this service. We send a code to your email address.',
     problem,
     body: html`<form method="post" action="/operator/sign-in">
-        ${csrfInput(entered)} ${nextInput(visit)} ${emailField(form.text('email'), problem)}
+        ${csrfInput(signedInOperator)} ${nextInput(visit)} ${emailField(form.text('email'), problem)}
         <button>Send the code</button>
       </form>
       <div class="side">
@@ -54,7 +54,7 @@ async function showDoor(visit: DoorVisit, problem?: string): Promise<Response> {
 }
 
 /** The first operator can only be created on the service's own machine. */
-function showFirstSteps(visit: DoorVisit): Promise<Response> {
+function showFirstSteps(visit: ConsoleSignInRequest): Promise<Response> {
   return doorPage(visit, {
     title: 'This service has no operator yet',
     lead: 'Create the first operator on the machine where the service runs:',
@@ -64,9 +64,9 @@ function showFirstSteps(visit: DoorVisit): Promise<Response> {
   })
 }
 
-async function sendCode(visit: DoorVisit): Promise<Response> {
-  const { parts, form } = visit
-  const { sendMail, identity, appUrl, clock } = parts
+async function sendCode(visit: ConsoleSignInRequest): Promise<Response> {
+  const { deps, form } = visit
+  const { sendMail, identity, appUrl, clock } = deps
   if (sendMail === undefined) return showDoor(visit)
   const address = readEmailAddress(form.text('email'))
   if (address === undefined) return showDoor(visit, 'Enter an email address such as name@example.com.')
@@ -81,38 +81,36 @@ async function sendCode(visit: DoorVisit): Promise<Response> {
   }
 }
 
-async function showCode(visit: DoorVisit): Promise<Response> {
+async function showCode(visit: ConsoleSignInRequest): Promise<Response> {
   const proof = await askedProof(visit)
-  return proof === undefined || visit.parts.clock.nowMs() >= proof.expiresAtMs
-    ? showOver(visit)
-    : codePage(visit, proof)
+  return proof === undefined || visit.deps.clock.nowMs() >= proof.expiresAtMs ? showOver(visit) : codePage(visit, proof)
 }
 
-async function takeCode(visit: DoorVisit): Promise<Response> {
-  const { parts, form, address } = visit
-  parts.limiters.tries.take(address)
+async function takeCode(visit: ConsoleSignInRequest): Promise<Response> {
+  const { deps, form, address } = visit
+  deps.limiters.tries.take(address)
   const proof = await askedProof(visit)
   if (proof === undefined) return showOver(visit)
-  const tried = await tryCode(parts.identity, 'operator', proof.id, form.text('code'))
+  const tried = await tryCode(deps.identity, 'operator', proof.id, form.text('code'))
   if (tried === 'over') return showOver(visit)
   if (tried === 'wrong') return codePage(visit, proof, wrongCode)
   return enter(visit, tried)
 }
 
 /** The sign-in proof in the path; confirmation codes have their own page. */
-async function askedProof({ parts, params }: DoorVisit): Promise<SignInProof | undefined> {
-  const proof = await findProof(parts.identity, 'operator', params['proofId'] ?? '')
+async function askedProof({ deps, params }: ConsoleSignInRequest): Promise<SignInProof | undefined> {
+  const proof = await findProof(deps.identity, 'operator', params['proofId'] ?? '')
   return proof?.purpose === 'operator_sign_in' && proof.address !== null ? proof : undefined
 }
 
-function codePage(visit: DoorVisit, proof: SignInProof, problem?: string): Promise<Response> {
+function codePage(visit: ConsoleSignInRequest, proof: SignInProof, problem?: string): Promise<Response> {
   return doorPage(visit, {
     title: 'Enter the code',
     lead: html`We sent a six-digit code to <strong>${maskEmailAddress(proof.address ?? '')}</strong>. It expires in 10
       minutes.`,
     problem,
     body: html`<form method="post" action="/operator/sign-in/code/${proof.id}">
-        ${csrfInput(visit.entered)} ${nextInput(visit)} ${codeField(problem)}
+        ${csrfInput(visit.signedInOperator)} ${nextInput(visit)} ${codeField(problem)}
         <button>Continue</button>
       </form>
       <div class="side">
@@ -123,36 +121,36 @@ function codePage(visit: DoorVisit, proof: SignInProof, problem?: string): Promi
 }
 
 /** A GET changes nothing, so that mail scanners that open every link do not use it up. */
-async function showLink(visit: DoorVisit): Promise<Response> {
+async function showLink(visit: ConsoleSignInRequest): Promise<Response> {
   const token = visit.query.get('token') ?? ''
-  const proof = await findLink(visit.parts.identity, 'operator', token)
+  const proof = await findLink(visit.deps.identity, 'operator', token)
   if (proof === undefined) return showOver(visit)
   return doorPage(visit, {
     title: 'Welcome to the console',
     lead: 'This link signs you in and works only once.',
     body: html`<form method="post" action="/operator/sign-in/link">
-      ${csrfInput(visit.entered)}<input type="hidden" name="token" value="${token}" /><button>Sign in</button>
+      ${csrfInput(visit.signedInOperator)}<input type="hidden" name="token" value="${token}" /><button>Sign in</button>
     </form>`,
   })
 }
 
-async function enterByLink(visit: DoorVisit): Promise<Response> {
-  const { parts, form, address } = visit
-  parts.limiters.tries.take(address)
-  const proof = await takeLink(parts.identity, 'operator', form.text('token'))
+async function enterByLink(visit: ConsoleSignInRequest): Promise<Response> {
+  const { deps, form, address } = visit
+  deps.limiters.tries.take(address)
+  const proof = await takeLink(deps.identity, 'operator', form.text('token'))
   return proof === undefined ? showOver(visit) : enter(visit, proof)
 }
 
 /** Opens a new session in place of any earlier one. A verified address may be told that it is not an operator's. */
-async function enter(visit: DoorVisit, { forOperator, address }: SignInProof): Promise<Response> {
-  const { parts, entered: before, userAgent } = visit
-  const { store } = parts.operators
+async function enter(visit: ConsoleSignInRequest, { forOperator, address }: SignInProof): Promise<Response> {
+  const { deps, signedInOperator: before, userAgent } = visit
+  const { store } = deps.operators
   const operator = await (forOperator === undefined
     ? store.findOperatorByEmail(address ?? '')
     : store.findOperator(forOperator.operatorId))
   const opened =
     operator?.state === 'active'
-      ? await openOperatorSession(parts.operators, operator.id, {
+      ? await openOperatorSession(deps.operators, operator.id, {
           method: address === null ? 'link' : 'email',
           agent: describeBrowser(userAgent),
         })
@@ -164,18 +162,18 @@ async function enter(visit: DoorVisit, { forOperator, address }: SignInProof): P
       status: 403,
       body: html`<p><a class="button" href="/operator/sign-in">Use another address</a></p>`,
     })
-  if (before !== undefined) await endOperatorSession(parts.operators, before.session)
-  const cookie = sessionCookie(opened.token, 'operator', parts.appUrl.startsWith('https:'))
-  return redirect(consolePathWith(nextOf(visit), 'operator-in'), [cookie, ...knownBrowserCookies(parts, address)])
+  if (before !== undefined) await endOperatorSession(deps.operators, before.session)
+  const cookie = sessionCookie(opened.token, 'operator', deps.appUrl.startsWith('https:'))
+  return redirect(consolePathWith(nextOf(visit), 'operator-in'), [cookie, ...knownBrowserCookies(deps, address)])
 }
 
-async function leave({ parts, session }: OperatorVisit): Promise<Response> {
-  await endOperatorSession(parts.operators, session)
-  const ended = endedSessionCookie('operator', parts.appUrl.startsWith('https:'))
+async function leave({ deps, session }: OperatorVisit): Promise<Response> {
+  await endOperatorSession(deps.operators, session)
+  const ended = endedSessionCookie('operator', deps.appUrl.startsWith('https:'))
   return redirect('/operator/sign-in?done=operator-out', [ended])
 }
 
-function showOver(visit: DoorVisit): Promise<Response> {
+function showOver(visit: ConsoleSignInRequest): Promise<Response> {
   return doorPage(visit, {
     title: 'This code or link has expired',
     lead: 'A code or link works once, for 10 minutes, and a code allows five tries. Request a new one.',
@@ -184,7 +182,7 @@ function showOver(visit: DoorVisit): Promise<Response> {
   })
 }
 
-interface DoorPage {
+interface ConsoleSignInPage {
   readonly title: string
   readonly lead?: string | Html
   readonly status?: number
@@ -193,15 +191,15 @@ interface DoorPage {
 }
 
 /** A page before sign-in. It shows nothing about previous visitors. */
-function doorPage({ path, query }: DoorVisit, { problem, ...it }: DoorPage): Promise<Response> {
+function doorPage({ path, query }: ConsoleSignInRequest, { problem, ...it }: ConsoleSignInPage): Promise<Response> {
   const wrong = problem === undefined ? {} : { status: 422, problem: 'Please correct the errors below.' }
   return consolePage({ path, query }, { ...it, ...wrong, narrow: true })
 }
 
-function nextOf({ query, form }: DoorVisit): string {
+function nextOf({ query, form }: ConsoleSignInRequest): string {
   return consolePath(query.get('next') ?? form.text('next'))
 }
 
-function nextInput(visit: DoorVisit): Html {
+function nextInput(visit: ConsoleSignInRequest): Html {
   return html`<input type="hidden" name="next" value="${nextOf(visit)}" />`
 }

@@ -1,18 +1,18 @@
 import { html } from 'hono/html'
-import { AccountsError } from '../../accounts/refusals.ts'
-import { markTicket } from '../../accounts/tickets.ts'
+import { AccountsError } from '../../accounts/accounts-error.ts'
+import { markTicket } from '../../accounts/support/tickets.ts'
 import { hasRole, operatorActions } from '../../domain/operators.ts'
 import type { Ticket } from '../../domain/tickets.ts'
-import { operatorControlOf } from '../control.ts'
-import { csrfInput, type Html } from '../layout.ts'
-import { withNotice } from '../notices.ts'
-import { redirect } from '../redirect.ts'
-import { PageRefusal } from '../refusals.ts'
-import type { Route } from '../route.ts'
-import { writeAgo, writeMinute } from '../time.ts'
-import type { OperatorVisit } from '../visit.ts'
-import { placeIn } from '../paging.ts'
-import { trail } from '../trail.ts'
+import { operatorAccountsDepsFor } from '../http/control.ts'
+import { csrfInput, type Html } from '../components/layout.ts'
+import { withNotice } from '../components/notices.ts'
+import { redirect } from '../http/redirect.ts'
+import { PageError } from '../http/page-error.ts'
+import type { PageRoute } from '../http/route.ts'
+import { writeAgo, writeMinute } from '../components/time.ts'
+import type { OperatorVisit } from '../http/visit.ts'
+import { pagePosition } from '../components/paging.ts'
+import { breadcrumbs } from '../components/breadcrumbs.ts'
 import { consolePage } from './console-page.ts'
 
 const path = '/operator/tickets'
@@ -23,7 +23,7 @@ const shownCharacters = 90
 const { see, answerTicket } = operatorActions
 
 /** Support tickets. */
-export const ticketsRoutes: readonly Route[] = [
+export const ticketsRoutes: readonly PageRoute[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: showTickets },
   { method: 'GET', path: `${path}/:ticketId`, access: 'operator', ...see, handle: (visit) => showTicket(visit) },
   marking('close', 'closed'),
@@ -31,10 +31,10 @@ export const ticketsRoutes: readonly Route[] = [
 ]
 
 async function showTickets(visit: OperatorVisit): Promise<Response> {
-  const { desk, clock } = visit.parts
+  const { desk, clock } = visit.deps
   const { open, closed } = await desk.tickets.countTickets()
   const rows = async (state: 'open' | 'closed', count: number): Promise<Html> => {
-    const { from, nav } = placeIn(count, { path, query: visit.query, name: state, perPage })
+    const { from, nav } = pagePosition(count, { path, query: visit.query, name: state, perPage })
     const shown = await desk.tickets.listTickets(perPage, { state, from })
     return html`<ul class="rows">
         ${shown.map((ticket) => row(ticket, clock.nowMs()))}
@@ -70,9 +70,9 @@ function row({ id, replyTo, text, createdAtMs }: Ticket, nowMs: number): Html {
   </li>`
 }
 
-async function found({ parts, params }: OperatorVisit): Promise<Ticket> {
-  const ticket = await parts.desk.tickets.findTicket(params['ticketId'] ?? '')
-  if (ticket === undefined) throw new PageRefusal('not_found')
+async function found({ deps, params }: OperatorVisit): Promise<Ticket> {
+  const ticket = await deps.desk.tickets.findTicket(params['ticketId'] ?? '')
+  if (ticket === undefined) throw new PageError('not_found')
   return ticket
 }
 
@@ -83,7 +83,7 @@ async function showTicket(visit: OperatorVisit, problem?: string): Promise<Respo
   const action = isOpen ? 'close' : 'reopen'
   return consolePage(visit, {
     title: 'Ticket',
-    above: trail({ path, name: 'Tickets' }),
+    above: breadcrumbs({ path, name: 'Tickets' }),
     lead: html`<span class="tag ${isOpen ? 'warn' : 'good'}">${isOpen ? 'open' : 'closed'}</span>`,
     status: problem === undefined ? 200 : 422,
     problem,
@@ -124,7 +124,7 @@ async function showTicket(visit: OperatorVisit, problem?: string): Promise<Respo
   })
 }
 
-function marking(verb: 'close' | 'reopen', to: 'closed' | 'reopened'): Route {
+function marking(verb: 'close' | 'reopen', to: 'closed' | 'reopened'): PageRoute {
   return {
     method: 'POST',
     path: `${path}/:ticketId/${verb}`,
@@ -133,7 +133,7 @@ function marking(verb: 'close' | 'reopen', to: 'closed' | 'reopened'): Route {
     async handle(visit) {
       const { id } = await found(visit)
       try {
-        await markTicket({ ...operatorControlOf(visit), store: visit.parts.desk.tickets }, id, to)
+        await markTicket({ ...operatorAccountsDepsFor(visit), store: visit.deps.desk.tickets }, id, to)
       } catch (error) {
         if (!(error instanceof AccountsError && error.code === 'ticket_stands_so')) throw error
         return showTicket(visit, 'The ticket is already in this state.')

@@ -1,12 +1,12 @@
 import { html } from 'hono/html'
-import type { RecentFailure } from '../../accounts/recent-troubles.ts'
-import type { BackendCondition } from '../../domain/backend-condition.ts'
+import type { RecentFailure } from '../../accounts/status/recent-failures.ts'
+import type { BackendState } from '../../domain/backend-state.ts'
 import { stateOf } from '../../domain/incidents.ts'
 import { isManagedOn } from '../../domain/managed-access.ts'
-import type { Html } from '../layout.ts'
-import { writeAgo, writeNumber } from '../time.ts'
-import type { WebParts } from '../web-parts.ts'
-import { standing } from './state-words.ts'
+import type { Html } from '../components/layout.ts'
+import { writeAgo, writeNumber } from '../components/time.ts'
+import type { WebDeps } from '../web-deps.ts'
+import { backendStanding } from './backend-state-text.ts'
 
 /** A current problem and the page where it can be fixed. */
 export interface Trouble {
@@ -44,7 +44,7 @@ const parts: Readonly<Record<RecentFailure['part'], Omit<Trouble, 'tone'>>> = {
 }
 
 /** All current problems, most severe first. */
-export async function findTroubles(web: WebParts): Promise<readonly Trouble[]> {
+export async function findTroubles(web: WebDeps): Promise<readonly Trouble[]> {
   const { desk } = web
   const [controls, incidents, files, managed] = await Promise.all([
     desk.controls.listBackendControls(),
@@ -52,7 +52,7 @@ export async function findTroubles(web: WebParts): Promise<readonly Trouble[]> {
     desk.openFiles(),
     findManaged(web),
   ])
-  const conditions = desk.backends.map(({ id }) => standing(desk.condition(id), controls))
+  const conditions = desk.backends.map(({ id }) => backendStanding(desk.condition(id), controls))
   const found = [
     findFailedRequests(web),
     ...conditions.map((condition) => findBackend(condition)),
@@ -89,7 +89,7 @@ export function troublesCard(troubles: readonly Trouble[], nowMs: number): Html 
   </section>`
 }
 
-function findFailedRequests({ desk }: WebParts): Trouble | undefined {
+function findFailedRequests({ desk }: WebDeps): Trouble | undefined {
   const { answered, failed } = desk.troubles.requests()
   const all = answered + failed
   if (failed === 0 || failed / all < leastFailedShare) return undefined
@@ -102,7 +102,7 @@ function findFailedRequests({ desk }: WebParts): Trouble | undefined {
   }
 }
 
-function findBackend(condition: BackendCondition): Trouble | undefined {
+function findBackend(condition: BackendState): Trouble | undefined {
   const { backendId, state, reason, sinceMs, lastFailure, isTroubled } = condition
   const path = `/operator/backends/${backendId}`
   const last = lastFailure === undefined ? '' : ` (${lastFailure.outcome.replaceAll('_', ' ')})`
@@ -129,7 +129,7 @@ function findBackend(condition: BackendCondition): Trouble | undefined {
 }
 
 /** Accounts fix their own providers, but operators should know about failures when accounts ask. */
-function findAccountBackends({ desk }: WebParts): Trouble | undefined {
+function findAccountBackends({ desk }: WebDeps): Trouble | undefined {
   const configured = new Set(desk.backends.map(({ id }) => id))
   const down = desk.troubles.down().filter((id) => !configured.has(id))
   if (down.length === 0) return undefined
@@ -147,14 +147,14 @@ function findFailing({ part, atMs, reason }: RecentFailure): Trouble {
   return { tone: 'bad', what: `${what} (${reason})`, atMs, path, link }
 }
 
-function findAudit({ desk }: WebParts): Trouble | undefined {
+function findAudit({ desk }: WebDeps): Trouble | undefined {
   const verdict = desk.audit.last?.verdict
   if (verdict === undefined || verdict === 'failed' || verdict.state !== 'broken') return undefined
   const what = `The audit log is broken at entry ${writeNumber(verdict.at.sequence)}`
   return { tone: 'bad', what, path: '/operator/audit', link: 'See the audit log' }
 }
 
-async function findManaged({ desk, managed }: WebParts): Promise<Trouble | undefined> {
+async function findManaged({ desk, managed }: WebDeps): Promise<Trouble | undefined> {
   const providers = new Set(desk.backends.filter(({ serves }) => serves === 'managed').map(({ provider }) => provider))
   if (providers.size === 0) return undefined
   const at = { path: '/operator/managed-access', link: 'See managed access' }
@@ -169,7 +169,7 @@ async function findManaged({ desk, managed }: WebParts): Promise<Trouble | undef
   }
 }
 
-function findFiles(files: Awaited<ReturnType<WebParts['desk']['openFiles']>>): Trouble | undefined {
+function findFiles(files: Awaited<ReturnType<WebDeps['desk']['openFiles']>>): Trouble | undefined {
   if (files === undefined || files.open < files.limit * filesShare) return undefined
   return {
     tone: 'bad',

@@ -1,36 +1,36 @@
 import { html } from 'hono/html'
 import { effectiveState, maxListedKeys } from '../../accounts/keys.ts'
-import { listSessions } from '../../accounts/sessions.ts'
-import { maxEmailsPerAccount } from '../../accounts/sign-in.ts'
+import { listSessions } from '../../accounts/identity/sessions.ts'
+import { maxEmailsPerAccount } from '../../accounts/identity/sign-in.ts'
 import type { StoredKey } from '../../domain/accounts.ts'
 import type { AccountEmail, Session } from '../../domain/identity.ts'
-import { csrfInput, page, type Html } from '../layout.ts'
-import { newKeyForm } from '../new-key-form.ts'
+import { csrfInput, page, type Html } from '../components/layout.ts'
+import { newKeyForm } from '../components/new-key-form.ts'
 import { passkeyCard } from './passkeys.ts'
-import { quotaBar } from '../quota-bar.ts'
-import type { Route } from '../route.ts'
-import { writeAgo, writeNumber } from '../time.ts'
-import type { AccountVisit, SignedIn } from '../visit.ts'
-import type { WebParts } from '../web-parts.ts'
+import { quotaBar } from '../components/quota-bar.ts'
+import type { PageRoute } from '../http/route.ts'
+import { writeAgo, writeNumber } from '../components/time.ts'
+import type { AccountVisit, SignedIn } from '../http/visit.ts'
+import type { WebDeps } from '../web-deps.ts'
 
-export const accountRoutes: readonly Route[] = [
+export const accountRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/account', access: 'account', handle: showAccount },
 ]
 
 async function showAccount(visit: AccountVisit): Promise<Response> {
-  const { parts, signedIn } = visit
+  const { deps, signedIn } = visit
   const { account } = signedIn
-  const nowMs = parts.clock.nowMs()
+  const nowMs = deps.clock.nowMs()
   const [passkeys, sessions, emails, keys, uses, upstreams, usage] = await Promise.all([
-    parts.identity.store.listPasskeys(account.id),
-    listSessions(parts.identity, account.id),
-    parts.identity.store.listEmails(account.id),
-    parts.control.store.listKeys(account.id, maxListedKeys),
-    parts.lastUses(account.id),
-    parts.control.store.listUpstreams(account.id),
-    parts.usageOf(account),
+    deps.identity.store.listPasskeys(account.id),
+    listSessions(deps.identity, account.id),
+    deps.identity.store.listEmails(account.id),
+    deps.control.store.listKeys(account.id, maxListedKeys),
+    deps.lastUses(account.id),
+    deps.control.store.listUpstreams(account.id),
+    deps.usageOf(account),
   ])
-  const plan = parts.plans.find(({ id }) => id === account.planId)
+  const plan = deps.plans.find(({ id }) => id === account.planId)
   return page(visit, {
     title: 'Account',
     lead: account.name,
@@ -88,7 +88,7 @@ async function showAccount(visit: AccountVisit): Promise<Response> {
 
 /** Errors about keys link here, so a key can be created on this page. */
 function keyCard(
-  { parts, signedIn }: AccountVisit,
+  { deps, signedIn }: AccountVisit,
   keys: readonly StoredKey[],
   uses: ReadonlyMap<string, number>,
   nowMs: number,
@@ -105,7 +105,7 @@ function keyCard(
               key${working.length === 1 ? '' : 's'}${lastUseMs === 0 ? ', not used yet' : html`, last used ${writeAgo(lastUseMs, nowMs)}`}.`
       }
     </p>
-    ${newKeyForm(signedIn, { limits: everyProfile(parts) })}
+    ${newKeyForm(signedIn, { limits: everyProfile(deps) })}
     <p class="after"><a href="/account/keys">See your keys</a></p>
   </section>`
 }
@@ -162,6 +162,6 @@ function sessionList(sessions: readonly Session[], signedIn: SignedIn, nowMs: nu
 }
 
 /** A key created here can use all profiles; it can be limited on the keys page. */
-function everyProfile({ profiles }: WebParts): Html {
+function everyProfile({ profiles }: WebDeps): Html {
   return html`${profiles.map(({ id }) => html`<input type="hidden" name="profiles" value="${id}" />`)}`
 }

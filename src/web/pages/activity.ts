@@ -6,16 +6,16 @@ import { playgroundKeyId } from '../../domain/keys.ts'
 import { requestCostUsd, writeUsd } from '../../domain/request-cost.ts'
 import type { RefusedCount } from '../../domain/refused-requests.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
-import { download, writeCsv } from '../download.ts'
-import { select } from '../field.ts'
-import { page, type Html } from '../layout.ts'
-import { paging } from '../paging.ts'
-import { namesOf, playgroundName, type Names } from '../names.ts'
+import { download, writeCsv } from '../http/download.ts'
+import { select } from '../components/field.ts'
+import { page, type Html } from '../components/layout.ts'
+import { paging } from '../components/paging.ts'
+import { buildNames, playgroundName, type Names } from '../components/names.ts'
 import { refusedList } from '../refused-list.ts'
-import { stateTag, writeMs } from '../request-line.ts'
-import type { Route } from '../route.ts'
-import { writeDay, writeMinute, writeNumber } from '../time.ts'
-import type { AccountVisit } from '../visit.ts'
+import { stateTag, writeMs } from '../components/request-line.ts'
+import type { PageRoute } from '../http/route.ts'
+import { writeDay, writeMinute, writeNumber } from '../components/time.ts'
+import type { AccountVisit } from '../http/visit.ts'
 
 const perPage = 25
 /** Most rows in a downloaded file. */
@@ -30,7 +30,7 @@ const maxErrors = 200
 /** Most keys listed in the filter. */
 const maxShownKeys = 100
 
-export const activityRoutes: readonly Route[] = [
+export const activityRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/activity', access: 'account', handle: showActivity },
   { method: 'GET', path: '/activity.csv', access: 'account', handle: giveCsv },
   { method: 'GET', path: '/activity.json', access: 'account', handle: giveJson },
@@ -72,18 +72,18 @@ function selectionOf(filter: Filter, limit: number, beforeId: string | null): Ac
 }
 
 async function showActivity(visit: AccountVisit): Promise<Response> {
-  const { parts, signedIn, query } = visit
+  const { deps, signedIn, query } = visit
   const { id } = signedIn.account
   const filter = filterOf(query)
   const [refused, found, keys, upstreams] = await Promise.all([
     readRefused(visit, filter),
-    parts.activity.listActivity(id, selectionOf(filter, perPage + 1, query.get('before')), among),
-    parts.control.store.listKeys(id, maxListedKeys),
-    parts.control.store.listUpstreams(id),
+    deps.activity.listActivity(id, selectionOf(filter, perPage + 1, query.get('before')), among),
+    deps.control.store.listKeys(id, maxListedKeys),
+    deps.control.store.listUpstreams(id),
   ])
   const shown = found.slice(0, perPage)
-  const names = namesOf(keys, upstreams)
-  const priceOf = parts.prices(upstreams)
+  const names = buildNames(keys, upstreams)
+  const priceOf = deps.prices(upstreams)
   const last = found.length > perPage ? shown.at(-1) : undefined
   const isFiltered = Object.keys(filter).length > 0
   return page(visit, {
@@ -94,7 +94,7 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
         ${filterForm(
           filter,
           keys,
-          parts.profiles.map((profile) => profile.id),
+          deps.profiles.map((profile) => profile.id),
         )}
         ${
           shown.length === 0
@@ -121,13 +121,13 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
 }
 
 /** Rejected requests are counted without profile, and only with their latest key, so those filters exclude them. */
-async function readRefused({ parts, signedIn, query }: AccountVisit, filter: Filter): Promise<readonly RefusedCount[]> {
+async function readRefused({ deps, signedIn, query }: AccountVisit, filter: Filter): Promise<readonly RefusedCount[]> {
   const { outcome, profile, key, day } = filter
   if (outcome === 'answered' || profile !== undefined || key !== undefined || query.has('before')) return []
-  const nowMs = parts.clock.nowMs()
+  const nowMs = deps.clock.nowMs()
   const fromMs = day === undefined ? nowMs - refusedDays * dayMs : Date.parse(day)
   const untilMs = day === undefined ? nowMs : fromMs + dayMs
-  return parts.activity.sumRefused({ accountId: signedIn.account.id, fromMs, untilMs, limit: maxErrors })
+  return deps.activity.sumRefused({ accountId: signedIn.account.id, fromMs, untilMs, limit: maxErrors })
 }
 
 function refusedWhen({ day }: Filter): string | Html {
@@ -219,8 +219,8 @@ const columns = [
   'tokens_from',
 ] as const
 
-async function readAll({ parts, signedIn, query }: AccountVisit): Promise<readonly RequestRecord[]> {
-  return parts.activity.listActivity(signedIn.account.id, selectionOf(filterOf(query), maxRows, null), among)
+async function readAll({ deps, signedIn, query }: AccountVisit): Promise<readonly RequestRecord[]> {
+  return deps.activity.listActivity(signedIn.account.id, selectionOf(filterOf(query), maxRows, null), among)
 }
 
 async function giveCsv(visit: AccountVisit): Promise<Response> {

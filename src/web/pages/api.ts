@@ -1,6 +1,6 @@
-import type { Route } from '../route.ts'
-import { jsonAnswer } from '../text-answer.ts'
+import type { PageRoute } from '../http/route.ts'
+import { jsonAnswer } from '../http/text-answer.ts'
 
-export const apiRoutes: readonly Route[] = [
-  { method: 'GET', path: '/openapi.json', access: 'public', handle: ({ parts }) => jsonAnswer(parts.openApi) },
+export const apiRoutes: readonly PageRoute[] = [
+  { method: 'GET', path: '/openapi.json', access: 'public', handle: ({ deps }) => jsonAnswer(deps.openApi) },
 ]

@@ -3,28 +3,28 @@ import { openPortal } from '../../accounts/billing/checkout.ts'
 import { type BillingOverview, describeBilling, listOwnRequests } from '../../accounts/billing/overview.ts'
 import { BillingFailure } from '../../accounts/billing/ports.ts'
 import { refresh } from '../../accounts/billing/refresh.ts'
-import { AccountsError } from '../../accounts/refusals.ts'
+import { AccountsError } from '../../accounts/accounts-error.ts'
 import type { UpgradeRequest, UpgradeState } from '../../domain/billing.ts'
 import type { Plan } from '../../domain/plans.ts'
-import { originOf } from '../hosts.ts'
-import { csrfInput, page, type Html } from '../layout.ts'
-import { writePrice } from '../money.ts'
-import { redirect } from '../redirect.ts'
-import type { Route } from '../route.ts'
-import { writeDay, writeNumber } from '../time.ts'
-import type { AccountVisit, Visit, WebhookVisit } from '../visit.ts'
-import type { WebParts } from '../web-parts.ts'
-import { PageRefusal } from '../refusals.ts'
+import { originOf } from '../http/hosts.ts'
+import { csrfInput, page, type Html } from '../components/layout.ts'
+import { writePrice } from '../components/money.ts'
+import { redirect } from '../http/redirect.ts'
+import type { PageRoute } from '../http/route.ts'
+import { writeDay, writeNumber } from '../components/time.ts'
+import type { AccountVisit, Visit, WebhookVisit } from '../http/visit.ts'
+import type { WebDeps } from '../web-deps.ts'
+import { PageError } from '../http/page-error.ts'
 
 /** The origins that forms of these pages may lead to: the payment provider's pages. */
-export const paymentOrigins = ({ sales }: WebParts): readonly string[] => sales.sold?.plane.billing.pageOrigins ?? []
+export const paymentOrigins = ({ sales }: WebDeps): readonly string[] => sales.sold?.plansDeps.billing.pageOrigins ?? []
 
 /** The origin the browser is using. In local mode the machine has several names, and the session is valid for only one. */
-export function ownOrigin({ parts, headers }: Visit): string {
-  return originOf(headers.get('host') ?? new URL(parts.appUrl).host, parts.appUrl)
+export function ownOrigin({ deps, headers }: Visit): string {
+  return originOf(headers.get('host') ?? new URL(deps.appUrl).host, deps.appUrl)
 }
 
-export const billingRoutes: readonly Route[] = [
+export const billingRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/billing', access: 'account', formTargets: paymentOrigins, handle: showBilling },
   { method: 'GET', path: '/billing/return', access: 'account', handle: comeBack },
   { method: 'POST', path: '/billing/portal', access: 'account', handle: goToPortal },
@@ -32,18 +32,18 @@ export const billingRoutes: readonly Route[] = [
 ]
 
 async function showBilling(visit: AccountVisit): Promise<Response> {
-  const { parts, signedIn } = visit
-  const { plane, sold } = parts.sales
-  const overview = await describeBilling(plane, signedIn.account.id)
-  const requests = await listOwnRequests(plane, signedIn.account.id)
+  const { deps, signedIn } = visit
+  const { plansDeps, sold } = deps.sales
+  const overview = await describeBilling(plansDeps, signedIn.account.id)
+  const requests = await listOwnRequests(plansDeps, signedIn.account.id)
   const { plan } = overview
   return page(visit, {
     title: 'Billing',
     lead: html`You are on the plan <strong>${plan?.name ?? signedIn.account.planId}</strong>.`,
-    body: html`${simulatedNote(parts)}
+    body: html`${simulatedNote(deps)}
       <section class="card">
         <h2>Your plan</h2>
-        ${plan === undefined ? '' : planFacts(plan)} ${subscriptionFacts(overview, parts.plans)}
+        ${plan === undefined ? '' : planFacts(plan)} ${subscriptionFacts(overview, deps.plans)}
         <div class="actions">
           <a class="button" href="/billing/upgrade">Change plan</a>
           ${
@@ -55,29 +55,29 @@ async function showBilling(visit: AccountVisit): Promise<Response> {
           }
         </div>
       </section>
-      ${requests.length === 0 ? '' : requestList(requests, parts, visit)}`,
+      ${requests.length === 0 ? '' : requestList(requests, deps, visit)}`,
   })
 }
 
 /** Returning from checkout: reads the purchase immediately instead of waiting for a webhook. */
-async function comeBack({ parts, signedIn }: AccountVisit): Promise<Response> {
-  const { sold } = parts.sales
+async function comeBack({ deps, signedIn }: AccountVisit): Promise<Response> {
+  const { sold } = deps.sales
   try {
-    if (sold !== undefined) await refresh(sold.plane, signedIn.account.id)
+    if (sold !== undefined) await refresh(sold.plansDeps, signedIn.account.id)
   } catch (error) {
     // The webhook or the next background check will apply it; until then the page shows the stored state.
     if (!(error instanceof BillingFailure)) throw error
-    parts.log({ event: 'billing_failing', reason: error.trouble })
+    deps.log({ event: 'billing_failing', reason: error.trouble })
   }
   return redirect('/billing')
 }
 
 async function goToPortal(visit: AccountVisit): Promise<Response> {
-  const { parts, signedIn } = visit
-  const { sold } = parts.sales
-  if (sold === undefined) throw new PageRefusal('not_found')
+  const { deps, signedIn } = visit
+  const { sold } = deps.sales
+  if (sold === undefined) throw new PageError('not_found')
   try {
-    const { url } = await openPortal(sold.plane, signedIn.account.id, `${ownOrigin(visit)}/billing/return`)
+    const { url } = await openPortal(sold.plansDeps, signedIn.account.id, `${ownOrigin(visit)}/billing/return`)
     return redirect(url)
   } catch (error) {
     if (error instanceof AccountsError && error.code === 'not_subscribed') return redirect('/billing/upgrade')
@@ -85,16 +85,16 @@ async function goToPortal(visit: AccountVisit): Promise<Response> {
   }
 }
 
-async function takeWebhook({ parts, body, headers }: WebhookVisit): Promise<Response> {
-  const { sold } = parts.sales
-  if (sold === undefined) throw new PageRefusal('not_found')
+async function takeWebhook({ deps, body, headers }: WebhookVisit): Promise<Response> {
+  const { sold } = deps.sales
+  if (sold === undefined) throw new PageError('not_found')
   const { status, outcome } = await sold.handleWebhook(body, headers)
   return Response.json({ outcome }, { status })
 }
 
 /** Shown on every payment page when payments are simulated. */
-export function simulatedNote({ sales }: WebParts): Html | '' {
-  if (sales.sold?.plane.billing.isSimulated !== true) return ''
+export function simulatedNote({ sales }: WebDeps): Html | '' {
+  if (sales.sold?.plansDeps.billing.isSimulated !== true) return ''
   return html`<p class="notice">Payments are simulated on this machine: no money moves.</p>`
 }
 
@@ -135,8 +135,8 @@ const stateWords: Readonly<Record<UpgradeState, string>> = {
   withdrawn: 'withdrawn by you',
 }
 
-function requestList(requests: readonly UpgradeRequest[], parts: WebParts, { signedIn }: AccountVisit): Html {
-  const nameOf = (planId: string): string => parts.plans.find(({ id }) => id === planId)?.name ?? planId
+function requestList(requests: readonly UpgradeRequest[], deps: WebDeps, { signedIn }: AccountVisit): Html {
+  const nameOf = (planId: string): string => deps.plans.find(({ id }) => id === planId)?.name ?? planId
   return html`<section class="card">
     <h2>Your requests</h2>
     <ul class="rows">

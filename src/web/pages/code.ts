@@ -1,16 +1,16 @@
 import { html } from 'hono/html'
-import { findLink, findProof, takeLink, tryCode } from '../../accounts/proofs.ts'
+import { findLink, findProof, takeLink, tryCode } from '../../accounts/identity/proofs.ts'
 import { maskEmailAddress, type SignInProof } from '../../domain/identity.ts'
-import { codeField } from '../field.ts'
-import { csrfInput, page, type Html } from '../layout.ts'
-import { ownPath } from '../redirect.ts'
-import type { Route } from '../route.ts'
-import type { Visit } from '../visit.ts'
-import { arrive } from './arrival.ts'
+import { codeField } from '../components/field.ts'
+import { csrfInput, page, type Html } from '../components/layout.ts'
+import { ownPath } from '../http/redirect.ts'
+import type { PageRoute } from '../http/route.ts'
+import type { Visit } from '../http/visit.ts'
+import { completeSignIn } from './complete-sign-in.ts'
 import { outboxHint, wrongCode } from './proof-forms.ts'
 
 /** The pages where a code is entered and where the link in an email leads. */
-export const codeRoutes: readonly Route[] = [
+export const codeRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/sign-in/code/:proofId', access: 'public', handle: showCode },
   { method: 'POST', path: '/sign-in/code/:proofId', access: 'public', handle: takeCode },
   { method: 'GET', path: '/sign-in/link', access: 'public', handle: showLink },
@@ -18,27 +18,27 @@ export const codeRoutes: readonly Route[] = [
 ]
 
 async function showCode(visit: Visit): Promise<Response> {
-  const proof = await findProof(visit.parts.identity, 'account', visit.params['proofId'] ?? '')
-  return proof?.address == null || visit.parts.clock.nowMs() >= proof.expiresAtMs
+  const proof = await findProof(visit.deps.identity, 'account', visit.params['proofId'] ?? '')
+  return proof?.address == null || visit.deps.clock.nowMs() >= proof.expiresAtMs
     ? showOver(visit)
     : codePage(visit, proof)
 }
 
 async function takeCode(visit: Visit): Promise<Response> {
-  const { parts, params, form, address } = visit
+  const { deps, params, form, address } = visit
   const proofId = params['proofId'] ?? ''
-  parts.limiters.tries.take(address)
-  const proof = await findProof(parts.identity, 'account', proofId)
+  deps.limiters.tries.take(address)
+  const proof = await findProof(deps.identity, 'account', proofId)
   // A code for an additional address is entered on that account's own page.
   if (proof === undefined || proof.purpose === 'add_email') return showOver(visit)
-  const tried = await tryCode(parts.identity, 'account', proofId, form.text('code'))
+  const tried = await tryCode(deps.identity, 'account', proofId, form.text('code'))
   if (tried === 'over') return showOver(visit)
   if (tried === 'wrong') return codePage(visit, proof, wrongCode)
-  return arrive(visit, tried, { next: ownPath(form.text('next'), ''), revokeOld: form.isTicked('revoke-old') })
+  return completeSignIn(visit, tried, { next: ownPath(form.text('next'), ''), revokeOld: form.isTicked('revoke-old') })
 }
 
 function codePage(visit: Visit, proof: SignInProof, problem?: string): Promise<Response> {
-  const { parts, query, form, signedIn } = visit
+  const { deps, query, form, signedIn } = visit
   const next = ownPath(query.get('next') ?? form.text('next'), '')
   return page(visit, {
     title: 'Enter the code',
@@ -54,16 +54,16 @@ function codePage(visit: Visit, proof: SignInProof, problem?: string): Promise<R
       </form>
       <div class="side">
         <p>No email? Check your spam folder, or <a href="${startOf(proof)}">request another code</a>.</p>
-        ${parts.outbox === undefined ? '' : outboxHint(visit)}
+        ${deps.outbox === undefined ? '' : outboxHint(visit)}
       </div>`,
   })
 }
 
 /** A GET changes nothing, so that mail scanners that open every link do not use it up. */
 async function showLink(visit: Visit): Promise<Response> {
-  const { parts, query, signedIn } = visit
+  const { deps, query, signedIn } = visit
   const token = query.get('token') ?? ''
-  const proof = await findLink(parts.identity, 'account', token)
+  const proof = await findLink(deps.identity, 'account', token)
   if (proof === undefined) return showOver(visit)
   return page(visit, {
     title: proof.purpose === 'recover' ? 'Recover your key' : 'Welcome',
@@ -81,11 +81,11 @@ async function showLink(visit: Visit): Promise<Response> {
 }
 
 async function enterByLink(visit: Visit): Promise<Response> {
-  const { parts, form, address } = visit
-  parts.limiters.tries.take(address)
-  const proof = await takeLink(parts.identity, 'account', form.text('token'))
+  const { deps, form, address } = visit
+  deps.limiters.tries.take(address)
+  const proof = await takeLink(deps.identity, 'account', form.text('token'))
   if (proof === undefined) return showOver(visit)
-  return arrive(visit, proof, { next: '', revokeOld: form.isTicked('revoke-old') })
+  return completeSignIn(visit, proof, { next: '', revokeOld: form.isTicked('revoke-old') })
 }
 
 function revokeChoice({ purpose }: SignInProof): Html | '' {

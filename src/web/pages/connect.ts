@@ -1,16 +1,16 @@
 import { html } from 'hono/html'
-import { connections, type Connection } from '../../domain/connections.ts'
-import { connectCommand, wiringOf } from '../connect-text.ts'
-import { page, type Html } from '../layout.ts'
-import { PageRefusal } from '../refusals.ts'
-import type { Route } from '../route.ts'
-import { sample } from '../sample.ts'
-import { jsonAnswer } from '../text-answer.ts'
-import type { AccountVisit, Visit } from '../visit.ts'
-import { firstRequest, readProgress } from '../first-request.ts'
-import { trail } from '../trail.ts'
+import { clientRecipes, type ClientRecipe } from '../../domain/client-recipes.ts'
+import { connectCommand, clientConfigFor } from '../components/connect-text.ts'
+import { page, type Html } from '../components/layout.ts'
+import { PageError } from '../http/page-error.ts'
+import type { PageRoute } from '../http/route.ts'
+import { codeSample } from '../components/code-sample.ts'
+import { jsonAnswer } from '../http/text-answer.ts'
+import type { AccountVisit, Visit } from '../http/visit.ts'
+import { firstRequest, readProgress } from './first-request.ts'
+import { breadcrumbs } from '../components/breadcrumbs.ts'
 
-export const connectRoutes: readonly Route[] = [
+export const connectRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/connect', access: 'public', handle: showClients },
   { method: 'GET', path: '/connect/:client', access: 'public', handle: showClient },
   { method: 'GET', path: '/account/first-request', access: 'account', handle: tellProgress },
@@ -22,15 +22,15 @@ const firstStep = html`Next step: send your first request. Choose your client, o
 const started = ['codex', 'claude', 'opencode']
 
 async function showClients(visit: Visit): Promise<Response> {
-  const { parts, signedIn } = visit
-  const isNew = signedIn !== undefined && (await parts.latestRequest(signedIn.account.id)) === undefined
+  const { deps, signedIn } = visit
+  const isNew = signedIn !== undefined && (await deps.latestRequest(signedIn.account.id)) === undefined
   return page(visit, {
     title: 'Connect a client',
     lead: isNew
       ? firstStep
       : 'Choose your client. Its configuration includes this service’s base URL and reads your key from an environment variable.',
     body: html`<ul class="choices">
-        ${connections.map(
+        ${clientRecipes.map(
           ({ name, title, language }) =>
             html`<li>
               <a class="card" href="/connect/${name}"
@@ -41,31 +41,31 @@ async function showClients(visit: Visit): Promise<Response> {
       </ul>
       <p class="faint">
         Using another client for the OpenAI or Anthropic API? Configure the base URL
-        <code>${visit.parts.baseUrl}</code>, your key, and the model <code>svc-router/frontier</code>.
+        <code>${visit.deps.baseUrl}</code>, your key, and the model <code>svc-router/frontier</code>.
         <a href="/docs/clients">More about clients</a>
       </p>`,
   })
 }
 
 async function showClient(visit: Visit): Promise<Response> {
-  const { parts, params } = visit
-  const connection = connections.find(({ name }) => name === params['client'])
-  if (connection === undefined) throw new PageRefusal('not_found')
-  const wiring = wiringOf(parts)
-  const command = connectCommand(connection, parts)
+  const { deps, params } = visit
+  const connection = clientRecipes.find(({ name }) => name === params['client'])
+  if (connection === undefined) throw new PageError('not_found')
+  const wiring = clientConfigFor(deps)
+  const command = connectCommand(connection, deps)
   return page(visit, {
     title: connection.title,
-    above: trail({ path: '/connect', name: 'Connect a client' }),
+    above: breadcrumbs({ path: '/connect', name: 'Connect a client' }),
     body: html`<ol class="steps">
-      <li>${keyStep(visit)} ${sample('key', `export ${wiring.keyVariable}=sk_svc_…`)}</li>
+      <li>${keyStep(visit)} ${codeSample('key', `export ${wiring.keyVariable}=sk_svc_…`)}</li>
       <li>
         <h2>Configure ${connection.title}</h2>
         <p>${connection.place.replace('{again}', command)}</p>
-        ${sample('configuration', connection.write(wiring))}
+        ${codeSample('configuration', connection.write(wiring))}
         ${
           started.includes(connection.name)
             ? html`<p>Or start it without changing your configuration:</p>
-                ${sample('run', `npx svc-router run ${connection.name} --url ${parts.baseUrl}`)}`
+                ${codeSample('run', `npx svc-router run ${connection.name} --url ${deps.baseUrl}`)}`
             : ''
         }
       </li>
@@ -91,11 +91,11 @@ function keyStep({ signedIn }: Visit): Html {
 }
 
 /** The next step: a command, or something to do in the client. */
-function next({ next: then, name }: Connection): Html {
-  return name === 'continue' || name === 'curl' ? html`<p>Then: ${then}.</p>` : sample('next', then)
+function next({ next: then, name }: ClientRecipe): Html {
+  return name === 'continue' || name === 'curl' ? html`<p>Then: ${then}.</p>` : codeSample('next', then)
 }
 
-function signInLine({ name }: Connection): Html {
+function signInLine({ name }: ClientRecipe): Html {
   return html`<p class="faint">
     <a href="/sign-in?next=${encodeURIComponent(`/connect/${name}`)}">Sign in</a> to see your first request arrive here.
   </p>`

@@ -2,37 +2,37 @@ import { html } from 'hono/html'
 import { closeBilling } from '../../accounts/billing/checkout.ts'
 import { BillingFailure } from '../../accounts/billing/ports.ts'
 import { deleteAccount } from '../../accounts/delete-account.ts'
-import { AccountsError, maxNameCharacters } from '../../accounts/refusals.ts'
-import { isFreshSession } from '../../accounts/sessions.ts'
-import { streamAccountData } from '../account-data.ts'
-import { actorOf } from '../actor.ts'
-import { download } from '../download.ts'
-import { field } from '../field.ts'
-import { csrfInput, page, type Html } from '../layout.ts'
-import { withNotice } from '../notices.ts'
-import { redirect } from '../redirect.ts'
-import type { Route } from '../route.ts'
-import { endedSessionCookie } from '../session-cookie.ts'
-import type { AccountVisit } from '../visit.ts'
-import { trail } from '../trail.ts'
+import { AccountsError, maxNameCharacters } from '../../accounts/accounts-error.ts'
+import { isFreshSession } from '../../accounts/identity/sessions.ts'
+import { streamAccountData } from './account-data.ts'
+import { actorOf } from '../http/actor.ts'
+import { download } from '../http/download.ts'
+import { field } from '../components/field.ts'
+import { csrfInput, page, type Html } from '../components/layout.ts'
+import { withNotice } from '../components/notices.ts'
+import { redirect } from '../http/redirect.ts'
+import type { PageRoute } from '../http/route.ts'
+import { endedSessionCookie } from '../http/session-cookie.ts'
+import type { AccountVisit } from '../http/visit.ts'
+import { breadcrumbs } from '../components/breadcrumbs.ts'
 
-export const dataRoutes: readonly Route[] = [
+export const dataRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/account/data', access: 'account', handle: (visit) => showData(visit) },
   { method: 'GET', path: '/account/data/download', access: 'account', handle: giveEverything },
   { method: 'POST', path: '/account/data/delete', access: 'account', handle: endAccount },
 ]
 
 function giveEverything(visit: AccountVisit): Response {
-  visit.parts.limiters.downloads.take(visit.signedIn.account.id)
+  visit.deps.limiters.downloads.take(visit.signedIn.account.id)
   return download('svc-router-account.json', streamAccountData(visit))
 }
 
 function showData(visit: AccountVisit, problem?: string): Promise<Response> {
-  const { signedIn, parts } = visit
-  const isFresh = isFreshSession(signedIn.session, parts.clock.nowMs())
+  const { signedIn, deps } = visit
+  const isFresh = isFreshSession(signedIn.session, deps.clock.nowMs())
   return page(visit, {
     title: 'Your data',
-    above: trail({ path: '/account', name: 'Account' }),
+    above: breadcrumbs({ path: '/account', name: 'Account' }),
     lead: 'Download everything we store about your account, or delete it.',
     status: problem === undefined ? 200 : 422,
     problem,
@@ -81,28 +81,28 @@ function signInFirst(): Html {
 }
 
 async function endAccount(visit: AccountVisit): Promise<Response> {
-  const { parts, signedIn, form } = visit
-  if (!isFreshSession(signedIn.session, parts.clock.nowMs()))
+  const { deps, signedIn, form } = visit
+  if (!isFreshSession(signedIn.session, deps.clock.nowMs()))
     return showData(visit, 'You signed in too long ago to do this. Sign in again below.')
   try {
-    await deleteAccount({ ...parts.holdings, actor: actorOf(visit) }, signedIn.account.id, form.text('name'))
+    await deleteAccount({ ...deps.accountData, actor: actorOf(visit) }, signedIn.account.id, form.text('name'))
   } catch (error) {
     if (!(error instanceof AccountsError) || error.code !== 'account_name_differs') throw error
     return showData(visit, 'That is not the account name. Nothing was deleted.')
   }
   await cancelSubscription(visit)
   return redirect(withNotice('/sign-in', 'account-deleted'), [
-    endedSessionCookie('account', parts.appUrl.startsWith('https:')),
+    endedSessionCookie('account', deps.appUrl.startsWith('https:')),
   ])
 }
 
-async function cancelSubscription({ parts, signedIn }: AccountVisit): Promise<void> {
-  const { sold } = parts.sales
+async function cancelSubscription({ deps, signedIn }: AccountVisit): Promise<void> {
+  const { sold } = deps.sales
   try {
-    if (sold !== undefined) await closeBilling(sold.plane, signedIn.account.id)
+    if (sold !== undefined) await closeBilling(sold.plansDeps, signedIn.account.id)
   } catch (error) {
     // Deleting the account marked the subscription for cancellation, so the background checks will cancel it.
     if (!(error instanceof BillingFailure)) throw error
-    parts.log({ event: 'billing_failing', reason: error.trouble })
+    deps.log({ event: 'billing_failing', reason: error.trouble })
   }
 }

@@ -2,14 +2,14 @@ import { html } from 'hono/html'
 import type { Doc } from '../docs/doc.ts'
 import { maxQueryCharacters } from '../docs/search-index.ts'
 import { docLink } from '../docs/doc-files.ts'
-import { page, type Html } from '../layout.ts'
-import { inlineHtml } from '../markdown-inline.ts'
-import { renderMarkdown } from '../markdown.ts'
-import { PageRefusal } from '../refusals.ts'
-import type { Route } from '../route.ts'
-import { textAnswer } from '../text-answer.ts'
-import type { Visit } from '../visit.ts'
-import { trail } from '../trail.ts'
+import { page, type Html } from '../components/layout.ts'
+import { inlineHtml } from '../components/markdown-inline.ts'
+import { renderMarkdown } from '../components/markdown.ts'
+import { PageError } from '../http/page-error.ts'
+import type { PageRoute } from '../http/route.ts'
+import { textAnswer } from '../http/text-answer.ts'
+import type { Visit } from '../http/visit.ts'
+import { breadcrumbs } from '../components/breadcrumbs.ts'
 
 const paths = [
   '/docs',
@@ -22,23 +22,23 @@ const paths = [
 
 const home = { path: '/docs', name: 'Documentation' } as const
 
-export const docsRoutes: readonly Route[] = [
+export const docsRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/docs/search', access: 'public', handle: showFound },
-  ...paths.map((path): Route => ({ method: 'GET', path, access: 'public', handle: showDoc })),
+  ...paths.map((path): PageRoute => ({ method: 'GET', path, access: 'public', handle: showDoc })),
   {
     method: 'GET',
     path: '/llms.txt',
     access: 'public',
-    handle: ({ parts }) => textAnswer('text/plain', parts.library.llmsTxt()),
+    handle: ({ deps }) => textAnswer('text/plain', deps.library.llmsTxt()),
   },
 ]
 
 /** A documentation page; as Markdown if the path ends in `.md`. */
 async function showDoc(visit: Visit): Promise<Response> {
-  const { path, parts } = visit
+  const { path, deps } = visit
   const isMarkdown = path.endsWith('.md')
-  const doc = parts.library.find(isMarkdown ? path.slice(0, -'.md'.length) : path)
-  if (doc === undefined) throw new PageRefusal('not_found')
+  const doc = deps.library.find(isMarkdown ? path.slice(0, -'.md'.length) : path)
+  if (doc === undefined) throw new PageError('not_found')
   if (isMarkdown) return textAnswer('text/markdown', `# ${doc.title}\n\n${doc.markdown}\n`)
   return page(visit, {
     title: doc.title,
@@ -57,12 +57,12 @@ async function showDoc(visit: Visit): Promise<Response> {
 /** Search results with excerpts; only the form if the query is empty. */
 function showFound(visit: Visit): Promise<Response> {
   const query = (visit.query.get('q') ?? '').trim().slice(0, maxQueryCharacters)
-  const found = visit.parts.library.searchIndex.find(query)
+  const found = visit.deps.library.searchIndex.find(query)
   const count = found.length === 1 ? '1 page' : `${found.length} pages`
   const none = html`No page contains all of these words: <strong>${query}</strong>. Try fewer or different words.`
   return page(visit, {
     title: 'Search the documentation',
-    above: trail(home),
+    above: breadcrumbs(home),
     body: besidePages(
       visit,
       html`${query === '' ? '' : html`<p role="status">${found.length === 0 ? none : html`${count} found.`}</p>`}
@@ -81,12 +81,12 @@ function showFound(visit: Visit): Promise<Response> {
 }
 
 /** Wraps a documentation page with the search form and the list of all pages. */
-function besidePages({ parts, path }: Visit, body: Html, query = ''): Html {
+function besidePages({ deps, path }: Visit, body: Html, query = ''): Html {
   const list = (docs: readonly Doc[]): Html =>
     html`<ul>
       ${docs.map(({ path: to, title }) => {
         const isWithin = path === to || path.startsWith(`${to}/`)
-        const below = isWithin ? parts.library.pagesBelow(to) : []
+        const below = isWithin ? deps.library.pagesBelow(to) : []
         const mark = path === to ? html`aria-current="page"` : ''
         return html`<li><a href="${to}" ${mark}>${title}</a>${below.length === 0 ? '' : list(below)}</li>`
       })}
@@ -110,16 +110,16 @@ function besidePages({ parts, path }: Visit, body: Html, query = ''): Html {
     </div>
     <nav id="all-pages" aria-label="Documentation">
       <a href="/docs" ${path === '/docs' ? html`aria-current="page"` : ''}>Documentation</a>
-      ${list(parts.library.topPages('users'))}
+      ${list(deps.library.topPages('users'))}
       <p>For operators</p>
-      ${list(parts.library.topPages('operators'))}
+      ${list(deps.library.topPages('operators'))}
     </nav>
   </div>`
 }
 
 /** Links to the previous and the next page. */
-function neighbors({ parts }: Visit, { path }: Doc): Html {
-  const { previous, next } = parts.library.around(path)
+function neighbors({ deps }: Visit, { path }: Doc): Html {
+  const { previous, next } = deps.library.around(path)
   return html`<nav class="neighbors" aria-label="Previous and next page">
     ${previous === undefined ? '' : html`<a rel="prev" href="${previous.path}">← ${previous.title}</a>`}
     ${next === undefined ? '' : html`<a rel="next" href="${next.path}">${next.title} →</a>`}
@@ -132,10 +132,10 @@ function plainText(markdown: string): string {
 }
 
 /** Breadcrumbs from the start page of the documentation to this page. */
-function wayTo({ parts }: Visit, { path }: Doc): Html | undefined {
+function wayTo({ deps }: Visit, { path }: Doc): Html | undefined {
   if (path === home.path) return undefined
-  const parent = parts.library.find(path.slice(0, path.lastIndexOf('/')))
+  const parent = deps.library.find(path.slice(0, path.lastIndexOf('/')))
   return parent === undefined || parent.path === home.path
-    ? trail(home)
-    : trail(home, { path: parent.path, name: parent.title })
+    ? breadcrumbs(home)
+    : breadcrumbs(home, { path: parent.path, name: parent.title })
 }

@@ -1,21 +1,21 @@
 import { html } from 'hono/html'
-import { startProof, tryCode } from '../../accounts/proofs.ts'
-import { addProvenEmail, maxEmailsPerAccount, removeEmail } from '../../accounts/sign-in.ts'
+import { startProof, tryCode } from '../../accounts/identity/proofs.ts'
+import { addProvenEmail, maxEmailsPerAccount, removeEmail } from '../../accounts/identity/sign-in.ts'
 import { readEmailAddress, type SignInProof } from '../../domain/identity.ts'
 import { MailError } from '../../domain/mail-error.ts'
-import { identityOf } from '../control.ts'
-import { codeField, emailField } from '../field.ts'
-import { csrfInput, page } from '../layout.ts'
-import { withNotice } from '../notices.ts'
-import { askerOf } from '../session-cookie.ts'
-import { redirect } from '../redirect.ts'
-import { PageRefusal } from '../refusals.ts'
-import type { Route } from '../route.ts'
-import type { AccountVisit } from '../visit.ts'
+import { identityDepsFor } from '../http/control.ts'
+import { codeField, emailField } from '../components/field.ts'
+import { csrfInput, page } from '../components/layout.ts'
+import { withNotice } from '../components/notices.ts'
+import { askerOf } from '../http/session-cookie.ts'
+import { redirect } from '../http/redirect.ts'
+import { PageError } from '../http/page-error.ts'
+import type { PageRoute } from '../http/route.ts'
+import type { AccountVisit } from '../http/visit.ts'
 import { mailFailed, outboxHint, tooOften } from './proof-forms.ts'
-import { trail } from '../trail.ts'
+import { breadcrumbs } from '../components/breadcrumbs.ts'
 
-export const emailRoutes: readonly Route[] = [
+export const emailRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/account/emails', access: 'account', handle: (visit) => askForAddress(visit) },
   { method: 'POST', path: '/account/emails', access: 'account', handle: sendCode },
   { method: 'POST', path: '/account/emails/remove', access: 'account', handle: remove },
@@ -24,18 +24,18 @@ export const emailRoutes: readonly Route[] = [
 ]
 
 function askForAddress(visit: AccountVisit, problem?: string): Promise<Response> {
-  const { form, signedIn, parts } = visit
-  if (parts.sendMail === undefined)
+  const { form, signedIn, deps } = visit
+  if (deps.sendMail === undefined)
     return page(visit, {
       title: 'Add an email address',
-      above: trail({ path: '/account', name: 'Account' }),
+      above: breadcrumbs({ path: '/account', name: 'Account' }),
       lead: 'This service cannot send email yet, so it cannot verify an address. Contact its operator.',
       narrow: true,
       body: html`<p><a class="button" href="/account">Back</a></p>`,
     })
   return page(visit, {
     title: 'Add an email address',
-    above: trail({ path: '/account', name: 'Account' }),
+    above: breadcrumbs({ path: '/account', name: 'Account' }),
     lead: 'We send a code to the address to verify it. You can then use the address to sign in to this account and recover its keys.',
     narrow: true,
     status: problem === undefined ? 200 : 422,
@@ -49,8 +49,8 @@ function askForAddress(visit: AccountVisit, problem?: string): Promise<Response>
 }
 
 async function sendCode(visit: AccountVisit): Promise<Response> {
-  const { parts, form, signedIn } = visit
-  const { sendMail, identity, appUrl, clock } = parts
+  const { deps, form, signedIn } = visit
+  const { sendMail, identity, appUrl, clock } = deps
   if (sendMail === undefined) return askForAddress(visit)
   const address = readEmailAddress(form.text('email'))
   if (address === undefined) return askForAddress(visit, 'Enter an email address such as name@example.com.')
@@ -70,13 +70,13 @@ async function showCode(visit: AccountVisit): Promise<Response> {
 }
 
 async function takeCode(visit: AccountVisit): Promise<Response> {
-  const { parts, form, signedIn, address: peer } = visit
-  parts.limiters.tries.take(peer)
+  const { deps, form, signedIn, address: peer } = visit
+  deps.limiters.tries.take(peer)
   const proof = await ownProof(visit)
-  const tried = await tryCode(parts.identity, 'account', proof.id, form.text('code'))
+  const tried = await tryCode(deps.identity, 'account', proof.id, form.text('code'))
   if (tried === 'wrong') return codePage(visit, proof, 'That code is not correct. Check it, or request a new one.')
   if (tried === 'over') return askForAddress(visit, 'That code has expired. Request a new one.')
-  if (!(await addProvenEmail(identityOf(visit), signedIn.account.id, tried.address ?? '')))
+  if (!(await addProvenEmail(identityDepsFor(visit), signedIn.account.id, tried.address ?? '')))
     return askForAddress(
       visit,
       `This address already belongs to an account, or your account has reached its limit of ${maxEmailsPerAccount} addresses.`,
@@ -102,19 +102,19 @@ function codePage(visit: AccountVisit, proof: SignInProof, problem?: string): Pr
   })
 }
 
-/** The proof that this account requested. @throws PageRefusal `not_found` for any other */
-async function ownProof({ parts, params, signedIn }: AccountVisit): Promise<SignInProof> {
-  const proof = await parts.identity.store.findProof(params['proofId'] ?? '')
-  if (proof?.purpose !== 'add_email' || proof.accountId !== signedIn.account.id) throw new PageRefusal('not_found')
+/** The proof that this account requested. @throws PageError `not_found` for any other */
+async function ownProof({ deps, params, signedIn }: AccountVisit): Promise<SignInProof> {
+  const proof = await deps.identity.store.findProof(params['proofId'] ?? '')
+  if (proof?.purpose !== 'add_email' || proof.accountId !== signedIn.account.id) throw new PageError('not_found')
   return proof
 }
 
 /** The last address cannot be removed: without it nobody could sign in by email or recover a key. */
 async function remove(visit: AccountVisit): Promise<Response> {
-  const { parts, form, signedIn } = visit
+  const { deps, form, signedIn } = visit
   const { id } = signedIn.account
   const address = form.text('address')
-  const emails = await parts.identity.store.listEmails(id)
-  if (emails.length < 2 || !(await removeEmail(identityOf(visit), id, address))) throw new PageRefusal('not_found')
+  const emails = await deps.identity.store.listEmails(id)
+  if (emails.length < 2 || !(await removeEmail(identityDepsFor(visit), id, address))) throw new PageError('not_found')
   return redirect(withNotice('/account', 'email-removed'))
 }

@@ -1,23 +1,23 @@
 import { html } from 'hono/html'
-import { connections } from '../../domain/connections.ts'
-import { wiringOf } from '../connect-text.ts'
-import { page } from '../layout.ts'
-import { planCards } from '../plan-cards.ts'
-import type { Route } from '../route.ts'
-import { sample } from '../sample.ts'
-import { statusDot } from '../status-dot.ts'
-import { tabs } from '../tabs.ts'
-import type { Visit } from '../visit.ts'
+import { clientRecipes } from '../../domain/client-recipes.ts'
+import { clientConfigFor } from '../components/connect-text.ts'
+import { page } from '../components/layout.ts'
+import { planCards } from '../components/plan-cards.ts'
+import type { PageRoute } from '../http/route.ts'
+import { codeSample } from '../components/code-sample.ts'
+import { statusDot } from '../components/status-dot.ts'
+import { tabs } from '../components/tabs.ts'
+import type { Visit } from '../http/visit.ts'
 
-export const homeRoutes: readonly Route[] = [{ method: 'GET', path: '/', access: 'public', handle: showHome }]
+export const homeRoutes: readonly PageRoute[] = [{ method: 'GET', path: '/', access: 'public', handle: showHome }]
 
 /** The samples to show: a command, a program, an agent. */
 const firstTries = ['curl', 'openai', 'codex']
 
 async function showHome(visit: Visit): Promise<Response> {
-  const { parts, signedIn } = visit
-  const wiring = wiringOf(parts)
-  const tries = connections.filter(({ name }) => firstTries.includes(name))
+  const { deps, signedIn } = visit
+  const wiring = clientConfigFor(deps)
+  const tries = clientRecipes.filter(({ name }) => firstTries.includes(name))
   const ordered = firstTries.flatMap((name) => tries.filter((one) => one.name === name))
   return page(visit, {
     title: 'One key, many models',
@@ -29,15 +29,15 @@ async function showHome(visit: Visit): Promise<Response> {
             : html`<a class="button" href="/account">Your account</a>`
         }
         <a class="button secondary" href="/connect">Connect a client</a>
-        ${await statusDot(parts)}
+        ${await statusDot(deps)}
       </p>
       ${tabs(
         'try',
         'Try it with',
-        ordered.map((one) => ({ name: one.title, body: sample(`try-${one.name}`, one.write(wiring)) })),
+        ordered.map((one) => ({ name: one.title, body: codeSample(`try-${one.name}`, one.write(wiring)) })),
       )}
       <p class="faint">
-        Set up any of <a href="/connect">${connections.length} clients</a> in one step. They read your key from
+        Set up any of <a href="/connect">${clientRecipes.length} clients</a> in one step. They read your key from
         <code>${wiring.keyVariable}</code>.
       </p>
       <div class="cards reasons">
@@ -68,6 +68,6 @@ async function showHome(visit: Visit): Promise<Response> {
         </section>
       </div>
       <h2 id="plans">Plans</h2>
-      ${planCards(visit, await parts.offers())}`,
+      ${planCards(visit, await deps.offers())}`,
   })
 }

@@ -1,17 +1,17 @@
 import { html } from 'hono/html'
 import { effectiveState, findOwnKey, limitKey } from '../../accounts/keys.ts'
-import { AccountsError, type AccountsRefusal } from '../../accounts/refusals.ts'
+import { AccountsError, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
 import type { StoredKey } from '../../domain/accounts.ts'
-import { controlOf } from '../control.ts'
-import { csrfInput, page } from '../layout.ts'
-import { isOfLimits, limitFields, readLimits } from '../limit-fields.ts'
-import { withNotice } from '../notices.ts'
-import { redirect } from '../redirect.ts'
-import type { Route } from '../route.ts'
-import type { AccountVisit } from '../visit.ts'
-import { trail } from '../trail.ts'
+import { accountsDepsFor } from '../http/control.ts'
+import { csrfInput, page } from '../components/layout.ts'
+import { isOfLimits, limitFields, readLimits } from '../components/limit-fields.ts'
+import { withNotice } from '../components/notices.ts'
+import { redirect } from '../http/redirect.ts'
+import type { PageRoute } from '../http/route.ts'
+import type { AccountVisit } from '../http/visit.ts'
+import { breadcrumbs } from '../components/breadcrumbs.ts'
 
-export const keyLimitRoutes: readonly Route[] = [
+export const keyLimitRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/account/keys/:keyId/limits', access: 'account', handle: show },
   { method: 'POST', path: '/account/keys/:keyId/limits', access: 'account', handle: limit },
 ]
@@ -20,10 +20,10 @@ async function show(visit: AccountVisit): Promise<Response> {
   return showLimits(visit, await workingKey(visit))
 }
 
-async function showLimits(visit: AccountVisit, key: StoredKey, refusal?: AccountsRefusal): Promise<Response> {
+async function showLimits(visit: AccountVisit, key: StoredKey, refusal?: AccountsErrorCode): Promise<Response> {
   return page(visit, {
     title: `Limits for ${key.name}`,
-    above: trail({ path: '/account/keys', name: 'Keys' }),
+    above: breadcrumbs({ path: '/account/keys', name: 'Keys' }),
     lead: html`Changes to the limits of <code>${key.hint}</code> apply within a second. If you rotate the key, the new
       key has the same limits.`,
     status: refusal === undefined ? 200 : 422,
@@ -38,7 +38,7 @@ async function showLimits(visit: AccountVisit, key: StoredKey, refusal?: Account
 async function limit(visit: AccountVisit): Promise<Response> {
   const key = await workingKey(visit)
   try {
-    await limitKey(controlOf(visit), key.id, readLimits(visit))
+    await limitKey(accountsDepsFor(visit), key.id, readLimits(visit))
   } catch (error) {
     if (error instanceof AccountsError && isOfLimits(error.code)) return showLimits(visit, key, error.code)
     throw error
@@ -47,8 +47,8 @@ async function limit(visit: AccountVisit): Promise<Response> {
 }
 
 /** A key of this account that is not revoked; any other is reported as not found. */
-async function workingKey({ parts, params, signedIn }: AccountVisit): Promise<StoredKey> {
-  const key = await findOwnKey(parts.control, signedIn.account.id, params['keyId'] ?? '')
-  if (effectiveState(key, parts.clock.nowMs()) === 'revoked') throw new AccountsError('key_unknown')
+async function workingKey({ deps, params, signedIn }: AccountVisit): Promise<StoredKey> {
+  const key = await findOwnKey(deps.control, signedIn.account.id, params['keyId'] ?? '')
+  if (effectiveState(key, deps.clock.nowMs()) === 'revoked') throw new AccountsError('key_unknown')
   return key
 }

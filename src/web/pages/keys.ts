@@ -10,23 +10,23 @@ import {
   revokeKey,
   rotateKey,
 } from '../../accounts/keys.ts'
-import { AccountsError, maxNameCharacters, type AccountsRefusal } from '../../accounts/refusals.ts'
+import { AccountsError, maxNameCharacters, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
 import { noLimits } from '../../domain/key-limits.ts'
 import { rotationOverlapsMs, type RotationOverlap } from '../../domain/keys.ts'
-import type { Secret } from '../../domain/secret.ts'
-import { controlOf } from '../control.ts'
-import { keyList } from '../key-list.ts'
-import { isOfLimits, limitFields, readLimits } from '../limit-fields.ts'
-import { showKeyOnce } from '../key-once.ts'
-import { csrfInput, page, type Html } from '../layout.ts'
-import { newKeyForm } from '../new-key-form.ts'
-import { withNotice } from '../notices.ts'
-import { redirect } from '../redirect.ts'
-import type { Route } from '../route.ts'
-import { writeMinute } from '../time.ts'
-import type { AccountVisit } from '../visit.ts'
+import type { Secret } from '../../runtime/secret.ts'
+import { accountsDepsFor } from '../http/control.ts'
+import { keyList } from '../components/key-list.ts'
+import { isOfLimits, limitFields, readLimits } from '../components/limit-fields.ts'
+import { showKeyOnce } from '../components/key-once.ts'
+import { csrfInput, page, type Html } from '../components/layout.ts'
+import { newKeyForm } from '../components/new-key-form.ts'
+import { withNotice } from '../components/notices.ts'
+import { redirect } from '../http/redirect.ts'
+import type { PageRoute } from '../http/route.ts'
+import { writeMinute } from '../components/time.ts'
+import type { AccountVisit } from '../http/visit.ts'
 
-export const keyRoutes: readonly Route[] = [
+export const keyRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/account/keys', access: 'account', handle: (visit) => showKeys(visit) },
   { method: 'POST', path: '/account/keys', access: 'account', handle: create },
   { method: 'POST', path: '/account/keys/revoke-all', access: 'account', handle: revokeAll },
@@ -37,7 +37,7 @@ export const keyRoutes: readonly Route[] = [
 const limitsTrouble = 'The key was not created. Check its limits.'
 
 /** Messages for the control plane errors that this page handles. */
-const refusals: Partial<Readonly<Record<AccountsRefusal, string>>> = {
+const refusals: Partial<Readonly<Record<AccountsErrorCode, string>>> = {
   name_invalid: `A name must have 1 to ${maxNameCharacters} visible characters.`,
   key_limit: `The account has reached its limit of ${maxKeysPerAccount} keys. Revoke one first.`,
   key_not_active: 'Only an active key can be rotated. Create a new one instead.',
@@ -49,16 +49,16 @@ const refusals: Partial<Readonly<Record<AccountsRefusal, string>>> = {
 
 interface Trouble {
   readonly sentence: string
-  readonly code: AccountsRefusal
+  readonly code: AccountsErrorCode
 }
 
 async function showKeys(visit: AccountVisit, trouble?: Trouble): Promise<Response> {
-  const { parts, signedIn, form } = visit
+  const { deps, signedIn, form } = visit
   const { id } = signedIn.account
   const isOfForm = trouble !== undefined && (trouble.code === 'name_invalid' || isOfLimits(trouble.code))
   const limitRefusal = isOfForm ? trouble.code : undefined
-  const nowMs = parts.clock.nowMs()
-  const [keys, uses] = await Promise.all([parts.control.store.listKeys(id, maxListedKeys), parts.lastUses(id)])
+  const nowMs = deps.clock.nowMs()
+  const [keys, uses] = await Promise.all([deps.control.store.listKeys(id, maxListedKeys), deps.lastUses(id)])
   const hasWorking = keys.some((key) => effectiveState(key, nowMs) !== 'revoked')
   return page(visit, {
     title: 'Keys',
@@ -99,7 +99,12 @@ function revokeAllForm({ signedIn }: AccountVisit): Html {
 async function create(visit: AccountVisit): Promise<Response> {
   return orTrouble(visit, async () => {
     const { account } = visit.signedIn
-    const { key, stored } = await createKey(controlOf(visit), account.id, visit.form.text('name'), readLimits(visit))
+    const { key, stored } = await createKey(
+      accountsDepsFor(visit),
+      account.id,
+      visit.form.text('name'),
+      readLimits(visit),
+    )
     return showNewKey(visit, key, `The key “${stored.name}” is shown only once: copy it now.`)
   })
 }
@@ -109,7 +114,7 @@ async function rotate(visit: AccountVisit): Promise<Response> {
   const { id } = await ownKey(visit)
   const overlap = form.choice('overlap', Object.keys(rotationOverlapsMs) as RotationOverlap[]) ?? defaultOverlap
   return orTrouble(visit, async () => {
-    const { key, stored, endsAtMs } = await rotateKey(controlOf(visit), id, overlap)
+    const { key, stored, endsAtMs } = await rotateKey(accountsDepsFor(visit), id, overlap)
     const old =
       overlap === 'now' ? 'The old key no longer works.' : html`The old key works until ${writeMinute(endsAtMs)}.`
     return showNewKey(visit, key, html`The new key for “${stored.name}” is shown only once: copy it now. ${old}`)
@@ -119,19 +124,19 @@ async function rotate(visit: AccountVisit): Promise<Response> {
 async function revoke(visit: AccountVisit): Promise<Response> {
   const { id } = await ownKey(visit)
   return orTrouble(visit, async () => {
-    await revokeKey(controlOf(visit), id)
+    await revokeKey(accountsDepsFor(visit), id)
     return redirect(withNotice('/account/keys', 'key-revoked'))
   })
 }
 
 async function revokeAll(visit: AccountVisit): Promise<Response> {
-  await revokeEveryKey(controlOf(visit), visit.signedIn.account.id)
+  await revokeEveryKey(accountsDepsFor(visit), visit.signedIn.account.id)
   return redirect(withNotice('/account/keys', 'keys-revoked'))
 }
 
 /** A key of another account is reported as not found, like one that does not exist. */
-function ownKey({ parts, params, signedIn }: AccountVisit) {
-  return findOwnKey(parts.control, signedIn.account.id, params['keyId'] ?? '')
+function ownKey({ deps, params, signedIn }: AccountVisit) {
+  return findOwnKey(deps.control, signedIn.account.id, params['keyId'] ?? '')
 }
 
 async function orTrouble(visit: AccountVisit, work: () => Promise<Response>): Promise<Response> {
@@ -148,7 +153,7 @@ function showNewKey(visit: AccountVisit, key: Secret, lead: string | Html): Prom
   return page(visit, {
     title: 'Your new key',
     lead,
-    body: html`${showKeyOnce(key, visit.parts.baseUrl)}
+    body: html`${showKeyOnce(key, visit.deps.baseUrl)}
       <p><a class="button" href="/account/keys">I have copied it</a></p>`,
   })
 }

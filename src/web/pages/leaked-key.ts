@@ -1,21 +1,21 @@
 import { html } from 'hono/html'
-import { revokeLeakedKeys, type LeakOutcome } from '../../accounts/leaked-keys.ts'
+import { revokeLeakedKeys, type LeakOutcome } from '../../accounts/leaked-keys/leaked-keys.ts'
 import { keyPrefix } from '../../domain/keys.ts'
-import { lines } from '../field.ts'
-import { csrfInput, page } from '../layout.ts'
-import type { Route } from '../route.ts'
-import type { Visit, WebhookVisit } from '../visit.ts'
+import { lines } from '../components/field.ts'
+import { csrfInput, page } from '../components/layout.ts'
+import type { PageRoute } from '../http/route.ts'
+import type { Visit, WebhookVisit } from '../http/visit.ts'
 
-export const leakedKeyRoutes: readonly Route[] = [
+export const leakedKeyRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/leaked-key', access: 'public', handle: (visit) => show(visit) },
   { method: 'POST', path: '/leaked-key', access: 'public', handle: revoke },
   { method: 'POST', path: '/leaked-keys/github', access: 'webhook', handle: takeReport },
 ]
 
 async function revoke(visit: Visit): Promise<Response> {
-  const { parts, form, address } = visit
-  parts.limiters.tries.take(address)
-  const outcomes = await revokeLeakedKeys(parts.leaks, [{ text: form.text('key') }])
+  const { deps, form, address } = visit
+  deps.limiters.tries.take(address)
+  const outcomes = await revokeLeakedKeys(deps.leaks, [{ text: form.text('key') }])
   // With several keys, report the most important outcome.
   const outcome = states.find((state) => outcomes.some((each) => each.state === state))
   if (outcome === undefined)
@@ -29,8 +29,8 @@ async function revoke(visit: Visit): Promise<Response> {
 }
 
 /** Webhook for GitHub secret scanning alerts; docs/operators.md describes how to register it. */
-async function takeReport({ parts, body, headers }: WebhookVisit): Promise<Response> {
-  const answer = await parts.takeScanningReport(body, headers)
+async function takeReport({ deps, body, headers }: WebhookVisit): Promise<Response> {
+  const answer = await deps.takeScanningReport(body, headers)
   if (answer.status === 200) return Response.json(answer.labels)
   const { status, outcome } = answer
   const wait = answer.status === 503 ? { 'Retry-After': String(Math.ceil(answer.retryAfterMs / 1000)) } : {}

@@ -1,18 +1,22 @@
 import { html } from 'hono/html'
-import { maxRequestsPerAccount, requestManagedAccess, withdrawManagedRequest } from '../../accounts/managed-access.ts'
-import { AccountsError } from '../../accounts/refusals.ts'
+import {
+  maxRequestsPerAccount,
+  requestManagedAccess,
+  withdrawManagedRequest,
+} from '../../accounts/managed-access/managed-access.ts'
+import { AccountsError } from '../../accounts/accounts-error.ts'
 import type { ManagedReadiness, ManagedRequest, ManagedRequestState } from '../../domain/managed-access.ts'
-import { actorOf } from '../actor.ts'
-import { csrfInput, page, type Html } from '../layout.ts'
-import { withNotice } from '../notices.ts'
-import { redirect } from '../redirect.ts'
-import type { Route } from '../route.ts'
-import { writeMinute } from '../time.ts'
-import type { AccountVisit } from '../visit.ts'
-import { trail } from '../trail.ts'
+import { actorOf } from '../http/actor.ts'
+import { csrfInput, page, type Html } from '../components/layout.ts'
+import { withNotice } from '../components/notices.ts'
+import { redirect } from '../http/redirect.ts'
+import type { PageRoute } from '../http/route.ts'
+import { writeMinute } from '../components/time.ts'
+import type { AccountVisit } from '../http/visit.ts'
+import { breadcrumbs } from '../components/breadcrumbs.ts'
 
 const path = '/account/managed-access'
-export const managedAccessRoutes: readonly Route[] = [
+export const managedAccessRoutes: readonly PageRoute[] = [
   { method: 'GET', path, access: 'account', handle: (visit) => show(visit) },
   { method: 'POST', path, access: 'account', handle: ask },
   { method: 'POST', path: `${path}/:managedId/withdraw`, access: 'account', handle: withdraw },
@@ -26,16 +30,16 @@ const stateWords: Readonly<Record<ManagedRequestState, readonly [tone: string, w
 }
 
 async function show(visit: AccountVisit, problem?: string): Promise<Response> {
-  const { parts, signedIn } = visit
+  const { deps, signedIn } = visit
   const selection = { accountId: signedIn.account.id, limit: maxRequestsPerAccount }
   const [requests, readiness] = await Promise.all([
-    parts.managed.store.listManagedRequests(selection),
-    parts.managed.readiness(),
+    deps.managed.store.listManagedRequests(selection),
+    deps.managed.readiness(),
   ])
   const current = requests.find(({ state }) => state === 'requested' || state === 'approved')
   return page(visit, {
     title: 'Managed access',
-    above: trail({ path: '/account', name: 'Account' }),
+    above: breadcrumbs({ path: '/account', name: 'Account' }),
     lead: 'Use providers through the service’s credentials instead of your own. You can request it here. A person reviews each request; requesting it does not turn it on.',
     status: problem === undefined ? 200 : 422,
     problem,
@@ -118,8 +122,8 @@ function tag(state: ManagedRequestState): Html {
 }
 
 async function ask(visit: AccountVisit): Promise<Response> {
-  const { parts, signedIn } = visit
-  const plane = { ...parts.control, store: parts.managed.store, actor: actorOf(visit) }
+  const { deps, signedIn } = visit
+  const plane = { ...deps.control, store: deps.managed.store, actor: actorOf(visit) }
   try {
     await requestManagedAccess(plane, signedIn.account.id)
   } catch (error) {
@@ -130,8 +134,8 @@ async function ask(visit: AccountVisit): Promise<Response> {
 }
 
 async function withdraw(visit: AccountVisit): Promise<Response> {
-  const { parts, signedIn, params } = visit
-  const plane = { ...parts.control, store: parts.managed.store, actor: actorOf(visit) }
+  const { deps, signedIn, params } = visit
+  const plane = { ...deps.control, store: deps.managed.store, actor: actorOf(visit) }
   try {
     await withdrawManagedRequest(plane, signedIn.account.id, params['managedId'] ?? '')
   } catch (error) {

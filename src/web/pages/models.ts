@@ -2,18 +2,18 @@ import { html } from 'hono/html'
 import { capabilityIds, factsOfAll, type CapabilityId, type ModelFacts } from '../../domain/model-facts.ts'
 import type { Profile } from '../../domain/profiles.ts'
 import { shareOver } from '../../domain/service-status.ts'
-import { page, type Html } from '../layout.ts'
-import { PageRefusal } from '../refusals.ts'
-import type { Route } from '../route.ts'
-import { sample } from '../sample.ts'
-import { stateTag } from '../status-dot.ts'
-import { writeNumber } from '../time.ts'
-import { uptimeBar, writeShare } from '../uptime-bar.ts'
-import type { Visit } from '../visit.ts'
-import type { ShownBackend, WebParts } from '../web-parts.ts'
-import { trail } from '../trail.ts'
+import { page, type Html } from '../components/layout.ts'
+import { PageError } from '../http/page-error.ts'
+import type { PageRoute } from '../http/route.ts'
+import { codeSample } from '../components/code-sample.ts'
+import { stateTag } from '../components/status-dot.ts'
+import { writeNumber } from '../components/time.ts'
+import { uptimeBar, writeShare } from '../components/uptime-bar.ts'
+import type { Visit } from '../http/visit.ts'
+import type { ShownBackend, WebDeps } from '../web-deps.ts'
+import { breadcrumbs } from '../components/breadcrumbs.ts'
 
-export const modelRoutes: readonly Route[] = [
+export const modelRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/models', access: 'public', handle: showModels },
   // A profile id contains a slash.
   { method: 'GET', path: '/models/:maker/:name', access: 'public', handle: showModel },
@@ -29,45 +29,45 @@ const capabilityNames: Readonly<Record<CapabilityId, string>> = {
 }
 
 function showModels(visit: Visit): Promise<Response> {
-  const { parts } = visit
+  const { deps } = visit
   return page(visit, {
     title: 'Models',
     lead: 'A request names a profile. The service decides which models serve it and in what order, so your code does not have to.',
     body: html`<div class="cards">
-        ${parts.profiles.map(
+        ${deps.profiles.map(
           (profile) =>
             html`<section class="card">
               <h2><a href="/models/${profile.id}">${profile.id}</a> ${marks(profile)}</h2>
               <p>${profile.description}</p>
-              ${factList(parts, profile)}
+              ${factList(deps, profile)}
             </section>`,
         )}
       </div>
       <p class="faint">
-        To list the models or use them through the API (<code>GET ${parts.baseUrl}/models</code>), you need an active
+        To list the models or use them through the API (<code>GET ${deps.baseUrl}/models</code>), you need an active
         key.
       </p>`,
   })
 }
 
 async function showModel(visit: Visit): Promise<Response> {
-  const { parts, params } = visit
+  const { deps, params } = visit
   const id = [params['maker'], params['name']].filter((part) => part !== undefined).join('/')
-  const profile = parts.profiles.find((known) => known.id === id)
-  if (profile === undefined) throw new PageRefusal('not_found')
-  const { components } = await parts.status.read()
+  const profile = deps.profiles.find((known) => known.id === id)
+  if (profile === undefined) throw new PageError('not_found')
+  const { components } = await deps.status.read()
   const part = components.find(({ kind, name }) => kind === 'profile' && name === id)
-  const behind = backendsOf(parts, profile)
+  const behind = backendsOf(deps, profile)
   return page(visit, {
     title: id,
     lead: profile.description,
-    above: trail({ path: '/models', name: 'Models' }),
+    above: breadcrumbs({ path: '/models', name: 'Models' }),
     body: html`<div class="actions name-to-copy">
-        ${sample('name', id)} ${part === undefined ? '' : stateTag(part.state)} ${marks(profile)}
+        ${codeSample('name', id)} ${part === undefined ? '' : stateTag(part.state)} ${marks(profile)}
       </div>
       <section class="card">
         <h2>What it can do</h2>
-        ${factList(parts, profile)}
+        ${factList(deps, profile)}
       </section>
       <section class="card">
         <h2>Providers</h2>
@@ -114,12 +114,12 @@ function marks({ premium }: Profile): Html | '' {
   return premium ? html`<span class="tag">premium</span>` : ''
 }
 
-function backendsOf({ backends }: WebParts, profile: Profile): readonly ShownBackend[] {
+function backendsOf({ backends }: WebDeps, profile: Profile): readonly ShownBackend[] {
   return profile.backends.flatMap((id) => backends.filter((backend) => backend.id === id))
 }
 
-function factList(parts: WebParts, profile: Profile): Html {
-  const behind = backendsOf(parts, profile)
+function factList(deps: WebDeps, profile: Profile): Html {
+  const behind = backendsOf(deps, profile)
   const real = behind.filter(({ simulated }) => !simulated)
   const facts = factsOfAll((real.length > 0 ? real : behind).map((backend) => backend.facts))
   const { price } = profile
@@ -128,7 +128,7 @@ function factList(parts: WebParts, profile: Profile): Html {
     ['Capabilities', capabilities(profile, facts)],
     [
       'Plans',
-      parts.plans
+      deps.plans
         .filter((plan) => plan.premium || !profile.premium)
         .map((plan) => plan.name)
         .join(', '),

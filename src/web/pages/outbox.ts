@@ -1,18 +1,18 @@
 import { html } from 'hono/html'
-import { page, type Html } from '../layout.ts'
-import { PageRefusal } from '../refusals.ts'
-import type { Route } from '../route.ts'
-import { writeAgo } from '../time.ts'
+import { page, type Html } from '../components/layout.ts'
+import { PageError } from '../http/page-error.ts'
+import type { PageRoute } from '../http/route.ts'
+import { writeAgo } from '../components/time.ts'
 
 /** The emails that would have been sent, in local mode without a mail server; shown only to this machine. */
-export const outboxRoutes: readonly Route[] = [
+export const outboxRoutes: readonly PageRoute[] = [
   {
     method: 'GET',
     path: '/dev/outbox',
     access: 'public',
     handle(visit) {
-      const { outbox, clock } = visit.parts
-      if (outbox === undefined || !visit.isFromThisMachine) throw new PageRefusal('not_found')
+      const { outbox, clock } = visit.deps
+      if (outbox === undefined || !visit.isFromThisMachine) throw new PageError('not_found')
       const letters = outbox.list()
       return page(visit, {
         title: 'Local outbox',

@@ -1,20 +1,26 @@
 import { html } from 'hono/html'
-import { addPasskey, maxPasskeysPerAccount, removePasskey } from '../../accounts/sign-in.ts'
+import { addPasskey, maxPasskeysPerAccount, removePasskey } from '../../accounts/identity/sign-in.ts'
 import type { Passkey } from '../../domain/identity.ts'
-import { describeBrowser } from '../browser-name.ts'
-import { identityOf } from '../control.ts'
-import { csrfInput, page, type Html } from '../layout.ts'
-import { withNotice } from '../notices.ts'
-import { checkRegistration, checkSignIn, passkeySite, registrationOptions, signInOptions } from '../passkeys.ts'
-import { landingPath } from '../landing.ts'
-import { ownPath, redirect } from '../redirect.ts'
-import { PageRefusal } from '../refusals.ts'
-import type { Route } from '../route.ts'
-import { writeAgo } from '../time.ts'
-import type { AccountVisit, Visit } from '../visit.ts'
-import { enter } from './arrival.ts'
+import { describeBrowser } from '../http/browser-name.ts'
+import { identityDepsFor } from '../http/control.ts'
+import { csrfInput, page, type Html } from '../components/layout.ts'
+import { withNotice } from '../components/notices.ts'
+import {
+  checkRegistration,
+  checkSignIn,
+  passkeySite,
+  registrationOptions,
+  signInOptions,
+} from '../components/passkey-ceremony.ts'
+import { landingPath } from '../http/landing.ts'
+import { ownPath, redirect } from '../http/redirect.ts'
+import { PageError } from '../http/page-error.ts'
+import type { PageRoute } from '../http/route.ts'
+import { writeAgo } from '../components/time.ts'
+import type { AccountVisit, Visit } from '../http/visit.ts'
+import { startSession } from './complete-sign-in.ts'
 
-export const passkeyRoutes: readonly Route[] = [
+export const passkeyRoutes: readonly PageRoute[] = [
   { method: 'POST', path: '/sign-in/passkey', access: 'public', handle: signIn },
   { method: 'POST', path: '/account/passkeys', access: 'account', handle: register },
   { method: 'POST', path: '/account/passkeys/remove', access: 'account', handle: remove },
@@ -39,9 +45,9 @@ export function passkeySignIn(visit: Visit, next: string): Html | '' {
 
 /** The passkeys card on the account page. */
 export function passkeyCard(visit: AccountVisit, passkeys: readonly Passkey[]): Html {
-  const { parts, signedIn } = visit
+  const { deps, signedIn } = visit
   const site = passkeySite(visit)
-  const nowMs = parts.clock.nowMs()
+  const nowMs = deps.clock.nowMs()
   return html`<section class="card">
     <h2>Passkeys</h2>
     ${
@@ -85,13 +91,13 @@ export function passkeyCard(visit: AccountVisit, passkeys: readonly Passkey[]): 
 }
 
 async function signIn(visit: Visit): Promise<Response> {
-  const { parts, form, address } = visit
-  parts.limiters.tries.take(address)
+  const { deps, form, address } = visit
+  deps.limiters.tries.take(address)
   const passkey = await checkSignIn(visit, form.text('answer'))
-  const account = passkey === undefined ? undefined : await parts.identity.store.findAccount(passkey.accountId)
+  const account = passkey === undefined ? undefined : await deps.identity.store.findAccount(passkey.accountId)
   if (account === undefined) return refuse(visit, 'This passkey does not work here', '/sign-in')
-  const { cookie } = await enter(visit, account, 'passkey')
-  return redirect(ownPath(form.text('next'), withNotice(await landingPath(parts, account.id), 'signed-in')), [cookie])
+  const { cookie } = await startSession(visit, account, 'passkey')
+  return redirect(ownPath(form.text('next'), withNotice(await landingPath(deps, account.id), 'signed-in')), [cookie])
 }
 
 async function register(visit: AccountVisit): Promise<Response> {
@@ -100,15 +106,15 @@ async function register(visit: AccountVisit): Promise<Response> {
   const made = await checkRegistration(visit, account, form.text('answer'))
   if (made === undefined) return refuse(visit, 'The passkey was not added', '/account')
   const passkey = { ...made, accountId: account.id, name: describeBrowser(userAgent) }
-  const added = await addPasskey(identityOf(visit), passkey)
+  const added = await addPasskey(identityDepsFor(visit), passkey)
   return added
     ? redirect(withNotice('/account', 'passkey-added'))
     : refuse(visit, 'The passkey was not added', '/account')
 }
 
 async function remove(visit: AccountVisit): Promise<Response> {
-  if (!(await removePasskey(identityOf(visit), visit.signedIn.account.id, visit.form.text('passkey'))))
-    throw new PageRefusal('not_found')
+  if (!(await removePasskey(identityDepsFor(visit), visit.signedIn.account.id, visit.form.text('passkey'))))
+    throw new PageError('not_found')
   return redirect(withNotice('/account', 'passkey-removed'))
 }
 

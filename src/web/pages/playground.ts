@@ -1,22 +1,22 @@
 import { html } from 'hono/html'
 import { maxListedKeys } from '../../accounts/keys.ts'
-import { connections } from '../../domain/connections.ts'
+import { clientRecipes } from '../../domain/client-recipes.ts'
 import { frontierId, fusionId, fusionToolType } from '../../domain/profiles.ts'
-import { wiringOf } from '../connect-text.ts'
-import { page, type Html } from '../layout.ts'
-import { namesOf } from '../names.ts'
-import { PageRefusal } from '../refusals.ts'
-import type { Route } from '../route.ts'
-import { sample } from '../sample.ts'
-import { setSecurityHeaders } from '../security-headers.ts'
-import { tabs } from '../tabs.ts'
-import { jsonAnswer } from '../text-answer.ts'
-import type { AccountVisit, ScriptVisit } from '../visit.ts'
+import { clientConfigFor } from '../components/connect-text.ts'
+import { page, type Html } from '../components/layout.ts'
+import { buildNames } from '../components/names.ts'
+import { PageError } from '../http/page-error.ts'
+import type { PageRoute } from '../http/route.ts'
+import { codeSample } from '../components/code-sample.ts'
+import { setSecurityHeaders } from '../http/security-headers.ts'
+import { tabs } from '../components/tabs.ts'
+import { jsonAnswer } from '../http/text-answer.ts'
+import type { AccountVisit, ScriptVisit } from '../http/visit.ts'
 
 /** Disconnect a browser that reads nothing of a complete answer for this long. */
 const slowReaderMs = 60_000
 
-export const playgroundRoutes: readonly Route[] = [
+export const playgroundRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/playground', access: 'account', handle: showPlayground },
   { method: 'POST', path: '/playground/chat', access: 'script', handle: answerChat },
   { method: 'GET', path: '/playground/trail/:recordId', access: 'account', handle: giveTrail },
@@ -26,32 +26,32 @@ export const playgroundRoutes: readonly Route[] = [
  * Hands the connection to the API, which answers as if one of the account's keys had been sent: same limits, charges,
  * records, and messages, with nothing in between that could buffer the stream. Resolves when the response has ended.
  */
-async function answerChat({ parts, signedIn, connection }: ScriptVisit): Promise<Response> {
+async function answerChat({ deps, signedIn, connection }: ScriptVisit): Promise<Response> {
   const { response } = connection
   const sent = new Response(null, { headers: { 'x-hono-already-sent': 'true' } })
   if (response.destroyed) return sent
   const headers = new Headers()
-  setSecurityHeaders(headers, parts.appUrl.startsWith('https:'))
+  setSecurityHeaders(headers, deps.appUrl.startsWith('https:'))
   response.setHeaders(headers)
   // A non-streamed answer can take longer than the page timeout; the API has its own timeouts.
   response.setTimeout(0)
   response.once('prefinish', () => response.setTimeout(slowReaderMs, () => response.destroy()))
   const closed = new Promise<void>((resolve) => response.once('close', resolve))
-  parts.answerChat(signedIn.account, connection)
+  deps.answerChat(signedIn.account, connection)
   await closed
   return sent
 }
 
 /** The result of a request, with the account's names for keys and backends; the page shows it after the answer. */
-async function giveTrail({ parts, params, signedIn }: AccountVisit): Promise<Response> {
+async function giveTrail({ deps, params, signedIn }: AccountVisit): Promise<Response> {
   const { id } = signedIn.account
   const [record, keys, upstreams] = await Promise.all([
-    parts.activity.findActivity(id, params['recordId'] ?? ''),
-    parts.control.store.listKeys(id, maxListedKeys),
-    parts.control.store.listUpstreams(id),
+    deps.activity.findActivity(id, params['recordId'] ?? ''),
+    deps.control.store.listKeys(id, maxListedKeys),
+    deps.control.store.listUpstreams(id),
   ])
-  if (record === undefined) throw new PageRefusal('not_found')
-  const names = namesOf(keys, upstreams)
+  if (record === undefined) throw new PageError('not_found')
+  const names = buildNames(keys, upstreams)
   const { state, errorCode, charged, firstContentMs, totalMs, usage, attempts, fusions = [] } = record
   const trail = {
     isOver: state === 'done' || state === 'lost',
@@ -98,38 +98,38 @@ function showPlayground(visit: AccountVisit): Promise<Response> {
 }
 
 /** Settings for the script. The only secret is the CSRF token, which every form of the session contains. */
-function settingsOf({ parts, signedIn }: AccountVisit): string {
-  const { keyVariable } = wiringOf(parts)
-  const plan = parts.plans.find(({ id }) => id === signedIn.account.planId)
+function settingsOf({ deps, signedIn }: AccountVisit): string {
+  const { keyVariable } = clientConfigFor(deps)
+  const plan = deps.plans.find(({ id }) => id === signedIn.account.planId)
   return JSON.stringify({
     csrf: signedIn.csrfToken,
-    baseUrl: parts.baseUrl,
+    baseUrl: deps.baseUrl,
     keyVariable,
     fusionId,
     fusionToolType,
     isPremium: plan?.premium ?? false,
-    premiumProfiles: parts.profiles.filter(({ premium, id }) => premium || id === fusionId).map(({ id }) => id),
+    premiumProfiles: deps.profiles.filter(({ premium, id }) => premium || id === fusionId).map(({ id }) => id),
   })
 }
 
-function withoutScript({ parts }: AccountVisit): Html {
-  const curl = connections.find(({ name }) => name === 'curl')
+function withoutScript({ deps }: AccountVisit): Html {
+  const curl = clientRecipes.find(({ name }) => name === 'curl')
   return html`<noscript>
     <section class="card">
       <h2>This page needs JavaScript</h2>
       <p>It uses JavaScript to show answers as they arrive. The rest of this app works without it.</p>
       <p>You can do the same from a terminal with <a href="/account/keys">one of your keys</a>:</p>
-      ${sample('plain-curl', curl?.write(wiringOf(parts)) ?? '')}
+      ${codeSample('plain-curl', curl?.write(clientConfigFor(deps)) ?? '')}
     </section>
   </noscript>`
 }
 
 function requestCard(visit: AccountVisit): Html {
-  const { parts, query, signedIn } = visit
-  const chat = parts.profiles.filter(({ embeddings }) => embeddings === undefined)
+  const { deps, query, signedIn } = visit
+  const chat = deps.profiles.filter(({ embeddings }) => embeddings === undefined)
   const asked = query.get('profile') ?? ''
   const chosen = chat.some(({ id }) => id === asked) ? asked : frontierId
-  const plan = parts.plans.find(({ id }) => id === signedIn.account.planId)
+  const plan = deps.plans.find(({ id }) => id === signedIn.account.planId)
   const isPremium = plan?.premium ?? false
   return html`<section class="card" aria-labelledby="request-title">
     <h2 id="request-title">Request</h2>
@@ -280,23 +280,23 @@ function lookCard(): Html {
       {
         name: 'Request',
         body: html`<p class="empty" id="no-request">Nothing sent yet.</p>
-          ${sample('sent', '')}`,
+          ${codeSample('sent', '')}`,
       },
       {
         name: 'Response',
         body: html`<p class="empty" id="no-response">No response yet.</p>
-          ${sample('came', '')}`,
+          ${codeSample('came', '')}`,
       },
       { name: 'Headers', body: empty('headers', 'No response yet.') },
       {
         name: 'Code',
         body: html`<p>The same request from your own program. It reads your key from the environment variable.</p>
           <h3>curl</h3>
-          ${sample('curl', '')}
+          ${codeSample('curl', '')}
           <h3>OpenAI SDK for Python</h3>
-          ${sample('python', '')}
+          ${codeSample('python', '')}
           <h3>OpenAI SDK for JavaScript</h3>
-          ${sample('javascript', '')}`,
+          ${codeSample('javascript', '')}`,
       },
     ])}
   </section>`

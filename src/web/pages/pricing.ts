@@ -1,21 +1,21 @@
 import { html } from 'hono/html'
-import { page } from '../layout.ts'
-import { planCards } from '../plan-cards.ts'
-import type { Route } from '../route.ts'
-import { writeNumber } from '../time.ts'
-import type { Visit } from '../visit.ts'
+import { page } from '../components/layout.ts'
+import { planCards } from '../components/plan-cards.ts'
+import type { PageRoute } from '../http/route.ts'
+import { writeNumber } from '../components/time.ts'
+import type { Visit } from '../http/visit.ts'
 
-export const pricingRoutes: readonly Route[] = [
+export const pricingRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/pricing', access: 'public', handle: showPricing },
 ]
 
 async function showPricing(visit: Visit): Promise<Response> {
-  const { plans, profiles, baseUrl } = visit.parts
+  const { plans, profiles, baseUrl } = visit.deps
   return page(visit, {
     title: 'Pricing',
     lead: 'A plan gives you a number of requests. They use your own provider credentials, and you pay your providers directly.',
     body: html`<h2 class="unseen">Plans</h2>
-      ${planCards(visit, await visit.parts.offers())}
+      ${planCards(visit, await visit.deps.offers())}
       <h2>Side by side</h2>
       <div class="scroll" tabindex="0" role="region" aria-label="Plans side by side">
         <table>

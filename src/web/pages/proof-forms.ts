@@ -1,13 +1,13 @@
 import { html } from 'hono/html'
-import { maxTries, startProof, type StartedProof } from '../../accounts/proofs.ts'
+import { maxTries, startProof, type StartedProof } from '../../accounts/identity/proofs.ts'
 import { readEmailAddress, type AccountPurpose } from '../../domain/identity.ts'
 import { MailError } from '../../domain/mail-error.ts'
-import { emailField } from '../field.ts'
-import { csrfInput, page, type Html } from '../layout.ts'
-import { ownPath, redirect } from '../redirect.ts'
-import { PageRefusal } from '../refusals.ts'
-import { askerOf } from '../session-cookie.ts'
-import type { Visit } from '../visit.ts'
+import { emailField } from '../components/field.ts'
+import { csrfInput, page, type Html } from '../components/layout.ts'
+import { ownPath, redirect } from '../http/redirect.ts'
+import { PageError } from '../http/page-error.ts'
+import { askerOf } from '../http/session-cookie.ts'
+import type { Visit } from '../http/visit.ts'
 import { passkeySignIn } from './passkeys.ts'
 
 /** A page that asks for an email address. */
@@ -22,10 +22,10 @@ export interface AddressPage {
 
 /** Shows the page, with the error if there is one. */
 export function showAddressPage(visit: Visit, it: AddressPage, problem?: string): Promise<Response> {
-  const { parts, form, query, signedIn } = visit
+  const { deps, form, query, signedIn } = visit
   const next = ownPath(query.get('next') ?? form.text('next'), '')
   const status = problem === undefined ? 200 : 422
-  if (parts.sendMail === undefined)
+  if (deps.sendMail === undefined)
     return page(visit, {
       title: it.title,
       narrow: true,
@@ -52,8 +52,8 @@ export function showAddressPage(visit: Visit, it: AddressPage, problem?: string)
 
 /** Sends the code and redirects to the page where it is entered. Behaves the same for every address. */
 export async function sendCode(visit: Visit, it: AddressPage): Promise<Response> {
-  const { parts, form } = visit
-  const { sendMail, identity, appUrl, clock } = parts
+  const { deps, form } = visit
+  const { sendMail, identity, appUrl, clock } = deps
   if (sendMail === undefined) return showAddressPage(visit, it)
   const address = readEmailAddress(form.text('email'))
   if (address === undefined) return showAddressPage(visit, it, 'Enter an email address such as name@example.com.')
@@ -76,17 +76,17 @@ export const wrongCode = `That code is not correct. After ${maxTries} wrong trie
 
 /**
  * Shown when too many codes were requested for an address, whether or not an account has it.
- * @throws PageRefusal `too_many` if the visitor's network requested too many
+ * @throws PageError `too_many` if the visitor's network requested too many
  */
 export function tooOften({ tooMany, retryAtMs }: Exclude<StartedProof, { proof: unknown }>, nowMs: number): string {
-  if (tooMany === 'network') throw new PageRefusal('too_many')
+  if (tooMany === 'network') throw new PageError('too_many')
   const minutes = Math.max(1, Math.ceil((retryAtMs - nowMs) / 60_000))
   const wait = minutes > 90 ? `${Math.ceil(minutes / 60)} hours` : `${minutes} minute${minutes === 1 ? '' : 's'}`
   return `We already sent several codes to this address. Use the newest email, or try again in ${wait}.`
 }
 
 /** Links to the local outbox, where the emails that were not sent are shown. */
-export function outboxHint({ parts, isFromThisMachine }: Visit): Html | '' {
-  if (parts.outbox === undefined || !isFromThisMachine) return ''
+export function outboxHint({ deps, isFromThisMachine }: Visit): Html | '' {
+  if (deps.outbox === undefined || !isFromThisMachine) return ''
   return html`<p>No mail server is configured. Emails go to the <a href="/dev/outbox">local outbox</a>.</p>`
 }

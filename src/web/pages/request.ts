@@ -4,28 +4,28 @@ import { embeddingsFormatId } from '../../domain/format-id.ts'
 import type { ProviderError } from '../../domain/provider-error.ts'
 import { requestCostUsd, writeUsd } from '../../domain/request-cost.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
-import { describeLeftOut } from '../../domain/route-words.ts'
+import { describeExclusion } from '../../domain/route-plan-text.ts'
 import type { Attempt } from '../../domain/upstream.ts'
-import { download } from '../download.ts'
-import { fusionCard } from '../fusion-card.ts'
-import { page, type Html } from '../layout.ts'
-import { namesOf, type Names } from '../names.ts'
-import { PageRefusal } from '../refusals.ts'
-import { stateTag, writeMs } from '../request-line.ts'
-import type { Route } from '../route.ts'
-import { writeMinute, writeNumber } from '../time.ts'
-import type { AccountVisit } from '../visit.ts'
-import { trail } from '../trail.ts'
+import { download } from '../http/download.ts'
+import { fusionCard } from '../components/fusion-card.ts'
+import { page, type Html } from '../components/layout.ts'
+import { buildNames, type Names } from '../components/names.ts'
+import { PageError } from '../http/page-error.ts'
+import { stateTag, writeMs } from '../components/request-line.ts'
+import type { PageRoute } from '../http/route.ts'
+import { writeMinute, writeNumber } from '../components/time.ts'
+import type { AccountVisit } from '../http/visit.ts'
+import { breadcrumbs } from '../components/breadcrumbs.ts'
 
-export const requestRoutes: readonly Route[] = [
+export const requestRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/activity/:recordId', access: 'account', handle: showRequest },
   { method: 'GET', path: '/activity/:recordId/record.json', access: 'account', handle: giveRecord },
 ]
 
 /** A request of another account is reported as not found, like one that does not exist. */
-async function ownRequest({ parts, params, signedIn }: AccountVisit): Promise<RequestRecord> {
-  const record = await parts.activity.findActivity(signedIn.account.id, params['recordId'] ?? '')
-  if (record === undefined) throw new PageRefusal('not_found')
+async function ownRequest({ deps, params, signedIn }: AccountVisit): Promise<RequestRecord> {
+  const record = await deps.activity.findActivity(signedIn.account.id, params['recordId'] ?? '')
+  if (record === undefined) throw new PageError('not_found')
   return record
 }
 
@@ -35,22 +35,22 @@ async function giveRecord(visit: AccountVisit): Promise<Response> {
 }
 
 async function showRequest(visit: AccountVisit): Promise<Response> {
-  const { parts, signedIn, params } = visit
+  const { deps, signedIn, params } = visit
   const { id } = signedIn.account
   const [record, keys, upstreams, errors] = await Promise.all([
     ownRequest(visit),
-    parts.control.store.listKeys(id, maxListedKeys),
-    parts.control.store.listUpstreams(id),
-    parts.providerErrors(id, params['recordId'] ?? ''),
+    deps.control.store.listKeys(id, maxListedKeys),
+    deps.control.store.listUpstreams(id),
+    deps.providerErrors(id, params['recordId'] ?? ''),
   ])
-  const names = namesOf(keys, upstreams)
+  const names = buildNames(keys, upstreams)
   return page(visit, {
     title: 'Request',
-    above: trail({ path: '/activity', name: 'Activity' }),
+    above: breadcrumbs({ path: '/activity', name: 'Activity' }),
     lead: html`<code>${record.id}</code> ${stateTag(record)}`,
     body: html`<section class="card">
         <h2>Result</h2>
-        ${facts(record, names, requestCostUsd(record, parts.prices(upstreams)))}
+        ${facts(record, names, requestCostUsd(record, deps.prices(upstreams)))}
       </section>
       <section class="card">
         <h2>Attempts</h2>
@@ -137,7 +137,7 @@ function passedByList(passedBy: RequestRecord['passedBy'] = [], names: Names): H
       ${passedBy.map(
         ({ backend, reason }) =>
           html`<dt>${names.backend(backend)}</dt>
-            <dd>${describeLeftOut({ reason, untilMs: undefined }, 0)}</dd>`,
+            <dd>${describeExclusion({ reason, untilMs: undefined }, 0)}</dd>`,
       )}
     </dl>`
 }

@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
-import { keysPath, landingPath } from '../landing.ts'
-import { redirect } from '../redirect.ts'
-import type { Route } from '../route.ts'
+import { keysPath, landingPath } from '../http/landing.ts'
+import { redirect } from '../http/redirect.ts'
+import type { PageRoute } from '../http/route.ts'
 import { sendCode, showAddressPage, type AddressPage } from './proof-forms.ts'
 
 const signIn: AddressPage = {
@@ -33,14 +33,14 @@ const recover: AddressPage = {
 }
 
 /** The three pages that ask for an email address. Signed-in visitors who want a key go to the keys page. */
-export const signInRoutes: readonly Route[] = [signIn, setUp, recover].flatMap((it): Route[] => [
+export const signInRoutes: readonly PageRoute[] = [signIn, setUp, recover].flatMap((it): PageRoute[] => [
   {
     method: 'GET',
     path: it.path,
     access: 'public',
     handle: async (visit) =>
       visit.signedIn !== undefined && it !== recover && !visit.query.has('again')
-        ? redirect(it === setUp ? keysPath : await landingPath(visit.parts, visit.signedIn.account.id))
+        ? redirect(it === setUp ? keysPath : await landingPath(visit.deps, visit.signedIn.account.id))
         : showAddressPage(visit, it),
   },
   { method: 'POST', path: it.path, access: 'public', handle: (visit) => sendCode(visit, it) },

@@ -1,37 +1,37 @@
-import { endEverySession, endSession } from '../../accounts/sessions.ts'
-import { withNotice } from '../notices.ts'
-import { redirect } from '../redirect.ts'
-import { PageRefusal } from '../refusals.ts'
-import type { Route } from '../route.ts'
-import { endedSessionCookie } from '../session-cookie.ts'
-import type { AccountVisit } from '../visit.ts'
+import { endEverySession, endSession } from '../../accounts/identity/sessions.ts'
+import { withNotice } from '../components/notices.ts'
+import { redirect } from '../http/redirect.ts'
+import { PageError } from '../http/page-error.ts'
+import type { PageRoute } from '../http/route.ts'
+import { endedSessionCookie } from '../http/session-cookie.ts'
+import type { AccountVisit } from '../http/visit.ts'
 
-export const signOutRoutes: readonly Route[] = [
+export const signOutRoutes: readonly PageRoute[] = [
   {
     method: 'POST',
     path: '/sign-out',
     access: 'account',
-    async handle({ parts, signedIn: { session } }) {
-      await endSession(parts.identity, session.accountId, session.id)
-      return toSignIn(parts.appUrl)
+    async handle({ deps, signedIn: { session } }) {
+      await endSession(deps.identity, session.accountId, session.id)
+      return toSignIn(deps.appUrl)
     },
   },
   {
     method: 'POST',
     path: '/account/sessions/end-all',
     access: 'account',
-    async handle({ parts, signedIn: { session } }) {
-      await endEverySession(parts.identity, session.accountId)
-      return toSignIn(parts.appUrl)
+    async handle({ deps, signedIn: { session } }) {
+      await endEverySession(deps.identity, session.accountId)
+      return toSignIn(deps.appUrl)
     },
   },
   { method: 'POST', path: '/account/sessions/:sessionId/end', access: 'account', handle: endOne },
 ]
 
-async function endOne({ parts, params, signedIn: { session } }: AccountVisit): Promise<Response> {
+async function endOne({ deps, params, signedIn: { session } }: AccountVisit): Promise<Response> {
   const sessionId = params['sessionId'] ?? ''
-  if (!(await endSession(parts.identity, session.accountId, sessionId))) throw new PageRefusal('not_found')
-  return sessionId === session.id ? toSignIn(parts.appUrl) : redirect(withNotice('/account', 'session-ended'))
+  if (!(await endSession(deps.identity, session.accountId, sessionId))) throw new PageError('not_found')
+  return sessionId === session.id ? toSignIn(deps.appUrl) : redirect(withNotice('/account', 'session-ended'))
 }
 
 function toSignIn(appUrl: string): Response {

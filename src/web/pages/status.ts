@@ -1,36 +1,36 @@
 import { html } from 'hono/html'
 import { stateOf, type Incident } from '../../domain/incidents.ts'
 import { indicatorWords, shareOver, type StatusComponent } from '../../domain/service-status.ts'
-import { page, type Html } from '../layout.ts'
-import type { Route } from '../route.ts'
-import { stateTag, toneOf } from '../status-dot.ts'
-import { statusJson, summaryJson } from '../status-json.ts'
-import { jsonAnswer } from '../text-answer.ts'
-import { writeMinute } from '../time.ts'
-import { uptimeBar, writeShare } from '../uptime-bar.ts'
-import type { Visit } from '../visit.ts'
+import { page, type Html } from '../components/layout.ts'
+import type { PageRoute } from '../http/route.ts'
+import { stateTag, toneOf } from '../components/status-dot.ts'
+import { statusJson, summaryJson } from './status-json.ts'
+import { jsonAnswer } from '../http/text-answer.ts'
+import { writeMinute } from '../components/time.ts'
+import { uptimeBar, writeShare } from '../components/uptime-bar.ts'
+import type { Visit } from '../http/visit.ts'
 
 /** How long clients may cache the status. */
 const keptSeconds = 10
 
-export const statusRoutes: readonly Route[] = [
+export const statusRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/status', access: 'public', handle: showStatus },
   {
     method: 'GET',
     path: '/status.json',
     access: 'public',
-    handle: async ({ parts }) => jsonAnswer(statusJson(await parts.status.read()), keptSeconds),
+    handle: async ({ deps }) => jsonAnswer(statusJson(await deps.status.read()), keptSeconds),
   },
   {
     method: 'GET',
     path: '/api/v2/summary.json',
     access: 'public',
-    handle: async ({ parts }) => jsonAnswer(summaryJson(await parts.status.read(), parts.appUrl), keptSeconds),
+    handle: async ({ deps }) => jsonAnswer(summaryJson(await deps.status.read(), deps.appUrl), keptSeconds),
   },
 ]
 
 async function showStatus(visit: Visit): Promise<Response> {
-  const { atMs, indicator, components, incidents } = await visit.parts.status.read()
+  const { atMs, indicator, components, incidents } = await visit.deps.status.read()
   const of = (kind: StatusComponent['kind']): readonly StatusComponent[] =>
     components.filter((part) => part.kind === kind)
   const open = incidents.filter((incident) => stateOf(incident) !== 'resolved')

@@ -1,12 +1,12 @@
 import { html } from 'hono/html'
-import { fileTicket, maxTextCharacters, type TicketFault } from '../../accounts/support.ts'
+import { fileTicket, maxTextCharacters, type TicketFault } from '../../accounts/support/support.ts'
 import { forbiddenAsData, maskForbidden } from '../../domain/forbidden-text.ts'
-import { field } from '../field.ts'
-import { csrfInput, page, type Html } from '../layout.ts'
-import type { Route } from '../route.ts'
-import type { Visit } from '../visit.ts'
+import { field } from '../components/field.ts'
+import { csrfInput, page, type Html } from '../components/layout.ts'
+import type { PageRoute } from '../http/route.ts'
+import type { Visit } from '../http/visit.ts'
 
-export const supportRoutes: readonly Route[] = [
+export const supportRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/support', access: 'public', handle: (visit) => showForm(visit) },
   { method: 'POST', path: '/support', access: 'public', handle: file },
 ]
@@ -14,9 +14,9 @@ export const supportRoutes: readonly Route[] = [
 const shapes = JSON.stringify(forbiddenAsData())
 
 async function file(visit: Visit): Promise<Response> {
-  const { parts, form, signedIn, address } = visit
-  parts.limiters.letters.take(address)
-  const filed = await fileTicket(parts.support, {
+  const { deps, form, signedIn, address } = visit
+  deps.limiters.mails.take(address)
+  const filed = await fileTicket(deps.support, {
     accountId: signedIn?.account.id ?? null,
     email: form.text('email'),
     requestId: form.text('request_id'),

@@ -1,42 +1,42 @@
 import { html } from 'hono/html'
-import { actorOf } from '../actor.ts'
+import { actorOf } from '../http/actor.ts'
 import { openCheckout } from '../../accounts/billing/checkout.ts'
 import { describeChange, listOwnRequests, type PlanChange } from '../../accounts/billing/overview.ts'
 import { requestUpgrade, withdrawUpgrade } from '../../accounts/billing/upgrade-requests.ts'
-import { AccountsError } from '../../accounts/refusals.ts'
+import { AccountsError } from '../../accounts/accounts-error.ts'
 import type { Offer } from '../../domain/billing.ts'
-import { csrfInput, page, type Html } from '../layout.ts'
-import { writePrice } from '../money.ts'
-import { withNotice } from '../notices.ts'
-import { redirect } from '../redirect.ts'
-import type { Route } from '../route.ts'
-import { writeDay } from '../time.ts'
-import type { AccountVisit } from '../visit.ts'
+import { csrfInput, page, type Html } from '../components/layout.ts'
+import { writePrice } from '../components/money.ts'
+import { withNotice } from '../components/notices.ts'
+import { redirect } from '../http/redirect.ts'
+import type { PageRoute } from '../http/route.ts'
+import { writeDay } from '../components/time.ts'
+import type { AccountVisit } from '../http/visit.ts'
 import { ownOrigin, paymentOrigins, planFacts, simulatedNote } from './billing.ts'
-import { trail } from '../trail.ts'
+import { breadcrumbs } from '../components/breadcrumbs.ts'
 
-export const upgradeRoutes: readonly Route[] = [
+export const upgradeRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/billing/upgrade', access: 'account', formTargets: paymentOrigins, handle: showPlans },
   { method: 'POST', path: '/billing/upgrade', access: 'account', handle: choosePlan },
   { method: 'POST', path: '/billing/requests/:requestId/withdraw', access: 'account', handle: withdraw },
 ]
 
 async function showPlans(visit: AccountVisit): Promise<Response> {
-  const { parts, signedIn } = visit
-  const { plane, sold } = parts.sales
-  const offers = sold === undefined ? undefined : await sold.plane.billing.offers()
-  const [request] = (await listOwnRequests(plane, signedIn.account.id)).filter(({ state }) => state === 'requested')
+  const { deps, signedIn } = visit
+  const { plansDeps, sold } = deps.sales
+  const offers = sold === undefined ? undefined : await sold.plansDeps.billing.offers()
+  const [request] = (await listOwnRequests(plansDeps, signedIn.account.id)).filter(({ state }) => state === 'requested')
   const changes = await Promise.all(
-    parts.plans.map(({ id }) => describeChange(plane, signedIn.account.id, id, offers ?? [])),
+    deps.plans.map(({ id }) => describeChange(plansDeps, signedIn.account.id, id, offers ?? [])),
   )
   return page(visit, {
     title: 'Plans',
-    above: trail({ path: '/billing', name: 'Billing' }),
+    above: breadcrumbs({ path: '/billing', name: 'Billing' }),
     lead:
       offers === undefined
         ? 'Request another plan. The operator of this service approves each request.'
         : 'Upgrades take effect immediately. Downgrades take effect at the end of the paid period.',
-    body: html`${simulatedNote(parts)}
+    body: html`${simulatedNote(deps)}
       ${request === undefined ? '' : html`<p class="notice">Your request is waiting for the operator. <a href="/billing">See it</a>.</p>`}
       <div class="cards plans">
         ${changes.map((change) => planCard(change, offers, request !== undefined, visit))}
@@ -59,12 +59,12 @@ function planCard(
 }
 
 async function choosePlan(visit: AccountVisit): Promise<Response> {
-  const { parts, signedIn, form } = visit
-  const { plane, sold } = parts.sales
+  const { deps, signedIn, form } = visit
+  const { plansDeps, sold } = deps.sales
   const planId = form.text('plan')
   try {
     if (sold === undefined) {
-      await requestUpgrade({ ...plane, actor: actorOf(visit) }, signedIn.account.id, planId)
+      await requestUpgrade({ ...plansDeps, actor: actorOf(visit) }, signedIn.account.id, planId)
       return redirect(withNotice('/billing', 'upgrade-requested'))
     }
     const origin = ownOrigin(visit)
@@ -72,7 +72,7 @@ async function choosePlan(visit: AccountVisit): Promise<Response> {
       returnUrl: `${origin}/billing/return`,
       cancelUrl: `${origin}${withNotice('/billing/upgrade', 'checkout-left')}`,
     }
-    const { url } = await openCheckout(sold.plane, signedIn.account.id, planId, pages)
+    const { url } = await openCheckout(sold.plansDeps, signedIn.account.id, planId, pages)
     return redirect(url)
   } catch (error) {
     // The page was open while its offers changed: show the current ones.
@@ -82,10 +82,10 @@ async function choosePlan(visit: AccountVisit): Promise<Response> {
 }
 
 async function withdraw(visit: AccountVisit): Promise<Response> {
-  const { parts, signedIn, params } = visit
+  const { deps, signedIn, params } = visit
   try {
     await withdrawUpgrade(
-      { ...parts.sales.plane, actor: actorOf(visit) },
+      { ...deps.sales.plansDeps, actor: actorOf(visit) },
       signedIn.account.id,
       params['requestId'] ?? '',
     )
@@ -106,11 +106,11 @@ function action(
   { to, direction }: PlanChange,
   offers: readonly Offer[] | undefined,
   isAsking: boolean,
-  { signedIn, parts }: AccountVisit,
+  { signedIn, deps }: AccountVisit,
 ): Html | '' {
   if (direction === 'same' || isAsking) return ''
   // To move to the free plan, customers cancel on the payment provider's page.
-  const isFree = offers !== undefined && to.id === parts.sales.plane.defaultPlan
+  const isFree = offers !== undefined && to.id === deps.sales.plansDeps.defaultPlan
   if (offers !== undefined && !isFree && !offers.some(({ planId }) => planId === to.id)) return ''
   const words = offers === undefined ? `Request ${to.name}` : `Change to ${to.name}`
   return html`<form class="after" method="post" action="${isFree ? '/billing/portal' : '/billing/upgrade'}">

@@ -1,28 +1,28 @@
 import { html } from 'hono/html'
-import { AccountsError, type AccountsRefusal } from '../../accounts/refusals.ts'
+import { AccountsError, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
 import { maxUpstreamsPerAccount, removeUpstream } from '../../accounts/upstreams.ts'
 import type { Upstream } from '../../domain/accounts.ts'
-import { Secret } from '../../domain/secret.ts'
+import { Secret } from '../../runtime/secret.ts'
 import type { UpstreamTest } from '../../domain/upstream.ts'
-import { controlOf } from '../control.ts'
-import { csrfInput, page, type Html } from '../layout.ts'
-import { withNotice } from '../notices.ts'
-import { redirect } from '../redirect.ts'
-import { PageRefusal } from '../refusals.ts'
-import type { Route } from '../route.ts'
-import { writeTest } from '../test-words.ts'
-import { connectForm } from '../connect-form.ts'
-import type { UpstreamFault } from '../upstream-desk.ts'
-import type { AccountVisit } from '../visit.ts'
+import { accountsDepsFor } from '../http/control.ts'
+import { csrfInput, page, type Html } from '../components/layout.ts'
+import { withNotice } from '../components/notices.ts'
+import { redirect } from '../http/redirect.ts'
+import { PageError } from '../http/page-error.ts'
+import type { PageRoute } from '../http/route.ts'
+import { upstreamTestResult } from '../components/upstream-test-result.ts'
+import { connectForm } from '../components/connect-form.ts'
+import type { UpstreamFault } from '../http/upstream-connector.ts'
+import type { AccountVisit } from '../http/visit.ts'
 
-export const upstreamRoutes: readonly Route[] = [
+export const upstreamRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/account/upstreams', access: 'account', handle: (visit) => showUpstreams(visit) },
   { method: 'POST', path: '/account/upstreams', access: 'account', handle: connect },
   { method: 'POST', path: '/account/upstreams/:upstreamId/test', access: 'account', handle: test },
   { method: 'POST', path: '/account/upstreams/:upstreamId/remove', access: 'account', handle: remove },
 ]
 
-const refusals: Partial<Readonly<Record<AccountsRefusal, UpstreamFault>>> = {
+const refusals: Partial<Readonly<Record<AccountsErrorCode, UpstreamFault>>> = {
   upstream_limit: {
     field: 'provider',
     sentence: `The account has reached its limit of ${maxUpstreamsPerAccount} providers. Remove one first.`,
@@ -41,8 +41,8 @@ interface Shown {
 }
 
 async function showUpstreams(visit: AccountVisit, { fault, failed, tested }: Shown = {}): Promise<Response> {
-  const { parts, signedIn } = visit
-  const upstreams = await parts.control.store.listUpstreams(signedIn.account.id)
+  const { deps, signedIn } = visit
+  const upstreams = await deps.control.store.listUpstreams(signedIn.account.id)
   return page(visit, {
     title: 'Providers',
     lead: 'Your own credentials for model providers. They are encrypted before they are stored, used only for this account, and never shown again.',
@@ -63,7 +63,7 @@ async function showUpstreams(visit: AccountVisit, { fault, failed, tested }: Sho
         ${
           failed === undefined
             ? ''
-            : html`${writeTest(failed)}
+            : html`${upstreamTestResult(failed)}
                 <p>Correct the settings and enter the credential again, or save the provider without a test.</p>`
         }
         ${connectForm(visit, fault, failed)}
@@ -80,8 +80,8 @@ function problemOf(fault: UpstreamFault | undefined, failed: UpstreamTest | unde
   return fault === undefined ? undefined : 'The provider was not connected. Please correct the errors below.'
 }
 
-function row({ parts, signedIn }: AccountVisit, upstream: Upstream, result: UpstreamTest | undefined): Html {
-  const name = parts.upstreams.providers.find(({ id }) => id === upstream.provider)?.name ?? upstream.provider
+function row({ deps, signedIn }: AccountVisit, upstream: Upstream, result: UpstreamTest | undefined): Html {
+  const name = deps.upstreams.providers.find(({ id }) => id === upstream.provider)?.name ?? upstream.provider
   const what = `${name} ${upstream.model}`
   return html`<li>
     <div>
@@ -89,7 +89,7 @@ function row({ parts, signedIn }: AccountVisit, upstream: Upstream, result: Upst
       <span class="faint"
         >${maskedCredential(upstream)}${upstream.baseUrl === null ? '' : html` · ${upstream.baseUrl}`}</span
       >
-      ${result === undefined ? '' : writeTest(result)}
+      ${result === undefined ? '' : upstreamTestResult(result)}
     </div>
     <div class="actions">
       <form method="post" action="/account/upstreams/${upstream.id}/test">
@@ -113,7 +113,7 @@ function maskedCredential({ sealedCredential, credentialHint }: Upstream): strin
 }
 
 async function connect(visit: AccountVisit): Promise<Response> {
-  const { parts, form, signedIn, address } = visit
+  const { deps, form, signedIn, address } = visit
   const credential = form.text('credential')
   const given = {
     provider: form.text('provider'),
@@ -123,13 +123,13 @@ async function connect(visit: AccountVisit): Promise<Response> {
     format: form.text('format'),
     auth_header: form.text('auth_header'),
     headers: form.text('headers'),
-    timeouts: Object.fromEntries(parts.upstreams.timeouts.map(({ name }) => [name, form.text(`timeout_${name}`)])),
+    timeouts: Object.fromEntries(deps.upstreams.timeouts.map(({ name }) => [name, form.text(`timeout_${name}`)])),
     credential: credential === '' ? undefined : new Secret(credential),
     isUntested: form.isTicked('untested'),
   }
-  if (!given.isUntested) parts.limiters.tries.take(address)
+  if (!given.isUntested) deps.limiters.tries.take(address)
   try {
-    const connected = await parts.upstreams.connect(controlOf(visit), signedIn.account.id, given)
+    const connected = await deps.upstreams.connect(accountsDepsFor(visit), signedIn.account.id, given)
     if ('field' in connected) return await showUpstreams(visit, { fault: connected })
     if ('failed' in connected) return await showUpstreams(visit, connected)
     return redirect(withNotice('/account/upstreams', 'provider-added'))
@@ -141,16 +141,16 @@ async function connect(visit: AccountVisit): Promise<Response> {
 }
 
 async function test(visit: AccountVisit): Promise<Response> {
-  const { parts, params, signedIn, address } = visit
-  const upstreams = await parts.control.store.listUpstreams(signedIn.account.id)
+  const { deps, params, signedIn, address } = visit
+  const upstreams = await deps.control.store.listUpstreams(signedIn.account.id)
   const upstream = upstreams.find(({ id }) => id === params['upstreamId'])
-  if (upstream === undefined) throw new PageRefusal('not_found')
-  parts.limiters.tries.take(address)
-  const result = await parts.upstreams.test(upstream)
+  if (upstream === undefined) throw new PageError('not_found')
+  deps.limiters.tries.take(address)
+  const result = await deps.upstreams.test(upstream)
   return showUpstreams(visit, { tested: { id: upstream.id, result } })
 }
 
 async function remove(visit: AccountVisit): Promise<Response> {
-  await removeUpstream(controlOf(visit), visit.signedIn.account.id, visit.params['upstreamId'] ?? '')
+  await removeUpstream(accountsDepsFor(visit), visit.signedIn.account.id, visit.params['upstreamId'] ?? '')
   return redirect(withNotice('/account/upstreams', 'provider-removed'))
 }

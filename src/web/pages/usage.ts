@@ -1,17 +1,17 @@
 import { html } from 'hono/html'
 import { maxListedKeys } from '../../accounts/keys.ts'
 import type { UsageGroup } from '../../accounts/ports.ts'
-import { writeUsd, type PriceOf } from '../../domain/request-cost.ts'
+import { writeUsd, type FindPrice } from '../../domain/request-cost.ts'
 import { type Period, periodAt, type UsageSignals } from '../../domain/usage.ts'
-import { dayChart, shareTable } from '../chart.ts'
-import { download, writeCsv } from '../download.ts'
-import { page, type Html } from '../layout.ts'
-import { quotaBar } from '../quota-bar.ts'
-import type { Route } from '../route.ts'
-import { writeDay, writeNumber } from '../time.ts'
-import { barsByDay, costOf, countBy, projectMonth, sumOf } from '../usage-sums.ts'
-import type { AccountVisit } from '../visit.ts'
-import { namesOf, type Names } from '../names.ts'
+import { dayChart, shareTable } from '../components/chart.ts'
+import { download, writeCsv } from '../http/download.ts'
+import { page, type Html } from '../components/layout.ts'
+import { quotaBar } from '../components/quota-bar.ts'
+import type { PageRoute } from '../http/route.ts'
+import { writeDay, writeNumber } from '../components/time.ts'
+import { barsByDay, costOf, countBy, projectMonth, sumOf } from '../components/usage-sums.ts'
+import type { AccountVisit } from '../http/visit.ts'
+import { buildNames, type Names } from '../components/names.ts'
 
 const dayMs = 86_400_000
 const recentDays = 30
@@ -21,7 +21,7 @@ const maxShares = 10
 /** Most rows in a downloaded file. */
 const maxRows = 10_000
 
-export const usageRoutes: readonly Route[] = [
+export const usageRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/usage', access: 'account', handle: showUsage },
   { method: 'GET', path: '/usage.csv', access: 'account', handle: giveCsv },
   { method: 'GET', path: '/usage.json', access: 'account', handle: giveJson },
@@ -34,30 +34,30 @@ interface Span {
   readonly untilMs: number
 }
 
-function spanOf({ query, parts }: AccountVisit): Span {
-  const nowMs = parts.clock.nowMs()
+function spanOf({ query, deps }: AccountVisit): Span {
+  const nowMs = deps.clock.nowMs()
   const untilMs = (Math.floor(nowMs / dayMs) + 1) * dayMs
   if (query.get('range') === 'month') return { range: 'month', fromMs: periodAt(nowMs).startMs, untilMs }
   return { range: '30d', fromMs: untilMs - recentDays * dayMs, untilMs }
 }
 
-async function readGroups({ parts, signedIn }: AccountVisit, { fromMs, untilMs }: Span) {
-  const groups = await parts.activity.addUpUsage(signedIn.account.id, fromMs, untilMs, maxPerDay)
+async function readGroups({ deps, signedIn }: AccountVisit, { fromMs, untilMs }: Span) {
+  const groups = await deps.activity.addUpUsage(signedIn.account.id, fromMs, untilMs, maxPerDay)
   const perDay = new Map<string, number>()
   for (const { day, requests } of groups) perDay.set(day, (perDay.get(day) ?? 0) + requests)
   return { groups, isPartial: [...perDay.values()].some((count) => count >= maxPerDay) }
 }
 
 async function showUsage(visit: AccountVisit): Promise<Response> {
-  const { parts, signedIn } = visit
+  const { deps, signedIn } = visit
   const { id } = signedIn.account
-  const nowMs = parts.clock.nowMs()
+  const nowMs = deps.clock.nowMs()
   const span = spanOf(visit)
   const [{ groups, isPartial }, usage, keys, upstreams] = await Promise.all([
     readGroups(visit, span),
-    parts.usageOf(signedIn.account),
-    parts.control.store.listKeys(id, maxListedKeys),
-    parts.control.store.listUpstreams(id),
+    deps.usageOf(signedIn.account),
+    deps.control.store.listKeys(id, maxListedKeys),
+    deps.control.store.listUpstreams(id),
   ])
   return page(visit, {
     title: 'Usage',
@@ -71,7 +71,7 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
               : html`${quotaBar(usage, nowMs)} ${projectionOf(usage, periodAt(nowMs), nowMs)}`
           }
         </section>
-        ${totals(groups, parts.prices(upstreams))}
+        ${totals(groups, deps.prices(upstreams))}
       </div>
       <section class="card">
         <h2>Requests by day</h2>
@@ -95,7 +95,7 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
           <a class="button secondary" href="/usage.json?range=${span.range}">Download JSON</a>
         </p>
       </section>
-      ${groups.length === 0 ? '' : html`<div class="cards wide">${shares(groups, namesOf(keys, upstreams))}</div>`}`,
+      ${groups.length === 0 ? '' : html`<div class="cards wide">${shares(groups, buildNames(keys, upstreams))}</div>`}`,
   })
 }
 
@@ -114,7 +114,7 @@ function projectionOf(usage: UsageSignals, { startMs }: Period, nowMs: number): 
       </p>`
 }
 
-function totals(groups: readonly UsageGroup[], priceOf: PriceOf): Html {
+function totals(groups: readonly UsageGroup[], priceOf: FindPrice): Html {
   const cost = costOf(groups, priceOf)
   const requests = sumOf(groups, (group) => group.requests)
   const failed = sumOf(groups, (group) => (group.errorCode === null ? 0 : group.requests))
@@ -225,8 +225,8 @@ const columns = [
   'estimated_cost_usd',
 ] as const
 
-async function readPrices({ parts, signedIn }: AccountVisit): Promise<PriceOf> {
-  return parts.prices(await parts.control.store.listUpstreams(signedIn.account.id))
+async function readPrices({ deps, signedIn }: AccountVisit): Promise<FindPrice> {
+  return deps.prices(await deps.control.store.listUpstreams(signedIn.account.id))
 }
 
 async function giveCsv(visit: AccountVisit): Promise<Response> {
@@ -253,7 +253,7 @@ async function giveCsv(visit: AccountVisit): Promise<Response> {
 async function giveJson(visit: AccountVisit): Promise<Response> {
   const span = spanOf(visit)
   const [{ groups, isPartial }, priceOf] = await Promise.all([readGroups(visit, span), readPrices(visit)])
-  const usage = await visit.parts.usageOf(visit.signedIn.account)
+  const usage = await visit.deps.usageOf(visit.signedIn.account)
   const body = {
     from: new Date(span.fromMs).toISOString(),
     until: new Date(span.untilMs).toISOString(),

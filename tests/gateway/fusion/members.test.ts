@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { ModelFacts } from '../../../src/domain/model-facts.ts'
-import { Book } from '../../../src/gateway/fusion/book.ts'
+import { CostTracker } from '../../../src/gateway/fusion/engine/cost-tracker.ts'
 import { membersOf } from '../../../src/gateway/fusion/members.ts'
-import { planFusion } from '../../../src/gateway/fusion/plan.ts'
-import { settingsFrom, settingsOf } from '../../../src/gateway/fusion/settings.ts'
+import { planFusion } from '../../../src/gateway/fusion/engine/plan.ts'
+import { settingsFrom, settingsOf } from '../../../src/gateway/fusion/engine/settings.ts'
 import type { Backend } from '../../../src/gateway/ports.ts'
 import { question } from '../../simulation/conversations.ts'
 
@@ -42,9 +42,9 @@ test('what a call costs is reckoned by the price of its model, what came from a 
     reasoningTokens: 0,
     source: 'counted',
   } as const
-  const book = new Book(undefined)
+  const book = new CostTracker(undefined)
   for (const asked of [member!, plain!])
-    book.close(book.reserve('panel', asked, 0)!, { status: 'answered', ms: 1, usage })
+    book.settle(book.reserve('panel', asked, 0)!, { status: 'answered', ms: 1, usage })
   expect(book.records.map(({ costUsd }) => costUsd)).toEqual([0.6 * 2 + 0.4 * 0.5 + 1, 2 + 1])
   expect(book.costUsd).toBeCloseTo(5.4, 9)
 })

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import type { Json } from '../../../src/domain/conversation.ts'
+import type { Json } from '../../../src/domain/json.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import { errorMessage } from '../../../src/domain/error-text.ts'
-import { readFusionParameters } from '../../../src/gateway/fusion/read-parameters.ts'
-import { presets, settingsOf } from '../../../src/gateway/fusion/settings.ts'
+import { readFusionParameters } from '../../../src/gateway/fusion/engine/read-parameters.ts'
+import { presets, settingsOf } from '../../../src/gateway/fusion/engine/settings.ts'
 
 function refusalOf(parameters: Json): ServiceError {
   try {

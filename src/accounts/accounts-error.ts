@@ -1,0 +1,71 @@
+import { isOneLine } from '../runtime/one-line.ts'
+
+/** Error codes of the control plane, which the caller turns into a sentence. */
+export type AccountsErrorCode =
+  | 'name_invalid'
+  | 'account_unknown'
+  | 'account_name_taken'
+  | 'account_limit'
+  | 'account_suspended_before'
+  | 'account_not_suspended'
+  | 'account_name_differs'
+  | 'plan_unknown'
+  | 'key_unknown'
+  | 'key_limit'
+  | 'key_not_active'
+  | 'key_revoked_before'
+  | 'profiles_invalid'
+  | 'per_minute_invalid'
+  | 'addresses_invalid'
+  | 'upstream_unknown'
+  | 'upstream_limit'
+  | 'credential_invalid'
+  | 'operator_only'
+  | 'managed_stands_so'
+  | 'note_invalid'
+  | 'provider_invalid'
+  | 'resale_recorded_before'
+  | 'resale_unknown'
+  | 'managed_request_open'
+  | 'managed_request_unknown'
+  | 'managed_request_decided'
+  | 'plan_not_sold'
+  | 'plan_same'
+  | 'not_subscribed'
+  | 'upgrade_unknown'
+  | 'upgrade_open'
+  | 'upgrade_decided'
+  | 'incident_invalid'
+  | 'incident_unknown'
+  | 'email_invalid'
+  | 'operator_unknown'
+  | 'operator_exists'
+  | 'operator_limit'
+  | 'operator_same_role'
+  | 'operator_last_admin'
+  | 'operator_self'
+  | 'backend_invalid'
+  | 'backend_stands_so'
+  | 'ticket_unknown'
+  | 'ticket_stands_so'
+
+/** An expected rejection by the control plane. It carries a code and never a secret. */
+export class AccountsError extends Error {
+  override readonly name = 'AccountsError'
+  readonly code: AccountsErrorCode
+
+  constructor(code: AccountsErrorCode) {
+    super(code)
+    this.code = code
+  }
+}
+
+/** Maximum length of the name of an account, a key, or a plan. */
+export const maxNameCharacters = 100
+
+/** Trims a name. @throws AccountsError `name_invalid` if it is too long or not a single visible line */
+export function checkName(name: string): string {
+  const trimmed = name.trim()
+  if (trimmed.length > maxNameCharacters || !isOneLine(trimmed)) throw new AccountsError('name_invalid')
+  return trimmed
+}

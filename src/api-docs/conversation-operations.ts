@@ -1,0 +1,127 @@
+import type { ApiOperation } from './operation.ts'
+
+/** The query of every list of items. */
+export const paging = [
+  {
+    name: 'limit',
+    in: 'query',
+    description: 'How many.',
+    schema: { type: 'integer', minimum: 1, maximum: 100, default: 20 },
+  },
+  {
+    name: 'order',
+    in: 'query',
+    description: 'Newest or oldest first.',
+    schema: { type: 'string', enum: ['asc', 'desc'], default: 'desc' },
+  },
+  { name: 'after', in: 'query', description: 'The id of the item before the page.', schema: { type: 'string' } },
+] as const
+
+const conversationId = {
+  name: 'conversation_id',
+  in: 'path',
+  description: 'The id of a conversation.',
+  schema: { type: 'string' },
+} as const
+const itemId = { name: 'item_id', in: 'path', description: 'The id of an item.', schema: { type: 'string' } } as const
+const items = {
+  type: 'array',
+  items: { type: 'object', anyOf: [{ required: ['type'] }, { required: ['role'] }] },
+  description: 'At most 20 items, as in `input` of a response.',
+}
+const metadata = {
+  type: ['object', 'null'],
+  description: 'Your own notes: at most 16 strings of up to 512 characters, under keys of up to 64.',
+}
+const read = { access: 'key', errorCodes: 'lookup' } as const
+const message = { role: 'user', content: 'Hello!' }
+
+/** The operations of `/v1/conversations`. */
+export const conversationOperations: readonly ApiOperation[] = [
+  {
+    ...read,
+    method: 'post',
+    path: '/v1/conversations',
+    id: 'createConversation',
+    summary: 'Create a conversation',
+    description: 'Creates a conversation that responses continue by its id. It expires when it is not used.',
+    body: {
+      required: [],
+      fields: { items: { ...items, type: ['array', 'null'] }, metadata },
+      example: { items: [message], metadata: { topic: 'demo' } },
+    },
+    answer: 'The conversation.',
+  },
+  {
+    ...read,
+    method: 'get',
+    path: '/v1/conversations/{conversation_id}',
+    id: 'getConversation',
+    summary: 'A conversation',
+    description: 'Reads a conversation, without its items.',
+    parameters: [conversationId],
+    answer: 'The conversation.',
+  },
+  {
+    ...read,
+    method: 'post',
+    path: '/v1/conversations/{conversation_id}',
+    id: 'updateConversation',
+    summary: 'Update a conversation',
+    description: 'Replaces the metadata of a conversation.',
+    parameters: [conversationId],
+    body: { required: ['metadata'], fields: { metadata }, example: { metadata: { topic: 'demo' } } },
+    answer: 'The conversation.',
+  },
+  {
+    ...read,
+    method: 'delete',
+    path: '/v1/conversations/{conversation_id}',
+    id: 'deleteConversation',
+    summary: 'Delete a conversation',
+    description: 'Deletes a conversation with its items. Stored responses of its turns stay.',
+    parameters: [conversationId],
+    answer: 'The id, and that it is deleted.',
+  },
+  {
+    ...read,
+    method: 'post',
+    path: '/v1/conversations/{conversation_id}/items',
+    id: 'createConversationItems',
+    summary: 'Add items',
+    description: 'Adds up to 20 items to a conversation, all or none.',
+    parameters: [conversationId],
+    body: { required: ['items'], fields: { items }, example: { items: [message] } },
+    answer: 'The items that were added.',
+  },
+  {
+    ...read,
+    method: 'get',
+    path: '/v1/conversations/{conversation_id}/items',
+    id: 'listConversationItems',
+    summary: 'Items of a conversation',
+    description: 'Lists the items of a conversation.',
+    parameters: [conversationId, ...paging],
+    answer: 'A page of the list.',
+  },
+  {
+    ...read,
+    method: 'get',
+    path: '/v1/conversations/{conversation_id}/items/{item_id}',
+    id: 'getConversationItem',
+    summary: 'One item',
+    description: 'Reads one item of a conversation.',
+    parameters: [conversationId, itemId],
+    answer: 'The item.',
+  },
+  {
+    ...read,
+    method: 'delete',
+    path: '/v1/conversations/{conversation_id}/items/{item_id}',
+    id: 'deleteConversationItem',
+    summary: 'Delete an item',
+    description: 'Deletes one item of a conversation.',
+    parameters: [conversationId, itemId],
+    answer: 'The conversation.',
+  },
+]

@@ -1,0 +1,43 @@
+/** One thing that can be asked of the API: what `/openapi.json` and the API reference are made of. */
+export interface ApiOperation {
+  readonly method: 'get' | 'post' | 'delete' | 'head'
+  /** From the origin on; `{name}` is a parameter. */
+  readonly path: string
+  readonly id: string
+  /** A few words, as a heading. */
+  readonly summary: string
+  /** One or two sentences, Markdown. */
+  readonly description: string
+  readonly access: 'key' | 'public'
+  /**
+   * Which refusals it can give. `model`: all of a model request. `lookup`: those of what is read with a key.
+   * `public`: those of what everybody may read.
+   */
+  readonly errorCodes: 'model' | 'lookup' | 'public'
+  readonly parameters?: readonly ApiParameter[]
+  readonly body?: ApiBody
+  /** What a 200 holds, in a sentence. */
+  readonly answer: string
+  /** Whether a 200 can be a stream of events. */
+  readonly streams?: boolean
+}
+
+interface ApiParameter {
+  readonly name: string
+  readonly in: 'path' | 'query' | 'header'
+  readonly description: string
+  readonly schema: Schema
+}
+
+/** The fields that we read ourselves. All others go to the provider as they are (contract 2.22, 11.1). */
+interface ApiBody {
+  readonly required: readonly string[]
+  readonly fields: Readonly<Record<string, Schema>>
+  readonly example: object
+}
+
+/** A JSON schema, as far as we use one. */
+export interface Schema {
+  readonly description?: string
+  readonly [keyword: string]: unknown
+}

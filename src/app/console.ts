@@ -1,0 +1,68 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { AuditReviewer } from '../accounts/audit/audit-reviewer.ts'
+import { checkpointFailure } from '../accounts/audit/checkpoints.ts'
+import type { RecentFailures } from '../accounts/status/recent-failures.ts'
+import type { StatusBoard } from '../accounts/status/status-board.ts'
+import type { BackendConfig, Config } from '../config/config.ts'
+import { sealingKeys } from '../config/sealing-keys.ts'
+import { checkpointKeys } from '../domain/checkpoint.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { EventLog } from '../domain/events.ts'
+import type { ManagedAccess } from '../gateway/ports.ts'
+import type { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
+import type { Providers } from './providers.ts'
+import { openRoutePlanner } from './route-planner.ts'
+import type { Storage } from './storage.ts'
+import { checkpointFile } from '../storage/checkpoint-file.ts'
+import type { ConsoleBackend, ConsoleDeps } from '../web/operator/console-deps.ts'
+
+export interface OpenConsoleDeps {
+  readonly storage: Pick<Storage, 'store'>
+  readonly providers: Providers
+  readonly status: Pick<StatusBoard, 'lastHour' | 'forget'>
+  readonly breakers: CircuitBreakers
+  readonly managed: ManagedAccess
+  readonly troubles: RecentFailures
+  readonly clock: Clock
+  readonly log: EventLog
+}
+
+/** What the console finds things by, and steers the running service with. */
+export function openConsole(config: Config, deps: OpenConsoleDeps): ConsoleDeps {
+  const { providers, status, breakers, managed, clock, log } = deps
+  const { store } = deps.storage
+  const keys = checkpointKeys(sealingKeys(config.secrets))
+  const onFailed = (error: unknown): void => log({ event: 'audit_failing', reason: checkpointFailure(error) })
+  return {
+    accounts: store,
+    audit: new AuditReviewer({ store, keys, memory: checkpointFile(config.dataDir), clock, onFailed }),
+    backends: config.backends.map(consoleBackend),
+    controls: store,
+    condition: (id) => breakers.condition(id),
+    troubles: deps.troubles,
+    openFiles,
+    lastHour: (id) => status.lastHour(id),
+    planRoute: openRoutePlanner(config, providers, breakers),
+    servesManaged: (provider) => managed.isOn(provider),
+    incidents: store,
+    tickets: store,
+    forgetStatus: () => status.forget(),
+  }
+}
+
+function consoleBackend({ id, provider, model, simulated, managed, credential }: BackendConfig): ConsoleBackend {
+  const serves = managed ? 'managed' : credential === undefined ? 'everybody' : 'one account'
+  return { id, provider: provider.name, model, format: provider.format, simulated, serves }
+}
+
+/** The files and sockets that this process has open, and how many it may have; undefined where the system does not say. */
+async function openFiles(): Promise<{ readonly open: number; readonly limit: number } | undefined> {
+  try {
+    const [open, limits] = await Promise.all([readdir('/proc/self/fd'), readFile('/proc/self/limits', 'utf8')])
+    const limit = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1])
+    return Number.isNaN(limit) ? undefined : { open: open.length, limit }
+  } catch {
+    // Not Linux, or no file left to open: what failed for that reason is among the failed requests.
+    return undefined
+  }
+}

@@ -1,0 +1,24 @@
+import { describeConfig, plainConfig } from '../../config/describe.ts'
+import type { Command } from '../command.ts'
+
+export const check: Command = {
+  name: 'check',
+  summary: 'Validate the configuration and print the effective settings, with secrets masked.',
+  arguments: [],
+  needsCredentials: true,
+  options: [],
+  example: 'check --config ./svc-router.yaml',
+  async run(invocation) {
+    const config = invocation.load('pretend')
+    return {
+      text: describeConfig(config).trimEnd(),
+      json: plainConfig(config),
+      talk: [
+        config.file === undefined
+          ? 'There is no configuration file. These are the defaults.'
+          : `${config.file} is valid.`,
+        `Next: ${invocation.command('start')}`,
+      ],
+    }
+  },
+}

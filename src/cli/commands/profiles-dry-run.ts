@@ -1,0 +1,100 @@
+import { requestFormatIds, type ClientFormatId } from '../../domain/format-id.ts'
+import { suggest } from '../../config/check-shape.ts'
+import { describeDoubt, describeExclusion } from '../../domain/route-plan-text.ts'
+import { maxQuestionTokens, type RoutePlan, type RouteQuestion } from '../../domain/route-plan.ts'
+import { accountOption, type Command, type Invocation } from '../command.ts'
+import { readWhole } from '../command-line.ts'
+import { CommandError, exitCodes } from '../failures.ts'
+import { oneOf, whole } from '../value-shapes.ts'
+import { writeTable } from '../terminal/table.ts'
+
+const formats = requestFormatIds
+const defaultTokens = 1_000
+
+export const profilesDryRun: Command = {
+  name: 'profiles dry-run',
+  summary:
+    'Show where a request would go, without sending it: which backends in which order, and why others are skipped.',
+  arguments: ['PROFILE'],
+  needsCredentials: true,
+  options: [
+    accountOption,
+    { name: 'plan', value: 'PLAN', summary: 'Instead of an account: assume this plan and no connected providers.' },
+    {
+      name: 'format',
+      value: 'FORMAT',
+      shape: oneOf(formats),
+      summary: `The request format of the client: ${formats.join(', ')}. Default ${formats[0]}.`,
+    },
+    { name: 'stream', summary: 'The request asks for a stream.' },
+    { name: 'images', summary: 'The request contains an image.' },
+    { name: 'tools', summary: 'The request has tools.' },
+    {
+      name: 'tokens',
+      value: 'COUNT',
+      shape: whole(1, maxQuestionTokens, defaultTokens),
+      summary: `The approximate number of input tokens. Default ${defaultTokens}.`,
+    },
+  ],
+  example: 'profiles dry-run svc-router/frontier --tokens 200000',
+  run(invocation) {
+    const question = readQuestion(invocation)
+    const planId = invocation.line.option('plan')
+    return invocation.withStore(async ({ config, account }) => {
+      const named = planId === undefined ? await account() : { id: '', planId }
+      const plan = config.plans.find(({ id }) => id === named.planId)
+      if (plan === undefined)
+        throw new CommandError(exitCodes.failure, 'there is no such plan', invocation.command('check'))
+      const route = await invocation.ports.planRoute(config, { accountId: named.id, plan }, question)
+      if (route.refusal?.code === 'model_not_found')
+        throw new CommandError(
+          exitCodes.failure,
+          'there is no profile with that name',
+          suggest(
+            question.profile,
+            config.profiles.map(({ id }) => id),
+          ),
+        )
+      return {
+        text: writeRoute(route, invocation.ports.clock.nowMs()),
+        json: { question, ...route },
+        talk: ['Based on the configuration and stored data. Circuit breakers exist only in the running service.'],
+      }
+    })
+  },
+}
+
+function readQuestion(invocation: Invocation): RouteQuestion {
+  const { line } = invocation
+  const profile = invocation.argument(0, 'the profile', 'profiles dry-run PROFILE')
+  const given = line.option('format') ?? formats[0]
+  const format = formats.find((known): known is ClientFormatId => known === given)
+  if (format === undefined)
+    throw new CommandError(exitCodes.usage, 'there is no such format', `--format ${formats.join('|')}`)
+  return {
+    profile,
+    format,
+    stream: line.flag('stream'),
+    images: line.flag('images'),
+    tools: line.flag('tools'),
+    tokens: readWhole(line, 'tokens', 1, maxQuestionTokens) ?? defaultTokens,
+  }
+}
+
+function writeRoute({ refusal, panel, asked, leftOut }: RoutePlan, nowMs: number): string {
+  const lines: string[] = []
+  if (refusal !== undefined) lines.push(`Rejected before any backend is called: ${refusal.code}.`)
+  if (panel !== undefined)
+    lines.push(`Fusion panel: ${panel.asked.join(', ')}. Final answer by: ${panel.writers[0] ?? 'none'}.`)
+  const rows = [
+    ...asked.map(({ backend, lane, doubts }, index) => [
+      String(index + 1),
+      backend,
+      [lane, ...doubts.map(describeDoubt)].join('; '),
+    ]),
+    ...leftOut.map((left) => ['-', left.backend, describeExclusion(left, nowMs)]),
+  ]
+  if (rows.length > 0) lines.push(writeTable([['ORDER', 'BACKEND', 'DETAILS'], ...rows]))
+  else if (refusal === undefined) lines.push('No backend would be called.')
+  return lines.join('\n')
+}

@@ -1,0 +1,90 @@
+import { uuidOf } from '../../runtime/ids.ts'
+import type { ProviderError } from '../../domain/provider-error.ts'
+import { priceBook, requestCostUsd, writeUsd } from '../../domain/request-cost.ts'
+import type { RequestRecord } from '../../domain/requests.ts'
+import { describeExclusion } from '../../domain/route-plan-text.ts'
+import { terminalLine } from '../../runtime/safe-text.ts'
+import type { Command } from '../command.ts'
+import { CommandError, exitCodes } from '../failures.ts'
+import { writeFusion } from '../fusion-trail.ts'
+import { writeTable, writeTime } from '../terminal/table.ts'
+
+export const request: Command = {
+  name: 'request',
+  summary: 'Show the record of one request. Records contain no text.',
+  arguments: ['ID'],
+  options: [],
+  example: 'request req_… --json',
+  run(invocation) {
+    const id = invocation.argument(0, 'the id of the request', 'requests')
+    return invocation.withStore(async ({ config, accountsDeps, requests }) => {
+      const record = await requests.find(id)
+      if (record === undefined)
+        throw new CommandError(
+          exitCodes.failure,
+          'there is no record of that request',
+          `list the latest: ${invocation.command('requests')}. Rejected requests have no record: ${invocation.command('requests --refused')}`,
+        )
+      // The operator may read errors of configured backends and, in local mode only, of accounts' own providers.
+      const sealed = await Promise.all([
+        requests.errorsOf(id, null),
+        config.mode === 'local' ? requests.errorsOf(id, record.accountId) : [],
+      ])
+      const upstreams = await accountsDeps.store.listUpstreams(record.accountId)
+      const costUsd = requestCostUsd(record, priceBook(config.backends, upstreams, config.modelFacts))
+      const errors = invocation.ports.openErrors(config, sealed.flat())
+      return {
+        text: writeRecord(record, errors, costUsd),
+        json: {
+          ...record,
+          ...(costUsd === undefined ? {} : { estimatedCostUsd: costUsd }),
+          ...(errors.length === 0 ? {} : { providerErrors: errors }),
+        },
+        talk: [`Next: ${invocation.command('requests')}`],
+      }
+    })
+  },
+}
+
+function writeRecord(record: RequestRecord, errors: readonly ProviderError[], costUsd: number | undefined): string {
+  const { usage } = record
+  const rows = [
+    ['id', record.id],
+    ['id at providers', uuidOf(record.id)],
+    ['admitted', writeTime(record.admittedAtMs)],
+    ['account', record.accountId],
+    ['key', record.keyId],
+    ['profile', record.profile],
+    ['format', record.format + (record.stream ? ', streamed' : '')],
+    ['state', record.state],
+    ['charged', `${record.charged} of ${record.units} units of ${record.periodId}`],
+    ['error', record.errorCode ?? 'none'],
+    [
+      'time',
+      `${Math.round(record.totalMs)} ms${record.firstContentMs === undefined ? '' : `, first content after ${Math.round(record.firstContentMs)} ms`}`,
+    ],
+    [
+      'tokens',
+      usage === undefined
+        ? 'unknown'
+        : `${usage.inputTokens} in, ${usage.outputTokens} out${usage.source === 'estimated' ? ' (estimated)' : ''}`,
+    ],
+    ...(costUsd === undefined ? [] : [['cost', `${writeUsd(costUsd)} (estimated)`]]),
+    ...record.attempts.map((attempt, index) => [
+      `attempt ${index + 1}`,
+      [attempt.backend, attempt.outcome, attempt.status, `${Math.round(attempt.ms)} ms`, attempt.upstreamRequestId]
+        .filter((part) => part !== undefined)
+        .join(', '),
+    ]),
+    ...(record.passedBy ?? []).map(({ backend, reason }) => [
+      'skipped',
+      `${backend}: ${describeExclusion({ reason, untilMs: undefined }, 0)}`,
+    ]),
+  ]
+  const said = errors.map(({ backend, text }) => `${terminalLine(backend)} said: ${terminalLine(text)}`)
+  return [
+    writeTable(rows),
+    ...(said.length === 0 ? [] : [said.join('\n')]),
+    ...(record.fusions ?? []).map(writeFusion),
+  ].join('\n\n')
+}

@@ -1,0 +1,103 @@
+import { findAccount } from '../../accounts/accounts.ts'
+import { linksFor } from '../../domain/links.ts'
+import type { RefusedCount } from '../../domain/refused-requests.ts'
+import type { RequestRecord } from '../../domain/requests.ts'
+import { accountOption, type Command, type Result } from '../command.ts'
+import { readWhole } from '../command-line.ts'
+import { fusionInShort } from '../fusion-trail.ts'
+import { whole } from '../value-shapes.ts'
+import { writeTable, writeTime } from '../terminal/table.ts'
+
+const defaultLimit = 20
+const maxLimit = 1000
+/** Rejected requests are counted over this many days. */
+const refusedDays = 7
+
+export const requests: Command = {
+  name: 'requests',
+  summary: 'List the latest requests, newest first. Records contain no text.',
+  arguments: [],
+  options: [
+    {
+      name: 'limit',
+      value: 'COUNT',
+      shape: whole(1, maxLimit, defaultLimit),
+      summary: `Maximum number of requests, at most ${maxLimit}. Default ${defaultLimit}.`,
+    },
+    { ...accountOption, summary: 'Only requests of this account. Default: all accounts.' },
+    {
+      name: 'refused',
+      summary: `Instead, count rejected requests, which have no record, by error over ${refusedDays} days.`,
+    },
+  ],
+  example: 'requests --limit 50',
+  run(invocation) {
+    const limit = readWhole(invocation.line, 'limit', 1, maxLimit) ?? defaultLimit
+    return invocation.withStore(async ({ config, accountsDeps, requests: reader }) => {
+      const named = invocation.line.option('account')
+      const account = named === undefined ? undefined : await findAccount(accountsDeps, named)
+      const nowMs = accountsDeps.clock.nowMs()
+      const of = account === undefined ? {} : { accountId: account.id }
+      const refused = await reader.refused({
+        ...of,
+        fromMs: nowMs - refusedDays * 86_400_000,
+        untilMs: nowMs,
+        limit: invocation.line.flag('refused') ? limit : maxLimit,
+      })
+      if (invocation.line.flag('refused')) return listRefused(refused, linksFor(config.appUrl).docsUrl)
+      const records = await reader.list(limit, account?.id)
+      const rows = records.map((record) => [
+        record.id,
+        writeTime(record.admittedAtMs),
+        record.profile,
+        record.errorCode ?? record.state,
+        writeCourse(record),
+        String(record.charged),
+        `${Math.round(record.totalMs)} ms`,
+      ])
+      const next = records.length === 0 ? invocation.command('start') : invocation.command('request ID')
+      const sum = refused.reduce((total, { requests: count }) => total + count, 0)
+      return {
+        text:
+          records.length === 0
+            ? ''
+            : writeTable([['ID', 'ADMITTED', 'PROFILE', 'RESULT', 'ATTEMPTS', 'CHARGED', 'TIME'], ...rows]),
+        json: records,
+        talk: [
+          ...(sum === 0
+            ? []
+            : [
+                `Rejected in the last ${refusedDays} days: ${sum}. See why: ${invocation.command('requests --refused')}`,
+              ]),
+          records.length === 0 ? `No requests yet. Next: ${next}` : `Next: ${next}`,
+        ],
+      }
+    })
+  },
+}
+
+function listRefused(refused: readonly RefusedCount[], docsUrl: string): Result {
+  const rows = refused.map(({ code, requests: count, lastAtMs, lastRequestId, lastKeyId, accountId }) => [
+    code,
+    String(count),
+    writeTime(lastAtMs),
+    lastRequestId,
+    lastKeyId,
+    accountId,
+  ])
+  return {
+    text: rows.length === 0 ? '' : writeTable([['ERROR', 'COUNT', 'LAST', 'REQUEST', 'KEY', 'ACCOUNT'], ...rows]),
+    json: refused,
+    talk: [
+      rows.length === 0
+        ? `No requests were rejected in the last ${refusedDays} days.`
+        : `Causes and fixes: ${docsUrl}/errors/${refused[0]!.code}`,
+    ],
+  }
+}
+
+/** Summarizes each fusion or, without fusions, the outcome of each attempt. */
+function writeCourse({ fusions, attempts }: RequestRecord): string {
+  if (fusions !== undefined) return fusions.map((fusion) => `fusion:${fusionInShort(fusion)}`).join(' ')
+  return attempts.map(({ backend, outcome }) => `${backend}:${outcome}`).join(' ')
+}

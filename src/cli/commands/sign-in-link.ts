@@ -1,0 +1,24 @@
+import { accountOption, type Command } from '../command.ts'
+import { findRunning } from '../process/running-file.ts'
+
+export const signInLink: Command = {
+  name: 'sign-in-link',
+  summary: 'Create a link that signs in to an account in the web app. It works once, within 15 minutes.',
+  arguments: [],
+  options: [accountOption],
+  example: 'sign-in-link --account team-a',
+  run: (invocation) =>
+    invocation.withStore(async ({ config, account, signInLink: makeLink }) => {
+      const owner = await account()
+      const running = findRunning(config.dataDir)
+      const link = await makeLink(owner.id, running?.appUrl ?? config.appUrl)
+      return {
+        text: link.reveal(),
+        json: { account: owner.id, sign_in_url: link.reveal() },
+        talk: [
+          `Anyone who opens it within 15 minutes is signed in to account ${owner.name}. It works once.`,
+          ...(running === undefined ? [`The service is not running. Start it: ${invocation.command('start')}`] : []),
+        ],
+      }
+    }),
+}

@@ -1,0 +1,121 @@
+import { withoutEndSlashes } from '../../runtime/end-slashes.ts'
+import { firstRun, type FirstRun } from '../../accounts/identity/first-run.ts'
+import type { Config } from '../../config/config.ts'
+import type { Secret } from '../../runtime/secret.ts'
+import { frontierId } from '../../domain/profiles.ts'
+import { quoteForShell } from '../../runtime/quote-for-shell.ts'
+import type { Command, Invocation } from '../command.ts'
+import { exitCodes } from '../failures.ts'
+import { firstKeyFile, firstKeyName } from '../process/first-key-file.ts'
+import { announceRunning } from '../process/running-file.ts'
+import type { Piece } from '../terminal/safe-terminal.ts'
+import { port } from '../value-shapes.ts'
+import { readVersion } from '../../runtime/version.ts'
+
+export const start: Command = {
+  name: 'start',
+  summary: 'Run the service. The first run creates an account, a key, and simulated providers.',
+  arguments: [],
+  needsCredentials: true,
+  options: [
+    { name: 'port', value: 'PORT', shape: port, summary: 'The port of the API. Default 8787.' },
+    {
+      name: 'app-port',
+      value: 'PORT',
+      shape: port,
+      summary: "The port of the web app. Default: the API's port plus one, 8788.",
+    },
+    { name: 'host', value: 'HOST', summary: 'The address to listen on. Default 127.0.0.1, this machine only.' },
+  ],
+  example: 'start --port 8787 --data ./data --config ./svc-router.yaml',
+  async run(invocation) {
+    const { ports, terminal } = invocation
+    const first = await invocation.withStore(
+      async ({ config, accountsDeps }) =>
+        config.mode === 'local' ? firstRun(accountsDeps, config.plans, firstKeyFile(config.dataDir)) : undefined,
+      'make',
+    )
+    const config = invocation.config ?? invocation.load()
+    const app = await ports.startApp(config)
+    const asked = new Promise<void>((resolve) => terminal.onStop(resolve))
+    try {
+      const takeBack = announceRunning(config.dataDir, app.config)
+      const link = first === undefined ? undefined : await makeLink(invocation, first, app.config.appUrl)
+      announce(invocation, app.config, first, link)
+      try {
+        await Promise.race([app.stopped, asked])
+      } finally {
+        takeBack()
+      }
+    } finally {
+      await app.stop()
+    }
+    return { text: '', json: undefined, talk: ['Stopped.'], exitCode: exitCodes.ok }
+  },
+}
+
+/** Creates a sign-in link for the local account, so that no email is needed to get started. */
+function makeLink(invocation: Invocation, { account }: FirstRun, appUrl: string): Promise<Secret> {
+  return invocation.withStore(({ signInLink }) => signInLink(account.id, appUrl), 'make')
+}
+
+function announce(invocation: Invocation, config: Config, first: FirstRun | undefined, link: Secret | undefined): void {
+  const { terminal, line } = invocation
+  const keyPath = `${withoutEndSlashes(config.dataDir)}/${firstKeyName}`
+  const curl = writeCurl(
+    config,
+    first?.fileKeyWorks === true ? `$(cat ${quoteForShell(keyPath)})` : '$SVC_ROUTER_API_KEY',
+  )
+  if (line.flag('json')) {
+    terminal.json({
+      ready: true,
+      base_url: config.baseUrl,
+      app_url: config.appUrl,
+      sign_in_url: link?.reveal(),
+      first_run: first?.key !== undefined,
+      key: first?.key?.reveal(),
+      curl,
+    })
+    return
+  }
+  const bold = (text: string): Piece => ({ style: 'bold', text })
+  const head: Piece[] = [bold(`svc-router ${readVersion()}`)]
+  if (first?.key !== undefined)
+    head.push(
+      `\n  created    account "${first.account.name}" on plan ${first.account.planId}, data folder ${config.dataDir}`,
+    )
+  const simulated = config.backends.filter((backend) => backend.simulated).map((backend) => backend.id)
+  if (simulated.length > 0)
+    head.push(`\n  simulated  ${simulated.join(', ')}: not real models, and their answers say so`)
+  head.push('\n  ready      ', bold(config.baseUrl), '\n  web app    ', bold(config.appUrl), '\n')
+  const lines: string[] = []
+  if (link !== undefined)
+    lines.push('', '  Sign in with this link. It works once, within 15 minutes:', `    ${link.reveal()}`)
+  if (first?.key !== undefined)
+    lines.push(
+      '',
+      `  Your first key, shown only once (stored in ${keyPath}, readable only by your user):`,
+      `    ${first.key.reveal()}`,
+    )
+  if (first?.fileKeyWorks === false)
+    lines.push(
+      '',
+      `  The key in ${keyPath} is missing or no longer works. Create a new one: ${invocation.command('keys create')}`,
+    )
+  if (first === undefined) lines.push('', `  Accounts and keys: ${invocation.command('accounts create NAME')}`)
+  lines.push(
+    '',
+    '  Try it:',
+    `    ${curl}`,
+    '',
+    `  Connect a real model: ${invocation.command('upstream add PROVIDER --model MODEL')}`,
+    `  Use your agent:       ${invocation.command('run codex')}   (also claude, opencode; your files are not edited)`,
+  )
+  terminal.out(...head, lines.join('\n'))
+}
+
+/** A curl command that works when pasted. */
+function writeCurl(config: Config, key: string): string {
+  const body = JSON.stringify({ model: frontierId, messages: [{ role: 'user', content: 'Hello!' }] })
+  return `curl -i ${quoteForShell(`${config.baseUrl}/chat/completions`)} -H "authorization: Bearer ${key}" -H 'content-type: application/json' -d '${body}'`
+}

@@ -1,0 +1,199 @@
+import { prepareUpstream, saveUpstream } from '../../accounts/upstreams.ts'
+import { suggest } from '../../config/check-shape.ts'
+import { findPreset, presetNames } from '../../config/presets.ts'
+import {
+  assertEncrypted,
+  maxModelCharacters,
+  readUpstream,
+  UpstreamUnreadable,
+  withCredential,
+  type UpstreamProblem,
+} from '../../config/read-upstream.ts'
+import { timeoutSettings } from '../../config/upstream-extras.ts'
+import { formatIds } from '../../domain/format-id.ts'
+import { terminalLine } from '../../runtime/safe-text.ts'
+import { Secret } from '../../runtime/secret.ts'
+import { describeUpstreamTest } from '../../domain/upstream-test-text.ts'
+import type { UpstreamTest } from '../../domain/upstream.ts'
+import { accountOption, type Command, type Invocation } from '../command.ts'
+import { CommandError, exitCodes } from '../failures.ts'
+import { oneOf } from '../value-shapes.ts'
+import { exitCodeOf } from './upstream-test.ts'
+
+export const upstreamAdd: Command = {
+  name: 'upstream add',
+  summary: 'Connect a provider with your own credential, which is stored encrypted.',
+  arguments: ['PROVIDER'],
+  options: [
+    { name: 'model', value: 'MODEL', summary: "The provider's name for the model. Required." },
+    {
+      name: 'credential-env',
+      value: 'NAME',
+      summary: 'The environment variable with the credential. Default: read it from standard input.',
+    },
+    { name: 'base-url', value: 'URL', summary: "Replaces the preset's; required for custom and azure-openai." },
+    { name: 'region', value: 'REGION', summary: 'For providers with regions: bedrock, vertex.' },
+    { name: 'format', value: 'FORMAT', shape: oneOf(formatIds), summary: `Its API format: ${formatIds.join(' or ')}.` },
+    {
+      name: 'auth-header',
+      value: 'HEADER',
+      summary: 'The header that carries the credential. authorization sends it as a Bearer token.',
+    },
+    ...timeoutSettings.map(({ name, limits }) => ({
+      name: timeoutOption(name),
+      value: 'DURATION',
+      summary: `${limits} Such as 90s.`,
+    })),
+    {
+      name: 'header',
+      value: 'NAME=VALUE',
+      repeats: true,
+      summary: 'An extra header for every request; never a credential. Can be repeated.',
+    },
+    { name: 'no-credential', summary: 'Do not read a credential from standard input.' },
+    { name: 'no-test', summary: 'Save the provider without sending a test request.' },
+    accountOption,
+  ],
+  example: 'upstream add openai --model gpt-5.1 --credential-env OPENAI_API_KEY',
+  async run(invocation) {
+    const provider = invocation.argument(
+      0,
+      'the provider',
+      `upstream add PROVIDER --model MODEL; providers: ${presetNames.join(', ')}`,
+    )
+    const { line, ports } = invocation
+    const read = <Value>(work: () => Value): Value => inOurWords(invocation, provider, work)
+    const checked = read(() =>
+      readUpstream({
+        provider,
+        model: line.option('model'),
+        baseUrl: line.option('base-url'),
+        region: line.option('region'),
+        format: line.option('format'),
+        authHeader: line.option('auth-header'),
+        timeouts: Object.fromEntries(timeoutSettings.map(({ name }) => [name, line.option(timeoutOption(name))])),
+        headers: line.list('header'),
+      }),
+    )
+    const given = await readCredential(invocation, provider)
+    const { baseUrl, credential } = read(() => withCredential(checked, given))
+    const { model, format, authHeader, timeouts, headers } = checked
+    return invocation.withStore(async ({ config, accountsDeps, account }) => {
+      read(() => assertEncrypted(config.mode, checked.preset, baseUrl, credential))
+      const owner = await account()
+      const draft = { provider, model, format, authHeader, baseUrl, credential, timeouts, headers }
+      const upstream = await prepareUpstream(accountsDeps, owner.id, draft, ports.sealer(config))
+      const skipsTest = line.flag('no-test')
+      const test = skipsTest ? undefined : await ports.testUpstream(config, { ...upstream, position: 0 })
+      if (test !== undefined && test.outcome !== 'answered') throw failedTest(test)
+      await saveUpstream(accountsDeps, upstream)
+      const { sealedCredential: _, ...shown } = upstream
+      return {
+        text: upstream.id,
+        json: { ...shown, test },
+        talk: [
+          `${provider} ${upstream.model} is connected to account ${owner.name} and serves only that account.`,
+          test === undefined
+            ? `It now receives requests but was not tested. Test it: ${invocation.command(`upstream test ${upstream.id}`)}`
+            : `It answered a test request in ${Math.round(test.ms)} ms. Next: ${invocation.command('upstream list')}`,
+        ],
+      }
+    })
+  },
+}
+
+/** Nothing is saved: a provider that does not work would take the place of those that do. */
+function failedTest(test: UpstreamTest): CommandError {
+  const { what, next } = describeUpstreamTest(test)
+  const said = test.reason === undefined ? '' : ` It says: ${terminalLine(test.reason)}`
+  const status = test.status === undefined ? '' : ` (HTTP ${test.status})`
+  return new CommandError(
+    exitCodeOf([test.outcome]),
+    `the provider was not saved, because the test request failed. ${what.replace(/\.$/, '')}${status}.${said}`,
+    `${next} To save it without a test, add --no-test`,
+  )
+}
+
+function timeoutOption(name: (typeof timeoutSettings)[number]['name']): string {
+  return `${name.replace('_', '-')}-timeout`
+}
+
+/** Runs `work` and describes an invalid upstream in terms of this command's options. */
+function inOurWords<Value>(invocation: Invocation, provider: string, work: () => Value): Value {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof UpstreamUnreadable)) throw error
+    const [what, fix] = sentenceFor(invocation, provider, error)
+    throw new CommandError(exitCodes.usage, what, fix)
+  }
+}
+
+function sentenceFor(
+  invocation: Invocation,
+  provider: string,
+  { problem, preset, detail }: UpstreamUnreadable,
+): readonly [what: string, fix: string] {
+  const name = preset?.name ?? provider
+  const add = `upstream add ${provider} --model ${preset?.exampleModel ?? 'MODEL'}`
+  const { problem: wrong, fix } = detail ?? { problem: 'is none', fix: 'give another' }
+  const timeout = `--${wrong.replace('_', '-')}-timeout`
+  const sentences: Readonly<Record<UpstreamProblem, readonly [string, string]>> = {
+    provider_unknown: ['there is no provider with that name', suggest(provider, presetNames)],
+    model_missing: [`--model is missing or longer than ${maxModelCharacters} characters`, invocation.command(add)],
+    base_url_missing: [`${name} needs --base-url`, '--base-url https://…'],
+    base_url_malformed: [
+      '--base-url must be an http or https URL without a user name or fragment',
+      '--base-url https://…',
+    ],
+    base_url_secret: [
+      '--base-url contains what looks like a credential, and URLs are stored and displayed in full',
+      'remove it from the URL and pass it with --credential-env NAME',
+    ],
+    base_url_plain: ['in production, credentials are sent only over https', '--base-url https://…'],
+    format_unknown: [`--format must be ${formatIds.join(' or ')}`, '--format openai-chat'],
+    auth_header_malformed: [
+      '--auth-header must be the name of a header that can carry a credential',
+      '--auth-header authorization',
+    ],
+    region_malformed: ['--region must be the name of a region', '--region us-east-1'],
+    region_missing: [`${name} needs a region`, 'add your region, for example --region us-east-1'],
+    credential_missing: [
+      `${name} needs a credential`,
+      invocation.command(`${add} --credential-env ${preset?.keyVariable ?? 'NAME'}`),
+    ],
+    credential_malformed: [`the credential ${wrong}`, fix],
+    credential_unused: [`${name} does not use a credential`, 'omit it, or add --no-credential'],
+    timeout_malformed: [`${timeout} takes ${fix}`, `${timeout} 90s`],
+    header_malformed: [`--header is invalid: ${wrong}`, `--header ${fix}`],
+  }
+  return sentences[problem]
+}
+
+/** Reads the credential from the named variable or from piped standard input. */
+async function readCredential(invocation: Invocation, provider: string): Promise<Secret | undefined> {
+  const { line, terminal } = invocation
+  const preset = findPreset(provider)
+  const variable = line.option('credential-env')
+  if (variable !== undefined) {
+    const value = terminal.env[variable]?.trim()
+    if (value !== undefined && value !== '') return new Secret(value)
+    throw new CommandError(
+      exitCodes.usage,
+      'the environment variable that --credential-env names is not set',
+      'name the variable, not the credential: --credential-env OPENAI_API_KEY',
+    )
+  }
+  // Piped input is never ignored. If no credential is required, empty or closed input means there is none.
+  const isRequired = preset?.credential === 'required'
+  if (line.flag('no-credential') || (!isRequired && terminal.stdinIsTty)) return undefined
+  const example = invocation.command(
+    `upstream add ${provider} --model ${preset?.exampleModel ?? 'MODEL'} --credential-env ${preset?.keyVariable ?? 'NAME'}`,
+  )
+  if (terminal.stdinIsTty)
+    throw new CommandError(exitCodes.usage, `${preset?.name ?? provider} needs a credential`, example)
+  const text = (await terminal.readStdin()).trim()
+  if (text === '' && !isRequired) return undefined
+  if (text === '') throw new CommandError(exitCodes.usage, 'standard input is empty; expected a credential', example)
+  return new Secret(text)
+}

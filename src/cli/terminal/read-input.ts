@@ -1,0 +1,34 @@
+import type { Readable } from 'node:stream'
+import { SetupError } from '../../runtime/setup-error.ts'
+
+const maxInputBytes = 64 * 1024
+const inputTimeoutMs = 30_000
+
+/** Reads a stream to its end, with a size limit and a timeout. @throws SetupError */
+export async function readAll(stream: Readable, timeoutMs = inputTimeoutMs): Promise<string> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  const timer = setTimeout(
+    () =>
+      stream.destroy(
+        new SetupError(
+          'timed out waiting for standard input to end',
+          'pipe the credential in, for example: printenv NAME | …; if there is no credential: add --no-credential',
+        ),
+      ),
+    timeoutMs,
+  )
+  try {
+    for await (const chunk of stream) {
+      const piece = Buffer.from(chunk as Uint8Array)
+      bytes += piece.length
+      if (bytes > maxInputBytes)
+        throw new SetupError('standard input is too large for a credential', 'send only the credential')
+      chunks.push(piece)
+    }
+    return Buffer.concat(chunks).toString('utf8')
+  } finally {
+    clearTimeout(timer)
+    stream.destroy()
+  }
+}

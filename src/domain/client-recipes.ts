@@ -1,0 +1,187 @@
+import {
+  claudeKeyVariable,
+  claudeOtherVariables,
+  claudeVariables,
+  codexSettings,
+  opencodeConfig,
+} from './client-settings.ts'
+import { quoteForShell } from '../runtime/quote-for-shell.ts'
+import type { ClientConfig } from './client-config.ts'
+
+/** One client that can be connected: what it is configured with, where that belongs, and what comes then. */
+export interface ClientRecipe {
+  readonly name: string
+  readonly title: string
+  readonly language: 'toml' | 'json' | 'yaml' | 'sh' | 'js' | 'python'
+  write(wiring: ClientConfig): string
+  /** A sentence; `{again}` stands for the command that prints this once more. */
+  readonly place: string
+  readonly next: string
+}
+
+/** A string as JSON, TOML, YAML, JavaScript and Python all read it. */
+const quote = (text: string): string => JSON.stringify(text)
+
+const lines = (...text: readonly string[]): string => text.join('\n')
+
+const exported = (variables: Readonly<Record<string, string>>): readonly string[] =>
+  Object.entries(variables).map(([name, value]) => `export ${name}=${quoteForShell(value)}`)
+
+/** Every client, in the order of the list. None holds a key: each names the variable that does. */
+export const clientRecipes: readonly ClientRecipe[] = [
+  {
+    name: 'codex',
+    title: 'Codex',
+    language: 'toml',
+    write(wiring) {
+      const { top, table, provider } = codexSettings(wiring)
+      const entries = (all: typeof top): string[] =>
+        all.map(([key, value]) => `${key} = ${typeof value === 'string' ? quote(value) : value}`)
+      return lines(...entries(top), '', `[${table}]`, ...entries(provider))
+    },
+    place: 'Belongs into a profile of its own, ~/.codex/svc-router.config.toml, or on top of ~/.codex/config.toml.',
+    next: 'codex --profile svc-router',
+  },
+  {
+    name: 'claude',
+    title: 'Claude Code',
+    language: 'sh',
+    write: (wiring) =>
+      lines(
+        ...exported(claudeVariables(wiring)),
+        `export ${claudeKeyVariable}="$${wiring.keyVariable}"`,
+        `unset ${claudeOtherVariables.join(' ')}`,
+      ),
+    place: 'Belongs into the shell that starts Claude Code: eval "$({again})".',
+    next: 'claude',
+  },
+  {
+    name: 'opencode',
+    title: 'opencode',
+    language: 'json',
+    write: (wiring) =>
+      JSON.stringify({ $schema: 'https://opencode.ai/config.json', ...opencodeConfig(wiring) }, null, 2),
+    place: 'Belongs into opencode.json in your project, or into ~/.config/opencode/opencode.json.',
+    next: 'opencode',
+  },
+  {
+    name: 'aider',
+    title: 'aider',
+    language: 'sh',
+    write: ({ baseUrl, keyVariable, model }) =>
+      lines(
+        // The prefix chooses the protocol and is taken off before the name is sent.
+        ...exported({ AIDER_OPENAI_API_BASE: baseUrl, AIDER_MODEL: `openai/${model}` }),
+        `export AIDER_OPENAI_API_KEY="$${keyVariable}"`,
+        'export AIDER_SHOW_MODEL_WARNINGS=false',
+      ),
+    place: 'Belongs into the shell that starts aider: eval "$({again})".',
+    next: 'aider',
+  },
+  {
+    name: 'openai',
+    title: 'OpenAI SDK for JavaScript',
+    language: 'js',
+    write: ({ baseUrl, keyVariable, model }) =>
+      lines(
+        "import OpenAI from 'openai'",
+        '',
+        `const client = new OpenAI({ baseURL: ${quote(baseUrl)}, apiKey: process.env.${keyVariable} })`,
+        '',
+        `const answer = await client.responses.create({ model: ${quote(model)}, input: 'Hello!' })`,
+        'console.log(answer.output_text)',
+      ),
+    place: 'A program to start from, for example hello.mjs. Needs: npm install openai',
+    next: 'node hello.mjs',
+  },
+  {
+    name: 'openai-python',
+    title: 'OpenAI SDK for Python',
+    language: 'python',
+    write: ({ baseUrl, keyVariable, model }) =>
+      lines(
+        'import os',
+        'from openai import OpenAI',
+        '',
+        `client = OpenAI(base_url=${quote(baseUrl)}, api_key=os.environ[${quote(keyVariable)}])`,
+        `answer = client.responses.create(model=${quote(model)}, input="Hello!")`,
+        'print(answer.output_text)',
+      ),
+    place: 'A program to start from, for example hello.py. Needs: pip install openai',
+    next: 'python hello.py',
+  },
+  {
+    name: 'ai-sdk',
+    title: 'AI SDK',
+    language: 'js',
+    write: ({ baseUrl, keyVariable, model }) =>
+      lines(
+        "import { createOpenAICompatible } from '@ai-sdk/openai-compatible'",
+        "import { generateText } from 'ai'",
+        '',
+        'const svcRouter = createOpenAICompatible({',
+        "  name: 'svc-router',",
+        `  baseURL: ${quote(baseUrl)},`,
+        `  apiKey: process.env.${keyVariable},`,
+        '  includeUsage: true,',
+        '  supportsStructuredOutputs: true,',
+        '})',
+        `const { text } = await generateText({ model: svcRouter(${quote(model)}), prompt: 'Hello!' })`,
+        'console.log(text)',
+      ),
+    place: 'A program to start from, for example hello.mjs. Needs: npm install ai @ai-sdk/openai-compatible',
+    next: 'node hello.mjs',
+  },
+  {
+    name: 'cline',
+    title: 'Cline',
+    language: 'sh',
+    write: ({ baseUrl, keyVariable, model }) =>
+      lines(
+        '# In the editor, choose API Provider "OpenAI Compatible" in the settings of Cline, and fill in:',
+        `#   Base URL  ${baseUrl}`,
+        `#   API Key   the value of ${keyVariable}`,
+        `#   Model ID  ${model}`,
+        '# At the command line:',
+        `cline auth -p openai-compatible -b ${quoteForShell(baseUrl)} -m ${quoteForShell(model)} -k "$${keyVariable}"`,
+      ),
+    place:
+      'Belongs into the settings of Cline; the last line does the same for its command line. Cline keeps the key itself.',
+    next: 'cline "Hello!"',
+  },
+  {
+    name: 'continue',
+    title: 'Continue',
+    language: 'yaml',
+    write: ({ baseUrl, keyVariable, model }) =>
+      lines(
+        'name: svc-router',
+        'version: 1.0.0',
+        'schema: v1',
+        'models:',
+        `  - name: ${quote(model)}`,
+        '    provider: openai',
+        `    model: ${quote(model)}`,
+        `    apiBase: ${quote(baseUrl)}`,
+        `    apiKey: \${{ secrets.${keyVariable} }}`,
+        '    roles: [chat, edit, apply, summarize]',
+        '    capabilities: [tool_use, image_input]',
+      ),
+    place:
+      'Belongs into ~/.continue/config.yaml; the key, as NAME=value, into ~/.continue/.env, where Continue looks for secrets.',
+    next: 'choose the model in the chat of Continue',
+  },
+  {
+    name: 'curl',
+    title: 'curl',
+    language: 'sh',
+    write: ({ baseUrl, keyVariable, model }) =>
+      lines(
+        `curl -sS ${quoteForShell(`${baseUrl}/chat/completions`)} -H "authorization: Bearer $${keyVariable}" \\`,
+        "  -H 'content-type: application/json' \\",
+        `  -d '${JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello!' }] })}'`,
+      ),
+    place: 'A command for any shell.',
+    next: 'paste it, or pipe it into sh',
+  },
+]

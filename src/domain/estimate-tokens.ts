@@ -1,0 +1,77 @@
+import type { AssistantPart, Conversation, InputPart, Turn, Usage } from './conversation.ts'
+
+/** Approximate characters per token of text. */
+export const charsPerToken = 4
+/** Models add a few tokens around each turn and each tool. */
+const tokensPerTurn = 4
+/** Tokens of the largest image that models process without downscaling. */
+const tokensPerImage = 1_600
+/** Tokens of a document page: its text and its image. */
+const tokensPerPage = 2_000
+/** Bytes per page of a typical document, if only its size is known. */
+const bytesPerPage = 40_000
+/** Approximate tokens per second of audio. */
+const tokensPerAudioSecond = 10
+/** Bytes per second of typically compressed audio. */
+const bytesPerAudioSecond = 16_000
+
+/**
+ * Estimates the input tokens of a conversation without a provider or a tokenizer. Within a third of the real count
+ * for prose and code in Western languages.
+ */
+export function estimateTokens({ turns, tools, outputFormat, hints }: Conversation): number {
+  let tokens = textTokens(hints.instructions ?? '')
+  for (const turn of turns) tokens += tokensPerTurn + turnTokens(turn)
+  for (const tool of tools) tokens += tokensPerTurn + textTokens(JSON.stringify(tool))
+  if (outputFormat?.type === 'json_schema') tokens += textTokens(JSON.stringify(outputFormat.schema))
+  return tokens
+}
+
+/** Estimated usage of an answer of about `outputTokens`, for a backend that reports none. */
+export function estimateUsage(conversation: Conversation, outputTokens: number): Usage {
+  return estimatedUsage(estimateTokens(conversation), outputTokens)
+}
+
+/** Usage marked as estimated. */
+export function estimatedUsage(inputTokens: number, outputTokens: number): Usage {
+  return { inputTokens, outputTokens, cachedTokens: 0, reasoningTokens: 0, source: 'estimated' }
+}
+
+function turnTokens(turn: Turn): number {
+  let tokens = 0
+  for (const part of turn.parts) tokens += partTokens(part)
+  return tokens
+}
+
+function partTokens(part: InputPart | AssistantPart): number {
+  switch (part.type) {
+    case 'text':
+    case 'refusal':
+    case 'reasoning':
+      return textTokens(part.text)
+    case 'call':
+      return textTokens(part.name) + textTokens(part.arguments)
+    case 'image':
+      return tokensPerImage
+    case 'audio':
+      return tokensPerAudioSecond * Math.ceil(decodedBytes(part.data) / bytesPerAudioSecond)
+    case 'file':
+      return fileTokens(part.data)
+  }
+}
+
+/** Text counts as text; anything else, including files that only a provider can fetch, counts in pages. */
+function fileTokens(data = ''): number {
+  if (data.startsWith('data:text/')) return Math.ceil(decodedBytes(data) / charsPerToken)
+  return tokensPerPage * Math.max(1, Math.ceil(decodedBytes(data) / bytesPerPage))
+}
+
+/** The decoded size of base64 data, including the data URL prefix if there is one. */
+function decodedBytes(base64: string): number {
+  return Math.ceil((base64.length * 3) / 4)
+}
+
+/** Counts UTF-8 bytes, because scripts with multi-byte characters take more tokens per character. */
+function textTokens(text: string): number {
+  return Math.ceil(Buffer.byteLength(text) / charsPerToken)
+}

@@ -1,0 +1,8 @@
+import { errorFields } from '../error-fields.ts'
+import type { ClientConventions } from '../client-conventions.ts'
+
+/** How OpenAI's own API behaves; also used for paths that belong to no format. */
+export const openaiConventions: ClientConventions = {
+  writeError: (refusal) => ({ error: { ...errorFields(refusal), ...refusal.signals } }),
+  addVersion: false,
+}

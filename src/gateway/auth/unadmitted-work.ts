@@ -1,0 +1,93 @@
+import type { Clock } from '../../runtime/clock.ts'
+import { BoundedMap } from '../../runtime/bounded-map.ts'
+import { ServiceError } from '../../domain/errors.ts'
+import { minuteMs } from '../../runtime/minute-log.ts'
+
+/**
+ * Bytes per minute that are read, parsed, or decrypted for one account's unadmitted requests: at least this many
+ * (contract 29.5),
+ */
+const minBytesPerMinute = 96 * 1024 * 1024
+/** and at least this many of the largest bodies. */
+const minBodiesPerMinute = 20
+/** Cost of a request besides its bytes. */
+const bytesPerRequest = 16 * 1024
+/** Maximum number of accounts counted at once. */
+const maxAccounts = 50_000
+
+interface SpentBytes {
+  window: number
+  bytes: number
+}
+
+/**
+ * Meters the work that accounts cause before their requests are admitted (contract 29.5). A rejected request counts
+ * toward neither the minute nor the month, so without this limit bodies could be parsed for free at any rate. Uses
+ * fixed minutes. Admission refunds what was spent on a request, because the plan limits it from there on.
+ */
+export class UnadmittedWork {
+  readonly #bytesPerMinute: number
+  readonly #clock: Clock
+  readonly #spent = new BoundedMap<string, SpentBytes>(maxAccounts)
+
+  constructor(maxBodyBytes: number, clock: Clock) {
+    this.#bytesPerMinute = Math.max(minBytesPerMinute, minBodiesPerMinute * maxBodyBytes)
+    this.#clock = clock
+  }
+
+  /** Starts one request of an account. @throws ServiceError `rate_limit_exceeded` */
+  begin(accountId: string): RequestWork {
+    const work = new RequestWork((bytes) => this.#spend(accountId, bytes))
+    work.spend(bytesPerRequest)
+    return work
+  }
+
+  /** `bytes` is negative for a refund. */
+  #spend(accountId: string, bytes: number): void {
+    const nowMs = this.#clock.monotonicMs()
+    const window = Math.floor(nowMs / minuteMs)
+    const known = this.#spent.get(accountId)
+    const before = known?.window === window ? known.bytes : 0
+    const spent = Math.max(0, before + bytes)
+    this.#spent.setLast(accountId, { window, bytes: spent })
+    if (bytes <= 0 || spent <= this.#bytesPerMinute) return
+    const endsAtMs = (window + 1) * minuteMs
+    const seconds = Math.min(60, Math.max(1, Math.ceil((endsAtMs - nowMs) / 1000)))
+    const limit = `${Math.floor(this.#bytesPerMinute / 1024 / 1024)} MiB of refused`
+    throw new ServiceError('rate_limit_exceeded', {
+      retryAfterSeconds: seconds,
+      words: { limit, plan: 'one account', seconds },
+      window: {
+        name: 'refused',
+        limit: this.#bytesPerMinute,
+        unit: 'content-bytes',
+        endsAt: Math.ceil((this.#clock.nowMs() + endsAtMs - nowMs) / 1000),
+      },
+    })
+  }
+}
+
+/** What one request has cost before admission. */
+export class RequestWork {
+  readonly #spend: (bytes: number) => void
+  #bytes = 0
+
+  constructor(spend: (bytes: number) => void) {
+    this.#spend = spend
+  }
+
+  /**
+   * Counts bytes that were read, parsed, or decrypted for the request.
+   * @throws ServiceError `rate_limit_exceeded` if the account is over its limit
+   */
+  spend(bytes: number): void {
+    this.#bytes += bytes
+    this.#spend(bytes)
+  }
+
+  /** Refunds the cost when the request is admitted. */
+  admitted(): void {
+    this.#spend(-this.#bytes)
+    this.#bytes = 0
+  }
+}

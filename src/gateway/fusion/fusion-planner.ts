@@ -1,0 +1,224 @@
+import type { Conversation } from '../../domain/conversation.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import { fusionId, type FusionDefaults, type Profile } from '../../domain/profiles.ts'
+import type { AnswerContext, ClientFormatId, Formats } from '../../formats/format.ts'
+import type { RelayRules } from '../../formats/relay.ts'
+import { answerWithFusion } from './answer-with-fusion.ts'
+import { FusedAnswer, type FusedAnswerDeps, type FusionSession } from './fused-answer.ts'
+import { assertFusable, decideGate, type SkipReason } from './engine/fusion-gate.ts'
+import { membersOf } from './members.ts'
+import { assertConnected, planFusion } from './engine/plan.ts'
+import { settingsFrom, type FusionSettings } from './engine/settings.ts'
+import { isUserTurn } from './engine/user-turns.ts'
+import { withFusionNotes, type FusionNotes, type RecalledNotes } from './fusion-notes.ts'
+import { FusionSlots } from './fusion-slots.ts'
+import { DeferredQuestions } from './tool/deferred-questions.ts'
+import { readFusionTool, type FusionTool } from './tool/read-tool.ts'
+import { answerWithTool } from './tool/tool-answer.ts'
+import type { Backend, AllowedRequest, ModelRequest, Principal } from '../ports.ts'
+import { contentKindOf } from '../routing/content-kind.ts'
+
+/** Produces the answer to an admitted request. */
+type FusionRunner = (request: AllowedRequest, context: AnswerContext, totalMs: number) => FusedAnswer
+
+/** A request that several models may answer together. */
+export interface FusableRequest {
+  readonly profile: Profile
+  readonly request: ModelRequest
+  readonly conversation: Conversation
+  /** The backends of the requested profile. */
+  readonly backends: readonly Backend[]
+}
+
+/** The backends that deliberate when the tool is attached, and the default settings. */
+export interface FusionPool {
+  readonly backends: readonly Backend[]
+  readonly defaults: FusionDefaults | undefined
+}
+
+/** How a request is answered: in the form of `fusable`, by `runner`, or by a single model if that is absent. */
+export interface FusionRoute extends Disposable {
+  readonly fusable: Pick<FusableRequest, 'request' | 'conversation' | 'backends'>
+  readonly runner?: FusionRunner
+  /** The report on how the answer was produced, if a single model gives it. */
+  readonly report?: JsonObject
+}
+
+export interface FusionPlannerDeps extends FusedAnswerDeps {
+  readonly formats: Formats
+  readonly relays: (id: ClientFormatId) => RelayRules
+  /** What deliberated requests leave for later ones. */
+  readonly notes?: FusionNotes | undefined
+}
+
+/** Whether several models may answer this request together. Other requests skip the remaining checks. */
+export function isFusable({ id }: Profile, { fusionTool, isFusionForced }: Conversation): boolean {
+  return id === fusionId || fusionTool !== undefined || isFusionForced === true
+}
+
+/** Decides how to answer requests to `svc-router/fusion` and requests with the fusion tool. */
+export class FusionPlanner {
+  readonly #deps: FusionPlannerDeps
+  readonly #deferred: DeferredQuestions
+  readonly #slots = new FusionSlots()
+
+  constructor(deps: FusionPlannerDeps) {
+    this.#deps = deps
+    this.#deferred = new DeferredQuestions(deps.clock)
+  }
+
+  /**
+   * Plans the answer to a request. A single model answers if the gate says so, if the caller disallows tool calls, or
+   * if every member's circuit breaker is open (failover then gives the caller the best error).
+   * @throws ServiceError if the attached tool is invalid or a fused answer cannot satisfy the request, and
+   * `too_many_fusions`
+   */
+  async plan(principal: Principal, fusable: FusableRequest, pool: () => Promise<FusionPool>): Promise<FusionRoute> {
+    const { profile, request, conversation, backends } = fusable
+    const isAlias = profile.id === fusionId
+    const depth = request.fusionDepth ?? 0
+    const own: FusionPool = { backends, defaults: profile.fusion }
+    const chosenPool = isAlias || conversation.fusionTool === undefined ? own : await pool()
+    const deliberating = chosenPool.backends.length === 0 ? own : chosenPool
+    const tool = readFusionTool(conversation, fusionDefaultsFor(deliberating, conversation.stream))
+    const recalled = this.#deps.notes?.recall(principal.accountId, conversation)
+    let reason: SkipReason = 'not_allowed'
+    if (isAlias) {
+      assertFusable(conversation, depth)
+      if (request.isOwnQuestion === true) return { fusable, [Symbol.dispose]: () => {} }
+      const gate = decideGate(conversation)
+      reason = gate.run ? 'no_member_available' : gate.reason
+      if (gate.run) {
+        const settings = tool?.settings ?? fusionDefaultsFor(own, conversation.stream)()
+        const asker = { accountId: principal.accountId, contentKind: () => contentKindOf(conversation) }
+        const members = backends.filter(({ id }) => this.#deps.breakers.availability(id, asker).usable)
+        if (members.length > 0) return this.#planAlias(principal, fusable, { members, settings, recalled })
+      }
+    }
+    if (tool !== undefined && isUsable(tool, conversation)) {
+      assertFusable(conversation, depth, 'tools')
+      return this.#planTool(principal, fusable, { tool, members: deliberating.backends, recalled })
+    }
+    const alone = isAlias ? await this.#continued(fusable, recalled) : fusable
+    return { fusable: alone, report: { fusion: { ran: false, reason } }, [Symbol.dispose]: () => {} }
+  }
+
+  #planAlias({ accountId, plan }: Principal, fusable: FusableRequest, of: AliasPlan): FusionRoute {
+    const { members, settings, recalled } = of
+    const { request, conversation } = fusable
+    assertConnected(settings, membersOf(fusable.backends))
+    assertPlannable(conversation, members, settings)
+    const slot = this.#slots.take(accountId, plan)
+    const remember = this.#deps.notes?.saverFor(accountId, request, conversation)
+    const alias = { backends: members, settings, pinned: recalled?.pinned }
+    const make = (session: FusionSession) => answerWithFusion(session, alias)
+    const runner: FusionRunner = (admitted, context, totalMs) =>
+      new FusedAnswer(this.#deps, {
+        request: admitted,
+        context,
+        accountId,
+        totalMs,
+        backends: members,
+        remember,
+        make,
+      })
+    return { fusable, runner, [Symbol.dispose]: () => slot[Symbol.dispose]() }
+  }
+
+  #planTool({ accountId, plan }: Principal, fusable: FusableRequest, of: ToolPlan): FusionRoute {
+    const { tool, members, recalled } = of
+    const { request, conversation } = fusable
+    assertConnected(tool.settings, membersOf(members))
+    assertPlannable(conversation, members, tool.settings)
+    const backends = withinCostLimit(conversation, pinnedFirst(fusable.backends, recalled?.pinned), tool.settings)
+    const last = conversation.turns.findLastIndex(isUserTurn)
+    // Findings belong to the last user message, even if tools have answered since.
+    const upToUserTurn = { ...conversation, turns: conversation.turns.slice(0, last + 1) }
+    const remember = this.#deps.notes?.saverFor(accountId, request, upToUserTurn)
+    const decision = decideGate(conversation)
+    const toolOf = {
+      tool,
+      backends,
+      members,
+      accountId,
+      deferred: this.#deferred,
+      isUsersTurn: decision.run || decision.reason === 'short_answer',
+      memo: recalled?.memo,
+      takeSlot: () => this.#slots.take(accountId, plan),
+    }
+    const make = (session: FusionSession) => answerWithTool(session, toolOf)
+    const everybody = [...new Map([...members, ...backends].map((backend) => [backend.id, backend])).values()]
+    const runner: FusionRunner = (admitted, context, totalMs) =>
+      new FusedAnswer(this.#deps, {
+        request: admitted,
+        context,
+        accountId,
+        totalMs,
+        backends: everybody,
+        remember,
+        make,
+      })
+    return { fusable, runner, [Symbol.dispose]: () => {} }
+  }
+
+  /** A request that is not deliberated goes to the backend that wrote before, with the findings from then. */
+  async #continued(turn: FusableRequest, recalled: RecalledNotes | undefined): Promise<FusionRoute['fusable']> {
+    if (recalled === undefined) return turn
+    const { formats, relays } = this.#deps
+    const { request } = turn
+    const continued = { ...turn, backends: pinnedFirst(turn.backends, recalled.pinned) }
+    const noted = await withFusionNotes(request, relays(request.format), recalled.memo)
+    if (noted === undefined) return continued
+    return { ...continued, request: noted, conversation: formats(noted.format).readRequest(noted.body) }
+  }
+}
+
+interface AliasPlan {
+  readonly members: readonly Backend[]
+  readonly settings: FusionSettings
+  readonly recalled: RecalledNotes | undefined
+}
+
+interface ToolPlan {
+  readonly tool: FusionTool
+  readonly members: readonly Backend[]
+  readonly recalled: RecalledNotes | undefined
+}
+
+/** The settings that apply if the caller sets none: the operator's defaults, or a preset that the caller names. */
+export function fusionDefaultsFor({ backends, defaults = {} }: FusionPool, stream: boolean) {
+  return (preset?: FusionSettings['preset'], maxLatencyMs?: number): FusionSettings => {
+    const { panelSize: _, ...others } = defaults
+    const meant = preset === undefined ? defaults : { ...others, preset }
+    return settingsFrom(meant, membersOf(backends), stream, maxLatencyMs)
+  }
+}
+
+/** Rejects settings that cannot be planned before any backend is called. @throws ServiceError `invalid_request` */
+function assertPlannable(conversation: Conversation, backends: readonly Backend[], settings: FusionSettings): void {
+  planFusion({ conversation, members: membersOf(backends), settings })
+}
+
+/**
+ * The backends that may answer under a cost limit: those with a known price.
+ * @throws ServiceError `invalid_request` if there are none
+ */
+function withinCostLimit(
+  conversation: Conversation,
+  backends: readonly Backend[],
+  settings: FusionSettings,
+): readonly Backend[] {
+  if (settings.maxCostUsd === undefined) return backends
+  assertPlannable(conversation, backends, settings)
+  return backends.filter(({ usdPerMillion }) => usdPerMillion !== undefined)
+}
+
+function isUsable({ isAllowed, settings }: FusionTool, { toolChoice }: Conversation): boolean {
+  return toolChoice?.type !== 'none' && (isAllowed || settings.mode === 'always')
+}
+
+/** The backends in order, with the one that wrote before first. Its availability is checked when it is called. */
+function pinnedFirst(backends: readonly Backend[], id: string | undefined): readonly Backend[] {
+  const pinned = backends.find((backend) => backend.id === id)
+  return pinned === undefined ? backends : [pinned, ...backends.filter((backend) => backend !== pinned)]
+}

@@ -1,0 +1,147 @@
+import type { AnswerEvent } from '../../domain/conversation.ts'
+import { fusionDepthHeader } from '../../domain/profiles.ts'
+import { UpstreamError, type Attempt } from '../../domain/upstream.ts'
+import type { AnswerContext } from '../../formats/format.ts'
+import { AnswerEvents } from '../request/answer-events.ts'
+import { AttemptRun } from '../request/attempt.ts'
+import { attemptRecord, logConfigurationFault } from '../request/attempt-end.ts'
+import { translatedWriter, writeFor, type BackendRequestBody } from '../request/backend-request.ts'
+import type { CallGrant } from '../auth/call-grant.ts'
+import type { FailoverDeps } from '../request/failover.ts'
+import type { ModelAnswer, SubCall } from './engine/ports.ts'
+import type { Backend, HeldBytes } from '../ports.ts'
+import { contentKindOf } from '../routing/content-kind.ts'
+import { secondAttempt, type SecondAttempt } from '../request/second-attempt.ts'
+
+/** One sub-call of a fusion, and where its end is recorded. */
+export interface MemberCallOptions {
+  readonly deps: FailoverDeps
+  /** That of the caller's own answer; its conversation is replaced by the sub-call's. */
+  readonly context: AnswerContext
+  readonly accountId: string
+  readonly backend: Backend
+  readonly call: SubCall
+  /** How many fusions the call is nested in. */
+  readonly depth: number
+  readonly record: (attempt: Attempt) => void
+  readonly grant: CallGrant
+  /** Counts the bytes of a whole answer. */
+  readonly held?: HeldBytes | undefined
+}
+
+/** Calls one backend for a fusion, as `FusionPort.callModel` requires, with an ordinary attempt. */
+export function callMember(options: MemberCallOptions, signal: AbortSignal): ModelAnswer {
+  return options.call.conversation.stream ? readStream(options, signal) : readWhole(options, signal)
+}
+
+async function readWhole(options: MemberCallOptions, signal: AbortSignal): Promise<readonly AnswerEvent[]> {
+  using call = new MemberCall(options, signal)
+  await call.open()
+  return (await call.next()) ?? []
+}
+
+async function* readStream(options: MemberCallOptions, signal: AbortSignal): AsyncGenerator<readonly AnswerEvent[]> {
+  using call = new MemberCall(options, signal)
+  await call.open()
+  for (let events = await call.next(); events !== undefined; events = await call.next()) yield events
+}
+
+/** The attempts of one sub-call. Collects as events what a lane would write for a caller. */
+class MemberCall implements Disposable {
+  readonly #options: MemberCallOptions
+  readonly #signal: AbortSignal
+  #events: AnswerEvents
+  #run: AttemptRun | undefined
+  #recorded: AttemptRun | undefined
+  readonly #aborted = (): void => {
+    const cancelled = new UpstreamError('cancelled')
+    this.#run?.stop(cancelled)
+    // At once, so that the record of a request whose client disconnected includes it.
+    this.#record(cancelled)
+  }
+
+  constructor(options: MemberCallOptions, signal: AbortSignal) {
+    this.#options = options
+    this.#signal = signal
+    this.#events = new AnswerEvents(options.deps.clock)
+  }
+
+  /** Resolves when the first content has arrived; for a whole answer, all of it. @throws UpstreamError, ServiceError */
+  async open(): Promise<void> {
+    const { deps, backend, call } = this.#options
+    const writer = translatedWriter(call.conversation, deps)
+    const first = writeFor(backend, writer)
+    let sentLength = first.body.length
+    let sent = bytesOf(first)
+    if (this.#signal.aborted) throw new UpstreamError('cancelled')
+    this.#signal.addEventListener('abort', this.#aborted, { once: true })
+    let again: SecondAttempt | undefined
+    for (;;) {
+      try {
+        await this.#attempt(sent)
+        again?.learn()
+        return
+      } catch (error) {
+        const endpoint = sent.backend
+        again = secondAttempt(error, { backend, endpoint, sentLength, writer, learned: deps.learned, earlier: again })
+        if (again === undefined) throw error
+        sentLength = again.written.body.length
+        sent = bytesOf(again.written)
+      }
+    }
+  }
+
+  /** The next events that arrived together; undefined at the end. @throws UpstreamError, `timeout` after a silence */
+  next(): Promise<readonly AnswerEvent[] | undefined> {
+    return this.#events.next()
+  }
+
+  [Symbol.dispose](): void {
+    this.#signal.removeEventListener('abort', this.#aborted)
+    this.#run?.stop(new UpstreamError('cancelled'))
+  }
+
+  async #attempt({ backend, body }: BackendRequestBody): Promise<void> {
+    const { deps, context, call, depth, accountId } = this.#options
+    const { stream } = call.conversation
+    const events = new AnswerEvents(deps.clock)
+    const lane = events.laneOf({
+      context: { ...context, conversation: call.conversation },
+      backend,
+      backendFormat: deps.formats(backend.format),
+      refusesOurCalls: true,
+      held: this.#options.held,
+    })
+    const asker = { accountId, contentKind: () => contentKindOf(call.conversation) }
+    const run = new AttemptRun(backend, lane, stream, deps.clock, deps.breakers.begin(backend.id, asker))
+    this.#events = events
+    this.#run = run
+    try {
+      const headers = [fusionDepthHeader, String(depth)]
+      await run.open({ body, stream, requestId: context.requestId, headers }, this.#options.grant)
+    } catch (error) {
+      this.#record(error)
+      events.fail(error)
+      run.reportError(deps.providerErrors, context.requestId)
+      logConfigurationFault(deps.log, { backend: backend.id, requestId: context.requestId }, error)
+      throw error
+    }
+    events.flowFrom(run, (error) => {
+      run.reportError(deps.providerErrors, context.requestId)
+      this.#record(error)
+    })
+  }
+
+  /** Each attempt is recorded once. */
+  #record(error?: unknown): void {
+    const run = this.#run
+    if (run === undefined || run === this.#recorded) return
+    this.#recorded = run
+    this.#options.record(attemptRecord(run, this.#options.deps.clock.monotonicMs(), error))
+  }
+}
+
+/** A long-running call holds its body as bytes: half the memory of text, and outside the heap. */
+function bytesOf({ backend, body }: BackendRequestBody): BackendRequestBody {
+  return { backend, body: typeof body === 'string' ? Buffer.from(body) : body }
+}

@@ -1,0 +1,52 @@
+import type { AnswerEvent } from '../../domain/conversation.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import { fusionFunctionName } from '../../domain/profiles.ts'
+import { UpstreamError } from '../../domain/upstream.ts'
+import type { AnswerReader } from '../../formats/format.ts'
+import type { LaneOptions } from './lane.ts'
+
+/** How every format names the called function. Inside a JSON string the quotes would be preceded by backslashes. */
+const called = new RegExp(`"name"\\s*:\\s*"${fusionFunctionName}"`)
+
+/**
+ * Guards answers from a model that was not offered our function `svc_router_fusion`. If the model calls it anyway,
+ * its answer is useless to the caller, so the attempt fails, and another model is tried if nothing was sent yet
+ * (contract 16.8). A caller's own function of that name is passed through.
+ */
+export function rejectingUnofferedCalls(choice: LaneOptions): LaneOptions {
+  const { backendFormat, context } = choice
+  if (context.conversation.tools.some((tool) => tool.type !== 'hosted' && tool.name === fusionFunctionName))
+    return choice
+  const refusing = { ...backendFormat, readAnswer: () => new CallRejectingReader(backendFormat.readAnswer()) }
+  return { ...choice, backendFormat: refusing }
+}
+
+class CallRejectingReader implements AnswerReader {
+  readonly #reader: AnswerReader
+
+  constructor(reader: AnswerReader) {
+    this.#reader = reader
+  }
+
+  get lastData(): JsonObject | undefined {
+    return this.#reader.lastData
+  }
+
+  get finished(): boolean {
+    return this.#reader.finished
+  }
+
+  readEvent(data: string, name?: string): readonly AnswerEvent[] {
+    if (called.test(data)) throw new UpstreamError('broken')
+    return this.#reader.readEvent(data, name)
+  }
+
+  readEnd(): readonly AnswerEvent[] {
+    return this.#reader.readEnd?.() ?? []
+  }
+
+  readWhole(body: JsonObject): readonly AnswerEvent[] {
+    if (called.test(JSON.stringify(body))) throw new UpstreamError('broken')
+    return this.#reader.readWhole(body)
+  }
+}

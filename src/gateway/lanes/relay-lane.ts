@@ -1,0 +1,242 @@
+import { asError } from '../../runtime/describe-bug.ts'
+import { isContent, type AnswerEvent, type Conversation, type Usage } from '../../domain/conversation.ts'
+import { type JsonObject, isObject } from '../../domain/json.ts'
+import { UpstreamError } from '../../domain/upstream.ts'
+import { shownModel, type AnswerContext, type AnswerReader, type StreamFailure } from '../../formats/format.ts'
+import { readSse } from '../../formats/error-event.ts'
+import { asBytes } from '../../formats/json-scan.ts'
+import { markText } from '../../formats/encrypted-reasoning.ts'
+import type { RelayState, RelayRules, StreamRules } from '../../formats/relay.ts'
+import { patchEvent } from '../../formats/patch-json.ts'
+import { maxEventBytes, SseReader } from '../../formats/sse.ts'
+import { TextBuffer } from '../../formats/text-buffer.ts'
+import { EventShapes, modelMember } from './event-shapes.ts'
+import { maxFaultCharacters, type Lane } from './lane.ts'
+
+/** A streamed token takes about this many characters with all that a format puts around it. */
+const relayedCharsPerToken = 220
+/** `"sequence_number": 1234567` with the spaces that some put in. */
+const longestSequenceChars = 48
+const done = '[DONE]'
+/** `"sequence_number":7`; renumbered only after events of our own were put between. */
+const sequenceMember = /"sequence_number"\s*:\s*(\d+)/g
+
+/**
+ * Passes a stream on in its own format. The bytes are never decoded: they travel as latin1 text, in which every byte is
+ * one character. Most events have a shape that was read before, and cost one comparison (@see EventShapes).
+ */
+export class RelayLane implements Lane {
+  readonly encoding = 'latin1'
+  hasContent = false
+  alive = false
+  upstreamError: Error | undefined
+  faultText: string | undefined
+  usage: Usage | undefined
+  #outputChars = 0
+  readonly #rules: RelayRules
+  readonly #stream: StreamRules
+  readonly #reader: AnswerReader
+  readonly #context: AnswerContext
+  readonly #conversation: Conversation
+  readonly #model: string
+  readonly #backendCounts: boolean
+  readonly #issuer: string
+  readonly #memory: RelayState = { sequence: -1, inserted: 0 }
+  readonly #shapes: EventShapes
+  readonly #sse = new SseReader()
+  /** What came of an event before its end. */
+  readonly #rest = new TextBuffer()
+  #endsInFeed = false
+  #endsInReturn = false
+  #isDone = false
+  /** The events that were last passed on without being read. */
+  #passedOn = ''
+
+  /** `issuer` is who seals what is sealed in the answer (`Backend.issuer`). */
+  constructor(rules: RelayRules, reader: AnswerReader, context: AnswerContext, backendCounts: boolean, issuer: string) {
+    if (rules.stream === undefined) throw new Error('this format is never streamed')
+    this.#rules = rules
+    this.#stream = rules.stream
+    this.#reader = reader
+    this.#context = context
+    this.#conversation = context.conversation
+    this.#model = `"model":${JSON.stringify(shownModel(context))}`
+    this.#shapes = new EventShapes(rules.stream.deltas, this.#model)
+    this.#backendCounts = backendCounts
+    this.#issuer = issuer
+  }
+
+  get waiting(): number {
+    return this.#rest.length
+  }
+
+  get finished(): boolean {
+    if (!this.#reader.finished) return false
+    const { finishedChoices } = this.#memory
+    return (
+      this.#isDone ||
+      finishedChoices === undefined ||
+      finishedChoices.size >= (this.#conversation.sampling.choices ?? 1)
+    )
+  }
+
+  get estimatedTokens(): number {
+    return Math.ceil(this.#outputChars / relayedCharsPerToken)
+  }
+
+  push(chunk: Buffer): string {
+    const text = this.#withLineFeeds(chunk.toString('latin1'))
+    const found = text.lastIndexOf('\n\n')
+    const isSplit = found < 0 && this.#endsInFeed && text.startsWith('\n')
+    const end = isSplit ? 1 : found < 0 ? 0 : found + 2
+    if (text !== '') this.#endsInFeed = text.endsWith('\n')
+    if (end === 0) {
+      // Nothing looks into an event until it is complete: one that comes in many reads is put together once.
+      this.#keepRest(text)
+      this.alive = false
+      return ''
+    }
+    const events = this.#rest.take() + text.slice(0, end)
+    this.#keepRest(text.slice(end))
+    this.#outputChars += events.length
+    return this.#readEvents(events)
+  }
+
+  end(): string {
+    // Behind a complete answer its usage may still come.
+    const rest = this.finished ? '' : this.#rest.take()
+    // Some endpoints leave out the empty line behind their last event.
+    const last = rest === '' ? '' : this.#readEvents(`${rest}${rest.endsWith('\n') ? '\n' : '\n\n'}`)
+    if (!this.finished) throw this.upstreamError ?? new UpstreamError('broken')
+    return last + this.#stream.ending
+  }
+
+  keepAlive(): string | undefined {
+    this.#readSequence()
+    const text = this.#stream.keepAlive(this.#memory)
+    return text === undefined ? undefined : this.#ours(text)
+  }
+
+  failure(failure: StreamFailure): string {
+    this.#readSequence()
+    return this.#ours(this.#stream.failure(failure, this.#memory))
+  }
+
+  /** Events of our own: what they repeat of the provider's response names its model still. */
+  #ours(text: string): string {
+    return asBytes(text).replace(modelMember, this.#model)
+  }
+
+  /** Reads the number of the last event that was passed on unread: events of our own go on from there. */
+  #readSequence(): void {
+    if (!this.#stream.numbered) return
+    const at = this.#passedOn.lastIndexOf('"sequence_number"')
+    const number = at < 0 ? undefined : /\d+/.exec(this.#passedOn.slice(at, at + longestSequenceChars))?.[0]
+    this.#passedOn = ''
+    if (number !== undefined) this.#memory.sequence = Number(number) + this.#memory.inserted
+  }
+
+  /** All line ends as line feeds. A return at the very end may be half of a line end that the next read completes. */
+  #withLineFeeds(arrived: string): string {
+    const text = this.#endsInReturn && arrived.startsWith('\n') ? arrived.slice(1) : arrived
+    if (!text.includes('\r')) {
+      if (arrived !== '') this.#endsInReturn = false
+      return text
+    }
+    this.#endsInReturn = text.endsWith('\r')
+    return text.replace(/\r\n?/g, '\n')
+  }
+
+  #keepRest(rest: string): void {
+    this.#rest.add(rest)
+    if (this.#rest.length > maxEventBytes) throw new UpstreamError('broken')
+  }
+
+  /** Reads event by event, but for events of a shape that was read before: those go on together. */
+  #readEvents(events: string): string {
+    let out = ''
+    let from = 0
+    this.alive = false
+    const hadContent = this.hasContent
+    const write = (passed: string): void => {
+      this.alive = true
+      this.#passedOn = passed
+      out += this.#renumber(passed)
+    }
+    while (from < events.length) {
+      if (this.#maySkip && (from = this.#shapes.pass(events, from, write)) === events.length) break
+      const end = events.indexOf('\n\n', from)
+      try {
+        out += this.#readOne(events.slice(from, end))
+      } catch (error) {
+        // After a complete answer it does not matter any more.
+        if (!this.finished) {
+          this.faultText = Buffer.from(events.slice(from, end).slice(0, maxFaultCharacters), 'latin1').toString('utf8')
+          if (!hadContent) throw error
+          // What was said before the fault is still passed on.
+          this.upstreamError = asError(error)
+          return out
+        }
+      }
+      from = end + 2
+    }
+    return out
+  }
+
+  /** Whether events may go on unread: not before content or behind the end, nor where usage may stand in any of them. */
+  get #maySkip(): boolean {
+    return this.hasContent && this.#backendCounts && !this.#reader.finished
+  }
+
+  #readOne(block: string): string {
+    const event = this.#sse.push(`${block}\n\n`)[0]
+    if (event === undefined) return ''
+    this.#readSequence()
+    this.alive = true
+    const wasFinished = this.finished
+    const said = readSse(this.#reader, event)
+    this.#note(said)
+    if (event.data === done) this.#isDone = true
+    const parsed = this.#reader.lastData
+    if (event.data === done || this.#isDone || parsed === undefined) return ''
+    // A complete answer stays as it is, whatever its backend says afterwards.
+    if (wasFinished && this.#stream.followsEnd?.(parsed) !== true) return ''
+    const shown = this.#restate(block, parsed)
+    this.#stream.observe?.(shown.data, this.#memory)
+    if (this.#stream.isUnrequested?.(parsed, this.#conversation) === true) return ''
+    const { encryptedReasoning } = this.#rules
+    const renamed = this.#renumber(shown.block.replace(modelMember, this.#model))
+    const sealed =
+      encryptedReasoning === undefined ? renamed : markText(encryptedReasoning, renamed, shown.data, this.#issuer)
+    if (this.#maySkip && shown.block === block && sealed === renamed && said.every(isDelta)) this.#shapes.learn(block)
+    return `${sealed}\n\n`
+  }
+
+  /** What the provider says of the response as a whole, where it is not so here, and what we say of it. */
+  #restate(block: string, data: JsonObject): { readonly block: string; readonly data: JsonObject } {
+    const response = data['response']
+    let changes = isObject(response) ? this.#rules.responsePatches?.(response, this.#context) : undefined
+    const { report } = this.#context
+    if (report !== undefined && this.#stream.carriesReport(data, this.#conversation))
+      changes = { ...changes, svc_router: JSON.stringify(report) }
+    return changes === undefined ? { block, data } : patchEvent(block, changes)
+  }
+
+  #note(events: readonly AnswerEvent[]): void {
+    for (const event of events) {
+      if (event.type === 'usage') this.usage = event.usage
+      else if (isContent(event)) this.hasContent = true
+    }
+  }
+
+  #renumber(events: string): string {
+    const { inserted } = this.#memory
+    if (inserted === 0) return events
+    return events.replace(sequenceMember, (_, number: string) => `"sequence_number":${Number(number) + inserted}`)
+  }
+}
+
+/** Whether an event only says more of what is being said: nothing has to be noted of the next one like it. */
+function isDelta({ type }: AnswerEvent): boolean {
+  return type === 'text' || type === 'reasoning' || type === 'refusal' || type === 'call_arguments'
+}

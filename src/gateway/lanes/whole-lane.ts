@@ -1,0 +1,147 @@
+import type { AnswerEvent, Usage } from '../../domain/conversation.ts'
+import { GatheredBytes } from '../../domain/gathered-bytes.ts'
+import { UpstreamError } from '../../domain/upstream.ts'
+import { parseAnswer } from '../../formats/answer-faults.ts'
+import { shownModel, type StreamFailure } from '../../formats/format.ts'
+import { maxAnswerDepth, nestsDeeper } from '../../formats/json-depth.ts'
+import { patchJson } from '../../formats/patch-json.ts'
+import { mayBeEncrypted, markEvent, markText } from '../../formats/encrypted-reasoning.ts'
+import { maxFaultCharacters, type Lane, type LaneOptions } from './lane.ts'
+import { charsPerToken, estimateUsage } from '../../domain/estimate-tokens.ts'
+
+/** A whole answer may not be longer than this. */
+const maxAnswerBytes = 32 * 1024 * 1024
+
+/** Gathers a whole answer, checks that it is one, and gives it in the caller's format. */
+export class WholeLane implements Lane {
+  readonly encoding = 'latin1'
+  hasContent = false
+  finished = false
+  alive = true
+  readonly waiting = 0
+  readonly upstreamError = undefined
+  faultText: string | undefined
+  usage: Usage | undefined
+  #outputChars = 0
+  readonly #choice: LaneOptions
+  readonly #gathered = new GatheredBytes()
+
+  constructor(choice: LaneOptions) {
+    this.#choice = choice
+  }
+
+  get estimatedTokens(): number {
+    return Math.ceil(this.#outputChars / charsPerToken)
+  }
+
+  push(chunk: Buffer): string {
+    if (this.#gathered.length + chunk.length > maxAnswerBytes) throw new UpstreamError('broken')
+    this.#choice.held?.grow(chunk.length)
+    this.#gathered.addCopy(chunk)
+    return ''
+  }
+
+  end(): Buffer {
+    const bytes = withoutMark(this.#gathered.take())
+    try {
+      return this.#write(bytes)
+    } catch (error) {
+      this.faultText = bytes.toString('utf8', 0, maxFaultCharacters)
+      throw error
+    }
+  }
+
+  keepAlive(): undefined {
+    return undefined
+  }
+
+  failure(_failure: StreamFailure): string {
+    return ''
+  }
+
+  #write(bytes: Buffer): Buffer {
+    const { client, context, backend, backendFormat, relay } = this.#choice
+    const body = parseAnswer(bytes.toString('utf8'))
+    const events = backendFormat.readAnswer().readWhole(body)
+    for (const event of events) this.#note(event)
+    if (!this.finished) throw new UpstreamError('broken')
+    this.hasContent = true
+    if (relay !== undefined) {
+      const renamed = renameModel(bytes, shownModel(context))
+      const restated = relay.responsePatches?.(body, context)
+      const { report } = context
+      const changes = report === undefined ? restated : { ...restated, svc_router: JSON.stringify(report) }
+      const shown = changes === undefined ? renamed : patchJson(renamed, changes)
+      const { encryptedReasoning } = relay
+      if (encryptedReasoning === undefined || !mayBeEncrypted(encryptedReasoning, shown)) return shown
+      return Buffer.from(markText(encryptedReasoning, shown.toString('latin1'), body, backend.issuer), 'latin1')
+    }
+    const marked = events.map((event) => markEvent(event, backend.issuer))
+    if (context.report !== undefined) marked.push({ type: 'report', report: context.report })
+    if (this.usage === undefined) {
+      this.usage = estimateUsage(context.conversation, this.estimatedTokens)
+      marked.push({ type: 'usage', usage: this.usage })
+    }
+    return Buffer.from(JSON.stringify(client.writeAnswer(context).writeWhole(marked)))
+  }
+
+  #note(event: AnswerEvent): void {
+    if (event.type === 'usage') this.usage = event.usage
+    if (event.type === 'finish') this.finished = true
+    if ('text' in event) this.#outputChars += event.text.length
+    // Callers parse them, and some formats have them as an object.
+    if (event.type === 'call_arguments' && nestsDeeper(event.text, maxAnswerDepth)) throw new UpstreamError('broken')
+  }
+}
+
+/** Some servers put UTF-8's byte order mark before their JSON; readers of JSON may pass it over (RFC 8259, 8.1). */
+function withoutMark(bytes: Buffer): Buffer {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes
+}
+
+const modelKey = Buffer.from('"model"')
+const space = 0x20
+const quote = 0x22
+const colon = 0x3a
+const backslash = 0x5c
+
+/** The same bytes with the profile in the model's place (contract 2.31). */
+function renameModel(bytes: Buffer, profile: string): Buffer {
+  const name = JSON.stringify(profile)
+  const from = onlyModelIn(bytes)
+  if (from < 0) return patchJson(bytes, { model: name })
+  const to = bytes.indexOf(quote, from + 1) + 1
+  const escape = bytes.indexOf(backslash, from)
+  if (to === 0 || (escape >= 0 && escape < to)) return patchJson(bytes, { model: name })
+  const nameBytes = Buffer.byteLength(name)
+  const out = Buffer.allocUnsafe(from + nameBytes + bytes.length - to)
+  bytes.copy(out, 0, 0, from)
+  out.write(name, from)
+  bytes.copy(out, from + nameBytes, to)
+  return out
+}
+
+/**
+ * Where the model's name begins. Where its key stands once it is the answer's own, for an answer has one; -1 otherwise:
+ * then the structure tells which it is.
+ */
+function onlyModelIn(bytes: Buffer): number {
+  let only = -1
+  for (let at = bytes.indexOf(modelKey); at >= 0; at = bytes.indexOf(modelKey, at + modelKey.length)) {
+    const value = valueAfter(bytes, at + modelKey.length)
+    if (bytes[value] !== quote) continue
+    if (only >= 0) return -1
+    only = value
+  }
+  return only
+}
+
+/** Where the value begins whose key ends at `from`; -1 where no value follows. */
+function valueAfter(bytes: Buffer, from: number): number {
+  let at = from
+  while (bytes[at]! <= space) at += 1
+  if (bytes[at] !== colon) return -1
+  at += 1
+  while (bytes[at]! <= space) at += 1
+  return at
+}

@@ -1,0 +1,110 @@
+import type { Clock, Timer } from '../../runtime/clock.ts'
+import { UpstreamError } from '../../domain/upstream.ts'
+import type { AttemptRun, AnswerFlow } from './attempt.ts'
+import type { AnswerSink } from '../ports.ts'
+
+/** A caller that takes nothing for this long is given up (contract 9.12). */
+const slowReaderMs = 60_000
+/** A look at least this often: the answer may have become complete. */
+const longestLookMs = 1_000
+/** A look that is later than this shows that the process was paused: nobody could be heard meanwhile. */
+const pauseFromMs = 1_000
+
+/** How a stream that had begun came to its end. */
+export type AnswerDeliveryEnd =
+  | { readonly whole: true }
+  /** `slowReader`: it was the caller who took nothing any more, and not the backend's fault. */
+  | { readonly whole: false; readonly error: Error; readonly slowReader: boolean }
+
+/** Carries one stream from its backend to the caller: keeps it alive, holds a fast backend back, notices stalls (contract 9.5, 9.12, 10.10). */
+export class AnswerDelivery implements AnswerFlow {
+  readonly #run: AttemptRun
+  readonly #sink: AnswerSink
+  readonly #clock: Clock
+  readonly #keepAliveMs: number
+  readonly #done: (end: AnswerDeliveryEnd) => void
+  #lastWriteMs: number
+  /** When the caller stopped taking, or undefined while it takes. */
+  #blockedSinceMs: number | undefined
+  #slowReader = false
+  #timer: Timer | undefined
+
+  constructor(
+    run: AttemptRun,
+    sink: AnswerSink,
+    clock: Clock,
+    keepAliveMs: number,
+    done: (end: AnswerDeliveryEnd) => void,
+  ) {
+    this.#run = run
+    this.#sink = sink
+    this.#clock = clock
+    this.#keepAliveMs = keepAliveMs
+    this.#done = done
+    this.#lastWriteMs = clock.monotonicMs()
+    sink.onDrain(() => this.#drained())
+    this.#watch()
+  }
+
+  write(text: string): void {
+    if (text === '') return
+    this.#lastWriteMs = this.#run.lastEventMs
+    const taken = this.#sink.write(text, this.#run.lane.encoding)
+    if (!taken && this.#blockedSinceMs === undefined) {
+      this.#blockedSinceMs = this.#clock.monotonicMs()
+      this.#run.pause()
+    }
+  }
+
+  ended(last: string | Buffer): void {
+    this.#timer?.cancel()
+    this.#sink.end(last, this.#run.lane.encoding)
+    this.#done({ whole: true })
+  }
+
+  broke(error: Error): void {
+    this.#timer?.cancel()
+    this.#done({ whole: false, error, slowReader: this.#slowReader })
+  }
+
+  #drained(): void {
+    if (this.#blockedSinceMs === undefined) return
+    this.#blockedSinceMs = undefined
+    // The backend could not send meanwhile, so its silence does not count.
+    this.#run.lastEventMs = this.#clock.monotonicMs()
+    this.#run.resume()
+  }
+
+  /** `dueAtMs` is when this look was to happen. What a pause of the process took away counts as nobody's silence. */
+  #watch(dueAtMs?: number): void {
+    const nowMs = this.#clock.monotonicMs()
+    const pausedMs = dueAtMs === undefined ? 0 : nowMs - dueAtMs
+    if (pausedMs >= pauseFromMs) {
+      this.#run.lastEventMs = Math.min(nowMs, this.#run.lastEventMs + pausedMs)
+      if (this.#blockedSinceMs !== undefined) this.#blockedSinceMs = Math.min(nowMs, this.#blockedSinceMs + pausedMs)
+    }
+    const silentMs = this.#run.longestSilenceMs
+    let dueMs = this.#keepAliveMs
+    if (this.#blockedSinceMs !== undefined) {
+      if (nowMs - this.#blockedSinceMs >= slowReaderMs) {
+        this.#slowReader = true
+        return this.#run.stop(new UpstreamError('cancelled'))
+      }
+    } else if (nowMs - this.#run.lastEventMs >= silentMs) {
+      return this.#run.passSilence()
+    } else {
+      const quietMs = nowMs - Math.max(this.#lastWriteMs, this.#run.lastEventMs)
+      if (quietMs >= this.#keepAliveMs) this.#keepAlive(nowMs)
+      else dueMs -= quietMs
+    }
+    const nextMs = Math.min(dueMs, silentMs, longestLookMs)
+    this.#timer = this.#clock.after(nextMs, () => this.#watch(nowMs + nextMs))
+  }
+
+  #keepAlive(nowMs: number): void {
+    const text = this.#run.lane.keepAlive()
+    if (text === undefined) return
+    this.#lastWriteMs = nowMs
+    this.#sink.write(text, this.#run.lane.encoding)
+  }
+}

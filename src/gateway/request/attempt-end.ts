@@ -1,0 +1,33 @@
+import type { EventLog } from '../../domain/events.ts'
+import { UpstreamError, type Attempt } from '../../domain/upstream.ts'
+import type { AttemptRun } from './attempt.ts'
+
+/**
+ * The record of an attempt that ends now, answered or with `error`. An error that does not come from the provider
+ * counts as `cancelled`.
+ */
+export function attemptRecord(run: AttemptRun, nowMs: number, error?: unknown): Attempt {
+  const { backend, startedMs, upstreamRequestId } = run
+  const status = error instanceof UpstreamError ? error.status : undefined
+  return {
+    backend: backend.id,
+    outcome: error === undefined ? 'answered' : error instanceof UpstreamError ? error.outcome : 'cancelled',
+    ms: Math.round(nowMs - startedMs),
+    ...(status === undefined ? {} : { status }),
+    ...(upstreamRequestId === undefined ? {} : { upstreamRequestId }),
+  }
+}
+
+/**
+ * Logs an attempt that failed because of the backend's configuration: a rejected credential (contract 7.17), or a
+ * wrong model or address.
+ */
+export function logConfigurationFault(
+  log: EventLog,
+  of: { readonly backend: string; readonly requestId: string },
+  error: unknown,
+): void {
+  if (!(error instanceof UpstreamError)) return
+  if (error.outcome === 'rejected_credentials') log({ event: 'upstream_credentials_rejected', ...of })
+  if (error.outcome === 'not_found') log({ event: 'upstream_not_found', ...of })
+}

@@ -1,0 +1,222 @@
+import type { Conversation } from '../../domain/conversation.ts'
+import { ServiceError } from '../../domain/errors.ts'
+import type { ClientFormatId, Dialect, Formats } from '../../formats/format.ts'
+import { patchMembers } from '../../formats/json-scan.ts'
+import { unsupported } from '../../formats/assert-translatable.ts'
+import { withRejectedFields } from '../../formats/rejections/optional-fields.ts'
+import { relayChanges, type RelayRules, type RequestChanges } from '../../formats/relay.ts'
+import { mayBeEncrypted, unmarkConversation, unmarkMember } from '../../formats/encrypted-reasoning.ts'
+import { assertManagedScope } from '../auth/operator-scope.ts'
+import type { Backend, ModelRequest } from '../ports.ts'
+import type { LearnedLimits } from '../routing/learned-limits.ts'
+
+export interface BackendRequestDeps {
+  readonly formats: Formats
+  readonly learned: LearnedLimits
+  readonly relays: (id: ClientFormatId) => RelayRules
+}
+
+/** Disables relaying: for requests that are not forwarded as the caller wrote them. */
+export const translatedOnly: BackendRequestDeps['relays'] = () => ({ fits: () => false })
+
+/** The request body for one endpoint of a backend. */
+export interface BackendRequestBody {
+  readonly backend: Backend
+  readonly body: Uint8Array | string
+}
+
+/** Writes one request in the format of each backend. */
+export interface RequestWriter {
+  /** A backend's endpoints, preferred first; never empty. */
+  endpointsOf(backend: Backend): readonly Backend[]
+  /**
+   * The body for an endpoint, without the optional fields in `without`.
+   * @throws ServiceError if the endpoint's format cannot express the request
+   */
+  write(endpoint: Backend, without?: readonly string[]): Uint8Array | string
+}
+
+/** For a caller's request: relayed if an endpoint speaks its format, otherwise translated. */
+export function requestWriter(
+  request: ModelRequest,
+  conversation: Conversation,
+  deps: BackendRequestDeps,
+): RequestWriter {
+  const isRelayed = (endpoint: Backend): boolean => relayRulesFor(endpoint, request, deps.relays) !== undefined
+  return {
+    endpointsOf(backend) {
+      const endpoints = knownEndpoints(backend, deps.learned)
+      const own = endpoints.length === 1 ? undefined : endpoints.find(isRelayed)
+      return own === undefined ? endpoints : [own, ...endpoints.filter((endpoint) => endpoint !== own)]
+    },
+    write: (endpoint, without) => writeBody(endpoint, request, conversation, deps, without),
+  }
+}
+
+/** For a request that the service makes itself. */
+export function translatedWriter(
+  conversation: Conversation,
+  parts: Pick<BackendRequestDeps, 'formats' | 'learned'>,
+): RequestWriter {
+  return {
+    endpointsOf: (backend) => knownEndpoints(backend, parts.learned),
+    write: (endpoint, without) => writeTranslated(endpoint, conversation, parts, without),
+  }
+}
+
+/**
+ * The body for the first endpoint of a backend that can express the request, except `skipped`.
+ * @throws ServiceError the preferred endpoint's reason, if no endpoint can
+ */
+export function writeFor(backend: Backend, writer: RequestWriter, skipped?: Backend): BackendRequestBody {
+  let refusal: unknown
+  for (const endpoint of writer.endpointsOf(backend)) {
+    if (endpoint === skipped) continue
+    try {
+      return { backend: endpoint, body: writer.write(endpoint) }
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error
+      refusal ??= error
+    }
+  }
+  throw refusal
+}
+
+/** A backend's endpoints except those known to be missing; all of them if none would be left. */
+function knownEndpoints(backend: Backend, learned: LearnedLimits): readonly Backend[] {
+  if (backend.otherEndpoints === undefined) return [backend]
+  const all = [backend, ...backend.otherEndpoints]
+  const known = all.filter((endpoint) => !learned.isMissing(endpoint))
+  return known.length === 0 ? all : known
+}
+
+/**
+ * The body for an endpoint, without the optional fields in `without`.
+ * @throws ServiceError if the endpoint's format cannot express the request
+ */
+export function writeBody(
+  backend: Backend,
+  request: ModelRequest,
+  conversation: Conversation,
+  deps: BackendRequestDeps,
+  without?: readonly string[],
+): Uint8Array | string {
+  const { bytes, members, body, format } = request
+  const relay = relayRulesFor(backend, request, deps.relays)
+  if (relay !== undefined) {
+    if (backend.isManaged) assertManagedScope(body)
+    const target = {
+      model: backend.model,
+      stream: conversation.stream,
+      dialect: dialectFor(backend, deps.learned, without),
+    }
+    const changes = relayChanges(relay, body, conversation, target)
+    return patchMembers(bytes, members, withoutForeignSeals(relay, request, changes, backend.issuer))
+  }
+  try {
+    return writeTranslated(backend, conversation, deps, without)
+  } catch (error) {
+    throw inCallersWords(error, deps.formats(format).fieldNames)
+  }
+}
+
+function writeTranslated(
+  backend: Backend,
+  conversation: Conversation,
+  { formats, learned }: Pick<BackendRequestDeps, 'formats' | 'learned'>,
+  without?: readonly string[],
+): string {
+  const { model, issuer, format } = backend
+  const target = { model, stream: conversation.stream, dialect: dialectFor(backend, learned, without) }
+  const written = formats(format).writeRequest(unmarkConversation(conversation, issuer), target)
+  if (backend.isManaged) assertManagedScope(written)
+  return JSON.stringify(written)
+}
+
+function dialectFor(backend: Backend, learned: LearnedLimits, without: readonly string[] = []): Dialect {
+  const dialect = learned.dialectOf(backend)
+  return without.length === 0 ? dialect : withRejectedFields(dialect, without)
+}
+
+/** Writers name a field as their own format does; the error names it as the caller sent it (contract 2.22). */
+function inCallersWords(error: unknown, names: Readonly<Record<string, string>> = {}): unknown {
+  if (!(error instanceof ServiceError)) return error
+  const param = names[error.facts.param ?? '']
+  return param === undefined ? error : new ServiceError(error.code, { ...error.facts, param })
+}
+
+/** Rejects features that this service does not support on any backend. @throws ServiceError `unsupported_parameter` */
+export function assertSupported({ hints }: Conversation): void {
+  // A background response would run at one provider, where no other backend could find it.
+  if (hints.untranslatable?.includes('background') === true) {
+    throw unsupported('background', 'background is not supported. Send the request without it.')
+  }
+}
+
+/** The rules for relaying a request to a backend unchanged; undefined if it must be translated. */
+export function relayRulesFor(
+  backend: Backend,
+  { format, body }: ModelRequest,
+  relays: BackendRequestDeps['relays'],
+): RelayRules | undefined {
+  if (backend.format !== format) return undefined
+  const rules = relays(format)
+  return rules.fits?.(body, backend.dialect) === false ? undefined : rules
+}
+
+/**
+ * Strips encrypted reasoning that only another backend can read, after a failover and in later requests alike
+ * (contract 11.8).
+ */
+function withoutForeignSeals(
+  { encryptedReasoning }: RelayRules,
+  { bytes, members }: ModelRequest,
+  changes: RequestChanges,
+  issuer: string,
+): RequestChanges {
+  if (encryptedReasoning === undefined || !mayBeEncrypted(encryptedReasoning, bytes)) return changes
+  const place = members.find(({ key }) => key === encryptedReasoning.member)
+  const json = changes[encryptedReasoning.member] ?? (place && bytes.toString('utf8', place.valueStart, place.valueEnd))
+  return json === undefined
+    ? changes
+    : { ...changes, [encryptedReasoning.member]: unmarkMember(encryptedReasoning, json, issuer) }
+}
+
+/**
+ * Rejects a request that no backend can express before it is admitted, so it counts toward nothing (contract 6.17).
+ * Returns the body written for this check so that the attempt can reuse it; undefined if a backend can be relayed to.
+ * @throws ServiceError `unsupported_parameter`, `previous_response_not_found`, `item_not_found`, `invalid_request`
+ */
+export function assertEncodable(
+  request: ModelRequest,
+  conversation: Conversation,
+  backends: readonly Backend[],
+  deps: BackendRequestDeps,
+): BackendRequestBody | undefined {
+  if (backends.every(({ isManaged }) => isManaged)) assertManagedScope(request.body)
+  const { relays } = deps
+  const isRelayed = (endpoint: Backend): boolean => relayRulesFor(endpoint, request, relays) !== undefined
+  if (backends.some((backend) => isRelayed(backend) || backend.otherEndpoints?.some(isRelayed) === true))
+    return undefined
+  const writer = requestWriter(request, conversation, deps)
+  const tried = new Set<string>()
+  let refusal: ServiceError | undefined
+  for (const backend of backends) {
+    // Whether a request can be expressed depends only on the formats.
+    const formats = formatsOf(backend)
+    if (tried.has(formats)) continue
+    tried.add(formats)
+    try {
+      return writeFor(backend, writer)
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error
+      refusal ??= error
+    }
+  }
+  if (refusal !== undefined) throw refusal
+  return undefined
+}
+
+function formatsOf({ format, otherEndpoints }: Backend): string {
+  return otherEndpoints === undefined ? format : [format, ...otherEndpoints.map((other) => other.format)].join()
+}

@@ -1,0 +1,23 @@
+import type { AnswerContext } from '../../formats/format.ts'
+import type { FusedAnswer } from '../fusion/fused-answer.ts'
+import type { ResponsePersister } from '../responses/response-persister.ts'
+import type { Admission, AnswerSink, Backend, AllowedRequest } from '../ports.ts'
+
+/** One admitted request and everything that it owns. */
+export interface RequestRunOptions {
+  readonly request: AllowedRequest
+  readonly accountId: string
+  readonly context: AnswerContext
+  readonly backends: readonly Backend[]
+  readonly admission: Admission
+  readonly units: number
+  readonly sink: AnswerSink
+  /** Time limit for the whole request, milliseconds (contract 9.6). */
+  readonly totalMs: number
+  /** Persists the answer; undefined if it is not stored. */
+  readonly persister: ResponsePersister | undefined
+  /** Whether the answer's `model` names the backend's model (contract 2.31). */
+  readonly reportsModel?: boolean | undefined
+  /** Produces the answer by fusion instead of by failover; absent for ordinary requests. */
+  readonly fused?: FusedAnswer | undefined
+}

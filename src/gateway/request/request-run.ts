@@ -1,0 +1,306 @@
+import { describeBug } from '../../runtime/describe-bug.ts'
+import type { Clock, Timer } from '../../runtime/clock.ts'
+import { ServiceError } from '../../domain/errors.ts'
+import type { Links } from '../../domain/links.ts'
+import type { RequestOutcome } from '../../domain/requests.ts'
+import { UpstreamError } from '../../domain/upstream.ts'
+import type { AttemptRun } from './attempt.ts'
+import { relayRulesFor, type BackendRequestBody } from './backend-request.ts'
+import type { RequestRunOptions } from './request-run-options.ts'
+import type { DurabilityWait } from './durability-wait.ts'
+import { AnswerDelivery, type AnswerDeliveryEnd } from './answer-delivery.ts'
+import { Failover, type FailoverDeps } from './failover.ts'
+import type { FusedAnswer } from '../fusion/fused-answer.ts'
+import { persistingFlow, persistWhole } from '../responses/persisting-flow.ts'
+import type { Lane, LaneOptions } from '../lanes/lane.ts'
+import { openLane } from '../lanes/open-lane.ts'
+import type { Backend } from '../ports.ts'
+import { streamFailure } from './stream-failure.ts'
+import { usageOf } from './request-usage.ts'
+
+export interface RequestRunDeps extends FailoverDeps {
+  readonly commits: DurabilityWait
+  readonly clock: Clock
+  readonly links: Links
+  readonly keepAliveMs: number
+}
+
+/** How a request ended. `refusal` is set if nothing was written, so the error can become a whole response. */
+export interface RequestRunEnd {
+  readonly outcome: RequestOutcome
+  readonly refusal?: ServiceError
+}
+
+/** Runs one admitted request from its first attempt to its record. Everything that ends a request ends it here. */
+export class RequestRun {
+  readonly #deps: RequestRunDeps
+  readonly #options: RequestRunOptions
+  readonly #failover: Pick<Failover, 'attempts' | 'current' | 'retryCount' | 'firstContent' | 'release'> &
+    Partial<Pick<Failover, 'skippedBackends'>>
+  readonly #startedMs: number
+  #deadline: Timer | undefined
+  #silence: Timer | undefined
+  setIndex = -1
+  #clientDisconnected = false
+  #answerOpened = false
+  #settled = false
+  /** Creates lanes once the run has opened the stream itself: all of them continue the same response. */
+  #ownLane: ((backend: Backend) => Lane) | undefined
+  #firstContentMs: number | undefined
+
+  /** `written` is the backend request body that was already written, if any. */
+  constructor(deps: RequestRunDeps, options: RequestRunOptions, written?: BackendRequestBody) {
+    this.#deps = deps
+    this.#options = options
+    this.#startedMs = deps.clock.monotonicMs()
+    const laneFor = (backend: Backend): Lane => this.#ownLane?.(backend) ?? this.#openLane(backend)
+    const { request, accountId, backends, context } = options
+    this.#failover =
+      options.fused ??
+      new Failover(deps, { request, accountId, conversation: context.conversation, backends, written }, laneFor)
+  }
+
+  /** Writes the answer to the sink; the result holds the error if there is no answer. */
+  async run(): Promise<RequestRunEnd> {
+    const { clock, budget } = this.#deps
+    const { sink, totalMs, context, accountId, fused } = this.#options
+    sink.onDisconnect(() => this.#onDisconnect())
+    this.#deadline = clock.after(totalMs, () => this.#passDeadline())
+    if (fused !== undefined) fused.onProgress = () => this.#tellProgress(fused)
+    if (context.conversation.stream) this.#watchSilence(fused?.silenceMs)
+    budget.requestStarted(accountId)
+    try {
+      if (this.#clientDisconnected) throw new UpstreamError('cancelled')
+      const run = await this.#failover.firstContent()
+      this.#failover.release()
+      this.#firstContentMs = this.#elapsedMs()
+      return { outcome: await (context.conversation.stream ? this.#stream(run) : this.#sendWhole(run)) }
+    } catch (error) {
+      return await this.#refuse(error)
+    } finally {
+      this.#failover.release()
+      budget.requestEnded(accountId)
+      this.#deadline.cancel()
+      this.#silence?.cancel()
+    }
+  }
+
+  /**
+   * Ends the request because the server is stopping: a stream gets a failure event, any other request an error
+   * response.
+   */
+  abort(): void {
+    const { current, retryCount } = this.#failover
+    current?.stop(new ServiceError('restarting', { retryCount, retryAfterSeconds: 1 }))
+  }
+
+  async #sendWhole(run: AttemptRun): Promise<RequestOutcome> {
+    const { sink, units, persister, admission } = this.#options
+    const persisted = persister && (await persistWhole(run, persister))
+    const outcome = this.#outcome(units, this.#clientDisconnected ? 'client_closed' : undefined)
+    // Settled first, so that one record holds everything; the delivery mark follows with the first byte.
+    this.#settle(outcome, this.#clientDisconnected ? 'none' : 'due')
+    if (this.#clientDisconnected) return outcome
+    const written = admission.durable()
+    if (written !== undefined) await this.#deps.commits.of(written)
+    const send = (answer: string | Buffer): void => this.#sendFirst(() => sink.end(persisted ?? answer))
+    run.flowTo({ write: send, ended: send, broke: () => {} })
+    return outcome
+  }
+
+  async #stream(run: AttemptRun): Promise<RequestOutcome> {
+    const { sink, units, persister, fused, admission, request } = this.#options
+    const { clock, commits } = this.#deps
+    const { keepAliveMs } = fused ?? this.#deps
+    const written = admission.durable()
+    if (written !== undefined) await commits.of(written)
+    if (this.#clientDisconnected) throw new UpstreamError('cancelled')
+    const { promise: delivered, resolve } = Promise.withResolvers<AnswerDeliveryEnd>()
+    this.#sendFirst(() =>
+      run.flowTo(persistingFlow(run, new AnswerDelivery(run, sink, clock, keepAliveMs, resolve), persister)),
+    )
+    const errorCode = this.#finishStream(run, await delivered)
+    const totalMs = this.#elapsedMs()
+    run.reportError(this.#deps.providerErrors, request.id)
+    if (fused !== undefined) await fused.end()
+    // The caller already has the whole answer; only its record waits for the usage.
+    await run.lateUsage
+    const outcome = { ...this.#outcome(units, errorCode), totalMs: Math.round(totalMs) }
+    this.#settle(outcome, 'done')
+    return outcome
+  }
+
+  /** Writes the failure event that explains why the stream broke; returns the error code to record. */
+  #finishStream(run: AttemptRun, end: AnswerDeliveryEnd): RequestOutcome['errorCode'] {
+    const { sink, request } = this.#options
+    if (end.whole) return undefined
+    if (end.slowReader) {
+      // A client that reads nothing would not read the failure event either.
+      this.#clientDisconnected = true
+      sink.drop()
+    }
+    const error = this.#endReason(end.error)
+    if (this.#clientDisconnected) return 'client_closed'
+    const failure = streamFailure(error, this.#deps.links, request.id)
+    sink.end(run.lane.failure(failure), run.lane.encoding)
+    return error.code
+  }
+
+  /**
+   * Opens the response and sends its first bytes. Everything is prepared before the delivery mark and sent directly
+   * after it (contract 6.14).
+   */
+  #sendFirst(send: () => void): void {
+    const { sink, admission } = this.#options
+    sink.hold()
+    this.#open(this.#failover.current?.backend)
+    send()
+    try {
+      admission.deliver()
+    } catch (cause) {
+      // Bytes that the connection has buffered cannot be taken back.
+      sink.drop()
+      throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
+    }
+    sink.release()
+  }
+
+  #settle(outcome: RequestOutcome, delivery: 'due' | 'done' | 'none'): void {
+    // A whole answer whose record could not be written is already settled, and its charge was reverted.
+    if (this.#settled) return
+    this.#settled = true
+    this.#options.admission.settle(outcome, delivery)
+  }
+
+  #open(backend: Backend | undefined): void {
+    if (this.#answerOpened) return
+    this.#answerOpened = true
+    this.#options.sink.open({
+      stream: this.#options.context.conversation.stream,
+      upstream: backend?.id,
+      model: this.#options.fused === undefined ? backend?.model : undefined,
+      simulated: backend?.simulated ?? false,
+      retryCount: this.#failover.retryCount,
+      signals: this.#options.admission.signals(),
+    })
+  }
+
+  /** Before any content: keeps the caller's stream alive in its own format (contract 10.1, 10.10). */
+  #watchSilence(silentMs = (this.#options.fused ?? this.#deps).keepAliveMs): void {
+    this.#silence = this.#deps.clock.after(silentMs, () => {
+      if (this.#firstContentMs !== undefined || this.#clientDisconnected) return
+      this.#openStreamEarly()
+      this.#watchSilence()
+    })
+  }
+
+  #openStreamEarly(): void {
+    const { sink, request, fused } = this.#options
+    this.#open(fused?.backend)
+    if (fused !== undefined) return this.#tellProgress(fused)
+    const comment = this.#deps.relays(request.format).stream?.keepAlive({ sequence: -1, inserted: 0 })
+    let text = comment
+    if (text === undefined) {
+      this.#ownLane ??= this.#continuingLanes()
+      text = this.#ownLane(this.#options.backends[0]!).keepAlive() ?? ''
+    }
+    sink.write(text, 'utf8')
+  }
+
+  /** On an open stream: reports the progress of a fused answer, or sends a keep-alive. */
+  #tellProgress({ lane }: FusedAnswer): void {
+    if (this.#answerOpened && !this.#clientDisconnected) this.#options.sink.write(lane.keepAlive(), lane.encoding)
+  }
+
+  /** From here on, one writer writes the whole stream, whichever backend answers. */
+  #continuingLanes(): (backend: Backend) => Lane {
+    const { request, context } = this.#options
+    const writer = this.#deps.formats(request.format).writeAnswer(context)
+    const lane = (backend: Backend): Lane => this.#laneWith(backend, { writeAnswer: () => writer }, undefined)
+    this.#failover.current?.changeLane(lane(this.#failover.current.backend))
+    return lane
+  }
+
+  #openLane(backend: Backend): Lane {
+    const { request, fused } = this.#options
+    if (fused !== undefined) return fused.lane
+    const relay = relayRulesFor(backend, request, this.#deps.relays)
+    return this.#laneWith(backend, this.#deps.formats(request.format), relay)
+  }
+
+  #laneWith(backend: Backend, client: LaneOptions['client'], relay: LaneOptions['relay']): Lane {
+    const { reportsModel, request } = this.#options
+    const context =
+      reportsModel === true ? { ...this.#options.context, servedModel: backend.model } : this.#options.context
+    const backendFormat = this.#deps.formats(backend.format)
+    const refusesOurCalls = context.report !== undefined
+    return openLane({ context, backend, client, backendFormat, relay, refusesOurCalls, held: request.held })
+  }
+
+  /** Handles everything that ends the request without a complete answer. */
+  async #refuse(thrown: unknown): Promise<RequestRunEnd> {
+    const { sink, units, request, fused } = this.#options
+    const error = this.#endReason(thrown)
+    if (fused !== undefined) await fused.end()
+    const isDispatched = this.#failover.current !== undefined
+    // A deadline that the caller set counts as the caller disconnecting (contract 6.7).
+    const hasLeft = this.#clientDisconnected || (error.code === 'upstream_timeout' && request.timeoutMs !== undefined)
+    const outcome = this.#outcome(
+      hasLeft && isDispatched ? units : 0,
+      this.#clientDisconnected ? 'client_closed' : error.code,
+    )
+    this.#settle(outcome, 'none')
+    this.#failover.current?.stop(new UpstreamError('cancelled'))
+    if (this.#clientDisconnected) return { outcome }
+    if (!this.#answerOpened) return { outcome, refusal: error }
+    const failure = streamFailure(error, this.#deps.links, request.id)
+    const lane = this.#ownLane?.(this.#options.backends[0]!) ?? this.#openLane(this.#options.backends[0]!)
+    sink.end(lane.failure(failure), lane.encoding)
+    return { outcome }
+  }
+
+  #endReason(thrown: unknown): ServiceError {
+    if (thrown instanceof ServiceError) return thrown
+    if (thrown instanceof UpstreamError)
+      return new ServiceError('upstream_broken', { retryCount: this.#failover.retryCount })
+    const { log } = this.#deps
+    // An error that becomes a whole response is logged where that response is written.
+    if (this.#answerOpened || this.#clientDisconnected)
+      log({ event: 'internal_error', requestId: this.#options.request.id, ...describeBug(thrown) })
+    return new ServiceError('internal_error', { cause: thrown })
+  }
+
+  #outcome(charged: number, errorCode?: RequestOutcome['errorCode']): RequestOutcome {
+    const { current, attempts, skippedBackends } = this.#failover
+    const usage =
+      current !== undefined && this.#firstContentMs !== undefined
+        ? usageOf(current.lane, this.#options.request)
+        : undefined
+    return {
+      charged,
+      attempts,
+      totalMs: Math.round(this.#elapsedMs()),
+      ...(skippedBackends === undefined ? {} : { passedBy: skippedBackends }),
+      ...(usage === undefined ? {} : { usage }),
+      ...this.#options.fused?.fusionRecords,
+      ...(errorCode === undefined ? {} : { errorCode }),
+      ...(this.#firstContentMs === undefined ? {} : { firstContentMs: Math.round(this.#firstContentMs) }),
+    }
+  }
+
+  #elapsedMs(): number {
+    return this.#deps.clock.monotonicMs() - this.#startedMs
+  }
+
+  #onDisconnect(): void {
+    this.#clientDisconnected = true
+    this.#failover.current?.stop(new UpstreamError('cancelled'))
+  }
+
+  #passDeadline(): void {
+    const seconds = Math.round(this.#options.totalMs / 1000)
+    const { profile } = this.#options.context.conversation
+    const { current, retryCount } = this.#failover
+    current?.stop(new ServiceError('upstream_timeout', { retryCount, words: { profile, seconds } }))
+  }
+}

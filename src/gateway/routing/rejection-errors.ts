@@ -1,0 +1,68 @@
+import { ServiceError } from '../../domain/errors.ts'
+import type { ViolatedRule, Need, UpstreamError } from '../../domain/upstream.ts'
+import { unsupported } from '../../formats/assert-translatable.ts'
+import type { Backend, ModelRequest } from '../ports.ts'
+
+const needWords: Readonly<Record<Need, { readonly what: string; readonly fix: string }>> = {
+  images: { what: 'reads images', fix: 'Send the request without images, or use a profile whose models read them.' },
+  audio: { what: 'reads audio', fix: 'Send the request without audio, or use a profile whose models read it.' },
+  files: { what: 'reads files', fix: 'Send the request without files, or use a profile whose models read them.' },
+  tools: { what: 'calls tools', fix: 'Send the request without tools, or use a profile whose models call them.' },
+  structured_outputs: {
+    what: 'enforces this response format',
+    fix: 'Ask for plain text or another format, or use a profile whose models enforce it.',
+  },
+}
+
+/** The broken rules in our own words. Each follows "did not accept the content of this request". */
+const ruleWords: Readonly<Record<ViolatedRule, string>> = {
+  answer_length: 'the answer length asked for is longer than it allows',
+  content_filter: 'its content filter refused it',
+  image_unreadable: 'it could not read an image',
+  schema_invalid: 'a JSON schema is invalid or uses what it does not support',
+  tool_results: 'tool calls and their results do not match',
+  turn_order: 'the messages are in an order that it does not take',
+  unknown_field: 'it does not know a field',
+  unsupported_value: 'a field has a value that it does not support',
+}
+
+/** The name of the field that holds the conversation in each format. */
+const conversationFields: Readonly<Record<ModelRequest['format'], string>> = {
+  'openai-chat': 'messages',
+  'openai-responses': 'input',
+  'anthropic-messages': 'messages',
+  'openai-completions': 'prompt',
+  'openai-embeddings': 'input',
+}
+
+const needFields: Readonly<Partial<Record<Need, string>>> = { tools: 'tools' }
+
+/** No backend of the profile can do what the request needs. */
+export function notCapable(need: Need, profile: string, format: ModelRequest['format']): ServiceError {
+  const { what, fix } = needWords[need]
+  return unsupported(needFields[need] ?? conversationFields[format], `No backend of ${profile} ${what}. ${fix}`)
+}
+
+/**
+ * A provider rejected the request's content. The error names only fields that the caller sent, and quotes none of the
+ * provider's text.
+ */
+export function contentRejected(
+  error: UpstreamError,
+  backend: Backend,
+  { body }: ModelRequest,
+  retryCount: number,
+): ServiceError {
+  const { status, param, rejection } = error
+  const isKnown = param !== undefined && Object.hasOwn(body, param.split(/[.[]/)[0] ?? '')
+  // A server that answers a caller's mistake with a server error returns no status that is useful to the caller.
+  const shown = status !== undefined && status < 500 ? status : undefined
+  const rule = rejection?.rule === undefined ? '' : `: ${ruleWords[rejection.rule]}`
+  return new ServiceError('content_rejected', {
+    upstream: backend.id,
+    retryCount,
+    ...(shown === undefined ? {} : { status: shown }),
+    ...(isKnown ? { param } : {}),
+    words: { said: status ?? 'an error', rule },
+  })
+}

@@ -1,0 +1,114 @@
+import type { JsonObject } from '../../domain/json.ts'
+import { invalidRequest, ServiceError } from '../../domain/errors.ts'
+import { answerCompaction } from '../../gateway/responses/answer-compaction.ts'
+import { countInput } from '../../gateway/responses/count-input.ts'
+import type { Gateway } from '../../gateway/gateway.ts'
+import type { AnswerSink, ModelRequest, Principal } from '../../gateway/ports.ts'
+import type { StoredResponses } from '../../gateway/responses/stored-responses.ts'
+import type { UnadmittedWork } from '../../gateway/auth/unadmitted-work.ts'
+import type { Intake } from '../request-intake.ts'
+import { listOf, type LookupDeps, lookupRoute, principalOf, queryOf, readPage } from '../lookup-route.ts'
+import type { Exchange, ApiRoute } from '../route.ts'
+
+const root = '/v1/responses/'
+/** The shape of stored answers' ids; nothing else is looked up. */
+const idShape = /^resp_[0-9A-Za-z]{8,64}$/
+
+/** Dependencies of these endpoints. */
+export interface ResponsesApiDeps extends LookupDeps {
+  readonly gateway: Gateway
+  readonly stored: StoredResponses
+  readonly intake: Intake
+  readonly work: UnadmittedWork
+  readonly readRequest: (exchange: Exchange) => Promise<ModelRequest>
+  readonly sinkFor: (exchange: Exchange) => AnswerSink
+}
+
+/** The endpoints below `/v1/responses/`: stored answers, and operations on a conversation (contract 2.4). */
+export class ResponsesApi {
+  readonly #deps: ResponsesApiDeps
+
+  constructor(deps: ResponsesApiDeps) {
+    this.#deps = deps
+  }
+
+  /** The route for a path and method; undefined if there is none. */
+  routeOf(path: string, method: string | undefined): ApiRoute | undefined {
+    if (!path.startsWith(root)) return undefined
+    const [id = '', what, ...rest] = path.slice(root.length).split('/')
+    if (rest.length > 0) return undefined
+    if (what === undefined) {
+      if (id === 'input_tokens') return this.#looking('POST', (exchange, principal) => this.#count(exchange, principal))
+      if (id === 'compact') return this.#compacting()
+      if (id === '') return undefined
+      const allowed = 'GET, DELETE'
+      return method === 'DELETE'
+        ? this.#looking('DELETE', (_, principal) => this.#remove(principal, id), allowed)
+        : this.#looking('GET', (exchange, principal) => this.#retrieve(exchange, principal, id), allowed)
+    }
+    if (what === 'input_items') {
+      return this.#looking('GET', (exchange, principal) => this.#listInput(exchange, principal, id))
+    }
+    return what === 'cancel' ? this.#looking('POST', (_, principal) => this.#cancel(principal, id)) : undefined
+  }
+
+  #looking(
+    method: ApiRoute['method'],
+    answer: (exchange: Exchange, principal: Principal) => Promise<JsonObject>,
+    allowed?: string,
+  ): ApiRoute {
+    return lookupRoute(this.#deps, method, answer, allowed)
+  }
+
+  /** A model writes the summary, so this is admitted and charged like every answer. */
+  #compacting(): ApiRoute {
+    const handle = async (exchange: Exchange): Promise<void> => {
+      const { gateway, stored, intake, readRequest, sinkFor } = this.#deps
+      const read = await readRequest(exchange)
+      const held = intake.answerUntilClosed(exchange.response, principalOf(exchange).accountId, read.bytes.length)
+      await answerCompaction({ gateway, stored }, principalOf(exchange), { ...read, held }, sinkFor(exchange))
+    }
+    return { method: 'POST', access: 'key', gated: true, handle }
+  }
+
+  async #retrieve({ request }: Exchange, { accountId }: Principal, id: string): Promise<JsonObject> {
+    if (queryOf(request.url).get('stream') === 'true') {
+      throw invalidRequest('stream', 'A stored response cannot be streamed. Retrieve it without stream.')
+    }
+    return this.#deps.stored.find(accountId, known(id), this.#deps.work.begin(accountId))
+  }
+
+  async #remove({ accountId }: Principal, id: string): Promise<JsonObject> {
+    await this.#deps.stored.remove(accountId, known(id))
+    return { id, object: 'response', deleted: true }
+  }
+
+  async #cancel({ accountId }: Principal, id: string): Promise<JsonObject> {
+    await this.#deps.stored.find(accountId, known(id), this.#deps.work.begin(accountId))
+    throw invalidRequest(
+      'response_id',
+      'Only responses that were created with background=true can be cancelled, and background responses are not supported.',
+    )
+  }
+
+  async #listInput({ request }: Exchange, { accountId }: Principal, id: string): Promise<JsonObject> {
+    const { limit, order, after } = readPage(request.url)
+    const items = await this.#deps.stored.inputOf(accountId, known(id), this.#deps.work.begin(accountId))
+    const ordered = order === 'asc' ? items : items.toReversed()
+    const start = after === undefined ? 0 : ordered.findIndex((item) => item['id'] === after) + 1
+    if (after !== undefined && start === 0)
+      throw invalidRequest('after', 'after must be the id of an item of this response.')
+    return listOf(ordered.slice(start, start + limit), start + limit < ordered.length)
+  }
+
+  async #count(exchange: Exchange, principal: Principal): Promise<JsonObject> {
+    const request = await this.#deps.readRequest(exchange)
+    return { object: 'response.input_tokens', input_tokens: await countInput(this.#deps, principal, request) }
+  }
+}
+
+/** @throws ServiceError `response_not_found` for a malformed id */
+function known(id: string): string {
+  if (!idShape.test(id)) throw new ServiceError('response_not_found')
+  return id
+}

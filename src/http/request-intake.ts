@@ -1,0 +1,148 @@
+import type { ServerResponse } from 'node:http'
+import { ServiceError } from '../domain/errors.ts'
+import { FairShare } from '../runtime/fair-share.ts'
+import type { HeldBytes } from '../gateway/ports.ts'
+
+/** Bytes of bodies being read: at least this many in total, and room for several of the largest. */
+const minReadingBytes = 24 * 1024 * 1024
+const minReadingBodies = 5
+/** Bodies being read at once: nearly all arrive with their headers. */
+const maxReadingBodies = 1_024
+/** Bodies that are incomplete after their first second (contract 29.4). */
+const maxSlowBodies = 512
+/** Bytes of bodies whose requests are being answered, likewise. */
+const minAnsweringBytes = 512 * 1024 * 1024
+const minAnsweringBodies = 100
+/**
+ * Bytes of whole answers, each at most 32 MiB: a single account gets 205 MiB, which leaves room for an answer of
+ * another.
+ */
+const maxAnswerBytes = 256 * 1024 * 1024
+
+/**
+ * Limits what requests hold at once, shared fairly among accounts and, until admission, among addresses (contract
+ * 29.2). An account that holds its share gets 503 `server_busy`; other accounts do not.
+ */
+export class Intake {
+  readonly #reading: FairShare
+  readonly #readingBytes: FairShare
+  readonly #slow = new FairShare(maxSlowBodies)
+  readonly #answering: FairShare
+  readonly #answeringBytes: FairShare
+  readonly #answerBytes = new FairShare(maxAnswerBytes)
+
+  constructor({ bodyBytes, streams }: { readonly bodyBytes: number; readonly streams: number }) {
+    this.#reading = new FairShare(Math.min(streams, maxReadingBodies))
+    this.#answering = new FairShare(streams)
+    this.#readingBytes = new FairShare(Math.max(minReadingBytes, minReadingBodies * bodyBytes))
+    this.#answeringBytes = new FairShare(Math.max(minAnsweringBytes, minAnsweringBodies * bodyBytes))
+  }
+
+  /** Starts reading a body. `address` is the result of `addressGroup`. @throws ServiceError `server_busy` */
+  read(accountId: string, address: string): ReadingShare {
+    if (!this.#reading.take(accountId, 1, address)) throw busy()
+    return new ReadingShare({ bodies: this.#reading, bytes: this.#readingBytes, slow: this.#slow }, accountId, address)
+  }
+
+  /**
+   * Starts answering a request of this many bytes. Dispose of the share when the answer has been sent.
+   * @throws ServiceError `server_busy`
+   */
+  answer(accountId: string, bytes: number): AnsweringShare {
+    if (!this.#answering.take(accountId)) throw busy()
+    if (!this.#answeringBytes.take(accountId, bytes)) {
+      this.#answering.give(accountId)
+      throw busy()
+    }
+    const shared = { requests: this.#answering, requestBytes: this.#answeringBytes, answerBytes: this.#answerBytes }
+    return new AnsweringShare(shared, accountId, bytes)
+  }
+
+  /** Like `answer`, until a response is closed. */
+  answerUntilClosed(response: ServerResponse, accountId: string, bytes: number): AnsweringShare {
+    const share = this.answer(accountId, bytes)
+    // If the client disconnected while the body was read, `close` does not fire again.
+    if (response.destroyed) share[Symbol.dispose]()
+    else response.on('close', () => share[Symbol.dispose]())
+    return share
+  }
+}
+
+type AnsweringResource = 'requests' | 'requestBytes' | 'answerBytes'
+
+/** What one request holds while it is answered. */
+export class AnsweringShare implements HeldBytes, Disposable {
+  readonly #shared: Readonly<Record<AnsweringResource, FairShare>>
+  readonly #accountId: string
+  readonly #requestBytes: number
+  #answerBytes = 0
+  #isHeld = true
+
+  constructor(shared: Readonly<Record<AnsweringResource, FairShare>>, accountId: string, requestBytes: number) {
+    this.#shared = shared
+    this.#accountId = accountId
+    this.#requestBytes = requestBytes
+  }
+
+  /**
+   * Counts bytes of a whole answer until the share ends.
+   * @throws ServiceError `server_busy` if the account's share is used up
+   */
+  grow(bytes: number): void {
+    // Nothing would release them after the end.
+    if (!this.#isHeld) return
+    if (!this.#shared.answerBytes.take(this.#accountId, bytes)) throw busy()
+    this.#answerBytes += bytes
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.#isHeld) return
+    this.#isHeld = false
+    const { requests, requestBytes, answerBytes } = this.#shared
+    requests.give(this.#accountId)
+    requestBytes.give(this.#accountId, this.#requestBytes)
+    answerBytes.give(this.#accountId, this.#answerBytes)
+  }
+}
+
+/** What one body holds while it is read. */
+export class ReadingShare implements Disposable {
+  readonly #shared: Record<'bodies' | 'bytes' | 'slow', FairShare>
+  readonly #accountId: string
+  readonly #address: string
+  #bytes = 0
+  #isSlow = false
+  #isHeld = true
+
+  constructor(shared: Record<'bodies' | 'bytes' | 'slow', FairShare>, accountId: string, address: string) {
+    this.#shared = shared
+    this.#accountId = accountId
+    this.#address = address
+  }
+
+  /** Counts received bytes. @throws ServiceError `server_busy` if the share is used up */
+  grow(bytes: number): void {
+    if (!this.#shared.bytes.take(this.#accountId, bytes, this.#address)) throw busy()
+    this.#bytes += bytes
+  }
+
+  /** Counts the body as slow, once. @throws ServiceError `server_busy` if its sender has too many slow bodies */
+  slow(): void {
+    if (this.#isSlow) return
+    if (!this.#shared.slow.take(this.#accountId, 1, this.#address)) throw busy()
+    this.#isSlow = true
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.#isHeld) return
+    this.#isHeld = false
+    const { bodies, bytes, slow } = this.#shared
+    bodies.give(this.#accountId, 1, this.#address)
+    bytes.give(this.#accountId, this.#bytes, this.#address)
+    if (this.#isSlow) slow.give(this.#accountId, 1, this.#address)
+  }
+}
+
+function busy(): ServiceError {
+  return new ServiceError('server_busy', { retryAfterSeconds: 1 })
+}

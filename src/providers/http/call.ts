@@ -1,0 +1,160 @@
+import { Buffer } from 'node:buffer'
+import type { Socket } from 'node:net'
+import type { Clock } from '../../runtime/clock.ts'
+import { uuidOf } from '../../runtime/ids.ts'
+import { UpstreamError } from '../../domain/upstream.ts'
+import type { UpstreamCall, UpstreamListener, UpstreamRequest } from '../../gateway/ports.ts'
+import { readHead, type UpstreamHeaders } from './head.ts'
+import type { Connection, Loss } from './connection.ts'
+import type { Pool, PooledCall } from './pool.ts'
+
+/** A body up to this size is sent in one piece with its head: copying it costs less than a second write. */
+const maxCopiedBytes = 16 * 1024
+/**
+ * A request that is lost this soon after it was sent met a connection that its peer was closing. One that is lost later
+ * may have been worked on, and is not sent again (decision 09).
+ */
+const replayWithinMs = 1_000
+
+/** Everything about a backend's requests that is the same for each of them, made once. */
+export interface CallOptions {
+  readonly clock: Clock
+  readonly onBug: (error: unknown) => void
+  /** The request line and all headers but `x-request-id` and `content-length`, each with its line end. */
+  readonly head: string
+}
+
+const silent: UpstreamListener = { onHead() {}, onData() {}, onEnd() {}, onError() {} }
+
+/**
+ * One upstream call: one object for each call, and nothing for each chunk. The listener is told `onEnd` or `onError`
+ * once and last, and nothing after `abort`.
+ */
+export class Call implements UpstreamCall, PooledCall {
+  readonly #route: CallOptions
+  readonly #pool: Pool
+  readonly #request: UpstreamRequest
+  #listener: UpstreamListener
+  #connection: Connection | undefined
+  #ended = false
+  #paused = false
+  /** Whether the request was sent over a connection that had carried an answer before. */
+  #reused = false
+  /** Whether a byte of the answer has arrived. */
+  #answering = false
+  #replayed = false
+  #sentAtMs = 0
+
+  constructor(route: CallOptions, pool: Pool, request: UpstreamRequest, listener: UpstreamListener) {
+    this.#route = route
+    this.#pool = pool
+    this.#request = request
+    this.#listener = listener
+  }
+
+  start(connection: Connection): void {
+    this.#connection = connection
+    connection.carry(this)
+  }
+
+  refuse(): void {
+    queueMicrotask(() => this.#fail(new UpstreamError('not_sent')))
+  }
+
+  pause(): void {
+    this.#paused = true
+    this.#connection?.pause()
+  }
+
+  resume(): void {
+    if (!this.#paused) return
+    this.#paused = false
+    this.#connection?.resume()
+  }
+
+  abort(): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#listener = silent
+    const connection = this.#connection
+    this.#connection = undefined
+    if (connection === undefined) this.#pool.leave(this)
+    else connection.abandon()
+  }
+
+  onConnected(socket: Socket, isReused: boolean): void {
+    this.#reused = isReused
+    this.#sentAtMs = this.#route.clock.monotonicMs()
+    const { body, requestId, headers } = this.#request
+    const own = headers === undefined ? '' : linesOf(headers)
+    const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
+    const head = `${this.#route.head}${own}x-request-id: ${uuidOf(requestId)}\r\ncontent-length: ${length}\r\n\r\n`
+    if (typeof body === 'string') socket.write(head + body)
+    else if (length <= maxCopiedBytes) {
+      const bytes = Buffer.allocUnsafe(head.length + length)
+      bytes.write(head, 'latin1')
+      bytes.set(body, head.length)
+      socket.write(bytes)
+    } else {
+      socket.cork()
+      socket.write(head, 'latin1')
+      socket.write(body)
+      socket.uncork()
+    }
+    if (this.#paused) socket.pause()
+  }
+
+  onAnswering(): void {
+    this.#answering = true
+  }
+
+  onAnswerHead(status: number, headers: UpstreamHeaders): void {
+    this.#listener.onHead(readHead(status, headers, () => this.#route.clock.nowMs()))
+  }
+
+  onAnswerData(chunk: Buffer): void {
+    this.#listener.onData(chunk)
+  }
+
+  onAnswerEnd(): void {
+    this.#connection = undefined
+    if (this.#ended) return
+    this.#ended = true
+    this.#listener.onEnd()
+  }
+
+  onLost(loss: Loss): void {
+    this.#connection = undefined
+    if (this.#ended) return
+    if (loss === 'reset' && this.#reused && !this.#answering && !this.#replayed && this.#isJustSent()) {
+      this.#replayed = true
+      this.#reused = false
+      this.#pool.takeFresh(this)
+    } else {
+      this.#fail(new UpstreamError(loss))
+    }
+  }
+
+  #isJustSent(): boolean {
+    return this.#route.clock.monotonicMs() - this.#sentAtMs <= replayWithinMs
+  }
+
+  #fail(failure: UpstreamError): void {
+    if (this.#ended) return
+    this.#ended = true
+    const listener = this.#listener
+    this.#listener = silent
+    try {
+      listener.onError(failure)
+    } catch (error) {
+      this.#route.onBug(error)
+    }
+  }
+}
+
+/** Names and values by turns as lines; what may be in them was decided where they came in. */
+function linesOf(headers: readonly string[]): string {
+  let lines = ''
+  for (let index = 0; index + 1 < headers.length; index += 2) lines += `${headers[index]}: ${headers[index + 1]}\r\n`
+  return lines
+}

@@ -1,0 +1,9 @@
+import { readFileSync } from 'node:fs'
+
+/** The version from package.json, two folders above this file in the source tree and in the published package. */
+export function readVersion(): string {
+  const parsed = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    readonly version: string
+  }
+  return parsed.version
+}

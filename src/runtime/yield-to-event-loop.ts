@@ -1,0 +1,14 @@
+/** Work on longer texts is split over several turns of the event loop, so that no turn takes long (decision 07). */
+const largeChars = 256 * 1024
+
+/** Yields to the event loop if the text is large. */
+export async function yieldToEventLoop(text: { readonly length: number }): Promise<void> {
+  if (text.length > largeChars) await nextEventLoopTurn()
+}
+
+/** Yields to the event loop. */
+export async function nextEventLoopTurn(): Promise<void> {
+  await new Promise<void>((resolve) => {
+    setImmediate(resolve)
+  })
+}

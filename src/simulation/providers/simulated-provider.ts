@@ -1,0 +1,238 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type JsonObject, isObject } from '../../domain/json.ts'
+import { behave, sendStatus } from './behave.ts'
+import { hasForeignSeal } from './encrypted-reasoning.ts'
+import { chatErrorBody } from './chat.ts'
+import { unsignedStep, withPath } from './gemini.ts'
+import { hasOrphanedOutput } from './prompt.ts'
+import { readScript, Script, type ScriptStep } from './script.ts'
+import { textsIn } from './texts-in.ts'
+import { formatAnswersAt, type FormatAnswers } from './format-answers.ts'
+
+const host = '127.0.0.1'
+const maxBodyBytes = 64 * 1024 * 1024
+const maxRemembered = 100
+const keepAliveMs = 75_000
+
+export interface SimulatedOptions {
+  /** Its name, included in every answer. */
+  readonly name: string
+  /** 0, the default, picks a free port. */
+  readonly port?: number
+  /** Delay between two events of a stream; default 0. */
+  readonly tokenDelayMs?: number
+  /** Stores the last requests with their bodies, for tests. Default false: no prompt is stored. */
+  readonly capture?: boolean
+  /**
+   * Serves `PUT /script` and `GET /counts`, for tests in another process. Default false: only this process can script
+   * failures.
+   */
+  readonly control?: boolean
+  /** Overrides the text of an answer, given the text of the request; undefined keeps the default text. */
+  readonly say?: ((request: string) => string | undefined) | undefined
+}
+
+export interface SimulatedProvider {
+  readonly name: string
+  readonly port: number
+  /** `http://127.0.0.1:PORT/v1` */
+  readonly baseUrl: string
+  /**
+   * Replaces the rest of the script: one step for each of the next requests. With `control`, `PUT /script` does the
+   * same.
+   */
+  script(steps: readonly ScriptStep[]): void
+  /** With `control` also available at `GET /counts`. */
+  counts(): SimulatedCounts
+  /** With `capture`: the last requests, oldest first. */
+  captured(): readonly CapturedRequest[]
+  /** Closes the port and every connection. */
+  close(): Promise<void>
+}
+
+interface SimulatedCounts {
+  /** Answer requests since the start. */
+  readonly requests: number
+  readonly open: number
+  /** Answers that the client disconnected from early. */
+  readonly aborted: number
+  /** Times of the last 100 of them, epoch milliseconds. */
+  readonly abortedAtMs: readonly number[]
+  /** Connections accepted since the start. */
+  readonly connections: number
+  readonly stepsLeft: number
+}
+
+interface CapturedRequest {
+  readonly path: string
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: string
+}
+
+/**
+ * Starts a simulated provider: a real HTTP server on 127.0.0.1 that supports every provider format, says in every
+ * answer and in `x-simulated` that it is simulated, and can be scripted to fail. @throws what `listen` throws
+ */
+export async function startSimulatedProvider(options: SimulatedOptions): Promise<SimulatedProvider> {
+  const { name, port = 0, tokenDelayMs = 0, capture = false, control = false, say } = options
+  // Different from the ids of another simulated provider, or of this one before a restart: a conversation may contain
+  // both.
+  const idPrefix = `sim${name.replace(/[^A-Za-z0-9]/g, '').slice(0, 12)}${Date.now().toString(36)}`
+  const script = new Script()
+  const captured: CapturedRequest[] = []
+  const abortedAtMs: number[] = []
+  let requests = 0
+  let open = 0
+  let aborted = 0
+  let connections = 0
+
+  const counts = (): SimulatedCounts => ({
+    requests,
+    open,
+    aborted,
+    abortedAtMs: [...abortedAtMs],
+    connections,
+    stepsLeft: script.left,
+  })
+
+  const answer = async (request: IncomingMessage, response: ServerResponse, speaker: FormatAnswers): Promise<void> => {
+    requests += 1
+    open += 1
+    const disconnected = new AbortController()
+    let ours = false
+    response.once('close', () => {
+      open -= 1
+      if (!response.writableFinished && !ours) {
+        aborted += 1
+        remember(abortedAtMs, performance.timeOrigin + performance.now())
+      }
+      disconnected.abort()
+    })
+    const text = await readBody(request)
+    if (text === undefined) return sendStatus(response, 413, speaker.errorBody)
+    if (capture) remember(captured, { path: request.url ?? '', headers: request.headers, body: text })
+    const given = parseObject(text)
+    if (given === undefined) return sendStatus(response, 400, speaker.errorBody)
+    const body = withPath(given, request.url ?? '')
+    if (hasForeignSeal(name, body)) {
+      return sendStatus(response, 400, speaker.errorBody, {}, 'invalid_encrypted_content')
+    }
+    if (hasOrphanedOutput(body)) {
+      const message = 'No tool call found for function call output.'
+      const error = { message, type: 'invalid_request_error', param: 'input', code: null }
+      return sendStatus(response, 400, speaker.errorBody, { body: JSON.stringify({ error }) })
+    }
+    const step = withWords(unsignedStep(body) ?? script.next(), say?.(textsIn(body)))
+    const stamp = {
+      id: `${idPrefix}${requests.toString(36).padStart(5, '0')}`,
+      createdAt: Math.floor(Date.now() / 1000),
+    }
+    response.setHeader('x-request-id', `simulated-${stamp.id}`)
+    const leave = (): void => {
+      ours = true
+    }
+    await behave({
+      ...speaker.answers(name, body, step, stamp),
+      ending: speaker.ending,
+      errorBody: speaker.errorBody,
+      response,
+      step,
+      tokenDelayMs,
+      signal: disconnected.signal,
+      leave,
+    })
+  }
+
+  const server = createServer({ keepAliveTimeout: keepAliveMs, requestTimeout: 0 }, (request, response) => {
+    const url = (request.url ?? '').split('?')[0]!
+    const path = `${request.method} ${url}`
+    const speaker = request.method === 'POST' ? formatAnswersAt(url) : undefined
+    const done =
+      speaker !== undefined
+        ? answer(request, response, speaker)
+        : control && path === 'PUT /script'
+          ? takeScript(request, response, script)
+          : control && path === 'GET /counts'
+            ? sendValue(response, counts())
+            : sendOther(path, response, name)
+    // A failure here is a bug of the simulation, and is reported to the caller.
+    Promise.resolve(done).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined))
+  })
+  server.on('connection', () => {
+    connections += 1
+  })
+
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+  const address = server.address() as AddressInfo
+  return {
+    name,
+    port: address.port,
+    baseUrl: `http://${host}:${address.port}/v1`,
+    script: (steps) => script.replace(readScript(steps)),
+    counts,
+    captured: () => captured,
+    close: () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+/** Overrides the answer's text, unless the step sets it. */
+function withWords(step: ScriptStep, text: string | undefined): ScriptStep {
+  return text === undefined || step.do !== 'answer' || step.text !== undefined ? step : { ...step, text }
+}
+
+async function takeScript(request: IncomingMessage, response: ServerResponse, script: Script): Promise<void> {
+  try {
+    script.replace(readScript(JSON.parse((await readBody(request)) ?? '')))
+    response.writeHead(204).end()
+  } catch (error) {
+    const problem = error instanceof TypeError ? error.message : 'The script is not valid JSON.'
+    response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ problem }))
+  }
+}
+
+function sendOther(path: string, response: ServerResponse, name: string): void {
+  if (path !== 'GET /v1/models') return sendStatus(response, 404, chatErrorBody)
+  const model = { id: `simulated-${name}`, object: 'model', created: 0, owned_by: 'simulated' }
+  sendValue(response, { object: 'list', data: [model] })
+}
+
+function sendValue(response: ServerResponse, value: object): void {
+  response.writeHead(200, { 'content-type': 'application/json', 'x-simulated': 'true' }).end(JSON.stringify(value))
+}
+
+/** The body as text; undefined if it is longer than 64 MB. */
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length
+    if (bytes <= maxBodyBytes) chunks.push(chunk)
+  }
+  return bytes > maxBodyBytes ? undefined : Buffer.concat(chunks).toString('utf8')
+}
+
+function parseObject(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? value : undefined
+  } catch {
+    // Answered with 400, as providers do.
+    return undefined
+  }
+}
+
+function remember<T>(list: T[], entry: T): void {
+  list.push(entry)
+  if (list.length > maxRemembered) list.shift()
+}

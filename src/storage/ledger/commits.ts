@@ -1,0 +1,121 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { isBusy } from '../sqlite/connect-sqlite.ts'
+import { type Batch, recordKinds } from './batch.ts'
+import { recoverFromName } from './recovery.ts'
+import { failureReason } from './ledger-unavailable.ts'
+import type { FromWorker } from '../sqlite/sqlite-messages.ts'
+
+/** How long to wait before a failed commit is tried again: doubled each time. */
+const firstRetryMs = 50
+const longestRetryMs = 2000
+/** How often a commit looks whether another writer's transaction has ended. */
+const busyPauseMs = 3
+
+/** Commits the ledger's batches in order, in the database thread, and retries until each is on disk. */
+export class LedgerCommits {
+  readonly #database: DatabaseSync
+  readonly #busyTimeoutMs: number
+  readonly #tell: (message: FromWorker) => void
+  readonly #onIdle: () => void
+  readonly #statements: readonly StatementSync[]
+  readonly #addUsage: StatementSync
+  readonly #setRecoverFrom: StatementSync
+  readonly #begin: StatementSync
+  readonly #commit: StatementSync
+  /** Received and not yet on disk, in order. Bounded by what the ledger has under way at once. */
+  #waiting: Batch[] = []
+  #retryMs = 0
+  #retry: NodeJS.Timeout | undefined
+  #busySinceMs: number | undefined
+
+  /** `onIdle` is called when a retry has written everything. */
+  constructor(database: DatabaseSync, busyTimeoutMs: number, tell: (message: FromWorker) => void, onIdle: () => void) {
+    this.#database = database
+    this.#busyTimeoutMs = busyTimeoutMs
+    this.#tell = tell
+    this.#onIdle = onIdle
+    // Waits for other writers asynchronously: one of them may be a query of this very thread.
+    database.exec('pragma busy_timeout = 0')
+    this.#statements = recordKinds.map((kind) => database.prepare(kind.sql))
+    this.#addUsage = database.prepare(
+      `insert into usage (account_id, period_id, used) values (?, ?, ?)
+       on conflict (account_id, period_id) do update set used = used + excluded.used`,
+    )
+    this.#setRecoverFrom = database.prepare(
+      `insert into ledger (name, value) values ('${recoverFromName}', ?)
+       on conflict (name) do update set value = excluded.value`,
+    )
+    this.#begin = database.prepare('begin immediate')
+    this.#commit = database.prepare('commit')
+  }
+
+  get isIdle(): boolean {
+    return this.#waiting.length === 0
+  }
+
+  add(batch: string): void {
+    this.#waiting.push(JSON.parse(batch) as Batch)
+  }
+
+  /** Writes what waits, unless a failed commit has to wait for its retry. */
+  write(): void {
+    if (this.#waiting.length > 0 && this.#retryMs === 0) this.#write()
+  }
+
+  /** Ends everything that was delivered: see `CloseMessage`. */
+  close(finishFrom: string | undefined): void {
+    clearTimeout(this.#retry)
+    if (finishFrom !== undefined) {
+      this.#database.exec(`pragma busy_timeout = ${this.#busyTimeoutMs}`)
+      this.#database
+        .prepare('update requests set due_mark = null where id >= ? and due_mark is not null')
+        .run(finishFrom)
+    }
+    this.#database.close()
+  }
+
+  #write(): void {
+    clearTimeout(this.#retry)
+    try {
+      this.#begin.run()
+      for (const batch of this.#waiting) this.#apply(batch)
+      this.#commit.run()
+    } catch (error) {
+      if (this.#database.isTransaction) this.#database.exec('rollback')
+      this.#retryLater(error)
+      return
+    }
+    const { number } = this.#waiting.at(-1)!
+    this.#retryMs = 0
+    this.#busySinceMs = undefined
+    this.#waiting = []
+    this.#tell({ type: 'committed', number })
+  }
+
+  #retryLater(error: unknown): void {
+    const nowMs = performance.now()
+    this.#busySinceMs ??= nowMs
+    let delayMs = busyPauseMs
+    if (!isBusy(error) || nowMs - this.#busySinceMs >= this.#busyTimeoutMs) {
+      this.#busySinceMs = undefined
+      this.#retryMs = Math.min(longestRetryMs, this.#retryMs === 0 ? firstRetryMs : this.#retryMs * 2)
+      delayMs = this.#retryMs
+      this.#tell({ type: 'failed', reason: failureReason(error) })
+    }
+    this.#retry = setTimeout(() => {
+      this.#write()
+      this.#onIdle()
+    }, delayMs)
+  }
+
+  #apply({ records, usage, recoverFrom }: Batch): void {
+    for (let at = 0; at < records.length;) {
+      const kind = records[at] as number
+      const next = at + 1 + recordKinds[kind]!.cells
+      this.#statements[kind]!.run(...records.slice(at + 1, next))
+      at = next
+    }
+    for (let at = 0; at < usage.length; at += 3) this.#addUsage.run(usage[at]!, usage[at + 1]!, usage[at + 2]!)
+    if (recoverFrom !== undefined) this.#setRecoverFrom.run(recoverFrom)
+  }
+}

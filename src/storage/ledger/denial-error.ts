@@ -1,0 +1,18 @@
+import { ServiceError } from '../../domain/errors.ts'
+import type { Plan } from '../../domain/plans.ts'
+import type { QuotaDenial, UsageSignals } from '../../domain/usage.ts'
+
+const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+
+/** The error that a refused admission becomes (contract 4.43, 4.45). */
+export function denialError(refusal: QuotaDenial, plan: Plan, signals: UsageSignals): ServiceError {
+  if (refusal.reason === 'minute') {
+    const seconds = refusal.retryAfterSeconds
+    const words = { limit: refusal.limit, plan: refusal.isOfKey ? 'this key' : plan.name, seconds }
+    return new ServiceError('rate_limit_exceeded', { retryAfterSeconds: seconds, words })
+  }
+  const resets = new Date(refusal.resetsAt * 1000)
+  const resetsOn = `${resets.getUTCDate()} ${months[resets.getUTCMonth()]} 00:00 UTC`
+  const words = { used: signals.quotaUsed, limit: plan.requestsPerMonth, plan: plan.name, resetsOn }
+  return new ServiceError('insufficient_quota', { resetsAt: refusal.resetsAt, words })
+}

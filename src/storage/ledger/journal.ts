@@ -1,0 +1,287 @@
+import { SwapRemoveSet } from '../../runtime/swap-remove-set.ts'
+import type { Clock, Timer } from '../../runtime/clock.ts'
+import type { RequestOpening, RequestOutcome } from '../../domain/requests.ts'
+import type { Cell } from './batch.ts'
+import {
+  type ChargedAccount,
+  chargedUnits,
+  type LedgerBatch,
+  JournalEntry,
+  writeDelivered,
+  writeOpening,
+  writeOutcome,
+  writeRecords,
+  writeVoid,
+} from './records.ts'
+import { LedgerUnavailable } from './ledger-unavailable.ts'
+import type { SqliteThread } from '../sqlite/sqlite-thread.ts'
+
+/** What nobody waits for is written this much later: most requests are then told in one record, beginning and end together. */
+const lazyMs = 10
+/** A batch that is not on disk after this long has failed for all who wait for it: a disk can hang without an error. */
+const commitLimitMs = 10_000
+/** The longest that `flush` goes on, however much comes meanwhile. */
+const flushLimitMs = 20_000
+/** The reason that is told where a batch hangs. */
+export const commitHangs = 'commit_hangs'
+/** Under load two commits begin at least this far apart, so that many requests share one. */
+const commitEveryMs = 3
+/** A last batch of at least so many requests is load; below it nobody is made to wait for company. */
+const busyBatch = 8
+/** How often the place where recovery begins moves on. It stays one such step behind, see `#moveRecoverFrom`. */
+const recoverStepMs = 10_000
+
+export interface JournalListener {
+  /** Everything about the request is on disk. */
+  onFinished(entry: JournalEntry): void
+  /** From now on nothing can be recorded, until a commit succeeds again; `reason` is a code. */
+  onFailing(reason: string): void
+  /** The charge of an answer that was still to leave could not be written and is taken back. */
+  onVoided(entry: JournalEntry): void
+}
+
+/** Gathers what is said of requests into batches, has them written in order, and knows what is on disk. */
+export class LedgerJournal {
+  readonly #clock: Clock
+  readonly #listener: JournalListener
+  #writer: Pick<SqliteThread, 'post'> | undefined
+  #gathering: LedgerBatch = newGathering(1)
+  #isFlushDue = false
+  #lazyTimer: Timer | undefined
+  #commitLimit: Timer | undefined
+  #lastPostMs = Number.NEGATIVE_INFINITY
+  #lastPostSize = 0
+  readonly #posted: LedgerBatch[] = []
+  readonly #inFlight = new SwapRemoveSet<JournalEntry>()
+  #isFailing = false
+  #recoverFrom: string
+  #nextRecoverFrom: string
+  #recoverMovedAtMs: number
+
+  /** `recoverFrom` is what `recoverRequests` gave. */
+  constructor(clock: Clock, recoverFrom: string, listener: JournalListener) {
+    this.#clock = clock
+    this.#listener = listener
+    this.#recoverFrom = recoverFrom
+    this.#nextRecoverFrom = recoverFrom
+    this.#recoverMovedAtMs = clock.monotonicMs()
+  }
+
+  /** Requests that are admitted and not completely on disk. */
+  get inFlight(): number {
+    return this.#inFlight.size
+  }
+
+  /** Records with a lower request id are all decided. */
+  get recoverFrom(): string {
+    return this.#recoverFrom
+  }
+
+  /** False from a failed commit until the next one that succeeds. */
+  get isHealthy(): boolean {
+    return this.#writer !== undefined && !this.#isFailing
+  }
+
+  /** Where batches go from now on. */
+  use(writer: Pick<SqliteThread, 'post'>): void {
+    this.#writer = writer
+  }
+
+  /** Batches go nowhere any more: the writer is gone for good. */
+  end(): void {
+    this.#writer = undefined
+    this.#commitLimit?.cancel()
+    this.#refuseWaiting()
+  }
+
+  open(facts: RequestOpening, admittedAtMs: number, periodId: string, account: ChargedAccount): JournalEntry {
+    const entry = new JournalEntry(facts, admittedAtMs, periodId, account, this.#gathering)
+    this.#inFlight.add(entry)
+    this.#gathering.entries.push(entry)
+    this.#flushLater()
+    return entry
+  }
+
+  /** Says that a stream has begun. */
+  markDelivered(entry: JournalEntry): void {
+    this.#queue(entry, writeDelivered)
+  }
+
+  /** Ends a request. `dueMark` is given where its charged answer is still to leave. */
+  settle(entry: JournalEntry, result: RequestOutcome, dueMark: number | null): void {
+    entry.outcome = result
+    entry.dueMark = dueMark
+    this.#queue(entry, writeOutcome)
+    if (dueMark !== null && !this.isHealthy) this.#void(entry)
+  }
+
+  /** See `Admission.durable`. It rejects after two commits' limits at the latest: the one under way and its own. */
+  durable(entry: JournalEntry): Promise<void> | undefined {
+    if (entry.isVoid) return Promise.reject(new LedgerUnavailable())
+    if (entry.batch.isDurable) return undefined
+    if (!this.isHealthy) return Promise.reject(new LedgerUnavailable())
+    entry.batch.waiting ??= Promise.withResolvers()
+    if (entry.batch === this.#gathering) this.#flushSoon()
+    return entry.batch.waiting.promise
+  }
+
+  /** Resolves when all that was said up to now is on disk; rejects when that fails or takes too long. */
+  async flush(): Promise<void> {
+    const giveUpAtMs = this.#clock.monotonicMs() + flushLimitMs
+    for (;;) {
+      this.#post()
+      const last = this.#posted.at(-1)
+      if (last === undefined) return
+      if (!this.isHealthy || this.#clock.monotonicMs() >= giveUpAtMs) throw new LedgerUnavailable()
+      last.waiting ??= Promise.withResolvers()
+      await last.waiting.promise
+    }
+  }
+
+  onCommitted(number: number): void {
+    this.#isFailing = false
+    while (this.#posted[0] !== undefined && this.#posted[0].number <= number) {
+      const batch = this.#posted.shift()!
+      batch.isDurable = true
+      for (const entry of batch.entries) {
+        if (entry.batch !== batch || entry.outcome === undefined) continue
+        this.#inFlight.delete(entry)
+        this.#listener.onFinished(entry)
+      }
+      batch.entries = []
+      batch.waiting?.resolve()
+    }
+    this.#watchCommit()
+    if (this.#gathering.waiting !== undefined) this.#flushSoon()
+    else if (this.#gathering.entries.length > 0) this.#flushLater()
+  }
+
+  /** A commit failed or hangs: told once, until one succeeds. */
+  onFailed(reason: string): void {
+    if (!this.#isFailing) this.#listener.onFailing(reason)
+    this.#refuseWaiting()
+  }
+
+  #refuseWaiting(): void {
+    this.#isFailing = true
+    for (const batch of [...this.#posted, this.#gathering]) {
+      for (const entry of batch.entries) {
+        if (entry.batch === batch && entry.dueMark !== null && !entry.isVoid) this.#void(entry)
+      }
+      batch.waiting?.reject(new LedgerUnavailable())
+      batch.waiting = undefined
+    }
+  }
+
+  /** Takes back a charge that is not on disk, although it may get there when a commit succeeds again. */
+  #void(entry: JournalEntry): void {
+    entry.isVoid = true
+    this.#listener.onVoided(entry)
+    this.#queue(entry, writeVoid)
+  }
+
+  #queue(entry: JournalEntry, what: number): void {
+    entry.toWrite |= what
+    if (entry.batch !== this.#gathering) {
+      entry.batch = this.#gathering
+      this.#gathering.entries.push(entry)
+    }
+    this.#flushLater()
+  }
+
+  /** Somebody waits: at the end of this turn of the loop, or when the worker is done with the batch that it has. */
+  #flushSoon(): void {
+    if (this.#isFlushDue || this.#posted.length > 0) return
+    this.#isFlushDue = true
+    const flush = (): void => {
+      this.#isFlushDue = false
+      if (this.#posted.length === 0) this.#post()
+    }
+    const waitMs = this.#lastPostSize < busyBatch ? 0 : this.#lastPostMs + commitEveryMs - this.#clock.monotonicMs()
+    if (waitMs > 0) this.#clock.after(waitMs, flush)
+    else setImmediate(flush)
+  }
+
+  #flushLater(): void {
+    if (this.#lazyTimer !== undefined) return
+    this.#lazyTimer = this.#clock.after(lazyMs, () => {
+      this.#lazyTimer = undefined
+      if (this.#posted.length === 0) this.#post()
+    })
+  }
+
+  #post(): void {
+    const batch = this.#gathering
+    if (batch.entries.length === 0 || this.#writer === undefined) return
+    this.#gathering = newGathering(batch.number + 1)
+    this.#lastPostMs = this.#clock.monotonicMs()
+    this.#lastPostSize = batch.entries.length
+    this.#posted.push(batch)
+    if (this.#posted.length === 1) this.#watchCommit()
+    const records: Cell[] = []
+    const usage: Cell[] = []
+    const charged: ChargedAccount[] = []
+    let isRecoverFromMoved = this.#moveRecoverFrom()
+    for (const entry of batch.entries) {
+      const { id } = entry.opening
+      if ((entry.toWrite & writeOpening) !== 0) {
+        // An id is minted before its request has arrived: a slow one may be older than all others that run.
+        if (id < this.#nextRecoverFrom) this.#nextRecoverFrom = id
+        if (id < this.#recoverFrom) {
+          this.#recoverFrom = id
+          isRecoverFromMoved = true
+        }
+      }
+      writeRecords(entry, records)
+      const units = chargedUnits(entry)
+      entry.toWrite = 0
+      if (units === 0) continue
+      const { account } = entry
+      if (account.batchUnits !== 0 && account.batchPeriodId === entry.periodId) {
+        account.batchUnits += units
+      } else if (account.batchUnits === 0) {
+        account.batchPeriodId = entry.periodId
+        account.batchUnits = units
+        charged.push(account)
+      } else {
+        usage.push(account.id, entry.periodId, units)
+      }
+    }
+    for (const account of charged) {
+      usage.push(account.id, account.batchPeriodId, account.batchUnits)
+      account.batchUnits = 0
+    }
+    const { number } = batch
+    this.#writer.post(
+      isRecoverFromMoved ? { number, records, usage, recoverFrom: this.#recoverFrom } : { number, records, usage },
+    )
+  }
+
+  /** Gives the oldest batch that is posted its time. */
+  #watchCommit(): void {
+    this.#commitLimit?.cancel()
+    this.#commitLimit =
+      this.#posted.length === 0 ? undefined : this.#clock.after(commitLimitMs, () => this.onFailed(commitHangs))
+  }
+
+  /**
+   * Moves on to the oldest request that was in flight one step ago. The step in between covers an answer that is on
+   * disk as charged and about to leave, which is in flight no more and not yet decided.
+   */
+  #moveRecoverFrom(): boolean {
+    const nowMs = this.#clock.monotonicMs()
+    if (nowMs - this.#recoverMovedAtMs < recoverStepMs) return false
+    this.#recoverMovedAtMs = nowMs
+    const isMoved = this.#recoverFrom !== this.#nextRecoverFrom
+    this.#recoverFrom = this.#nextRecoverFrom
+    let oldest: string | undefined
+    for (const { opening: facts } of this.#inFlight.all())
+      if (oldest === undefined || facts.id < oldest) oldest = facts.id
+    if (oldest !== undefined) this.#nextRecoverFrom = oldest
+    return isMoved
+  }
+}
+
+function newGathering(number: number): LedgerBatch {
+  return { number, entries: [], isDurable: false, waiting: undefined }
+}

@@ -1,0 +1,325 @@
+import type { Clock } from '../../runtime/clock.ts'
+import type { Plan } from '../../domain/plans.ts'
+import type { RequestOpening, RequestOutcome } from '../../domain/requests.ts'
+import { minuteMs } from '../../runtime/minute-log.ts'
+import { AccountMeter, type KeyRate, type Moment, type UsageSignals } from '../../domain/usage.ts'
+import type { Admission, DeliveryState, Ledger } from '../../gateway/ports.ts'
+import { connectSqlite, databasePath } from '../sqlite/connect-sqlite.ts'
+import { lockDataFolder } from '../sqlite/data-folder-lock.ts'
+import {
+  type DeliveryHistory,
+  DeliveryMarks,
+  markedIdLength,
+  readBootId,
+  readDeliveryHistory,
+} from './delivery-marks.ts'
+import { LedgerJournal } from './journal.ts'
+import type { ChargedAccount, JournalEntry } from './records.ts'
+import { recoverRequests } from './recovery.ts'
+import { denialError } from './denial-error.ts'
+import { LedgerUnavailable } from './ledger-unavailable.ts'
+import { QuotaCalendar } from './quota-calendar.ts'
+import type { AccountCounters } from '../sqlite/sqlite-messages.ts'
+import { SqliteThread } from '../sqlite/sqlite-thread.ts'
+
+/** Requests under way at once. Below `markCapacity`, so that the mark of none of them is overwritten before it is needed. */
+const maxInFlight = 60_000
+/** Accounts whose counters are in memory, besides those with requests under way. */
+const defaultMaxMeters = 100_000
+/** How many of the oldest are looked at to make room for one. */
+const evictionEffort = 32
+const defaultBusyTimeoutMs = 5000
+/** Accounts whose counters are being read at once. */
+const maxLoads = 5_000
+
+export interface SqliteLedgerOptions {
+  /** What tells this run of the machine from others; for tests. */
+  readonly bootId?: string | undefined
+  /** How long the worker waits for another process that writes; for tests. */
+  readonly busyTimeoutMs?: number
+  /** Accounts whose counters are in memory; for tests. */
+  readonly maxMeters?: number
+  /** Told when records cannot be written any more, once until they can be again; `reason` is a code. */
+  readonly onFailing?: (reason: string) => void
+  /** Told when the writer is gone: this ledger never becomes healthy again. */
+  readonly onDied?: (reason: string) => void
+}
+
+/** The ledger of one process over a data folder: decisions in memory, records on disk (contract 35.6). */
+export interface SqliteLedger extends Ledger {
+  /** The thread that writes it, which runs other queries on the same database too. */
+  readonly thread: SqliteThread
+  /** Whether records can be written just now. */
+  healthy(): boolean
+  /**
+   * Writes everything that was said, and gives the folder back. Requests that are not settled count as lost. Of a writer
+   * that is gone `onDied` told: the next start decides what it left.
+   * @throws LedgerUnavailable where not everything could be written in time
+   */
+  close(): Promise<void>
+}
+
+/**
+ * Takes the data folder for this process, decides what an earlier one left open, and starts the writer. The database
+ * must have been opened before with `openSqlite`, which makes its tables.
+ * @throws DataFolderInUse
+ */
+export async function openSqliteLedger(
+  folder: string,
+  clock: Clock,
+  options: SqliteLedgerOptions = {},
+): Promise<SqliteLedger> {
+  const { busyTimeoutMs = defaultBusyTimeoutMs } = options
+  const bootId = 'bootId' in options ? options.bootId : readBootId()
+  const ends: (() => void)[] = [lockDataFolder(folder)]
+  try {
+    const path = databasePath(folder)
+    const recoverFrom = recover(path, busyTimeoutMs, readDeliveryHistory(folder, bootId))
+    const marks = DeliveryMarks.create(folder, bootId)
+    ends.push(() => marks.close())
+    const ledger = new MemoryLedger(clock, marks, recoverFrom, options)
+    await ledger.start(path, busyTimeoutMs, () => {
+      for (const end of ends.toReversed()) end()
+    })
+    return ledger
+  } catch (error) {
+    for (const end of ends.toReversed()) end()
+    throw error
+  }
+}
+
+/** Decides what an earlier process left open, before anything is served; see `recoverRequests`. */
+function recover(path: string, busyTimeoutMs: number, history: DeliveryHistory): string {
+  using database = connectSqlite(path, busyTimeoutMs)
+  return recoverRequests(database, history)
+}
+
+/** One account's counters, and how many of its requests are not completely on disk. */
+interface MeteredAccount extends ChargedAccount {
+  readonly meter: AccountMeter
+  pending: number
+}
+
+class MemoryLedger implements SqliteLedger {
+  readonly #calendar: QuotaCalendar
+  readonly #marks: DeliveryMarks
+  readonly #journal: LedgerJournal
+  readonly #accounts = new Map<string, MeteredAccount>()
+  readonly #maxMeters: number
+  /** Accounts whose counters are being read, each once. */
+  readonly #loads = new Map<string, Promise<MeteredAccount>>()
+  readonly #onDied: (reason: string) => void
+  #thread: SqliteThread | undefined
+  #isClosed = false
+  #isDead = false
+  #release: () => void = () => {}
+
+  constructor(
+    clock: Clock,
+    marks: DeliveryMarks,
+    recoverFrom: string,
+    { maxMeters = defaultMaxMeters, onFailing = () => {}, onDied = () => {} }: SqliteLedgerOptions,
+  ) {
+    this.#calendar = new QuotaCalendar(clock)
+    this.#maxMeters = maxMeters
+    this.#onDied = onDied
+    this.#marks = marks
+    this.#journal = new LedgerJournal(clock, recoverFrom, {
+      onFinished: (entry) => {
+        accountOf(entry).pending -= 1
+      },
+      onFailing,
+      onVoided: (entry) => {
+        const { charged } = entry.outcome!
+        accountOf(entry).meter.settle(this.#calendar.now(), entry.periodId, 0, -charged)
+      },
+    })
+  }
+
+  async start(path: string, busyTimeoutMs: number, release: () => void): Promise<void> {
+    this.#thread = await SqliteThread.start(
+      { path, busyTimeoutMs },
+      {
+        onCommitted: (number) => this.#journal.onCommitted(number),
+        onFailed: (reason) => this.#journal.onFailed(reason),
+        onDied: (reason) => {
+          this.#isDead = true
+          this.#journal.onFailed(reason)
+          this.#journal.end()
+          this.#onDied(reason)
+        },
+      },
+    )
+    this.#journal.use(this.#thread)
+    this.#release = release
+  }
+
+  get thread(): SqliteThread {
+    if (this.#thread === undefined) throw new Error('the ledger was not started')
+    return this.#thread
+  }
+
+  admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Admission | Promise<Admission> {
+    this.#assertRecording()
+    if (opening.id.length > markedIdLength) throw new RangeError('a request id is too long')
+    const now = this.#calendar.now()
+    const account = this.#known(opening.accountId, now) ?? this.#load(opening.accountId, now)
+    if (!(account instanceof Promise)) return this.#admitTo(account, now, opening, plan, rate)
+    return account.then(() => {
+      this.#assertRecording()
+      return this.admit(opening, plan, rate)
+    })
+  }
+
+  signals(accountId: string, plan: Plan, rate?: KeyRate): UsageSignals | Promise<UsageSignals> {
+    const now = this.#calendar.now()
+    const account = this.#known(accountId, now) ?? this.#load(accountId, now)
+    if (!(account instanceof Promise)) return account.meter.signals(now, plan, rate)
+    return account.then(({ meter }) => meter.signals(this.#calendar.now(), plan, rate))
+  }
+
+  healthy(): boolean {
+    return this.#thread !== undefined && !this.#isClosed && this.#journal.isHealthy
+  }
+
+  async close(): Promise<void> {
+    const thread = this.#thread
+    if (thread === undefined || this.#isClosed) return
+    this.#isClosed = true
+    let isComplete = false
+    let isGone = true
+    try {
+      if (!this.#isDead) {
+        await this.#journal.flush()
+        isComplete = true
+      }
+    } finally {
+      // After a complete flush every answer that was due has left: the next start has nothing to decide.
+      isGone = this.#isDead || (await thread.close(isComplete ? this.#journal.recoverFrom : undefined))
+      this.#journal.end()
+      // What hangs may still write: then the folder is given back by the end of the process alone.
+      if (isGone) this.#release()
+    }
+    if (!isGone) throw new LedgerUnavailable()
+  }
+
+  #assertRecording(): void {
+    if (!this.healthy() || this.#journal.inFlight >= maxInFlight) throw new LedgerUnavailable()
+  }
+
+  #admitTo(
+    account: MeteredAccount,
+    now: Moment,
+    opening: RequestOpening,
+    plan: Plan,
+    rate: KeyRate | undefined,
+  ): Admission {
+    const refusal = account.meter.admit(now, plan, opening, rate)
+    if (refusal !== undefined) throw denialError(refusal, plan, account.meter.signals(now, plan))
+    account.pending += 1
+    const entry = this.#journal.open(opening, now.wallMs, account.meter.periodId, account)
+    return new MemoryAdmission(entry, plan, rate, this.#calendar, this.#marks, this.#journal)
+  }
+
+  #known(id: string, now: Moment): MeteredAccount | undefined {
+    const known = this.#accounts.get(id)
+    return known?.meter.covers(now.period) ? known : undefined
+  }
+
+  /** Reads the counters of an account, once for all who ask meanwhile. @throws StoreUnavailable, LedgerUnavailable */
+  #load(id: string, now: Moment): Promise<MeteredAccount> {
+    const running = this.#loads.get(id)
+    if (running !== undefined) return running
+    if (this.#loads.size >= maxLoads) throw new LedgerUnavailable()
+    const load = this.#read(id, now).finally(() => this.#loads.delete(id))
+    this.#loads.set(id, load)
+    return load
+  }
+
+  async #read(id: string, now: Moment): Promise<MeteredAccount> {
+    const { used, recent } = await this.thread.call<AccountCounters>({
+      type: 'counters',
+      accountId: id,
+      periodId: now.period.id,
+      sinceMs: Math.floor(now.wallMs - minuteMs),
+    })
+    if (this.#accounts.size >= this.#maxMeters) this.#evict(now)
+    const account = { id, meter: new AccountMeter(now, recent, used), pending: 0, batchPeriodId: '', batchUnits: 0 }
+    this.#accounts.set(id, account)
+    return account
+  }
+
+  /** Forgets one account that can be read again from the store: everything about it is on disk. */
+  #evict(now: Moment): void {
+    let fallback: string | undefined
+    let effort = 0
+    for (const [id, account] of this.#accounts) {
+      if (effort++ >= evictionEffort) break
+      if (account.pending === 0 && account.meter.isIdle(now)) {
+        this.#accounts.delete(id)
+        return
+      }
+      if (account.pending === 0) fallback ??= id
+      this.#accounts.delete(id)
+      this.#accounts.set(id, account)
+    }
+    if (fallback !== undefined) this.#accounts.delete(fallback)
+  }
+}
+
+class MemoryAdmission implements Admission {
+  readonly #entry: JournalEntry
+  readonly #plan: Plan
+  readonly #rate: KeyRate | undefined
+  readonly #calendar: QuotaCalendar
+  readonly #marks: DeliveryMarks
+  readonly #journal: LedgerJournal
+  #isDelivered = false
+
+  constructor(
+    entry: JournalEntry,
+    plan: Plan,
+    rate: KeyRate | undefined,
+    calendar: QuotaCalendar,
+    marks: DeliveryMarks,
+    journal: LedgerJournal,
+  ) {
+    this.#entry = entry
+    this.#plan = plan
+    this.#rate = rate
+    this.#calendar = calendar
+    this.#marks = marks
+    this.#journal = journal
+  }
+
+  signals(): UsageSignals {
+    return accountOf(this.#entry).meter.signals(this.#calendar.now(), this.#plan, this.#rate)
+  }
+
+  durable(): Promise<void> | undefined {
+    return this.#journal.durable(this.#entry)
+  }
+
+  deliver(): void {
+    const entry = this.#entry
+    if (this.#isDelivered) return
+    if (entry.isVoid || !entry.batch.isDurable) throw new LedgerUnavailable()
+    this.#marks.add(entry.opening.id)
+    this.#isDelivered = true
+    // A whole answer is settled at once; of a stream the disk should know before its mark is overwritten.
+    if (entry.opening.stream && entry.outcome === undefined) this.#journal.markDelivered(entry)
+  }
+
+  settle(outcome: RequestOutcome, delivery: DeliveryState): void {
+    const entry = this.#entry
+    if (entry.outcome !== undefined) throw new Error('a request was settled twice')
+    const { opening, periodId } = entry
+    accountOf(entry).meter.settle(this.#calendar.now(), periodId, opening.units, outcome.charged)
+    const isDue = delivery === 'due' && outcome.charged > 0
+    this.#journal.settle(entry, outcome, isDue ? this.#marks.next : null)
+  }
+}
+
+function accountOf(entry: JournalEntry): MeteredAccount {
+  return entry.account as MeteredAccount
+}

@@ -1,0 +1,95 @@
+import type { RequestOpening, RequestOutcome } from '../../domain/requests.ts'
+import { type Cell, delivered, opening, outcome, voided, whole } from './batch.ts'
+import { outcomeColumns } from '../requests.ts'
+
+/** What is still to be written of a request: a set of bits. */
+export const writeOpening = 1
+export const writeDelivered = 2
+export const writeOutcome = 4
+export const writeVoid = 8
+
+/** Charges of one account that go into one batch together. */
+export interface ChargedAccount {
+  readonly id: string
+  batchPeriodId: string
+  batchUnits: number
+}
+
+/** One request on its way to the disk. */
+export class JournalEntry {
+  readonly opening: RequestOpening
+  readonly admittedAtMs: number
+  readonly periodId: string
+  readonly account: ChargedAccount
+  outcome: RequestOutcome | undefined
+  /** Set while a charged answer is settled before it leaves: the number of the next delivery mark at that time. */
+  dueMark: number | null = null
+  /** Whether its charge could not be written and was taken back: nothing may be delivered. */
+  isVoid = false
+  /** The batch that the last word on this request goes into. */
+  batch: LedgerBatch
+  toWrite = writeOpening
+  setIndex = -1
+
+  constructor(
+    facts: RequestOpening,
+    admittedAtMs: number,
+    periodId: string,
+    account: ChargedAccount,
+    batch: LedgerBatch,
+  ) {
+    this.opening = facts
+    this.admittedAtMs = admittedAtMs
+    this.periodId = periodId
+    this.account = account
+    this.batch = batch
+  }
+}
+
+/** Entries that are written together, and who waits for that. */
+export interface LedgerBatch {
+  readonly number: number
+  entries: JournalEntry[]
+  isDurable: boolean
+  waiting: PromiseWithResolvers<void> | undefined
+}
+
+/** Adds to `into` what is still to be written of the request, as the worker wants it. */
+export function writeRecords(entry: JournalEntry, into: Cell[]): void {
+  const { toWrite } = entry
+  const { id } = entry.opening
+  const result = (toWrite & writeOutcome) === 0 ? undefined : entry.outcome
+  if ((toWrite & writeOpening) !== 0) {
+    into.push(result === undefined ? opening : whole)
+    writeOpeningCells(entry, into)
+    if (result !== undefined) writeOutcomeCells(result, entry.dueMark, into)
+    else if ((toWrite & writeDelivered) !== 0) into.push(delivered, id)
+  } else if (result !== undefined) {
+    into.push(outcome)
+    writeOutcomeCells(result, entry.dueMark, into)
+    into.push(id)
+  } else if ((toWrite & writeDelivered) !== 0) {
+    into.push(delivered, id)
+  }
+  if ((toWrite & writeVoid) !== 0) into.push(voided, id)
+}
+
+function writeOpeningCells({ opening: facts, periodId, admittedAtMs }: JournalEntry, into: Cell[]): void {
+  const stream = facts.stream ? 1 : 0
+  into.push(facts.id, facts.accountId, facts.keyId, facts.profile, facts.format, stream, facts.units)
+  // Rounded up, so that after a restart the minute is never shorter than it was.
+  into.push(periodId, Math.ceil(admittedAtMs))
+}
+
+function writeOutcomeCells(result: RequestOutcome, dueMark: number | null, into: Cell[]): void {
+  const row = outcomeColumns(result)
+  into.push(row.charged, dueMark, row.attempts, row.input_tokens, row.output_tokens, row.cached_tokens)
+  into.push(row.reasoning_tokens, row.usage_source, row.error_code, row.first_content_ms, row.total_ms, row.fusions)
+  into.push(row.passed_by)
+}
+
+/** What the records of `writeRecords` change in the account's units of the month. */
+export function chargedUnits({ toWrite, outcome: result }: JournalEntry): number {
+  const charged = result?.charged ?? 0
+  return ((toWrite & writeOutcome) === 0 ? 0 : charged) - ((toWrite & writeVoid) === 0 ? 0 : charged)
+}

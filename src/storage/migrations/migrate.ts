@@ -1,0 +1,59 @@
+import { createHash } from 'node:crypto'
+import { type Kysely, SqliteAdapter, type Transaction, sql } from 'kysely'
+import { migrations, type Migration } from './steps.ts'
+import type { Tables } from '../schema/schema.ts'
+
+/** Data that this version must not touch: written by a newer version, or by a migration that was changed later. */
+export class SchemaMismatch extends Error {
+  override readonly name = 'SchemaMismatch'
+}
+
+/**
+ * Migrates the schema to the current version in one transaction. `lock` must make a second process wait until that
+ * transaction ends. @throws SchemaMismatch
+ */
+export async function migrate(
+  db: Kysely<Tables>,
+  lock: (transaction: Transaction<Tables>) => Promise<void>,
+  steps: readonly Migration[] = migrations,
+): Promise<void> {
+  await db.transaction().execute(async (transaction) => {
+    await lock(transaction)
+    await sql
+      .raw(
+        'create table if not exists migrations (name text primary key, checksum text not null, applied_at_ms bigint not null)',
+      )
+      .execute(transaction)
+    const applied = await transaction.selectFrom('migrations').selectAll().orderBy('name').execute()
+    for (const [index, row] of applied.entries()) {
+      const step = steps[index]
+      if (step?.name !== row.name) {
+        throw new SchemaMismatch(
+          `The data was written by a newer version of svc-router (migration "${row.name}" is unknown to this version). Start that version, or a newer one.`,
+        )
+      }
+      if (checksumOf(step) !== row.checksum) {
+        throw new SchemaMismatch(`Migration "${row.name}" differs from the one that was applied to this data.`)
+      }
+    }
+    for (const step of steps.slice(applied.length)) {
+      for (const statement of [...step.statements, ...ownStatements(db, step)])
+        await sql.raw(statement).execute(transaction)
+      await transaction
+        .insertInto('migrations')
+        .values({ name: step.name, checksum: checksumOf(step), applied_at_ms: Date.now() })
+        .execute()
+    }
+  })
+}
+
+function ownStatements(db: Kysely<Tables>, { own }: Migration): readonly string[] {
+  if (own === undefined) return []
+  return db.getExecutor().adapter instanceof SqliteAdapter ? own.sqlite : own.postgres
+}
+
+/** Covers both engines' statements, so that it is the same on either. */
+function checksumOf({ statements, own }: Migration): string {
+  const all = [...statements, ...(own?.sqlite ?? []), ...(own?.postgres ?? [])]
+  return createHash('sha256').update(all.join(';\n')).digest('hex')
+}

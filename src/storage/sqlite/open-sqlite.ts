@@ -1,0 +1,54 @@
+import { Kysely } from 'kysely'
+import { createFolder } from '../../runtime/create-folder.ts'
+import { connectSqlite, databasePath, forQueries } from './connect-sqlite.ts'
+import { migrate } from '../migrations/migrate.ts'
+import { makePrivateFile } from './private-file.ts'
+import type { Tables } from '../schema/schema.ts'
+import { sqliteDialect } from './sqlite-dialect.ts'
+import type { ConnectionName } from './sqlite-messages.ts'
+import { SqliteStatements } from './sqlite-statements.ts'
+import type { SqliteThread } from './sqlite-thread.ts'
+import { ThreadConnection } from './thread-connection.ts'
+
+/** How long opening waits for another process that recovers or closes the same file; it blocks, but only at startup. */
+const openTimeoutMs = 5000
+
+/**
+ * Opens the database of a data folder, creating it if missing, and migrates its schema. Several processes may do this
+ * concurrently; only the ledger needs exclusive use of the folder. Queries run in the calling thread and block it: use
+ * this for commands and for startup; the service then uses `openSqliteInThread`. Close it with `destroy()`. @throws
+ * SchemaMismatch, or the system's error if the folder is not writable
+ */
+export async function openSqlite(folder: string): Promise<Kysely<Tables>> {
+  createFolder(folder)
+  makePrivateFile(databasePath(folder))
+  const dialect = sqliteDialect(() => {
+    const database = connectSqlite(databasePath(folder), openTimeoutMs)
+    forQueries(database, 'full')
+    const statements = new SqliteStatements(database)
+    return {
+      execute: (sql, parameters) => statements.execute(sql, parameters),
+      rollback: () => statements.rollback(),
+      release: () => {},
+      close: () => statements.close(),
+    }
+  })
+  const db = new Kysely<Tables>({ dialect })
+  try {
+    // Every transaction begins immediate here, so a second process already waits.
+    await migrate(db, async () => {})
+    return db
+  } catch (error) {
+    await db.destroy()
+    throw error
+  }
+}
+
+/**
+ * Runs queries in the database thread, on a database that `openSqlite` opened before. A query without an answer in time
+ * rejects with StoreUnavailable; a write that the disk delayed may still happen later. Close it with `destroy()` before
+ * closing the thread.
+ */
+export function openSqliteInThread(thread: SqliteThread, name: ConnectionName): Kysely<Tables> {
+  return new Kysely<Tables>({ dialect: sqliteDialect(() => new ThreadConnection(thread, name)) })
+}

@@ -1,0 +1,178 @@
+import { once } from 'node:events'
+import { getCompileCacheDir } from 'node:module'
+import { dirname, extname } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import type { Batch } from '../ledger/batch.ts'
+import { failureReason } from '../ledger/ledger-unavailable.ts'
+import { type Call, type FromWorker, threadClockMs, type ToWorker, type WorkerStart } from './sqlite-messages.ts'
+import { StoreUnavailable } from './store-unavailable.ts'
+
+const startTimeoutMs = 20_000
+const closeTimeoutMs = 10_000
+/** A thread that hangs in the system cannot be ended by force either. */
+const terminateTimeoutMs = 2_000
+/** A call without an answer after this long has failed for its caller (contract 32.8). */
+const answerLimitMs = 5_000
+/** Calls without an answer at once. */
+const maxCalls = 10_000
+
+export interface ThreadListener {
+  /** Every batch up to this number is on disk. */
+  onCommitted(number: number): void
+  /** A commit failed; it is tried again until it succeeds. */
+  onFailed(reason: string): void
+  /** The thread is gone; nothing will be written any more. */
+  onDied(reason: string): void
+}
+
+interface Pending {
+  resolve(value: unknown): void
+  reject(error: Error): void
+  readonly limit: NodeJS.Timeout | undefined
+  /** Its caller was told that it failed, and the thread still has it. */
+  isOverdue: boolean
+}
+
+/**
+ * The main thread's end of the database thread, which does all work of SQLite while the service runs: it commits the
+ * ledger's batches and runs queries. The main thread never waits for it without a limit. From a call that is overdue
+ * until its late answer, further calls are refused at once.
+ */
+export class SqliteThread {
+  readonly #worker: Worker
+  readonly #listener: ThreadListener
+  readonly #exited: Promise<number>
+  readonly #calls = new Map<number, Pending>()
+  #lastCall = 0
+  #overdue = 0
+  #failure = 'exited'
+  #isClosing = false
+  #isGone = false
+
+  private constructor(worker: Worker, listener: ThreadListener) {
+    this.#worker = worker
+    this.#listener = listener
+    this.#exited = new Promise((resolve) => {
+      worker.once('exit', (code) => {
+        this.#isGone = true
+        this.#refuseAll()
+        if (!this.#isClosing) listener.onDied(this.#failure)
+        resolve(code)
+      })
+    })
+    worker.on('message', (message: FromWorker) => this.#receive(message))
+    // An exit follows, and is what the listener hears of.
+    worker.on('error', (error) => {
+      this.#failure = failureReason(error)
+    })
+  }
+
+  /** Starts the thread and resolves when it has the database open. */
+  static async start(start: WorkerStart, listener: ThreadListener): Promise<SqliteThread> {
+    // The same file under the name that it has here: `.ts` from the sources, `.js` once built.
+    const file = new URL(`./sqlite-worker${extname(import.meta.url)}`, import.meta.url)
+    const worker = new Worker(file, { workerData: start, env: workerEnvironment(), execArgv: [] })
+    try {
+      // Rejects on an error of the worker, too.
+      await once(worker, 'message', { signal: AbortSignal.timeout(startTimeoutMs) })
+    } catch (error) {
+      await worker.terminate()
+      throw error
+    }
+    return new SqliteThread(worker, listener)
+  }
+
+  /** Commits a batch after those before it; the listener is told. */
+  post(batch: Batch): void {
+    this.#post(JSON.stringify(batch))
+  }
+
+  /**
+   * Runs one call; rejects with SQLite's error, or with StoreUnavailable where no answer comes in time.
+   * @throws StoreUnavailable where the call was not sent: the thread hangs, is gone, or is behind
+   */
+  call<Value>(call: Call): Promise<Value> {
+    if (this.#isGone || this.#isClosing) throw new StoreUnavailable('the database thread has ended')
+    if (this.#overdue > 0) throw new StoreUnavailable('the database does not answer')
+    if (this.#calls.size >= maxCalls) throw new StoreUnavailable('too many calls wait for the database')
+    const id = ++this.#lastCall
+    return new Promise<Value>((resolve, reject) => {
+      // An answer that arrived while this thread was held up is read before the second of these two.
+      const limit = setTimeout(() => setImmediate(() => this.#giveUp(id)), answerLimitMs)
+      this.#calls.set(id, { resolve, reject, limit, isOverdue: false })
+      this.#post({ type: 'call', id, expiresAtMs: threadClockMs() + answerLimitMs, call })
+    })
+  }
+
+  /** Sends a call whose answer nobody needs. It is never too late for it. */
+  send(call: Call): void {
+    if (!this.#isGone) this.#post({ type: 'call', id: 0, expiresAtMs: Infinity, call })
+  }
+
+  /**
+   * Ends the thread after what was asked before is done, or by force when that takes too long. `finishFrom`: see
+   * `CloseMessage`. False where it hangs. @throws StoreUnavailable where its last write failed
+   */
+  async close(finishFrom: string | undefined): Promise<boolean> {
+    this.#isClosing = true
+    this.#post({ type: 'close', finishFrom })
+    const code = await this.#exitWithin(closeTimeoutMs)
+    if (code !== undefined) {
+      if (code !== 0) throw new StoreUnavailable(this.#failure)
+      return true
+    }
+    void this.#worker.terminate()
+    return (await this.#exitWithin(terminateTimeoutMs)) !== undefined
+  }
+
+  #receive(message: FromWorker): void {
+    if (message.type === 'committed') this.#listener.onCommitted(message.number)
+    if (message.type === 'failed') this.#listener.onFailed(message.reason)
+    if (message.type !== 'answer' && message.type !== 'error') return
+    const pending = this.#calls.get(message.id)
+    if (pending === undefined) return
+    this.#calls.delete(message.id)
+    clearTimeout(pending.limit)
+    if (pending.isOverdue) this.#overdue -= 1
+    else if (message.type === 'answer') pending.resolve(message.value)
+    else pending.reject(Object.assign(new Error(message.error.message), message.error))
+  }
+
+  #giveUp(id: number): void {
+    const pending = this.#calls.get(id)
+    if (pending === undefined) return
+    pending.isOverdue = true
+    this.#overdue += 1
+    pending.reject(new StoreUnavailable('the database does not answer'))
+  }
+
+  #refuseAll(): void {
+    for (const call of this.#calls.values()) {
+      clearTimeout(call.limit)
+      call.reject(new StoreUnavailable('the database thread has ended'))
+    }
+    this.#calls.clear()
+  }
+
+  #post(message: ToWorker): void {
+    this.#worker.postMessage(message, [])
+  }
+
+  async #exitWithin(limitMs: number): Promise<number | undefined> {
+    const limit = Promise.withResolvers<undefined>()
+    const timer = setTimeout(() => limit.resolve(undefined), limitMs)
+    const code = await Promise.race([this.#exited, limit.promise])
+    clearTimeout(timer)
+    return code
+  }
+}
+
+/**
+ * Nothing of the process's own environment, which has secrets; only where Node keeps what it made of the sources. Without
+ * that a thread loads Node's whole TypeScript reader for a handful of files, and keeps its 20 MB.
+ */
+function workerEnvironment(): Record<string, string> {
+  // It has a folder for each version inside the one that it was given.
+  const folder = getCompileCacheDir()
+  return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) }
+}

@@ -1,0 +1,114 @@
+import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { connectSqlite, forQueries } from './connect-sqlite.ts'
+import { LedgerCommits } from '../ledger/commits.ts'
+import { proveQuotasOnSqlite } from '../ledger/prove-quotas-sqlite.ts'
+import {
+  type AccountCounters,
+  type Call,
+  type CallMessage,
+  type ConnectionName,
+  type ErrorMessage,
+  type FromWorker,
+  threadClockMs,
+  type ToWorker,
+  type WorkerStart,
+} from './sqlite-messages.ts'
+import { SqliteStatements } from './sqlite-statements.ts'
+import { StoreUnavailable } from './store-unavailable.ts'
+
+/*
+ * The body of the database thread. Commits of the ledger go before queries: a batch waits for one statement at most.
+ */
+
+const port = parentPort
+if (port === null) throw new Error('this file is the body of a worker thread')
+const start = workerData as WorkerStart
+const database = connectSqlite(start.path, start.busyTimeoutMs)
+const ledger = new LedgerCommits(database, start.busyTimeoutMs, tell, endIfDone)
+const readUsed = database.prepare('select used from usage where account_id = ? and period_id = ?')
+const readRecent = database.prepare(
+  'select admitted_at_ms, key_id from requests where account_id = ? and admitted_at_ms > ?',
+)
+const connections = new Map<ConnectionName, SqliteStatements>()
+/** Received and not yet run, in order. Bounded by the sender. */
+const calls: CallMessage[] = []
+let closing: { readonly finishFrom: string | undefined } | undefined
+
+port.on('message', (message: ToWorker) => {
+  receive(message)
+  do {
+    // What has gathered while the last commit or statement ran goes into one transaction.
+    for (let more = receiveMessageOnPort(port); more !== undefined; more = receiveMessageOnPort(port)) {
+      receive(more.message as ToWorker)
+    }
+    ledger.write()
+    const next = calls.shift()
+    if (next !== undefined) run(next)
+  } while (calls.length > 0)
+  // A transaction of a query that has just ended may have been in the way.
+  ledger.write()
+  endIfDone()
+})
+tell({ type: 'ready' })
+
+function receive(message: ToWorker): void {
+  if (typeof message === 'string') ledger.add(message)
+  else if (message.type === 'call') calls.push(message)
+  else closing = message
+}
+
+function run({ id, expiresAtMs, call }: CallMessage): void {
+  try {
+    if (threadClockMs() > expiresAtMs) throw new StoreUnavailable('the call came too late')
+    const value = answer(call)
+    if (!(value instanceof Promise)) return tell({ type: 'answer', id, value })
+    value.then(
+      () => tell({ type: 'answer', id, value: undefined }),
+      (error: unknown) => tell({ type: 'error', id, error: errorMessage(error) }),
+    )
+  } catch (error) {
+    tell({ type: 'error', id, error: errorMessage(error) })
+  }
+}
+
+function answer(call: Call): unknown {
+  if (call.type === 'execute') return connectionOf(call.connection).execute(call.sql, call.parameters)
+  if (call.type === 'rollback') return connections.get(call.connection)?.rollback()
+  if (call.type === 'prove') return proveQuotasOnSqlite(start.path)
+  return {
+    used: Number(readUsed.get(call.accountId, call.periodId)?.used ?? 0),
+    recent: readRecent
+      .all(call.accountId, call.sinceMs)
+      .map((row) => ({ atMs: Number(row.admitted_at_ms), keyId: String(row.key_id) })),
+  } satisfies AccountCounters
+}
+
+function connectionOf(name: ConnectionName): SqliteStatements {
+  let connection = connections.get(name)
+  if (connection === undefined) {
+    const opened = connectSqlite(start.path, 0)
+    // Commits of stored responses do not wait for the disk, because those of the ledger would wait with them: they
+    // survive the end of the process at once, and that of the machine with the next commit of the ledger.
+    forQueries(opened, name === 'responses' ? 'normal' : 'full')
+    connection = new SqliteStatements(opened)
+    connections.set(name, connection)
+  }
+  return connection
+}
+
+function endIfDone(): void {
+  if (closing === undefined || calls.length > 0 || !ledger.isIdle) return
+  for (const connection of connections.values()) connection.close()
+  ledger.close(closing.finishFrom)
+  closing = undefined
+  port?.close()
+}
+
+function errorMessage(error: unknown): ErrorMessage {
+  const { message, code, errcode } = error as { message?: unknown; code?: unknown; errcode?: unknown }
+  return { message: String(message), code, errcode }
+}
+
+function tell(message: FromWorker): void {
+  port?.postMessage(message)
+}

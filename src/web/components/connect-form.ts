@@ -1,0 +1,102 @@
+import { html } from 'hono/html'
+import { field, type Field } from './field.ts'
+import { csrfInput, type Html } from './layout.ts'
+import type { UpstreamTest } from '../../domain/upstream.ts'
+import type { UpstreamFault, UpstreamField } from '../http/upstream-connector.ts'
+import type { AccountVisit } from '../http/visit.ts'
+
+/** The form that connects a provider. Rarely used fields are collapsed unless one of them has an error. */
+export function connectForm(
+  visit: AccountVisit,
+  fault: UpstreamFault | undefined,
+  failed: UpstreamTest | undefined,
+): Html {
+  const { deps, form, signedIn } = visit
+  const { providers, formats, timeouts } = deps.upstreams
+  // Refill the form after an error, except an invalid base URL, which may contain a credential.
+  const typed = (name: UpstreamField): string =>
+    (fault === undefined && failed === undefined) || (name === 'base_url' && fault?.field === name)
+      ? ''
+      : form.text(name)
+  const text = (it: Omit<Field, 'value' | 'problem'> & { readonly name: UpstreamField }): Html =>
+    field({ ...it, value: typed(it.name), problem: fault?.field === it.name ? fault.sentence : undefined })
+  const isRare = fault !== undefined && !['provider', 'model', 'credential'].includes(fault.field)
+  return html`<form method="post" action="/account/upstreams">
+    ${csrfInput(signedIn)}
+    ${select({
+      name: 'provider',
+      label: 'Provider',
+      options: providers.map(({ id, name, needsBaseUrl }) => ({
+        value: id,
+        label: needsBaseUrl ? `${name} (needs a base URL)` : name,
+      })),
+      chosen: typed('provider'),
+      problem: fault?.field === 'provider' ? fault.sentence : undefined,
+    })}
+    ${text({ name: 'model', label: 'Model', hint: `The provider’s name for the model, such as ${providers[0]?.exampleModel ?? 'my-model'}.`, maxCharacters: 200 })}
+    ${field({
+      name: 'credential',
+      label: 'Credential',
+      hint: 'An API key, or the JSON of a cloud key on one line. It is encrypted immediately and never shown again.',
+      type: 'password',
+      optional: true,
+      maxCharacters: 8192,
+      problem: fault?.field === 'credential' ? fault.sentence : undefined,
+    })}
+    <details ${isRare || typed('base_url') !== '' ? 'open' : ''}>
+      <summary>Base URL, region, format, timeouts</summary>
+      <div class="panel">
+        ${text({ name: 'base_url', label: 'Base URL', hint: 'Required for your own server and for Azure.', type: 'url', optional: true, maxCharacters: 1000 })}
+        ${text({ name: 'region', label: 'Region', hint: 'For providers with regions.', optional: true, maxCharacters: 60 })}
+        ${select({
+          name: 'format',
+          label: 'Format',
+          options: [{ value: '', label: 'Default' }, ...formats.map((id) => ({ value: id, label: id }))],
+          chosen: typed('format'),
+          problem: fault?.field === 'format' ? fault.sentence : undefined,
+        })}
+        ${text({ name: 'auth_header', label: 'Credential header', hint: 'Usually authorization.', optional: true, maxCharacters: 64 })}
+        ${timeouts.map(({ name, label, limits }) =>
+          text({
+            name: `timeout_${name}`,
+            label,
+            hint: `${limits} For example, 90s or 5m.`,
+            optional: true,
+            maxCharacters: 12,
+          }),
+        )}
+        ${text({ name: 'headers', label: 'Extra header', hint: 'Sent with every request, such as x-team=blue. Do not enter a credential.', optional: true, maxCharacters: 1100 })}
+      </div>
+    </details>
+    ${
+      failed === undefined
+        ? ''
+        : html`<label class="choice"
+            ><input type="checkbox" name="untested" /> <span>Save anyway, without a test</span></label
+          >`
+    }
+    <p class="after"><button>${failed === undefined ? 'Test and connect' : 'Try again'}</button></p>
+  </form>`
+}
+
+interface Select {
+  readonly name: string
+  readonly label: string
+  readonly options: readonly { readonly value: string; readonly label: string }[]
+  readonly chosen: string
+  readonly problem: string | undefined
+}
+
+function select({ name, label, options, chosen, problem }: Select): Html {
+  return html`<div class="field">
+    <label for="${name}">${label}</label>
+    ${problem === undefined ? '' : html`<span class="wrong" id="${name}-wrong">${problem}</span>`}
+    <select
+      id="${name}"
+      name="${name}"
+      ${problem === undefined ? '' : html`aria-invalid="true" aria-describedby="${name}-wrong"`}
+    >
+      ${options.map(({ value, label: shown }) => html`<option value="${value}" ${value === chosen ? 'selected' : ''}>${shown}</option>`)}
+    </select>
+  </div>`
+}

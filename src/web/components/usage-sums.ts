@@ -1,0 +1,73 @@
+import type { UsageGroup } from '../../accounts/ports.ts'
+import { usageCostUsd, type FindPrice } from '../../domain/request-cost.ts'
+import type { UsageSignals } from '../../domain/usage.ts'
+import { dayOf } from '../../domain/uptime.ts'
+import type { DayBar } from './chart.ts'
+
+const dayMs = 86_400_000
+/** No projection is made before this much of the month has passed. */
+const leastElapsedMs = 12 * 3_600_000
+
+/** Request counts by name, largest first; groups without a name are left out. */
+export function countBy(
+  groups: readonly UsageGroup[],
+  nameOf: (group: UsageGroup) => string | null,
+): readonly { readonly name: string; readonly count: number }[] {
+  const counts = new Map<string, number>()
+  for (const group of groups) {
+    const name = nameOf(group)
+    if (name !== null) counts.set(name, (counts.get(name) ?? 0) + group.requests)
+  }
+  return [...counts].map(([name, count]) => ({ name, count })).sort((a, b) => b.count - a.count)
+}
+
+/** A sum over all groups. */
+export function sumOf(groups: readonly UsageGroup[], valueOf: (group: UsageGroup) => number): number {
+  return groups.reduce((sum, group) => sum + valueOf(group), 0)
+}
+
+/** The estimated cost in US dollars, and how many requests have no known price. Undefined if no cost is known. */
+export function costOf(
+  groups: readonly UsageGroup[],
+  priceOf: FindPrice,
+): { readonly usd: number; readonly unpriced: number } | undefined {
+  let [usd, priced, unpriced] = [0, 0, 0]
+  for (const { backend, costBasis } of groups) {
+    const { plain, fused } = costBasis
+    const price = backend === null ? undefined : priceOf(backend)
+    usd += fused.usd + (price === undefined ? 0 : usageCostUsd(price, plain))
+    priced += fused.priced + (price === undefined ? 0 : plain.requests)
+    unpriced += fused.requests - fused.priced + (price === undefined ? plain.requests : 0)
+  }
+  return priced === 0 ? undefined : { usd, unpriced }
+}
+
+/** One bar for each day of `[fromMs, untilMs)`, including days without requests. */
+export function barsByDay(groups: readonly UsageGroup[], fromMs: number, untilMs: number): readonly DayBar[] {
+  const bars = new Map<string, { day: string; answered: number; failed: number }>()
+  for (let startMs = fromMs; startMs < untilMs; startMs += dayMs) {
+    const day = dayOf(startMs)
+    bars.set(day, { day, answered: 0, failed: 0 })
+  }
+  for (const { day, errorCode, requests } of groups) {
+    const bar = bars.get(day)
+    if (bar !== undefined) bar[errorCode === null ? 'answered' : 'failed'] += requests
+  }
+  return [...bars.values()]
+}
+
+/** Projected usage at the current rate: units at the end of the month, and when the quota runs out, if before then. */
+export interface Projection {
+  readonly units: number
+  readonly usedUpAtMs: number | undefined
+}
+
+/** Based on the enforced counter; undefined if it is too early in the month. */
+export function projectMonth(usage: UsageSignals, startMs: number, nowMs: number): Projection | undefined {
+  const elapsedMs = nowMs - startMs
+  if (elapsedMs < leastElapsedMs || usage.quotaUsed === 0) return undefined
+  const perMs = usage.quotaUsed / elapsedMs
+  const endMs = usage.quotaReset * 1000
+  const usedUpAtMs = nowMs + usage.quotaRemaining / perMs
+  return { units: Math.round(perMs * (endMs - startMs)), usedUpAtMs: usedUpAtMs < endMs ? usedUpAtMs : undefined }
+}

@@ -1,0 +1,126 @@
+import { html } from 'hono/html'
+import { BillingFailure } from '../../accounts/billing/ports.ts'
+import { AccountsError, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
+import { describeBug } from '../../runtime/describe-bug.ts'
+import { page } from '../components/layout.ts'
+import type { Visit } from './visit.ts'
+
+/** The content of an error page. */
+interface ErrorPage {
+  readonly status: number
+  readonly title: string
+  readonly text: string
+}
+
+/** All error pages. */
+const refusalPages = {
+  not_found: {
+    status: 404,
+    title: 'Page not found',
+    text: 'This page does not exist, or it belongs to another account. If one of our links led you here, tell us which one.',
+  },
+  signed_out: {
+    status: 401,
+    title: 'You are signed out',
+    text: 'Your session has ended. Sign in and try again.',
+  },
+  wrong_method: {
+    status: 405,
+    title: 'Method not allowed',
+    text: 'This page does not support what your browser requested. Go back and use its buttons.',
+  },
+  too_large: {
+    status: 413,
+    title: 'The form is too large',
+    text: 'You sent more data than our forms accept. Go back and send less.',
+  },
+  wrong_type: {
+    status: 415,
+    title: 'Unsupported form',
+    text: 'The data was not sent in the format that our pages use. Go back and use the form.',
+  },
+  wrong_host: {
+    status: 421,
+    title: 'Wrong address',
+    text: 'This app does not respond under the host name that your browser used. Use the configured address.',
+  },
+  not_our_form: {
+    status: 403,
+    title: 'This form is out of date',
+    text: 'It was not sent from one of our pages, or you have signed in or out since you opened it. Nothing was changed. Go back, reload the page, and send the form again.',
+  },
+  too_many: {
+    status: 429,
+    title: 'Too many attempts',
+    text: 'There were too many attempts from your network or account. Wait ten minutes, then try again.',
+  },
+  unavailable: {
+    status: 503,
+    title: 'Temporarily unavailable',
+    text: 'Something this page needs is not responding. Try again in a minute.',
+  },
+  broken: {
+    status: 500,
+    title: 'Something went wrong',
+    text: 'This is a bug on our side. We logged it with the id below. Try again, and send us the id if the error persists.',
+  },
+} as const satisfies Readonly<Record<string, ErrorPage>>
+
+export type PageErrorCode = keyof typeof refusalPages
+
+/** An expected error with its own page. */
+export class PageError extends Error {
+  override readonly name = 'PageRefusal'
+  readonly code: PageErrorCode
+
+  constructor(code: PageErrorCode) {
+    super(code)
+    this.code = code
+  }
+}
+
+/** Control plane errors that are shown as "page not found". */
+const unknownCodes: readonly AccountsErrorCode[] = [
+  'account_unknown',
+  'key_unknown',
+  'upstream_unknown',
+  'upgrade_unknown',
+  'managed_request_unknown',
+  'operator_unknown',
+  'incident_unknown',
+]
+
+/** The error page for anything thrown. An unexpected error is a bug: it is logged, and nothing about it is shown. */
+export function describeError({ deps, requestId }: Pick<Visit, 'deps' | 'requestId'>, thrown: unknown): ErrorPage {
+  const code = codeOf(thrown)
+  if (code === 'broken') deps.log({ event: 'internal_error', requestId, ...describeBug(thrown) })
+  return refusalPages[code]
+}
+
+/** The error page for anything thrown, as a response. */
+export function errorPage(
+  visit: Pick<Visit, 'deps' | 'path' | 'query' | 'signedIn' | 'requestId'>,
+  thrown: unknown,
+): Promise<Response> {
+  const { requestId } = visit
+  const { status, title, text } = describeError(visit, thrown)
+  return page(
+    { ...visit, query: new URLSearchParams() },
+    {
+      title,
+      lead: text,
+      status,
+      narrow: true,
+      body: html`<p><a class="button" href="/">Home page</a></p>
+        <p class="faint">Request id: <code>${requestId}</code></p>`,
+    },
+  )
+}
+
+function codeOf(thrown: unknown): PageErrorCode {
+  if (thrown instanceof PageError) return thrown.code
+  if (thrown instanceof AccountsError && unknownCodes.includes(thrown.code)) return 'not_found'
+  // The payment provider does not respond, or it rejects our requests, which only the operator can fix.
+  if (thrown instanceof BillingFailure) return 'unavailable'
+  return 'broken'
+}

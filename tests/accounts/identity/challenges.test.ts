@@ -1,0 +1,51 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { challengeLifeMs, mintChallenge, takeChallenge } from '../../../src/accounts/identity/challenges.ts'
+import type { IdentityDeps } from '../../../src/accounts/identity/identity.ts'
+import { Secret } from '../../../src/runtime/secret.ts'
+import { systemRandom } from '../../../src/runtime/random.ts'
+import { createStore, type Store } from '../../../src/storage/store.ts'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
+
+let folder: string
+let store: Store
+let deps: IdentityDeps
+let nowMs = 1_795_000_000_000
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
+  store = createStore(await openSqlite(folder))
+  deps = {
+    store,
+    clock: { nowMs: () => nowMs },
+    random: systemRandom(),
+    pepper: new Secret('made-up-pepper-of-tests'),
+  }
+})
+afterEach(async () => {
+  await store.close()
+  rmSync(folder, { recursive: true })
+})
+
+test('a challenge is answered once, for what it was made for', async () => {
+  const challenge = mintChallenge(deps, 'sign in')
+  expect(challenge).toMatch(/^[\w-]+$/)
+  expect(await takeChallenge(deps, 'register acc_1', challenge)).toBe(false)
+  expect(await takeChallenge(deps, 'sign in', challenge)).toBe(true)
+  expect(await takeChallenge(deps, 'sign in', challenge)).toBe(false)
+})
+
+test('a challenge ends after five minutes, and its end cannot be moved', async () => {
+  const challenge = mintChallenge(deps, 'sign in')
+  const text = Buffer.from(challenge, 'base64url').toString()
+  const later = Buffer.from(text.replace(/^\d+/, (end) => String(Number(end) + 1))).toString('base64url')
+  expect(await takeChallenge(deps, 'sign in', later)).toBe(false)
+  nowMs += challengeLifeMs
+  expect(await takeChallenge(deps, 'sign in', challenge)).toBe(false)
+})
+
+test.each(['', 'x', 'a.b.c', Buffer.from(`${Date.now()}.${'a'.repeat(43)}.${'b'.repeat(43)}`).toString('base64url')])(
+  'what is no challenge of ours is none: %s',
+  async (text) => expect(await takeChallenge(deps, 'sign in', text)).toBe(false),
+)

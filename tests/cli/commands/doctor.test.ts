@@ -1,0 +1,486 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { announceRunning } from '../../../src/cli/process/running-file.ts'
+import { heldNote, openNotes } from '../../../src/domain/backend-status-text.ts'
+import { linksFor } from '../../../src/domain/links.ts'
+import { mintKey } from '../../../src/domain/keys.ts'
+import { systemRandom } from '../../../src/runtime/random.ts'
+import { Service } from '../../service.ts'
+import { freeHost, serveHttp, serveProxy, serveSilence, serveTls, type Meddling } from '../broken-servers.ts'
+import { Harness } from '../harness.ts'
+
+const withinMs = 3_000
+const plans = {
+  max: { name: 'Max', requests_per_minute: 600, requests_per_month: 100_000, premium: true },
+  free: { name: 'Free', requests_per_minute: 20, requests_per_month: 500 },
+  slow: { name: 'Slow', requests_per_minute: 1, requests_per_month: 100 },
+  small: { name: 'Small', requests_per_minute: 100, requests_per_month: 1 },
+}
+
+let service: Service
+beforeAll(async () => {
+  service = await Service.start({
+    formats: ['openai-chat'],
+    settings: { plans, default_plan: 'free', profiles: { 'team/empty': { description: 'Nothing yet' } } },
+  })
+})
+afterAll(() => service.stop())
+
+let cli: Harness
+beforeEach(() => {
+  cli = new Harness()
+  cli.env['SVC_ROUTER_API_KEY'] = service.key
+})
+afterEach(() => cli.remove())
+
+interface Report {
+  readonly ok: boolean
+  readonly findings: readonly { readonly code: string; readonly what: string; readonly fix: string }[]
+  readonly first_byte_ms?: number
+}
+
+/** What the doctor finds; every run is held to its 3 s, and its text and its data to each other. */
+async function examine(url: string | undefined, ...args: readonly string[]): Promise<Report> {
+  const line = ['doctor', ...(url === undefined ? [] : ['--url', url]), ...args]
+  const beganMs = performance.now()
+  const { code, out, err } = await cli.say(...line, '--json')
+  expect(performance.now() - beganMs).toBeLessThan(withinMs)
+  expect(err).toBe('')
+  const report = JSON.parse(out) as Report
+  expect(code).toBe(report.findings.length === 0 ? 0 : 1)
+  expect(report.ok).toBe(code === 0)
+  const key = cli.env['SVC_ROUTER_API_KEY']
+  if (key !== undefined && key !== '') expect(out).not.toContain(key)
+  return report
+}
+
+/** The one thing that is found, or all of them. */
+async function found(url: string | undefined, ...args: readonly string[]): Promise<Report['findings']> {
+  return (await examine(url, ...args)).findings
+}
+
+/** Says in the data folder that the service under test is the one of this machine. */
+function makeOwn(): void {
+  mkdirSync(cli.dataDir, { recursive: true })
+  announceRunning(cli.dataDir, { baseUrl: service.baseUrl, appUrl: 'http://127.0.0.1:4343' })
+}
+
+async function through(meddling: Meddling, ...args: readonly string[]): Promise<Report['findings']> {
+  await using proxy = await serveProxy(service.origin, meddling)
+  // Awaited here: the proxy is gone when this is left.
+  return await found(`http://${proxy.host}/v1`, ...args)
+}
+
+function without(header: string): NonNullable<Meddling['requestHeaders']> {
+  return (headers) => Object.fromEntries(Object.entries(headers).filter(([name]) => name !== header))
+}
+
+describe('where all is well', () => {
+  test('one line says so, with what is left, and the exit code is 0', async () => {
+    const { code, out, err } = await cli.say('doctor', '--url', service.baseUrl)
+    expect([code, err]).toEqual([0, ''])
+    expect(out).toMatch(
+      /^✓ no problems found: http:\/\/127\.0\.0\.1:\d+\/v1 answered in \d+ ms, \d+ of 600 requests left this minute, \d+ of 100000 requests left this month, 1 provider of svc-router\/frontier without a recent failure, not called now \(--ask sends one request\)$/,
+    )
+  })
+
+  test('the service that runs on the data folder is found, and its first key', async () => {
+    makeOwn()
+    cli.env = {}
+    writeFileSync(join(cli.dataDir, 'first-key'), `${service.key}\n`)
+    expect(await examine(undefined)).toMatchObject({ ok: true, base_url: service.baseUrl })
+  })
+
+  test('the address in SVC_ROUTER_BASE_URL and the key in another variable are taken', async () => {
+    cli.env = { SVC_ROUTER_BASE_URL: `${service.baseUrl}/`, MY_KEY: service.key }
+    expect(await examine(undefined, '--key-variable', 'MY_KEY')).toMatchObject({ ok: true, base_url: service.baseUrl })
+  })
+
+  test('nothing was asked of a provider, and nothing counted', async () => {
+    const before = service.providers[0]!.counts().requests
+    const { key } = await service.addAccount('looker', 'slow')
+    cli.env['SVC_ROUTER_API_KEY'] = key
+    expect(await found(service.baseUrl)).toEqual([])
+    expect(await found(service.baseUrl)).toEqual([])
+    expect(service.providers[0]!.counts().requests).toBe(before)
+  })
+
+  test('with --ask one real request is sent and timed', async () => {
+    const before = service.providers[0]!.counts().requests
+    expect((await examine(service.baseUrl, '--ask')).first_byte_ms).toBeGreaterThanOrEqual(0)
+    expect(service.providers[0]!.counts().requests).toBe(before + 1)
+    expect((await cli.say('doctor', '--url', service.baseUrl, '--ask')).out).toMatch(
+      /alpha started to answer after \d+ ms$/,
+    )
+  })
+})
+
+describe('the key', () => {
+  test('not set: where to get one, and the line that sets it', async () => {
+    cli.env = {}
+    const { accountSetupUrl } = linksFor(service.config.appUrl)
+    expect(await found(service.baseUrl)).toEqual([
+      {
+        code: 'key_missing',
+        what: 'SVC_ROUTER_API_KEY is not set',
+        fix: `get one at ${accountSetupUrl}, then: export SVC_ROUTER_API_KEY=…`,
+        blocks: true,
+      },
+    ])
+  })
+
+  test('not set, for the service of this machine: the command that takes its first key', async () => {
+    makeOwn()
+    cli.env = {}
+    expect(await found(undefined)).toMatchObject([
+      { code: 'key_missing', fix: `export SVC_ROUTER_API_KEY=$(cat ${join(cli.dataDir, 'first-key')})` },
+    ])
+  })
+
+  test.each([
+    ['sk-ant-made-up-0000000000', 'this looks like a key of Anthropic'],
+    ['"sk_svc_quoted"', 'quotes or brackets'],
+    ['$SVC_ROUTER_API_KEY', 'the name of a variable'],
+    ['sk_svc_tooshort', 'its checksum does not hold'],
+  ])('malformed is told offline, and such a key is sent nowhere: %s', async (key, sentence) => {
+    cli.env['SVC_ROUTER_API_KEY'] = key
+    const seen: unknown[] = []
+    const findings = await through({
+      requestHeaders: (headers) => {
+        seen.push(headers.authorization)
+        return headers
+      },
+    })
+    expect(findings).toMatchObject([{ code: 'key_malformed', what: expect.stringContaining(sentence) as string }])
+    expect(new Set(seen)).toEqual(new Set([undefined]))
+  })
+
+  test('with a line end behind it', async () => {
+    cli.env['SVC_ROUTER_API_KEY'] = `${service.key}\n`
+    expect(await found(service.baseUrl)).toMatchObject([
+      { code: 'key_malformed', what: expect.stringContaining('spaces or line breaks') as string },
+    ])
+  })
+
+  test('revoked', async () => {
+    const { stored, key } = await service.addAccount('revoker', 'free')
+    await service.revoke(stored.id)
+    cli.env['SVC_ROUTER_API_KEY'] = key
+    const { accountUrl } = linksFor(service.config.appUrl)
+    expect(await found(service.baseUrl)).toMatchObject([
+      { code: 'key_revoked', fix: `create a new one at ${accountUrl}, then: export SVC_ROUTER_API_KEY=…` },
+    ])
+    makeOwn()
+    expect(await found(undefined)).toMatchObject([
+      { code: 'key_revoked', fix: expect.stringContaining('npx svc-router keys create') as string },
+    ])
+  })
+
+  test('well formed and unknown', async () => {
+    cli.env['SVC_ROUTER_API_KEY'] = mintKey(systemRandom()).reveal()
+    makeOwn()
+    expect(await found(undefined)).toMatchObject([
+      { code: 'key_inactive', fix: expect.stringContaining('npx svc-router keys list') as string },
+    ])
+  })
+
+  test('in place of a variable’s name, or as an argument, it is refused and not repeated', async () => {
+    for (const args of [
+      ['--key-variable', service.key],
+      ['--key', service.key],
+    ]) {
+      const { code, out, err } = await cli.say('doctor', '--url', service.baseUrl, ...args)
+      expect([code, out]).toEqual([2, ''])
+      expect(err).toContain('--key-variable')
+      expect(err).not.toContain(service.key)
+    }
+  })
+})
+
+describe('the URL', () => {
+  test.each([
+    ['without /v1', (origin: string) => origin],
+    ['with another path', (origin: string) => `${origin}/api`],
+    ['of one endpoint', (origin: string) => `${origin}/v1/chat/completions`],
+  ])('%s: the right one', async (_, urlOf) => {
+    expect(await found(urlOf(service.origin))).toMatchObject([
+      { code: 'url_path', fix: `use --url ${service.baseUrl}`, blocks: true },
+    ])
+  })
+
+  test('https where http is spoken', async () => {
+    expect(await found(service.baseUrl.replace('http:', 'https:'))).toMatchObject([
+      { code: 'url_scheme', fix: `use --url ${service.baseUrl}` },
+    ])
+  })
+
+  test('http where https is spoken', async () => {
+    await using server = await serveTls((_, response) => void response.end())
+    expect(await found(`http://${server.host}/v1`)).toMatchObject([
+      { code: 'url_scheme', fix: `use --url https://${server.host}/v1` },
+    ])
+  })
+
+  test('a certificate that is not trusted', async () => {
+    await using server = await serveTls((_, response) => void response.end())
+    expect(await found(`https://${server.host}/v1`)).toMatchObject([{ code: 'certificate' }])
+  })
+
+  test('an address that only leads to another', async () => {
+    await using server = await serveHttp((request, response) => {
+      response.writeHead(301, { location: `https://router.example.com${request.url}` }).end()
+    })
+    expect(await found(`http://${server.host}/v1`)).toMatchObject([
+      { code: 'url_redirect', fix: 'use that address: --url https://router.example.com/v1' },
+    ])
+  })
+
+  test('nothing listens: start it, where it is the one of this machine', async () => {
+    const host = await freeHost()
+    expect(await found(`http://${host}/v1`)).toMatchObject([{ code: 'refused', what: `nothing listens on ${host}` }])
+    mkdirSync(cli.dataDir, { recursive: true })
+    announceRunning(cli.dataDir, { baseUrl: `http://${host}/v1`, appUrl: `http://${host}` })
+    expect(await found(undefined)).toMatchObject([
+      { code: 'refused', fix: `npx svc-router start --data ${cli.dataDir}` },
+    ])
+  })
+
+  test('a host that there is not', async () => {
+    const [finding] = await found('http://nowhere.invalid/v1')
+    // Where no name server answers at all, that is what is told.
+    expect(['unresolved', 'timeout']).toContain(finding!.code)
+  })
+
+  test('another program', async () => {
+    await using server = await serveHttp((_, response) => {
+      response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end('<html>Hello</html>')
+    })
+    expect(await found(`http://${server.host}/v1`)).toMatchObject([
+      { code: 'not_svc_router', what: expect.stringContaining('status 200, text/html') as string },
+    ])
+  })
+
+  test('a server that takes the connection and says nothing', async () => {
+    await using server = await serveSilence()
+    const findings = await found(`http://${server.host}/v1`)
+    expect(findings).toMatchObject([
+      { code: 'timeout', fix: expect.stringContaining(`http://${server.host}/health`) as string },
+    ])
+  })
+
+  test('a server that begins an answer and does not end it', async () => {
+    await using server = await serveHttp((_, response) => void response.writeHead(200).write('{'))
+    expect(await found(`http://${server.host}/v1`)).toMatchObject([{ code: 'timeout' }])
+  })
+
+  test('one that is none is a mistake in the line', async () => {
+    for (const url of ['router', 'ftp://router.example.com', 'http://me:secret@router.example.com/v1']) {
+      const { code, err } = await cli.say('doctor', '--url', url)
+      expect(code).toBe(2)
+      expect(err).toContain('--url https://HOST/v1')
+      expect(err).not.toContain('secret')
+    }
+  })
+})
+
+describe('a proxy in front', () => {
+  test('takes the key away', async () => {
+    const findings = await through({ requestHeaders: without('authorization') })
+    expect(findings).toMatchObject([{ code: 'header_stripped' }])
+    expect(findings[0]!.fix).toContain('proxy_set_header Authorization')
+  })
+
+  test('changes the key', async () => {
+    expect(
+      await through({ requestHeaders: (headers) => ({ ...headers, authorization: 'Basic bWFkZTp1cA==' }) }),
+    ).toMatchObject([{ code: 'header_stripped' }])
+  })
+
+  test('takes the User-Agent away', async () => {
+    expect(await through({ requestHeaders: without('user-agent') })).toMatchObject([
+      { code: 'user_agent', what: expect.stringContaining('a proxy removes') as string },
+    ])
+  })
+
+  test('holds streams back', async () => {
+    const findings = await through({ buffers: true })
+    expect(findings).toMatchObject([{ code: 'buffering', blocks: false }])
+    expect(findings[0]!.fix).toContain('proxy_buffering off')
+  })
+
+  test('lets everything but the API through', async () => {
+    expect(await through({ refuses: (path) => (path.startsWith('/v1/') ? 403 : undefined) })).toMatchObject([
+      { code: 'proxy_blocks', what: expect.stringContaining('answers 403 for /v1') as string },
+    ])
+  })
+
+  test('does not reach the service', async () => {
+    expect(await through({ refuses: () => 502 })).toMatchObject([
+      { code: 'proxy_unreached', what: expect.stringContaining('answers 502') as string },
+    ])
+  })
+
+  test('answers with a status of its own in the name of the service', async () => {
+    const said = { data: [{ owned_by: 'svc-router' }] }
+    expect(await through({ says: (path) => (path === '/v1/models' ? said : undefined) })).toMatchObject([
+      { code: 'unexpected', what: expect.stringContaining('answers 503') as string },
+    ])
+  })
+
+  test('takes the signals away, and nothing else: all is well', async () => {
+    const responseHeaders = without('x-quota-limit')
+    await using proxy = await serveProxy(service.origin, { responseHeaders })
+    const { code, out } = await cli.say('doctor', '--url', `http://${proxy.host}/v1`)
+    expect([code, out.includes('undefined')]).toEqual([0, false])
+  })
+
+  test('in front of a service that is not ready for requests', async () => {
+    const said = { ready: false, reasons: ['draining\u001B[2J'] }
+    expect(await through({ says: (path) => (path === '/ready' ? said : undefined) })).toMatchObject([
+      { code: 'not_ready', what: 'the service is not ready for requests: draining?[2J' },
+    ])
+  })
+})
+
+test('a User-Agent that the gate refuses, where the client names it', async () => {
+  expect(await found(service.baseUrl, '--user-agent', 'unknown')).toMatchObject([
+    { code: 'user_agent', what: expect.stringContaining('"unknown"') as string },
+  ])
+  expect(await found(service.baseUrl, '--user-agent', 'my-app/1.0')).toEqual([])
+})
+
+describe('the clock', () => {
+  test.each([
+    ['ahead', -300_000, '5 min ahead of'],
+    ['behind', 600_900, '10 min behind'],
+  ])('%s of the service’s by more than half a minute', async (_, byMs, sentence) => {
+    const date = new Date(Date.now() + byMs).toUTCString()
+    const findings = await through({ responseHeaders: (headers) => ({ ...headers, date }) })
+    expect(findings).toMatchObject([
+      { code: 'clock', what: expect.stringContaining(sentence) as string, blocks: false },
+    ])
+  })
+
+  test('a few seconds do not matter', async () => {
+    const date = new Date(Date.now() - 10_000).toUTCString()
+    expect(await through({ responseHeaders: (headers) => ({ ...headers, date }) })).toEqual([])
+  })
+})
+
+describe('the account', () => {
+  test('a premium profile on a plan without it', async () => {
+    cli.env['SVC_ROUTER_API_KEY'] = (await service.addAccount('freeloader', 'free')).key
+    const { upgradeUrl } = linksFor(service.config.appUrl)
+    expect(await found(service.baseUrl, '--model', 'svc-router/fusion')).toMatchObject([
+      {
+        code: 'plan',
+        what: 'svc-router/fusion requires a premium plan, and this account is on Free',
+        fix: expect.stringContaining(upgradeUrl) as string,
+      },
+    ])
+  })
+
+  test('a profile that there is not', async () => {
+    expect(await found(service.baseUrl, '--model', 'svc-router/frontir')).toMatchObject([
+      { code: 'model', fix: 'use --model svc-router/frontier' },
+    ])
+  })
+
+  test('the minute is spent', async () => {
+    const { key } = await service.addAccount('hasty', 'slow')
+    cli.env['SVC_ROUTER_API_KEY'] = key
+    await (await service.chat({}, { authorization: `Bearer ${key}` })).text()
+    const [finding, ...rest] = await found(service.baseUrl)
+    expect([finding!.code, rest]).toEqual(['minute', []])
+    expect(Number(/^sleep (\d+)$/.exec(finding!.fix)?.[1])).toBeGreaterThan(50)
+  })
+
+  test('the month is used up', async () => {
+    const { key } = await service.addAccount('spent', 'small')
+    cli.env['SVC_ROUTER_API_KEY'] = key
+    await (await service.chat({}, { authorization: `Bearer ${key}` })).text()
+    expect(await found(service.baseUrl)).toMatchObject([
+      { code: 'quota', what: expect.stringMatching(/quota of 1 is used up; it resets on \d{4}-\d\d-01 UTC/) as string },
+    ])
+  })
+
+  test('no provider is connected for the profile', async () => {
+    makeOwn()
+    expect(await found(undefined, '--model', 'team/empty')).toMatchObject([
+      {
+        code: 'no_provider',
+        fix: expect.stringContaining('npx svc-router upstream add PROVIDER --model MODEL') as string,
+      },
+    ])
+  })
+})
+
+describe('what stands behind', () => {
+  let failing: Service
+  beforeEach(async () => {
+    failing = await Service.start({ formats: ['openai-chat'] })
+    cli.env['SVC_ROUTER_API_KEY'] = failing.key
+  })
+  afterEach(() => failing.stop())
+
+  test('cools down', async () => {
+    failing.providers[0]!.script([{ do: 'status', status: 429, retryAfter: '30', repeat: true }])
+    await (await failing.chat()).text()
+    expect(await found(failing.baseUrl)).toMatchObject([
+      {
+        code: 'cooling',
+        what: `the one backend of svc-router/frontier is not asked: ${openNotes.failing}, ${openNotes.rate}, or it is ${heldNote}`,
+      },
+    ])
+  })
+
+  test('rejects the credential', async () => {
+    failing.providers[0]!.script([{ do: 'status', status: 401, repeat: true }])
+    await (await failing.chat()).text()
+    const what = `the one backend of svc-router/frontier is not asked: ${openNotes.credentials}`
+    expect(await found(failing.baseUrl)).toMatchObject([{ code: 'credentials', what }])
+  })
+
+  test.each([
+    ['refuses', { do: 'status', status: 500, repeat: true }, 'server_is_overloaded'],
+    ['breaks off', { do: 'cut', afterEvents: 2, repeat: true }, 'answer_broken'],
+  ] as const)('%s a real request, with --ask', async (_, step, code) => {
+    failing.providers[0]!.script([step])
+    expect(await found(failing.baseUrl)).toEqual([])
+    const findings = await found(failing.baseUrl, '--ask')
+    expect(findings).toMatchObject([{ code, fix: expect.stringMatching(/the request id req_\w+$/) as string }])
+  })
+
+  test('failed the last request: all is not well until it answers again', async () => {
+    failing.providers[0]!.script([{ do: 'status', status: 503 }])
+    expect((await failing.chat()).status).toBe(503)
+    expect(await found(failing.baseUrl)).toMatchObject([
+      { code: 'failing', what: 'the only provider of svc-router/frontier failed the last request' },
+    ])
+    expect(await found(failing.baseUrl, '--ask')).toEqual([])
+    expect(await found(failing.baseUrl)).toEqual([])
+  })
+
+  test('partly fails', async () => {
+    await using several = { service: await Service.start(), [Symbol.asyncDispose]: () => several.service.stop() }
+    cli.env['SVC_ROUTER_API_KEY'] = several.service.key
+    several.service.providers[0]!.script([{ do: 'status', status: 503 }])
+    expect((await several.service.chat()).status).toBe(200)
+    expect(await found(several.service.baseUrl)).toMatchObject([
+      { code: 'failing', what: '1 of 3 providers of svc-router/frontier failed the last request' },
+    ])
+  })
+})
+
+test('several things that are wrong are all told, what blocks first', async () => {
+  const date = new Date(Date.now() - 3_600_000).toUTCString()
+  const meddling = { responseHeaders: (headers: object) => ({ ...headers, date }), buffers: true }
+  const findings = await through(meddling, '--model', 'svc-router/frontir')
+  expect(findings.map(({ code }) => code)).toEqual(['model', 'buffering', 'clock'])
+  await using proxy = await serveProxy(service.origin, meddling)
+  const { code, out } = await cli.say('doctor', '--url', `http://${proxy.host}/v1`)
+  expect(code).toBe(1)
+  expect(out.split('\n')).toHaveLength(4)
+  expect(out).toMatch(/^✗ .+\n {2}= fix: .+\n✗ .+\n {2}= fix: .+$/)
+})

@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'vitest'
+import { describeConfig } from '../../src/config/describe.ts'
+import { errorOf, loadText } from './config-load.ts'
+
+const env = { STRIPE_SECRET_KEY: 'sk_test_made_up_0123', STRIPE_WEBHOOK_SECRET: 'whsec_made_up_0123' }
+const sold = 'billing:\n  stripe:\n    prices: {pro: price_1AbCdEfGhIjKlMnOpQrStUv2, max: [price_2new, price_1old]}\n'
+
+describe('how plans are sold', () => {
+  test('without a word accounts ask and an operator approves', () => {
+    expect(loadText('').billing).toBeUndefined()
+    expect(loadText('billing:\n  grace: 2d\n').billing).toBeUndefined()
+  })
+
+  test('Stripe has its secrets from the environment, and a price or several for each plan', () => {
+    const { billing } = loadText(sold, { env })
+    expect(billing?.graceMs).toBe(7 * 86_400_000)
+    expect(billing?.stripe?.secretKey.reveal()).toBe(env.STRIPE_SECRET_KEY)
+    expect(billing?.stripe?.webhookSecret.reveal()).toBe(env.STRIPE_WEBHOOK_SECRET)
+    expect([...billing!.stripe!.prices]).toEqual([
+      ['pro', ['price_1AbCdEfGhIjKlMnOpQrStUv2']],
+      ['max', ['price_2new', 'price_1old']],
+    ])
+  })
+
+  test('what is described holds no secret', () => {
+    const text = describeConfig(loadText(sold, { env }))
+    expect(text).toContain('price_2new')
+    expect(text).not.toContain('made_up')
+  })
+
+  test.each([
+    ['an empty secret', sold, { ...env, STRIPE_WEBHOOK_SECRET: ' ' }, 'STRIPE_WEBHOOK_SECRET is not set'],
+    ['a missing key', sold, { STRIPE_WEBHOOK_SECRET: 'whsec_made_up' }, 'STRIPE_SECRET_KEY is not set'],
+    ['a plan that is not there', 'billing: {stripe: {prices: {gold: price_1}}}', env, 'there is no plan "gold"'],
+    ['one price for two plans', 'billing: {stripe: {prices: {pro: price_1, max: price_1}}}', env, 'for two plans'],
+    ['no price at all', 'billing: {stripe: {prices: {}}}', env, 'no plan has a price'],
+    ['something that is no price', 'billing: {stripe: {prices: {pro: prod_1}}}', env, 'Stripe price id'],
+    [
+      'the key itself',
+      'billing: {stripe: {secret_key_env: sk_test_0123456789abcdef, prices: {pro: price_1}}}',
+      env,
+      'the file contains a secret',
+    ],
+    [
+      'simulated payments beside real ones',
+      `${sold}  simulated: true\n`,
+      env,
+      'either simulated or made through Stripe',
+    ],
+    [
+      'simulated payments in production',
+      'billing: {simulated: true}',
+      { ...env, NODE_ENV: 'production' },
+      'no simulated payments',
+    ],
+  ] as const)('%s is a problem with its place', (_what, text, given, told) => {
+    const { problems } = errorOf(text, { env: given })
+    expect(problems.map(({ what, fix }) => `${what}; ${fix}`).join('\n')).toContain(told)
+  })
+})

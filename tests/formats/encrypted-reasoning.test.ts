@@ -1,0 +1,146 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Json, JsonObject } from '../../src/domain/json.ts'
+import { elementsOf } from '../../src/formats/json-elements.ts'
+import { relayById } from '../../src/formats/formats.ts'
+import {
+  mayBeEncrypted,
+  markWithIssuer,
+  markText,
+  unmarkIssuer,
+  unmarkMember,
+} from '../../src/formats/encrypted-reasoning.ts'
+
+const reasoning = relayById('openai-responses').encryptedReasoning!
+const thinking = relayById('anthropic-messages').encryptedReasoning!
+const json = fc.jsonValue({ maxDepth: 3 })
+/** Texts that look like JSON, like marks, and like the name that is searched for. */
+const odd = fc.constantFrom(
+  '"',
+  '\\',
+  '\\"',
+  '],{',
+  '"encrypted_content":"',
+  '\\"encrypted_content\\":\\"x',
+  'svcr1.mine.',
+)
+const text = fc.oneof(
+  fc.string(),
+  odd,
+  fc.array(fc.oneof(odd, fc.string()), { maxLength: 4 }).map((list) => list.join('')),
+)
+
+describe('the elements of an array in JSON', () => {
+  test('are its elements, each in its own writing', () => {
+    fc.assert(
+      fc.property(fc.array(fc.oneof(json, text)), fc.constantFrom(undefined, 1, '\t'), (values, space) => {
+        const elements = elementsOf(JSON.stringify(values, undefined, space))
+        expect(elements?.map((element) => JSON.parse(element) as Json)).toEqual(JSON.parse(JSON.stringify(values)))
+        expect(elementsOf(`[${values.map((value) => JSON.stringify(value)).join(' ,\n')}]`)).toEqual(
+          values.map((value) => JSON.stringify(value)),
+        )
+      }),
+    )
+  })
+
+  test.each(['"[1]"', '{"a":[1]}', '1', 'null'])('are those of an array only: %s', (value) => {
+    expect(elementsOf(value)).toBeUndefined()
+  })
+})
+
+describe('sealed reasoning', () => {
+  const item = (sealed: string): JsonObject => ({ type: 'reasoning', summary: [], encrypted_content: sealed })
+
+  test('is marked in an answer wherever it stands, and nothing else is touched', () => {
+    fc.assert(
+      fc.property(text, text, (said, sealed) => {
+        const written = JSON.stringify({ output: [{ text: said }, item(sealed), { deep: [item(sealed)] }] })
+        const marked = markText(reasoning, written, JSON.parse(written) as Json, 'mine')
+        const own = markWithIssuer('mine', sealed)
+        expect(JSON.parse(marked)).toEqual({ output: [{ text: said }, item(own), { deep: [item(own)] }] })
+        expect(mayBeEncrypted(reasoning, Buffer.from(written))).toBe(true)
+      }),
+    )
+  })
+
+  test('comes back to its issuer as it was, with everything around it in its own writing', () => {
+    fc.assert(
+      fc.property(fc.array(text), text, (said, sealed) => {
+        const others = said.map((one) => `{ "text" : ${JSON.stringify(one)},"n":1.50}`)
+        const raw = `{"encrypted_content" : ${JSON.stringify(sealed)}, "n":1e400}`
+        const marked = markText(reasoning, raw, JSON.parse(raw) as Json, 'mine')
+        expect(unmarkMember(reasoning, `[ ${[...others, marked].join(' , ')} ]`, 'mine')).toBe(
+          `[${[...others, raw].join(',')}]`,
+        )
+      }),
+    )
+  })
+
+  test.each([
+    ['of another', markWithIssuer('other', 'gAAA')],
+    ['without a mark', 'gAAA'],
+    ['with a mark that was made up', 'svcr1.mine'],
+    ['that is nothing', ''],
+  ])('%s is left out as a whole, and only it', (_, sealed) => {
+    const [before, after] = [
+      '{"n":1.50,"text":"\\u00fc"}',
+      '{"type":"message","content":"ü, \\"encrypted_content\\":\\"x"}',
+    ]
+    const sent = `[${before},${JSON.stringify(item(sealed))},${after}]`
+    expect(unmarkMember(reasoning, sent, 'mine')).toBe(`[${before},${after}]`)
+    expect(unmarkIssuer('mine', sealed)).toBeUndefined()
+  })
+
+  test('of another inside a result leaves the rest of the result, and what is own in it readable', () => {
+    const part = (sealed: string): JsonObject => ({ type: 'encrypted_content', encrypted_content: sealed })
+    const result = (output: JsonObject[]): JsonObject => ({ type: 'function_call_output', call_id: 'a', output })
+    const said = { type: 'input_text', text: 'said' }
+    const sent = [result([part(markWithIssuer('mine', 'M')), said, part(markWithIssuer('other', 'O'))])]
+    expect(JSON.parse(unmarkMember(reasoning, JSON.stringify(sent), 'mine'))).toEqual([result([part('M'), said])])
+  })
+
+  test('that is null or absent is no matter', () => {
+    const sent = '[{"type":"reasoning","encrypted_content":null},{"type":"reasoning","summary":[]}]'
+    expect(unmarkMember(reasoning, sent, 'mine')).toBe(sent)
+    expect(unmarkMember(reasoning, '"encrypted_content"', 'mine')).toBe('"encrypted_content"')
+  })
+})
+
+describe('signed thoughts', () => {
+  const signature = 'EqoBCkgIARAB=='
+  const thought = (sealed: string): JsonObject => ({ type: 'thinking', thinking: 'Hm.', signature: sealed })
+  const redacted = (sealed: string): JsonObject => ({ type: 'redacted_thinking', data: sealed })
+  const tool = { type: 'tool_use', id: 'a', name: 'sign', input: { signature, data: 'd', type: 'x' } }
+  const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } }
+  const own = (sealed: string): string => markWithIssuer('mine', sealed)
+
+  test('are marked in an answer, and nothing of tools that has the same names', () => {
+    const answer = {
+      content: [thought(signature), redacted('Emw='), thought(''), { ...tool, input: { signature: 's' } }],
+    }
+    const marked = markText(thinking, JSON.stringify(answer), answer, 'mine')
+    expect(JSON.parse(marked)).toEqual({
+      content: [thought(own(signature)), redacted(own('Emw=')), thought(''), { ...tool, input: { signature: 's' } }],
+    })
+    const delta = { type: 'content_block_delta', index: 0, delta: { type: 'signature_delta', signature } }
+    expect(markText(thinking, JSON.stringify(delta), delta, 'mine')).toContain(`"signature":"${own(signature)}"`)
+  })
+
+  test('come back to their issuer, in one piece or several, and those of others are left out', () => {
+    const user = { role: 'user', content: [image, { type: 'text', text: 'Look.' }] }
+    const said = (...content: JsonObject[]): JsonObject => ({ role: 'assistant', content })
+    const sent = [
+      user,
+      said(thought(own(signature)), redacted(own('Emw=')), tool),
+      said(thought(`${own('Eq')}${own('oB')}`), thought(markWithIssuer('other', 'Eq')), thought('Eq'), thought('')),
+      said(thought('Eq'), redacted('Emw=')),
+      user,
+    ]
+    expect(JSON.parse(unmarkMember(thinking, JSON.stringify(sent), 'mine'))).toEqual([
+      user,
+      said(thought(signature), redacted('Emw='), tool),
+      said(thought('EqoB'), thought('')),
+      user,
+    ])
+  })
+})

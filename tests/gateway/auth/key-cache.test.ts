@@ -1,0 +1,219 @@
+import { describe, expect, test } from 'vitest'
+import { noLimits } from '../../../src/domain/key-limits.ts'
+import type { ServiceEvent } from '../../../src/domain/events.ts'
+import { KeyCache } from '../../../src/gateway/auth/key-cache.ts'
+import type { KeyEntry, KeyStore } from '../../../src/gateway/ports.ts'
+import { ManualClock, settled } from '../manual-clock.ts'
+
+/** A store whose answers a test holds back, changes or breaks. */
+class ScriptedStore implements KeyStore {
+  readonly entries = new Map<string, KeyEntry>()
+  revisionNumber = 1
+  finds = 0
+  revisions = 0
+  broken = false
+  /** While set, questions wait until it is resolved. */
+  held: PromiseWithResolvers<void> | undefined
+
+  async find(digest: string): Promise<KeyEntry | undefined> {
+    this.finds += 1
+    const entry = this.entries.get(digest)
+    await this.held?.promise
+    if (this.broken) throw new Error('the store is away')
+    return entry
+  }
+
+  async revision(): Promise<number> {
+    this.revisions += 1
+    await this.held?.promise
+    if (this.broken) throw new Error('the store is away')
+    return this.revisionNumber
+  }
+
+  set(digest: string, state: 'active' | 'revoked'): void {
+    this.entries.set(digest, entryOf(digest, state))
+    this.revisionNumber += 1
+  }
+}
+
+function entryOf(digest: string, state: 'active' | 'revoked'): KeyEntry {
+  const createdAtMs = 0
+  return {
+    key: {
+      id: `key_${digest}`,
+      accountId: 'acc',
+      name: '',
+      hint: '',
+      state,
+      endsAtMs: null,
+      createdAtMs,
+      revokedAtMs: null,
+      limits: noLimits,
+    },
+    account: { id: 'acc', name: 'a', planId: 'max', suspended: false, createdAtMs },
+  }
+}
+
+async function opened() {
+  const store = new ScriptedStore()
+  const clock = new ManualClock()
+  const events: ServiceEvent[] = []
+  let changes = 0
+  const directory = new KeyCache(
+    store,
+    clock,
+    (event) => void events.push(event),
+    () => {
+      changes += 1
+    },
+  )
+  store.set('k', 'active')
+  await directory.start()
+  return { store, clock, events, directory, changes: () => changes }
+}
+
+const state = async (directory: KeyCache, digest = 'k'): Promise<string | undefined> =>
+  (await directory.find(digest))?.key.state
+
+describe('keys that are remembered', () => {
+  test('are given at once, and the store is asked once', async () => {
+    const { store, clock, directory } = await opened()
+    expect(await state(directory)).toBe('active')
+    for (let second = 0; second < 30; second++) {
+      await clock.advance(1_000)
+      const found = directory.find('k')
+      expect(found).not.toBeInstanceOf(Promise)
+    }
+    expect(store.finds).toBe(1)
+  })
+
+  test('a revocation is believed at the next poll: a quarter of a second', async () => {
+    const { store, clock, directory, changes } = await opened()
+    await directory.find('k')
+    store.set('k', 'revoked')
+    await clock.advance(249)
+    expect(await state(directory)).toBe('active')
+    await clock.advance(1)
+    expect(await state(directory)).toBe('revoked')
+    expect(changes()).toBe(1)
+  })
+
+  test('a look-up that began before a change is not remembered after it', async () => {
+    const { store, clock, directory } = await opened()
+    store.held = Promise.withResolvers()
+    const { held } = store
+    const early = directory.find('k')
+    // The change is made, and seen, while the look-up with the old answer is under way.
+    store.held = undefined
+    store.set('k', 'revoked')
+    await clock.advance(250)
+    held.resolve()
+    await early
+    expect(await state(directory)).toBe('revoked')
+  })
+
+  test('what the store does not know is remembered for five seconds, and not beyond a change', async () => {
+    const { store, clock, directory } = await opened()
+    expect(await directory.find('new')).toBeUndefined()
+    await clock.advance(4_000)
+    expect(await directory.find('new')).toBeUndefined()
+    expect(store.finds).toBe(1)
+    await clock.advance(1_500)
+    await directory.find('new')
+    expect(store.finds).toBe(2)
+    store.set('new', 'active')
+    await clock.advance(250)
+    expect(await state(directory, 'new')).toBe('active')
+  })
+
+  test('many who ask for one key at once make one look-up', async () => {
+    const { store, directory } = await opened()
+    const found = await Promise.all(Array.from({ length: 100 }, () => Promise.resolve(directory.find('k'))))
+    expect(found.every((entry) => entry?.key.state === 'active')).toBe(true)
+    expect(store.finds).toBe(1)
+  })
+})
+
+test('made-up keys, however many, push out no real one', async () => {
+  const { store, directory } = await opened()
+  await directory.find('k')
+  for (let index = 0; index < 60_000; index++) await directory.find(`made-up-${index}`)
+  const finds = store.finds
+  expect(directory.find('k')).not.toBeInstanceOf(Promise)
+  // The last of them are remembered, the first are forgotten.
+  expect(directory.find('made-up-59999')).toBeUndefined()
+  await directory.find('made-up-0')
+  expect(store.finds).toBe(finds + 1)
+})
+
+describe('a store that does not answer', () => {
+  test('leaves what is remembered believed for five seconds, then nothing, and is told', async () => {
+    const { store, clock, directory, events } = await opened()
+    await directory.find('k')
+    store.broken = true
+    await clock.advance(4_700)
+    expect(directory.isFresh()).toBe(true)
+    expect(await state(directory)).toBe('active')
+    await clock.advance(400)
+    expect(directory.isFresh()).toBe(false)
+    await expect(directory.find('k')).rejects.toThrow()
+    expect(events.length).toBeGreaterThan(3)
+    expect(events.every(({ event }) => event === 'store_failing')).toBe(true)
+    expect(JSON.stringify(events)).not.toContain('away')
+  })
+
+  test('makes an unknown key an error, never "there is none"', async () => {
+    const { store, directory } = await opened()
+    store.broken = true
+    await expect(directory.find('never-asked-before')).rejects.toThrow()
+  })
+
+  test('is believed again as soon as it answers', async () => {
+    const { store, clock, directory } = await opened()
+    await directory.find('k')
+    store.broken = true
+    await clock.advance(10_000)
+    store.broken = false
+    await clock.advance(250)
+    expect(directory.isFresh()).toBe(true)
+    expect(await state(directory)).toBe('active')
+  })
+
+  test('that hangs counts as unavailable: lookups and polls give up after two seconds', async () => {
+    const { store, clock, directory } = await opened()
+    store.held = Promise.withResolvers()
+    const found = directory.find('k') as Promise<unknown>
+    const failed = expect(found).rejects.toThrow('did not answer')
+    await clock.advance(2_000)
+    await failed
+    await clock.advance(5_000)
+    expect(directory.isFresh()).toBe(false)
+    const { held } = store
+    store.held = undefined
+    held.resolve()
+    await clock.advance(2_500)
+    expect(directory.isFresh()).toBe(true)
+    expect(await state(directory)).toBe('active')
+  })
+
+  test('that hangs is not asked by more than 256 at once', async () => {
+    const { store, clock, directory } = await opened()
+    store.held = Promise.withResolvers()
+    const asked = Array.from({ length: 300 }, (_, index) =>
+      Promise.resolve(directory.find(`d${index}`)).catch(() => 'refused'),
+    )
+    await settled()
+    expect(store.finds).toBe(256)
+    await clock.advance(2_000)
+    expect((await Promise.all(asked)).every((entry) => entry === 'refused')).toBe(true)
+  })
+})
+
+test('a closed directory asks nothing more', async () => {
+  const { store, clock, directory } = await opened()
+  directory.close()
+  const { revisions } = store
+  await clock.advance(10_000)
+  expect(store.revisions).toBe(revisions)
+  expect(clock.waiting).toBe(0)
+})

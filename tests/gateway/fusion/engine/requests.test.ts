@@ -1,0 +1,180 @@
+import { describe, expect, test } from 'vitest'
+import type { Conversation, Turn } from '../../../../src/domain/conversation.ts'
+import { openaiChat } from '../../../../src/formats/openai-chat/openai-chat.ts'
+import { buildFence } from '../../../../src/gateway/fusion/engine/fence.ts'
+import { PanelRequests } from '../../../../src/gateway/fusion/engine/panel/panel-request.ts'
+import { settingsOf } from '../../../../src/gateway/fusion/engine/settings.ts'
+import { withNotes, writerRequest } from '../../../../src/gateway/fusion/engine/answer/synthesis-request.ts'
+import { transcriptOf, withoutTools } from '../../../../src/gateway/fusion/engine/transcript.ts'
+import { question } from '../../../simulation/conversations.ts'
+import { textOf } from '../../../simulation/simulated-judge.ts'
+import { simulatedMember } from '../../../simulation/simulated-models.ts'
+
+const say = (role: 'user' | 'system' | 'developer', text: string): Turn => ({ role, parts: [{ type: 'text', text }] })
+const answer = (text: string): Turn => ({ role: 'assistant', parts: [{ type: 'text', text }] })
+const call = (id: string): Turn => ({
+  role: 'assistant',
+  parts: [
+    { type: 'reasoning', text: 'hm', sealed: 'sealed-by-its-provider' },
+    { type: 'call', kind: 'function', id, name: 'look', arguments: `{"at":"${id}"}` },
+  ],
+})
+const result = (id: string, text: string): Turn => ({
+  role: 'tool',
+  callId: id,
+  kind: 'function',
+  parts: [{ type: 'text', text }],
+})
+
+const tools: Conversation['tools'] = [
+  { type: 'function', name: 'look', description: 'Looks at a place. '.repeat(40) },
+  { type: 'custom', name: 'patch', namespace: 'edit' },
+  { type: 'hosted', declaration: { type: 'web_search' } },
+]
+const member = simulatedMember()
+const slot = { member, angle: 0 }
+const settings = settingsOf('balanced', true)
+const dialect = {
+  maxTokensField: 'max_completion_tokens',
+  developerRole: true,
+  streamUsage: true,
+  refusedFields: [],
+} as const
+
+describe('what a member of the panel is asked', () => {
+  test('the conversation itself, and how to answer it, before all else', () => {
+    const asked = new PanelRequests(question('Why?'), settings).requestFor(slot, member)
+    expect(asked.turns.map(({ role }) => role)).toEqual(['system', 'user'])
+    expect(asked.turns[1]).toEqual(say('user', 'Why?'))
+    expect(asked).toMatchObject({ stream: false, tools: [], hints: { store: false } })
+    expect(JSON.stringify(asked)).not.toContain('NEXT ACTION')
+  })
+
+  test('its instruction is joined to those that are there: some models read one alone', () => {
+    const turns = [say('developer', 'Be brief.'), say('user', 'Why?')]
+    const joined = new PanelRequests(question('', { turns }), settings).requestFor(slot, member)
+    expect(joined.turns.map(({ role, parts }) => [role, parts.length])).toEqual([
+      ['developer', 2],
+      ['user', 1],
+    ])
+    const told = question('Why?', { hints: { instructions: 'Be kind.' } })
+    const instructed = new PanelRequests(told, settings).requestFor(slot, member)
+    expect(instructed.turns).toEqual(told.turns)
+    expect(instructed.hints.instructions).toMatch(/^Be kind\.\n\nAnswer the last message/)
+  })
+
+  test('no tools, but their names; past calls and results as text, in an order that every format can say', () => {
+    const turns = [say('user', 'Look.'), call('c1'), result('c1', 'a wall'), answer('A wall.'), say('user', 'And now?')]
+    const asked = new PanelRequests(question('', { turns, tools }), settings).requestFor(slot, member)
+    const text = textOf(asked)
+    expect(text).toContain('[tool call: look {"at":"c1"}]')
+    expect(text).toContain('[tool result: a wall]')
+    expect(text).toContain('NEXT ACTION')
+    expect(text).toContain('- look: Looks at a place.')
+    expect(text).toContain('- edit.patch')
+    expect(text).toContain('- web_search')
+    expect(text).not.toContain('sealed-by-its-provider')
+    expect(asked.turns.some(({ role }) => role === 'tool')).toBe(false)
+    const body = openaiChat.writeRequest(asked, { model: 'm', stream: false, dialect })
+    expect(body['tools']).toBeUndefined()
+    const roles = (body['messages'] as readonly { readonly role: string }[]).map(({ role }) => role)
+    expect(roles).toEqual(['system', 'user', 'assistant', 'user', 'assistant', 'user'])
+  })
+
+  test('samples of one family go about it differently', () => {
+    const requests = new PanelRequests(question('Why?'), settings)
+    const prompts = [0, 1, 2].map((angle) => textOf(requests.requestFor({ member, angle }, member)))
+    expect(new Set(prompts).size).toBe(3)
+    const heats = [0, 1, 2].map((angle) => requests.requestFor({ member, angle }, member).sampling.temperature)
+    expect(heats).toEqual([undefined, 0.7, 1])
+  })
+
+  test('a model that reasons has no temperature and more room', () => {
+    const thinker = simulatedMember({ capabilities: { reasoning: true } })
+    const asked = new PanelRequests(question('Why?', { sampling: { temperature: 1 } }), settings).requestFor(
+      slot,
+      thinker,
+    )
+    expect(asked.sampling).toEqual({ maxOutputTokens: 4 * 4_096 })
+  })
+})
+
+describe('a conversation without tools', () => {
+  test('keeps the last six results and says of older ones that they were', () => {
+    const turns = Array.from({ length: 9 }, (_, index) => [
+      call(`c${index}`),
+      result(`c${index}`, `seen ${index}`),
+    ]).flat()
+    const text = withoutTools(turns)
+      .map(({ parts }) => parts.map((part) => ('text' in part ? part.text : '')).join())
+      .join()
+    expect(text).not.toContain('seen 2')
+    for (let index = 3; index < 9; index++) expect(text).toContain(`seen ${index}`)
+    expect(text.match(/left out: it is long past/g)).toHaveLength(3)
+  })
+
+  test('cuts a long result in its middle', () => {
+    const long = `begin ${'x'.repeat(50_000)} end`
+    const [, turn] = withoutTools([call('c'), result('c', long)])
+    const [part] = turn!.parts
+    expect(part).toMatchObject({
+      type: 'text',
+      text: expect.stringMatching(/^\[tool result: begin x+\n\[\d+ characters left out here\]\nx+ end\]$/),
+    })
+  })
+
+  test('is quoted to the judge with its last words whole, the oldest left out first, and never more than about 48 kB', () => {
+    const turns = Array.from({ length: 60 }, (_, index) => [
+      say('user', `question ${index} ${'x'.repeat(2_000)}`),
+      answer(`answer ${index}`),
+    ]).flat()
+    const text = transcriptOf(question('', { turns: [...turns, say('user', `The last. ${'y'.repeat(20_000)}`)] }))
+    expect(text).toContain(`[user] The last. ${'y'.repeat(20_000)}`)
+    expect(text).toContain('answer 59')
+    expect(text).not.toContain('question 3 ')
+    expect(text).toMatch(/^\[\d+ earlier messages left out\]/)
+    expect(text.length).toBeLessThan(49_000)
+  })
+})
+
+describe('what the writer is asked', () => {
+  const fence = buildFence([], (count) => Uint8Array.from({ length: count }, (_, index) => index))
+  const answers = ['one', 'two'].map((text, index) => ({
+    label: 'AB'[index]!,
+    text: `${text} ${'z'.repeat(30_000)}`,
+    isTruncated: false,
+    twins: [],
+    answer: { member, text, truncated: false },
+  }))
+  const notes = { candidates: answers, analysis: undefined, fence }
+
+  test('the caller’s own request, with the notes behind the user’s words and every line of them marked', () => {
+    const turns = [say('system', 'S'), say('user', 'Why?'), say('developer', 'D')]
+    const asked = withNotes(writerRequest(question('', { turns, tools }), true, false), member, notes)
+    expect(asked).toMatchObject({ stream: true, tools })
+    expect(asked.turns.map(({ role }) => role)).toEqual(['system', 'user', 'developer'])
+    const [own, added] = asked.turns[1]!.parts
+    expect(own).toEqual({ type: 'text', text: 'Why?' })
+    const lines = (added?.type === 'text' ? added.text : '').split('\n')
+    for (const line of lines.filter((text) => /one|two|zzz/.test(text))) expect(line.startsWith(fence.start)).toBe(true)
+  })
+
+  test('fits the notes into what the model’s window leaves', () => {
+    const small = simulatedMember({ contextWindow: 16_000 })
+    const request = writerRequest(question('Why?'), true, false)
+    expect(textOf(withNotes(request, small, notes)).length).toBeLessThan(14_000)
+    expect(textOf(withNotes(request, member, notes)).length).toBeGreaterThan(60_000)
+  })
+
+  test('nothing that only the service itself may keep or refer to', () => {
+    const hints = { metadata: { a: 'b' }, previousResponseId: 'resp_1', store: true, user: 'u' }
+    const asked = writerRequest(
+      { ...question('Why?', { hints }), fusionTool: { type: 'svc-router:fusion' } },
+      false,
+      true,
+    )
+    expect(asked).not.toHaveProperty('fusionTool')
+    expect(asked.hints).toEqual({ store: false, user: 'u' })
+    expect(asked.sampling.maxOutputTokens).toBe(8_192)
+  })
+})

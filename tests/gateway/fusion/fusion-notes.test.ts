@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import type { Clock } from '../../../src/runtime/clock.ts'
+import type { Conversation, Turn } from '../../../src/domain/conversation.ts'
+import { createSealer } from '../../../src/runtime/sealer.ts'
+import { Secret } from '../../../src/runtime/secret.ts'
+import { systemRandom } from '../../../src/runtime/random.ts'
+import { FusionNotes } from '../../../src/gateway/fusion/fusion-notes.ts'
+import type { ModelRequest } from '../../../src/gateway/ports.ts'
+
+const clock: Clock = { nowMs: () => 0, monotonicMs: () => 0, after: () => ({ cancel: () => {} }) }
+const sealer = createSealer({
+  current: { id: 'k1', key: new Secret(new Uint8Array(32).fill(7)) },
+  random: systemRandom(),
+})
+const says = (text: string): Turn => ({ role: 'user', parts: [{ type: 'text', text }] })
+const told = (turns: readonly Turn[]): Conversation =>
+  ({ turns, hints: { sealedReasoning: true } }) as unknown as Conversation
+const request = { format: 'openai-responses' } as ModelRequest
+const memo = { writer: 'beta', notes: 'n', mark: 'm' }
+
+test('in the turn that was deliberated its findings are known, in later ones only who wrote', () => {
+  const notes = new FusionNotes(sealer, clock)
+  const first = [says('One.')]
+  const sealed = notes.saverFor('acc_1', request, told(first))(memo)!
+  const answered: Turn = { role: 'assistant', parts: [{ type: 'text', text: 'Uno.' }] }
+  expect(notes.recall('acc_1', told(first))).toEqual({ pinned: 'beta', memo })
+  expect(notes.recall('acc_1', told([...first, answered, says('Two.')]))).toEqual({ pinned: 'beta' })
+  expect(notes.recall('acc_2', told(first))).toBeUndefined()
+  expect(notes.recall('acc_1', told([says('Other.')]))).toBeUndefined()
+  expect(notes.recall('acc_1', told([]))).toBeUndefined()
+
+  const elsewhere = new FusionNotes(sealer, clock)
+  const echo: Turn = { role: 'assistant', parts: [{ type: 'reasoning', text: '', sealed }] }
+  expect(elsewhere.recall('acc_1', told([...first, echo]))).toEqual({ pinned: 'beta', memo })
+  expect(elsewhere.recall('acc_1', told([...first, echo, says('Two.')]))).toEqual({ pinned: 'beta' })
+  expect(elsewhere.recall('acc_2', told([...first, echo]))).toBeUndefined()
+})
+
+test('only so many conversations are remembered, the newest, and of what is sent back only the newest is tried', () => {
+  const notes = new FusionNotes(sealer, clock)
+  for (let index = 0; index < 2_001; index++) notes.saverFor('acc_1', request, told([says(`${index}`)]))(memo)
+  expect(notes.recall('acc_1', told([says('0')]))).toBeUndefined()
+  expect(notes.recall('acc_1', told([says('1')]))).toBeDefined()
+  const sealed = notes.saverFor('acc_1', request, told([says('Kept.')]))(memo)!
+  const made = Array.from(
+    { length: 16 },
+    () => ({ type: 'reasoning', text: '', sealed: 'svcr1.fusion.v1.k1.AA.AA' }) as const,
+  )
+  const own = { type: 'reasoning', text: '', sealed } as const
+  const turns = (parts: (typeof own)[]): Turn[] => [says('Moved.'), { role: 'assistant', parts }]
+  expect(notes.recall('acc_1', told(turns([own, ...made])))).toBeUndefined()
+  expect(notes.recall('acc_1', told(turns([...made, own])))).toEqual({ pinned: 'beta', memo })
+})

@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'vitest'
+import { anthropicMessages } from '../../../src/formats/anthropic-messages/anthropic-messages.ts'
+import { openaiChat } from '../../../src/formats/openai-chat/openai-chat.ts'
+import { openaiResponses } from '../../../src/formats/openai-responses/openai-responses.ts'
+import { formatById, relayById } from '../../../src/formats/formats.ts'
+import type { Backend } from '../../../src/gateway/ports.ts'
+import { RelayLane } from '../../../src/gateway/lanes/relay-lane.ts'
+import { TranslationLane } from '../../../src/gateway/lanes/translation-lane.ts'
+import { WholeLane } from '../../../src/gateway/lanes/whole-lane.ts'
+import { contextOf, golden, readStream } from '../../formats/exchange.ts'
+
+const conversation = openaiChat.readRequest({ model: 'p', messages: [], stream: true })
+
+describe('a translated stream', () => {
+  test.each([
+    ['openai-responses', 'response-text.sse', 'event: response.completed'],
+    ['openai-chat', 'chat-text.sse', 'data: [DONE]'],
+  ] as const)('of %s is complete where its last event has no empty line behind it', (id, name, last) => {
+    const client = id === 'openai-chat' ? openaiResponses : openaiChat
+    const stream = golden(name)
+    const at = stream.indexOf(last)
+    const unended = stream.slice(0, at) + stream.slice(at).split('\n\n')[0]!
+    const lane = new TranslationLane(
+      formatById(id).readAnswer(),
+      client.writeAnswer(contextOf(conversation)),
+      'someone',
+      conversation,
+    )
+    const written = lane.push(Buffer.from(unended)) + lane.end()
+    expect(readStream(client, written).finished).toBe(true)
+  })
+
+  test('that stops within its last event is broken', () => {
+    const [before = ''] = golden('response-text.sse').split('event: response.completed')
+    const lane = new TranslationLane(
+      openaiResponses.readAnswer(),
+      openaiChat.writeAnswer(contextOf(conversation)),
+      'someone',
+      conversation,
+    )
+    lane.push(Buffer.from(`${before}event: response.completed\ndata: {"type":"response.comp`))
+    expect(() => lane.end()).toThrow('broken')
+  })
+})
+
+describe('where the backend counts nothing', () => {
+  const stream =
+    '{"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":"Twelve chars"}}]}|{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}|[DONE]'
+  const sse = stream.replaceAll(/[^|]+\|?/g, (data) => `data: ${data.replace('|', '')}\n\n`)
+  const whole =
+    '{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"Twelve chars"},"finish_reason":"stop"}]}'
+  const question = {
+    model: 'p',
+    max_tokens: 9,
+    input: 'How are you?',
+    messages: [{ role: 'user', content: 'How are you?' }],
+  }
+
+  test.each([openaiResponses, anthropicMessages])('a translated stream tells $id an estimate, never 0', (client) => {
+    const asked = client.readRequest({ ...question, stream: true })
+    const lane = new TranslationLane(openaiChat.readAnswer(), client.writeAnswer(contextOf(asked)), 'someone', asked)
+    const { events } = readStream(client, lane.push(Buffer.from(sse)) + lane.end())
+    const usage = events.findLast(({ type }) => type === 'usage')
+    expect(usage).toMatchObject({ usage: { inputTokens: 7, outputTokens: 3 } })
+    expect(lane.usage).toMatchObject({ inputTokens: 7, outputTokens: 3, source: 'estimated' })
+  })
+
+  test.each([openaiResponses, anthropicMessages])(
+    'a translated whole answer tells $id an estimate, never 0',
+    (client) => {
+      const context = contextOf(client.readRequest(question))
+      const backend = { issuer: 'someone' } as Backend
+      const lane = new WholeLane({ context, client, backend, backendFormat: openaiChat, relay: undefined })
+      lane.push(Buffer.from(whole))
+      const { usage } = JSON.parse(lane.end().toString()) as { usage: unknown }
+      expect(usage).toMatchObject({ input_tokens: 7, output_tokens: 3 })
+      expect(lane.usage).toMatchObject({ source: 'estimated' })
+    },
+  )
+})
+
+test.each([undefined, relayById('openai-chat')])('a whole answer may begin with a byte order mark', (relay) => {
+  const context = contextOf(openaiChat.readRequest({ model: 'p', messages: [] }))
+  const backend = { issuer: 'someone' } as Backend
+  const lane = new WholeLane({ context, client: openaiChat, backend, backendFormat: openaiChat, relay })
+  lane.push(
+    Buffer.from(
+      '\ufeff{"id":"c","model":"m","choices":[{"index":0,"message":{"content":"x"},"finish_reason":"stop"}]}',
+    ),
+  )
+  expect(JSON.parse(lane.end().toString())).toMatchObject({ model: 'p', choices: [{ message: { content: 'x' } }] })
+})
+
+test('a relayed response names the profile also where it is kept alive and where it breaks', () => {
+  const events = golden('response-text.sse')
+    .replaceAll(/"model": ?"[^"]*"/g, '"model":"upstream-1"')
+    .split('\n\n')
+  const context = contextOf({ ...conversation, profile: 'my-profile' })
+  const lane = new RelayLane(relayById('openai-responses'), openaiResponses.readAnswer(), context, true, 'someone')
+  const failure = { code: 'c', type: 't', message: 'm', param: null, source: 's', retryable: true, requestId: 'r' }
+  lane.push(Buffer.from(`${events[0]}\n\n`))
+  const early = lane.keepAlive()
+  expect(early).toContain('event: response.in_progress')
+  lane.push(Buffer.from(`${events.slice(1, 5).join('\n\n')}\n\n`))
+  for (const text of [early, lane.failure(failure)]) {
+    expect(text).toContain('"model":"my-profile"')
+    expect(text).not.toContain('upstream-1')
+  }
+})
+
+test('a relayed response of which an item was begun is kept alive without a state: nobody here knows the items', () => {
+  const events = golden('response-text.sse').split('\n\n')
+  const lane = new RelayLane(
+    relayById('openai-responses'),
+    openaiResponses.readAnswer(),
+    contextOf(conversation),
+    true,
+    'someone',
+  )
+  lane.push(Buffer.from(`${events.slice(0, 5).join('\n\n')}\n\n`))
+  expect(lane.keepAlive()).toBe('event: keepalive\ndata: {"type":"keepalive","sequence_number":5}\n\n')
+})
+
+test('a relayed response that was cancelled is a fault, and is not passed on', () => {
+  const [before = ''] = golden('response-text.sse').split('event: response.completed')
+  const context = contextOf({ ...conversation, hints: {} })
+  const lane = new RelayLane(relayById('openai-responses'), openaiResponses.readAnswer(), context, true, 'someone')
+  lane.push(Buffer.from(before))
+  expect(lane.hasContent).toBe(true)
+  const cancelled = { type: 'response.cancelled', sequence_number: 99, response: { id: 'r', status: 'cancelled' } }
+  const passed = lane.push(Buffer.from(`event: response.cancelled\ndata: ${JSON.stringify(cancelled)}\n\n`))
+  expect(passed).toBe('')
+  expect(lane.upstreamError).toMatchObject({ outcome: 'server_error' })
+})
+
+describe('an event of several megabytes, such as an image', () => {
+  const content = 'x'.repeat(6 * 1024 * 1024)
+  const event = `data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"${content}"}}]}\n\n`
+  const end =
+    'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+  const context = contextOf(conversation)
+
+  test.each([
+    ['relayed', () => new RelayLane(relayById('openai-chat'), openaiChat.readAnswer(), context, true, 'someone')],
+    [
+      'translated',
+      () => new TranslationLane(openaiChat.readAnswer(), openaiResponses.writeAnswer(context), 'someone', conversation),
+    ],
+  ] as const)('is %s whole, and putting it together from small reads takes little time', (_, open) => {
+    const lane = open()
+    const bytes = Buffer.from(event + end)
+    const startedAt = performance.now()
+    let written = ''
+    for (let at = 0; at < bytes.length; at += 4096) written += lane.push(bytes.subarray(at, at + 4096))
+    written += lane.end()
+    expect(performance.now() - startedAt).toBeLessThan(3_000)
+    expect(written.split(content)).toHaveLength(lane instanceof RelayLane ? 2 : 6)
+    expect(lane.finished).toBe(true)
+  })
+})

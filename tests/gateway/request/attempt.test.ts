@@ -1,0 +1,131 @@
+import { describe, expect, test } from 'vitest'
+import { UpstreamError } from '../../../src/domain/upstream.ts'
+import { formatById, relayById } from '../../../src/formats/formats.ts'
+import { AttemptRun } from '../../../src/gateway/request/attempt.ts'
+import { alwaysGranted } from '../../../src/gateway/auth/call-grant.ts'
+import { openLane } from '../../../src/gateway/lanes/open-lane.ts'
+import type { Backend } from '../../../src/gateway/ports.ts'
+import { contextOf } from '../../formats/exchange.ts'
+import { ManualClock } from '../manual-clock.ts'
+import { goodAnswers } from '../provider-faults.ts'
+
+const timeouts = {
+  connectMs: 2_000,
+  headersMs: 30_000,
+  firstContentMs: 30_000,
+  wholeAnswerMs: 30_000,
+  idleMs: 30_000,
+  totalMs: 60_000,
+}
+
+/** An attempt at a backend that says only what the test makes it say. */
+function begin(bodyBytes = 0) {
+  const clock = new ManualClock()
+  const calls = { paused: 0, aborted: 0 }
+  const backend = {
+    id: 'b',
+    issuer: 'someone',
+    timeouts,
+    dialect: { streamUsage: true },
+    call: () => ({
+      pause: () => void (calls.paused += 1),
+      resume: () => {},
+      abort: () => void (calls.aborted += 1),
+    }),
+  } as unknown as Backend
+  const context = contextOf(formatById('openai-responses').readRequest({ model: 'p', input: 'x', stream: true }))
+  const lane = openLane({
+    context,
+    client: formatById('openai-responses'),
+    backend,
+    backendFormat: formatById('openai-responses'),
+    relay: relayById('openai-responses'),
+  })
+  const run = new AttemptRun(backend, lane, true, clock)
+  const ended = { error: undefined as unknown, isReady: false }
+  run.open({ body: 'x'.repeat(bodyBytes), stream: true, requestId: 'req_1' }, alwaysGranted).then(
+    () => (ended.isReady = true),
+    (error: unknown) => (ended.error = error),
+  )
+  return { run, clock, calls, ended }
+}
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+const streamHead = { status: 200, contentType: 'text/event-stream', retryAfterMs: undefined, requestId: undefined }
+const { opening, delta } = goodAnswers['openai-responses']
+
+describe('before content', () => {
+  test('comments are not kept, however many come', async () => {
+    const { run, ended } = begin()
+    run.onHead(streamHead)
+    const comments = Buffer.from(': keep-alive\n\n'.repeat(4_000))
+    for (let read = 0; read < 200; read += 1) run.onData(comments)
+    run.onData(Buffer.from(opening + delta('x')))
+    await settled()
+    expect(ended).toEqual({ error: undefined, isReady: true })
+  })
+
+  test.each([
+    ['events that say nothing', 'data: {"type":"response.in_progress","response":{}}\n\n'.repeat(1_000)],
+    ['an event without an end', 'data: x'.repeat(8_000)],
+    ['comments without an empty line', ': x\n'.repeat(12_000)],
+  ])('%s are given up after 256 KiB', async (_, read) => {
+    const { run, ended, calls } = begin()
+    run.onHead(streamHead)
+    let bytes = 0
+    while (calls.aborted === 0 && bytes < 2 * 1024 * 1024) {
+      run.onData(Buffer.from(read))
+      bytes += read.length
+    }
+    await settled()
+    expect(ended.error).toMatchObject({ outcome: 'broken' })
+    expect(bytes).toBeLessThan(400 * 1024)
+  })
+
+  test.each(['text/plain', 'text/plain; charset=utf-8', ''])(
+    'events that are declared as %j are read',
+    async (type) => {
+      const { run, ended } = begin()
+      run.onHead({ ...streamHead, contentType: type })
+      run.onData(Buffer.from(opening + delta('x')))
+      await settled()
+      expect(ended).toEqual({ error: undefined, isReady: true })
+    },
+  )
+
+  test('plain text that is no event, and a page, are no answer', async () => {
+    for (const contentType of ['text/plain', 'text/html', 'application/json']) {
+      const { run, ended } = begin()
+      run.onHead({ ...streamHead, contentType })
+      run.onData(Buffer.from('Internal Server Error'))
+      run.onEnd()
+      await settled()
+      expect(ended.error, contentType).toMatchObject({ outcome: 'broken' })
+    }
+  })
+
+  test('a provider may repeat a long request, and is never told to pause for it', async () => {
+    const { run, ended, calls } = begin(200 * 1024)
+    run.onHead(streamHead)
+    const echo = JSON.stringify({
+      type: 'response.created',
+      response: { id: 'r', instructions: 'x'.repeat(200 * 1024) },
+    })
+    for (const type of ['response.created', 'response.queued', 'response.in_progress'])
+      run.onData(Buffer.from(`data: ${echo.replace('response.created', type)}\n\n`))
+    expect(calls.paused).toBe(0)
+    run.onData(Buffer.from(delta('x')))
+    await settled()
+    expect(ended).toEqual({ error: undefined, isReady: true })
+  })
+})
+
+test('a refusal whose body never ends is judged by what is there of it', async () => {
+  const { run, clock, ended } = begin()
+  run.onHead({ ...streamHead, status: 503, retryAfterMs: 7_000 })
+  run.onData(Buffer.from('{"error":'))
+  await clock.advance(2_500)
+  await settled()
+  expect(ended.error).toBeInstanceOf(UpstreamError)
+  expect(ended.error).toMatchObject({ outcome: 'server_error', status: 503, retryAfterMs: 7_000 })
+})

@@ -1,0 +1,278 @@
+import { describe, expect, test } from 'vitest'
+import type { ServiceEvent } from '../../../src/domain/events.ts'
+import { UpstreamError } from '../../../src/domain/upstream.ts'
+import { CircuitBreakers } from '../../../src/gateway/routing/circuit-breakers.ts'
+import type { ContentKind } from '../../../src/gateway/routing/content-kind.ts'
+import { answerOnce, failOnce, someAsker } from './breaker-outcomes.ts'
+import { ManualClock } from '../manual-clock.ts'
+
+function opened(random = 0.5) {
+  const clock = new ManualClock()
+  const events: ServiceEvent[] = []
+  const breakers = new CircuitBreakers({ clock, random: () => random, log: (event) => void events.push(event) })
+  return { clock, events, breakers }
+}
+
+function askerOf(accountId: string, kind: ContentKind = 'plain') {
+  return { accountId, contentKind: () => kind }
+}
+
+const broken = new UpstreamError('server_error', { status: 503 })
+
+function failTimes(breakers: CircuitBreakers, times: number, asker = someAsker): void {
+  for (let count = 0; count < times; count++) failOnce(breakers, 'a', broken, asker)
+}
+
+/** Milliseconds until the backend is tried again. */
+function waitOf(breakers: CircuitBreakers, clock: ManualClock): number {
+  const found = breakers.availability('a')
+  if (found.usable) throw new Error('its breaker should be open')
+  return found.untilMs - clock.nowMs()
+}
+
+describe('a circuit breaker', () => {
+  test.each([
+    [0, 1],
+    [1_000, 1],
+    [2_000, 2],
+    [60_000, 60],
+    [300_000, 60],
+    [1e12 * 1000, 60],
+    [Number.POSITIVE_INFINITY, 60],
+  ])('Retry-After of %d ms opens it for %d s, and nobody is sent there before', (retryAfterMs, seconds) => {
+    const { clock, breakers } = opened()
+    failOnce(breakers, 'a', new UpstreamError('rate_limited', { retryAfterMs }))
+    const untilMs = clock.nowMs() + seconds * 1000
+    expect(breakers.availability('a')).toEqual({ usable: false, reason: 'rate', untilMs, isLastResort: false })
+  })
+
+  test.each([-3_600_000, 3_600_000])('a wall clock that is set by %d ms changes nothing about the wait', (stepMs) => {
+    const { clock, breakers } = opened()
+    failOnce(breakers, 'a', new UpstreamError('rate_limited', { retryAfterMs: 20_000 }))
+    clock.step(stepMs)
+    expect(waitOf(breakers, clock)).toBe(20_000)
+  })
+
+  test.each([
+    ['a prompt that is flagged', new UpstreamError('rejected_credentials', { status: 403 })],
+    ['an answer that costs too much', new UpstreamError('rejected_credentials', { status: 402 })],
+  ])('%s of one account, again and again, keeps no other account away', (_, error) => {
+    const { breakers } = opened()
+    for (let count = 0; count < 10; count++) {
+      failOnce(breakers, 'a', error, askerOf('flagged'))
+      expect(breakers.availability('a').usable).toBe(true)
+      answerOnce(breakers, 'a', askerOf('good'))
+    }
+  })
+
+  test('a server error with Retry-After on a picture keeps pictures away at most', () => {
+    const { breakers } = opened()
+    const error = new UpstreamError('server_error', { status: 500, retryAfterMs: 300_000 })
+    for (let count = 0; count < 8; count++) failOnce(breakers, 'a', error, askerOf('x', 'image'))
+    expect(breakers.availability('a').usable).toBe(true)
+  })
+
+  test('a straggler with Retry-After does not open the breaker of a backend that has come back', async () => {
+    const { breakers, clock } = opened()
+    const straggler = breakers.begin('a', someAsker)
+    failOnce(breakers, 'a', new UpstreamError('rate_limited', { retryAfterMs: 1_000 }))
+    await clock.advance(1_001)
+    answerOnce(breakers, 'a')
+    straggler.ended(new UpstreamError('rate_limited', { retryAfterMs: 60_000 }))
+    expect(breakers.availability('a').usable).toBe(true)
+  })
+
+  test('rejected credentials open it for 25 s, and it is the last resort once each 5 s', async () => {
+    const { clock, breakers } = opened()
+    const rejected = new UpstreamError('rejected_credentials', { status: 401 })
+    failOnce(breakers, 'a', rejected)
+    const untilMs = clock.nowMs() + 25_000
+    expect(breakers.availability('a')).toEqual({ usable: false, reason: 'credentials', untilMs, isLastResort: false })
+    await clock.advance(5_000)
+    expect(breakers.availability('a')).toEqual({ usable: false, reason: 'credentials', untilMs, isLastResort: true })
+    const retry = breakers.begin('a', someAsker)
+    expect(breakers.availability('a')).toMatchObject({ isLastResort: false })
+    retry.ended(rejected)
+    await clock.advance(4_999)
+    expect(breakers.availability('a')).toMatchObject({ usable: false, isLastResort: false })
+    await clock.advance(1)
+    answerOnce(breakers, 'a')
+    expect(breakers.availability('a')).toEqual({ usable: true })
+  })
+
+  test('opens at five failures when more than half of the outcomes are failures', () => {
+    const { breakers } = opened()
+    failTimes(breakers, 4)
+    expect(breakers.availability('a').usable).toBe(true)
+    failTimes(breakers, 1)
+    expect(breakers.availability('a')).toMatchObject({ usable: false, reason: 'failing', isLastResort: true })
+    const often = opened().breakers
+    for (let count = 0; count < 100; count++) {
+      failOnce(often, 'a', broken)
+      answerOnce(often, 'a')
+    }
+    expect(often.availability('a').usable).toBe(true)
+    expect(often.isTroubled('a')).toBe(true)
+  })
+
+  test('a break after the first content is a failure', () => {
+    const { breakers } = opened()
+    for (let count = 0; count < 5; count++) {
+      const attempt = breakers.begin('a', someAsker)
+      attempt.sawAnswer()
+      attempt.ended(new UpstreamError('reset'))
+    }
+    expect(breakers.availability('a').usable).toBe(false)
+  })
+
+  test('what the request or this service is to blame for never opens it', () => {
+    const { breakers } = opened()
+    for (let count = 0; count < 50; count++) {
+      failOnce(breakers, 'a', new UpstreamError('rejected_content', { status: 400 }))
+      failOnce(breakers, 'a', new UpstreamError('server_error', { status: 500, blames: 'request' }))
+      failOnce(breakers, 'a', new UpstreamError('not_sent'))
+      failOnce(breakers, 'a', new UpstreamError('cancelled'))
+    }
+    expect(breakers.availability('a').usable).toBe(true)
+    expect(breakers.condition('a').failures).toBe(0)
+  })
+
+  test('failures on images keep images away, and nothing else', () => {
+    const { breakers } = opened()
+    const onImages = new UpstreamError('server_error', { status: 500 })
+    for (let count = 0; count < 50; count++) failOnce(breakers, 'a', onImages, askerOf('acc_1', 'image'))
+    expect(breakers.availability('a', askerOf('acc_2', 'image')).usable).toBe(false)
+    expect(breakers.availability('a', askerOf('acc_1', 'plain')).usable).toBe(true)
+    expect(breakers.availability('a').usable).toBe(true)
+    failTimes(breakers, 5)
+    expect(breakers.availability('a', askerOf('acc_2', 'image')).usable).toBe(false)
+    expect(breakers.availability('a').usable).toBe(false)
+  })
+
+  test('one account whose requests always fail does not take the backend from one that is served', () => {
+    const { breakers } = opened()
+    for (let count = 0; count < 200; count++) {
+      failOnce(breakers, 'a', broken, askerOf('poisonous'))
+      if (count % 20 === 0) answerOnce(breakers, 'a', askerOf('served'))
+      if (count > 0) expect(breakers.availability('a', askerOf('served')).usable).toBe(true)
+    }
+  })
+
+  test('the open interval grows with the time it is down, from 1 s to 30 s at most', async () => {
+    for (const random of [0, 0.5, 1]) {
+      const { clock, breakers } = opened(random)
+      const startMs = clock.nowMs()
+      failTimes(breakers, 5)
+      for (let probes = 0; probes < 200; probes++) {
+        const waitMs = waitOf(breakers, clock)
+        const downMs = clock.nowMs() - startMs
+        expect(waitMs).toBeGreaterThanOrEqual(800)
+        expect(waitMs).toBeLessThanOrEqual(Math.min(30_000, Math.max(1_200, 0.3 * downMs + 1)))
+        await clock.advance(Math.ceil(waitMs))
+        expect(breakers.availability('a').usable).toBe(true)
+        failTimes(breakers, 1)
+      }
+    }
+  })
+
+  test('failures of one moment open it once', () => {
+    const { clock, breakers } = opened()
+    const attempts = Array.from({ length: 60 }, () => breakers.begin('a', someAsker))
+    for (const attempt of attempts) attempt.ended(broken)
+    expect(waitOf(breakers, clock)).toBe(1_000)
+  })
+
+  test('attempts of the outage that end after it do not open it again', async () => {
+    const { clock, breakers } = opened()
+    failTimes(breakers, 5)
+    const hanging = Array.from({ length: 60 }, () => breakers.begin('a', someAsker))
+    await clock.advance(1_000)
+    answerOnce(breakers, 'a')
+    for (const attempt of hanging) attempt.ended(new UpstreamError('timeout'))
+    expect(breakers.availability('a').usable).toBe(true)
+  })
+
+  test('says in the log that a backend is down, and that it is back, once each', async () => {
+    const { clock, breakers, events } = opened()
+    failTimes(breakers, 5)
+    for (let probes = 0; probes < 3; probes++) {
+      await clock.advance(20_000)
+      failTimes(breakers, 1)
+    }
+    await clock.advance(20_000)
+    answerOnce(breakers, 'a')
+    answerOnce(breakers, 'a')
+    expect(events).toEqual([
+      { event: 'backend_down', backend: 'a', contentKind: 'plain', reason: 'failing' },
+      { event: 'backend_back', backend: 'a', contentKind: 'plain', downMs: 80_000 },
+    ])
+  })
+})
+
+describe('a probe', () => {
+  async function halfOpen() {
+    const world = opened()
+    failTimes(world.breakers, 5)
+    await world.clock.advance(1_000)
+    return world
+  }
+
+  test('is one request; the others go elsewhere, or there as a last resort', async () => {
+    const { breakers } = await halfOpen()
+    breakers.begin('a', someAsker)
+    expect(breakers.availability('a')).toMatchObject({ usable: false, isLastResort: true })
+  })
+
+  test('succeeds at the first sign of an answer', async () => {
+    const { breakers } = await halfOpen()
+    breakers.begin('a', someAsker).sawAnswer()
+    expect(breakers.availability('a').usable).toBe(true)
+  })
+
+  test.each([
+    ['its caller leaves', new UpstreamError('cancelled')],
+    ['it could not be sent', new UpstreamError('not_sent')],
+    ['a bug ends it', new Error('bug')],
+  ])('gives its place to the next at once when %s', async (_, error) => {
+    const { breakers } = await halfOpen()
+    breakers.begin('a', someAsker).ended(error)
+    expect(breakers.availability('a').usable).toBe(true)
+  })
+
+  test('that says nothing for five seconds keeps no other away', async () => {
+    const { clock, breakers } = await halfOpen()
+    breakers.begin('a', someAsker)
+    await clock.advance(5_000)
+    expect(breakers.availability('a').usable).toBe(true)
+  })
+
+  test('that begins while the breaker is open holds no place', async () => {
+    const { clock, breakers } = opened()
+    failTimes(breakers, 5)
+    breakers.begin('a', someAsker)
+    await clock.advance(1_000)
+    expect(breakers.availability('a').usable).toBe(true)
+  })
+
+  test('that broke after its first sign opens it again at the second failure', async () => {
+    const { breakers } = await halfOpen()
+    for (let count = 0; count < 2; count++) {
+      const attempt = breakers.begin('a', someAsker)
+      attempt.sawAnswer()
+      expect(breakers.availability('a').usable).toBe(true)
+      attempt.ended(new UpstreamError('reset'))
+    }
+    expect(breakers.availability('a').usable).toBe(false)
+  })
+
+  test('steps of the wall clock change nothing', async () => {
+    for (const stepMs of [3_600_000, -3_600_000]) {
+      const { clock, breakers } = opened()
+      failTimes(breakers, 5)
+      clock.step(stepMs)
+      expect(waitOf(breakers, clock)).toBe(1_000)
+      await clock.advance(1_000)
+      expect(breakers.availability('a').usable).toBe(true)
+    }
+  })
+})

@@ -1,0 +1,140 @@
+import { describe, expect, test } from 'vitest'
+import { UpstreamError } from '../../../src/domain/upstream.ts'
+import type { Backend } from '../../../src/gateway/ports.ts'
+import { Candidates } from '../../../src/gateway/routing/candidates.ts'
+import { CircuitBreakers } from '../../../src/gateway/routing/circuit-breakers.ts'
+import { answerOnce, failOnce, someAsker } from './breaker-outcomes.ts'
+import { ManualClock } from '../manual-clock.ts'
+
+function backend(id: string, failureDomain = id, contextWindow?: number): Backend {
+  return {
+    id,
+    failureDomain,
+    issuer: id,
+    ...(contextWindow === undefined ? {} : { contextWindow }),
+    format: 'openai-chat',
+    model: id,
+    simulated: false,
+    timeouts: { connectMs: 1, headersMs: 1, firstContentMs: 1, wholeAnswerMs: 1, idleMs: 1, totalMs: 1 },
+    dialect: { maxTokensField: 'max_tokens', developerRole: true, streamUsage: true, refusedFields: [] },
+    call: () => {
+      throw new Error('nobody calls here')
+    },
+  }
+}
+
+function closedBreakers() {
+  const clock = new ManualClock()
+  return { clock, breakers: new CircuitBreakers({ clock, random: () => 0.5, log: () => {} }) }
+}
+
+function walk(candidates: Candidates, fails: (found: Backend) => void = () => {}): string[] {
+  const ids: string[] = []
+  for (let found = candidates.next(); found !== undefined; found = candidates.next()) {
+    ids.push(found.id)
+    fails(found)
+  }
+  return ids
+}
+
+describe('candidates', () => {
+  test('come in the configured order, each once', () => {
+    const { breakers } = closedBreakers()
+    expect(walk(new Candidates([backend('a'), backend('b'), backend('c')], breakers, someAsker))).toEqual([
+      'a',
+      'b',
+      'c',
+    ])
+  })
+
+  test('after a failure those come first that do not fail together with it', () => {
+    const { breakers } = closedBreakers()
+    const candidates = new Candidates(
+      [backend('a1', 'A'), backend('a2', 'A'), backend('b1', 'B'), backend('a3', 'A')],
+      breakers,
+      someAsker,
+    )
+    expect(walk(candidates, (found) => candidates.failed(found))).toEqual(['a1', 'b1', 'a2', 'a3'])
+  })
+
+  test('those whose breaker is open are passed by', () => {
+    const { breakers } = closedBreakers()
+    failOnce(breakers, 'a', new UpstreamError('rate_limited'))
+    expect(walk(new Candidates([backend('a'), backend('b')], breakers, someAsker))).toEqual(['b'])
+  })
+
+  test('a conversation that was too long goes only to windows that are larger or unknown', () => {
+    const { breakers } = closedBreakers()
+    const all = [backend('small', 's', 8), backend('unknown'), backend('same', 't', 8), backend('large', 'l', 100)]
+    const candidates = new Candidates(all, breakers, someAsker)
+    candidates.next()
+    candidates.keepLargerThan(8)
+    expect(walk(candidates)).toEqual(['unknown', 'large'])
+  })
+
+  test('when none is left the soonest time and all reasons are told', () => {
+    const { clock, breakers } = closedBreakers()
+    failOnce(breakers, 'a', new UpstreamError('rate_limited', { retryAfterMs: 20_000 }))
+    failOnce(breakers, 'b', new UpstreamError('rejected_credentials'))
+    const candidates = new Candidates([backend('a'), backend('b')], breakers, someAsker)
+    expect(candidates.next()).toBeUndefined()
+    expect(candidates.exhausted([backend('a'), backend('b'), backend('c')])).toEqual({
+      soonestMs: clock.nowMs() + 20_000,
+      skipped: [
+        { backend: 'a', reason: 'rate' },
+        { backend: 'b', reason: 'credentials' },
+      ],
+    })
+  })
+})
+
+describe('what operators keep out', () => {
+  const held = new Map([['a', { kind: 'drained', sinceMs: 7 }]] as const)
+
+  test('is passed by, whatever is heard of it meanwhile, and nobody knows when that ends', () => {
+    const { breakers } = closedBreakers()
+    breakers.hold(held)
+    expect(walk(new Candidates([backend('a'), backend('b')], breakers, someAsker))).toEqual(['b'])
+    answerOnce(breakers, 'a')
+    breakers.reset('a')
+    const none = new Candidates([backend('a')], breakers, someAsker)
+    expect(none.next()).toBeUndefined()
+    expect(none.exhausted([backend('a')])).toEqual({
+      soonestMs: Number.POSITIVE_INFINITY,
+      skipped: [{ backend: 'a', reason: 'drained' }],
+    })
+    breakers.hold(new Map())
+    expect(walk(new Candidates([backend('a'), backend('b')], breakers, someAsker))).toEqual(['a', 'b'])
+  })
+
+  test('is told first, and behind it what the service has seen by itself', () => {
+    const { clock, breakers } = closedBreakers()
+    expect(breakers.condition('a')).toEqual({
+      backendId: 'a',
+      state: 'closed',
+      isTroubled: false,
+      reason: undefined,
+      sinceMs: undefined,
+      untilMs: undefined,
+      failures: 0,
+      lastFailure: undefined,
+    })
+    failOnce(breakers, 'a', new UpstreamError('rejected_credentials', { status: 401 }))
+    const lastFailure = { outcome: 'rejected_credentials', atMs: clock.nowMs() }
+    const open = {
+      state: 'open',
+      reason: 'credentials',
+      sinceMs: clock.nowMs(),
+      untilMs: clock.nowMs() + 25_000,
+      failures: 1,
+      lastFailure,
+    }
+    expect(breakers.condition('a')).toMatchObject(open)
+    breakers.hold(held)
+    expect(breakers.condition('a')).toMatchObject({ state: 'drained', sinceMs: 7, untilMs: undefined, lastFailure })
+    breakers.hold(new Map())
+    expect(breakers.condition('a')).toMatchObject(open)
+    breakers.reset('a')
+    expect(breakers.condition('a')).toMatchObject({ state: 'closed', failures: 0, lastFailure: undefined })
+  })
+})

@@ -1,0 +1,172 @@
+import { expect, test } from 'vitest'
+import { linksFor } from '../../../src/domain/links.ts'
+import type { ModelFacts } from '../../../src/domain/model-facts.ts'
+import { defaultPlans } from '../../../src/domain/plans.ts'
+import type { Profile } from '../../../src/domain/profiles.ts'
+import type { ServedProfile } from '../../../src/gateway/gateway.ts'
+import { Catalog } from '../../../src/http/endpoints/catalog.ts'
+import { FakeBackend } from '../../gateway/fake-gateway.ts'
+
+const facts: Readonly<Record<string, ModelFacts>> = {
+  large: {
+    contextWindow: 1_000_000,
+    maxOutputTokens: 64_000,
+    capabilities: { tools: true, image_input: true, reasoning: true },
+  },
+  small: { contextWindow: 32_000, capabilities: { tools: true, image_input: false } },
+  silent: {},
+  vectors: { contextWindow: 8_000 },
+}
+
+const price = { currency: 'EUR', inputPerMillion: 2.5, outputPerMillion: 10 }
+const profiles: readonly Profile[] = [
+  profile('all', ['large', 'silent', 'small']),
+  profile('two', ['large', 'small'], { price }),
+  profile('one', ['large'], { premium: true, quotaUnits: 3 }),
+  profile('none', ['silent']),
+  profile('my/vectors', ['vectors'], { embeddings: 'vectors-1', price: { currency: 'EUR', inputPerMillion: 0.1 } }),
+]
+const catalog = new Catalog({
+  baseUrl: 'http://127.0.0.1:8787/v1',
+  links: linksFor('http://127.0.0.1:8787'),
+  plans: defaultPlans,
+  createdAt: 1_795_000_000,
+  offers: async () => [
+    { planId: 'pro', price: { currency: 'usd', minorUnits: 2000, interval: 'month', intervalCount: 1 } },
+    { planId: 'max', price: null },
+  ],
+  backends: Object.entries(facts).map(([id, known]) => ({ id, simulated: false, facts: known })),
+  profiles,
+})
+const served: Pick<ServedProfile, 'profile' | 'backends'>[] = profiles.map((one) => ({
+  profile: one,
+  backends: one.backends.map((id) => Object.assign(new FakeBackend(id, 'openai-chat'), facts[id])),
+}))
+const [free, pro] = [defaultPlans[0]!, defaultPlans[1]!]
+
+function profile(id: string, backends: readonly string[], more: Partial<Profile> = {}): Profile {
+  return { id, description: `about ${id}`, backends, premium: false, quotaUnits: 1, ...more }
+}
+
+type Entry = Record<string, unknown>
+
+function listed(plan = pro): Entry[] {
+  return (catalog.models(served, plan) as { data: Entry[] }).data
+}
+
+test('sizes are the smallest that a backend is known to have, and absent where none is known', () => {
+  expect(listed().map(({ id, context_window: window, max_output_tokens: most }) => [id, window, most])).toEqual([
+    ['all', 32_000, 64_000],
+    ['two', 32_000, 64_000],
+    ['one', 1_000_000, 64_000],
+    ['none', undefined, undefined],
+    ['my/vectors', 8_000, undefined],
+  ])
+  expect(listed()[3]).not.toHaveProperty('context_window')
+})
+
+test('a capability is claimed where every backend has it, denied where one has it not, and absent where nobody knows', () => {
+  const [yes, no] = [{ supported: true }, { supported: false }]
+  expect(listed().map(({ capabilities }) => capabilities)).toEqual([
+    { streaming: yes, image_input: no },
+    { streaming: yes, tools: yes, image_input: no },
+    { streaming: yes, tools: yes, image_input: yes, reasoning: yes },
+    { streaming: yes },
+    { streaming: no },
+  ])
+})
+
+test('units, plans and whether this key may use it are told; money only where it was configured', () => {
+  const [, two, one, none, vectors] = listed(free)
+  expect(two).toMatchObject({
+    quota_units: 1,
+    premium: false,
+    plans: ['free', 'pro', 'max'],
+    entitled: true,
+    price: { currency: 'EUR', input_per_million: 2.5, output_per_million: 10 },
+  })
+  expect(one).toMatchObject({ quota_units: 3, premium: true, plans: ['pro', 'max'], entitled: false })
+  expect(none).not.toHaveProperty('price')
+  expect(vectors!['price']).toEqual({ currency: 'EUR', input_per_million: 0.1 })
+  expect(listed(pro)[2]).toMatchObject({ entitled: true })
+})
+
+test('a profile that gives embeddings says so and where, and Codex is not offered it', () => {
+  expect(listed()[4]).toMatchObject({ kind: 'embeddings', endpoints: ['/v1/embeddings'], vectors: 'vectors-1' })
+  expect(listed()[0]).toMatchObject({ kind: 'conversation' })
+  const { models } = catalog.models(served, pro) as { models: { slug: string }[] }
+  expect(models.map(({ slug }) => slug)).toEqual(['all', 'two', 'one', 'none'])
+})
+
+test('Codex reads a window for every profile, and what is known of images and reasoning', () => {
+  const { models } = catalog.models(served, pro) as { models: Entry[] }
+  expect(models.map((model) => [model['context_window'], model['max_context_window']])).toEqual([
+    [32_000, 32_000],
+    [32_000, 32_000],
+    [1_000_000, 1_000_000],
+    [200_000, 200_000],
+  ])
+  expect(models.map((model) => model['input_modalities'])).toEqual([
+    ['text'],
+    ['text'],
+    ['text', 'image'],
+    ['text', 'image'],
+  ])
+  const thoughtless = [
+    {
+      profile: profile('quick', ['q']),
+      backends: [Object.assign(new FakeBackend('q', 'openai-chat'), { capabilities: { reasoning: false } })],
+    },
+  ]
+  expect(catalog.models(thoughtless, pro)).toMatchObject({
+    models: [{ default_reasoning_level: null, supported_reasoning_levels: [], supports_reasoning_summaries: false }],
+  })
+})
+
+test('the list has the fields of both kinds of client, and a single entry is the one of the list', () => {
+  const list = catalog.models(served, pro)
+  expect(list).toMatchObject({ object: 'list', has_more: false, first_id: 'all', last_id: 'my/vectors' })
+  expect(listed()[4]).toMatchObject({
+    id: 'my/vectors',
+    object: 'model',
+    created: 1_795_000_000,
+    owned_by: 'svc-router',
+    type: 'model',
+    display_name: 'my vectors',
+    created_at: '2026-11-18T11:06:40.000Z',
+  })
+  expect(catalog.model('my/vectors', served, pro)).toEqual(listed()[4])
+  expect(catalog.models([], pro)).toMatchObject({ data: [], first_id: null, last_id: null })
+})
+
+test('the public catalogue says the same of every profile as the list does', () => {
+  const { profiles: shown } = catalog.modelCatalog() as { profiles: Entry[] }
+  expect(shown.map(({ id }) => id)).toEqual(listed().map(({ id }) => id))
+  for (const [index, { streaming, ...entry }] of shown.entries()) {
+    expect(listed()[index]).toMatchObject(entry)
+    expect(entry['capabilities']).toMatchObject({ streaming: { supported: streaming } })
+  }
+})
+
+test('simulated backends say nothing of a profile that has real ones', () => {
+  const mixed = profile('mixed', ['real', 'sim'])
+  const backends = [
+    { id: 'sim', simulated: true, facts: { capabilities: { tools: true } } },
+    { id: 'real', simulated: false, facts: { contextWindow: 5 } },
+  ]
+  const parts = { baseUrl: 'http://x/v1', links: linksFor('http://x'), plans: [], createdAt: 0, offers: async () => [] }
+  const { profiles: shown } = new Catalog({ ...parts, backends, profiles: [mixed] }).modelCatalog() as {
+    profiles: Entry[]
+  }
+  expect(shown[0]).toMatchObject({ context_window: 5, capabilities: { streaming: { supported: true } } })
+  expect(shown[0]!['capabilities']).not.toHaveProperty('tools')
+})
+
+test('plans that are sold have their price, and no others', async () => {
+  const { plans } = (await catalog.pricing()) as { plans: Entry[] }
+  expect(plans.map(({ id, price: cost }) => [id, cost])).toEqual([
+    ['free', undefined],
+    ['pro', { currency: 'usd', minor_units: 2000, interval: 'month', interval_count: 1 }],
+    ['max', undefined],
+  ])
+})

@@ -1,0 +1,69 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { FairShare } from '../../src/runtime/fair-share.ts'
+import { addressGroup } from '../../src/runtime/networks.ts'
+
+describe('a fair share', () => {
+  test('one holder alone gets four fifths, and the next one still gets four fifths of the rest', () => {
+    const share = new FairShare(4_000)
+    expect(takeAll(share, 'a')).toBe(3_200)
+    expect(takeAll(share, 'b')).toBe(640)
+    expect(takeAll(share, 'c')).toBe(128)
+  })
+
+  test.each([1, 2, 3, 10])('a limit of %i can be used at all, and is never passed', (limit) => {
+    const share = new FairShare(limit)
+    expect(takeAll(share, 'a')).toBeGreaterThanOrEqual(1)
+    expect(share.used).toBeLessThanOrEqual(limit)
+  })
+
+  test('what is given back is free again, for every holder that it was taken for', () => {
+    const share = new FairShare(10)
+    expect(share.take('account', 8, 'address')).toBe(true)
+    expect(share.take('account', 1, 'address')).toBe(false)
+    share.give('account', 8, 'address')
+    expect([share.used, share.heldBy('account'), share.heldBy('address')]).toEqual([0, 0, 0])
+    expect(share.take('other', 8, 'address')).toBe(true)
+  })
+
+  test('a holder that has its share leaves some for others of its group, and the group some for other groups', () => {
+    const share = new FairShare(4_000)
+    expect(takeAll(share, 'hostile', 'address')).toBe(3_200)
+    expect(takeAll(share, 'neighbor', 'address')).toBeGreaterThanOrEqual(400)
+    for (let greedy = 0; greedy < 50; greedy += 1) takeAll(share, `greedy ${greedy}`, 'address')
+    expect(share.heldBy('address')).toBeLessThanOrEqual(3_800)
+    expect(takeAll(share, 'elsewhere', 'another')).toBeGreaterThanOrEqual(100)
+  })
+
+  test('however greedy others are and in whatever order they come, a newcomer gets something', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 20 }), fc.infiniteStream(fc.nat()), (greedy, picks) => {
+        const share = new FairShare(4_000)
+        for (let turn = 0; turn < 20_000; turn += 1) share.take(`greedy ${picks.next().value! % greedy}`)
+        expect(share.take('newcomer')).toBe(true)
+        expect(takeAll(share, 'newcomer') + 1).toBeGreaterThanOrEqual(Math.floor((4_000 / (4 * greedy + 1)) * 0.5))
+      }),
+      { numRuns: 20 },
+    )
+  })
+})
+
+describe('addresses are grouped', () => {
+  test.each([
+    ['203.0.113.7', '203.0.113.7'],
+    ['::ffff:203.0.113.7', '203.0.113.7'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:0DB8:0001:2::9', '2001:db8:1:2::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['not an address', 'not an address'],
+  ])('%s to %s', (address, group) => {
+    expect(addressGroup(address)).toBe(group)
+  })
+})
+
+function takeAll(share: FairShare, holder: string, group?: string): number {
+  let taken = 0
+  while (share.take(holder, 1, group)) taken += 1
+  return taken
+}

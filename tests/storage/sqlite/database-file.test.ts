@@ -1,0 +1,68 @@
+import { mkdtempSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { assertDatabaseThere, watchDatabaseFile } from '../../../src/storage/sqlite/database-file.ts'
+import { databasePath } from '../../../src/storage/sqlite/connect-sqlite.ts'
+import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
+import { SkippingClock } from '../../skipping-clock.ts'
+
+let folder: string
+let path: string
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
+  path = databasePath(folder)
+  await (await openSqlite(folder)).destroy()
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+
+const check = (): void => assertDatabaseThere(path, folder)
+
+test('a whole database is taken, and so is an empty folder', () => {
+  expect(check).not.toThrow()
+  writeFileSync(join(folder, 'deliveries'), '')
+  expect(check).not.toThrow()
+  rmSync(path)
+  rmSync(join(folder, 'deliveries'))
+  expect(check).not.toThrow()
+})
+
+test.each([
+  ['missing', () => rmSync(path)],
+  ['empty', () => truncateSync(path, 0)],
+])('a database that is %s is refused where marks show that there was one', (_how, spoil) => {
+  writeFileSync(join(folder, 'deliveries'), '')
+  spoil()
+  expect(check).toThrow('is missing')
+})
+
+test('deleting the marks too does not hide it: the checkpoint of the audit log still shows it', () => {
+  writeFileSync(join(folder, 'audit-checkpoint.json'), '{}')
+  rmSync(path)
+  expect(check).toThrow('is missing')
+})
+
+test('a truncated database is rejected', () => {
+  truncateSync(path, statSync(path).size - 4096)
+  expect(check).toThrow('truncated')
+  truncateSync(path, 50)
+  expect(check).toThrow('truncated')
+})
+
+test.each([
+  ['deleted', () => rmSync(path)],
+  ['replaced', () => (renameSync(path, `${path}.old`), writeFileSync(path, ''))],
+])('a database that is %s while the service runs is noticed within a second, and told once', async (_how, spoil) => {
+  let told = 0
+  const clock = new SkippingClock()
+  const watch = watchDatabaseFile(path, clock, () => (told += 1))
+  await clock.skip(1_000)
+  expect([watch.isThere(), told]).toEqual([true, 0])
+  spoil()
+  await clock.skip(1_000)
+  await expect.poll(() => watch.isThere()).toBe(false)
+  await clock.skip(1_000)
+  expect(told).toBe(1)
+  watch.end()
+})

@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest'
+import type { AccountsDeps } from '../../../src/accounts/control-plane.ts'
+import { systemRandom } from '../../../src/runtime/random.ts'
+import { Secret } from '../../../src/runtime/secret.ts'
+import { openUpstreamConnector } from '../../../src/app/upstream-connector.ts'
+import type { Providers } from '../../../src/app/providers.ts'
+import { loadText, madeUpPepper, madeUpSealingKey } from '../../config/config-load.ts'
+
+const form = {
+  provider: 'custom',
+  model: 'm',
+  base_url: 'http://models.example/v1',
+  region: '',
+  format: '',
+  credential: new Secret('made-up-credential'),
+  auth_header: '',
+  headers: '',
+  timeouts: {},
+  isUntested: true,
+}
+const env = { SVC_ROUTER_PEPPER: madeUpPepper, SVC_ROUTER_SEALING_KEY: madeUpSealingKey }
+
+test('in production the form refuses to send a credential unencrypted, before anything is saved or asked', async () => {
+  const config = loadText('mode: production\napp_url: https://app.example.com', { env })
+  // Whatever touched them would throw.
+  const [providers, control] = [{} as Providers, {} as AccountsDeps]
+  const desk = openUpstreamConnector(config, providers, systemRandom())
+  expect(await desk.connect(control, 'acc_1', form)).toEqual({
+    field: 'base_url',
+    sentence: 'A credential is sent only to an address that begins with https.',
+  })
+})
