@@ -49,7 +49,7 @@ test('what is packed holds the program, every file that pages load, and the docu
     'bin/svc-router.mjs',
     'bin/boot.mjs',
     'dist/main.js',
-    'dist/storage/sqlite-worker.js',
+    'dist/storage/sqlite/sqlite-worker.js',
   ]
   expect(paths).toEqual(expect.arrayContaining([...wanted, ...assets, ...documents.map((name) => `docs/${name}`)]))
   expect(paths.filter((path) => path.startsWith('src/') || path.endsWith('.ts'))).toEqual([])

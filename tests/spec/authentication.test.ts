@@ -27,15 +27,15 @@ describe('what is no key of ours is told from what is one, without asking the st
   })
 
   test.each([
-    ['another scheme', 'Basic dXNlcjpwYXNz', 'not "Bearer" and one key'],
-    ['two keys in one header', 'Bearer KEY KEY', 'not "Bearer" and one key'],
+    ['another scheme', 'Basic dXNlcjpwYXNz', 'must be "Bearer" followed by one key'],
+    ['two keys in one header', 'Bearer KEY KEY', 'must be "Bearer" followed by one key'],
     ['quotes around it', 'Bearer "KEY"', 'quotes or brackets'],
     ['the name of a variable', 'Bearer $SVC_ROUTER_KEY', 'name of a variable'],
     ['a key that was cut off', 'Bearer CUT', 'checksum'],
     ['a key of Anthropic', 'Bearer sk-ant-api03-0123456789', 'Anthropic'],
     ['a key of OpenAI', 'Bearer sk-proj-0123456789', 'OpenAI'],
     ['something else', 'Bearer hello', 'not a svc-router key'],
-    ['a database statement', "Bearer ' or 1=1; --", 'not "Bearer" and one key'],
+    ['a database statement', "Bearer ' or 1=1; --", 'must be "Bearer" followed by one key'],
     ['30,000 characters', `Bearer sk_svc_${'a'.repeat(30_000)}`, 'checksum'],
   ])('%s: malformed, while the store is away', async (_name, header, reason) => {
     await changeDatabase(service, 'alter table keys rename to keys_away')

@@ -345,7 +345,7 @@ describe.each(asked)('$name', ({ path, body }) => {
       [{ tools: [{ ...tool, parameters: { analysis_models: ['nobody'] } }] }, 'analysis_models'],
       [{ tools: [{ ...tool, parameters: { max_cost_usd: 1 } }] }, 'max_cost_usd'],
       [{ tools: [clientTool[path]], tool_choice: tool }, 'tool_choice'],
-      [{}, 'part of another fusion', { 'x-svc-router-fusion-depth': '1' }],
+      [{}, 'cannot be nested', { 'x-svc-router-fusion-depth': '1' }],
     ]
     for (const [extra, said, headers] of refusals) {
       const response = await service.post(path, { ...body, ...extra }, headers)
