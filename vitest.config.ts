@@ -3,6 +3,8 @@ import { SlowestFiles } from './tests/slowest-files.ts'
 
 /** Tests that measure time or memory. They run last, when nothing else asks for the processors. */
 const timed = ['tests/faults/**/*.test.ts', 'tests/linear.test.ts', 'tests/domain/linear-patterns.test.ts']
+/** Measures the memory of a service under attack, so it runs alone. */
+const alone = ['tests/faults/hostile-neighbors.test.ts']
 const elsewhere = ['tests/agents/**', 'tests/long/**', 'tests/servers/**']
 const shared = { testTimeout: 30_000, hookTimeout: 60_000, pool: 'forks' } as const
 
@@ -27,10 +29,12 @@ export default defineConfig({
           ...shared,
           name: 'timed',
           include: timed,
+          exclude: alone,
           maxWorkers: 2,
           sequence: { groupOrder: 1 },
         },
       },
+      { test: { ...shared, name: 'alone', include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } } },
     ],
   },
 })

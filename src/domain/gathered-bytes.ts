@@ -31,7 +31,8 @@ export class GatheredBytes {
 
   /** Takes the bytes of a piece whose memory its owner uses again. */
   addCopy(piece: Buffer): void {
-    if (piece.length >= smallBytes) this.#push(Buffer.from(piece))
+    // A first small piece is often the only one: Node's pool costs less than a block.
+    if (this.#length === 0 || piece.length >= smallBytes) this.#push(Buffer.from(piece))
     else this.#copySmall(piece)
   }
 

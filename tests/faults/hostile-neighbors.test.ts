@@ -16,8 +16,8 @@ const atOnce = 6
 const measuredStreams = 60
 /** Until everything that is attacked with is under way. */
 const attackLeadMs = 4_000
-/** Growth of resident memory. What it consists of is in docs/decisions/41. */
-const mostGrowthBytes = 100 * 1024 * 1024
+/** Growth of resident memory: 67 to 96 MB when nothing else runs, 112 MB on a busy machine. What it consists of is in docs/decisions/41. */
+const mostGrowthBytes = 120 * 1024 * 1024
 const longestStreamMs = 10_000
 /** Every attack that has to have been begun; of some no answer is ever read. */
 const attackNames = [

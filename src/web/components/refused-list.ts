@@ -1,12 +1,12 @@
 import { html } from 'hono/html'
-import { errorCatalog, type ErrorCode } from '../domain/errors.ts'
-import type { RefusedCount } from '../domain/refused-requests.ts'
-import { firstSentence } from './docs/error-docs.ts'
-import { errorHelp } from './docs/error-help.ts'
-import type { Html } from './components/layout.ts'
-import { inlineHtml } from './components/markdown-inline.ts'
-import type { Names } from './components/names.ts'
-import { writeMinute, writeNumber } from './components/time.ts'
+import { errorCatalog, type ErrorCode } from '../../domain/errors.ts'
+import type { RefusedCount } from '../../domain/refused-requests.ts'
+import { firstSentence } from '../docs/error-docs.ts'
+import { errorHelp } from '../docs/error-help.ts'
+import type { Html } from './layout.ts'
+import { inlineHtml } from './markdown-inline.ts'
+import type { Names } from './names.ts'
+import { writeMinute, writeNumber } from './time.ts'
 
 /** Most errors shown, those of the latest rejected requests. */
 const maxShown = 10
