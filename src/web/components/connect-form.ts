@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { field, type Field } from './field.ts'
+import { field, select, type Field } from './field.ts'
 import { csrfInput, type Html } from './layout.ts'
 import type { UpstreamTest } from '../../domain/upstream.ts'
 import type { UpstreamFault, UpstreamField } from '../http/upstream-connector.ts'
@@ -18,21 +18,19 @@ export function connectForm(
     (fault === undefined && failed === undefined) || (name === 'base_url' && fault?.field === name)
       ? ''
       : form.text(name)
+  const problemOf = (name: UpstreamField): string | undefined => (fault?.field === name ? fault.sentence : undefined)
   const text = (it: Omit<Field, 'value' | 'problem'> & { readonly name: UpstreamField }): Html =>
-    field({ ...it, value: typed(it.name), problem: fault?.field === it.name ? fault.sentence : undefined })
+    field({ ...it, value: typed(it.name), problem: problemOf(it.name) })
+  const choice = (name: UpstreamField, label: string, options: readonly (readonly [string, string])[]): Html =>
+    select(name, label, options, typed(name), name, problemOf(name))
   const isRare = fault !== undefined && !['provider', 'model', 'credential'].includes(fault.field)
   return html`<form method="post" action="/account/upstreams">
     ${csrfInput(signedIn)}
-    ${select({
-      name: 'provider',
-      label: 'Provider',
-      options: providers.map(({ id, name, needsBaseUrl }) => ({
-        value: id,
-        label: needsBaseUrl ? `${name} (needs a base URL)` : name,
-      })),
-      chosen: typed('provider'),
-      problem: fault?.field === 'provider' ? fault.sentence : undefined,
-    })}
+    ${choice(
+      'provider',
+      'Provider',
+      providers.map(({ id, name, needsBaseUrl }) => [id, needsBaseUrl ? `${name} (needs a base URL)` : name]),
+    )}
     ${text({ name: 'model', label: 'Model', hint: `The provider’s name for the model, such as ${providers[0]?.exampleModel ?? 'my-model'}.`, maxCharacters: 200 })}
     ${field({
       name: 'credential',
@@ -41,20 +39,14 @@ export function connectForm(
       type: 'password',
       optional: true,
       maxCharacters: 8192,
-      problem: fault?.field === 'credential' ? fault.sentence : undefined,
+      problem: problemOf('credential'),
     })}
     <details ${isRare || typed('base_url') !== '' ? 'open' : ''}>
       <summary>Base URL, region, format, timeouts</summary>
       <div class="panel">
         ${text({ name: 'base_url', label: 'Base URL', hint: 'Required for your own server and for Azure.', type: 'url', optional: true, maxCharacters: 1000 })}
         ${text({ name: 'region', label: 'Region', hint: 'For providers with regions.', optional: true, maxCharacters: 60 })}
-        ${select({
-          name: 'format',
-          label: 'Format',
-          options: [{ value: '', label: 'Default' }, ...formats.map((id) => ({ value: id, label: id }))],
-          chosen: typed('format'),
-          problem: fault?.field === 'format' ? fault.sentence : undefined,
-        })}
+        ${choice('format', 'Format', [['', 'Default'], ...formats.map((id) => [id, id] as const)])}
         ${text({ name: 'auth_header', label: 'Credential header', hint: 'Usually authorization.', optional: true, maxCharacters: 64 })}
         ${timeouts.map(({ name, label, limits }) =>
           text({
@@ -77,26 +69,4 @@ export function connectForm(
     }
     <p class="after"><button>${failed === undefined ? 'Test and connect' : 'Try again'}</button></p>
   </form>`
-}
-
-interface Select {
-  readonly name: string
-  readonly label: string
-  readonly options: readonly { readonly value: string; readonly label: string }[]
-  readonly chosen: string
-  readonly problem: string | undefined
-}
-
-function select({ name, label, options, chosen, problem }: Select): Html {
-  return html`<div class="field">
-    <label for="${name}">${label}</label>
-    ${problem === undefined ? '' : html`<span class="wrong" id="${name}-wrong">${problem}</span>`}
-    <select
-      id="${name}"
-      name="${name}"
-      ${problem === undefined ? '' : html`aria-invalid="true" aria-describedby="${name}-wrong"`}
-    >
-      ${options.map(({ value, label: shown }) => html`<option value="${value}" ${value === chosen ? 'selected' : ''}>${shown}</option>`)}
-    </select>
-  </div>`
 }

@@ -146,10 +146,11 @@ export function select(
   options: readonly (readonly [value: string, text: string])[],
   chosen: string | undefined,
   id = name,
+  problem?: string,
 ): Html {
   return html`<div class="field">
-    <label for="${id}">${label}</label>
-    <select id="${id}" name="${name}">
+    ${aboveField(id, { label, problem })}
+    <select id="${id}" name="${name}" ${howToFill(id, { problem, optional: true })}>
       ${options.map(
         ([value, text]) => html`<option value="${value}" ${value === chosen ? 'selected' : ''}>${text}</option>`,
       )}
