@@ -4,7 +4,7 @@ import { fusionId, type FusionDefaults, type Profile } from '../../domain/profil
 import type { AnswerContext, ClientFormatId, Formats } from '../../formats/format.ts'
 import type { RelayRules } from '../../formats/relay.ts'
 import { answerWithFusion } from './answer-with-fusion.ts'
-import { FusedAnswer, type FusedAnswerDeps, type FusionSession } from './fused-answer.ts'
+import { FusedAnswer, type FusedAnswerDeps, type FusedAnswerOptions, type FusionSession } from './fused-answer.ts'
 import { assertFusable, decideGate, type SkipReason } from './engine/fusion-gate.ts'
 import { membersOf } from './members.ts'
 import { assertConnected, planFusion } from './engine/plan.ts'
@@ -112,16 +112,7 @@ export class FusionPlanner {
     const remember = this.#deps.notes?.saverFor(accountId, request, conversation)
     const alias = { backends: members, settings, pinned: recalled?.pinned }
     const make = (session: FusionSession) => answerWithFusion(session, alias)
-    const runner: FusionRunner = (admitted, context, totalMs) =>
-      new FusedAnswer(this.#deps, {
-        request: admitted,
-        context,
-        accountId,
-        totalMs,
-        backends: members,
-        remember,
-        make,
-      })
+    const runner = this.#runner({ accountId, backends: members, remember, make })
     return { fusable, runner, [Symbol.dispose]: () => slot[Symbol.dispose]() }
   }
 
@@ -148,17 +139,13 @@ export class FusionPlanner {
     }
     const make = (session: FusionSession) => answerWithTool(session, toolOf)
     const everybody = [...new Map([...members, ...backends].map((backend) => [backend.id, backend])).values()]
-    const runner: FusionRunner = (admitted, context, totalMs) =>
-      new FusedAnswer(this.#deps, {
-        request: admitted,
-        context,
-        accountId,
-        totalMs,
-        backends: everybody,
-        remember,
-        make,
-      })
+    const runner = this.#runner({ accountId, backends: everybody, remember, make })
     return { fusable, runner, [Symbol.dispose]: () => {} }
+  }
+
+  /** Runs a planned fusion for the request that was admitted. */
+  #runner(planned: Omit<FusedAnswerOptions, 'request' | 'context' | 'totalMs'>): FusionRunner {
+    return (request, context, totalMs) => new FusedAnswer(this.#deps, { ...planned, request, context, totalMs })
   }
 
   /** A request that is not deliberated goes to the backend that wrote before, with the findings from then. */
