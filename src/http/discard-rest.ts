@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { freeBytes } from '../domain/gathered-bytes.ts'
+import { freeBytes } from '../runtime/gathered-bytes.ts'
 
 /** How much of a rejected request's body is read and discarded, so that its sender reads the error. */
 const maxDiscardedBytes = 128 * 1024 * 1024

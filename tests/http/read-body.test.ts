@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { brotliCompressSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { GatheredBytes } from '../../src/domain/gathered-bytes.ts'
+import { GatheredBytes } from '../../src/runtime/gathered-bytes.ts'
 import { readJsonBody } from '../../src/http/read-body.ts'
 import { ManualClock } from '../gateway/manual-clock.ts'
 

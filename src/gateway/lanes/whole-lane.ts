@@ -1,5 +1,5 @@
 import type { AnswerEvent, Usage } from '../../domain/conversation.ts'
-import { GatheredBytes } from '../../domain/gathered-bytes.ts'
+import { GatheredBytes } from '../../runtime/gathered-bytes.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { parseAnswer } from '../../formats/answer-faults.ts'
 import { shownModel, type StreamFailure } from '../../formats/format.ts'
