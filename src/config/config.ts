@@ -50,7 +50,7 @@ export interface Config {
   readonly requestRetentionMs: number
   /** How long answers are stored for callers who want them to be; 0 stores none (contract 12.2). */
   readonly responseRetentionMs: number
-  /** How long a stream may be silent before something is said to keep it open (contract 10.10). */
+  /** How long a stream may be silent before the service writes to keep it open (contract 10.10). */
   readonly keepAliveMs: number
   /** How long running answers may take after SIGTERM. */
   readonly drainMs: number

@@ -14,7 +14,7 @@ const checksumLength = 6
 export const keyLength = keyPrefix.length + randomLength + checksumLength
 const keyShape = /^sk_svc_[0-9A-Za-z]{38}$/
 
-/** Where a key stands. `retiring` works until its end, then is revoked; `revoked` is for ever (contract 3.10). */
+/** The state of a key. `retiring` works until its end, then is revoked; `revoked` is final (contract 3.10). */
 export type KeyState = 'active' | 'disabled' | 'retiring' | 'revoked'
 
 /** How long the old key goes on working after a rotation, in milliseconds (contract 3.9). */

@@ -1,6 +1,6 @@
 import type { PresetName } from './fusion-presets.ts'
 
-/** A public name with an ordered set of backends behind it (contract 1.3). */
+/** A public name with an ordered set of backends (contract 1.3). */
 export interface Profile {
   readonly id: string
   readonly description: string

@@ -25,7 +25,7 @@ const purposes = {
 /** Most keys listed in one email. */
 const maxNamedKeys = 50
 
-/** The email to an owner whose keys were found in public and revoked. `foundAt` is text from whoever reported them. */
+/** The email to an owner whose keys were found in public and revoked. `foundAt` is text from the reporter. */
 export function writeLeakMail(to: string, keys: readonly LeakedKey[], keysUrl: string): Mail {
   const [first] = keys
   const isOne = keys.length === 1
