@@ -1,12 +1,12 @@
-import { requestFormatIds, type ClientFormatId } from '../../domain/format-id.ts'
 import { suggest } from '../../config/check-shape.ts'
+import { requestFormatIds, type ClientFormatId } from '../../domain/format-id.ts'
 import { describeDoubt, describeExclusion } from '../../domain/route-plan-text.ts'
 import { maxQuestionTokens, type RoutePlan, type RouteQuestion } from '../../domain/route-plan.ts'
-import { accountOption, type Command, type Invocation } from '../command.ts'
 import { readWhole } from '../command-line.ts'
+import { accountOption, type Command, type Invocation } from '../command.ts'
 import { CommandError, exitCodes } from '../failures.ts'
-import { oneOf, whole } from '../value-shapes.ts'
 import { writeTable } from '../terminal/table.ts'
+import { oneOf, whole } from '../value-shapes.ts'
 
 const formats = requestFormatIds
 const defaultTokens = 1_000

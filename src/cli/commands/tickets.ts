@@ -1,5 +1,6 @@
-import type { Command } from '../command.ts'
+import { markTicket } from '../../accounts/support/tickets.ts'
 import { terminalLine } from '../../runtime/safe-text.ts'
+import type { Command } from '../command.ts'
 import { writeTime } from '../terminal/table.ts'
 
 const maxListed = 100
@@ -26,4 +27,24 @@ export const ticketsList: Command = {
         talk: [all.length === 0 ? 'There are no tickets.' : `Next: ${invocation.command('request REQUEST')}`],
       }
     }),
+}
+
+export const ticketsClose = mark('close', 'closed', 'Close a ticket.')
+export const ticketsReopen = mark('reopen', 'reopened', 'Reopen a closed ticket.')
+
+function mark(verb: string, to: 'closed' | 'reopened', summary: string): Command {
+  return {
+    name: `tickets ${verb}`,
+    summary,
+    arguments: ['TICKET'],
+    options: [],
+    example: `tickets ${verb} tic_…`,
+    run(invocation) {
+      const id = invocation.argument(0, 'the id of the ticket', 'tickets list')
+      return invocation.withStore(async ({ accountsDeps, tickets }) => {
+        const ticket = await markTicket({ ...accountsDeps, store: tickets }, id, to)
+        return { text: ticket.id, json: ticket, talk: [`Next: ${invocation.command('tickets list')}`] }
+      })
+    },
+  }
 }

@@ -1,4 +1,5 @@
-import { prepareUpstream, saveUpstream } from '../../accounts/upstreams.ts'
+import { AccountsError } from '../../accounts/accounts-error.ts'
+import { prepareUpstream, saveUpstream, removeUpstream } from '../../accounts/upstreams.ts'
 import { suggest } from '../../config/check-shape.ts'
 import { findPreset, presetNames } from '../../config/presets.ts'
 import {
@@ -11,14 +12,15 @@ import {
 } from '../../config/read-upstream.ts'
 import { timeoutSettings } from '../../config/upstream-extras.ts'
 import { formatIds } from '../../domain/format-id.ts'
+import { describeUpstreamTest } from '../../domain/upstream-test-text.ts'
+import type { UpstreamTest, AttemptOutcome } from '../../domain/upstream.ts'
+import { quoteForShell } from '../../runtime/quote-for-shell.ts'
 import { terminalLine } from '../../runtime/safe-text.ts'
 import { Secret } from '../../runtime/secret.ts'
-import { describeUpstreamTest } from '../../domain/upstream-test-text.ts'
-import type { UpstreamTest } from '../../domain/upstream.ts'
 import { accountOption, type Command, type Invocation } from '../command.ts'
-import { CommandError, exitCodes } from '../failures.ts'
+import { CommandError, exitCodes, type ExitCode } from '../failures.ts'
+import { writeTable, writeTime } from '../terminal/table.ts'
 import { oneOf } from '../value-shapes.ts'
-import { exitCodeOf } from './upstream-test.ts'
 
 export const upstreamAdd: Command = {
   name: 'upstream add',
@@ -196,4 +198,122 @@ async function readCredential(invocation: Invocation, provider: string): Promise
   if (text === '' && !isRequired) return undefined
   if (text === '') throw new CommandError(exitCodes.usage, 'standard input is empty; expected a credential', example)
   return new Secret(text)
+}
+
+const authOutcomes: readonly AttemptOutcome[] = ['rejected_credentials']
+const unreachableOutcomes: readonly AttemptOutcome[] = ['unreachable', 'reset', 'timeout']
+
+export const upstreamTest: Command = {
+  name: 'upstream test',
+  summary: 'Send a small test request to one connected provider, or to all of them.',
+  arguments: ['[ID]'],
+  options: [accountOption],
+  example: 'upstream test',
+  run: (invocation) =>
+    invocation.withStore(async ({ config, accountsDeps, account }) => {
+      const [id] = invocation.line.positionals
+      const all = await accountsDeps.store.listUpstreams((await account()).id)
+      const chosen = id === undefined ? all : all.filter((upstream) => upstream.id === id)
+      if (id !== undefined && chosen.length === 0) throw new AccountsError('upstream_unknown')
+      if (chosen.length === 0)
+        throw new CommandError(
+          exitCodes.failure,
+          'no provider is connected',
+          invocation.command('upstream add PROVIDER --model MODEL'),
+        )
+      const results = []
+      for (const upstream of chosen) {
+        const test = await invocation.ports.testUpstream(config, upstream)
+        results.push({ id: upstream.id, provider: upstream.provider, model: upstream.model, ...test })
+      }
+      const rows = results.map((result) => [
+        result.id,
+        result.provider,
+        result.model,
+        result.outcome,
+        String(result.status ?? ''),
+        `${Math.round(result.ms)} ms`,
+        result.reason ?? '',
+      ])
+      const exitCode = exitCodeOf(results.map(({ outcome }) => outcome))
+      return {
+        text: writeTable([['ID', 'PROVIDER', 'MODEL', 'OUTCOME', 'STATUS', 'TIME', 'PROVIDER SAYS'], ...rows]),
+        json: results,
+        talk: [advice(exitCode, (text) => invocation.command(text))],
+        exitCode,
+      }
+    }),
+}
+
+/** The exit code for these test outcomes; the worst outcome decides. */
+function exitCodeOf(outcomes: readonly AttemptOutcome[]): ExitCode {
+  const failed = outcomes.filter((outcome) => outcome !== 'answered')
+  if (failed.length === 0) return exitCodes.ok
+  if (failed.some((outcome) => authOutcomes.includes(outcome))) return exitCodes.auth
+  return failed.every((outcome) => unreachableOutcomes.includes(outcome)) ? exitCodes.unreachable : exitCodes.failure
+}
+
+function advice(exitCode: ExitCode, command: (text: string) => string): string {
+  if (exitCode === exitCodes.ok) return `All providers answered. Next: ${command('requests')}`
+  if (exitCode === exitCodes.auth)
+    return `A provider rejected its credential. Next: ${command('upstream remove ID --yes')}, then add it again with a working one.`
+  if (exitCode === exitCodes.unreachable)
+    return `A provider is not reachable. Check its URL and the network: ${command('upstream list')}`
+  return `A provider rejected the request. Check the name of the model: ${command('upstream list')}`
+}
+
+export const upstreamList: Command = {
+  name: 'upstream list',
+  summary: 'List the connected providers in the order in which they are tried.',
+  arguments: [],
+  options: [accountOption],
+  example: 'upstream list',
+  run: (invocation) =>
+    invocation.withStore(async ({ accountsDeps, account }) => {
+      const { id } = await account()
+      const upstreams = (await accountsDeps.store.listUpstreams(id)).map(({ sealedCredential, ...shown }) => ({
+        ...shown,
+        hasCredential: sealedCredential !== null,
+      }))
+      const rows = upstreams.map((upstream) => [
+        upstream.id,
+        upstream.provider,
+        upstream.model,
+        upstream.hasCredential ? `…${upstream.credentialHint ?? ''}` : 'none',
+        upstream.baseUrl ?? 'preset',
+        writeTime(upstream.createdAtMs),
+      ])
+      return {
+        text:
+          upstreams.length === 0
+            ? ''
+            : writeTable([['ID', 'PROVIDER', 'MODEL', 'CREDENTIAL', 'URL', 'ADDED'], ...rows]),
+        json: upstreams,
+        talk: [
+          `Next: ${invocation.command(upstreams.length === 0 ? 'upstream add PROVIDER --model MODEL' : 'upstream test')}`,
+        ],
+      }
+    }),
+}
+
+export const upstreamRemove: Command = {
+  name: 'upstream remove',
+  summary: 'Disconnect a provider and delete its credential.',
+  arguments: ['ID'],
+  options: [{ name: 'yes', summary: 'Confirm: the credential cannot be restored.' }, accountOption],
+  example: 'upstream remove ID --yes',
+  run(invocation) {
+    const id = invocation.argument(0, 'the id of the upstream', 'upstream list')
+    if (!invocation.line.flag('yes')) {
+      throw new CommandError(
+        exitCodes.usage,
+        'removing an upstream deletes its credential',
+        `to confirm: ${invocation.command(`upstream remove ${quoteForShell(id.slice(0, 64))} --yes`)}`,
+      )
+    }
+    return invocation.withStore(async ({ accountsDeps, account }) => {
+      await removeUpstream(accountsDeps, (await account()).id, id)
+      return { text: id, json: { id, removed: true }, talk: [`Next: ${invocation.command('upstream list')}`] }
+    })
+  },
 }

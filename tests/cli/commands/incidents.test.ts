@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { Harness } from './harness.ts'
+import { Harness } from '../harness.ts'
 
 let harness: Harness
 beforeEach(() => {
