@@ -59,7 +59,7 @@ const owned = [
   'refused_requests',
 ] as const
 
-describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) => {
+describe.each(enginesFor('what is held about an account'))('account data on %s', (_, engine) => {
   let db: Kysely<Tables>
   let store: Store
   beforeAll(() => engine.start())
@@ -78,7 +78,7 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
       .execute()
 
   describe('requests', () => {
-    test('are added up by day, profile, key, last backend and error, and none of another account', async () => {
+    test('request sums are grouped by day, profile, key, last backend, and error, and exclude other accounts', async () => {
       const failed = { error_code: 'server_is_overloaded', charged: 0, usage_source: null, input_tokens: null }
       await addRows(
         answeredRow('req_1'),
@@ -123,7 +123,7 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
       expect(bounded.reduce((sum, { requests }) => sum + requests, 0)).toBe(2)
     })
 
-    test('that deliberated are told apart where costs are added up', async () => {
+    test('cost sums count requests answered by fusion separately', async () => {
       const fused = (...costs: readonly (number | undefined)[]) => ({
         fusions: JSON.stringify(costs.map((costUsd) => ({ costUsd, calls: [{ costUsd: 9 }] }))),
       })
@@ -142,7 +142,7 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
       })
     })
 
-    test('are listed newest first, by every filter and page by page', async () => {
+    test('requests are listed newest first, with every filter, page by page', async () => {
       await addRows(
         answeredRow('req_1', { admitted_at_ms: noonMs - dayMs }),
         answeredRow('req_2', { error_code: 'key_revoked', key_id: 'key_2' }),
@@ -166,7 +166,7 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
     })
   })
 
-  describe('refused requests', () => {
+  describe('rejected requests', () => {
     const hour = 3_600_000
     const openAccounts = async (...accountIds: readonly string[]): Promise<void> => {
       for (const id of accountIds)
@@ -174,7 +174,7 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
     }
     const all = { fromMs: 0, untilMs: noonMs + dayMs, limit: 9 }
 
-    test('are added up within their hour, and for a time and an account over all hours, the latest first', async () => {
+    test('rejections are counted per hour, and summed over all hours for a period and an account, latest first', async () => {
       await openAccounts('acc_1', 'acc_2')
       await store.addRefused([
         refusedHour({ requests: 2 }),
@@ -198,13 +198,13 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
       ])
     })
 
-    test('of an account that is gone are not kept, and those of the others in the same write are', async () => {
+    test('a batch drops the rejections of a deleted account and stores those of the other accounts', async () => {
       await openAccounts('acc_1')
       await store.addRefused([refusedHour({ accountId: 'acc_gone' }), refusedHour()])
       expect((await store.sumRefused(all)).map(({ accountId }) => accountId)).toEqual(['acc_1'])
     })
 
-    test('are swept by the hour, a bounded number at a time', async () => {
+    test('rejections are swept by the hour, a bounded number at a time', async () => {
       await openAccounts('acc_1')
       const codes = ['invalid_json', 'key_revoked', 'not_found']
       await store.addRefused([refusedHour(), ...codes.map((code) => refusedHour({ code, hourMs: noonMs - hour }))])
@@ -214,7 +214,7 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
       expect((await store.listRefusedHours('acc_1', undefined, 9)).length).toBe(1)
     })
 
-    test('that are added while their account is deleted do not outlive it', async () => {
+    test('rejections added while their account is being deleted are deleted with it', async () => {
       await openAccounts('acc_1')
       const adding = async (): Promise<void> => {
         for (let count = 0; count < 30; count++)
@@ -225,7 +225,7 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
     })
   })
 
-  describe('deleting', () => {
+  describe('deleting an account', () => {
     /** A row in every table that can have one, for two accounts. */
     async function fill(accountId: string): Promise<void> {
       const record = someRecord()
@@ -313,7 +313,7 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
       actor: { kind: 'session', sessionId: 'ses_1', accountId: 'acc_1' } as const,
     })
 
-    test('takes every row of the account and none of another, moves the revision and is in the audit log', async () => {
+    test('deleting removes every row of the account and no others, increments the revision, and appends an audit event', async () => {
       await fill('acc_1')
       await fill('acc_2')
       expect(await countsOf('acc_1')).toEqual(owned.map(() => 1))
@@ -331,7 +331,7 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
       expect(entry).toMatchObject({ event: { type: 'account.deleted', accountId: 'acc_1' }, atMs: 1234 })
     })
 
-    test('takes what its addresses asked of support without signing in, and nothing that somebody else asked', async () => {
+    test('deleting removes support messages that its addresses sent without signing in, and no others', async () => {
       await fill('acc_1')
       const [{ address: replyTo } = { address: '' }] = await store.listEmails('acc_1')
       const ticket = { replyTo, requestId: null, text: 'help', createdAtMs: 1 }
@@ -343,13 +343,13 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
       expect(left).toEqual(['tkt_c', 'tkt_b'])
     })
 
-    test('marks what it may still pay for to be cancelled, and forgets a billing that was never linked', async () => {
+    test('deleting marks a subscription that may still charge for cancellation, and removes billing that was never linked', async () => {
       await fill('acc_1')
       await deleteAccount(planeOf(), 'acc_1', 'Ada 1')
       expect(await store.billing.findBilling('acc_1')).toMatchObject({ closingSinceMs: 1234, checkAtMs: 1234 })
     })
 
-    test('needs its name, and does nothing without', async () => {
+    test("deleting does nothing unless the account's name is given", async () => {
       await fill('acc_1')
       const before = await store.auditHead()
       await expect(deleteAccount(planeOf(), 'acc_1', 'ada 1')).rejects.toThrow('account_name_differs')
@@ -358,7 +358,7 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
       expect(await store.auditHead()).toEqual(before)
     })
 
-    test('leaves everything where the event cannot be kept', async () => {
+    test('deleting changes nothing if the audit event cannot be stored', async () => {
       await fill('acc_1')
       const bad: AuditRecord = {
         actor: { kind: 'cli' },
@@ -369,7 +369,7 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
       expect(await countsOf('acc_1')).toEqual(owned.map(() => 1))
     })
 
-    test('knows every table that says whose its rows are', async () => {
+    test('the test covers every table that has an account column', async () => {
       const tables = await db.introspection.getTables()
       const named = tables
         .filter(({ columns }) => columns.some(({ name }) => name === 'account_id'))
@@ -381,7 +381,7 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
     })
   })
 
-  test('proofs, months and answers are listed for their own account', async () => {
+  test('proofs, months, and responses are listed only for their own account', async () => {
     await store.addAccountWithEmail(
       { id: 'acc_1', name: 'A', planId: 'free', suspended: false, createdAtMs: 1 },
       'a@example.com',

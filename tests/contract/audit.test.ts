@@ -58,7 +58,7 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
     for (const text of [...triggers, statement]) await sql.raw(text).execute(db)
   }
 
-  test('every change is told of by one event with its actor, and what was refused by none', async () => {
+  test('every change appends one event with its actor, and a rejected change appends none', async () => {
     const seal = () => 'sealed'
     const account = await createAccount(deps, 'Ada', 'free', defaultPlans)
     const accountId = account.id
@@ -94,7 +94,7 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
     expect(entries.map(({ sequence }) => sequence)).toEqual([9, 8, 7, 6, 5, 4, 3, 2, 1])
   })
 
-  test('an address comes and goes with an event that does not say it, and one that is taken with none', async () => {
+  test('adding and removing an address appends an event without the address, and a taken address appends none', async () => {
     const account = { id: 'acc_1', name: 'Ada', planId: 'free', suspended: false, createdAtMs: 1 }
     const record = (event: AuditEvent) => ({ actor: operator, atMs: nowMs, event })
     const created = record({ type: 'account.created', accountId: 'acc_1', planId: 'free' })
@@ -111,7 +111,7 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
     expect(JSON.stringify(await store.readAudit(0, 10))).not.toContain('@')
   })
 
-  test('a change whose event cannot be kept is not made', async () => {
+  test('a change is rolled back if its event cannot be stored', async () => {
     const { id } = await createAccount(deps, 'Ada', 'free', defaultPlans)
     const record = recordAt(1)
     const bad = { ...record, event: { type: 'account.plan_changed', accountId: id, planId: 'two words' } } as const
@@ -122,7 +122,7 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
     expect((await store.findAccount(id))?.planId).toBe('free')
   })
 
-  test('entries of one account are listed page by page, and those of others are not', async () => {
+  test('the entries of one account are listed page by page, without entries of other accounts', async () => {
     await append(40)
     const seen: number[] = []
     for (;;) {
@@ -136,7 +136,7 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
     expect(seen).toEqual([38, 24, 17, 10])
   })
 
-  test('of many events and changes at once from two places each gets its own place in one chain without gaps', async () => {
+  test('simultaneous events and changes from two places form one chain without gaps', async () => {
     const accounts = await Promise.all(
       Array.from({ length: 12 }, (_, index) =>
         createAccount({ ...deps, store: index % 2 === 0 ? store : other }, `account ${index}`, 'free', defaultPlans),
@@ -154,7 +154,7 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
     expect(await verifyAudit(other, { keys })).toEqual({ state: 'intact', entries: 64, provenTo: 64 })
   })
 
-  test('a log is followed while others append to it', async () => {
+  test('a log is verified while others append to it', async () => {
     await append(1)
     const going = { on: true }
     const appending = (async () => {
@@ -175,7 +175,7 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
     }
   })
 
-  test('nobody changes, deletes or replaces an entry or a checkpoint by mistake', async () => {
+  test('accidental changes, deletions, and replacements of entries and checkpoints are rejected', async () => {
     await append(2)
     await takeCheckpoint(store, keys, nowMs)
     const statements = [
@@ -215,15 +215,18 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
     ['the head turned back', `update audit_head set sequence = 7`, 8, 'head'],
     ['the head changed', `update audit_head set hash = 'x'`, 8, 'head'],
     ['the head turned forward', `update audit_head set sequence = 9`, 9, 'cut'],
-  ] as const)('%s behind the triggers is found, where and why', async (_what, statement, sequence, why) => {
-    await append(8)
-    await tamper(statement)
-    expect(await verifyAudit(store, { keys })).toEqual({ state: 'broken', at: { sequence, why } })
-    await expect(takeCheckpoint(store, keys, nowMs)).rejects.toEqual(new AuditBroken({ sequence, why }))
-    expect(await store.listCheckpoints(10)).toEqual([])
-  })
+  ] as const)(
+    'tampering that bypasses the triggers is located and explained: %s',
+    async (_what, statement, sequence, why) => {
+      await append(8)
+      await tamper(statement)
+      expect(await verifyAudit(store, { keys })).toEqual({ state: 'broken', at: { sequence, why } })
+      await expect(takeCheckpoint(store, keys, nowMs)).rejects.toEqual(new AuditBroken({ sequence, why }))
+      expect(await store.listCheckpoints(10)).toEqual([])
+    },
+  )
 
-  test('a forger who makes every hash and the head again is found by the checkpoint, and nothing is signed on top', async () => {
+  test('a checkpoint reveals a log whose hashes and head were all recomputed, and nothing more is signed', async () => {
     await append(8)
     const checkpoint = await takeCheckpoint(store, keys, nowMs)
     await append(1)
@@ -239,7 +242,7 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
     expect(await store.listCheckpoints(10)).toEqual([checkpoint])
   })
 
-  test('a cut that takes the head and the checkpoints back with it is found by the checkpoint that was kept elsewhere', async () => {
+  test('a checkpoint stored elsewhere reveals a truncated log whose head and checkpoints were rolled back with it', async () => {
     await append(5)
     const early = await takeCheckpoint(store, keys, nowMs)
     const hash = early!.hash
@@ -257,7 +260,7 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
     })
   })
 
-  test('a checkpoint is taken once for each place, again under a new key, and one that is forged is named', async () => {
+  test('each position is signed once, and again with a new key; a forged checkpoint is named', async () => {
     expect(await takeCheckpoint(store, keys, nowMs)).toBeUndefined()
     await append(3)
     const [first, second] = await Promise.all([takeCheckpoint(store, keys, nowMs), takeCheckpoint(other, keys, nowMs)])
@@ -275,7 +278,7 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
     await expect(takeCheckpoint(store, keys, nowMs)).rejects.toMatchObject({ at })
   })
 
-  test('the proof that events can be kept leaves nothing, and fails where the log can be changed or its end is gone', async () => {
+  test('the proof that events can be stored leaves no trace, and fails if the log is writable or its end is missing', async () => {
     const proof = recordAt(1)
     await store.proveAudit(proof)
     await append(3)

@@ -8,7 +8,7 @@ import { enginesFor } from './engines.ts'
 
 const operator = { kind: 'operator', operatorId: 'opr_1' } as const
 
-describe.each(enginesFor('What operators do with backends and tickets'))('on %s', (_, engine) => {
+describe.each(enginesFor('What operators do with backends and tickets'))('backend controls on %s', (_, engine) => {
   let store: Store
   let nowMs: number
   let deps: BackendControlDeps
@@ -29,7 +29,7 @@ describe.each(enginesFor('What operators do with backends and tickets'))('on %s'
   const events = async (): Promise<readonly unknown[]> =>
     (await store.listAudit({ limit: 100 })).map(({ actor, event }) => [actor, event]).toReversed()
 
-  test('a hold stands until it is taken back, once, with its event and the revision moved', async () => {
+  test('a hold lasts until it is removed once, with an audit event and a new revision', async () => {
     const before = await store.revision()
     await controlBackend(deps, { step: 'drained', backend: 'alpha', reason: 'maintenance' })
     const again = controlBackend(deps, { step: 'drained', backend: 'alpha', reason: 'cost' })
@@ -60,14 +60,14 @@ describe.each(enginesFor('What operators do with backends and tickets'))('on %s'
     ])
   })
 
-  test('two who drain at once: one does, and one event says so', async () => {
+  test('when two operators drain a backend at once, one succeeds and appends the only event', async () => {
     const order = { step: 'drained', backend: 'alpha', reason: 'asked' } as const
     const ends = await Promise.allSettled([1, 2, 3].map(() => controlBackend(deps, order)))
     expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
     expect(await events()).toHaveLength(1)
   })
 
-  test('neither an account nor the service itself does that, and no text gets in as a name', async () => {
+  test('accounts and the service itself cannot set a hold, and a backend ID cannot contain free text', async () => {
     const actors = [{ kind: 'system' }, { kind: 'session', sessionId: 'ses_1', accountId: 'acc_1' }] as const
     for (const actor of actors)
       await expect(
@@ -80,7 +80,7 @@ describe.each(enginesFor('What operators do with backends and tickets'))('on %s'
     expect(await events()).toEqual([])
   })
 
-  test('a ticket is closed and opened again, each time with its event, by an operator', async () => {
+  test('an operator closes and reopens a ticket, each time with an audit event', async () => {
     const ticket = {
       id: 'tic_1',
       accountId: null,
@@ -110,7 +110,7 @@ describe.each(enginesFor('What operators do with backends and tickets'))('on %s'
     ])
   })
 
-  test('open tickets are found behind any number of closed ones', async () => {
+  test('open tickets are found after any number of closed ones', async () => {
     const of = { accountId: null, replyTo: 'a@example.com', requestId: null, text: 'x', createdAtMs: 1 }
     for (const id of ['tic_1', 'tic_2', 'tic_3', 'tic_4', 'tic_5']) await store.addTicket({ ...of, id }, 0, 10)
     for (const id of ['tic_3', 'tic_4', 'tic_5']) await markTicket({ ...deps, store }, id, 'closed')

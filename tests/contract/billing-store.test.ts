@@ -76,7 +76,7 @@ function requestOf(id: string, changes: Partial<UpgradeRequest> = {}): UpgradeRe
   return { id, accountId: 'acc_1', planId: 'pro', state: 'requested', createdAtMs: 100, decidedAtMs: null, ...changes }
 }
 
-describe.each(places)('billing kept in %s', (_, place) => {
+describe.each(places)('billing on %s', (_, place) => {
   let opened: Opened
   let store: BillingStore
 
@@ -92,7 +92,7 @@ describe.each(places)('billing kept in %s', (_, place) => {
 
   const planNow = async (id = 'acc_1'): Promise<string | undefined> => (await opened.accounts.findAccount(id))?.planId
 
-  test('a customer is linked once, and is found by either id', async () => {
+  test('a customer is linked once and found by either ID', async () => {
     expect(await store.linkCustomer('acc_1', 'cus_1', 50)).toBe('cus_1')
     expect(await store.linkCustomer('acc_1', 'cus_2', 60)).toBe('cus_1')
     const record = await store.findBilling('acc_1')
@@ -110,13 +110,13 @@ describe.each(places)('billing kept in %s', (_, place) => {
     expect(await store.findBilling('acc_2')).toBeUndefined()
   })
 
-  test('reads are numbered upwards, also when many begin at once', async () => {
+  test('reads get increasing numbers even if many start at once', async () => {
     await store.linkCustomer('acc_1', 'cus_1', 50)
     const numbers = await Promise.all(Array.from({ length: 20 }, () => store.takeRead('acc_1')))
     expect(numbers.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_value, index) => index + 1))
   })
 
-  test('a read puts the account on the plan that it grants, and an older one changes nothing any more', async () => {
+  test('a read puts the account on the plan that it grants, and an older read no longer changes anything', async () => {
     await store.linkCustomer('acc_1', 'cus_1', 50)
     const older = await store.takeRead('acc_1')
     const newer = await store.takeRead('acc_1')
@@ -128,7 +128,7 @@ describe.each(places)('billing kept in %s', (_, place) => {
     expect(await store.findBilling('acc_1')).toMatchObject({ subscription, grantedPlanId: 'pro', checkAtMs: 6000 })
   })
 
-  test('where nothing is granted any more the account falls to the plan of those who pay nothing', async () => {
+  test('without a grant the account falls back to the plan for accounts that do not pay', async () => {
     await store.linkCustomer('acc_1', 'cus_1', 50)
     await store.applyRead(readOf(await store.takeRead('acc_1')))
     expect(await store.applyRead(readOf(await store.takeRead('acc_1'), { grant: null, subscription: null }))).toBe(
@@ -138,7 +138,7 @@ describe.each(places)('billing kept in %s', (_, place) => {
     expect(await planNow('acc_2')).toBe('free')
   })
 
-  test('a plan that an operator gave stays until what is granted changes', async () => {
+  test('a plan that an operator set stays until the grant changes', async () => {
     await store.linkCustomer('acc_1', 'cus_1', 50)
     await opened.accounts.setPlan('acc_1', 'max', someRecord())
     expect(await store.applyRead(readOf(await store.takeRead('acc_1'), { grant: null }))).toBe('unchanged')
@@ -150,7 +150,7 @@ describe.each(places)('billing kept in %s', (_, place) => {
     expect(await planNow()).toBe('max')
   })
 
-  test('only a change of the plan makes nodes forget what they remember', async () => {
+  test('only a change of plan clears the caches of other nodes', async () => {
     await store.linkCustomer('acc_1', 'cus_1', 50)
     const before = await opened.revision()
     await store.applyRead(readOf(await store.takeRead('acc_1'), { grant: null }))
@@ -159,7 +159,7 @@ describe.each(places)('billing kept in %s', (_, place) => {
     expect(await opened.revision()).toBe(before + 1)
   })
 
-  test('many reads applied at once end in the one that began last', async () => {
+  test('of many reads applied at once, the one that started last wins', async () => {
     await store.linkCustomer('acc_1', 'cus_1', 50)
     const reads = await Promise.all(Array.from({ length: 12 }, () => store.takeRead('acc_1')))
     await Promise.all(
@@ -171,7 +171,7 @@ describe.each(places)('billing kept in %s', (_, place) => {
     expect((await store.findBilling('acc_1'))?.grantedPlanId).toBe('max')
   })
 
-  test('an event is noted with the read that it led to, stale ones too, and is forgotten in time', async () => {
+  test('an event is recorded with the read that it caused, even a stale one, and is deleted after its retention', async () => {
     await store.linkCustomer('acc_1', 'cus_1', 50)
     const older = await store.takeRead('acc_1')
     await store.applyRead(readOf(await store.takeRead('acc_1'), { eventId: 'evt_1' }))
@@ -190,7 +190,7 @@ describe.each(places)('billing kept in %s', (_, place) => {
     expect(await store.hasHandled('evt_1')).toBe(false)
   })
 
-  test('checks that are due are claimed once, the oldest first', async () => {
+  test('due checks are claimed once, oldest first', async () => {
     await store.linkCustomer('acc_1', 'cus_1', 500)
     await store.linkCustomer('acc_2', 'cus_2', 400)
     const ids = async (nowMs: number, limit: number): Promise<string[]> =>
@@ -206,7 +206,7 @@ describe.each(places)('billing kept in %s', (_, place) => {
     expect(await ids(4999, 10)).toEqual(['acc_1'])
   })
 
-  test('an account that is given up is checked at once, and is forgotten when nothing is left', async () => {
+  test('an abandoned account is checked at once, and deleted when nothing is left to cancel', async () => {
     expect(await store.beginClosing('acc_1', 100)).toBe(false)
     await store.linkCustomer('acc_1', 'cus_1', 5000)
     expect(await store.beginClosing('acc_1', 100)).toBe(true)
@@ -216,7 +216,7 @@ describe.each(places)('billing kept in %s', (_, place) => {
     expect(await store.findBilling('acc_1')).toBeUndefined()
   })
 
-  test('an account has one open request, and approving it changes the plan in the same step', async () => {
+  test('an account has one open request, and approving it changes the plan in the same transaction', async () => {
     expect(await store.addUpgradeRequest(requestOf('upg_1'), 20, someRecord())).toBe(true)
     expect(await store.addUpgradeRequest(requestOf('upg_2', { planId: 'max' }), 20, someRecord())).toBe(false)
     expect(await store.addUpgradeRequest(requestOf('upg_3', { accountId: 'acc_2' }), 20, someRecord())).toBe(true)
@@ -229,7 +229,7 @@ describe.each(places)('billing kept in %s', (_, place) => {
     expect(await store.decideUpgradeRequest('upg_9', 'approved', someRecord(200))).toBe(false)
   })
 
-  test('requests that come at once leave one open, and decisions at once leave one', async () => {
+  test('simultaneous requests leave one open, and simultaneous decisions leave one', async () => {
     const added = await Promise.all(
       ['a', 'b', 'c', 'd'].map((id) => store.addUpgradeRequest(requestOf(id), 20, someRecord())),
     )
@@ -243,13 +243,13 @@ describe.each(places)('billing kept in %s', (_, place) => {
     expect(decided.filter(Boolean)).toHaveLength(1)
   })
 
-  test('a request of an account that is gone cannot be approved and stays open', async () => {
+  test('the request of a deleted account cannot be approved and stays open', async () => {
     await store.addUpgradeRequest(requestOf('upg_1', { accountId: 'acc_gone' }), 20, someRecord())
     expect(await store.decideUpgradeRequest('upg_1', 'approved', someRecord(200))).toBe(false)
     expect((await store.findUpgradeRequest('upg_1'))?.state).toBe('requested')
   })
 
-  test('requests are listed newest first, and of those decided the oldest go', async () => {
+  test('requests are listed newest first, and the oldest decided ones are deleted', async () => {
     for (let round = 0; round < 5; round++) {
       await store.addUpgradeRequest(requestOf(`upg_${round}`, { createdAtMs: round }), 3, someRecord())
       await store.decideUpgradeRequest(`upg_${round}`, 'withdrawn', someRecord(round))

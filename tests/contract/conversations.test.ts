@@ -47,7 +47,7 @@ describe.each(enginesFor('conversations'))('conversations on %s', (_name, engine
   const storedBytes = async (): Promise<unknown> =>
     db.selectFrom('stored_bytes').select(['account_id', 'bytes', 'conversation_bytes']).execute()
 
-  test('a conversation and its items are found by their own account alone, in both orders and page by page', async () => {
+  test('only its own account finds a conversation and its items, in both orders and page by page', async () => {
     await store.add(conversationOf('conv_1'))
     expect(
       await store.append(
@@ -74,7 +74,7 @@ describe.each(enginesFor('conversations'))('conversations on %s', (_name, engine
     expect(await textsOf('conv_1')).toEqual(['a', 'b', 'c'])
   })
 
-  test('appends all or nothing: refused by count, by bytes, by an id that is there, by the room of the account', async () => {
+  test('an append is rejected as a whole for its item count, its bytes, an existing ID, or the storage limit of the account', async () => {
     await store.add(conversationOf('conv_1'))
     await store.append('acc_1', 'conv_1', [itemOf('a')], limits)
     const two = [itemOf('b'), itemOf('c')]
@@ -92,7 +92,7 @@ describe.each(enginesFor('conversations'))('conversations on %s', (_name, engine
     expect(await textsOf('conv_1')).toEqual(['a', 'b'])
   })
 
-  test('turns that end at once are each appended whole, in the order of their ends', async () => {
+  test('turns that end at the same time are each appended whole, in the order in which they end', async () => {
     await store.add(conversationOf('conv_1'))
     await Promise.all(
       Array.from({ length: 20 }, (_, n) =>
@@ -105,7 +105,7 @@ describe.each(enginesFor('conversations'))('conversations on %s', (_name, engine
     expect(await other.find('acc_1', 'conv_1', 0)).toMatchObject({ items: 40, bytes: 400 })
   })
 
-  test('every use extends the life of a conversation, and what has expired is gone before it is swept', async () => {
+  test('every use extends the life of a conversation, and an expired one is not found even before it is swept', async () => {
     await store.add(conversationOf('conv_1'))
     expect(await other.find('acc_1', 'conv_1', 1_000)).toBeUndefined()
     expect(await other.append('acc_1', 'conv_1', [itemOf('a')], { ...limits, sinceMs: 1_000 })).toBe('gone')
@@ -119,7 +119,7 @@ describe.each(enginesFor('conversations'))('conversations on %s', (_name, engine
     expect(await db.selectFrom('conversations').selectAll().execute()).toEqual([])
   })
 
-  test('deleting takes all items along, in steps, and gives the bytes back', async () => {
+  test('deleting a conversation deletes all its items in steps and releases their bytes', async () => {
     await store.add(conversationOf('conv_1'))
     await store.append(
       'acc_1',
@@ -140,7 +140,7 @@ describe.each(enginesFor('conversations'))('conversations on %s', (_name, engine
     expect(await store.find('acc_2', 'conv_2', 0)).toMatchObject({ items: 0, bytes: 0 })
   })
 
-  test('conversations count toward the stored text of an account: answers make room for them, never the reverse', async () => {
+  test("conversations count toward an account's stored text: responses are evicted to make room, conversations never are", async () => {
     const answers = createResponseStore(db, 6_000)
     const bounded = createConversationStore(db, 6_000)
     const save = (id: string, bytes: number): Promise<boolean> =>
@@ -169,7 +169,7 @@ describe.each(enginesFor('conversations'))('conversations on %s', (_name, engine
     expect(await textsOf('conv_1')).toHaveLength(1)
   })
 
-  test('an account’s conversations are listed newest first, page by page', async () => {
+  test("an account's conversations are listed newest first, page by page", async () => {
     for (const n of [1, 2, 3]) await store.add(conversationOf(`conv_${n}`, { createdAtMs: n === 3 ? 2 : n }))
     await store.add(conversationOf('conv_9', { accountId: 'acc_2' }))
     const page = await other.listOf('acc_1', 0, undefined, 2)

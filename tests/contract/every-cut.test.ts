@@ -7,7 +7,7 @@ import { formatIds, streamsOf } from './recordings.ts'
 const withinMs = 120_000
 const clients = Object.keys(clientSides) as ConversationFormatId[]
 
-describe.each(formatIds)('an answer of a provider of %s that is cut at any byte', (format) => {
+describe.each(formatIds)('an answer of a %s provider that is truncated at any byte', (format) => {
   let cutting: CuttingService
   beforeAll(async () => {
     cutting = await CuttingService.start(format)
@@ -15,7 +15,7 @@ describe.each(formatIds)('an answer of a provider of %s that is cut at any byte'
   afterAll(() => cutting[Symbol.asyncDispose]())
 
   test.each(clients)(
-    'is never a success for a client of %s, and always one behind its end',
+    'a client of %s never sees success before the end of the answer, and always sees it after the end',
     { timeout: withinMs },
     async (client) => {
       const { saysSuccess, saysFailure } = clientSides[client]

@@ -42,16 +42,16 @@ function sent(body: JsonObject): JsonObject {
 describe.each(all)('the format $id', (format) => {
   const sayable = (events: readonly AnswerEvent[]): Content => sayableContent(contentOf(events), format)
 
-  test('is found by its id and has a path', () => {
+  test('the format is found by its ID and has a path', () => {
     expect(formatById(format.id)).toBe(format)
     expect(format.path).toMatch(/^\/[a-z/]+$/)
   })
 
-  test('has recordings of real clients', () => {
+  test('the format has recordings of real clients', () => {
     expect(recordedRequests().filter(({ path }) => path.split('?')[0] === `/v1${format.path}`)).not.toEqual([])
   })
 
-  test('reads back the request that it wrote', () => {
+  test('the format reads back the request that it wrote', () => {
     fc.assert(
       fc.property(arbitraryConversation(format.id), (conversation) => {
         const { turns, tools, toolChoice, parallelToolCalls, outputFormat, stream } = conversation
@@ -68,7 +68,7 @@ describe.each(all)('the format $id', (format) => {
     )
   })
 
-  test('reads back the stream that it wrote', () => {
+  test('the format reads back the stream that it wrote', () => {
     fc.assert(
       fc.property(arbitraryAnswer(), (events) => {
         const read = readStream(format, writeStream(format, events, contextOf(plain)))
@@ -79,7 +79,7 @@ describe.each(all)('the format $id', (format) => {
     )
   })
 
-  test('reads back the whole answer that it wrote', () => {
+  test('the format reads back the non-streaming answer that it wrote', () => {
     fc.assert(
       fc.property(arbitraryAnswer(), (events) => {
         const reader = format.readAnswer()
@@ -91,7 +91,7 @@ describe.each(all)('the format $id', (format) => {
     )
   })
 
-  test('never calls a stream finished that was cut anywhere before its last content', () => {
+  test('a stream truncated anywhere before its last content never counts as finished', () => {
     fc.assert(
       fc.property(arbitraryAnswer(), fc.nat(), (events, place) => {
         const whole = events.findIndex(({ type }) => type === 'finish')
@@ -107,7 +107,7 @@ describe.each(all)('the format $id', (format) => {
     )
   })
 
-  test('writes nothing before there is content', () => {
+  test('nothing is written before there is content', () => {
     const usage = { inputTokens: 1, outputTokens: 1, cachedTokens: 0, reasoningTokens: 0, source: 'counted' } as const
     const writer = format.writeAnswer(contextOf(plain))
     expect(
@@ -119,7 +119,7 @@ describe.each(all)('the format $id', (format) => {
     expect(writer.writeEvents([])).toBe('')
   })
 
-  test('names the profile as the model, and never the backend', () => {
+  test('the answer names the profile as its model, and never the backend', () => {
     const events = [
       { type: 'start', id: 'backend-id', model: 'backend-model' },
       { type: 'text', text: 'x' },
@@ -133,7 +133,7 @@ describe.each(all)('the format $id', (format) => {
     }
   })
 
-  test('ends a broken stream with an error in its own terms, so that no reader takes it for complete', () => {
+  test("a broken stream ends with an error in the format's own shape, so that no reader takes it for complete", () => {
     const failure = { code: 'upstream_broken', type: 'server_error', message: 'It broke off.', param: null }
     const about = { source: 'provider', retryable: true }
     for (const before of [[], [{ type: 'text', text: 'Hel' }]] as const) {
@@ -149,7 +149,7 @@ describe.each(all)('the format $id', (format) => {
     }
   })
 
-  test('keeps a stream alive before, in and behind content without changing what it says', () => {
+  test('keep-alives before, between, and after content do not change the answer', () => {
     const events = [
       { type: 'text', text: 'a' },
       { type: 'text', text: 'b' },
@@ -162,7 +162,7 @@ describe.each(all)('the format $id', (format) => {
     expect(contentOf(readStream(format, text).events)).toEqual(contentOf(events))
   })
 
-  test('takes keys such as __proto__ for nothing special', () => {
+  test('keys such as __proto__ have no special meaning', () => {
     const body =
       '{"model":"m","messages":[{"role":"user","content":"x","__proto__":{"name":1}}],"input":[{"role":"user","content":"x","__proto__":{"type":1}}],"__proto__":{"stream":true,"temperature":"hot"},"metadata":{"__proto__":{"a":"b"},"constructor":"c"}}'
     const conversation = format.readRequest(JSON.parse(body) as JsonObject)
@@ -172,7 +172,7 @@ describe.each(all)('the format $id', (format) => {
     expect(({} as JsonObject)['stream']).toBeUndefined()
   })
 
-  test('reads and writes 200,000 turns without running out of stack', () => {
+  test('200,000 messages are read and written without a stack overflow', () => {
     const messages = Array.from({ length: 200_000 }, () => ({ role: 'user', content: [{ type: 'text', text: 'x' }] }))
     const conversation = format.readRequest({ model: 'm', messages, input: messages })
     expect(conversation.turns).toHaveLength(200_000)
@@ -180,8 +180,8 @@ describe.each(all)('the format $id', (format) => {
   })
 })
 
-describe.each(spoken)('the format $id towards providers', (format) => {
-  test('refuses data that is not its own with a category, never with the data', () => {
+describe.each(spoken)('the format $id toward providers', (format) => {
+  test('data of another format is rejected with a category, and the error never contains the data', () => {
     for (const data of [
       '',
       '{',
@@ -201,7 +201,7 @@ describe.each(spoken)('the format $id towards providers', (format) => {
     }
   })
 
-  test('tells the categories of errors inside an answer apart', () => {
+  test('errors inside an answer are sorted into categories', () => {
     const outcomeOf = (code: string | number): unknown =>
       (caught(() => format.readAnswer().readEvent(JSON.stringify({ error: { code, message: 'x' } }))) as UpstreamError)
         .outcome
@@ -211,7 +211,7 @@ describe.each(spoken)('the format $id towards providers', (format) => {
     expect(outcomeOf('constructor')).toBe('server_error')
   })
 
-  test('reads an answer only once, and is not finished before it has begun', () => {
+  test('an answer is read only once, and is not finished before it starts', () => {
     expect(format.readAnswer().finished).toBe(false)
     expect(format.readAnswer()).not.toBe(format.readAnswer())
   })
@@ -222,7 +222,7 @@ describe.each(all.flatMap((backend) => all.map((client) => ({ backend, client })
   ({ backend, client }: { backend: Format; client: Format }) => {
     const sayable = (events: readonly AnswerEvent[]): Content => sayableContent(contentOf(events), backend, client)
 
-    test('says the same, streamed', () => {
+    test('the answer is the same when streamed', () => {
       fc.assert(
         fc.property(arbitraryAnswer(), (events) => {
           const reader = backend.readAnswer()
@@ -238,7 +238,7 @@ describe.each(all.flatMap((backend) => all.map((client) => ({ backend, client })
       )
     })
 
-    test('says the same, whole', () => {
+    test('the answer is the same when not streamed', () => {
       fc.assert(
         fc.property(arbitraryAnswer(), (events) => {
           const whole = sent(backend.writeAnswer(contextOf(plain)).writeWhole(events))
@@ -251,7 +251,7 @@ describe.each(all.flatMap((backend) => all.map((client) => ({ backend, client })
   },
 )
 
-describe.each(all)('an answer from a provider that speaks gemini to $id', (client) => {
+describe.each(all)('an answer from a Gemini provider to $id', (client) => {
   /** What Gemini can say: one kind of calls, no refusals and no citations. */
   const sayable = arbitraryAnswer().map((events): AnswerEvent[] =>
     events.flatMap((event): AnswerEvent[] => {
@@ -264,7 +264,7 @@ describe.each(all)('an answer from a provider that speaks gemini to $id', (clien
     }),
   )
 
-  test('says the same, streamed', () => {
+  test('the answer is the same when streamed', () => {
     fc.assert(
       fc.property(sayable, (events) => {
         const reader = formatById('gemini').readAnswer()
@@ -279,7 +279,7 @@ describe.each(all)('an answer from a provider that speaks gemini to $id', (clien
     )
   })
 
-  test('says the same, whole', () => {
+  test('the answer is the same when not streamed', () => {
     fc.assert(
       fc.property(sayable, (events) => {
         const read = formatById('gemini')
@@ -293,7 +293,7 @@ describe.each(all)('an answer from a provider that speaks gemini to $id', (clien
   })
 })
 
-test('every format that only providers speak has answers of its own in this suite', () => {
+test('every format that only providers use has answers of its own in this suite', () => {
   expect(formatIds.filter((id) => !clientFormatIds.some((known) => known === id))).toEqual(['gemini'])
 })
 

@@ -34,7 +34,7 @@ const session = (id: string, more: Partial<Session> = {}): Session => ({
   ...more,
 })
 
-describe.each(enginesFor('Who holds which address and session'))('on %s', (_, engine) => {
+describe.each(enginesFor('Who holds which address and session'))('identities on %s', (_, engine) => {
   let store: Store
   beforeAll(() => engine.start())
   afterAll(() => engine.stop())
@@ -47,7 +47,7 @@ describe.each(enginesFor('Who holds which address and session'))('on %s', (_, en
   })
 
   describe('addresses', () => {
-    test('an account and its address are there together, or neither is', async () => {
+    test('an account and its address are created together or not at all', async () => {
       expect(await store.addAccountWithEmail(account('acc_3'), 'a@example.com', accountMade)).toBe(true)
       expect(await store.findEmail('a@example.com')).toEqual({
         address: 'a@example.com',
@@ -58,7 +58,7 @@ describe.each(enginesFor('Who holds which address and session'))('on %s', (_, en
       expect(await store.findAccount('acc_4')).toBeUndefined()
     })
 
-    test('of two accounts that are set up for one address at once exactly one is made', async () => {
+    test('when two accounts claim one address at once, exactly one is created', async () => {
       const ids = ['acc_5', 'acc_6', 'acc_7', 'acc_8']
       const made = await Promise.all(
         ids.map((id) => store.addAccountWithEmail(account(id), 'b@example.com', accountMade)),
@@ -68,7 +68,7 @@ describe.each(enginesFor('Who holds which address and session'))('on %s', (_, en
       expect(found.filter((each) => each !== undefined).length).toBe(1)
     })
 
-    test('an address is of one account, an account has at most so many, and only its own are removed', async () => {
+    test('an address belongs to one account, an account has a bounded number, and it removes only its own', async () => {
       const add = (address: string, accountId: string): Promise<boolean> =>
         store.addEmail({ address, accountId, createdAtMs: 5 }, 2, email)
       expect([await add('a@x', 'acc_1'), await add('b@x', 'acc_1'), await add('c@x', 'acc_1')]).toEqual([
@@ -83,7 +83,7 @@ describe.each(enginesFor('Who holds which address and session'))('on %s', (_, en
   })
 
   describe('proofs', () => {
-    test('a right code uses one up, and of many at once exactly one does', async () => {
+    test('a correct code uses up a proof, and only one of many simultaneous tries succeeds', async () => {
       await store.addProof(proof('prf_1'), { code: 'right', link: 'link-1' }, 0)
       const tries = await Promise.all(Array.from({ length: 4 }, () => store.tryCode('prf_1', 'right', 5, 1_500)))
       expect(tries.filter((result) => result === 'used').length).toBe(1)
@@ -91,14 +91,14 @@ describe.each(enginesFor('Who holds which address and session'))('on %s', (_, en
       expect(await store.findProofByLink('link-1')).toBeUndefined()
     })
 
-    test('no more wrong codes are borne than said, however many come at once', async () => {
+    test('the limit of wrong codes holds for any number of simultaneous tries', async () => {
       await store.addProof(proof('prf_1'), { code: 'right', link: 'link-1' }, 0)
       const tries = await Promise.all(Array.from({ length: 12 }, () => store.tryCode('prf_1', 'wrong', 5, 1_500)))
       expect(tries.filter((result) => result === 'wrong').length).toBe(5)
       expect(await store.tryCode('prf_1', 'right', 5, 1_500)).toBe('refused')
     })
 
-    test('a link uses one up once and in time; a proof without a code has none', async () => {
+    test('a link uses up a proof once and before it expires; a proof without a code cannot be used with one', async () => {
       await store.addProof(proof('prf_1', { address: null, accountId: 'acc_1' }), { code: null, link: 'link-1' }, 0)
       expect(await store.tryCode('prf_1', '', 5, 1_500)).toBe('wrong')
       expect(await store.useLink('link-1', 2_000)).toBeUndefined()
@@ -106,7 +106,7 @@ describe.each(enginesFor('Who holds which address and session'))('on %s', (_, en
       expect(uses.filter((used) => used !== undefined)).toEqual([proof('prf_1', { address: null, accountId: 'acc_1' })])
     })
 
-    test('are counted by address, network and time, and forgotten once that is long over', async () => {
+    test('proofs are counted by address, network, and time, and deleted long after they expire', async () => {
       for (const [index, createdAtMs] of [1_000, 1_100, 1_200].entries())
         await store.addProof(
           proof(`prf_${index}`, { createdAtMs, expiresAtMs: createdAtMs + 1_000 }),
@@ -140,7 +140,7 @@ describe.each(enginesFor('Who holds which address and session'))('on %s', (_, en
       lastUsedAtMs: null,
     })
 
-    test('are known once, at most so many, and removed by their own account alone', async () => {
+    test('passkeys are stored once, in a bounded number, and removed only by their own account', async () => {
       expect(await store.addPasskey(passkey('one'), 2, passkeyAdded)).toBe(true)
       expect(await store.addPasskey(passkey('one', 'acc_2'), 2, passkeyAdded)).toBe(false)
       expect(await store.addPasskey(passkey('two'), 2, passkeyAdded)).toBe(true)
@@ -152,7 +152,7 @@ describe.each(enginesFor('Who holds which address and session'))('on %s', (_, en
       expect((await store.listPasskeys('acc_1')).map(({ id }) => id)).toEqual(['two'])
     })
 
-    test('of many answers to one challenge one counts', async () => {
+    test('of many answers to one challenge, exactly one counts', async () => {
       const uses = await Promise.all(Array.from({ length: 5 }, () => store.useChallenge('digest', 100, 50)))
       expect(uses.filter(Boolean).length).toBe(1)
       expect(await store.useChallenge('another', 200, 150)).toBe(true)
@@ -160,7 +160,7 @@ describe.each(enginesFor('Who holds which address and session'))('on %s', (_, en
   })
 
   describe('sessions', () => {
-    test('are found by their digest, and end one by one or all together, for their account alone', async () => {
+    test('sessions are found by their digest, and end one by one or all at once, only for their own account', async () => {
       await store.addSession(session('ses_1'), 'd1', 10)
       await store.addSession(session('ses_2', { accountId: 'acc_2' }), 'd2', 10)
       expect(await store.findSession('d1')).toEqual(session('ses_1'))
@@ -170,7 +170,7 @@ describe.each(enginesFor('Who holds which address and session'))('on %s', (_, en
       expect(await store.removeSession('acc_1', 'ses_1')).toBe(true)
     })
 
-    test('one too many ends the one that was used longest ago', async () => {
+    test('a session beyond the limit ends the least recently used one', async () => {
       await store.addSession(session('ses_1', { lastSeenAtMs: 5 }), 'd1', 2)
       await store.addSession(session('ses_2', { lastSeenAtMs: 1 }), 'd2', 2)
       await store.touchSession('d2', 9)
@@ -178,7 +178,7 @@ describe.each(enginesFor('Who holds which address and session'))('on %s', (_, en
       expect((await store.listSessions('acc_1')).map(({ id }) => id)).toEqual(['ses_3', 'ses_2'])
     })
 
-    test('do not make servers read every key again', async () => {
+    test('sessions do not make nodes reload every key', async () => {
       const before = await store.revision()
       await store.addSession(session('ses_1'), 'd1', 2)
       await store.touchSession('d1', 5)

@@ -130,7 +130,7 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     await place.db.destroy()
   })
 
-  test('of 1,000 requests at once against 700 a month and 500 a minute exactly 500 are admitted', async () => {
+  test('of 1,000 simultaneous requests against 700 a month and 500 a minute, exactly 500 are admitted', async () => {
     const plan = { ...roomy, requestsPerMinute: 500, requestsPerMonth: 700 }
     const { admitted, codes } = await admitMany([ledger], 1000, plan)
     expect(admitted).toHaveLength(500)
@@ -138,7 +138,7 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     for (const admission of admitted) admission.settle(answered, 'none')
   })
 
-  test('of 1,000 requests at once against 300 a month and 500 a minute exactly 300 are admitted', async () => {
+  test('of 1,000 simultaneous requests against 300 a month and 500 a minute, exactly 300 are admitted', async () => {
     const plan = { ...roomy, requestsPerMinute: 500, requestsPerMonth: 300 }
     const { admitted, codes } = await admitMany([ledger], 1000, plan)
     expect(admitted).toHaveLength(300)
@@ -149,7 +149,7 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     ledger = await place.open()
   })
 
-  test('a refusal by the minute says how long to wait, one by the month when it resets and how much was used', async () => {
+  test('a minute rejection says how long to wait, and a month rejection gives the reset and the units used', async () => {
     const plan = { ...roomy, requestsPerMinute: 1 }
     const admission = await ledger.admit(openingOf(), plan)
     await admission.durable()
@@ -172,7 +172,7 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     admission.settle(failed, 'none')
   })
 
-  test('the signals show the request itself, and what is not charged is given back to the month, not to the minute', async () => {
+  test('the signals include the request itself, and an uncharged unit returns to the month but not to the minute', async () => {
     const first = await ledger.admit(openingOf({ units: 3 }), roomy)
     expect(first.signals()).toMatchObject({
       rateLimit: 10_000,
@@ -190,12 +190,12 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     expect(await ledger.signals('acc_2', roomy)).toMatchObject({ rateRemaining: 10_000, quotaUsed: 0 })
   })
 
-  test('asking for the signals takes nothing', async () => {
+  test('reading the signals uses no units', async () => {
     for (let time = 0; time < 3; time++) await ledger.signals('acc_1', roomy)
     expect(await ledger.signals('acc_1', roomy)).toMatchObject({ rateRemaining: 10_000, quotaUsed: 0 })
   })
 
-  test('a request record holds everything that was said of the request', async () => {
+  test('a request record contains every reported fact', async () => {
     const opening = openingOf({ stream: true })
     await answer(ledger, opening)
     const other = openingOf()
@@ -209,7 +209,7 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     ledger = await place.open()
   })
 
-  test('the trail of a deliberation is written with the record, bounded however long it is, and swept with it', async () => {
+  test('a fusion trail is written with its record, bounded in size, and swept with it', async () => {
     const opening = openingOf({ profile: 'svc-router/fusion' })
     await answer(ledger, opening, roomy, { ...answered, fusions: [deliberated] })
     const endless = { ...deliberated, calls: Array.from({ length: 5_000 }, () => deliberated.calls[0]!) }
@@ -226,7 +226,7 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     ledger = await place.open()
   })
 
-  test('an admission that is durable is on disk', async () => {
+  test('a durable admission is on disk', async () => {
     const opening = openingOf()
     const admission = await ledger.admit(opening, roomy)
     await admission.durable()
@@ -235,7 +235,7 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     admission.settle(failed, 'none')
   })
 
-  test('an answer settled before it leaves is charged once', async () => {
+  test('an answer settled before it is delivered is charged once', async () => {
     const admission = await ledger.admit(openingOf(), roomy)
     admission.settle(answered, 'due')
     await admission.durable()
@@ -251,7 +251,7 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     expect(() => admission.settle(answered, 'done')).toThrow(/settled twice/)
   })
 
-  test('after a restart the minute and the month go on where they were', async () => {
+  test('after a restart the minute and the month continue from their previous counts', async () => {
     const plan = { ...roomy, requestsPerMinute: 5, requestsPerMonth: 100 }
     for (let time = 0; time < 3; time++) await answer(ledger, openingOf(), plan)
     await answer(ledger, openingOf(), plan, failed)
@@ -263,7 +263,7 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     expect([admitted.length, codes]).toEqual([0, new Set(['rate_limit_exceeded'])])
   })
 
-  test('of 1,000 requests at once with a key of 300 a minute exactly 300 are admitted, and the rest is left to other keys', async () => {
+  test('of 1,000 simultaneous requests with a key limited to 300 a minute, exactly 300 are admitted and other keys keep the rest', async () => {
     const rate = { keyId: 'key_1', perMinute: 300 }
     const plan = { ...roomy, requestsPerMinute: 320 }
     const [limited, free] = await Promise.all([
@@ -280,7 +280,7 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     for (const result of free) if (result.status === 'fulfilled') result.value.settle(answered, 'none')
   })
 
-  test('a limit that a key gets counts what it asked before, and goes on after a restart', async () => {
+  test("a new key limit counts the key's earlier requests, and holds after a restart", async () => {
     const rate = { keyId: 'key_1', perMinute: 4 }
     for (let time = 0; time < 3; time++) await answer(ledger)
     await answer(ledger, openingOf({ keyId: 'key_2' }))
@@ -301,7 +301,7 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     other.settle(answered, 'none')
   })
 
-  test('the refusal of a key speaks of the key, and where the account is spent first, of its plan', async () => {
+  test("a key's rejection names the key, or the account's plan if the account is exhausted first", async () => {
     const rate = { keyId: 'key_1', perMinute: 1 }
     await answer(ledger)
     const ofKey = await refusalOf(ledger, roomy, rate)
@@ -311,7 +311,7 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     expect(ofPlan).toMatchObject({ facts: { words: { limit: 1, plan: 'Max' } } })
   })
 
-  test('requests of other accounts take nothing from an account', async () => {
+  test("requests of other accounts use none of the account's units", async () => {
     const plan = { ...roomy, requestsPerMinute: 1, requestsPerMonth: 1 }
     await Promise.all(
       Array.from({ length: 30 }, (_, index) => answer(ledger, openingOf({ accountId: `acc_${index}` }), plan)),
@@ -323,14 +323,14 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     ledger = await place.open()
   })
 
-  test('nothing is admitted after it was closed', async () => {
+  test('nothing is admitted after the ledger is closed', async () => {
     await ledger.close()
     expect(await refusalOf(ledger, roomy)).toBeInstanceOf(LedgerUnavailable)
     expect(ledger.healthy()).toBe(false)
   })
 })
 
-describe.runIf(engines.length > 1)('several ledgers over one PostgreSQL database', () => {
+describe.runIf(engines.length > 1)('several ledgers sharing one PostgreSQL database', () => {
   const engine = postgresEngine(openAt, true)
   beforeAll(() => engine.start())
   afterAll(() => engine.stop())
@@ -339,7 +339,7 @@ describe.runIf(engines.length > 1)('several ledgers over one PostgreSQL database
     [500, 700, 500],
     [500, 300, 300],
   ])(
-    'of 1,000 requests at once on three nodes against %i a minute and %i a month exactly %i are admitted',
+    'of 1,000 simultaneous requests on three nodes against %i a minute and %i a month, exactly %i are admitted',
     async (perMinute, perMonth, expected) => {
       const place = await engine.fresh()
       const ledgers = [await place.open(), await place.open(), await place.open()]
@@ -356,7 +356,7 @@ describe.runIf(engines.length > 1)('several ledgers over one PostgreSQL database
     },
   )
 
-  test('of 1,000 requests at once on three nodes with a key of 300 a minute exactly 300 are admitted', async () => {
+  test('of 1,000 simultaneous requests on three nodes with a key limited to 300 a minute, exactly 300 are admitted', async () => {
     const place = await engine.fresh()
     const ledgers = [await place.open(), await place.open(), await place.open()]
     try {

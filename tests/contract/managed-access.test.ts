@@ -46,7 +46,7 @@ describe.each(enginesFor('managed access'))('managed access on %s', (_name, engi
   const types = async (): Promise<string[]> =>
     (await store.listAudit({ limit: 100 })).map(({ event }) => event.type).toReversed()
 
-  test('the switch stands where it was last put, and moving it is told of', async () => {
+  test('the switch keeps its last position, and every change appends an audit event', async () => {
     expect((await store.managedAccess()).switchedOn).toBe(false)
     await switchManagedAccess(deps, true)
     await expect(switchManagedAccess(deps, true)).rejects.toEqual(refusal('managed_stands_so'))
@@ -55,7 +55,7 @@ describe.each(enginesFor('managed access'))('managed access on %s', (_name, engi
     expect(await types()).toEqual(['account.created', 'managed.switched_on', 'managed.switched_off'])
   })
 
-  test('resale controls are recorded with who, when and where, revoked, and recorded anew', async () => {
+  test('resale controls are recorded with who, when, and where, revoked, and recorded again', async () => {
     await recordResale(deps, 'vendor', 'CONTRACT-17')
     await expect(recordResale(deps, 'vendor', 'CONTRACT-18')).rejects.toEqual(refusal('resale_recorded_before'))
     await expect(revokeResale(deps, 'another')).rejects.toEqual(refusal('resale_unknown'))
@@ -68,13 +68,13 @@ describe.each(enginesFor('managed access'))('managed access on %s', (_name, engi
   })
 
   test.each(['', 'two words', 'sk-madeup0madeup', 'AKIAMADEUP', 'x'.repeat(41), 'a@b.example'])(
-    'a note is named by an id, never a text or a credential: %j',
+    'a note is referenced by an ID, never by text or a credential: %j',
     async (note) => {
       await expect(recordResale(deps, 'vendor', note)).rejects.toEqual(refusal('note_invalid'))
     },
   )
 
-  test('of many requests of one account at once from two places one is kept', async () => {
+  test('of many simultaneous requests of one account from two places, one is stored', async () => {
     const results = await Promise.allSettled(
       Array.from({ length: 10 }, (_, index) =>
         requestManagedAccess({ ...own, store: index % 2 === 0 ? store : other }, accountId),
@@ -85,7 +85,7 @@ describe.each(enginesFor('managed access'))('managed access on %s', (_name, engi
     expect((await types()).filter((type) => type === 'managed.requested')).toHaveLength(1)
   })
 
-  test('an approved request gives access until it is withdrawn or rejected, and every step is told of once', async () => {
+  test('an approved request grants access until it is withdrawn or rejected, and every step appends one audit event', async () => {
     const { id } = await requestManagedAccess(own, accountId)
     expect(await store.hasManagedAccess(accountId)).toBe(false)
     const outcomes = await Promise.allSettled(
@@ -112,7 +112,7 @@ describe.each(enginesFor('managed access'))('managed access on %s', (_name, engi
     ])
   })
 
-  test('nobody but an operator decides, and an account ends only its own', async () => {
+  test('only an operator decides, and an account can end only its own access', async () => {
     const { id } = await requestManagedAccess(own, accountId)
     for (const actor of [own.actor, { kind: 'system' } as const]) {
       const asking = { ...deps, actor }
@@ -126,7 +126,7 @@ describe.each(enginesFor('managed access'))('managed access on %s', (_name, engi
     expect((await store.findManagedRequest(id))?.state).toBe('requested')
   })
 
-  test('an account does not ask without end', async () => {
+  test('the number of requests of one account is limited', async () => {
     for (let count = 0; count < maxRequestsPerAccount; count++) {
       const { id } = await requestManagedAccess(own, accountId)
       await withdrawManagedRequest(own, accountId, id)

@@ -32,7 +32,7 @@ const removed = record({ type: 'operator.removed', operatorId: 'opr_1' })
 const signedIn = record({ type: 'operator.signed_in', operatorId: 'opr_1' })
 const steppedUp = record({ type: 'operator.stepped_up', operatorId: 'opr_1' })
 
-describe.each(enginesFor('Who operates the service'))('on %s', (_, engine) => {
+describe.each(enginesFor('Who operates the service'))('operators on %s', (_, engine) => {
   let store: Store
   beforeAll(() => engine.start())
   afterAll(() => engine.stop())
@@ -45,7 +45,7 @@ describe.each(enginesFor('Who operates the service'))('on %s', (_, engine) => {
     store.operators.addOperator(operator(id, more), 3, made(id))
   const written = async (): Promise<number> => (await store.auditHead()).sequence
 
-  test('an address is of one operator, and there are so many at most; what is refused leaves no event', async () => {
+  test('an address belongs to one operator, their number is limited, and a rejected addition appends no event', async () => {
     expect(await add('opr_1')).toBe('done')
     expect(await add('opr_2', { email: 'opr_1@example.com' })).toBe('taken')
     expect(await add('opr_2')).toBe('done')
@@ -55,7 +55,7 @@ describe.each(enginesFor('Who operates the service'))('on %s', (_, engine) => {
     expect(await store.operators.findOperator('opr_4')).toBeUndefined()
   })
 
-  test('of many who add the same address at once one does', async () => {
+  test('when many add the same address at once, one succeeds', async () => {
     const added = await Promise.all(
       Array.from({ length: 8 }, (_each, n) => add(`opr_${n}`, { email: 'same@example.com' })),
     )
@@ -63,7 +63,7 @@ describe.each(enginesFor('Who operates the service'))('on %s', (_, engine) => {
     expect(await written()).toBe(1)
   })
 
-  test('the last admin stays one, also where two leave at once', async () => {
+  test('the last admin remains, even if two leave at once', async () => {
     await add('opr_1')
     expect(await store.operators.setOperatorRole('opr_1', 'viewer', changed)).toBe('last_admin')
     expect(await store.operators.removeOperator('opr_1', 5, removed)).toBe('last_admin')
@@ -75,7 +75,7 @@ describe.each(enginesFor('Who operates the service'))('on %s', (_, engine) => {
     expect(left.toSorted()).toEqual(['done', 'last_admin'])
   })
 
-  test('a removed one is not found by its address, has no session, and its address is free again', async () => {
+  test('a removed operator is not found by address, has no session, and their address is free again', async () => {
     await add('opr_1')
     await add('opr_2')
     expect(await store.operators.addOperatorSession(session('ops_1'), 'digest', 9, signedIn)).toBe(true)
@@ -89,7 +89,7 @@ describe.each(enginesFor('Who operates the service'))('on %s', (_, engine) => {
     expect((await store.operators.listOperators(9)).map(({ id }) => id)).toEqual(['opr_2', 'opr_3', 'opr_1'])
   })
 
-  test('a session and its confirmation are audited with their change, or neither is there', async () => {
+  test('a session and its confirmation are stored together with their audit event or not at all', async () => {
     await add('opr_1')
     await store.operators.addOperatorSession(session('ops_1'), 'digest', 9, signedIn)
     expect(await store.operators.confirmOperatorSession('ops_1', 50, steppedUp)).toBe(true)
@@ -110,7 +110,7 @@ describe.each(enginesFor('Who operates the service'))('on %s', (_, engine) => {
     expect((await store.operators.findOperatorSession('digest'))?.confirmedAtMs).toBe(50)
   })
 
-  test('beyond its most, the session that was used longest ago ends', async () => {
+  test('a session beyond the limit ends the least recently used one', async () => {
     await add('opr_1')
     for (let n = 1; n <= 3; n++)
       await store.operators.addOperatorSession(
@@ -123,7 +123,7 @@ describe.each(enginesFor('Who operates the service'))('on %s', (_, engine) => {
     expect(found.map((each) => each?.id)).toEqual(['ops_1', undefined, 'ops_3'])
   })
 
-  describe('accounts, as operators look for them', () => {
+  describe('accounts as operators search them', () => {
     const names = ['Alpha', 'beta 100%', 'alphabet', 'a_b', String.raw`back\slash`]
     beforeEach(async () => {
       for (const [n, name] of names.entries()) {
@@ -134,14 +134,14 @@ describe.each(enginesFor('Who operates the service'))('on %s', (_, engine) => {
     const found = async (more: Partial<Parameters<Store['searchAccounts']>[0]>): Promise<string[]> =>
       (await store.searchAccounts({ limit: 9, among: 99, ...more })).map(({ id }) => id)
 
-    test('come newest first, page after page', async () => {
+    test('accounts are listed newest first, page by page', async () => {
       expect(await found({})).toEqual(['acc_4', 'acc_3', 'acc_2', 'acc_1', 'acc_0'])
       expect(await found({ limit: 2 })).toEqual(['acc_4', 'acc_3'])
       expect(await found({ limit: 2, beforeId: 'acc_3' })).toEqual(['acc_2', 'acc_1'])
       expect(await found({ beforeId: 'acc_none' })).toEqual([])
     })
 
-    test('are looked through in turns of the event loop, all of them', async () => {
+    test('a search of all accounts yields to the event loop', async () => {
       for (let n = 0; n < 1_100; n++) {
         const account = { id: `acc_z${n}`, name: `Ünder ${n}`, planId: 'free', suspended: false, createdAtMs: 10 + n }
         await store.addAccount(account, record({ type: 'account.created', accountId: account.id, planId: 'free' }))
@@ -153,7 +153,7 @@ describe.each(enginesFor('Who operates the service'))('on %s', (_, engine) => {
       expect(await found({ name: 'üNDER 1099', among: 9_000 })).toEqual(['acc_z1099'])
     }, 60_000)
 
-    test('are found by a part of the name, in which nothing has a meaning of its own', async () => {
+    test('accounts are found by part of a name, in which no character is a wildcard', async () => {
       expect(await found({ name: 'ALPHA' })).toEqual(['acc_2', 'acc_0'])
       expect(await found({ name: '%' })).toEqual(['acc_1'])
       expect(await found({ name: '_' })).toEqual(['acc_3'])
@@ -163,7 +163,7 @@ describe.each(enginesFor('Who operates the service'))('on %s', (_, engine) => {
     })
   })
 
-  test('the audit log is read by the kind of its events, and in a range', async () => {
+  test('the audit log is filtered by event type and by range', async () => {
     await add('opr_1')
     await add('opr_2')
     await store.operators.setOperatorRole('opr_2', 'viewer', changed)

@@ -40,7 +40,7 @@ describe.each(enginesWith('proof of quotas', { openIn, openAt, durable: true }))
     beforeAll(() => engine.start())
     afterAll(() => engine.stop())
 
-    test('holds again and again, from many places at once, and counts for no account', async () => {
+    test('the proof succeeds repeatedly and from many places at once, and counts against no account', async () => {
       const { open, prove } = await engine.fresh()
       const db = await open()
       await prove()
@@ -50,7 +50,7 @@ describe.each(enginesWith('proof of quotas', { openIn, openAt, durable: true }))
       await db.destroy()
     })
 
-    test('fails where a write is lost, whether it is the first or a later one', async () => {
+    test('the proof fails if any write is lost, the first or a later one', async () => {
       for (const before of [0, 2]) {
         const { open, prove, loseWrites } = await engine.fresh()
         const db = await open()
@@ -66,12 +66,12 @@ describe.each(enginesWith('proof of quotas', { openIn, openAt, durable: true }))
 const withoutDisk = enginesWith('proof of quotas without a disk', { openIn, openAt, durable: false })
 
 describe.each(withoutDisk.filter(([name]) => name === 'PostgreSQL'))(
-  '%s that does not wait for the disk',
+  '%s configured not to wait for the disk',
   (_, engine) => {
     beforeAll(() => engine.start())
     afterAll(() => engine.stop())
 
-    test('keeps no quotas durably', async () => {
+    test('quotas are not durable', async () => {
       const { open, prove } = await engine.fresh()
       const db = await open()
       await expect(prove()).rejects.toThrow('fsync')

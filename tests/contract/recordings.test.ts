@@ -36,21 +36,21 @@ describe.each(streams)('$name', ({ format, text, completeBytes, boundaries }) =>
   const bytes = Buffer.from(text)
   const whole = eventsOf(format, [bytes])
 
-  test('says something, once, and how much it was', () => {
+  test('the recording contains text, one end, and its usage', () => {
     const { reasons, usage, text: said, calls } = contentOf(whole)
     expect(reasons).toHaveLength(1)
     expect(usage).toMatchObject({ source: 'counted' })
     expect(said.length + calls.length).toBeGreaterThan(0)
   })
 
-  test('says the same byte by byte, and in two pieces split anywhere', () => {
+  test('the result is the same byte by byte and split in two anywhere', () => {
     expect(eventsOf(format, bytesOf(text))).toEqual(whole)
     for (let at = 0; at <= bytes.length; at++) {
       expect(eventsOf(format, [bytes.subarray(0, at), bytes.subarray(at)])).toEqual(whole)
     }
   })
 
-  test('is finished behind its terminal event and nowhere before, cut behind each event', () => {
+  test('the answer is finished after its terminal event and at no earlier event', () => {
     for (const boundary of [0, ...boundaries]) {
       const reader = formatById(format).readAnswer()
       for (const { data } of new SseReader().push(bytes.subarray(0, boundary))) reader.readEvent(data)
@@ -60,7 +60,7 @@ describe.each(streams)('$name', ({ format, text, completeBytes, boundaries }) =>
 })
 
 describe.each(wholes)('$name', ({ format, text }) => {
-  test('says something, once, and how much it was', () => {
+  test('the recording contains text, one end, and its usage', () => {
     const reader = formatById(format).readAnswer()
     const { reasons, usage, text: said, calls } = contentOf(reader.readWhole(JSON.parse(text) as JsonObject))
     expect(reader.finished).toBe(true)
@@ -81,11 +81,11 @@ function laneOf(format: RecordedFormatId, client: (typeof clients)[number]): Rel
 
 const pairs = streams.flatMap((recording) => clients.map((client) => ({ recording, client })))
 
-describe.each(pairs)('$recording.name for a client of $client.id', ({ recording, client }) => {
+describe.each(pairs)('$recording.name for a $client.id client', ({ recording, client }) => {
   const { format, text, completeBytes } = recording
   const bytes = Buffer.from(text)
 
-  test('says the same', () => {
+  test('the client reads the same answer', () => {
     const lane = laneOf(format, client)
     const written = Buffer.from(lane.push(bytes) + lane.end(), lane.encoding).toString('utf8')
     const { sealed, ...said } = contentOf(readStream(client, written).events)
@@ -99,7 +99,7 @@ describe.each(pairs)('$recording.name for a client of $client.id', ({ recording,
     expect(clientSides[client.id].saysSuccess(written)).toBe(true)
   })
 
-  test('is written the same, however it is split', () => {
+  test('the output is the same wherever the input is split', () => {
     const lane = laneOf(format, client)
     const expected = lane.push(bytes) + lane.end()
     for (let at = 0; at <= bytes.length; at += 7) {
@@ -111,7 +111,7 @@ describe.each(pairs)('$recording.name for a client of $client.id', ({ recording,
     expect(bytesOf(text).reduce((out, byte) => out + slow.push(Buffer.from(byte)), '') + slow.end()).toBe(expected)
   })
 
-  test('is broken where it is cut, at any byte', () => {
+  test('the answer is broken if it is truncated at any byte', () => {
     for (let at = 0; at <= bytes.length; at++) {
       const lane = laneOf(format, client)
       let written = lane.push(bytes.subarray(0, at))
@@ -129,9 +129,9 @@ describe.each(pairs)('$recording.name for a client of $client.id', ({ recording,
 })
 
 describe.each(wholes.flatMap((recording) => clients.map((client) => ({ recording, client }))))(
-  '$recording.name for a client of $client.id',
+  '$recording.name for a $client.id client',
   ({ recording: { format, text }, client }) => {
-    test('says the same', () => {
+    test('the client reads the same answer', () => {
       const events = formatById(format)
         .readAnswer()
         .readWhole(JSON.parse(text) as JsonObject)

@@ -91,7 +91,7 @@ describe.each(clients)('%s, relayed', (id) => {
       .map(({ body }) => body as JsonObject),
   ]
 
-  test('unknown members anywhere in a request reach the backend, byte for byte', () => {
+  test('unknown members anywhere in a request reach the backend byte for byte', () => {
     expect(bodies.length).toBeGreaterThan(2)
     fc.assert(
       fc.property(fc.constantFrom(...bodies), places, (body, added) => {
@@ -113,7 +113,7 @@ describe.each(clients)('%s, relayed', (id) => {
     )
   })
 
-  test('unknown members anywhere in a streamed answer reach the client, byte for byte', () => {
+  test('unknown members anywhere in a streamed answer reach the client byte for byte', () => {
     const streams = streamsOf(id).map(({ text }) => text)
     fc.assert(
       fc.property(fc.constantFrom(...streams), fc.infiniteStream(places), fc.nat(), (text, added, split) => {
@@ -136,7 +136,7 @@ describe.each(clients)('%s, relayed', (id) => {
     )
   })
 
-  test('unknown members anywhere in a whole answer reach the client, byte for byte', () => {
+  test('unknown members anywhere in a non-streaming answer reach the client byte for byte', () => {
     const answers = wholesOf(id).map(({ text }) => JSON.stringify(JSON.parse(text)))
     fc.assert(
       fc.property(fc.constantFrom(...answers), places, (answer, added) => {

@@ -43,7 +43,7 @@ describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, 
   const chainOf = async (id: string, { account = 'acc_1', sinceMs = 0, maxLinks = 100 } = {}) =>
     (await other.chain(account, id, sinceMs, maxLinks)).map((turn) => turn.id)
 
-  test('an answer is found as it was saved, by its own account alone', async () => {
+  test('a response is found as it was saved, and only by its own account', async () => {
     const saved = responseOf('resp_1', { createdAtMs: 4_102_444_800_123, chainBytes: 5_000_000_000 })
     await store.save(saved, ['d1'])
     expect(await other.find('acc_1', 'resp_1', 0)).toEqual(saved)
@@ -51,7 +51,7 @@ describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, 
     expect(await other.find('acc_1', 'resp_2', 0)).toBeUndefined()
   })
 
-  test('what was made at or before the time asked for is not there, in any reading', async () => {
+  test('every query omits responses created at or before the given time', async () => {
     await store.save(responseOf('resp_1', { createdAtMs: 500 }), ['d1'])
     for (const [sinceMs, isThere] of [
       [499, true],
@@ -66,7 +66,7 @@ describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, 
     expect(await other.remove('acc_1', 'resp_1', 499)).toBe(true)
   })
 
-  test('a chain comes newest first, bounded, and ends where a link is missing, too old or of another account', async () => {
+  test('a chain is read newest first, is bounded, and ends at a link that is missing, too old, or of another account', async () => {
     for (let n = 1; n <= 5; n++) {
       const previousId = n === 1 ? undefined : `resp_${n - 1}`
       await store.save(responseOf(`resp_${n}`, { previousId, createdAtMs: n * 100, links: n }), [])
@@ -91,7 +91,7 @@ describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, 
     expect(await chainOf('resp_x', { account: 'acc_2' })).toEqual(['resp_x'])
   })
 
-  test('items are found in the newest answers first, and only in those of the account', async () => {
+  test('items are found in the newest responses first, and only in those of the account', async () => {
     await store.save(responseOf('resp_1', { createdAtMs: 100 }), ['d1', 'd2', 'd2'])
     await store.save(responseOf('resp_2', { createdAtMs: 200 }), ['d2'])
     await store.save(responseOf('resp_3', { createdAtMs: 300, accountId: 'acc_2' }), ['d2'])
@@ -108,7 +108,7 @@ describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, 
     expect(await other.locations('acc_1', [], 0, 10)).toEqual([])
   })
 
-  test('a removed answer takes its items with it, once, and only for its own account', async () => {
+  test('deleting a response deletes its items, once, and only for its own account', async () => {
     await store.save(responseOf('resp_1'), ['d1'])
     expect(await other.remove('acc_2', 'resp_1', 0)).toBe(false)
     const removals = await Promise.all([store.remove('acc_1', 'resp_1', 0), other.remove('acc_1', 'resp_1', 0)])
@@ -116,7 +116,7 @@ describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, 
     expect(await db.selectFrom('stored_items').selectAll().execute()).toEqual([])
   })
 
-  test('what has expired is deleted in bounded steps, with its items', async () => {
+  test('expired responses are deleted in bounded steps with their items', async () => {
     for (const n of [1, 2, 3, 4, 5]) await store.save(responseOf(`resp_${n}`, { createdAtMs: n }), [`d${n}`])
     expect(await other.deleteUntil(4, 3)).toBe(3)
     expect(await other.deleteUntil(4, 3)).toBe(1)
@@ -125,7 +125,7 @@ describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, 
     expect(await db.selectFrom('stored_items').select('digest').execute()).toEqual([{ digest: 'd5' }])
   })
 
-  test('many saves at once from two nodes are all there, with thousands of items', async () => {
+  test('simultaneous saves from two nodes, with thousands of items, are all stored', async () => {
     const digests = Array.from({ length: 1200 }, (_, index) => `digest ${index}`)
     await Promise.all(
       Array.from({ length: 60 }, (_, n) =>
@@ -140,7 +140,7 @@ describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, 
     expect(await store.locations('acc_1', digests, 0, 5000)).toHaveLength(1200)
   })
 
-  test('a save that fails says so, and the next one succeeds', async () => {
+  test('a failed save reports its failure, and the next one succeeds', async () => {
     await store.save(responseOf('resp_1'), [])
     await expect(store.save(responseOf('resp_1'), ['d9'])).rejects.toThrow()
     expect(await store.locations('acc_1', ['d9'], 0, 10)).toEqual([])
@@ -148,7 +148,7 @@ describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, 
     expect(await other.find('acc_1', 'resp_2', 0)).toBeDefined()
   })
 
-  test('what one account has stored is bounded: its oldest answers go, and nobody else’s', async () => {
+  test("an account's stored text is bounded: its own oldest responses are deleted, never those of others", async () => {
     const bounded = createResponseStore(db, 1_000)
     const sized = (id: string, n: number, bytes: number, accountId = 'acc_1'): StoredResponse =>
       responseOf(id, {
@@ -181,7 +181,7 @@ describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, 
     expect(await bytesOf()).toEqual([{ account_id: 'acc_1', bytes: 300 }])
   })
 
-  test('what waits to be saved is bounded', async () => {
+  test('the queue of unsaved responses is bounded', async () => {
     const sealedInput = 'x'.repeat(30 * 1024 * 1024)
     const saves = [1, 2, 3, 4].map((n) => store.save(responseOf(`resp_${n}`, { sealedInput }), []))
     const outcomes = await Promise.allSettled(saves)

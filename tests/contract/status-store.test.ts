@@ -26,7 +26,7 @@ const incident = (id: string, createdAtMs: number): Incident => ({
   updates: [update(`${id}-1`, 'investigating', createdAtMs)],
 })
 
-describe.each(enginesFor('What the status page shows'))('on %s', (_, engine) => {
+describe.each(enginesFor('What the status page shows'))('status on %s', (_, engine) => {
   let store: Store
   beforeAll(() => engine.start())
   afterAll(() => engine.stop())
@@ -35,7 +35,7 @@ describe.each(enginesFor('What the status page shows'))('on %s', (_, engine) => 
     return () => store.close()
   })
 
-  test('counts of one day add up, those of several nodes at once, too, and old days are forgotten', async () => {
+  test('counts of one day are summed across nodes, and old days are deleted', async () => {
     await store.addUptime([count('2026-08-01', 1, 1), count('2026-11-20', 5, 0)], '2026-08-01')
     await Promise.all([1, 2, 3].map(() => store.addUptime([count('2026-11-21', 2, 1)], '2026-08-02')))
     await store.addUptime([count('2026-11-21', 1, 0), count('2026-11-21', 0, 4, 'beta')], '2026-08-02')
@@ -46,7 +46,7 @@ describe.each(enginesFor('What the status page shows'))('on %s', (_, engine) => 
     expect((await store.listUptime('2026-11-21')).length).toBe(2)
   })
 
-  test('incidents come newest first with their updates newest first; what is over and old is left out', async () => {
+  test('incidents and their updates are listed newest first, without old resolved incidents', async () => {
     for (const [id, at] of [
       ['inc_1', 100],
       ['inc_2', 200],
@@ -67,7 +67,7 @@ describe.each(enginesFor('What the status page shows'))('on %s', (_, engine) => 
     expect((await store.listIncidents(0, 2)).map(({ id }) => id)).toEqual(['inc_3', 'inc_2'])
   })
 
-  test('the latest update is the latest, in the same millisecond and where a clock went back', async () => {
+  test('the latest update comes first, even within a millisecond or after a clock moved back', async () => {
     await store.addIncident(incident('inc_1', 100), someRecord())
     await store.addIncidentUpdate('inc_1', update('u9', 'identified', 100), someRecord())
     await store.addIncidentUpdate('inc_1', update('u5', 'monitoring', 100), someRecord())

@@ -66,7 +66,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
   const bothAdd = (count: number, add: (store: Store, index: number) => Promise<boolean>) =>
     Promise.all(Array.from({ length: count }, (_, index) => add(index % 2 === 0 ? store : other, index)))
 
-  test('a key keeps its limits, has others put in their place, and hands them to its successor as they stand then', async () => {
+  test('a key stores its limits, accepts new ones, and passes the current ones to its successor', async () => {
     await store.addAccount(account, noted)
     const limits = { profiles: ['svc-router/frontier'], perMinute: 30, addresses: ['10.0.0.0/8', '2001:db8::/32'] }
     await store.addKey(keyOf('key_1', { limits }), digestOf('key_1'), 10, [noted, noted])
@@ -82,7 +82,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     expect(listed.map((key) => key.limits)).toEqual([fewer, fewer])
   })
 
-  test('the limits of a key that is unknown or revoked cannot be changed, one that retires can until its end', async () => {
+  test('limits of an unknown or revoked key cannot be changed; those of a retiring key can until it ends', async () => {
     await store.addAccount(account, noted)
     await store.addKey(keyOf('key_1', { state: 'revoked' }), digestOf('key_1'), 10, noted)
     await store.addKey(keyOf('key_2', { state: 'retiring', endsAtMs: 5000 }), digestOf('key_2'), 10, noted)
@@ -100,13 +100,13 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     expect(await other.findAccount('acc_2')).toBeUndefined()
   })
 
-  test('an account is not added twice', async () => {
+  test('an account cannot be added twice', async () => {
     await store.addAccount(account, noted)
     await expect(store.addAccount({ ...account, name: 'Eve' }, noted)).rejects.toThrow()
     expect((await store.findAccount('acc_1'))?.name).toBe('Ada')
   })
 
-  test('accounts are listed in the order of creation, at most as many as asked for', async () => {
+  test('accounts are listed in order of creation, up to the requested number', async () => {
     for (const [id, createdAtMs] of [
       ['acc_b', 3],
       ['acc_a', 2],
@@ -116,14 +116,14 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     expect((await store.listAccounts(2)).map(({ id }) => id)).toEqual(['acc_c', 'acc_a'])
   })
 
-  test('a plan is changed, and not for an account that does not exist', async () => {
+  test('a plan is changed, but not for an account that does not exist', async () => {
     await store.addAccount(account, noted)
     expect(await store.setPlan('acc_1', 'max', noted)).toBe(true)
     expect((await store.findAccount('acc_1'))?.planId).toBe('max')
     expect(await store.setPlan('acc_2', 'max', noted)).toBe(false)
   })
 
-  test('a key is found by its digest together with its account', async () => {
+  test('a key is found by its digest, together with its account', async () => {
     await store.addAccount({ ...account, suspended: true }, noted)
     const key = keyOf('key_1', { endsAtMs: 9000 })
     expect(await store.addKey(key, digestOf('key_1'), 10, noted)).toBe(true)
@@ -133,7 +133,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     expect(await store.findKey('key_2')).toBeUndefined()
   })
 
-  test('a key of an account that does not exist, and a digest that is taken, are errors', async () => {
+  test('a key of a nonexistent account and a duplicate digest are errors', async () => {
     await store.addAccount(account, noted)
     await expect(store.addKey(keyOf('key_1', { accountId: 'acc_9' }), digestOf('key_1'), 10, noted)).rejects.toThrow()
     await store.addKey(keyOf('key_1'), digestOf('key_1'), 10, noted)
@@ -141,7 +141,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     expect(await store.findKey('key_2')).toBeUndefined()
   })
 
-  test('of many keys added at once from two places exactly as many as allowed are kept', async () => {
+  test('of many keys added at once from two places, exactly the allowed number is stored', async () => {
     await store.addAccount(account, noted)
     const added = await bothAdd(20, (place, index) =>
       place.addKey(keyOf(`key_${index}`), digestOf(`key_${index}`), 7, noted),
@@ -150,7 +150,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     expect(await store.listKeys('acc_1', 100)).toHaveLength(7)
   })
 
-  test('revoked keys and retiring ones past their end leave room for others', async () => {
+  test('revoked keys and retiring keys past their end make room for others', async () => {
     await store.addAccount(account, noted)
     expect(await store.addKey(keyOf('key_1'), digestOf('key_1'), 2, noted)).toBe(true)
     expect(await store.addKey(keyOf('key_2'), digestOf('key_2'), 2, noted)).toBe(true)
@@ -172,7 +172,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     expect(await store.addKey(keyOf('key_4', { createdAtMs: 5000 }), digestOf('key_4'), 2, noted)).toBe(true)
   })
 
-  test('keys are listed newest first and for their account alone', async () => {
+  test('keys are listed newest first and only for their account', async () => {
     await store.addAccount(account, noted)
     await store.addAccount({ ...account, id: 'acc_2' }, noted)
     for (const [index, accountId] of ['acc_1', 'acc_2', 'acc_1', 'acc_1'].entries()) {
@@ -181,7 +181,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     expect((await store.listKeys('acc_1', 2)).map(({ id }) => id)).toEqual(['key_3', 'key_2'])
   })
 
-  test('a rotated key retires until the end that was given, and its successor works', async () => {
+  test('a rotated key retires at the given end, and its successor works', async () => {
     await store.addAccount(account, noted)
     await store.addKey(keyOf('key_1'), digestOf('key_1'), 10, noted)
     expect(
@@ -194,7 +194,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     expect((await store.find(digestOf('key_2')))?.key.state).toBe('active')
   })
 
-  test('a key rotated without an overlap is revoked at once', async () => {
+  test('a key rotated without an overlap is revoked immediately', async () => {
     await store.addAccount(account, noted)
     await store.addKey(keyOf('key_1'), digestOf('key_1'), 10, noted)
     expect(
@@ -206,7 +206,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     expect(await store.findKey('key_1')).toMatchObject({ state: 'revoked', revokedAtMs: 3000 })
   })
 
-  test('rotation does not lengthen the life of a key that expires sooner', async () => {
+  test('rotation does not extend the life of a key that expires sooner', async () => {
     await store.addAccount(account, noted)
     await store.addKey(keyOf('key_1', { endsAtMs: 4000 }), digestOf('key_1'), 10, noted)
     await store.rotateKey(
@@ -237,7 +237,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     expect(await store.findKey('key_2')).toBeUndefined()
   })
 
-  test('of many rotations of one key at once from two places one succeeds', async () => {
+  test('of many simultaneous rotations of one key from two places, one succeeds', async () => {
     await store.addAccount(account, noted)
     await store.addKey(keyOf('key_old'), digestOf('key_old'), 10, noted)
     const rotated = await bothAdd(10, (place, index) =>
@@ -256,7 +256,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     expect(await store.listKeys('acc_1', 100)).toHaveLength(2)
   })
 
-  test('a key is revoked once and for ever', async () => {
+  test('a key is revoked once and permanently', async () => {
     await store.addAccount(account, noted)
     await store.addKey(keyOf('key_1'), digestOf('key_1'), 10, noted)
     expect(await store.revokeKey('key_1', 4000, noted)).toBe(true)
@@ -265,7 +265,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     expect(await store.findKey('key_1')).toMatchObject({ state: 'revoked', revokedAtMs: 4000 })
   })
 
-  test('upstreams are listed in the order of their adding, with everything that was given', async () => {
+  test('upstreams are listed in the order in which they were added, with every field', async () => {
     await store.addAccount(account, noted)
     const plain = upstreamOf('ups_2', {
       provider: 'openai',
@@ -283,14 +283,14 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     ])
   })
 
-  test('of many upstreams added at once from two places exactly as many as allowed are kept, each at its own position', async () => {
+  test('of many upstreams added at once from two places, exactly the allowed number is stored, each at its own position', async () => {
     await store.addAccount(account, noted)
     const added = await bothAdd(12, (place, index) => place.addUpstream(upstreamOf(`ups_${index}`), 5, noted))
     expect(added.filter(Boolean)).toHaveLength(5)
     expect((await store.listUpstreams('acc_1')).map(({ position }) => position)).toEqual([1, 2, 3, 4, 5])
   })
 
-  test('an upstream is removed by its own account only', async () => {
+  test('only its own account can remove an upstream', async () => {
     await store.addAccount(account, noted)
     await store.addUpstream(upstreamOf('ups_1'), 5, noted)
     expect(await store.removeUpstream('acc_2', 'ups_1', noted)).toBe(false)
@@ -299,7 +299,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     expect(await store.listUpstreams('acc_1')).toEqual([])
   })
 
-  test('the revision moves with each change and with nothing else, and others see it', async () => {
+  test('every change moves the revision, nothing else does, and other nodes see it', async () => {
     const seen = [await other.revision()]
     const expectMoved = async (moved: boolean) => {
       seen.push(await other.revision())
@@ -330,7 +330,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     await expectMoved(false)
   })
 
-  test('a request record is read with all that was written, and without what was not', async () => {
+  test('a request record is read back with every field that was written and no others', async () => {
     const attempts = [{ backend: 'b-1', outcome: 'answered', status: 200, ms: 12, upstreamRequestId: 'up-1' }]
     const full = requestRow('req_full', 1000, {
       stream: 1,
@@ -371,7 +371,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     expect(await store.findRequest('req_none')).toBeUndefined()
   })
 
-  test('request records are listed newest first, page after page, without a gap and for one account if asked', async () => {
+  test('request records are listed newest first, page by page without a gap, optionally for one account', async () => {
     const rows = Array.from({ length: 9 }, (_, index) =>
       // Two at the same time, and one that arrived later than its id was minted.
       requestRow(`req_${index}`, index === 2 ? 10 : Math.floor(index / 2), {
@@ -397,7 +397,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     expect(await pages('acc_1')).toEqual([2, 8, 7, 5, 4, 1].map((index) => `req_${index}`))
   })
 
-  test('old request records are forgotten in bounded steps, newer ones and units used stay', async () => {
+  test('old request records are deleted in bounded steps; newer ones and the units used remain', async () => {
     const idAt = (timeMs: number) => `${lowestIdAt('req_', timeMs)}0000`
     await db
       .insertInto('requests')
@@ -412,13 +412,13 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     expect(await store.usedUnits('acc_1', '2026-12')).toBe(0)
   })
 
-  test('whole numbers beyond 32 bits come back as numbers', async () => {
+  test('integers beyond 32 bits are read back as numbers', async () => {
     const createdAtMs = 4_102_444_800_123
     await store.addAccount({ ...account, createdAtMs }, noted)
     expect((await store.findAccount('acc_1'))?.createdAtMs).toBe(createdAtMs)
   })
 
-  test('many starters at once on new data all find the schema complete', async () => {
+  test('processes that start at once on new data all find the complete schema', async () => {
     const openNew = await engine.fresh()
     const opened = await Promise.all(Array.from({ length: 6 }, () => openNew()))
     const names = await opened[0]!.selectFrom('migrations').select('name').execute()
@@ -426,7 +426,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     await Promise.all(opened.map((each) => each.destroy()))
   })
 
-  test('a further migration is applied once, on top of what is there', async () => {
+  test('a new migration is applied once to an existing schema', async () => {
     await store.addAccount(account, noted)
     const next: Migration = { name: '900-next', statements: ['create table extra (id text primary key)'] }
     await migrate(db, async () => {}, [...migrations, next])
@@ -434,7 +434,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     expect(await store.findAccount('acc_1')).toEqual(account)
   })
 
-  test('counts of tokens that no page could read are mended', async () => {
+  test('token counts that no page could read are repaired', async () => {
     await store.addAccount(account, noted)
     const absurd = { input_tokens: 2 ** 60, output_tokens: 2 ** 60, cached_tokens: 2 ** 60, reasoning_tokens: 2 ** 60 }
     const rows = Array.from({ length: 9 }, (_, index) =>
@@ -459,12 +459,12 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     await expect(refused).rejects.toThrow(/newer version of svc-router.*999-future/)
   })
 
-  test('a migration that is not the one applied is refused', async () => {
+  test('a migration that differs from the applied one is rejected', async () => {
     await db.updateTable('migrations').set({ checksum: 'changed' }).execute()
     await expect(open()).rejects.toThrow(SchemaMismatch)
   })
 
-  test('a migration that fails leaves nothing behind', async () => {
+  test('a migration that fails changes nothing', async () => {
     const broken: Migration = { name: '900-broken', statements: ['create table half (id text)', 'create nonsense'] }
     await expect(migrate(db, async () => {}, [...migrations, broken])).rejects.toThrow()
     await migrate(db, async () => {}, [
