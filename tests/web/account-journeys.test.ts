@@ -49,25 +49,30 @@ suite('an account, with script and without', () => {
     ['1 more hour', hourMs],
     ['24 more hours', 24 * hourMs],
     ['7 more days', 7 * 24 * hourMs],
-  ])('rotation, “%s”: both keys work until then, and from then on the new one alone', async (overlap, lastsMs) => {
-    await open('/account/keys')
-    await journey.press(journey.page.locator('summary', { hasText: 'Rotate' }))
-    await journey.page.getByLabel(overlap).check()
-    await journey.pressButton('Create the new key')
-    await journey.page.getByText('The old key works until').waitFor()
-    expect(journey.clicks).toBe(2)
-    const next = await journey.shownKey()
-    const endsAtMs = (await service.store.listKeys(account.id, 2)).find(({ state }) => state === 'retiring')!.endsAtMs!
-    expect(Math.abs(endsAtMs - clock.nowMs() - lastsMs)).toBeLessThan(60_000)
-    await clock.skip(endsAtMs - clock.nowMs() - 60_000)
-    await expect.poll(() => statusOf(next), noticedWithin).toBe(200)
-    expect(await statusOf(key)).toBe(200)
-    await clock.skip(61_000)
-    await expect.poll(() => statusOf(key), noticedWithin).toBe(401)
-    await expect.poll(() => statusOf(next), noticedWithin).toBe(200)
-  })
+  ])(
+    'after a rotation with overlap “%s”, both keys work until the overlap ends and then only the new one',
+    async (overlap, lastsMs) => {
+      await open('/account/keys')
+      await journey.press(journey.page.locator('summary', { hasText: 'Rotate' }))
+      await journey.page.getByLabel(overlap).check()
+      await journey.pressButton('Create the new key')
+      await journey.page.getByText('The old key works until').waitFor()
+      expect(journey.clicks).toBe(2)
+      const next = await journey.shownKey()
+      const endsAtMs = (await service.store.listKeys(account.id, 2)).find(
+        ({ state }) => state === 'retiring',
+      )!.endsAtMs!
+      expect(Math.abs(endsAtMs - clock.nowMs() - lastsMs)).toBeLessThan(60_000)
+      await clock.skip(endsAtMs - clock.nowMs() - 60_000)
+      await expect.poll(() => statusOf(next), noticedWithin).toBe(200)
+      expect(await statusOf(key)).toBe(200)
+      await clock.skip(61_000)
+      await expect.poll(() => statusOf(key), noticedWithin).toBe(401)
+      await expect.poll(() => statusOf(next), noticedWithin).toBe(200)
+    },
+  )
 
-  test('recovery with everything revoked: the old key is refused, the new one works', async () => {
+  test('after a recovery that revokes everything, the old key is rejected and the new one works', async () => {
     const address = `recovers${accounts}@example.com`
     await addProvenEmail({ ...service.plane, store: service.store }, account.id, address)
     journey = await Journey.begin(browser, service)
@@ -82,7 +87,7 @@ suite('an account, with script and without', () => {
     await expect.poll(() => statusOf(key), noticedWithin).toBe(401)
   })
 
-  test('support without script: a secret is refused and not kept, a plain message arrives', async () => {
+  test('without scripts, the support form rejects and discards a secret, and accepts a plain message', async () => {
     await open('/support', { javaScriptEnabled: false })
     const { page } = journey
     const secret = 'sk-canary-0000111122223333'
@@ -99,7 +104,7 @@ suite('an account, with script and without', () => {
     expect((await service.store.listTickets(10)).length).toBe(1)
   })
 
-  test('managed access: asked for in one click, withdrawn in one, and nothing is switched on by it', async () => {
+  test('managed access is requested in one click and withdrawn in one, and neither switches it on', async () => {
     await open('/account/managed-access')
     await journey.pressButton('Request a review')
     await journey.page.getByText('waiting for review').waitFor()
@@ -110,7 +115,7 @@ suite('an account, with script and without', () => {
     expect(journey.clicks).toBe(2)
   })
 
-  test('usage and activity tell of the requests that were just made, down to the attempts of one', async () => {
+  test('Usage and Activity show the requests just made, down to the attempts of a single one', async () => {
     for (const provider of service.providers) provider.script([])
     for (let request = 0; request < 3; request++) expect(await statusOf(key)).toBe(200)
     service.providers[0]!.script([{ do: 'status', status: 503 }])
@@ -137,7 +142,7 @@ suite('an account, with script and without', () => {
     ])
   })
 
-  test('everything is downloaded as one file, and the account is deleted by its name', async () => {
+  test('the account downloads all its data as one file and is deleted after its name is typed', async () => {
     await statusOf(key)
     await open('/account/data')
     const arriving = journey.page.waitForEvent('download')

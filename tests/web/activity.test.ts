@@ -36,7 +36,7 @@ const idsOn = (text: string): string[] => [
 
 describe('usage', () => {
   test.each(['/usage', '/usage?range=month'])(
-    '%s shows the same numbers as a drawing, in words and as a table',
+    '%s shows the same numbers as a chart, in words, and as a table',
     async (path) => {
       const text = await textOf(path)
       expect(text).toMatch(/aria-label="Requests by day: 3 requests in \d+ days, at most 3 on/)
@@ -48,7 +48,7 @@ describe('usage', () => {
     },
   )
 
-  test('as JSON it adds up to what is enforced', async () => {
+  test('the JSON adds up to the enforced counts', async () => {
     const response = await visitor.get('/usage.json?range=month')
     expect(response.headers.get('content-disposition')).toBe('attachment; filename="svc-router-usage-month.json"')
     const body = (await response.json()) as {
@@ -61,7 +61,7 @@ describe('usage', () => {
     expect(body.usage.reduce((sum, { charged }) => sum + charged, 0)).toBe(body.quota.quotaUsed)
   })
 
-  test('as CSV it has a row for each kind of request', async () => {
+  test('the CSV has a row for each kind of request', async () => {
     const response = await visitor.get('/usage.csv')
     expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8')
     const [head, ...rows] = (await response.text()).trimEnd().split('\r\n')
@@ -72,7 +72,7 @@ describe('usage', () => {
 })
 
 describe('activity', () => {
-  test('lists every request, and by outcome, profile, key and day those that are asked for', async () => {
+  test('Activity lists every request, filtered by outcome, profile, key, and day', async () => {
     const [key] = await service.store.listKeys(service.account.id, 1)
     const today = new Date().toISOString().slice(0, 10)
     expect(idsOn(await textOf('/activity')).length).toBe(3)
@@ -84,13 +84,13 @@ describe('activity', () => {
     expect(await textOf('/activity?day=2020-01-01')).toContain('No requests match')
   })
 
-  test('what is no choice is left out, and shown nowhere', async () => {
+  test('an invalid filter value is ignored and not echoed', async () => {
     const text = await textOf('/activity?outcome=%22%3Ex&profile=%3Cb%3E&key=x&day=2026-99-99&before=%27')
     expect(idsOn(text).length).toBe(3)
     expect(text).not.toContain('<b>')
   })
 
-  test('as CSV and JSON, filtered alike', async () => {
+  test('CSV and JSON use the same filters', async () => {
     const lines = (await textOf('/activity.csv?outcome=failed')).trimEnd().split('\r\n')
     expect(lines.length).toBe(2)
     expect(lines[1]).toContain(failedId)
@@ -100,7 +100,7 @@ describe('activity', () => {
     expect(body.requests.map(({ fusions }) => fusions.length)).toEqual([1])
   })
 
-  test('goes on page by page without a gap', async () => {
+  test('the list continues page by page without a gap', async () => {
     for (let count = 0; count < 30; count++) await service.chat()
     await vi.waitFor(async () => {
       expect((await service.store.listActivity(service.account.id, { limit: 99 }, 99)).length).toBe(33)
@@ -116,7 +116,7 @@ describe('activity', () => {
 })
 
 describe('one request', () => {
-  test('shows the whole trail, and none of its text', async () => {
+  test("the page shows the whole trail and none of the request's text", async () => {
     const text = await textOf(`/activity/${answeredId}`)
     for (const part of [
       'alpha',
@@ -131,7 +131,7 @@ describe('one request', () => {
     expect(await textOf(`/activity/${answeredId}/record.json`)).not.toContain(canary)
   })
 
-  test('that failed shows each attempt, that nothing was charged, and leads to the page of its error', async () => {
+  test("a failed request shows each attempt, that nothing was charged, and a link to its error's page", async () => {
     const text = await textOf(`/activity/${failedId}`)
     expect(text).toContain('href="/docs/errors/server_is_overloaded"')
     expect(text).toContain('0 of 1 charged')
@@ -139,14 +139,14 @@ describe('one request', () => {
     expect(text).toContain('503')
   })
 
-  test('that deliberated shows how the panel came to its answer', async () => {
+  test('a fusion request shows how the panel reached its answer', async () => {
     const [id = ''] = idsOn(await textOf('/activity?profile=svc-router/fusion'))
     const text = await textOf(`/activity/${id}`)
     for (const part of ['Fusion: ', '3 of 3 answered', 'Verdict', 'fusion-panel/', 'synthesis'])
       expect(text, part).toContain(part)
   })
 
-  test('that never was is not there', async () => {
+  test('a request that does not exist is not found', async () => {
     expect((await visitor.get('/activity/req_none')).status).toBe(404)
     expect((await visitor.get('/activity/req_none/record.json')).status).toBe(404)
   })

@@ -47,7 +47,7 @@ suite('from plan to plan, by way of the simulated Stripe', () => {
     await journey.page.getByRole('heading', { name: 'Your subscription (simulated)' }).waitFor()
   }
 
-  test('an abandoned checkout and a declined card buy nothing, and the page says so', async () => {
+  test('an abandoned checkout and a declined card change nothing, and the page says so', async () => {
     expect(await limits()).toEqual(['500', '20'])
     await journey.page.goto(`${service.config.appUrl}/billing/upgrade`)
     await journey.pressButton('Change to Pro')
@@ -58,7 +58,7 @@ suite('from plan to plan, by way of the simulated Stripe', () => {
     expect(await limits()).toEqual(['500', '20'])
   })
 
-  test('up: from Billing three clicks, and the next request has the limits of Pro', async () => {
+  test('an upgrade to Pro takes three clicks from Billing, and the next request has its limits', async () => {
     await journey.page.goto(`${service.config.appUrl}/billing`)
     journey.clicks = 0
     await journey.pressLink('Change plan')
@@ -70,14 +70,14 @@ suite('from plan to plan, by way of the simulated Stripe', () => {
     await expect.poll(limits, noticedWithin).toEqual(['20000', '120'])
   })
 
-  test('up again in the portal: the webhook brings it, with nobody coming back', async () => {
+  test('another upgrade in the portal takes effect by webhook, without a return to the app', async () => {
     await toPortal()
     await journey.pressButton(/^Change to Max/)
     await expect.poll(limits, noticedWithin).toEqual(['100000', '600'])
     await planIs('Max')
   })
 
-  test('down to Pro: kept until what is paid ends, which the page says, and then the limits are lower', async () => {
+  test('a downgrade to Pro waits until the paid period ends, as the page says, and then lowers the limits', async () => {
     await toPortal()
     await journey.pressButton(/^Change to Pro/)
     await journey.page.getByText('It becomes Pro on').waitFor()
@@ -90,7 +90,7 @@ suite('from plan to plan, by way of the simulated Stripe', () => {
     await planIs('Pro')
   })
 
-  test('cancelled in two clicks from Billing, taken back, and cancelled again: free at the end of the month', async () => {
+  test('cancelling takes two clicks from Billing, can be undone, and ends in the free plan after the month', async () => {
     await toPortal()
     await journey.pressButton('Cancel at the end of the period')
     await journey.pressButton('Keep the subscription')

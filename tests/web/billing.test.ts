@@ -17,7 +17,7 @@ async function signIn(service: Service, accountId: string): Promise<Visitor> {
 
 const post = (url: string): Promise<Response> => fetch(url, { method: 'POST', redirect: 'manual' })
 
-describe('where plans are sold, simulated on this machine', () => {
+describe('simulated plan sales on this machine', () => {
   let service: Service
   let visitor: Visitor
   let accountId: string
@@ -32,7 +32,7 @@ describe('where plans are sold, simulated on this machine', () => {
 
   const planNow = async (): Promise<string | undefined> => (await service.store.findAccount(accountId))?.planId
 
-  test('the pages say that it is simulated, and let their forms go to where it is paid and nowhere else', async () => {
+  test('the pages say that sales are simulated, and their forms may only lead to the checkout', async () => {
     const started = service.events.find(({ event }) => event === 'billing_simulated')
     for (const path of ['/billing', '/billing/upgrade']) {
       const response = await visitor.get(path)
@@ -43,7 +43,7 @@ describe('where plans are sold, simulated on this machine', () => {
     expect((await visitor.get('/account')).headers.get('content-security-policy')).toContain("form-action 'self';")
   })
 
-  test('from the plans to checkout, and back with the plan in force at once', async () => {
+  test('checkout starts at the plans and returns with the new plan already in force', async () => {
     const plans = await (await visitor.get('/billing/upgrade')).text()
     expect(plans).toContain('$20.00 a month')
     expect(plans).toContain('your plan')
@@ -58,7 +58,7 @@ describe('where plans are sold, simulated on this machine', () => {
     expect(page).toContain('Your next invoice is due on')
   })
 
-  test('a change at the portal comes by webhook, with nobody coming back', async () => {
+  test('a change in the portal arrives by webhook, without a return to the app', async () => {
     const portal = (await visitor.post('/billing/portal')).headers.get('location') ?? ''
     const text = await (await fetch(portal)).text()
     const change = /action="([^"]+\/change\/[^"]+)"/.exec(text)?.[1] ?? ''
@@ -68,7 +68,7 @@ describe('where plans are sold, simulated on this machine', () => {
     expect(await planNow()).toBe('max')
   })
 
-  test('checkout comes back to the name of this machine that the browser used', async () => {
+  test('checkout returns to the host name that the browser used', async () => {
     const { account } = await service.addAccount('local buyer', 'free')
     const signedIn = await signIn(service, account.id)
     const here = service.config.appUrl.replace('127.0.0.1', 'localhost')
@@ -79,7 +79,7 @@ describe('where plans are sold, simulated on this machine', () => {
     expect(paid.headers.get('location')).toBe(`${here}/billing/return`)
   })
 
-  test('anybody reads what plans cost: on the page of plans, at home, and as JSON', async () => {
+  test('anyone can read the prices on the plans page, on the home page, and as JSON', async () => {
     for (const path of ['/', '/pricing'])
       expect(await (await new Visitor(service.config.appUrl).get(path)).text(), path).toContain('$20.00 a month')
     const headers = { 'user-agent': 'svc-router-test/1' }
@@ -93,19 +93,19 @@ describe('where plans are sold, simulated on this machine', () => {
     ])
   })
 
-  test('a webhook that nobody signed is refused at its address', async () => {
+  test('an unsigned webhook is rejected', async () => {
     const response = await fetch(`${service.config.appUrl}/webhooks/stripe`, { method: 'POST', body: '{"id":"evt_1"}' })
     expect([response.status, await response.json()]).toEqual([400, { outcome: 'refused' }])
   })
 
-  test('the plan that is not paid for leads to the portal, and one that is not there back to the plans', async () => {
+  test('a past-due plan leads to the portal, and an unknown plan back to the plans', async () => {
     const plans = await (await visitor.get('/billing/upgrade')).text()
     expect(plans).toMatch(/action="\/billing\/portal"[\s\S]*Change to Free/)
     expect((await visitor.post('/billing/upgrade', { plan: 'gold' })).headers.get('location')).toBe('/billing/upgrade')
   })
 })
 
-describe('where an operator decides', () => {
+describe('plans that an operator approves', () => {
   let service: Service
   let visitor: Visitor
   let accountId: string
@@ -118,7 +118,7 @@ describe('where an operator decides', () => {
   })
   afterAll(() => service.stop())
 
-  test('a request is asked, seen, withdrawn by its own account alone, and approved', async () => {
+  test('an upgrade request is created, shown, withdrawn only by its own account, and approved', async () => {
     expect((await visitor.post('/billing/upgrade', { plan: 'pro' })).headers.get('location')).toBe(
       '/billing?done=upgrade-requested',
     )

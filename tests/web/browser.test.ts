@@ -31,7 +31,7 @@ suite('in a browser', () => {
   pages.watch(/status of 4(00|04|10|22)/)
   beforeEach(() => void ({ service } = pages))
 
-  test('first key: from the link of an error to a working key, without an account before', async () => {
+  test('first key: the link in an error leads a visitor without an account to a working key', async () => {
     await open()
     const refused = await service.post('/chat/completions', {}, { authorization: '' })
     const { accountSetupUrl } = ((await refused.json()) as Refused).error
@@ -44,7 +44,7 @@ suite('in a browser', () => {
     await page.getByText('1 of 500 requests').waitFor()
   })
 
-  test('recovery: a revoked key, its link, a code, and the next key works', async () => {
+  test("recovery: a revoked key's link and an emailed code lead to a new key that works", async () => {
     await open()
     const { store, account, key } = service
     await service.addEmail('owner@example.com')
@@ -60,7 +60,7 @@ suite('in a browser', () => {
     expect(await statusOf(await shownKey())).toBe(200)
   })
 
-  test('rotation: two clicks, and the old key is over where no overlap was wanted', async () => {
+  test('rotation: two clicks without an overlap end the old key immediately', async () => {
     await open()
     await signIn(page, service)
     await page.goto(`${service.config.appUrl}/account/keys`)
@@ -73,7 +73,7 @@ suite('in a browser', () => {
     await expect.poll(() => statusOf(service.key), { timeout: 3000 }).toBe(401)
   })
 
-  test('a copy button copies the whole key, and says so', async () => {
+  test('a copy button copies the whole key and says so', async () => {
     await open({ permissions: ['clipboard-read', 'clipboard-write'] })
     await signIn(page, service)
     await page.goto(`${service.config.appUrl}/account/keys`)
@@ -84,7 +84,7 @@ suite('in a browser', () => {
     expect(await page.evaluate('navigator.clipboard.readText()')).toBe(await shownKey())
   })
 
-  test('a passkey is added, signs in without a letter, cannot be replayed, and is removed', async () => {
+  test('a passkey is added, signs in without an email, cannot be replayed, and is removed', async () => {
     await open()
     const origin = byName(service)
     const devtools = await page.context().newCDPSession(page)
@@ -127,7 +127,7 @@ suite('in a browser', () => {
     await page.getByText('This passkey does not work here').waitFor()
   })
 
-  test('without script everything is there but the copy buttons', async () => {
+  test('without scripts everything works except the copy buttons', async () => {
     await open({ javaScriptEnabled: false })
     await page.goto(`${service.config.appUrl}/account/setup`)
     await page.getByLabel('Email address').fill('no-script@example.com')
@@ -141,7 +141,7 @@ suite('in a browser', () => {
     await page.getByText('The key was revoked').waitFor()
   })
 
-  test('with the keyboard alone: skip link, a code, a key made, rotated and revoked', async () => {
+  test('the keyboard alone suffices for the skip link, the code, and creating, rotating, and revoking a key', async () => {
     await open()
     await page.goto(`${service.config.appUrl}/sign-in`)
     await page.keyboard.press('Tab')
@@ -186,7 +186,7 @@ suite('in a browser', () => {
     await page.getByText('The key was revoked').waitFor()
   })
 
-  test('what looks for faults finds them: a field without a label, pale text, something too wide', async () => {
+  test('the page checker reports an unlabeled field, low contrast, and an element that is too wide', async () => {
     await open({ viewport: { width: 320, height: 640 } })
     await page.goto(`${service.config.appUrl}/sign-in`)
     await page.evaluate(

@@ -18,7 +18,7 @@ async function confirm(page: Page): Promise<void> {
 suite('in a browser', () => {
   pages.watch()
 
-  test('intake: an account asks, an operator proves who they are and approves, and the account sees it', async () => {
+  test('an account requests managed access, an operator confirms their identity and approves it, and the account sees it', async () => {
     const { service, clock } = pages
     const { appUrl } = service.config
     const [theirs, ours] = [await pages.open(), await pages.open()]

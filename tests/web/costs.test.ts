@@ -27,7 +27,7 @@ async function pageOf(answer: Response): Promise<string> {
   return textOf(`/activity/${id}`)
 }
 
-test('a request shows its estimated cost where the price is known, in its trail, in the list and in the sum', async () => {
+test("the trail, the list, and the sum show a request's estimated cost if the price is known", async () => {
   const answer = await service.chat()
   const { usage } = (await answer.json()) as { usage: { prompt_tokens: number; completion_tokens: number } }
   const cost = `${((usage.prompt_tokens + usage.completion_tokens) / 1000).toFixed(4)} USD`

@@ -53,7 +53,7 @@ const ask = (path: string, init: RequestInit = {}): Promise<Response> =>
     { peerAddress: '10.0.0.1' },
   )
 
-test('a fault of ours is a page with the request id; its words go nowhere', async () => {
+test('an internal error is shown as a page with the request ID, and its message appears nowhere', async () => {
   const response = await ask('/broken')
   const text = await response.text()
   expect([response.status, text.includes('req_made_up')]).toEqual([500, true])
@@ -61,7 +61,7 @@ test('a fault of ours is a page with the request id; its words go nowhere', asyn
   expect(text + JSON.stringify(events)).not.toContain('canary')
 })
 
-test('a webhook gets the bytes as they came, from any site, up to a megabyte', async () => {
+test('a webhook receives its bytes unchanged, from any site, up to one megabyte', async () => {
   const body = '{"a": 1 }\n'
   const headers = { 'sec-fetch-site': 'cross-site', 'x-forwarded-for': '6.6.6.6, 203.0.113.9' }
   expect(await (await ask('/hook', { method: 'POST', body, headers })).text()).toBe('taken')
@@ -69,19 +69,19 @@ test('a webhook gets the bytes as they came, from any site, up to a megabyte', a
   expect((await ask('/hook', { method: 'POST', body: 'x'.repeat(1024 * 1024 + 1) })).status).toBe(413)
 })
 
-test('nobody is an operator: the console is seen behind its own door alone', async () => {
+test('the console is visible only after an operator signs in there', async () => {
   const { status, headers } = await ask('/operator')
   expect([status, headers.get('location')]).toEqual([303, '/operator/sign-in?next=%2Foperator'])
 })
 
-test('a page may send forms to where its row says, and no other page may', async () => {
+test('a page may send forms to the origin that its route names, and no other page may', async () => {
   const policy = async (path: string): Promise<string> =>
     /form-action ([^;]+)/.exec((await ask(path)).headers.get('content-security-policy') ?? '')?.[1] ?? ''
   expect(await policy('/pay')).toBe("'self' https://checkout.example.com")
   expect(await policy('/broken')).toBe("'self'")
 })
 
-test('over https browsers are told to stay there, and only its own name is answered', async () => {
+test("over HTTPS, browsers are told to stay on it, and only the app's own host name is answered", async () => {
   expect((await ask('/pay')).headers.get('strict-transport-security')).toContain('max-age=')
   expect((await ask('/pay', { headers: { host: 'localhost' } })).status).toBe(421)
 })

@@ -41,20 +41,23 @@ const unescape = (text: string): string =>
     .replaceAll('&amp;', '&')
 
 describe('errors', () => {
-  test.each(errorCodes)('%s has a page with why, how to mend it and the answer as it really is', async (code) => {
-    const text = unescape(await read(`/docs/errors/${code}`))
-    for (const heading of ['Why', 'How to fix it', 'The response', 'What your client shows'])
-      expect(text).toContain(heading)
-    expect(text).not.toMatch(/\{\w+\}/)
-    const [, json = ''] = /<code>(\{[\s\S]*?\n\})<\/code>/.exec(text) ?? []
-    const { error } = JSON.parse(json) as { error: Record<string, unknown> }
-    const { type, source, retryable } = errorCatalog[code]
-    expect(error).toMatchObject({ code, type, source, retryable, param: exampleOf(code).facts.param ?? null })
-    expect(String(error['message']).length).toBeLessThanOrEqual(240)
-    expect(text).toContain(`HTTP/1.1 ${exampleOf(code).status} `)
-  })
+  test.each(errorCodes)(
+    '%s has a page with the cause, the fix, and the answer exactly as the API sends it',
+    async (code) => {
+      const text = unescape(await read(`/docs/errors/${code}`))
+      for (const heading of ['Why', 'How to fix it', 'The response', 'What your client shows'])
+        expect(text).toContain(heading)
+      expect(text).not.toMatch(/\{\w+\}/)
+      const [, json = ''] = /<code>(\{[\s\S]*?\n\})<\/code>/.exec(text) ?? []
+      const { error } = JSON.parse(json) as { error: Record<string, unknown> }
+      const { type, source, retryable } = errorCatalog[code]
+      expect(error).toMatchObject({ code, type, source, retryable, param: exampleOf(code).facts.param ?? null })
+      expect(String(error['message']).length).toBeLessThanOrEqual(240)
+      expect(text).toContain(`HTTP/1.1 ${exampleOf(code).status} `)
+    },
+  )
 
-  test('what the page of a revoked key shows is what the API says', async () => {
+  test('the page of a revoked key shows what the API says', async () => {
     const { stored, key: secret } = await service.addNamedKey('to be revoked')
     const key = secret.reveal()
     await service.revoke(stored.id)
@@ -67,13 +70,13 @@ describe('errors', () => {
     expect({ ...shown.error, request_id: '' }).toEqual({ ...said.error, request_id: '' })
   })
 
-  test('a code that there is not has no page', async () => {
+  test('an unknown code has no page', async () => {
     expect((await visitor.get('/docs/errors/no_such_code')).status).toBe(404)
   })
 })
 
-describe('every page of the documentation', () => {
-  test('is found from its first page or its llms.txt, is small, and every link of ours on it works', async () => {
+describe('every documentation page', () => {
+  test('every page is reachable from the first page or llms.txt, is small, and has only working links', async () => {
     const pages = Array.from((await read('/llms.txt')).matchAll(/\]\(([^)]+)\)/g), ([, url]) => new URL(url!).pathname)
     expect(pages.length).toBeGreaterThan(errorCodes.length)
     const links = new Set(['/docs'])
@@ -95,7 +98,7 @@ describe('every page of the documentation', () => {
       if (name.endsWith('.md')) expect(links).toContain(`/docs/${name.slice(0, -3)}`)
   })
 
-  test('is the same as Markdown, and nothing of Markdown is left in its HTML', async () => {
+  test('every page is also available as Markdown, and its HTML contains no leftover Markdown', async () => {
     for (const [, url] of (await read('/llms.txt')).matchAll(/\]\(([^)]+\.md)\)/g)) {
       const { pathname } = new URL(url!)
       const response = await visitor.get(pathname)
@@ -107,14 +110,14 @@ describe('every page of the documentation', () => {
     }
   })
 
-  test('names this service where the files name one on the reader’s machine', async () => {
+  test("a page names this service's address where its source names the reader's machine", async () => {
     const text = (await read('/docs/clients')) + (await read('/docs/clients/codex'))
     expect(text).toContain(service.baseUrl)
     expect(text).not.toContain('127.0.0.1:8787')
   })
 })
 
-describe('finding one’s way', () => {
+describe('navigation', () => {
   const listOf = (text: string): string => /<nav id="all-pages"[\s\S]*?<\/nav>/.exec(text)![0]
   const linkTo = (rel: string, text: string): string | undefined =>
     new RegExp(`<a rel="${rel}" href="([^"]+)"`).exec(text)?.[1]
@@ -135,7 +138,7 @@ describe('finding one’s way', () => {
     }
   })
 
-  test('the links to the next page lead through all pages, and those to the previous one back', async () => {
+  test('the next links visit all pages, and the previous links lead back', async () => {
     const seen: string[] = []
     for (let path: string | undefined = '/docs'; path !== undefined;) {
       const text: string = await read(path)
@@ -151,7 +154,7 @@ describe('finding one’s way', () => {
     expect(seen.length).toBe(new Set(seen).size)
   })
 
-  test('the page of all clients is an index that keeps the old places, and each client has a page', async () => {
+  test('the page of all clients is an index that keeps its old anchors, and each client has a page', async () => {
     const source = readFileSync(new URL('../../docs/clients.md', import.meta.url), 'utf8')
     const headings = Array.from(source.matchAll(/^## (.+)$/gm), ([, heading]) => heading!)
     expect(headings.length).toBeGreaterThan(10)
@@ -178,7 +181,7 @@ describe('search', () => {
   }
   const found = (text: string): string[] => Array.from(text.matchAll(/<li>\s*<a href="([^"]+)"/g), ([, href]) => href!)
 
-  test('finds titles first, then headings, then text, and leads to the section', async () => {
+  test('search finds titles first, then headings, then text, and links to the section', async () => {
     expect(found(await search('Codex'))[0]).toMatch(/^\/docs\/clients\/codex/)
     expect(found(await search('key_missing'))[0]).toMatch(/^\/docs\/errors\/key_missing/)
     const [place = ''] = found(await search('in production trusted_proxies'))
@@ -189,14 +192,14 @@ describe('search', () => {
     expect(await search('stream_idle_timeout_ms')).toContain('stream_idle_timeout_ms')
   })
 
-  test('needs every word, and says where nothing is found', async () => {
+  test('search requires every word, and says when nothing is found', async () => {
     expect(found(await search('codex qqzzqq'))).toEqual([])
     expect(await search('codex qqzzqq')).toContain('No page contains all of these words')
     expect(found(await search(''))).toEqual([])
     expect(await search('')).not.toContain('No page has')
   })
 
-  test('is escaped, and bounded in what it reads and lists', async () => {
+  test('search escapes its query and limits what it reads and lists', async () => {
     const text = await search('<script>x</script>"><img src=x>')
     expect(text).not.toMatch(/<script>|<img/)
     expect(text).toContain('&lt;script&gt;')
@@ -211,7 +214,7 @@ describe('search', () => {
     expect(performance.now() - from).toBeLessThan(1000)
   })
 
-  test('is a plain form on every page, which works without script', async () => {
+  test('search is a plain form on every page that works without scripts', async () => {
     for (const path of ['/docs', '/docs/api', '/docs/search'])
       expect(await read(path)).toMatch(/<form class="search" role="search" method="get" action="\/docs\/search">/)
   })
@@ -223,7 +226,7 @@ describe('Markdown', () => {
       .replaceAll(/\s+/g, ' ')
       .replaceAll(/> (?=<)/g, '>')
 
-  test('is escaped: nothing in it can become an element or an attribute', async () => {
+  test('Markdown is escaped: no part of it can become an element or an attribute', async () => {
     const text = await render(
       '<script>x</script> `<b>` [a"b](/x"y) **<i>**\n\n| <u> |\n| --- |\n| <s> |\n\n```\n</pre><script>\n```',
     )
@@ -231,7 +234,7 @@ describe('Markdown', () => {
     expect(text).toContain('href="/x&quot;y"')
   })
 
-  test('links lead to our pages or out; a script or a file that is not shown is no link', async () => {
+  test('links lead to our pages or to other sites; scripts and unpublished files are never links', async () => {
     expect(await render('see [a](clients.md#codex)')).toContain('href="/docs/clients#codex"')
     expect(await render('see [a](../src/main.ts) and [b](javascript:x) and [c](http://x.example)')).not.toContain(
       'href',
@@ -239,7 +242,7 @@ describe('Markdown', () => {
     expect(await render('[Go](/status)')).toContain('class="go"')
   })
 
-  test('has lists that go on, numbers, tables with bars in code, and headings that are found by name', async () => {
+  test('Markdown supports continued lists, numbered lists, tables with pipes in code, and headings with anchors', async () => {
     expect(await render('- a\n  b\n- c')).toContain('<ul><li>a b</li><li>c</li></ul>')
     expect(await render('1. a\n\n   ```\n   code\n   ```\n\n2. b')).toMatch(
       /<ol><li>a.*<code>code<\/code>.*<\/li><li>b<\/li><\/ol>/,

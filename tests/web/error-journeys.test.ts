@@ -89,7 +89,7 @@ suite('from an error’s one link to the mended state in at most three clicks', 
   }
 
   describe('missing', () => {
-    test('nobody yet: address, code, and the first key works', async () => {
+    test('a new visitor gets a working key with an address and a code', async () => {
       await follow(await Journey.begin(browser, service), await ask(''), 'key_missing', 'accountSetupUrl')
       await journey.proveAddress('new@example.com')
       await journey.page.getByRole('heading', { name: 'Your first key' }).waitFor()
@@ -97,7 +97,7 @@ suite('from an error’s one link to the mended state in at most three clicks', 
       expect(journey.clicks).toBe(2)
     })
 
-    test('an account, but not signed in: address, code, and a key is made where that leads', async () => {
+    test('an account that is signed out enters its address and a code, and then creates a key there', async () => {
       const { address } = await owner()
       await follow(await Journey.begin(browser, service), await ask(''), 'key_missing', 'accountSetupUrl')
       await journey.proveAddress(address)
@@ -105,7 +105,7 @@ suite('from an error’s one link to the mended state in at most three clicks', 
       expect(journey.clicks).toBe(maxClicks)
     })
 
-    test('signed in: one click makes a key', async () => {
+    test('a signed-in account creates a key in one click', async () => {
       const { id } = await owner()
       const signedIn = await (await Journey.begin(browser, service)).signedInTo(id)
       await follow(signedIn, await ask(''), 'key_missing', 'accountSetupUrl')
@@ -128,7 +128,7 @@ suite('from an error’s one link to the mended state in at most three clicks', 
     ],
   ]
   describe.each(spoilt)('%s', (_name, code, spoil) => {
-    test('signed in: one click makes a key', async () => {
+    test('a signed-in account creates a key in one click', async () => {
       const who = await owner()
       const signedIn = await (await Journey.begin(browser, service)).signedInTo(who.id)
       await follow(signedIn, await ask(await spoil(who)), code, 'accountUrl')
@@ -136,7 +136,7 @@ suite('from an error’s one link to the mended state in at most three clicks', 
       expect(journey.clicks).toBe(1)
     })
 
-    test('not signed in: address, code, and a key is made where that leads', async () => {
+    test('a signed-out account enters its address and a code, and then creates a key there', async () => {
       const who = await owner()
       await follow(await Journey.begin(browser, service), await ask(await spoil(who)), code, 'accountUrl')
       await journey.proveAddress(who.address)
@@ -145,7 +145,7 @@ suite('from an error’s one link to the mended state in at most three clicks', 
     })
   })
 
-  test('recovery: the other link of a lost key gives a new one for an address and a code', async () => {
+  test('the other link of a lost key gives a new key after an address and a code', async () => {
     const { address } = await owner()
     journey = await Journey.begin(browser, service)
     const { error } = (await (await ask('sk_svc_lost')).json()) as { error: Refused }
@@ -156,7 +156,7 @@ suite('from an error’s one link to the mended state in at most three clicks', 
     expect(journey.clicks).toBe(2)
   })
 
-  test('inactive because the account is suspended: the page says so, and one click leads to whoever can end that', async () => {
+  test('a suspended account learns why its key is inactive, and one click leads to support', async () => {
     const { id, key } = await owner()
     await suspendAccount(service.plane, id)
     await expect.poll(async () => (await ask(key)).status, noticedWithin).toBe(401)
@@ -172,7 +172,7 @@ suite('from an error’s one link to the mended state in at most three clicks', 
     expect(journey.clicks).toBe(1)
   })
 
-  test('quota: two clicks buy a larger month, and the same request is answered', async () => {
+  test('after a quota error two clicks buy a larger month, and the same request is answered', async () => {
     const { id, key } = await owner()
     for (let request = 0; request < 2; request++) expect((await ask(key)).headers.get('x-quota-limit')).toBe('2')
     const signedIn = await (await Journey.begin(browser, service)).signedInTo(id)
@@ -183,7 +183,7 @@ suite('from an error’s one link to the mended state in at most three clicks', 
     expect((await ask(key)).headers.get('x-quota-limit')).toBe('1000')
   })
 
-  test('plan: two clicks buy the premium one, and fusion answers', async () => {
+  test('after a plan error two clicks buy the premium plan, and fusion answers', async () => {
     const { id, key } = await owner()
     const signedIn = await (await Journey.begin(browser, service)).signedInTo(id)
     await follow(signedIn, await ask(key, 'svc-router/fusion'), 'plan_required', 'upgradeUrl')
@@ -192,7 +192,7 @@ suite('from an error’s one link to the mended state in at most three clicks', 
     await expect.poll(async () => (await ask(key, 'svc-router/fusion')).status, noticedWithin).toBe(200)
   })
 
-  test('rate: who waits as told needs no click; who wants more has it in three from the error’s own page', async () => {
+  test("after a rate error waiting as told is enough, and three clicks from the error's page buy a higher limit", async () => {
     const { id, key } = await owner('brisk')
     const limited = async (): Promise<Response> => {
       let answer = await ask(key)
@@ -234,7 +234,7 @@ suite('where an operator decides about plans, and accounts bring their providers
   })
   afterEach(() => journey.end())
 
-  test('no provider: three clicks connect one of one’s own, and the same request is answered', async () => {
+  test('without a provider three clicks connect one, and the same request is answered', async () => {
     const { account, key } = await service.addAccount('bringer', 'pro')
     const ask = (): Promise<Response> => service.chat({}, { authorization: `Bearer ${key}` })
     const { error } = (await (await ask()).json()) as { error: Refused }
@@ -255,7 +255,7 @@ suite('where an operator decides about plans, and accounts bring their providers
     await expect.poll(async () => (await ask()).status, noticedWithin).toBe(200)
   })
 
-  test('quota: one click files the request, and once it is approved the same request is answered', async () => {
+  test('after a quota error one click files an upgrade request, and once it is approved the same request is answered', async () => {
     const { account, key } = await service.addAccount('asker', 'small')
     await service.connectOwn('sk-made-up-credential-of-a-test', account.id)
     const ask = (): Promise<Response> => service.chat({}, { authorization: `Bearer ${key}` })

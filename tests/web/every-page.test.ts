@@ -70,7 +70,7 @@ suite('what holds for every page', () => {
     await service.stop()
   })
 
-  test('what looks for faults finds them', async () => {
+  test('the page checker detects deliberate problems', async () => {
     const page = await browser.newPage()
     await page.setContent(
       `<title>Nothing</title><a class="skip" href="#main">Skip</a><i id="a" style="color:red"></i><i id="a"></i>
@@ -86,7 +86,7 @@ suite('what holds for every page', () => {
   })
 
   test.each(beholders)(
-    'for %s: small, valid, accessible, whole at 320 pixels and at 200 %, reached by Tab alone, under the strict policy',
+    '%s is small, valid, accessible, complete at 320 pixels and at 200%, usable by Tab alone, and allowed by the strict policy',
     async (as) => {
       const context = await browser.newContext({ viewport: narrow, deviceScaleFactor: 2 })
       context.setDefaultTimeout(10_000)

@@ -33,9 +33,9 @@ function ask(path: string, headers: Record<string, string>, method = 'GET'): Pro
   })
 }
 
-describe('every answer', () => {
+describe('every response', () => {
   test.each(['/', '/account', '/nothing-here', '/assets/none.css'])(
-    '%s allows nothing inline and nothing from elsewhere, and has a request id',
+    '%s allows nothing inline and nothing from other origins, and has a request ID',
     async (path) => {
       const { headers } = await visitor.get(path)
       const policy = headers.get('content-security-policy') ?? ''
@@ -48,7 +48,7 @@ describe('every answer', () => {
     },
   )
 
-  test('a page that is not there is a 404 with a way on, and says nothing of the path', async () => {
+  test('a missing page is a 404 that links onward and does not echo the path', async () => {
     const response = await visitor.get('/canary-in-the-path?canary=1')
     const text = await response.text()
     expect(response.status).toBe(404)
@@ -56,7 +56,7 @@ describe('every answer', () => {
     expect(text).not.toContain('canary')
   })
 
-  test('a page without a session leads to the sign-in and back, and sets no cookie', async () => {
+  test('a page that needs a session redirects to sign-in and back, and sets no cookie', async () => {
     const response = await new Visitor(service.config.appUrl).get('/account')
     expect([response.status, response.headers.get('location'), response.headers.getSetCookie()]).toEqual([
       303,
@@ -65,7 +65,7 @@ describe('every answer', () => {
     ])
   })
 
-  test('the wrong method is a 405 that names the right ones, and no path has none, whoever asks and with what', async () => {
+  test('a wrong method gets a 405 that lists the allowed ones, and a missing path a 404, for any visitor and body', async () => {
     expect((await visitor.post('/account')).headers.get('allow')).toBe('GET, HEAD')
     for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
       expect([method, await ask('/account', {}, method)]).toEqual([method, 405])
@@ -75,7 +75,7 @@ describe('every answer', () => {
     expect([signIn.status, signIn.headers.get('allow')]).toEqual([405, 'GET, HEAD, POST'])
   })
 
-  test('what is no request that has a page is refused with the same care', async () => {
+  test('an invalid request gets an error page with the same security headers', async () => {
     const { port } = new URL(service.config.appUrl)
     const { statusCode, headers } = await new Promise<IncomingMessage>((resolve, reject) =>
       request({ port, host: '127.0.0.1', path: '*' }, (response) => resolve(response.resume()))
@@ -92,7 +92,7 @@ describe('every answer', () => {
 })
 
 describe('files', () => {
-  test('are found by a name that changes with them, zipped where that is taken, and kept for ever', async () => {
+  test('files have names that change with their content, are compressed on request, and are cached permanently', async () => {
     const page = await (await visitor.get('/account')).text()
     const urls = Array.from(page.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g), ([, url]) => url!)
     expect(urls.length).toBeGreaterThanOrEqual(3)
@@ -108,7 +108,7 @@ describe('files', () => {
     }
   })
 
-  test('are small: 10 KB of style and 12 KB of script, zipped', () => {
+  test('styles are at most 10 KB and scripts 12 KB, compressed', () => {
     const zippedBytes = (name: string): number =>
       gzipSync(readFileSync(new URL(`../../src/web/assets/${name}`, import.meta.url))).length
     expect(zippedBytes('style.css')).toBeLessThan(10_000)
@@ -121,13 +121,13 @@ describe('forms', () => {
     ['another site', { 'sec-fetch-site': 'cross-site' }],
     ['a sibling of our host', { 'sec-fetch-site': 'same-site' }],
     ['no page at all', { 'sec-fetch-site': 'none' }],
-  ])('of %s are refused and change nothing', async (_, headers) => {
+  ])('forms from %s are rejected and change nothing', async (_, headers) => {
     const response = await visitor.post('/sign-out', {}, headers)
     expect(response.status).toBe(403)
     expect((await visitor.get('/account')).status).toBe(200)
   })
 
-  test('of a browser that does not say where from are taken by their origin', async () => {
+  test('forms of a browser that sends no Sec-Fetch-Site are accepted by their Origin', async () => {
     const { host } = new URL(service.config.appUrl)
     const send = (origin: string): Promise<number> =>
       ask('/sign-out', { origin, 'content-type': 'application/x-www-form-urlencoded' }, 'POST')
@@ -136,7 +136,7 @@ describe('forms', () => {
     expect(await send(`http://${host}`)).toBe(303)
   })
 
-  test('need the token of their own session', async () => {
+  test('forms need the token of their own session', async () => {
     const other = new Visitor(service.config.appUrl)
     other.cookie = await signInCookie()
     for (const csrf of ['', 'x', await other.csrf()])
@@ -144,14 +144,14 @@ describe('forms', () => {
     expect((await other.post('/sign-out')).status).toBe(303)
   })
 
-  test('that are too large or of another type are refused', async () => {
+  test('forms that are too large or of another content type are rejected', async () => {
     expect((await visitor.post('/sign-out', { text: 'x'.repeat(70_000) })).status).toBe(413)
     expect((await visitor.post('/sign-out', {}, { 'content-type': 'application/json' })).status).toBe(415)
   })
 })
 
-describe('names', () => {
-  test('of this machine lead here, any other is refused: somebody may have made it lead here', async () => {
+describe('host names', () => {
+  test('local host names lead here, and any other is rejected because it may be DNS rebinding', async () => {
     const { port } = new URL(service.config.appUrl)
     for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, 'localhost:1', `[::1]:${port}`])
       expect(await ask('/nothing', { host })).toBe(404)
@@ -160,8 +160,8 @@ describe('names', () => {
   })
 })
 
-describe('the table of routes', () => {
-  test('names every route once, says who may call it, and nobody but accounts reaches what is theirs', async () => {
+describe('the route table', () => {
+  test('the table lists every route once with its access, and only the owning account reaches its data', async () => {
     const names = routes.map(({ method, path }) => `${method} ${path}`)
     expect(new Set(names).size).toBe(names.length)
     const nobody = new Visitor(service.config.appUrl)

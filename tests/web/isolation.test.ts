@@ -62,7 +62,7 @@ async function everythingOf(accountId: string): Promise<string> {
 const named = routes.filter(({ access, path }) => access === 'account' && path.includes(':'))
 
 test.each(named.map((route) => [`${route.method} ${route.path}`, route] as const))(
-  'the ids of one account are unknown to another: %s',
+  'IDs of one account are unknown to another: %s',
   async (_, { method, path }) => {
     const before = await everythingOf(service.account.id)
     const at = path.replaceAll(/:(\w+)/g, (_match, name: string) => {
@@ -78,7 +78,7 @@ test.each(named.map((route) => [`${route.method} ${route.path}`, route] as const
   },
 )
 
-test('what is named in a field is unknown to another account too', async () => {
+test('an ID in a form field is unknown to another account, too', async () => {
   await service.addEmail('a@example.com')
   await service.addEmail('b@example.com')
   expect((await intruder.post('/account/emails/remove', { address: 'a@example.com' })).status).toBe(404)

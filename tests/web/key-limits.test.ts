@@ -26,12 +26,12 @@ const keyOf = async (name: string): Promise<StoredKey | undefined> =>
 const untouched = { profiles: all, per_minute: '', addresses: '' }
 
 describe('limits of a key', () => {
-  test('a key that is made without a look at them has none', async () => {
+  test('a key created without opening the limits has none', async () => {
     expect((await visitor.post('/account/keys', { name: 'free', ...untouched })).status).toBe(200)
     expect((await keyOf('free'))?.limits).toEqual(none)
   })
 
-  test('are taken when it is made, shown in the list, and hold', async () => {
+  test('limits are set at creation, shown in the list, and enforced', async () => {
     const addresses = '203.0.113.0/24\r\n 2001:DB8::/32\r\n\r\n203.0.113.0/24'
     const fields = { name: 'limited', profiles: frontier, per_minute: '30', addresses }
     expect((await visitor.post('/account/keys', fields)).status).toBe(200)
@@ -41,7 +41,7 @@ describe('limits of a key', () => {
     expect(list).toContain('limits: only svc-router/frontier · 30 per minute · from 2 networks')
   })
 
-  test('are changed and lifted on a page of their own, and the change is told of without addresses', async () => {
+  test('limits are changed and removed on their own page, and the change is logged without addresses', async () => {
     const { stored, key } = await service.addNamedKey('changed')
     const path = `/account/keys/${stored.id}/limits`
     const saved = await visitor.post(path, { profiles: frontier, per_minute: '2', addresses: '127.0.0.1' })
@@ -78,7 +78,7 @@ describe('limits of a key', () => {
       'addresses',
       `A key can have at most ${maxNetworks}`,
     ],
-  ])('%s is said beside the field, what was typed stays, and nothing changes', async (_, fields, name, problem) => {
+  ])('%s is reported next to its field, the input remains, and nothing changes', async (_, fields, name, problem) => {
     const { stored } = await service.addNamedKey('as it was')
     const before = (await service.store.listKeys(service.account.id, 100)).length
     for (const path of ['/account/keys', `/account/keys/${stored.id}/limits`]) {
@@ -93,14 +93,14 @@ describe('limits of a key', () => {
     expect(await service.store.listKeys(service.account.id, 100)).toHaveLength(before)
   })
 
-  test('the page says from where its reader comes, behind a proxy of the operator’s too', async () => {
+  test("the page shows the reader's own address, including through the operator's proxy", async () => {
     const page = await (await visitor.get('/account/keys', { 'x-forwarded-for': '6.6.6.6, 203.0.113.9' })).text()
     expect(page.replaceAll(/\s+/g, ' ')).toContain('Your current address is <code>203.0.113.9</code>')
     const strange = await (await visitor.get('/account/keys', { 'x-forwarded-for': 'unknown' })).text()
     expect(strange).not.toContain('Your current address')
   })
 
-  test('a revoked key has no such page, and neither has one of another account', async () => {
+  test("a revoked key has no limits page, and neither has another account's key", async () => {
     const { stored } = await service.addNamedKey('gone')
     await service.revoke(stored.id)
     const other = await service.addAccount('other', 'max')
@@ -110,7 +110,7 @@ describe('limits of a key', () => {
     }
   })
 
-  test('everything that is kept of the account has them, addresses included', async () => {
+  test("the account's download contains the limits, including addresses", async () => {
     await service.addLimitedKey({ addresses: ['198.51.100.0/24'], perMinute: 9 })
     const data = (await (await visitor.get('/account/data/download')).json()) as { keys: StoredKey[] }
     expect(data.keys[0]?.limits).toEqual({ profiles: null, perMinute: 9, addresses: ['198.51.100.0/24'] })

@@ -42,7 +42,7 @@ suite('with the keyboard alone', () => {
     await page.keyboard.type(text)
   }
 
-  test('a plan is bought and cancelled', async () => {
+  test('the keyboard alone buys and cancels a plan', async () => {
     const { key } = await open('/billing')
     const limit = async (): Promise<string | null> =>
       (await service.chat({}, { authorization: `Bearer ${key}` })).headers.get('x-quota-limit')
@@ -59,7 +59,7 @@ suite('with the keyboard alone', () => {
     await page.getByText('It ends on').waitFor()
   })
 
-  test('a provider is connected, tested and removed', async () => {
+  test('the keyboard alone connects, tests, and removes a provider', async () => {
     await open('/account/upstreams')
     await tabTo(page, 'provider')
     await page.keyboard.type('Custom')
@@ -76,7 +76,7 @@ suite('with the keyboard alone', () => {
     await page.getByText('The provider and its credential were deleted').waitFor()
   })
 
-  test('managed access is asked for and withdrawn', async () => {
+  test('the keyboard alone requests and withdraws managed access', async () => {
     await open('/account/managed-access')
     await enter('Request a review')
     await page.getByText('waiting for review').waitFor()
@@ -84,7 +84,7 @@ suite('with the keyboard alone', () => {
     await page.getByText('Your request was withdrawn').waitFor()
   })
 
-  test('support gets a message, and refuses one with a secret', async () => {
+  test('the keyboard alone sends a support message, which is rejected if it contains a secret', async () => {
     await open('/support')
     await type('email', 'typist@example.com')
     await type('text', 'It fails with sk-canary-0000111122223333.')
@@ -97,7 +97,7 @@ suite('with the keyboard alone', () => {
     await page.getByRole('heading', { name: 'We have your message' }).waitFor()
   })
 
-  test('requests are filtered and one is looked at', async () => {
+  test('the keyboard alone filters requests and opens one', async () => {
     const { key } = await open('/account')
     await service.chat({}, { authorization: `Bearer ${key}` })
     await enter('Activity')
@@ -114,7 +114,7 @@ suite('with the keyboard alone', () => {
     await page.getByRole('heading', { name: 'Attempts' }).waitFor()
   })
 
-  test('the account is deleted', async () => {
+  test('the keyboard alone deletes the account', async () => {
     const { name } = await open('/account/data')
     await type('name', name)
     await page.keyboard.press('Enter')

@@ -33,7 +33,7 @@ async function create(name: string): Promise<string> {
 }
 
 describe('keys', () => {
-  test('a new one is shown once and works; the list shows only its ends, and when it was last used', async () => {
+  test('a new key is shown once and works; the list shows only its first and last characters and its last use', async () => {
     const key = await create('laptop')
     const before = await (await visitor.get('/account/keys')).text()
     expect(before).toContain('laptop')
@@ -45,13 +45,13 @@ describe('keys', () => {
       .toBe(true)
   })
 
-  test.each(['', '   ', 'x'.repeat(101)])('a name must be one: %j', async (name) => {
+  test.each(['', '   ', 'x'.repeat(101)])('a key needs a valid name: %j', async (name) => {
     const response = await visitor.post('/account/keys', { name, profiles })
     expect(response.status).toBe(422)
     expect(await response.text()).toContain('aria-invalid="true"')
   })
 
-  test('a name is text on every page, whatever it looks like', async () => {
+  test('a name is shown as text on every page, whatever it contains', async () => {
     await create('<script>alert(1)</script>"\'')
     const text = await (await visitor.get('/account/keys')).text()
     expect(text).not.toContain('<script>alert')
@@ -64,16 +64,19 @@ describe('keys', () => {
     ['24h', 200],
     ['7d', 200],
     ['a year', 200],
-  ])('rotated with an overlap of %s: the new one works, the old one answers %i', async (overlap, oldStatus) => {
-    const name = `rotated ${overlap}`
-    const old = await create(name)
-    const response = await visitor.post(`/account/keys/${await idOf(name)}/rotate`, { overlap })
-    const key = keyIn(await response.text())
-    expect(await statusOf(key)).toBe(200)
-    await expect.poll(() => statusOf(old), { timeout: 3000 }).toBe(oldStatus)
-  })
+  ])(
+    'after a rotation with an overlap of %s, the new key works and the old one answers %i',
+    async (overlap, oldStatus) => {
+      const name = `rotated ${overlap}`
+      const old = await create(name)
+      const response = await visitor.post(`/account/keys/${await idOf(name)}/rotate`, { overlap })
+      const key = keyIn(await response.text())
+      expect(await statusOf(key)).toBe(200)
+      await expect.poll(() => statusOf(old), { timeout: 3000 }).toBe(oldStatus)
+    },
+  )
 
-  test('revoked is refused within a second or two, and can be neither rotated nor revoked again', async () => {
+  test('a revoked key is rejected within two seconds, and can be neither rotated nor revoked again', async () => {
     const key = await create('gone')
     const id = await idOf('gone')
     expect((await visitor.post(`/account/keys/${id}/revoke`)).headers.get('location')).toBe(
@@ -84,14 +87,14 @@ describe('keys', () => {
     expect((await visitor.post(`/account/keys/${id}/rotate`, { overlap: 'now' })).status).toBe(422)
   })
 
-  test('all are revoked at once', async () => {
+  test('all keys are revoked at once', async () => {
     const keys = [service.key, await create('one more')]
     await visitor.post('/account/keys/revoke-all')
     for (const key of keys) await expect.poll(() => statusOf(key), { timeout: 3000 }).toBe(401)
     expect(await (await visitor.get('/account/keys')).text()).toContain('You have no active keys')
   })
 
-  test('are a hundred at most, and the page says so', async () => {
+  test('an account has at most one hundred keys, and the page says so', async () => {
     for (let count = 0; count < maxKeysPerAccount; count++) await service.addKey(service.account.id)
     const response = await visitor.post('/account/keys', { name: 'too many', profiles })
     expect(response.status).toBe(422)
@@ -99,7 +102,7 @@ describe('keys', () => {
   })
 })
 
-test('every change is told of with the session that made it, and by no name, address or token', async () => {
+test('every change is logged with the session that made it, without a name, address, or token', async () => {
   const { account } = await service.addAccount('audited', 'max')
   const who = new Visitor(service.config.appUrl)
   await signIn(who, account.id)
@@ -116,7 +119,7 @@ test('every change is told of with the session that made it, and by no name, add
 })
 
 describe('the account', () => {
-  test('shows what is enforced: the month and the minute, as the headers of an answer say', async () => {
+  test('the page shows the enforced month and minute, equal to the headers of an answer', async () => {
     const { account, key } = await service.addAccount('counted', 'pro')
     const who = new Visitor(service.config.appUrl)
     await signIn(who, account.id)

@@ -44,7 +44,7 @@ const callWith = async (key: string): Promise<number> =>
   (await service.chat({}, { authorization: `Bearer ${key}` })).status
 const outbox = async (): Promise<string> => (await visitor.get('/dev/outbox')).text()
 
-test('a reported key is refused by the API within 2 s, its owner is told where it was found, and the answer tells GitHub', async () => {
+test('the API rejects a reported key within 2 s, its owner learns where it was found, and GitHub gets its label', async () => {
   const { text, id } = await newKey()
   expect(await callWith(text)).toBe(200)
   const startedAt = performance.now()
@@ -73,7 +73,7 @@ test('a reported key is refused by the API within 2 s, its owner is told where i
   })
 })
 
-test('the same report sent again says the same, and changes and tells nothing more', async () => {
+test('a repeated report gets the same answer, and changes and sends nothing more', async () => {
   const { text } = await newKey('replayed')
   const first = await (await report([match(text)])).json()
   const [entry] = await service.store.listAudit({ limit: 1 })
@@ -84,7 +84,7 @@ test('the same report sent again says the same, and changes and tells nothing mo
   expect((await outbox()).split('replayed')).toHaveLength(letters)
 })
 
-test('what is not signed by GitHub over these very bytes is refused, and no key ends by it', async () => {
+test("a report without GitHub's signature over its exact bytes is rejected, and revokes no key", async () => {
   const { text } = await newKey()
   const matches = [match(text)]
   const stranger = await ScanningDouble.start()
@@ -104,7 +104,7 @@ test('what is not signed by GitHub over these very bytes is refused, and no key 
   expect(await callWith(text)).toBe(200)
 })
 
-test('keys that GitHub changed are read anew, and a flood of made-up ones does not make us ask', async () => {
+test('keys that GitHub changed are fetched again, and a flood of unknown key IDs causes no fetches', async () => {
   const before = double.fetches.length
   for (let count = 0; count < 40; count++) expect((await report([], { keyId: `made-up-${count}` })).status).toBe(403)
   expect(double.fetches.length).toBeLessThanOrEqual(before + 1)
@@ -115,7 +115,7 @@ test('keys that GitHub changed are read anew, and a flood of made-up ones does n
   expect(double.fetches.length).toBeLessThanOrEqual(before + 2)
 })
 
-test('where the keys cannot be had a report is asked to come again, and does no harm until then', async () => {
+test('if the keys cannot be fetched, the report must be repeated and changes nothing until then', async () => {
   const { text, id } = await newKey()
   await clock.skip(3 * minuteMs)
   double.rotate('third')
@@ -132,7 +132,7 @@ test('where the keys cannot be had a report is asked to come again, and does no 
   expect((await service.store.findKey(id))?.state).toBe('revoked')
 })
 
-test('hundreds of tokens of ours and of others are each labelled, and one letter names what is revoked', async () => {
+test('hundreds of our own and foreign tokens are each labeled, and one email lists what was revoked', async () => {
   const { account } = await service.addAccount('many', 'free')
   const address = { address: 'many@example.com', accountId: account.id, createdAtMs: 1 }
   await service.store.addEmail(address, 5, {
@@ -162,7 +162,7 @@ test('hundreds of tokens of ours and of others are each labelled, and one letter
   expect(await outbox()).toContain('20 of your svc-router keys were found in public and have been revoked')
 })
 
-test('a signed message that is no list is told so, one that is too large is not read, and nobody gets a page', async () => {
+test('a signed message that is not a list is rejected, one that is too large is not read, and no reply is a page', async () => {
   expect((await report({ token: 'x' })).status).toBe(400)
   expect((await report([7, null, { token: 7 }])).status).toBe(200)
   expect((await report([match('x'.repeat(1024 * 1024))])).status).toBe(413)

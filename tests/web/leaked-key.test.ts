@@ -16,7 +16,7 @@ const send = async (key: string): Promise<[number, string]> => {
   return [response.status, await response.text()]
 }
 
-test('a found key is revoked within seconds, whatever stands around it; its owner is told, and the key is shown nowhere', async () => {
+test('a key found in any text is revoked within seconds, its owner is told, and the key is shown nowhere', async () => {
   await service.addEmail('owner@example.com')
   const { key } = await service.addNamedKey('laptop')
   const text = key.reveal()
@@ -33,13 +33,13 @@ test('a found key is revoked within seconds, whatever stands around it; its owne
   expect((await send(text))[1]).toContain('It was already revoked')
 })
 
-test('of several keys in one text every one is revoked, and that is what is said', async () => {
+test('every key in a text is revoked, and the page says how many', async () => {
   const { key } = await service.addNamedKey('second')
   const unknown = mintKey(systemRandom()).reveal()
   expect((await send(`${unknown} ${key.reveal()}`))[1]).toContain('The key is revoked')
 })
 
-test('an unknown key, and a text without one, change nothing', async () => {
+test('an unknown key and a text without a key change nothing', async () => {
   expect((await send(mintKey(systemRandom()).reveal()))[1]).toContain('does not belong to any account')
   const [status, page] = await send('sk-canary-of-another-service')
   expect([status, page.includes('does not contain one of our keys'), page.includes('canary')]).toEqual([
@@ -49,7 +49,7 @@ test('an unknown key, and a text without one, change nothing', async () => {
   ])
 })
 
-test('one network tries only so many', async () => {
+test('the tries of one network are limited', async () => {
   const statuses: number[] = []
   for (let count = 0; count < 65; count++) statuses.push((await send('x'))[0])
   expect(statuses).toContain(429)

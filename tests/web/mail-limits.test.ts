@@ -26,7 +26,7 @@ async function restart(): Promise<Visitor> {
   return new Visitor(restarted.config.appUrl)
 }
 
-test('a restart gives no address and no network new letters', async () => {
+test('a restart does not reset the email limits of an address or network', async () => {
   let visitor: Visitor
   ;({ service, visitor } = await startWeb())
   const ask = async (email: string): Promise<number> => (await visitor.post('/sign-in', { email })).status
@@ -38,7 +38,7 @@ test('a restart gives no address and no network new letters', async () => {
   expect(await ask('too-many@example.com')).toBe(429)
 })
 
-test('however many ask for one address at once, from wherever and on whichever node, it gets five letters at most', async () => {
+test('an address gets at most five emails, for any number of requests, networks, and nodes', async () => {
   ;({ service } = await startWeb())
   const letters: Mail[] = []
   const sendMail = async (mail: Mail): Promise<void> => void letters.push(mail)
@@ -56,7 +56,7 @@ test('however many ask for one address at once, from wherever and on whichever n
   expect(await ask('203.0.113.7')).toMatchObject({ tooMany: 'address' })
 })
 
-test('of networks nothing is kept but digests', async () => {
+test('networks are stored only as digests', async () => {
   ;({ service } = await startWeb({ settings: { app_listen: { port: 0, trusted_proxies: 1 } } }))
   const visitor = new Visitor(service.config.appUrl)
   const from = { 'x-forwarded-for': '203.0.113.77' }
@@ -72,7 +72,7 @@ const behindProxy = { app_listen: { port: 0, trusted_proxies: 1 } }
 test.each([
   ['an account', '/sign-in', '/account/setup'],
   ['the console', '/operator/sign-in', '/operator/sign-in'],
-])('a stranger who asks in somebody’s name does not keep them out of %s', async (_where, door, firstDoor) => {
+])('requests by a stranger do not keep the owner of an address from %s', async (_where, door, firstDoor) => {
   const clock = new SkippingClock()
   ;({ service } = await startWeb({ settings: behindProxy, clock }))
   const email = 'owner@example.com'

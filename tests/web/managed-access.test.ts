@@ -27,7 +27,7 @@ const read = async (): Promise<string> => (await (await owner.get(path)).text())
 const own = () => service.store.listManagedRequests({ accountId: service.account.id, limit: 10 })
 const operator = () => ({ ...service.plane, store: service.store, actor: { kind: 'cli' } as const })
 
-test('a request is filed in the name of the session, once, and nothing is switched on by it', async () => {
+test("a request is filed once on behalf of the session's account, and switches nothing on", async () => {
   expect((await owner.post(path)).headers.get('location')).toBe(`${path}?done=managed-asked`)
   expect(await own()).toMatchObject([{ state: 'requested' }])
   expect((await owner.post(path)).status).toBe(422)
@@ -39,7 +39,7 @@ test('a request is filed in the name of the session, once, and nothing is switch
   expect(entries).toContain('session')
 })
 
-test('the checklist shows the switch and the three checks as they stand', async () => {
+test('the checklist shows the current state of the switch and the three checks', async () => {
   const states = async (): Promise<string[]> =>
     Array.from((await read()).matchAll(/>(met|not met)</g), ([, state]) => state!)
   expect(await states()).toEqual(['not met', 'not met', 'met', 'met'])
@@ -51,7 +51,7 @@ test('the checklist shows the switch and the three checks as they stand', async 
   expect(await read()).not.toContain('CONTRACT-17')
 })
 
-test('what the operator decides is shown, and the account can withdraw, once', async () => {
+test("the operator's decision is shown, and the account can withdraw once", async () => {
   const [request] = await own()
   await reviewManagedRequest(operator(), request!.id, 'approved')
   expect(await read()).toContain('approved')

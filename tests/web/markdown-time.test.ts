@@ -54,7 +54,7 @@ beforeAll(async () => {
 afterAll(() => vi.unstubAllGlobals())
 
 test.each([...hostile, ...spaced].map((text) => [text.slice(0, 10), text] as const))(
-  'an answer of 100,000 characters that begins with %j is read within a second',
+  'an answer of 100,000 characters that starts with %j is rendered within a second',
   (_, text) => {
     const startedAt = performance.now()
     expect(markdown(text).length).toBe(1)

@@ -15,7 +15,7 @@ suite('the console in a browser', () => {
     ['with script', true],
     ['without script', false],
   ])(
-    'an account asks for another plan; an operator confirms who it is and approves: %s',
+    'an account requests another plan; an operator confirms their identity and approves it: %s',
     async (_, javaScriptEnabled) => {
       const { service, clock } = pages
       const { appUrl } = service.config

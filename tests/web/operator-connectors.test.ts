@@ -47,7 +47,7 @@ const answeredBy = async (): Promise<string | null> => {
 }
 
 describe('backends', () => {
-  test('each is listed with how it stands and how it did', async () => {
+  test('each backend is listed with its state and results', async () => {
     expect(await answeredBy()).toBe('alpha')
     const text = await read('/operator/backends')
     for (const name of ['alpha', 'beta', 'gamma']) expect(text).toContain(`href="/operator/backends/${name}"`)
@@ -55,7 +55,7 @@ describe('backends', () => {
     expect(text).toMatch(/beta.*no requests/)
   })
 
-  test('an admin drains one and lets it back in; the service follows within a second', async () => {
+  test('an admin drains and restores a backend, and the service follows within a second', async () => {
     const drained = await admin.post('/operator/backends/alpha/drain', { reason: 'maintenance' })
     expect([drained.status, drained.headers.get('location')]).toEqual([
       303,
@@ -77,7 +77,7 @@ describe('backends', () => {
     ])
   })
 
-  test('one that rejected its credential says so, and is released', async () => {
+  test('a backend that rejected its credential is reported and released', async () => {
     service.providers[0]!.script([{ do: 'status', status: 401 }])
     expect(await answeredBy()).toBe('beta')
     const text = await read('/operator/backends/alpha')
@@ -88,7 +88,7 @@ describe('backends', () => {
     await expect.poll(answeredBy, { timeout: 1_000 }).toBe('alpha')
   })
 
-  test('nobody else steers them, none without a fresh proof, and what is not there is not there', async () => {
+  test('only admins with a fresh proof control backends, and an unknown backend is not found', async () => {
     for (const visitor of [viewer, support]) {
       expect((await visitor.post('/operator/backends/beta/drain', { reason: 'asked' })).status).toBe(403)
       expect((await visitor.get('/operator/backends/beta')).status).toBe(200)
@@ -106,11 +106,11 @@ describe('backends', () => {
 })
 
 describe('profiles', () => {
-  test('each is listed with its backends in order', async () => {
+  test('each profile is listed with its backends in order', async () => {
     expect(await read('/operator/profiles')).toMatch(/svc-router\/frontier.*alpha.*beta.*gamma.*svc-router\/fusion/)
   })
 
-  test('a dry run says where a request would go, and that is where it goes', async () => {
+  test('a dry run predicts where a request goes, and the request goes there', async () => {
     const ask = (more = ''): Promise<string> =>
       read(`/operator/dry-run?profile=svc-router/frontier&format=openai-chat&tokens=500&plan=max${more}`)
     expect(await ask()).toContain('It would go to alpha')
@@ -129,7 +129,7 @@ describe('profiles', () => {
     expect(await ask()).toContain('It would go to alpha')
   })
 
-  test('of a fusion it names the panel, of what the plan does not allow the refusal', async () => {
+  test('a dry run names the panel of a fusion, and the rejection if the plan does not allow the profile', async () => {
     const fusion = '/operator/dry-run?profile=svc-router/fusion&format=openai-responses&tokens=500'
     expect(await read(`${fusion}&plan=max`)).toMatch(/Several models would answer.*Judge and writer/)
     expect(await read(`${fusion}&plan=free`)).toMatch(/rejected without being sent.*plan_required/)
@@ -141,7 +141,7 @@ describe('profiles', () => {
     ['format=openai-chat&tokens=lots', 'a whole number'],
     ['format=openai-chat&tokens=1000001', 'a whole number'],
     ['format=openai-chat&tokens=5&plan=platinum', 'This plan is not configured'],
-  ])('what is wrong with the question is said: %s', async (query, sentence) => {
+  ])('an invalid dry run says what is wrong: %s', async (query, sentence) => {
     const response = await viewer.get(`/operator/dry-run?profile=svc-router/frontier&${query}`)
     expect(response.status).toBe(422)
     expect(await response.text()).toContain(sentence)
@@ -151,7 +151,7 @@ describe('profiles', () => {
 describe('managed access', () => {
   const plane = () => ({ ...service.plane, store: service.store })
 
-  test('a request is approved by an admin, and ended later', async () => {
+  test('an admin approves a request and ends it later', async () => {
     const { account } = await service.addAccount('asking', 'max')
     const { id } = await requestManagedAccess(plane(), account.id)
     expect(await read('/operator')).toMatch(/Managed access <span class="tag warn">1 waiting/)
@@ -167,7 +167,7 @@ describe('managed access', () => {
     expect((await events()).slice(0, 2)).toEqual(['managed.rejected', 'managed.approved'])
   })
 
-  test('the switch and the agreements are moved, each with its event', async () => {
+  test('changes of the switch and the agreements each append an audit event', async () => {
     expect(await read('/operator/managed-access')).toContain('No configured backend is managed')
     expect((await admin.post('/operator/managed-access/on')).status).toBe(303)
     expect((await admin.post('/operator/managed-access/on')).status).toBe(422)
@@ -190,7 +190,7 @@ describe('managed access', () => {
 })
 
 describe('incidents', () => {
-  test('are told, updated and resolved by support; everybody sees them at once', async () => {
+  test('support opens, updates, and resolves incidents, and everyone sees them at once', async () => {
     const told = await support.post('/operator/incidents', {
       title: 'Slow <b>answers</b>',
       impact: 'major',
@@ -211,8 +211,8 @@ describe('incidents', () => {
   })
 })
 
-describe('what grows', () => {
-  test('is shown in parts, so that no page is larger than 30 KB', async () => {
+describe('growing lists', () => {
+  test('long lists are paginated, so that no page is larger than 30 KB', async () => {
     const plane = { ...service.plane, store: service.store }
     const desk = { ...plane, mailTo: undefined, sendMail: undefined }
     for (let count = 0; count < 70; count++) {
@@ -238,7 +238,7 @@ describe('what grows', () => {
 })
 
 describe('tickets', () => {
-  test('are listed, read, closed and opened again by support', async () => {
+  test('support lists, reads, closes, and reopens tickets', async () => {
     const form = {
       accountId: null,
       email: 'asker@example.com',

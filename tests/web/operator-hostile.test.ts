@@ -79,7 +79,7 @@ async function renameHead(from: string, to: string): Promise<void> {
   await db.destroy()
 }
 
-test('the page says whether managed access serves at this moment, not what was checked some seconds ago', async () => {
+test('the page shows whether managed access works at this moment, not the result of an earlier check', async () => {
   const lead = (): Promise<string> => read('/operator/managed-access')
   await admin.post('/operator/managed-access/resale/beta', { note: 'CONTRACT-18' })
   await admin.post('/operator/managed-access/on')
@@ -95,8 +95,8 @@ test('the page says whether managed access serves at this moment, not what was c
   await admin.post('/operator/managed-access/off')
 })
 
-describe('every change of the console', () => {
-  test('is one of these', async () => {
+describe('every console action', () => {
+  test('every changing route is covered here', async () => {
     const tried = new Set(
       (await someOfEach()).map(([path]) => path.replaceAll(/(acc|key|upg|mar|inc|tic|opr)_\w+/g, ':')),
     )
@@ -108,7 +108,7 @@ describe('every change of the console', () => {
     }
   })
 
-  test('leaves exactly one event, of whoever made it', async () => {
+  test('every action appends exactly one audit event, with its operator', async () => {
     for (const [path, fields, type] of await someOfEach()) {
       const before = (await service.store.auditHead()).sequence
       const response = await admin.post(path, fields)
@@ -120,7 +120,7 @@ describe('every change of the console', () => {
     }
   })
 
-  test('is not made where its event cannot be kept', async () => {
+  test('no action takes effect if its audit event cannot be stored', async () => {
     const each = await someOfEach()
     const csrf = await admin.csrf()
     const before = await changeable(service)
@@ -151,7 +151,7 @@ const hostile = [
 ]
 
 describe('hostile text', () => {
-  test('in an address does no page harm', async () => {
+  test('hostile text in an address harms no page', async () => {
     const names = [
       'before',
       'account',
@@ -182,7 +182,7 @@ describe('hostile text', () => {
     }
   }, 60_000)
 
-  test('of an incident is shown as it is written, to operators and to everybody', async () => {
+  test('incident text is shown literally to operators and the public', async () => {
     for (const text of hostile.slice(0, 5))
       expect(
         (await admin.post('/operator/incidents', { title: text.slice(0, 100), impact: 'minor', text })).status,
@@ -198,14 +198,14 @@ describe('hostile text', () => {
       expect(JSON.stringify(await (await admin.get(path)).json())).toContain('<script>alert(1)</script>')
   })
 
-  test('of a ticket is text, and its address leads to nobody else', async () => {
+  test('ticket text is escaped, and its address links to nothing else', async () => {
     const id = await ticketOf(`${hostile[0]}\n${hostile[1]}\n${hostile[2]}`, 'all%40x.example?cc=evil@y.example')
     for (const path of [`/operator/tickets/${id}`, '/operator/tickets'])
       expect(await read(path)).not.toMatch(/<script>alert|<img src=x/)
     expect(await read(`/operator/tickets/${id}`)).toContain('href="mailto:all%2540x.example%3Fcc%3Devil%40y.example"')
   })
 
-  test('as a place to go on to leads nowhere else', async () => {
+  test('a hostile return path leads nowhere else', async () => {
     const { operator } = await enterAs(service, 'viewer', 'next@example.com')
     for (const next of [
       '//evil.example',
@@ -229,7 +229,7 @@ describe('hostile text', () => {
   })
 })
 
-test('who asks for managed access again and again pushes nobody out of sight', async () => {
+test('an account that requests managed access repeatedly does not push others off the list', async () => {
   const { account } = await service.addAccount('served long ago', 'free')
   const { id } = await requestManagedAccess(plane(), account.id)
   await admin.post(`/operator/managed-access/${id}/approve`)

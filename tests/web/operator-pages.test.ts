@@ -30,7 +30,7 @@ async function post(path: string, fields: Record<string, string> = {}): Promise<
 }
 
 describe('accounts', () => {
-  test('are listed newest first, fifty a page', async () => {
+  test('accounts are listed newest first, fifty a page', async () => {
     for (let n = 0; n < 60; n++) await service.addAccount(`many-${n}`, 'free')
     const first = await textOf('/operator/accounts')
     expect(first).toContain('many-59')
@@ -42,7 +42,7 @@ describe('accounts', () => {
     expect(second).not.toContain('rel="next"')
   })
 
-  test('one is found by its id, its address or a part of its name', async () => {
+  test('an account is found by its ID, its address, or part of its name', async () => {
     await service.addEmail('owner@example.com')
     const { id } = service.account
     expect(await post('/operator/accounts', { sought: id })).toBe(`/operator/accounts/${id}`)
@@ -54,7 +54,7 @@ describe('accounts', () => {
       expect(await named(sought), sought).toContain('No accounts match')
   })
 
-  test('one shows its plan, its use as it is enforced, and its keys without secrets', async () => {
+  test("an account's page shows its plan, its enforced usage, and its keys without secrets", async () => {
     await service.chat()
     const text = await textOf(`/operator/accounts/${service.account.id}`)
     expect(text).toContain('Plan: Max')
@@ -64,7 +64,7 @@ describe('accounts', () => {
     expect(text).toContain('owner@example.com')
   })
 
-  test('one with many keys shows them in pages, and no page of the console is larger than 30 KB', async () => {
+  test('many keys are paginated, and no console page is larger than 30 KB', async () => {
     const { account } = await service.addAccount('many keys', 'max')
     for (let n = 0; n < 44; n++) await service.addKey(account.id)
     const seen: string[] = []
@@ -80,7 +80,7 @@ describe('accounts', () => {
       expect(Buffer.byteLength(await textOf(path)), path).toBeLessThan(30_000)
   })
 
-  test('an operator puts one on another plan, suspends and resumes it, and the API follows', async () => {
+  test('an operator changes a plan, suspends, and resumes an account, and the API follows', async () => {
     const { account, key } = await service.addAccount('changing', 'max')
     const path = `/operator/accounts/${account.id}`
     const ask = async (): Promise<number> => (await service.chat({}, { authorization: `Bearer ${key}` })).status
@@ -99,13 +99,13 @@ describe('accounts', () => {
     ])
   })
 
-  test('a plan that is none changes nothing', async () => {
+  test('an unknown plan changes nothing', async () => {
     const response = await visitor.post(`/operator/accounts/${service.account.id}/plan`, { plan: 'none' })
     expect(response.status).toBe(403)
     expect((await service.store.findAccount(service.account.id))?.planId).toBe('max')
   })
 
-  test('an operator revokes one key, or all of them', async () => {
+  test('an operator revokes one key or all keys', async () => {
     const { account, stored } = await service.addAccount('leaking', 'max')
     await service.addKey(account.id)
     await service.addKey(account.id)
@@ -128,7 +128,7 @@ describe('upgrade requests', () => {
   const planOf = async (accountId: string): Promise<string | undefined> =>
     (await service.store.findAccount(accountId))?.planId
 
-  test('an approved one puts the account on the plan, a rejected one changes nothing', async () => {
+  test('approving a request changes the plan, and rejecting it changes nothing', async () => {
     const [wanted, other] = [await ask('wanting'), await ask('hoping')]
     expect(await textOf('/operator')).toContain('2 waiting')
     const text = await textOf('/operator/requests')
@@ -143,7 +143,7 @@ describe('upgrade requests', () => {
     ])
   })
 
-  test('one that was decided meanwhile is said to be', async () => {
+  test('a request decided in the meantime is reported as decided', async () => {
     const { id, accountId } = await ask('hesitating')
     await post(`/operator/requests/${id}/reject`)
     const response = await visitor.post(`/operator/requests/${id}/approve`)
@@ -156,7 +156,7 @@ describe('upgrade requests', () => {
 })
 
 describe('the audit log', () => {
-  test('is read newest first, and by account and event', async () => {
+  test('the log is listed newest first, filtered by account and event', async () => {
     const { account } = await service.addAccount('traced', 'free')
     await post(`/operator/accounts/${account.id}/suspend`)
     const all = await textOf('/operator/audit')
@@ -174,7 +174,7 @@ describe('the audit log', () => {
     expect(kind).not.toContain('key.created</strong>')
   })
 
-  test('goes on page after page, without a gap', async () => {
+  test('the log continues page by page without a gap', async () => {
     const seen: number[] = []
     for (let path = '/operator/audit'; path !== '';) {
       const text = await textOf(path)
@@ -185,7 +185,7 @@ describe('the audit log', () => {
     expect(seen).toEqual(Array.from({ length: sequence }, (_, index) => sequence - index))
   })
 
-  test('is verified on request, and the overview says so', async () => {
+  test('the log is verified on request, and the overview shows the result', async () => {
     expect(await textOf('/operator/audit')).toContain('Not verified since the service started')
     await visitor.post('/operator/audit/checkpoint')
     expect(await post('/operator/audit/verify')).toBe('/operator/audit?done=audit-verified')
@@ -193,7 +193,7 @@ describe('the audit log', () => {
     expect(await textOf('/operator')).toContain('intact')
   })
 
-  test('is taken along with what proves its end, and verifies elsewhere', async () => {
+  test('the log is exported with the proof of its end, and verifies elsewhere', async () => {
     const signed = await visitor.post('/operator/audit/checkpoint')
     expect(signed.headers.get('content-disposition')).toMatch(/filename="svc-router-checkpoint-\d+\.json"/)
     const checkpoint = readCheckpoint(await signed.text())!
@@ -207,14 +207,14 @@ describe('the audit log', () => {
   })
 })
 
-describe('audit and change are one', () => {
+describe('one transaction for change and audit event', () => {
   beforeEach(async () => {
     const db = await openSqlite(service.config.dataDir)
     await db.schema.alterTable('audit_head').renameTo('audit_head_away').execute()
     await db.destroy()
   })
 
-  test('where an event cannot be kept, nothing is changed by the console either', async () => {
+  test('the console changes nothing if the audit event cannot be stored', async () => {
     const { id } = service.account
     const [key] = await service.store.listKeys(id, 1)
     const before = JSON.stringify([
@@ -241,7 +241,7 @@ describe('audit and change are one', () => {
   })
 })
 
-test('no page of the console shows a key, a credential, a token or a digest', async () => {
+test('no console page shows a key, a credential, a token, or a digest', async () => {
   await service.connectOwn('sk-made-up-credential-in-the-console')
   const secrets = [service.key, 'sk-made-up-credential-in-the-console', visitor.cookie.split('=')[1]!]
   for (const { method, path, access } of routes) {

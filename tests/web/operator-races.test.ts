@@ -58,8 +58,8 @@ function postSlowly(
   return promise
 }
 
-describe('what an operator sends slowly', () => {
-  test('does nothing if they were removed before its end', async () => {
+describe('slow operator requests', () => {
+  test('a request has no effect if its operator was removed before it ended', async () => {
     const { operator, visitor } = await enterAs(service, 'support', 'slow@example.com')
     const body = new URLSearchParams({ csrf: await visitor.csrf() }).toString()
     const answer = await postSlowly(visitor, `/operator/accounts/${service.account.id}/suspend`, body, () =>
@@ -69,7 +69,7 @@ describe('what an operator sends slowly', () => {
     expect((await service.store.findAccount(service.account.id))?.suspended).toBe(false)
   })
 
-  test('does what their role allows at its end', async () => {
+  test("a request may do what its operator's role allows when it ends", async () => {
     const { operator, visitor } = await enterAs(service, 'support', 'lowered@example.com')
     const body = new URLSearchParams({ csrf: await visitor.csrf() }).toString()
     const answer = await postSlowly(visitor, `/operator/accounts/${service.account.id}/suspend`, body, () =>
@@ -80,8 +80,8 @@ describe('what an operator sends slowly', () => {
   })
 })
 
-describe('at once', () => {
-  test('admins who remove or demote each other leave one', async () => {
+describe('simultaneous operator requests', () => {
+  test('when admins remove or demote each other at once, one remains', async () => {
     const plane = operatorsPlane(service)
     for (let round = 0; round < 5; round++) {
       const { operator: bob, visitor } = await enterAs(service, 'admin', `bob${round}@example.com`)
@@ -110,7 +110,7 @@ describe('at once', () => {
     expect(made.filter(({ status }) => status === 'fulfilled').length).toBe(1)
   })
 
-  test('an upgrade request is decided once, whoever decides', async () => {
+  test('an upgrade request is decided once, by whichever operator is first', async () => {
     const plane = upgradesPlane(service)
     for (let round = 0; round < 6; round++) {
       const { account } = await service.addAccount(`upgrade-${round}`, 'free')
@@ -130,7 +130,7 @@ describe('at once', () => {
     }
   })
 
-  test('a request for managed access is decided once, or withdrawn after it was approved', async () => {
+  test('a request for managed access is decided once, or withdrawn after its approval', async () => {
     const plane = { ...service.plane, store: service.store }
     for (let round = 0; round < 6; round++) {
       const { account } = await service.addAccount(`managed-${round}`, 'free')
@@ -150,7 +150,7 @@ describe('at once', () => {
     }
   })
 
-  test('what was asked by an account that is gone cannot be approved', async () => {
+  test('a request of a deleted account cannot be approved', async () => {
     const plane = { ...service.plane, store: service.store }
     const { account } = await service.addAccount('soon gone', 'free')
     const managed = await requestManagedAccess(plane, account.id)
@@ -169,7 +169,7 @@ describe('at once', () => {
     expect((await service.store.auditHead()).sequence).toBe(before)
   })
 
-  test('a code that confirms works once, in its session, while it lasts', async () => {
+  test('a confirmation code works once, in its own session, until it expires', async () => {
     const { visitor } = await enterAs(service, 'admin', 'codes@example.com')
     await clock.skip(10 * 60_000)
     const asked = (await visitor.post('/operator/confirm', { next: '/operator/backends' })).headers.get('location')!
@@ -189,7 +189,7 @@ describe('at once', () => {
   })
 })
 
-test('a note about resale is asked for after the proof that it needs', async () => {
+test('a note about resale is requested after the proof that the action needs', async () => {
   const { visitor } = await enterAs(service, 'admin', 'notes@example.com')
   const first = 'Confirm your identity first'
   expect(await (await visitor.get('/operator/managed-access')).text()).not.toContain(first)

@@ -84,12 +84,12 @@ async function everything(): Promise<string> {
   return `${await changeable(service)} ${(await service.store.auditHead()).sequence}`
 }
 
-test('every path of the console is said to be an operator’s, or its door', () => {
+test('every console path requires an operator, except the sign-in pages', () => {
   for (const { path, access } of routes)
     expect(access === 'operator' || access === 'door', path).toBe(/^\/operator(\/|$)/.test(path))
 })
 
-test('whatever changes something about others needs more than looking, and what does harm a fresh proof', () => {
+test('changing anything about others needs more than the viewer role, and destructive actions need a fresh proof', () => {
   const free = ['/operator/sign-out', '/operator/confirm', '/operator/confirm/:proofId', '/operator/accounts']
   for (const { method, path, role, stepUp } of rows) {
     if (method === 'GET') expect([role, stepUp], path).toEqual(['viewer', false])
@@ -98,8 +98,8 @@ test('whatever changes something about others needs more than looking, and what 
   }
 })
 
-describe('whoever is not signed in to the console', () => {
-  test.each(cases)('is led to its door, or finds nothing: %s', async (_, route) => {
+describe('visitors who are not signed in to the console', () => {
+  test.each(cases)('a visitor is redirected to sign-in or gets a 404: %s', async (_, route) => {
     const before = await everything()
     const response = await call(nobody, route)
     if (route.method === 'GET') {
@@ -109,7 +109,7 @@ describe('whoever is not signed in to the console', () => {
     expect(await everything()).toBe(before)
   })
 
-  test.each(cases)('and has an account, finds nothing that has an id: %s', async (_, route) => {
+  test.each(cases)('an account that opens a path with an ID gets a 404: %s', async (_, route) => {
     const before = await everything()
     const response = await call(account, route)
     const isShown = route.method === 'GET' && !route.path.includes(':')
@@ -121,7 +121,7 @@ describe('whoever is not signed in to the console', () => {
 })
 
 describe('an operator', () => {
-  test('is nobody among accounts: their pages lead to their own sign-in', async () => {
+  test('an operator is not an account: account pages redirect to the account sign-in', async () => {
     for (const route of routes) {
       if (route.access !== 'account') continue
       const at = route.path.replaceAll(/:(\w+)/g, ids.keyId)
@@ -130,26 +130,32 @@ describe('an operator', () => {
     }
   })
 
-  test.each(cases)('whose role is too low is told which is needed, and nothing happens: %s', async (_, route) => {
-    const before = await everything()
-    for (const role of operatorRoles.filter((each) => !hasRole(each, route.role))) {
-      const response = await call(operators[role], route)
-      expect(response.status, role).toBe(403)
-      expect(await response.text()).toContain(`This requires the role ${route.role}`)
-    }
-    expect(await everything()).toBe(before)
-  })
+  test.each(cases)(
+    'an operator with too low a role is told the required one, and nothing happens: %s',
+    async (_, route) => {
+      const before = await everything()
+      for (const role of operatorRoles.filter((each) => !hasRole(each, route.role))) {
+        const response = await call(operators[role], route)
+        expect(response.status, role).toBe(403)
+        expect(await response.text()).toContain(`This requires the role ${route.role}`)
+      }
+      expect(await everything()).toBe(before)
+    },
+  )
 
-  test.each(cases.filter(([, { method }]) => method === 'GET'))('sees what the role allows: %s', async (_, route) => {
-    for (const role of operatorRoles) {
-      const response = await call(operators[role], route)
-      // A proof is of the session that asked for it, whoever else is an operator.
-      expect(response.status, role).toBe(route.path.includes(':proofId') ? 404 : 200)
-      await response.text()
-    }
-  })
+  test.each(cases.filter(([, { method }]) => method === 'GET'))(
+    'an operator sees what their role allows: %s',
+    async (_, route) => {
+      for (const role of operatorRoles) {
+        const response = await call(operators[role], route)
+        // A proof is of the session that asked for it, whoever else is an operator.
+        expect(response.status, role).toBe(route.path.includes(':proofId') ? 404 : 200)
+        await response.text()
+      }
+    },
+  )
 
-  test('who asks for an id that is none finds nothing', async () => {
+  test('an unknown ID gets a 404', async () => {
     for (const route of rows.filter(({ path }) => path.includes(':'))) {
       const at = route.path.replaceAll(/:(\w+)/g, 'nothing_like_it')
       const visitor = operators.admin
@@ -162,7 +168,7 @@ describe('an operator', () => {
   })
 
   test.each(cases.filter(([, { stepUp }]) => stepUp))(
-    'is asked who sits there before what does harm, once ten minutes have passed: %s',
+    'ten minutes after signing in, a destructive action asks for a fresh proof: %s',
     async (_, route) => {
       const before = await everything()
       const { visitor } = await stale(route.role)

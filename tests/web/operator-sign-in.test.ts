@@ -38,14 +38,14 @@ async function askForCode(visitor: Visitor, email: string): Promise<string> {
 
 const seesConsole = async (visitor: Visitor): Promise<boolean> => (await visitor.get('/operator')).status === 200
 
-describe('the door', () => {
-  test('where nobody operates the service yet, it says how the first operator is made', async () => {
+describe('signing in', () => {
+  test('before the first operator exists, the page says how to create one', async () => {
     const text = await (await atTheDoor(service).get('/operator/sign-in')).text()
     expect(text).toContain('operators create you@example.com --role admin')
     admin = await createOperator(operatorsPlane(service), 'ada@example.com', 'admin')
   })
 
-  test('a code signs an operator in, in a session with a cookie of its own', async () => {
+  test('a code signs an operator in to a session with its own cookie', async () => {
     const visitor = atTheDoor(service)
     const path = await askForCode(visitor, 'Ada@example.com')
     const response = await visitor.post(path, { code: (await lastLetter()).code })
@@ -55,7 +55,7 @@ describe('the door', () => {
     expect(await (await visitor.get('/operator')).text()).toContain('ada@example.com')
   })
 
-  test('a link signs in once; looking at it uses nothing up', async () => {
+  test('a link signs in once, and viewing it does not use it up', async () => {
     const visitor = atTheDoor(service)
     await askForCode(visitor, 'ada@example.com')
     const { token = '' } = await lastLetter()
@@ -66,7 +66,7 @@ describe('the door', () => {
     expect((await atTheDoor(service).post('/operator/sign-in/link', { token })).status).toBe(410)
   })
 
-  test('the page is the same whether or not the address is an operator’s; only its owner learns it', async () => {
+  test("the page is the same for known and unknown addresses; only the address's owner learns which it is", async () => {
     const pages = await Promise.all(
       ['ada@example.com', 'art@example.com'].map(async (email) => {
         const visitor = atTheDoor(service)
@@ -82,7 +82,7 @@ describe('the door', () => {
     expect(await response.text()).toContain('does not belong to an operator')
   })
 
-  test('where somebody wanted to go is where they come, if it is in the console', async () => {
+  test('signing in returns to the requested page if it is in the console', async () => {
     const end = async (next: string): Promise<string | null> => {
       const visitor = atTheDoor(service)
       const asked = await visitor.post('/operator/sign-in/link', { token: await linkToken(service, admin.id), next })
@@ -94,8 +94,8 @@ describe('the door', () => {
   })
 })
 
-describe('apart from accounts', () => {
-  test('no code or link of one is good for the other, in either direction', async () => {
+describe('separation from accounts', () => {
+  test('codes and links of one kind do not work for the other, in either direction', async () => {
     await service.addEmail('ada@example.com')
     const visitor = new Visitor(service.config.appUrl)
     const door = atTheDoor(service)
@@ -121,7 +121,7 @@ describe('apart from accounts', () => {
     expect((await visitor.post(`/sign-in/code/${accountsProof}`, { code: accounts.code })).status).toBe(303)
   })
 
-  test('one browser may be in both; leaving one leaves the other as it is', async () => {
+  test('a browser may be signed in to both, and signing out of one leaves the other as it is', async () => {
     const { visitor } = await enterAs(service, 'viewer', 'both@example.com')
     const operatorsCookie = visitor.cookie
     const account = new Visitor(service.config.appUrl)
@@ -141,7 +141,7 @@ describe('apart from accounts', () => {
     expect((await reader.get('/account', both)).status).toBe(200)
   })
 
-  test('a token of one in the cookie of the other opens nothing', async () => {
+  test('a token of one kind in the cookie of the other opens nothing', async () => {
     const { visitor } = await enterAs(service, 'admin', 'swapped@example.com')
     const token = visitor.cookie.split('=')[1]!
     const reader = new Visitor(service.config.appUrl)
@@ -159,7 +159,7 @@ describe('apart from accounts', () => {
 })
 
 describe('sessions', () => {
-  test('a planted token is never taken over: signing in makes a new one and ends the one before', async () => {
+  test('a planted token is never adopted: signing in creates a new one and ends the previous session', async () => {
     const { visitor, operator } = await enterAs(service, 'viewer', 'fixed@example.com')
     const before = visitor.cookie
     await visitor.post('/operator/sign-in/link', { token: await linkToken(service, operator.id) })
@@ -171,7 +171,7 @@ describe('sessions', () => {
     expect(planted.cookie).not.toContain('A'.repeat(43))
   })
 
-  test('it ends half an hour after its last use, and twelve hours after signing in', async () => {
+  test('a session ends half an hour after its last use and twelve hours after signing in', async () => {
     const { visitor, operator } = await enterAs(service, 'viewer', 'idle@example.com')
     await clock.skip(29 * minuteMs)
     expect(await seesConsole(visitor)).toBe(true)
@@ -185,7 +185,7 @@ describe('sessions', () => {
     expect(await seesConsole(visitor)).toBe(false)
   })
 
-  test('another role counts from the next click, and who is removed is out', async () => {
+  test('a changed role applies to the next request, and a removed operator is signed out', async () => {
     const { visitor, operator } = await enterAs(service, 'viewer', 'changing@example.com')
     const asked = (): Promise<Response> =>
       visitor.post('/operator/operators', { email: 'x@example.com', role: 'nobody' })
@@ -198,7 +198,7 @@ describe('sessions', () => {
     expect((await visitor.post(path, { code: (await lastLetter()).code })).status).toBe(403)
   })
 
-  test('a form without the session’s token, or from another site, changes nothing', async () => {
+  test("a form without the session's token, or from another site, changes nothing", async () => {
     const { visitor } = await enterAs(service, 'admin', 'forged@example.com')
     const add = { email: 'forged-too@example.com', role: 'admin' }
     expect((await visitor.post('/operator/operators', { ...add, csrf: 'x' })).status).toBe(403)
@@ -209,7 +209,7 @@ describe('sessions', () => {
 })
 
 describe('a fresh proof', () => {
-  test('is asked for ten minutes after the last, and leads back to the page it was about', async () => {
+  test('a proof lasts ten minutes, and asking for a new one returns to the page that needed it', async () => {
     const { visitor, operator } = await enterAs(service, 'admin', 'fresh@example.com')
     const add = (email: string): Promise<Response> =>
       visitor.post(
@@ -243,7 +243,7 @@ describe('a fresh proof', () => {
     ])
   })
 
-  test('is of the session that asked: the code is nothing in another, nor at the door', async () => {
+  test('a code confirms only its own session, and works neither in another one nor for signing in', async () => {
     const { visitor, operator } = await enterAs(service, 'admin', 'bound@example.com')
     const asked = await visitor.post('/operator/confirm')
     const path = asked.headers.get('location')!.split('?')[0]!
@@ -258,7 +258,7 @@ describe('a fresh proof', () => {
   })
 })
 
-test('nobody ends or demotes themselves, nor the last admin', async () => {
+test('operators cannot remove or demote themselves or the last admin', async () => {
   const { visitor, operator } = await enterAs(service, 'admin', 'self@example.com')
   for (const [step, fields] of [
     ['remove', {}],
@@ -272,7 +272,7 @@ test('nobody ends or demotes themselves, nor the last admin', async () => {
   }
 })
 
-test('no address, code or token of an operator is in the log or among the audit events', async () => {
+test("neither the log nor the audit events contain an operator's address, code, or token", async () => {
   const visitor = atTheDoor(service)
   const path = await askForCode(visitor, 'ada@example.com')
   const { code, token = '' } = await lastLetter()

@@ -22,7 +22,7 @@ afterAll(() => service.stop())
 const overview = async (): Promise<string> => (await (await admin.get('/operator')).text()).replaceAll(/\s+/g, ' ')
 
 describe('the overview', () => {
-  test('says that nothing is wrong only while nothing is', async () => {
+  test('the overview reports no problems only if there are none', async () => {
     expect(await overview()).toContain('Everything works, and nothing is waiting for you.')
     expect(await overview()).not.toContain('Current problems')
     const plane = { ...service.plane, store: service.store }
@@ -34,7 +34,7 @@ describe('the overview', () => {
     expect(await overview()).toContain('Everything works')
   })
 
-  test('names an outage of the only provider, a rejected credential, and where each is fixed', async () => {
+  test('the overview names an outage of the only provider and a rejected credential, and links to where each is fixed', async () => {
     service.providers[0]!.script([{ do: 'status', status: 500, repeat: true }])
     for (let asked = 0; asked < 12; asked++) expect((await service.chat()).status).toBe(503)
     const down = await overview()
@@ -49,7 +49,7 @@ describe('the overview', () => {
 })
 
 describe('an audit log that was replaced together with its checkpoints', () => {
-  test('is not signed for an operator, and the overview says so', async () => {
+  test('the log is not signed for an operator, and the overview says so', async () => {
     expect((await admin.post('/operator/audit/checkpoint')).headers.get('content-disposition')).toContain('attachment')
     const db = await openSqlite(service.config.dataDir)
     await replaceAudit(db)
@@ -67,7 +67,7 @@ describe('an audit log that was replaced together with its checkpoints', () => {
   })
 })
 
-describe('what is found', () => {
+describe('detected problems', () => {
   const usual = {
     backends: [],
     troubles: { requests: () => ({ answered: 100, failed: 1 }), failures: () => [], down: () => [] },
@@ -86,7 +86,7 @@ describe('what is found', () => {
     )
   const condition = { isTroubled: false, failures: 0, lastFailure: undefined, sinceMs: 1, untilMs: undefined }
 
-  test('single failures are nothing', async () => {
+  test('single failures are not reported', async () => {
     expect(await find({})).toBe('[]')
   })
 
@@ -125,7 +125,7 @@ describe('what is found', () => {
     expect(found).toMatch(/"path":"\/[a-z/]+/)
   })
 
-  test('managed access that is on and shut', async () => {
+  test('managed access that is switched on but not ready is reported', async () => {
     const readiness = { switchedOn: true, providers: ['p'], durableQuotas: true, durableAudit: false }
     const desk = {
       backends: [{ id: 'a', serves: 'managed', provider: 'p' }],
@@ -136,7 +136,7 @@ describe('what is found', () => {
   })
 })
 
-test('recent troubles are counted over five minutes, and forgotten', async () => {
+test('recent failures are counted over five minutes and then forgotten', async () => {
   const clock = new SkippingClock()
   const troubles = new RecentFailures(clock)
   const request = (outcome: string): ServiceEvent => ({ event: 'request', outcome }) as ServiceEvent

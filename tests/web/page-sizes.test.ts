@@ -53,7 +53,7 @@ async function addresses(): Promise<string[]> {
   return [...new Set([...plain, ...docs, ...errors, '/models/svc-router/frontier', `/activity/${request!.id}`])]
 }
 
-test('every page of an account that is filled to its bounds is at most 30 KB, zipped; but for two lists unzipped, too', async () => {
+test('with an account at its limits every page is at most 30 KB compressed and, except for two lists, uncompressed', async () => {
   const paths = await addresses()
   expect(paths).toContain('/docs/clients')
   const pages: { readonly path: string; readonly raw: number; readonly zipped: number }[] = []
@@ -71,7 +71,7 @@ test('every page of an account that is filled to its bounds is at most 30 KB, zi
   expect(large.filter((path) => !['/account/keys', '/account'].includes(path))).toEqual([])
 }, 60_000)
 
-test('the style is at most 10 KB and the script 12 KB, zipped as they are sent', async () => {
+test('the style is at most 10 KB and the script 12 KB, compressed as they are sent', async () => {
   const page = await (await stranger.get('/')).text()
   const sizes: Record<string, number> = {}
   for (const [, url, extension] of page.matchAll(/(?:href|src)="(\/assets\/[^"]+\.(css|js))"/g)) {

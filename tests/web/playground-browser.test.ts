@@ -58,7 +58,7 @@ suite('the playground in a browser', () => {
   pages.watch(/status of (401|403|404|503)/)
   beforeEach(() => void ({ service } = pages))
 
-  test('streams: text appears in steps before the end, and is not shouted piece by piece', async () => {
+  test('text is streamed in steps and not announced to screen readers piece by piece', async () => {
     await open()
     service.providers[0]!.script([{ do: 'answer', words: 40, tokenDelayMs: 40 }])
     await page.evaluate(`
@@ -80,7 +80,7 @@ suite('the playground in a browser', () => {
     expect(await focused()).toBe('message')
   })
 
-  test('without streaming shows a whole answer, and remembers what was said before and the system message', async () => {
+  test('without streaming the whole answer is shown, and the next request includes the history and the system message', async () => {
     await open()
     await page.getByLabel('Stream the answer').uncheck()
     await page.getByLabel('System message').fill('Be short.')
@@ -102,7 +102,7 @@ suite('the playground in a browser', () => {
     expect(await page.locator('.turn').count()).toBe(0)
   })
 
-  test('stop ends the answer, here and at the provider, and keeps what came', async () => {
+  test('Stop ends the answer, here and at the provider, and keeps the text so far', async () => {
     await open()
     const [provider] = service.providers
     provider!.script([{ do: 'answer', words: 1000, tokenDelayMs: 20 }])
@@ -117,7 +117,7 @@ suite('the playground in a browser', () => {
     await page.locator('#trail').getByText('1 request', { exact: true }).waitFor()
   })
 
-  test('tools: shows the call, takes a result, and goes on', async () => {
+  test('a tool call is shown, takes a result, and continues the answer', async () => {
     await open()
     await page.getByRole('button', { name: 'Insert an example' }).click()
     const calls = JSON.stringify([{ name: 'get_weather', arguments: { city: 'Lisbon' } }])
@@ -139,7 +139,7 @@ suite('the playground in a browser', () => {
     expect(result).toEqual({ role: 'tool', tool_call_id: call!.id, content: '{"temperature_c": 18}' })
   })
 
-  test('tools that are no JSON list are not sent, and the field says why', async () => {
+  test('tools that are not a JSON list are not sent, and the field says why', async () => {
     await open()
     await page.getByLabel('Tools').fill('{"type": ')
     await send('Hello.')
@@ -148,7 +148,7 @@ suite('the playground in a browser', () => {
     expect(service.providers[0]!.counts().requests).toBe(0)
   })
 
-  test('failover: the trail shows two attempts, and the headers who answered', async () => {
+  test('after a failover the trail shows two attempts, and the headers name the backend that answered', async () => {
     await open()
     service.providers[0]!.script([{ do: 'status', status: 503 }])
     await send('Hello.')
@@ -166,7 +166,7 @@ suite('the playground in a browser', () => {
     expect(await page.getByLabel('Your message').inputValue()).toBe('')
   })
 
-  test('fusion: how far it is, who took part and who dropped out, what they agree on and where they differ', async () => {
+  test('a fusion shows its progress, the members that answered and failed, and where they agree and differ', async () => {
     await open('/playground?profile=svc-router%2Ffusion')
     const slow = { do: 'slow_headers', ms: 1500 } as const
     service.providers[0]!.script([
@@ -197,7 +197,7 @@ suite('the playground in a browser', () => {
     expect(await page.locator('#trail').textContent()).toContain('1 request')
   })
 
-  test('a plan without fusion says so and leads to others; where the plan is changed meanwhile, the error does', async () => {
+  test('a plan without fusion links to other plans; if the plan changes meanwhile, the error does', async () => {
     await service.putOnPlan(service.account.id, 'free')
     await open('/playground?profile=svc-router%2Ffusion')
     await page.getByText('requires a premium plan').waitFor()
@@ -212,7 +212,7 @@ suite('the playground in a browser', () => {
     await page.waitForURL('**/billing/upgrade')
   })
 
-  test('what breaks can be sent again, and counts no more than what is answered', async () => {
+  test('a broken answer can be requested again, and only answered requests are counted', async () => {
     await open()
     for (const provider of service.providers) provider.script([{ do: 'status', status: 503 }])
     await send('Hello.')
@@ -232,21 +232,21 @@ suite('the playground in a browser', () => {
     expect(await page.locator('.turn.user').count()).toBe(1)
   })
 
-  test('a session that has ended is said in words', async () => {
+  test('an ended session is explained', async () => {
     await open()
     await page.context().clearCookies()
     await send('Hello.')
     await page.getByRole('alert').getByText('You are signed out').waitFor()
   })
 
-  test('without script it says what it needs, and shows the same for a terminal', async () => {
+  test('without scripts the page says that it needs them and shows the same request for a terminal', async () => {
     await open('/playground', { javaScriptEnabled: false })
     await page.getByRole('heading', { name: 'This page needs JavaScript' }).waitFor()
     expect(await page.locator('#plain-curl').textContent()).toContain(`${service.baseUrl}/chat/completions`)
     expect(await page.getByLabel('Your message').isVisible()).toBe(false)
   })
 
-  test('is used with the keyboard alone', async () => {
+  test('the keyboard alone suffices', async () => {
     await open()
     await page.locator('#message').focus()
     await page.keyboard.type('Hello by keys.')
@@ -269,7 +269,7 @@ suite('the playground in a browser', () => {
     await page.locator('#curl').waitFor()
   })
 
-  test('its code asks the same: for the shell, and by OpenAI’s libraries', async () => {
+  test("the code samples send the same request with curl and OpenAI's libraries", async () => {
     await open()
     const said = `It's "50 %" of $HOME \\ \`true\`, isn't it?\nYes.`
     await page.getByRole('button', { name: 'Insert an example' }).click()

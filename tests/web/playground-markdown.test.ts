@@ -42,7 +42,7 @@ suite('an answer of the playground', () => {
     await open()
   })
 
-  test('is shown as the Markdown that it is', async () => {
+  test('an answer is rendered as Markdown', async () => {
     const text = [
       '# Title\n\n### Below\n\nA **bold** and *slanted* `word`,\nsnake_case_name, 2 \\* 3.',
       '- one\n  - inner\n\n    ```js\n    if (a < b) {\n      go()\n    }\n    ```\n- two\n\n3. third\n4. fourth',
@@ -63,7 +63,7 @@ suite('an answer of the playground', () => {
       expect(html).toContain(part)
   })
 
-  test('has no element of its own, no script, and no link but those to the Web', async () => {
+  test('an answer cannot contain HTML elements or scripts, and links only to the web', async () => {
     const text = [
       '<img src=x onerror="window.broken = 1"> <script>window.broken = 1</script>',
       '[a](javascript:window.broken=1) [b](JaVaScRiPt:alert(1)) [c](data:text/html,x) [d](//evil.example) [e](/account)',
@@ -81,7 +81,7 @@ suite('an answer of the playground', () => {
     expect(await shown.textContent()).toContain('<img src=x onerror="window.broken = 1">')
   })
 
-  test('can be seen as raw text and back, and what is filled in meanwhile stays', async () => {
+  test('an answer can be switched to its raw text and back, without losing form input', async () => {
     const calls = JSON.stringify([{ name: 'get_weather', arguments: {} }])
     await page.getByRole('button', { name: 'Insert an example' }).click()
     service.providers[0]!.script([{ do: 'answer', text: 'Let me **look**.', calls }])
@@ -103,7 +103,7 @@ suite('the fields of the playground', () => {
     await open()
   })
 
-  test('temperature and maximum tokens are sent as they are set, and left out where they are empty', async () => {
+  test('temperature and maximum tokens are sent if set and omitted if empty', async () => {
     await send('First.')
     await page.locator('.turn.assistant .said').waitFor()
     expect(Object.keys(lastSent())).not.toContain('temperature')
@@ -119,7 +119,7 @@ suite('the fields of the playground', () => {
   test.each([
     ['Temperature', 'temperature', ['2.1', '-1', 'warm', '1e0', '0x1']],
     ['Maximum tokens', 'max-tokens', ['0', '1.5', '1000001', '-4', '1e3', 'many']],
-  ])('%s out of bounds is not sent, and the field says why', async (label, id, values) => {
+  ])('an invalid %s is not sent, and the field says why', async (label, id, values) => {
     for (const value of values) {
       await page.getByLabel(label).fill(value)
       await send('Hello.')
@@ -132,7 +132,7 @@ suite('the fields of the playground', () => {
     expect(await page.locator(`#${id}-wrong`).textContent()).toBe('')
   })
 
-  test('an image goes with one message, is named in the conversation, and comes back to be changed', async () => {
+  test('an image is sent with one message, is named in the conversation, and can be edited back in', async () => {
     const buffer = Buffer.from('made-up picture')
     const image = page.getByLabel('Image')
     await image.setInputFiles({ name: 'cat.png', mimeType: 'image/png', buffer })
@@ -164,7 +164,7 @@ suite('the fields of the playground', () => {
     expect(await page.locator('#attached').textContent()).toBe('')
   })
 
-  test('images of one conversation stay within the bound together', async () => {
+  test('all images of one conversation together stay within the limit', async () => {
     const attach = (name: string): Promise<void> =>
       page.getByLabel('Image').setInputFiles({ name, mimeType: 'image/png', buffer: Buffer.alloc(1_500_000) })
     await attach('one.png')

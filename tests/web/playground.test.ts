@@ -62,8 +62,8 @@ const usedBy = (accountId: string): Promise<number> =>
   service.store.usedUnits(accountId, new Date().toISOString().slice(0, 7))
 const recordBehind = ({ headers }: Response): Promise<RequestRecord> => recordOf(service, headers.get('x-request-id'))
 
-describe('a request of the playground', () => {
-  test('is one of the account: failed over, signalled, charged once, recorded and listed', async () => {
+describe('a playground request', () => {
+  test('a request belongs to the account: it fails over, has signals, is charged once, recorded, and listed', async () => {
     service.providers[0]!.script([{ do: 'status', status: 503 }])
     const response = await ask(body({ stream: true }))
     const text = await response.text()
@@ -84,26 +84,26 @@ describe('a request of the playground', () => {
     expect(await (await visitor.get(`/activity/${record.id}`)).text()).toContain('Playground')
   })
 
-  test('spends from the same minute and month as the account’s keys', async () => {
+  test("a request uses the same minute and month as the account's keys", async () => {
     await (await service.chat()).text()
     const response = await ask(body())
     await response.text()
     expect([response.headers.get('x-quota-used'), response.headers.get('x-ratelimit-remaining')]).toEqual(['2', '598'])
   })
 
-  test('without streaming is a whole answer', async () => {
+  test('a request without streaming gets one whole answer', async () => {
     const response = await ask(body())
     expect(await response.json()).toMatchObject({ object: 'chat.completion', model: 'svc-router/frontier' })
   })
 
-  test('sends providers nothing of the browser: neither its cookie nor its token', async () => {
+  test("providers receive neither the browser's cookie nor its token", async () => {
     await (await ask(body())).text()
     const [sent] = service.providers[0]!.captured()
     expect(JSON.stringify(sent)).not.toContain('svc_session')
     expect(JSON.stringify(sent)).not.toContain(await visitor.csrf())
   })
 
-  test('leaves no text behind on the disk', async () => {
+  test('a request leaves no text on disk', async () => {
     const canary = 'canary-said-in-the-playground'
     const response = await ask(body({ messages: [{ role: 'user', content: canary }], store: true }))
     expect(await response.text()).toContain(canary)
@@ -117,24 +117,24 @@ describe('a request of the playground', () => {
   })
 })
 
-describe('who may ask', () => {
+describe('who may send requests', () => {
   test.each([
     ['without the session’s token', { 'x-csrf-token': '' }],
     ['with another token', { 'x-csrf-token': 'x' }],
     ['from another site', { 'sec-fetch-site': 'cross-site' }],
     ['from a sibling of our host', { 'sec-fetch-site': 'same-site' }],
-  ])('nobody %s', async (_, headers) => {
+  ])('a request is rejected: %s', async (_, headers) => {
     expect((await ask(body(), headers)).status).toBe(403)
     expect(asked()).toBe(0)
   })
 
-  test('nobody with the token of another session', async () => {
+  test('a request with the token of another session is rejected', async () => {
     const other = await signedInTo(service)
     expect((await ask(body(), { 'x-csrf-token': await other.csrf() })).status).toBe(403)
     expect(asked()).toBe(0)
   })
 
-  test('nobody who is signed out', async () => {
+  test('a request after signing out is rejected', async () => {
     expect((await ask(body(), {}, { by: new Visitor(service.config.appUrl) })).status).toBe(401)
     const token = await visitor.csrf()
     const { cookie } = visitor
@@ -144,7 +144,7 @@ describe('who may ask', () => {
     expect(asked()).toBe(0)
   })
 
-  test('a session asks for its own account alone, whatever the body or the headers name', async () => {
+  test('a session sends requests only for its own account, whatever the body or headers name', async () => {
     const { account: other, key } = await service.addAccount('other', 'max')
     const response = await ask(body({ user: other.id, account: other.id }), {
       authorization: `Bearer ${key}`,
@@ -159,14 +159,14 @@ describe('who may ask', () => {
     expect((await visitor.get(`/playground/trail/${id}`)).status).toBe(200)
   })
 
-  test('not a suspended account', async () => {
+  test('a suspended account cannot send requests', async () => {
     await suspendAccount(service.plane, service.account.id)
     const response = await ask(body())
     expect([response.status, ((await response.json()) as Refused).error['code']]).toEqual([401, 'key_inactive'])
     expect(asked()).toBe(0)
   })
 
-  test('the plan is the one that the account has now: fusion is refused with the way to another, and nobody is asked', async () => {
+  test("the account's current plan applies: fusion is rejected with a link to other plans, and no backend is asked", async () => {
     const { account } = await service.addAccount('free', 'free')
     const free = await signedInTo(service, account.id)
     const attached = { tools: [{ type: 'svc-router:fusion' }] }
@@ -184,7 +184,7 @@ describe('who may ask', () => {
     expect([allowed.status, await usedBy(account.id)]).toEqual([200, 1])
   })
 
-  test('only by POST, and only chat', async () => {
+  test('only POST is accepted, and only for chat', async () => {
     expect((await visitor.get('/playground/chat')).status).toBe(405)
     for (const path of ['/playground/v1/models', '/playground/responses', '/v1/chat/completions'])
       expect((await visitor.post(path)).status).toBe(404)
@@ -192,7 +192,7 @@ describe('who may ask', () => {
 })
 
 describe('the connection', () => {
-  test('what is no JSON or too large is refused in the API’s words', async () => {
+  test("an invalid or too large body gets the API's error", async () => {
     for (const [given, headers, status] of [
       ['{', {}, 400],
       ['{}', { 'content-type': 'text/plain' }, 415],
@@ -205,7 +205,7 @@ describe('the connection', () => {
     expect(asked()).toBe(0)
   })
 
-  test('a browser that leaves ends the provider’s call at once, and that is recorded', async () => {
+  test("a browser that disconnects aborts the provider's call at once, which is recorded", async () => {
     const [provider] = service.providers
     provider!.script([{ do: 'answer', words: 1000, tokenDelayMs: 20 }])
     const leave = new AbortController()
@@ -218,7 +218,7 @@ describe('the connection', () => {
     expect(await recordBehind(response)).toMatchObject({ errorCode: 'client_closed', charged: 1 })
   })
 
-  test('the first words arrive while the provider still speaks', async () => {
+  test('the first words arrive while the provider still streams', async () => {
     const [provider] = service.providers
     provider!.script([{ do: 'answer', words: 40, tokenDelayMs: 25 }])
     const response = await ask(body({ stream: true }))
@@ -228,7 +228,7 @@ describe('the connection', () => {
     while (!(await reader.read()).done) continue
   })
 
-  test('a browser that does not read holds the provider back, and gets everything afterwards', async () => {
+  test('a browser that does not read pauses the provider, and receives everything afterwards', async () => {
     const [provider] = service.providers
     const bytes = 24 * 1024 * 1024
     provider!.script([{ do: 'answer', length: bytes }])
@@ -238,7 +238,7 @@ describe('the connection', () => {
     expect((await response.text()).length).toBeGreaterThan(bytes)
   })
 
-  test('a service that stops lets the answer end first', async () => {
+  test('a service that shuts down lets the answer finish', async () => {
     const stopping = await Service.start()
     try {
       const browser = await signedInTo(stopping)
@@ -252,7 +252,7 @@ describe('the connection', () => {
     }
   })
 
-  test('a service that can wait no longer says so in the answer', async () => {
+  test('a service that cannot wait any longer says so in the answer', async () => {
     const stopping = await Service.start({ settings: { drain: '1s' } })
     try {
       const browser = await signedInTo(stopping)
@@ -266,7 +266,7 @@ describe('the connection', () => {
     }
   })
 
-  test('a connection that asked goes on to be one of the app', async () => {
+  test('the connection of a playground request continues to serve the app', async () => {
     await (await ask(body())).text()
     expect((await visitor.get('/playground')).status).toBe(200)
     await (await ask(body({ stream: true }))).text()
@@ -275,7 +275,7 @@ describe('the connection', () => {
 })
 
 describe('the page', () => {
-  test('holds no key and no secret, and without script shows the same for a terminal', async () => {
+  test('the page contains no key and no secret, and without scripts shows the same request for a terminal', async () => {
     const page = await (await visitor.get('/playground')).text()
     expect(page).not.toMatch(/sk_svc_[0-9A-Za-z]{10}/)
     expect(page).not.toContain(visitor.cookie.split('=')[1])
@@ -284,7 +284,7 @@ describe('the page', () => {
     expect(plain).toContain('Bearer $SVC_ROUTER_API_KEY')
   })
 
-  test('opens with the profile that a link names, and with no other word of the address', async () => {
+  test('a link selects its profile, and no other part of the URL appears', async () => {
     const chosen = async (query: string): Promise<string | undefined> =>
       /<option value="([^"]+)" selected/.exec(await (await visitor.get(`/playground${query}`)).text())?.[1]
     expect(await chosen('?profile=svc-router%2Ffusion')).toBe('svc-router/fusion')
@@ -292,7 +292,7 @@ describe('the page', () => {
     expect(await (await visitor.get('/playground?profile=canary')).text()).not.toContain('canary')
   })
 
-  test('is linked from the menu, from the profiles, and from a request, whose text it does not know', async () => {
+  test("the menu, the profiles, and a request link to the playground, which does not know the request's text", async () => {
     const { headers } = await service.chat()
     await recordOf(service, headers.get('x-request-id'))
     expect(await (await visitor.get('/account')).text()).toContain('href="/playground"')
@@ -300,7 +300,7 @@ describe('the page', () => {
       expect(await (await visitor.get(from)).text()).toContain('href="/playground?profile=svc-router%2Ffrontier"')
   })
 
-  test('says on a plan without fusion why it is locked, and where that changes', async () => {
+  test('on a plan without fusion, the page says why it is unavailable and where to change the plan', async () => {
     const { account } = await service.addAccount('free', 'free')
     const page = await (await (await signedInTo(service, account.id)).get('/playground')).text()
     expect(page).toMatch(/id="fusion"[^>]+disabled/)
@@ -308,7 +308,7 @@ describe('the page', () => {
     expect(page).toContain('svc-router/fusion (locked)')
   })
 
-  test('is small: 30 KB of page, 10 KB of style and 25 KB of script, zipped', async () => {
+  test('the page is at most 30 KB, its style 10 KB, and its scripts 25 KB, compressed', async () => {
     const page = await (await visitor.get('/playground')).text()
     const zipped = async (kind: 'js' | 'css'): Promise<number> => {
       const texts: string[] = []

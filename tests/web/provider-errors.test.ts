@@ -65,7 +65,7 @@ function kept(requestId: string, accountId: string | null) {
   return service.store.listProviderErrors(requestId, accountId)
 }
 
-test('the owner of a provider reads its own error in the trail, and nobody else does', async () => {
+test('only the owner of a provider reads its error message in the trail', async () => {
   const response = await service.chat()
   const body = await response.text()
   const id = response.headers.get('x-request-id') ?? ''
@@ -97,7 +97,7 @@ test('the owner of a provider reads its own error in the trail, and nobody else 
   expect(await kept(id, null)).toEqual([])
 })
 
-test('an error event before content is kept too', async () => {
+test('an error event before content is stored, too', async () => {
   answer = { status: 200, type: 'text/event-stream', body: `data: {"error":{"message":"${reason}"}}\n\n` }
   const response = await service.chat({ stream: true })
   const id = response.headers.get('x-request-id') ?? ''
@@ -109,7 +109,7 @@ test('an error event before content is kept too', async () => {
 test.each([
   ['an error event', `data: {"error":{"message":"${reason}"}}\n\n`],
   ['an event that is named error', `event: error\ndata: {"detail":"${reason}"}\n\n`],
-])('%s after content is kept, and no word of the answer', async (_, last) => {
+])('%s after content is stored, without any text of the answer', async (_, last) => {
   const content = 'data: {"id":"c","choices":[{"index":0,"delta":{"content":"words of the answer"}}]}\n\n'
   answer = { status: 200, type: 'text/event-stream', body: content, rest: `${content}${last}` }
   const response = await service.chat({ stream: true })
@@ -123,7 +123,7 @@ test.each([
   expect(page).not.toContain('words of the answer')
 })
 
-test('what breaks an answer and is no error is not kept: it may be a part of the answer', async () => {
+test('an invalid event that is not an error is not stored, because it may be part of the answer', async () => {
   const content = 'data: {"id":"c","choices":[{"index":0,"delta":{"content":"words of the answer"}}]}\n\n'
   answer = { status: 200, type: 'text/event-stream', body: content, rest: `${content.slice(0, -20)}\n\n` }
   const response = await service.chat({ stream: true })
@@ -133,7 +133,7 @@ test('what breaks an answer and is no error is not kept: it may be a part of the
   expect(await kept(id, service.account.id)).toEqual([])
 })
 
-test('errors of the backends of the configuration belong to the operator', async () => {
+test('errors of configured backends are visible only to the operator', async () => {
   // The account's own provider fails in a way that goes on to the next backend.
   answer = { ...answer, status: 500 }
   service.providers[0]!.script([
@@ -148,7 +148,7 @@ test('errors of the backends of the configuration belong to the operator', async
   expect(page).not.toContain('of the operator')
 })
 
-test('messages are deleted after their time, and with their account', async () => {
+test('error messages are deleted after their retention, and with their account', async () => {
   const response = await service.chat()
   await response.text()
   const id = response.headers.get('x-request-id') ?? ''

@@ -31,7 +31,7 @@ suite('public pages in a browser', () => {
     expect(faults).toEqual([])
   })
 
-  test('the home page shows one way to try it at a time, by click or by key, and copies it whole', async () => {
+  test('the home page shows one client example at a time, by click or key, and copies all of it', async () => {
     await page.goto(service.config.appUrl)
     expect(await page.locator('.tab:visible').count()).toBe(1)
     await page.getByText('Codex', { exact: true }).first().click()
@@ -53,7 +53,7 @@ suite('public pages in a browser', () => {
     expect(await page.getByRole('link', { name: 'Check again' }).count()).toBe(0)
   })
 
-  test('each kind of secret is found while it is typed in, and what people write is not', async () => {
+  test('each kind of secret is detected during typing, and ordinary text is not', async () => {
     await page.goto(`${service.config.appUrl}/support`)
     const said = page.locator('#text-found')
     const text = page.getByLabel('What happened')
@@ -67,7 +67,7 @@ suite('public pages in a browser', () => {
     }
   })
 
-  test('a message with a secret never leaves the page; without it, it does', async () => {
+  test('a message with a secret is not sent from the page; without it, it is', async () => {
     await page.goto(`${service.config.appUrl}/support`)
     const sent: string[] = []
     page.on('request', (request) => void (request.method() === 'POST' && sent.push(request.postData() ?? '')))
@@ -83,7 +83,7 @@ suite('public pages in a browser', () => {
     expect(sent.length).toBe(1)
   })
 
-  test('from an error’s code to the page that mends it is one click', async () => {
+  test('one click leads from an error code to the page with its fix', async () => {
     await page.goto(`${service.config.appUrl}/docs/errors/key_missing`)
     await page.getByRole('main').getByRole('link', { name: 'Get a key' }).click()
     await page.getByLabel('Email address').waitFor()

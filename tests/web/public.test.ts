@@ -30,7 +30,7 @@ const readJson = async <Value>(path: string, who = visitor): Promise<Value> =>
   (await (await who.get(path)).json()) as Value
 
 describe('plans', () => {
-  test('have the same numbers on the home page, on the page of prices and in the JSON of the API', async () => {
+  test("the home page, the pricing page, and the API's JSON show the same numbers", async () => {
     const headers = { 'user-agent': 'tests/1.0' }
     const pricing = (await (await fetch(`${service.origin}/pricing`, { headers })).json()) as {
       plans: { name: string; requests_per_month: number; requests_per_minute: number }[]
@@ -46,14 +46,14 @@ describe('plans', () => {
     }
   })
 
-  test('the account’s own is marked', async () => {
+  test("the account's own plan is marked", async () => {
     expect(await read('/pricing', owner)).toMatch(/Max <span class="tag good">your plan/)
     expect(await read('/pricing')).not.toContain('yours')
   })
 })
 
 describe('models', () => {
-  test('every profile of the catalog has a page with what it is and who answers; others have none', async () => {
+  test('every profile of the catalog has a page with its description and backends, and no others exist', async () => {
     const headers = { 'user-agent': 'tests/1.0' }
     const catalog = (await (await fetch(`${service.origin}/model-catalog`, { headers })).json()) as {
       profiles: { id: string; description: string }[]
@@ -73,7 +73,7 @@ describe('models', () => {
 
 describe('connecting', () => {
   test.each(clientRecipes)(
-    '$name: the configuration that the command line prints, with our address and no key',
+    '$name: the page shows the configuration that the CLI prints, with our address and no key',
     async (connection) => {
       const text = await read(`/connect/${connection.name}`, owner)
       const lines = connection
@@ -90,7 +90,7 @@ describe('connecting', () => {
     },
   )
 
-  test('waits for the first request since the page was opened, and says who answered it, without any of its text', async () => {
+  test('the page waits for the first request after it was opened, and shows the backend that answered but no text', async () => {
     await service.chat()
     await expect.poll(() => service.store.listRequests({ limit: 1 }).then(([one]) => one?.state)).toBe('done')
     await clock.skip(1_000)
@@ -109,7 +109,7 @@ describe('connecting', () => {
     expect(await read(again, owner)).toContain('It works: alpha answered')
   })
 
-  test('tells an account nothing of another’s requests, and nobody without an account anything', async () => {
+  test("an account sees nothing of another's requests, and a visitor without an account sees nothing", async () => {
     const { account } = await service.addAccount('another', 'free')
     const other = new Visitor(service.config.appUrl)
     const { token } = await openSession({ ...service.plane, store: service.store }, account.id, {
@@ -136,7 +136,7 @@ interface Summary {
 describe('status', () => {
   const later = async (): Promise<void> => clock.skip(10_000)
 
-  test('says that everything works, in the page, its JSON and the shape that tools read', async () => {
+  test('the page, its JSON, and the status format for tools say that everything works', async () => {
     await clock.skip(700_000)
     await service.chat()
     await later()
@@ -160,7 +160,7 @@ describe('status', () => {
     expect(headers.get('access-control-allow-origin')).toBe('*')
   })
 
-  test('follows the real traffic: a backend that refuses its credential is down, and its profile goes on', async () => {
+  test('status follows real traffic: a backend that rejects its credential is down, and its profile works', async () => {
     service.providers[0]!.script([{ do: 'status', status: 401 }])
     expect((await service.chat()).headers.get('x-svc-router-upstream')).toBe('beta')
     await later()
@@ -179,7 +179,7 @@ describe('status', () => {
     expect(await read('/status')).toContain('Everything works')
   })
 
-  test('shows what operators write, until it is over', async () => {
+  test("operators' incident reports are shown until they are resolved", async () => {
     const plane = { ...service.plane, store: service.store, clock }
     const { id } = await openIncident(plane, {
       title: 'Slow <b>answers</b>',
@@ -200,7 +200,7 @@ describe('status', () => {
     expect(await read('/status')).toMatch(/Past incidents.*Mended\./)
   })
 
-  test('is kept over a restart of the page’s memory: counts are in the database within a minute', async () => {
+  test('status survives a restart: counts reach the database within a minute', async () => {
     await clock.skip(61_000)
     const counts = await service.store.listUptime('2000-01-01')
     expect(

@@ -40,7 +40,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-test('refusals are counted by error, over HTTP and WebSockets, whatever of the key is refused', async () => {
+test('rejections are counted by error, over HTTP and WebSockets, for every state of a key', async () => {
   await vi.waitFor(
     async () =>
       expect(await countsOf(service.account.id)).toEqual({
@@ -56,7 +56,7 @@ test('refusals are counted by error, over HTTP and WebSockets, whatever of the k
   expect(last).toMatchObject({ lastRequestId: ids['key_revoked'], lastKeyId: key!.id })
 })
 
-test('what was admitted has a record and is not counted, and a key that nobody has counts for nobody', async () => {
+test('admitted requests have a record and are not counted, and an unknown key counts for no account', async () => {
   const { account, key } = await service.addAccount('another', 'max')
   for (const provider of service.providers)
     provider.script(Array.from({ length: 5 }, () => ({ do: 'status', status: 503 }) as const))
@@ -69,14 +69,14 @@ test('what was admitted has a record and is not counted, and a key that nobody h
   await vi.waitFor(async () => expect(await countsOf(account.id)).toEqual({ not_found: 1 }), { timeout: 5000 })
 })
 
-test('a suspended account is told why its requests are refused', async () => {
+test('a suspended account learns why its requests are rejected', async () => {
   const { account, key } = await service.addAccount('suspended', 'max')
   await service.suspend(account.id)
   await vi.waitFor(async () => expect((await service.chat({}, withKey(key))).status).toBe(401), { timeout: 5000 })
   await vi.waitFor(async () => expect(await countsOf(account.id)).toMatchObject({ key_inactive: 1 }), { timeout: 5000 })
 })
 
-test('Activity shows them with the last request and what helps, and none under a filter that does not fit', async () => {
+test('Activity shows rejections with the last request and the fix, and none under a filter that excludes them', async () => {
   const text = await (await visitor.get('/activity')).text()
   expect(text).toMatch(/8\s+requests were rejected\s+in the last 7 days/)
   for (const [code, id] of Object.entries(ids)) {
@@ -91,7 +91,7 @@ test('Activity shows them with the last request and what helps, and none under a
     expect(await (await visitor.get(`/activity?${filter}`)).text()).not.toMatch(/requests? (was|were)\s+rejected/)
 })
 
-test('the command line shows the same', async () => {
+test('the command line shows the same counts', async () => {
   const run = async (...more: string[]): Promise<{ stdout: string; stderr: string }> =>
     promisify(execFile)(
       process.execPath,

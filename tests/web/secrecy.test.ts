@@ -53,7 +53,7 @@ afterAll(async () => {
   await double.stop()
 })
 
-test('an account is made, connected and signed in, and every page is its own', async () => {
+test('an account is created, connected, and signed in, and sees only its own pages', async () => {
   owner = nobody()
   const asked = await owner.post('/account/setup', { email: secrets['email']! })
   const at = asked.headers.get('location')!
@@ -141,7 +141,7 @@ test('requests are answered and fail in every way', async () => {
   }
 })
 
-test('other services call, and keys are found', async () => {
+test('other services send webhooks and reports, and leaked keys are found', async () => {
   const { appUrl } = service.config
   for (const signature of ['', 't=1,v1=00', secrets['the secret of its webhooks']!]) {
     const headers = { 'stripe-signature': signature }
@@ -166,7 +166,7 @@ test('other services call, and keys are found', async () => {
     )
 })
 
-test('every page and form, of the owner, a stranger and nobody', async () => {
+test('every page and form is opened by the owner, a stranger, and a visitor without an account', async () => {
   const { 'a link': link = '', 'a code': code = '', credential = '' } = secrets
   for (const { method, path, access } of routes) {
     if (path.startsWith('/dev/') || /sign-out|end-all|revoke-all|delete$|upgrade$/.test(path) || access === 'webhook')
@@ -204,7 +204,7 @@ const runInTurn = `
   }
 `
 
-test('every command that reads', async () => {
+test('every command that reads data is run', async () => {
   const config = ['--config', join(service.folder, 'svc-router.yaml'), '--data', service.config.dataDir]
   const [account] = (await service.store.listAccounts(100)).filter(({ id }) => id !== service.account.id)
   const [record] = await service.store.listRequests({ accountId: service.account.id, limit: 1 })
@@ -236,7 +236,7 @@ test('every command that reads', async () => {
   note('what commands say besides', stderr)
 }, 60_000)
 
-test('and of all that nothing is where it does not belong: no answer, header, page, command, log line, audit event or file', async () => {
+test('no secret appears in any answer, header, page, command output, log line, audit event, or file where it does not belong', async () => {
   note('the log', JSON.stringify(service.events))
   note(
     'the audit log',

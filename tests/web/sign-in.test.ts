@@ -44,8 +44,8 @@ async function setUp(who = visitor, email = address): Promise<string> {
   return /sk_svc_[0-9A-Za-z]{38}/.exec(page)?.[0] ?? ''
 }
 
-describe('setting up', () => {
-  test('email, code, key: and the key works at once', async () => {
+describe('signing up', () => {
+  test('email, code, and key take three steps, and the key works at once', async () => {
     const key = await setUp()
     const answer = await service.chat({}, { authorization: `Bearer ${key}` })
     expect(answer.status).toBe(200)
@@ -55,7 +55,7 @@ describe('setting up', () => {
     expect(page).not.toContain(key)
   })
 
-  test('an address that has an account is signed in to it, whatever its case, and gets no second one', async () => {
+  test('an address with an account signs in to it, in any letter case, and gets no second account', async () => {
     await setUp()
     const again = new Visitor(service.config.appUrl)
     const { at, code } = await askForCode(again, '/account/setup', 'SOMEBODY@example.com')
@@ -72,7 +72,7 @@ describe('setting up', () => {
     'a@b@c',
     `${'x'.repeat(250)}@example.com`,
     'a@b\nBcc: c@d.example',
-  ])('what is no address is said to be none: %j', async (email) => {
+  ])('an invalid address is reported: %j', async (email) => {
     const response = await visitor.post('/account/setup', { email })
     expect(response.status).toBe(422)
     expect(await response.text()).toContain('Enter an email address such as')
@@ -81,7 +81,7 @@ describe('setting up', () => {
 })
 
 describe('signing in', () => {
-  test('by code: the same five steps and answers whether or not the address is known', async () => {
+  test('signing in by code has the same five steps and answers for known and unknown addresses', async () => {
     await setUp()
     const known = new Visitor(service.config.appUrl)
     const unknown = new Visitor(service.config.appUrl)
@@ -103,7 +103,7 @@ describe('signing in', () => {
     expect(seen[0]).toEqual(seen[1])
   })
 
-  test('an unknown address, once proven, is offered an account, and has none until that is taken', async () => {
+  test('an unknown address, once proven, is offered an account, and has none until it accepts', async () => {
     const { at, code } = await askForCode(visitor, '/sign-in')
     const page = await (await visitor.post(at, { code })).text()
     expect(page).toContain('No account has this address yet')
@@ -113,7 +113,7 @@ describe('signing in', () => {
     expect((await service.store.listAccounts(10)).length).toBe(2)
   })
 
-  test('somebody who is signed in is offered one for another address just as well', async () => {
+  test('someone who is signed in can create an account for another address, too', async () => {
     await setUp()
     const { at, code } = await askForCode(visitor, '/sign-in', 'second@example.com')
     const page = await (await visitor.post(at, { code })).text()
@@ -125,7 +125,7 @@ describe('signing in', () => {
     expect(await answer.text()).toContain('Your first key')
   })
 
-  test('leads back to the page that was wanted, and to no other site', async () => {
+  test('signing in returns to the requested page and to no other site', async () => {
     await setUp()
     await clock.skip(11 * 60_000)
     for (const [next, to] of [
@@ -143,7 +143,7 @@ describe('signing in', () => {
     }
   })
 
-  test('a code works once, in ten minutes, for its own proof, and bears five wrong tries', async () => {
+  test('a code works once, within ten minutes, for its own proof, and allows five wrong tries', async () => {
     await setUp()
     const first = new Visitor(service.config.appUrl)
     const { at, code } = await askForCode(first, '/sign-in')
@@ -164,7 +164,7 @@ describe('signing in', () => {
     expect(thief.cookie).toBe('')
   })
 
-  test('of a thousand uses of one code at once exactly one gets in', async () => {
+  test('of a thousand simultaneous uses of one code, exactly one signs in', async () => {
     await setUp()
     const { at, code } = await askForCode(visitor, '/sign-in')
     const proofId = at.split('/').at(-1)!
@@ -174,7 +174,7 @@ describe('signing in', () => {
     expect(results.filter((result) => typeof result !== 'string').length).toBe(1)
   })
 
-  test('a link is used up by its button, never by looking, and with it the code', async () => {
+  test('a link and its code are used up by the button, never by viewing the page', async () => {
     await setUp()
     const { at, code, link } = await askForCode(visitor, '/sign-in')
     const who = new Visitor(service.config.appUrl)
@@ -191,7 +191,7 @@ describe('signing in', () => {
     expect((await thief.post(at, { code })).status).toBe(410)
   })
 
-  test('a link made where the service runs signs in to its account, once', async () => {
+  test('a link created where the service runs signs in to its account once', async () => {
     const plane = { ...service.plane, store: service.store }
     const link = await createSignInLink(plane, service.account.id, service.config.appUrl)
     const path = link.reveal().slice(service.config.appUrl.length)
@@ -201,7 +201,7 @@ describe('signing in', () => {
     expect((await new Visitor(service.config.appUrl).post('/sign-in/link', { token: tokenOf(path) })).status).toBe(410)
   })
 
-  test('one asker gets three emails for an address in ten minutes, known or not, and twenty codes a day', async () => {
+  test('one visitor gets three emails for an address in ten minutes, known or not, and twenty codes a day', async () => {
     const who = new Visitor(service.config.appUrl)
     let sent = 0
     for (let round = 0; round < 7; round++) {
@@ -222,7 +222,7 @@ describe('signing in', () => {
     expect((await who.post('/sign-in', { email: address })).status).toBe(422)
   })
 
-  test('one network gets twenty letters in ten minutes', async () => {
+  test('one network gets twenty emails in ten minutes', async () => {
     const statuses = []
     for (let letter = 0; letter < 21; letter++)
       statuses.push((await visitor.post('/sign-in', { email: `a${letter}@example.com` })).status)
@@ -232,7 +232,7 @@ describe('signing in', () => {
 })
 
 describe('sessions', () => {
-  test('a sign-in gives a new token and ends the session that the browser had: none can be planted', async () => {
+  test("signing in creates a new token and ends the browser's previous session, so that none can be planted", async () => {
     await setUp()
     const before = visitor.cookie
     const { at, code } = await askForCode(visitor, '/sign-in')
@@ -248,7 +248,7 @@ describe('sessions', () => {
     expect(planted.cookie).not.toContain('AAAA')
   })
 
-  test('the cookie is out of reach of scripts and other sites, and only a digest of it is kept', async () => {
+  test('the cookie is out of reach of scripts and other sites, and only its digest is stored', async () => {
     const { at, code } = await askForCode(visitor, '/account/setup')
     const response = await visitor.post(at, { code })
     expect(response.headers.getSetCookie()).toEqual([
@@ -260,7 +260,7 @@ describe('sessions', () => {
     expect(kept).not.toContain(visitor.cookie.split('=')[1])
   })
 
-  test('end a week after the last use and a month after signing in', async () => {
+  test('a session ends a week after its last use and a month after signing in', async () => {
     await setUp()
     await clock.skip(sessionIdleMs - 60_000)
     expect((await visitor.get('/account')).status).toBe(200)
@@ -277,7 +277,7 @@ describe('sessions', () => {
     expect((await visitor.get('/account')).status).toBe(303)
   })
 
-  test('one is ended, or all are', async () => {
+  test('one session or all sessions can be ended', async () => {
     await setUp()
     const second = new Visitor(service.config.appUrl)
     const { at, code } = await askForCode(second, '/sign-in')
@@ -297,11 +297,11 @@ describe('sessions', () => {
   })
 })
 
-describe('recovering', () => {
+describe('recovery', () => {
   test.each([
     [false, 200],
     [true, 401],
-  ])('gives a new key; with old ones revoked %s', async (revoke, oldStatus) => {
+  ])('recovery gives a new key; with the old ones revoked %s', async (revoke, oldStatus) => {
     const old = await setUp()
     const who = new Visitor(service.config.appUrl)
     const { at, code } = await askForCode(who, '/account/recover')
@@ -313,7 +313,7 @@ describe('recovering', () => {
       .toBe(oldStatus)
   })
 
-  test('of an address that nobody has offers an account instead', async () => {
+  test('recovery for an unknown address offers an account instead', async () => {
     const { at, code } = await askForCode(visitor, '/account/recover', 'nobody@example.com')
     expect(await (await visitor.post(at, { code })).text()).toContain('No account has this address yet')
   })

@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-test('a message is kept with its request and its account, and whoever sent it learns its number', async () => {
+test('a message is stored with its request and account, and its sender learns its number', async () => {
   const response = await visitor.post('/support', good)
   const text = await response.text()
   const [ticket] = await service.store.listTickets(10)
@@ -40,7 +40,7 @@ test.each([
   ['text', '{"messages": ["canary of a customer, and more"]}'],
   ['request_id', canary],
 ])(
-  'what holds a secret in %s is refused, kept nowhere and shown to nobody, its sender among them',
+  'a message with a secret in %s is rejected, stored nowhere, and shown to no one, including its sender',
   async (name, value) => {
     const before = await service.store.listTickets(100)
     const response = await visitor.post('/support', { ...good, [name]: value })
@@ -55,7 +55,7 @@ test.each([
   },
 )
 
-test('each kind of secret is refused here, too, whatever a page let through, and what people write is taken', async () => {
+test('every kind of secret is rejected on the server, too, whatever a page allowed, and ordinary text is accepted', async () => {
   const proxied = await startWeb({ settings: { app_listen: { port: 0, trusted_proxies: 1 } } })
   // Each from a network of its own, for one sends only so many.
   const send = async (text: string, index: number): Promise<[number, string]> => {
@@ -76,7 +76,7 @@ test.each([
   [{ email: 'nobody' }, 'Enter a valid email address'],
   [{ request_id: '12345' }, 'Request ids start with req_'],
   [{ text: 'short' }, 'Write between 10 and 4000 characters'],
-])('what is wrong is said at its field, and the rest is kept in the form: %o', async (change, sentence) => {
+])('an error is shown at its field, and the rest of the form stays filled in: %o', async (change, sentence) => {
   const response = await visitor.post('/support', { ...good, ...change })
   const text = await response.text()
   expect(response.status).toBe(422)
@@ -84,7 +84,7 @@ test.each([
   if (!('text' in change)) expect(text).toContain(good.text)
 })
 
-test('the operator gets a letter where one is named; without mail the message is kept all the same', async () => {
+test('the operator gets an email if an address is configured; without mail the message is still stored', async () => {
   const letters: Mail[] = []
   const desk = {
     store: service.store,
@@ -103,7 +103,7 @@ test('the operator gets a letter where one is named; without mail the message is
   expect(await fileTicket({ ...desk, sendMail: undefined }, form)).toMatchObject({ replyTo: good.email })
 })
 
-test('messages are forgotten after half a year, and the oldest where there are too many', async () => {
+test('messages are deleted after half a year, and the oldest ones if there are too many', async () => {
   const ticket = (id: string, createdAtMs: number) => ({
     id,
     accountId: null,
@@ -119,7 +119,7 @@ test('messages are forgotten after half a year, and the oldest where there are t
   expect((await service.store.listTickets(100)).map(({ id }) => id)).toEqual(['tic_zz3', 'tic_zz2'])
 })
 
-test('one network sends only so many', async () => {
+test('messages from one network are limited', async () => {
   const statuses: number[] = []
   for (let count = 0; count < 25; count++)
     statuses.push((await visitor.post('/support', { ...good, email: 'x' })).status)

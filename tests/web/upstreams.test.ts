@@ -24,7 +24,7 @@ const own = (): Record<string, string> => ({
 })
 
 describe('providers', () => {
-  test('one is connected, tested, used first and removed; its credential is sealed and shows only its end', async () => {
+  test('a provider is connected, tested, used first, and removed; its credential is encrypted and shows only its last characters', async () => {
     expect((await visitor.post(path, own())).headers.get('location')).toBe(`${path}?done=provider-added`)
     const page = await (await visitor.get(path)).text()
     expect(page).toContain('••••abcd')
@@ -48,7 +48,7 @@ describe('providers', () => {
     expect((await visitor.post(`${path}/${upstream!.id}/remove`)).status).toBe(404)
   })
 
-  test('one that fails its test is not saved, unless that is asked for', async () => {
+  test('a provider that fails its test is saved only if requested', async () => {
     service.providers[0]!.script([
       { do: 'status', status: 401, body: '{"error":{"message":"Bad key sk-canary-0000111122223333abcd"}}' },
     ])
@@ -69,7 +69,7 @@ describe('providers', () => {
     await visitor.post(`${path}/${upstream!.id}/remove`)
   })
 
-  test('timeouts and an extra header are set where it is connected, and sent', async () => {
+  test('timeouts and an extra header are set while connecting, and applied', async () => {
     await visitor.post(path, { ...own(), timeout_first_content: '300s', headers: 'x-team=blue' })
     const [upstream] = await service.store.listUpstreams(service.account.id)
     expect(upstream).toMatchObject({ timeouts: { firstContentMs: 300_000 }, headers: { 'x-team': 'blue' } })
@@ -97,7 +97,7 @@ describe('providers', () => {
       { provider: 'vertex', base_url: '', credential: `{"type":"${canary}"}` },
       'not the JSON key of a Google service account',
     ],
-  ])('what is wrong is said at its field, and never the credential: %o', async (change, sentence) => {
+  ])('an error is shown at its field and never shows the credential: %o', async (change, sentence) => {
     const response = await visitor.post(path, { ...own(), ...change })
     const text = await response.text()
     expect(response.status).toBe(422)

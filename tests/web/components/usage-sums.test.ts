@@ -34,8 +34,8 @@ const group = (day: string, requests: number, more: Partial<UsageGroup> = {}): U
   ...more,
 })
 
-describe('where the month leads', () => {
-  test('by the pace so far: what it comes to, and when it is used up before the reset', () => {
+describe("the month's projection", () => {
+  test("the pace so far predicts the month's total and the day on which the quota runs out", () => {
     expect(projectMonth(usage(50), startMs, startMs + 10 * dayMs)).toEqual({ units: 150, usedUpAtMs: undefined })
     expect(projectMonth(usage(150), startMs, startMs + 10 * dayMs)).toEqual({
       units: 450,
@@ -43,13 +43,13 @@ describe('where the month leads', () => {
     })
   })
 
-  test('is not said in the first half day, nor where nothing was used', () => {
+  test('there is no projection in the first half day or without usage', () => {
     expect(projectMonth(usage(50), startMs, startMs + dayMs / 2 - 1)).toBeUndefined()
     expect(projectMonth(usage(0), startMs, startMs + 10 * dayMs)).toBeUndefined()
   })
 })
 
-test('every day has a bar, those without a request too', () => {
+test('every day has a bar, including days without requests', () => {
   const groups = [group('2026-11-01', 2), group('2026-11-01', 1, { errorCode: 'x' }), group('2026-11-03', 4)]
   expect(barsByDay(groups, startMs, startMs + 3 * dayMs)).toEqual([
     { day: '2026-11-01', answered: 2, failed: 1 },
@@ -58,7 +58,7 @@ test('every day has a bar, those without a request too', () => {
   ])
 })
 
-test('shares are sorted by their size, and what has no name is left out', () => {
+test('shares are sorted by size, and unnamed ones are omitted', () => {
   const groups = [group('d', 1, { backend: null }), group('d', 2), group('d', 3, { backend: 'beta' }), group('e', 2)]
   expect(countBy(groups, ({ backend }) => backend)).toEqual([
     { name: 'alpha', count: 4 },
@@ -66,7 +66,7 @@ test('shares are sorted by their size, and what has no name is left out', () => 
   ])
 })
 
-test('a cell of CSV is quoted where it must be, and never a formula', () => {
+test('a CSV cell is quoted if necessary and never starts a formula', () => {
   expect(
     writeCsv(
       ['a', 'b'],
@@ -80,11 +80,11 @@ test('a cell of CSV is quoted where it must be, and never a formula', () => {
   ).toBe('a,b\r\n"x,""y""",\r\n\'=1+1,2\r\n\'-5,"l\nm"\r\n\'＝1,\'＠a\r\n')
 })
 
-describe('what groups cost', () => {
+describe('costs of groups', () => {
   const priceOf = (id: string) => (id === 'alpha' ? { input: 2, output: 10, cachedInput: 1 } : undefined)
   const million = { inputTokens: 1_000_000, outputTokens: 1_000_000, cachedTokens: 500_000 }
 
-  test('is the sum over backends with a price and over fusions, and tells how many are not in it', () => {
+  test("a group's cost sums priced backends and fusions, and counts the requests without a price", () => {
     const groups = [
       group('2026-11-01', 3, { costBasis: basis({ requests: 3, ...million }) }),
       group('2026-11-01', 2, { backend: 'unpriced', costBasis: basis({ requests: 2, ...million }) }),
@@ -93,7 +93,7 @@ describe('what groups cost', () => {
     expect(costOf(groups, priceOf)).toEqual({ usd: 12, unpriced: 3 })
   })
 
-  test('is unknown where no price is known', () => {
+  test("a group's cost is unknown if no price is known", () => {
     expect(
       costOf([group('2026-11-01', 1, { backend: 'b', costBasis: basis({ requests: 1 }) })], priceOf),
     ).toBeUndefined()

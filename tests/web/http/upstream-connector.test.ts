@@ -20,7 +20,7 @@ const form = {
 }
 const env = { SVC_ROUTER_PEPPER: madeUpPepper, SVC_ROUTER_SEALING_KEY: madeUpSealingKey }
 
-test('in production the form refuses to send a credential unencrypted, before anything is saved or asked', async () => {
+test('in production the form refuses to send a credential unencrypted, before anything is saved or sent', async () => {
   const config = loadText('mode: production\napp_url: https://app.example.com', { env })
   // Whatever touched them would throw.
   const [providers, control] = [{} as Providers, {} as AccountsDeps]

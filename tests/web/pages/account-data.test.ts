@@ -25,7 +25,7 @@ async function cookieOf(accountId: string): Promise<string> {
 const path = '/account/data'
 
 describe('downloading', () => {
-  test('gives everything about the account, opened where it is its own, and no secret', async () => {
+  test('the download contains all data of the account, decrypted where it is its own, and no secrets', async () => {
     await start()
     await service.addEmail('owner@example.com')
     await service.connectOwn(credential)
@@ -82,7 +82,7 @@ describe('downloading', () => {
       expect(text).not.toContain(secret)
   })
 
-  test('goes on behind one page of requests, and is an empty list where there are none', async () => {
+  test('the download continues past one page of requests, and contains an empty list if there are none', async () => {
     await start()
     const empty = (await (await visitor.get(`${path}/download`)).json()) as { requests: unknown[] }
     expect(empty.requests).toEqual([])
@@ -94,7 +94,7 @@ describe('downloading', () => {
 })
 
 describe('deleting', () => {
-  test('takes the account and its keys away at once, and signs out', async () => {
+  test('deleting removes the account and its keys at once, and signs out', async () => {
     await start()
     await service.responses({ input: question })
     const second = new Visitor(service.config.appUrl)
@@ -117,7 +117,7 @@ describe('deleting', () => {
     expect(JSON.stringify(service.events)).not.toContain('internal_error')
   })
 
-  test('an answer that is under way ends as it would', async () => {
+  test('an answer in progress ends normally', async () => {
     await start()
     service.providers[0]!.script([{ do: 'slow_headers', ms: 800 }])
     const running = service.chat()
@@ -128,7 +128,7 @@ describe('deleting', () => {
     expect(JSON.stringify(service.events)).not.toMatch(/internal_error|failing/)
   })
 
-  test('needs the name of the account, and changes nothing without', async () => {
+  test('deleting needs the name of the account and changes nothing without it', async () => {
     await start()
     for (const name of ['', 'Tester', 'someone else']) {
       const response = await visitor.post(`${path}/delete`, { name })
@@ -137,7 +137,7 @@ describe('deleting', () => {
     expect((await service.chat()).status).toBe(200)
   })
 
-  test('needs a sign-in of the last quarter of an hour, and leads to one', async () => {
+  test('deleting needs a sign-in within the last 15 minutes, and otherwise redirects to sign-in', async () => {
     const clock = new SkippingClock()
     await start({ clock })
     await clock.skip(freshSessionMs)
@@ -152,7 +152,7 @@ describe('deleting', () => {
     expect((await visitor.post(`${path}/delete`, { name: 'tester' })).status).toBe(303)
   })
 
-  test('cancels what the account subscribes to', async () => {
+  test("deleting cancels the account's subscription", async () => {
     await start({ settings: { billing: { simulated: true, grace: '3d' } } })
     const { account } = await service.addAccount('buyer', 'free')
     visitor.cookie = await cookieOf(account.id)
