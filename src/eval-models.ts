@@ -1,7 +1,7 @@
 import type { Config } from './config/config.ts'
 import type { Clock } from './runtime/clock.ts'
 import type { EventLog } from './domain/events.ts'
-import { idMinter, randomBase62 } from './runtime/ids.ts'
+import { randomBase62 } from './runtime/ids.ts'
 import { fusionId } from './domain/profiles.ts'
 import type { RandomBytes } from './runtime/random.ts'
 import { UpstreamError } from './domain/upstream.ts'
@@ -17,12 +17,13 @@ import type { Backend } from './gateway/ports.ts'
 import { CircuitBreakers } from './gateway/routing/circuit-breakers.ts'
 import { RetryBudget } from './gateway/routing/retry-budget.ts'
 import { openProviders } from './app/providers.ts'
+import { createRuntime } from './app/runtime.ts'
 import { openStore } from './app/storage.ts'
 
 const itemIdLength = 24
-/** A call is part of a fusion: a router behind a backend is not to begin another one. */
+/** Calls count as part of a fusion, so that a router behind a backend does not start another one. */
 const depth = 1
-/** The clock's timers do not keep the process alive, and while a retry is waited for nothing else does. */
+/** The clock's timers do not keep the process alive; this interval does while a retry waits. */
 const awakeEveryMs = 60_000
 
 export interface OpenModelsOptions {
@@ -33,7 +34,7 @@ export interface OpenModelsOptions {
   readonly onBug: (error: unknown) => void
 }
 
-/** Opens the way to the models that deliberate for an account, through the same providers as the service, without the service. */
+/** Calls the models that answer `svc-router/fusion` for an account through the same providers as the service, which need not run. */
 export async function openEvalModels(
   config: Config,
   { accountId, voice, clock, random, onBug }: OpenModelsOptions,
@@ -42,14 +43,13 @@ export async function openEvalModels(
   const store = await openStore(config)
   opened.defer(() => store.close())
   const log: EventLog = (event) => {
-    // What happens to calls is in the figures; a bug is told as bugs are.
+    // The report counts the outcomes of calls, so only bugs are reported here.
     if (event.event === 'internal_error') onBug(Object.assign(new Error(event.name), { name: event.name }))
   }
-  // Nothing here watches over the three checks of managed access: it stays shut (contract 23.1).
+  // Managed access stays off, because nothing here runs its three checks (contract 23.1).
   const managed = { isOn: () => false }
-  const providers = opened.use(
-    await openProviders(config, { storage: { store }, managed, clock, random, log, simulatedVoice: voice }),
-  )
+  const runtime = createRuntime(config, { clock, random, log })
+  const providers = opened.use(await openProviders(runtime, { store, managed, simulatedVoice: voice }))
   const backends = await providers.backends.forProfile(fusionId, accountId)
   const awake = setInterval(() => {}, awakeEveryMs)
   opened.defer(() => clearInterval(awake))
@@ -63,10 +63,9 @@ export async function openEvalModels(
     log,
   }
   const nowSeconds = (): number => Math.floor(clock.nowMs() / 1000)
-  const mintRequestId = idMinter('req_', () => clock.nowMs(), random)
   const contextOf = ({ conversation }: SubCall): AnswerContext => ({
     conversation,
-    requestId: mintRequestId(),
+    requestId: runtime.mintRequestId(),
     createdAt: nowSeconds(),
     nowSeconds,
     isStored: false,
@@ -87,10 +86,10 @@ export async function openEvalModels(
   }
 }
 
-/** The backends as fusion sees them. Simulated ones pretend to be of different families. */
+/** The backends as fusion sees them. Each simulated one counts as its own model family. */
 function candidatesOf(backends: readonly Backend[]): EvalCandidate[] {
-  return membersOf(backends).map((member, place) => {
-    const { id, simulated } = backends[place]!
+  return membersOf(backends).map((member, index) => {
+    const { id, simulated } = backends[index]!
     return { ...member, simulated, family: simulated ? id : member.family }
   })
 }

@@ -7,14 +7,12 @@ import { runProgram } from './cli/process/run-program.ts'
 import { run } from './cli/run.ts'
 import { readVersion } from './runtime/version.ts'
 import type { Config } from './config/config.ts'
-import { sealingKeys } from './config/sealing-keys.ts'
 import { AuditBroken } from './accounts/audit/audit.ts'
 import { signRemembered } from './accounts/audit/checkpoints.ts'
 import type { AuditStore, CheckpointStore } from './accounts/ports.ts'
 import { errorName } from './runtime/describe-bug.ts'
 import { checkpointKeys } from './domain/checkpoint.ts'
 import { systemClock } from './runtime/clock.ts'
-import { idMinter } from './runtime/ids.ts'
 import { openProviderErrors } from './domain/provider-error.ts'
 import { systemRandom } from './runtime/random.ts'
 import { createSealer } from './runtime/sealer.ts'
@@ -23,6 +21,7 @@ import { openLog } from './app/log.ts'
 import { openLogOutput } from './app/log-output.ts'
 import { openEvalModels } from './eval-models.ts'
 import { planRouteAlone } from './app/route-planner.ts'
+import { createRuntime, type Runtime } from './app/runtime.ts'
 import { openStore } from './app/storage.ts'
 import { openUpstream } from './providers/catalog.ts'
 import { testUpstream } from './providers/test-upstream.ts'
@@ -37,7 +36,7 @@ import { SchemaMismatch } from './storage/migrations/migrate.ts'
 import { databasePath } from './storage/sqlite/connect-sqlite.ts'
 
 const debugEnv = 'SVC_ROUTER_DEBUG'
-/** Names, with commas between, what bin/boot.mjs set for this process alone. */
+/** The names of the variables, separated by commas, that bin/boot.mjs set for this process only. */
 const setByBootEnv = 'SVC_ROUTER_SET_BY_BOOT'
 const poolCloseMs = 1000
 
@@ -51,18 +50,18 @@ const ports: CliPorts = {
   clock,
   random,
   hasStore: (config) => existsSync(databasePath(config.dataDir)),
-  openStore: (config) => openCliStore(config).catch(inOwnWords),
-  startApp: (config) => startService(config).catch(inOwnWords),
+  openStore: (config) => openCliStore(config).catch(explainStorageError),
+  startApp: (config) => startService(config).catch(explainStorageError),
   sealer(config) {
     const vault = vaultFor(config)
     return (accountId, credentialId, secret) => vault.seal(accountId, credentialId, secret)
   },
-  openErrors: (config, sealed) => openProviderErrors(createSealer({ ...sealingKeys(config.secrets), random }), sealed),
+  openErrors: (config, sealed) => openProviderErrors(createSealer({ ...runtimeFor(config).keys, random }), sealed),
   runProgram: (program) => runProgram(program, process.env, process.stdin.isTTY),
   async testUpstream(config, upstream) {
     const pools = createUpstreamPools({ clock, version: readVersion() })
     try {
-      const requestId = idMinter('req_', () => clock.nowMs(), random)()
+      const requestId = runtimeFor(config).mintRequestId()
       const publicOnly = config.mode === 'production'
       const backend = openUpstream(upstream, { vault: vaultFor(config), pools, publicOnly })
       return await testUpstream(backend, { clock, requestId })
@@ -70,14 +69,20 @@ const ports: CliPorts = {
       await pools.close(poolCloseMs)
     }
   },
-  planRoute: (config, asker, question) => planRouteAlone(config, { clock, random }, asker, question).catch(inOwnWords),
+  planRoute: (config, asker, question) =>
+    planRouteAlone(runtimeFor(config), asker, question).catch(explainStorageError),
   openModels: (config, accountId, voice) =>
-    openEvalModels(config, { accountId, voice, clock, random, onBug: tellBug }).catch(inOwnWords),
+    openEvalModels(config, { accountId, voice, clock, random, onBug: reportBug }).catch(explainStorageError),
+}
+
+/** What commands share that need no running service. They log nothing. */
+function runtimeFor(config: Config): Runtime {
+  return createRuntime(config, { clock, random, log: () => {} })
 }
 
 async function openCliStore(config: Config): Promise<OpenedStore> {
   const store = await openStore(config)
-  const found = await store.auditHead()
+  const before = await store.auditHead()
   const checkpoints = checkpointFile(config.dataDir)
   return {
     accounts: store,
@@ -100,7 +105,7 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
     async close() {
       try {
         const { sequence } = await store.auditHead()
-        if (sequence !== found.sequence) await signAudit(config, store, checkpoints)
+        if (sequence !== before.sequence) await signAudit(config, store, checkpoints)
       } finally {
         await store.close()
       }
@@ -108,24 +113,24 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
   }
 }
 
-/** What a command changed is signed at once: no service may be running that does it. */
+/** Signs a command's changes immediately, because a service that signs them may not be running. */
 async function signAudit(config: Config, store: AuditStore, memory: CheckpointStore): Promise<void> {
   try {
-    await signRemembered({ store, keys: checkpointKeys(sealingKeys(config.secrets)), memory }, clock.nowMs())
+    await signRemembered({ store, keys: checkpointKeys(runtimeFor(config).keys), memory }, clock.nowMs())
   } catch (error) {
     if (!(error instanceof AuditBroken)) throw error
-    terminal.err('warning: the audit log does not hold\n  = fix: see where and why: npx svc-router audit verify')
+    terminal.err('warning: the audit log is broken\n  = fix: see where and why: npx svc-router audit verify')
   }
 }
 
-/** The service itself. Its log goes to standard error, one JSON line for each event. */
+/** Starts the service. Its log goes to standard error, one JSON line per event. */
 async function startService(config: Config): Promise<RunningApp> {
   const { log, end } = openLog({
     write: openLogOutput(),
     requests: (process.env['SVC_ROUTER_LOG_REQUESTS'] ?? '') !== '',
     nowMs: () => clock.nowMs(),
   })
-  // Only the service needs all of its parts: other commands start in half the time.
+  // Loaded only for the service, so that other commands start in half the time.
   const { startApp } = await import('./app/app.ts')
   const app = await startApp(config, { clock, random, log })
   releaseStartMemory()
@@ -134,13 +139,13 @@ async function startService(config: Config): Promise<RunningApp> {
     stopped: app.failed.then((reason) => {
       throw new CommandError(
         exitCodes.failure,
-        `requests cannot be recorded any more (${reason}), so the service has stopped`,
-        'start it again; what was under way is decided then',
+        `requests can no longer be recorded (${reason}), so the service stopped`,
+        'start it again; interrupted requests are settled then',
       )
     }),
     async stop() {
       try {
-        await app.stop().catch(inOwnWords)
+        await app.stop().catch(explainStorageError)
       } finally {
         await end()
       }
@@ -149,15 +154,15 @@ async function startService(config: Config): Promise<RunningApp> {
 }
 
 function vaultFor(config: Config): Vault {
-  return createVault({ ...sealingKeys(config.secrets), random })
+  return createVault({ ...runtimeFor(config).keys, random })
 }
 
-/** The storage's own errors as sentences for the operator; others pass. */
-function inOwnWords(error: unknown): never {
+/** Explains errors of the storage to the operator, and throws all others unchanged. */
+function explainStorageError(error: unknown): never {
   if (error instanceof DataFolderInUse)
     throw new SetupError(
-      'the data folder is in use: another svc-router runs on it',
-      'stop that one, or choose another folder: --data FOLDER',
+      'the data folder is in use by another svc-router',
+      'stop it, or choose another folder: --data FOLDER',
     )
   if (error instanceof SchemaMismatch)
     throw new SetupError(
@@ -167,8 +172,8 @@ function inOwnWords(error: unknown): never {
   if (error instanceof LedgerUnavailable)
     throw new CommandError(
       exitCodes.failure,
-      'the last requests could not be recorded before the end',
-      'see ledger_failing in the log for why; the next start decides what was under way',
+      'the last requests could not be recorded before shutdown',
+      'see ledger_failing in the log for the reason; the next start settles interrupted requests',
     )
   throw error
 }
@@ -194,26 +199,26 @@ const terminal: Terminal = {
   },
 }
 
-function tellBug(error: unknown): void {
+function reportBug(error: unknown): void {
   terminal.err(
-    `error: something went wrong that should not have (${errorName(error)})\n  = fix: run the command again with ${debugEnv}=1 and report what it prints`,
+    `error: there is a bug in svc-router (${errorName(error)})\n  = fix: run the command again with ${debugEnv}=1 and report what it prints`,
   )
   if ((process.env[debugEnv] ?? '') !== '')
     terminal.err(error instanceof Error ? (error.stack ?? error.message) : String(error))
 }
 
 process.on('uncaughtException', (error) => {
-  tellBug(error)
+  reportBug(error)
   process.exit(1)
 })
-// Whoever reads our output may leave before its end.
+// The reader of the output may close the pipe early.
 process.stdout.on('error', () => process.exit(0))
-// Whoever reads the log may leave too, and the service goes on: its records do not depend on the log.
+// If the reader of the log closes the pipe, the service keeps running: its records do not depend on the log.
 process.stderr.on('error', () => {})
 
 try {
   process.exitCode = await run(process.argv.slice(2), terminal, ports)
 } catch (error) {
-  tellBug(error)
+  reportBug(error)
   process.exitCode = 1
 }

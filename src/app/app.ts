@@ -1,93 +1,91 @@
-import { RecentFailures } from '../accounts/status/recent-failures.ts'
-import { OfferCache } from '../accounts/billing/offer-cache.ts'
 import { BackendWatch } from '../accounts/backends/backend-watch.ts'
-import { readVersion } from '../runtime/version.ts'
+import { OfferCache } from '../accounts/billing/offer-cache.ts'
+import { RecentFailures } from '../accounts/status/recent-failures.ts'
 import { withPorts, type Config } from '../config/config.ts'
-import { sealingKeys } from '../config/sealing-keys.ts'
-import { errorName } from '../runtime/describe-bug.ts'
 import type { Offer } from '../domain/billing.ts'
-import { systemClock, type Clock } from '../runtime/clock.ts'
 import type { EventLog } from '../domain/events.ts'
-import { idMinter, randomBase62 } from '../runtime/ids.ts'
-import { linksFor } from '../domain/links.ts'
-import { systemRandom, type RandomBytes } from '../runtime/random.ts'
-import { createSealer } from '../runtime/sealer.ts'
-import { DescriptorWatch } from '../providers/http/descriptor-watch.ts'
 import { formatById, relayById } from '../formats/formats.ts'
 import { DigestCache } from '../gateway/auth/digest-cache.ts'
+import { KeyCache } from '../gateway/auth/key-cache.ts'
 import { FusionNotes } from '../gateway/fusion/fusion-notes.ts'
 import { Gateway } from '../gateway/gateway.ts'
-import { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
-import { KeyCache } from '../gateway/auth/key-cache.ts'
-import type { Ledger } from '../gateway/ports.ts'
 import { ProviderErrors } from '../gateway/request/provider-errors.ts'
 import { Conversations } from '../gateway/responses/conversations.ts'
 import { StoredResponses } from '../gateway/responses/stored-responses.ts'
+import { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
 import { Api, type Readiness } from '../http/api.ts'
 import { Catalog } from '../http/endpoints/catalog.ts'
 import { longestBodyMs } from '../http/read-body.ts'
 import { RefusedRequests } from '../http/refused-requests.ts'
 import { serve, type Listening } from '../http/serve.ts'
-import { openBackgroundChecks } from './background-checks.ts'
-import { openBilling } from './billing.ts'
-import { openProviders } from './providers.ts'
-import { openStatus } from './status.ts'
-import { openStorage, type Storage } from './storage.ts'
-import { openMail, openWeb } from './web.ts'
+import { DescriptorWatch } from '../providers/http/descriptor-watch.ts'
+import { systemClock, type Clock } from '../runtime/clock.ts'
+import { errorName } from '../runtime/describe-bug.ts'
+import { idMinter, randomBase62 } from '../runtime/ids.ts'
+import { systemRandom, type RandomBytes } from '../runtime/random.ts'
+import { createSealer, type Sealer } from '../runtime/sealer.ts'
+import { readVersion } from '../runtime/version.ts'
 import { startProviderErrorSweep } from '../storage/sweeps/provider-error-sweep.ts'
-import type { Store } from '../storage/store.ts'
 import { startRequestSweep } from '../storage/sweeps/request-sweep.ts'
 import { startResponseSweep } from '../storage/sweeps/response-sweep.ts'
 import { listenForWeb } from '../web/serve-web.ts'
+import { openBackgroundChecks } from './background-checks.ts'
+import { openBilling } from './billing.ts'
+import { openMail } from './mail.ts'
+import { openProviders, type Providers } from './providers.ts'
+import { createRuntime, withConfig, type Runtime } from './runtime.ts'
+import { openStatus } from './status.ts'
+import { openStorage, type Storage } from './storage.ts'
+import { openWeb } from './web.ts'
 
-/** Time that load balancers get to see that this server is not ready any more, before it stops listening. */
+/** How long the service reports that it is not ready before it stops listening, so that load balancers notice. */
 const unreadyBeforeCloseMs = { local: 100, production: 5_000 } as const
 const itemIdLength = 24
 
 export interface AppOptions {
   readonly log: EventLog
-  /** Milliseconds from not ready to not listening. Default: 100 in local mode, 5,000 in production. */
+  /** Milliseconds between reporting not ready and closing the listener. Default: 100 in local mode, 5,000 in production. */
   readonly unreadyMs?: number
   readonly clock?: Clock
   readonly random?: RandomBytes
 }
 
 export interface App {
-  /** The configuration with the port that the system chose. */
+  /** The configuration with the actual ports, which differ if a configured port was 0. */
   readonly config: Config
-  /** Resolves with a code when the service cannot go on by itself. `stop` is still to be called, and works. */
+  /** Resolves with a reason code if the service can no longer record requests. `stop` must still be called. */
   readonly failed: Promise<string>
-  /** Ready turns false, running answers finish, everything is closed in reverse order. Can be called more than once. */
+  /** Reports not ready, lets running requests finish, and closes all parts in reverse order. Later calls return the same promise. */
   stop(): Promise<void>
 }
 
-/** The composition root: a checked configuration in, the running service out (contract 32). @throws what a part throws that cannot start */
+/**
+ * The composition root: builds the running service from a checked configuration (contract 32).
+ * @throws the error of any part that cannot start; the parts that had started are closed
+ */
 export async function startApp(
   given: Config,
   { log: givenLog, clock = systemClock(), random = systemRandom(), unreadyMs }: AppOptions,
 ): Promise<App> {
   await using parts = new AsyncDisposableStack()
-  const died = Promise.withResolvers<string>()
-  const troubles = new RecentFailures(clock)
-  const notedLog: EventLog = (event) => {
-    troubles.note(event)
-    givenLog(event)
-  }
-  const storage = parts.use(await openStorage(given, { clock, log: notedLog, onDied: died.resolve }))
-  const breakers = new CircuitBreakers({ clock, random: () => random(1)[0]! / 256, log: notedLog })
-  const status = parts.use(openStatus(given, { storage, clock, log: notedLog, breakers, readiness: () => readiness() }))
+  const fatal = Promise.withResolvers<string>()
+  const recentFailures = new RecentFailures(clock)
+  const listeners: EventLog[] = [(event) => recentFailures.note(event), givenLog]
   const log: EventLog = (event) => {
-    status.note(event)
-    notedLog(event)
+    for (const listener of listeners) listener(event)
   }
-  const guard = openBackgroundChecks(given, { storage, clock, log })
+  const runtime = createRuntime(given, { clock, random, log })
+  const storage = parts.use(await openStorage(runtime, fatal.resolve))
+  const breakers = new CircuitBreakers({ clock, random: () => random(1)[0]! / 256, log })
+  const status = parts.use(openStatus(runtime, { storage, breakers, readiness: () => readiness() }))
+  listeners.unshift((event) => status.note(event))
+  const checks = openBackgroundChecks(runtime, storage)
+  const { managed } = checks
   const descriptors = parts.use(new DescriptorWatch({ clock, log, connections: given.limits.connections }))
   const onShortage = (code: string): void => descriptors.report(code)
-  const providers = parts.use(
-    await openProviders(given, { storage, managed: guard.managed, clock, random, log, onShortage }),
-  )
-  await guard.start(() => providers.backends.forget())
-  parts.use(guard)
+  const providers = parts.use(await openProviders(runtime, { store: storage.store, managed, onShortage }))
+  await checks.start(() => providers.backends.forget())
+  parts.use(checks)
   const onFailed = (error: unknown): void => log({ event: 'store_failing', reason: errorName(error) })
   const watch = new BackendWatch({ store: storage.store, keeper: breakers, clock, onFailed })
   parts.defer(() => watch.close())
@@ -97,26 +95,18 @@ export async function startApp(
   })
   await keys.start()
   parts.defer(() => keys.close())
-  // Behind the first look at the revision: what is changed from here on is told.
+  // After the key cache has read the revision: it reports every later change to `watch`.
   await watch.start()
   parts.defer(startRequestSweep(storage.store, { retentionMs: given.requestRetentionMs, clock, onFailed }))
-  const answerSweep = { retentionMs: given.responseRetentionMs, clock, onFailed }
-  parts.defer(startResponseSweep(storage.responses, answerSweep))
-  parts.defer(startResponseSweep(storage.conversations, answerSweep))
-  const sales = parts.use(await openBilling(given, { storage, clock, random, log, onFailed }))
-  const shownOffers = new OfferCache({ billing: sales.sold?.plansDeps.billing, clock, log })
-  const offers = (): Promise<readonly Offer[]> => shownOffers.read()
-  const sealer = createSealer({ ...sealingKeys(given.secrets), random })
-  const notes = new FusionNotes(sealer, clock)
-  const storing = { sealer, clock, log, retentionMs: given.responseRetentionMs, maxBytes: given.limits.bodyBytes }
-  const conversations = new Conversations({
-    ...storing,
-    store: storage.conversations,
-    mintId: idMinter('conv_', () => clock.nowMs(), random),
-  })
-  const stored = new StoredResponses({ ...storing, store: storage.responses, conversations })
-
-  const mail = await openMail(given, clock, log)
+  const responseSweep = { retentionMs: given.responseRetentionMs, clock, onFailed }
+  parts.defer(startResponseSweep(storage.responses, responseSweep))
+  parts.defer(startResponseSweep(storage.conversations, responseSweep))
+  const sales = parts.use(await openBilling(runtime, { storage, onFailed }))
+  const offerCache = new OfferCache({ billing: sales.sold?.plansDeps.billing, clock, log })
+  const offers = (): Promise<readonly Offer[]> => offerCache.read()
+  const sealer = createSealer({ ...runtime.keys, random })
+  const { stored, conversations } = openResponses(runtime, storage, sealer)
+  const mail = await openMail(runtime)
 
   let isDraining = false
   const providerErrors = new ProviderErrors({ store: storage.store, sealer, clock, random, log })
@@ -124,55 +114,40 @@ export async function startApp(
   parts.defer(startProviderErrorSweep(storage.store, { retentionMs: given.requestRetentionMs, clock, onFailed }))
   const refused = new RefusedRequests({ store: storage.store, clock, log })
   parts.defer(() => refused.close())
-  const gatewayFor = (config: Config): Gateway =>
-    buildGateway(config, {
-      findAccount: (id) => storage.store.findAccount(id),
-      providerErrors,
-      ledger: storage.ledger,
-      keys,
-      providers,
-      breakers,
-      stored,
-      notes,
-      clock,
-      random,
-      log,
-    })
   const readiness = (): Readiness => readinessOf({ isDraining, keys, storage })
   const web = parts.use(await listenForWeb(given.appListen))
   const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port })
-  const listening = await listen(given, withPort, {
-    gatewayFor,
+  const notes = new FusionNotes(sealer, clock)
+  const deps = {
+    storage,
+    keys,
+    providers,
+    breakers,
     stored,
+    notes,
+    providerErrors,
     conversations,
     offers,
     readiness,
     refused,
-    clock,
-    random,
-    log,
-  })
+  }
+  const listening = await listen(runtime, withPort, deps)
   const { api } = listening
   const config = withPort(listening.port)
-  const { managed } = guard
-  const webNeeds = {
+  const shown = {
     storage,
     stored,
     conversations,
-    api,
     sales,
     offers,
     providers,
     managed,
     mail,
     status,
-    troubles,
+    recentFailures,
     breakers,
-    clock,
-    random,
-    log,
   }
-  web.serve(parts.use(openWeb(config, webNeeds)).fetch)
+  web.serve(parts.use(openWeb(withConfig(runtime, config), { ...shown, api })).fetch)
   descriptors.start()
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
 
@@ -184,9 +159,9 @@ export async function startApp(
     await new Promise<void>((resolve) => setTimeout(resolve, unreadyMs ?? unreadyBeforeCloseMs[config.mode]))
     let cutRequests = 0
     try {
-      const cut = await listening.drain(config.drainMs)
-      cutRequests = cut.running + cut.unread
-      if (cutRequests > 0) log({ event: 'drain_limit', limitMs: config.drainMs, ...cut })
+      const aborted = await listening.drain(config.drainMs)
+      cutRequests = aborted.running + aborted.unread
+      if (cutRequests > 0) log({ event: 'drain_limit', limitMs: config.drainMs, ...aborted })
     } finally {
       try {
         await owned.disposeAsync()
@@ -195,53 +170,46 @@ export async function startApp(
       }
     }
   }
-  return { config, failed: died.promise, stop: () => (stopping ??= stop()) }
+  return { config, failed: fatal.promise, stop: () => (stopping ??= stop()) }
 }
 
-interface OpenGatewayDeps {
-  readonly ledger: Ledger
-  readonly findAccount: Store['findAccount']
+function openResponses(
+  { config, clock, random, log }: Runtime,
+  storage: Storage,
+  sealer: Sealer,
+): { readonly stored: StoredResponses; readonly conversations: Conversations } {
+  const shared = { sealer, clock, log, retentionMs: config.responseRetentionMs, maxBytes: config.limits.bodyBytes }
+  const mintId = idMinter('conv_', () => clock.nowMs(), random)
+  const conversations = new Conversations({ ...shared, store: storage.conversations, mintId })
+  const stored = new StoredResponses({ ...shared, store: storage.responses, conversations })
+  return { stored, conversations }
+}
+
+interface BuildGatewayDeps {
+  readonly storage: Storage
   readonly keys: KeyCache
-  readonly providers: Awaited<ReturnType<typeof openProviders>>
+  readonly providers: Providers
   readonly breakers: CircuitBreakers
   readonly stored: StoredResponses
   readonly notes: FusionNotes
   readonly providerErrors: ProviderErrors
-  readonly clock: Clock
-  readonly random: RandomBytes
-  readonly log: EventLog
 }
 
-function buildGateway(
-  config: Config,
-  {
-    ledger,
-    findAccount,
-    keys,
-    providers,
-    breakers,
-    stored,
-    notes,
-    providerErrors,
-    clock,
-    random,
-    log,
-  }: OpenGatewayDeps,
-): Gateway {
-  const { pepper, previousPepper } = config.secrets
+function buildGateway({ config, clock, random, log, peppers, links }: Runtime, deps: BuildGatewayDeps): Gateway {
+  const { storage, keys, providers, breakers, stored, notes, providerErrors } = deps
   const plans = new Map(config.plans.map((plan) => [plan.id, plan]))
   return new Gateway({
     clock,
     log,
     breakers,
-    ledger,
+    ledger: storage.ledger,
     randomBytes: random,
-    links: linksFor(config.appUrl),
+    links,
     authentication: {
       keys,
-      digests: new DigestCache(previousPepper === undefined ? [pepper] : [pepper, previousPepper]),
+      digests: new DigestCache(peppers),
       planById: (id) => plans.get(id),
-      findAccount,
+      findAccount: (id) => storage.store.findAccount(id),
       nowMs: () => clock.nowMs(),
     },
     profiles: config.profiles,
@@ -257,21 +225,16 @@ function buildGateway(
   })
 }
 
-interface ListenDeps {
-  readonly gatewayFor: (config: Config) => Gateway
-  readonly stored: StoredResponses
+interface BuildApiDeps extends BuildGatewayDeps {
   readonly conversations: Conversations
   readonly offers: () => Promise<readonly Offer[]>
   readonly readiness: () => Readiness
   readonly refused: RefusedRequests
-  readonly clock: Clock
-  readonly random: RandomBytes
-  readonly log: EventLog
 }
 
-function listen(given: Config, withPort: (port: number) => Config, deps: ListenDeps): Promise<Listening> {
-  const { limits, listen: at } = given
-  return serve((port) => buildApi(withPort(port), deps), {
+function listen(runtime: Runtime, withPort: (port: number) => Config, deps: BuildApiDeps): Promise<Listening> {
+  const { limits, listen: at } = runtime.config
+  return serve((port) => buildApi(withConfig(runtime, withPort(port)), deps), {
     host: at.host,
     port: at.port,
     headerBytes: limits.headerBytes,
@@ -281,15 +244,13 @@ function listen(given: Config, withPort: (port: number) => Config, deps: ListenD
   })
 }
 
-function buildApi(
-  config: Config,
-  { gatewayFor, stored, conversations, offers, readiness, refused, clock, random, log }: ListenDeps,
-): Api {
+function buildApi(runtime: Runtime, deps: BuildApiDeps): Api {
+  const { config, clock, log, links, mintRequestId } = runtime
+  const { stored, conversations, offers, readiness, refused } = deps
   const nowMs = (): number => clock.nowMs()
-  const links = linksFor(config.appUrl)
   const { baseUrl, plans, profiles, backends } = config
   return new Api({
-    gateway: gatewayFor(config),
+    gateway: buildGateway(runtime, deps),
     stored,
     catalog: new Catalog({ baseUrl, links, plans, profiles, backends, offers, createdAt: Math.floor(nowMs() / 1000) }),
     conversations,
@@ -301,7 +262,7 @@ function buildApi(
     limits: config.limits,
     clock,
     nowMs,
-    mintRequestId: idMinter('req_', nowMs, random),
+    mintRequestId,
     log,
     readiness,
     refused,

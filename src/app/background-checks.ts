@@ -1,29 +1,20 @@
 import { checkpointFailure, startCheckpoints } from '../accounts/audit/checkpoints.ts'
 import { ManagedAccessGate } from '../accounts/managed-access/managed-access-gate.ts'
-import type { Config } from '../config/config.ts'
-import { sealingKeys } from '../config/sealing-keys.ts'
 import { checkpointKeys } from '../domain/checkpoint.ts'
-import type { Clock } from '../runtime/clock.ts'
-import type { EventLog } from '../domain/events.ts'
 import type { ManagedAccess } from '../gateway/ports.ts'
-import type { Storage } from './storage.ts'
 import { checkpointFile } from '../storage/checkpoint-file.ts'
+import type { Runtime } from './runtime.ts'
+import type { Storage } from './storage.ts'
 
-/** What watches over the service while it runs: the audit log is signed, and managed access is checked. */
+/** Signs the audit log and checks the conditions of managed access while the service runs. */
 export interface BackgroundChecks extends AsyncDisposable {
   readonly managed: ManagedAccess
-  /** `onManagedChange` hears of each time that managed access opens or shuts. */
+  /** Calls `onManagedChange` whenever managed access turns on or off. */
   start(onManagedChange: () => void): Promise<void>
 }
 
-export interface BackgroundChecksDeps {
-  readonly storage: Storage
-  readonly clock: Clock
-  readonly log: EventLog
-}
-
-/** Makes the guard; nothing runs before it is started. Without managed backends nothing is checked for them. */
-export function openBackgroundChecks(config: Config, { storage, clock, log }: BackgroundChecksDeps): BackgroundChecks {
+/** Creates the checks without starting them. Managed access is checked only if the configuration has managed backends. */
+export function openBackgroundChecks({ config, keys, clock, log }: Runtime, storage: Storage): BackgroundChecks {
   const { store } = storage
   const gate = new ManagedAccessGate({
     store,
@@ -37,7 +28,7 @@ export function openBackgroundChecks(config: Config, { storage, clock, log }: Ba
     async start(onManagedChange) {
       endCheckpoints = startCheckpoints({
         store,
-        keys: checkpointKeys(sealingKeys(config.secrets)),
+        keys: checkpointKeys(keys),
         clock,
         memory: checkpointFile(config.dataDir),
         onSigned: ({ sequence, hash }) => log({ event: 'audit_checkpoint', sequence, hash }),

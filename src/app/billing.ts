@@ -2,69 +2,64 @@ import { join } from 'node:path'
 import type { BillingDeps, PlanSales, PlansDeps } from '../accounts/billing/billing-deps.ts'
 import { startChecks } from '../accounts/billing/checks.ts'
 import { createWebhookHandler, type HandleWebhook } from '../accounts/billing/webhook.ts'
-import type { BillingConfig, Config, StripeConfig } from '../config/config.ts'
-import type { Clock } from '../runtime/clock.ts'
-import type { EventLog } from '../domain/events.ts'
+import type { BillingConfig, StripeConfig } from '../config/config.ts'
 import { randomBase62 } from '../runtime/ids.ts'
-import type { RandomBytes } from '../runtime/random.ts'
 import { Secret } from '../runtime/secret.ts'
+import type { Runtime } from './runtime.ts'
 import type { Storage } from './storage.ts'
 import { startSweep } from '../storage/sweeps/sweep.ts'
 
-/** Stripe sends an event again for three days; this long a repetition is known. */
+/** How long processed events are remembered, to ignore repetitions. Stripe repeats an event for up to three days. */
 const eventsKeptMs = 30 * 86_400_000
 const eventRows = 500
 const simulatedSecretCharacters = 32
-/** What the simulation asks for the first plan that is sold, in cents; each further one costs five times as much. */
+/** The simulated price of the first sold plan, in cents; each further plan costs five times as much. */
 const simulatedMinorUnits = 2000
 const simulatedFactor = 5
 const simulatedFile = 'simulated-billing.json'
 
 export interface OpenBillingDeps {
   readonly storage: Storage
-  readonly clock: Clock
-  readonly random: RandomBytes
-  readonly log: EventLog
   readonly onFailed: (error: unknown) => void
 }
 
 /**
- * How accounts come to another plan, with the checks and sweeps that belong to it. Stripe's library is loaded only where
- * it is used. @throws SetupError where the simulation cannot be started
+ * How accounts change their plan, with the checks and sweeps of billing. Stripe's library is loaded only if plans are
+ * sold. @throws SetupError if the simulation cannot start
  */
-export async function openBilling(config: Config, deps: OpenBillingDeps): Promise<PlanSales & AsyncDisposable> {
+export async function openBilling(runtime: Runtime, deps: OpenBillingDeps): Promise<PlanSales & AsyncDisposable> {
+  const { config, clock, random } = runtime
   await using opened = new AsyncDisposableStack()
-  const plane: PlansDeps = {
+  const plansDeps: PlansDeps = {
     accounts: deps.storage.store,
     store: deps.storage.store.billing,
-    clock: deps.clock,
-    random: deps.random,
+    clock,
+    random,
     plans: config.plans,
     defaultPlan: config.defaultPlan,
     graceMs: config.billing?.graceMs ?? 0,
   }
   const sold =
-    config.billing === undefined ? undefined : await sell(config, config.billing, { plansDeps: plane, deps, opened })
+    config.billing === undefined ? undefined : await sell(runtime, config.billing, { ...deps, plansDeps, opened })
   const owned = opened.move()
-  return { plansDeps: plane, sold, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return { plansDeps, sold, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-interface Opening {
+interface SellDeps extends OpenBillingDeps {
   readonly plansDeps: PlansDeps
-  readonly deps: OpenBillingDeps
   readonly opened: AsyncDisposableStack
 }
 
 async function sell(
-  config: Config,
+  runtime: Runtime,
   { stripe }: BillingConfig,
-  { plansDeps, deps, opened }: Opening,
+  { plansDeps, opened, onFailed }: SellDeps,
 ): Promise<PlanSales['sold']> {
-  const { clock, log, onFailed } = deps
+  const { clock, log } = runtime
   const { createStripeBilling } = await import('../billing/stripe-billing.ts')
-  // The double sends webhooks to a handler that is made after it.
+  // The simulation sends webhooks to a handler that is created after it.
   const hook: { handle: HandleWebhook | undefined } = { handle: undefined }
-  const simulated = stripe === undefined ? await simulate(config, deps, hook) : undefined
+  const simulated = stripe === undefined ? await simulate(runtime, hook) : undefined
   if (simulated !== undefined) opened.defer(() => simulated.close())
   const billing = createStripeBilling({
     ...(stripe ?? simulated!.settings),
@@ -89,10 +84,9 @@ interface Simulated {
   close(): Promise<void>
 }
 
-/** The double of Stripe on this machine, with secrets of its own and a price for every plan but the free one. */
+/** A simulation of Stripe on this machine, with its own secrets and a price for every plan except the free one. */
 async function simulate(
-  config: Config,
-  { clock, random }: OpenBillingDeps,
+  { config, clock, random }: Runtime,
   hook: { readonly handle: HandleWebhook | undefined },
 ): Promise<Simulated> {
   const { startFakeStripe } = await import('../simulation/stripe/server.ts')

@@ -3,15 +3,13 @@ import { AuditReviewer } from '../accounts/audit/audit-reviewer.ts'
 import { checkpointFailure } from '../accounts/audit/checkpoints.ts'
 import type { RecentFailures } from '../accounts/status/recent-failures.ts'
 import type { StatusBoard } from '../accounts/status/status-board.ts'
-import type { BackendConfig, Config } from '../config/config.ts'
-import { sealingKeys } from '../config/sealing-keys.ts'
+import type { BackendConfig } from '../config/config.ts'
 import { checkpointKeys } from '../domain/checkpoint.ts'
-import type { Clock } from '../runtime/clock.ts'
-import type { EventLog } from '../domain/events.ts'
 import type { ManagedAccess } from '../gateway/ports.ts'
 import type { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
 import type { Providers } from './providers.ts'
 import { openRoutePlanner } from './route-planner.ts'
+import type { Runtime } from './runtime.ts'
 import type { Storage } from './storage.ts'
 import { checkpointFile } from '../storage/checkpoint-file.ts'
 import type { ConsoleBackend, ConsoleDeps } from '../web/operator/console-deps.ts'
@@ -22,16 +20,15 @@ export interface OpenConsoleDeps {
   readonly status: Pick<StatusBoard, 'lastHour' | 'forget'>
   readonly breakers: CircuitBreakers
   readonly managed: ManagedAccess
-  readonly troubles: RecentFailures
-  readonly clock: Clock
-  readonly log: EventLog
+  readonly recentFailures: RecentFailures
 }
 
-/** What the console finds things by, and steers the running service with. */
-export function openConsole(config: Config, deps: OpenConsoleDeps): ConsoleDeps {
-  const { providers, status, breakers, managed, clock, log } = deps
+/** What the operators' console reads from the running service and changes in it. */
+export function openConsole(runtime: Runtime, deps: OpenConsoleDeps): ConsoleDeps {
+  const { config, clock, log } = runtime
+  const { providers, status, breakers, managed, recentFailures } = deps
   const { store } = deps.storage
-  const keys = checkpointKeys(sealingKeys(config.secrets))
+  const keys = checkpointKeys(runtime.keys)
   const onFailed = (error: unknown): void => log({ event: 'audit_failing', reason: checkpointFailure(error) })
   return {
     accounts: store,
@@ -39,7 +36,7 @@ export function openConsole(config: Config, deps: OpenConsoleDeps): ConsoleDeps 
     backends: config.backends.map(consoleBackend),
     controls: store,
     condition: (id) => breakers.condition(id),
-    troubles: deps.troubles,
+    troubles: recentFailures,
     openFiles,
     lastHour: (id) => status.lastHour(id),
     planRoute: openRoutePlanner(config, providers, breakers),
@@ -55,14 +52,14 @@ function consoleBackend({ id, provider, model, simulated, managed, credential }:
   return { id, provider: provider.name, model, format: provider.format, simulated, serves }
 }
 
-/** The files and sockets that this process has open, and how many it may have; undefined where the system does not say. */
+/** How many files and sockets this process has open, and the limit; undefined if the system does not report them. */
 async function openFiles(): Promise<{ readonly open: number; readonly limit: number } | undefined> {
   try {
     const [open, limits] = await Promise.all([readdir('/proc/self/fd'), readFile('/proc/self/limits', 'utf8')])
     const limit = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1])
     return Number.isNaN(limit) ? undefined : { open: open.length, limit }
   } catch {
-    // Not Linux, or no file left to open: what failed for that reason is among the failed requests.
+    // Not Linux, or the limit is reached. The list of failed requests shows what failed because of it.
     return undefined
   }
 }

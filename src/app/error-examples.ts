@@ -8,7 +8,7 @@ import type { WrittenError } from '../web/docs/error-docs.ts'
 
 const requestId = 'req_0VQ3xS8k00aB7cD9eF1gH3jK'
 
-/** A refusal for the documentation, written by what writes those of the API, so that the two cannot differ. */
+/** An error response for the documentation, written by the functions that write the API's responses. */
 export function writeExample(error: ServiceError, config: Config, nowMs: number): WrittenError {
   const model = error.status >= 402 && error.entry.source !== 'edge'
   const signals = error.entry.signals === 'authentication' ? undefined : signalsFor(error, config, nowMs)
@@ -18,7 +18,7 @@ export function writeExample(error: ServiceError, config: Config, nowMs: number)
   return { status: error.status, headers, body: errorBody(error, context) }
 }
 
-/** The counters that such an account would have, where it is known who asks. */
+/** Plausible quota figures for this error; undefined for errors that occur before the account is known. */
 function signalsFor({ code, entry }: ServiceError, { plans }: Config, nowMs: number): UsageSignals | undefined {
   const [plan] = plans
   if (plan === undefined || entry.source === 'edge' || code === 'auth_unavailable') return undefined

@@ -3,16 +3,16 @@ import { promisify } from 'node:util'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const standardError = 2
-/** Before a pipe that is full is tried again. */
+/** Wait before writing to a full pipe again, milliseconds. */
 const fullPauseMs = 20
 
 const openFile = promisify(open)
 const writeBytes = promisify(writeFile)
 
 /**
- * Writes to standard error without blocking the event loop: `process.stderr` blocks it where that is a file or a pipe. A
- * pipe is opened once more as non-blocking, so that its reader holds up no thread either. What cannot be written any
- * more, because the reader left or the disk is full, is dropped: the records of requests do not depend on the log.
+ * Writes to standard error without blocking the event loop, which `process.stderr` does for files and pipes. A pipe is
+ * reopened as non-blocking, so that a slow reader does not occupy a thread. Text that cannot be written, because the
+ * reader closed the pipe or the disk is full, is dropped: request records do not depend on the log.
  */
 export function openLogOutput(): (text: string) => Promise<void> {
   let target: Promise<number> | undefined
@@ -24,7 +24,7 @@ export function openLogOutput(): (text: string) => Promise<void> {
         at += await writeSome(fd, bytes, at)
       }
     } catch {
-      // See above.
+      // Dropped, as described above.
     }
   }
 }
@@ -45,7 +45,7 @@ async function writeSome(fd: number, bytes: Buffer, from: number): Promise<numbe
     } catch (error) {
       if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) throw error
     }
-    // A reader that reads nothing does not keep the process from ending.
+    // `ref: false`: a stalled reader must not keep the process alive.
     await sleep(fullPauseMs, undefined, { ref: false })
   }
 }

@@ -2,22 +2,22 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { EventLog } from '../domain/events.ts'
 import { safeJson } from '../runtime/safe-text.ts'
 
-/** Lines wait this long, so that many are written at once. */
+/** How long lines are collected before they are written together. */
 const flushMs = 100
-/** Lines that may wait to be written; further ones are counted and dropped, so that a full disk cannot fill the memory. */
+/** Maximum number of waiting lines. Further ones are counted and dropped, so that a full disk cannot fill the memory. */
 const maxWaiting = 10_000
-/** How long the end of the service waits for its last lines. */
+/** How long shutdown waits for the last lines. */
 const endLimitMs = 2_000
 
 export interface LogOptions {
-  /** Writes text, and resolves when more can follow. It is called once at a time. */
+  /** Resolves when more text can follow. Calls never overlap. */
   readonly write: (text: string) => Promise<void>
-  /** Whether every request has its line; its record is kept in any case. */
+  /** Whether every request gets a line. Its record is stored in any case. */
   readonly requests: boolean
   readonly nowMs: () => number
 }
 
-/** Writes typed events as JSON lines, in batches. `end` writes what waits, for at most 2 s. */
+/** Writes typed events as JSON lines, in batches. `end` writes the waiting lines, for at most 2 s. */
 export function openLog({ write, requests, nowMs }: LogOptions): { log: EventLog; end: () => Promise<void> } {
   let waiting: string[] = []
   let dropped = 0
@@ -55,8 +55,8 @@ export function openLog({ write, requests, nowMs }: LogOptions): { log: EventLog
 
   const end = async (): Promise<void> => {
     const limit = new AbortController()
-    const passed = sleep(endLimitMs, undefined, { signal: limit.signal }).catch(() => {})
-    await Promise.race([flush(), passed])
+    const timeout = sleep(endLimitMs, undefined, { signal: limit.signal }).catch(() => {})
+    await Promise.race([flush(), timeout])
     limit.abort()
   }
 

@@ -2,16 +2,11 @@ import { readVersion } from '../runtime/version.ts'
 import { findAccount } from '../accounts/accounts.ts'
 import { localAccountName } from '../accounts/identity/first-run.ts'
 import { AccountsError } from '../accounts/accounts-error.ts'
-import type { BackendConfig, Config } from '../config/config.ts'
-import { sealingKeys } from '../config/sealing-keys.ts'
+import type { BackendConfig } from '../config/config.ts'
 import type { Upstream } from '../domain/accounts.ts'
-import type { Clock } from '../runtime/clock.ts'
-import type { EventLog } from '../domain/events.ts'
 import type { ManagedAccess } from '../gateway/ports.ts'
 import { LearnedLimits } from '../gateway/routing/learned-limits.ts'
-import { idMinter } from '../runtime/ids.ts'
 import type { UpstreamTest } from '../domain/upstream.ts'
-import type { RandomBytes } from '../runtime/random.ts'
 import { SetupError } from '../runtime/setup-error.ts'
 import { embeddingsFormatId, formatIds } from '../domain/format-id.ts'
 import { describeBug } from '../runtime/describe-bug.ts'
@@ -23,39 +18,34 @@ import { startSimulatedProvider } from '../simulation/providers/simulated-provid
 import { createUpstreamPools } from '../providers/http/upstream-pools.ts'
 import { createVault } from '../providers/auth/vault.ts'
 import type { Store } from '../storage/store.ts'
+import type { Runtime } from './runtime.ts'
 
 const poolsCloseMs = 1_000
 
-/** Everything that reaches models: connections, credentials, and which backends serve whom. */
+/** Connections and credentials of providers, and which backends serve which account. */
 export interface Providers extends AsyncDisposable {
   readonly backends: CachedBackends
-  /** What backends' refusals teach while the process lives. */
+  /** Limits learned from backends' rejections, in memory. */
   readonly learned: LearnedLimits
-  /** One small call to what an account connected. */
+  /** Sends a small request to a provider that an account connected. */
   test(upstream: Upstream): Promise<UpstreamTest>
-  /** A public text by its address, within seconds and up to a quarter of a megabyte. @throws UpstreamError */
+  /** Fetches a public text of at most 256 KiB within a few seconds. @throws UpstreamError */
   getText(url: string): Promise<string>
 }
 
-export interface ProvidersDeps {
-  readonly storage: { readonly store: Store }
+export interface OpenProvidersDeps {
+  readonly store: Store
   readonly managed: ManagedAccess
-  readonly clock: Clock
-  readonly random: RandomBytes
-  readonly log: EventLog
-  /** Told the system's code where this service had nothing left to connect with. */
+  /** Receives the system's error code if the process ran out of file descriptors or ports. */
   readonly onShortage?: (code: string) => void
-  /** What simulated providers say, by their names, to all that a request tells them; undefined leaves the usual. */
+  /** Writes the answer of a simulated provider to the text of a request; undefined for its usual answer. */
   readonly simulatedVoice?: (name: string, request: string) => string | undefined
 }
 
-/**
- * Starts the simulated providers that the configuration has, and opens the way to all others.
- * @throws SetupError where a backend's account does not exist
- */
+/** Starts the configured simulated providers and prepares connections to all others. @throws SetupError if a backend's account does not exist */
 export async function openProviders(
-  config: Config,
-  { storage, managed, clock, random, log, onShortage, simulatedVoice }: ProvidersDeps,
+  { config, clock, random, log, keys, mintRequestId }: Runtime,
+  { store, managed, onShortage, simulatedVoice }: OpenProvidersDeps,
 ): Promise<Providers> {
   await using opened = new AsyncDisposableStack()
   const pools = createUpstreamPools({
@@ -67,7 +57,7 @@ export async function openProviders(
   const configured: ConfiguredBackend[] = []
   for (const backend of config.backends) {
     if (!backend.simulated) {
-      configured.push(await configuredBackend(backend, storage.store))
+      configured.push(await configuredBackend(backend, store))
       continue
     }
     const simulated = await startSimulatedProvider({
@@ -75,19 +65,18 @@ export async function openProviders(
       say: simulatedVoice === undefined ? undefined : (request) => simulatedVoice(backend.id, request),
     })
     opened.defer(() => simulated.close())
-    // Each speaks the next format, so that a first try shows both lanes.
+    // Each uses the next format, so that a first try shows both relay and translation.
     const format = formatIds[configured.length % formatIds.length]
     configured.push({ ...common(backend), baseUrl: simulated.baseUrl, format })
   }
   opened.defer(() => pools.close(poolsCloseMs))
-  const vault = createVault({ ...sealingKeys(config.secrets), random })
+  const vault = createVault({ ...keys, random })
   const publicOnly = config.mode === 'production'
-  const mintRequestId = idMinter('req_', () => clock.nowMs(), random)
   const backends = createBackends({
     profiles: config.profiles,
     configured,
-    upstreamsOf: (accountId) => storage.store.listUpstreams(accountId),
-    hasManagedAccess: (accountId) => storage.store.hasManagedAccess(accountId),
+    upstreamsOf: (accountId) => store.listUpstreams(accountId),
+    hasManagedAccess: (accountId) => store.hasManagedAccess(accountId),
     managed,
     vault,
     pools,
@@ -116,7 +105,7 @@ async function configuredBackend(backend: BackendConfig, store: Store): Promise<
   return { ...base, credential, account: await accountOf(backend, store) }
 }
 
-/** The id of the one account that a configured credential belongs to (contract 7.2). */
+/** The ID of the account that owns a configured credential (contract 7.2). */
 async function accountOf(backend: BackendConfig, store: Store): Promise<string> {
   const named = backend.account ?? localAccountName
   try {
@@ -125,7 +114,7 @@ async function accountOf(backend: BackendConfig, store: Store): Promise<string> 
     if (!(error instanceof AccountsError)) throw error
     throw new SetupError(
       `the backend "${backend.id}" belongs to the account "${named}", which does not exist`,
-      'make it with "npx svc-router accounts create", or set "account" of that backend to one of "npx svc-router accounts list"',
+      'create it with "npx svc-router accounts create", or set "account" of the backend to one that "npx svc-router accounts list" shows',
     )
   }
 }

@@ -2,11 +2,11 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 /**
- * Gives back what starting took and nobody needs any more: sources that were read, the configuration's text, a heap that
- * had grown for them. Blocks for about 50 ms, so it is called once, before requests come.
+ * Releases memory that only startup needed: sources, the configuration's text, and the heap that grew for them. Blocks
+ * for about 50 ms, so it is called once, before requests arrive.
  */
 export function releaseStartMemory(): void {
-  // Node has no other way to ask for it from inside.
+  // Node offers no other way to run the garbage collector from inside.
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as (options: object) => void
   setFlagsFromString('--no-expose-gc')

@@ -1,6 +1,4 @@
 import type { Config } from '../config/config.ts'
-import type { Clock } from '../runtime/clock.ts'
-import type { EventLog } from '../domain/events.ts'
 import type { Ledger } from '../gateway/ports.ts'
 import { databasePath } from '../storage/sqlite/connect-sqlite.ts'
 import { assertDatabaseThere, watchDatabaseFile } from '../storage/sqlite/database-file.ts'
@@ -10,33 +8,27 @@ import { checkPepper } from '../storage/pepper-check.ts'
 import { createConversationStore, type RetainedConversations } from '../storage/conversation-store.ts'
 import { createResponseStore, type ResponseList } from '../storage/response-store.ts'
 import { createStore, type Store } from '../storage/store.ts'
+import { peppersIn, type Runtime } from './runtime.ts'
 
-/** What is kept and what decides admissions: SQLite in the data folder. */
+/** The SQLite database in the data folder: all stored data, and the ledger that admits requests. */
 export interface Storage extends AsyncDisposable {
   readonly store: Store
   readonly ledger: Ledger
   readonly responses: ResponseList
   readonly conversations: RetainedConversations
-  /** Rejects where a write to the quotas is not found again behind a fresh connection. */
+  /** Rejects if a quota write is not visible on a new connection. */
   proveQuotas(): Promise<void>
-  /** Whether requests can be recorded just now. */
+  /** Whether requests can be recorded right now. */
   isHealthy(): boolean
 }
 
-export interface StorageDeps {
-  readonly clock: Clock
-  readonly log: EventLog
-  /** Told when requests can never be recorded again by this process; `reason` is a code. */
-  readonly onDied: (reason: string) => void
-}
-
-/** Opens the database of the data folder under the configured pepper, for one command. @throws SetupError and the engine's own errors */
-export async function openStore({ dataDir, secrets }: Config): Promise<Store> {
+/** Opens the database for one command, and checks that its keys were hashed with the configured pepper. @throws SetupError and errors of the engine */
+export async function openStore(config: Config): Promise<Store> {
+  const { dataDir } = config
   assertDatabaseThere(databasePath(dataDir), dataDir)
   const db = await openSqlite(dataDir)
   try {
-    const { pepper, previousPepper } = secrets
-    await checkPepper(db, previousPepper === undefined ? [pepper] : [pepper, previousPepper])
+    await checkPepper(db, peppersIn(config))
     return createStore(db)
   } catch (error) {
     await db.destroy()
@@ -44,8 +36,11 @@ export async function openStore({ dataDir, secrets }: Config): Promise<Store> {
   }
 }
 
-/** Opens the database and the ledger of this process. @throws DataFolderInUse and the engine's own errors */
-export async function openStorage(config: Config, { clock, log, onDied }: StorageDeps): Promise<Storage> {
+/**
+ * Opens the database and the ledger for the service. Calls `onDied` with a reason code if this process can never record
+ * requests again. @throws DataFolderInUse, SetupError, and errors of the engine
+ */
+export async function openStorage({ config, clock, log }: Runtime, onDied: (reason: string) => void): Promise<Storage> {
   await using opened = new AsyncDisposableStack()
   const checked = await openStore(config)
   opened.defer(() => checked.close())

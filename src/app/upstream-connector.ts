@@ -1,6 +1,6 @@
 import { prepareUpstream, saveUpstream } from '../accounts/upstreams.ts'
 import type { AccountsDeps } from '../accounts/control-plane.ts'
-import type { Config, Mode } from '../config/config.ts'
+import type { Mode } from '../config/config.ts'
 import { findPreset, presetNames } from '../config/presets.ts'
 import {
   assertEncrypted,
@@ -11,10 +11,9 @@ import {
   type UpstreamProblem,
 } from '../config/read-upstream.ts'
 import { timeoutSettings } from '../config/upstream-extras.ts'
-import { sealingKeys } from '../config/sealing-keys.ts'
 import { formatIds } from '../domain/format-id.ts'
-import type { RandomBytes } from '../runtime/random.ts'
 import type { Providers } from './providers.ts'
+import type { Runtime } from './runtime.ts'
 import { createVault } from '../providers/auth/vault.ts'
 import type {
   OfferedProvider,
@@ -24,9 +23,9 @@ import type {
   UpstreamForm,
 } from '../web/http/upstream-connector.ts'
 
-/** What the page that connects providers works with: the presets, what checks and seals, and what tries them. */
-export function openUpstreamConnector(config: Config, providers: Providers, random: RandomBytes): UpstreamConnector {
-  const vault = createVault({ ...sealingKeys(config.secrets), random })
+/** What the page that connects providers needs: presets, validation, encryption, and test requests. */
+export function openUpstreamConnector({ config, keys, random }: Runtime, providers: Providers): UpstreamConnector {
+  const vault = createVault({ ...keys, random })
   return {
     providers: presetNames.map(offered),
     formats: formatIds,
@@ -51,21 +50,21 @@ export function openUpstreamConnector(config: Config, providers: Providers, rand
 
 function offered(id: string): OfferedProvider {
   const preset = findPreset(id)
-  if (preset === undefined) throw new Error('a preset without a row')
+  if (preset === undefined) throw new Error(`there is no preset named ${id}`)
   const { name, exampleModel, baseUrl, credential } = preset
   return { id, name, exampleModel, needsBaseUrl: baseUrl === null, credential }
 }
 
 function readDraft(form: UpstreamForm, mode: Mode) {
-  const said = (text: string): string | undefined => (text === '' ? undefined : text)
+  const given = (text: string): string | undefined => (text === '' ? undefined : text)
   const checked = readUpstream({
     provider: form.provider,
-    model: said(form.model),
-    baseUrl: said(form.base_url),
-    region: said(form.region),
-    format: said(form.format),
-    authHeader: said(form.auth_header),
-    timeouts: Object.fromEntries(timeoutSettings.map(({ name }) => [name, said(form.timeouts[name] ?? '')])),
+    model: given(form.model),
+    baseUrl: given(form.base_url),
+    region: given(form.region),
+    format: given(form.format),
+    authHeader: given(form.auth_header),
+    timeouts: Object.fromEntries(timeoutSettings.map(({ name }) => [name, given(form.timeouts[name] ?? '')])),
     headers: form.headers
       .split('\n')
       .map((line) => line.trim())

@@ -1,19 +1,12 @@
 import type { PlanSales } from '../accounts/billing/billing-deps.ts'
 import { readVersion } from '../runtime/version.ts'
-import type { SendMail } from '../accounts/ports.ts'
 import { recentReadiness } from '../accounts/managed-access/managed-readiness.ts'
 import type { RecentFailures } from '../accounts/status/recent-failures.ts'
 import type { StatusBoard } from '../accounts/status/status-board.ts'
 import { publicBackends, type Config } from '../config/config.ts'
-import { sealingKeys } from '../config/sealing-keys.ts'
-import type { Clock } from '../runtime/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
-import type { EventLog } from '../domain/events.ts'
-import { idMinter } from '../runtime/ids.ts'
-import { linksFor } from '../domain/links.ts'
 import { openApiDocument } from '../api-docs/openapi.ts'
 import { openProviderErrors } from '../domain/provider-error.ts'
-import type { RandomBytes } from '../runtime/random.ts'
 import { priceBook } from '../domain/request-cost.ts'
 import { createSealer } from '../runtime/sealer.ts'
 import { formatById } from '../formats/formats.ts'
@@ -22,9 +15,10 @@ import type { StoredResponses } from '../gateway/responses/stored-responses.ts'
 import type { Api } from '../http/api.ts'
 import type { ManagedAccess } from '../gateway/ports.ts'
 import type { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
-import { openOutbox } from '../simulation/mail-outbox.ts'
 import { openConsole } from './console.ts'
+import type { OpenedMail } from './mail.ts'
 import type { Providers } from './providers.ts'
+import type { Runtime } from './runtime.ts'
 import type { Storage } from './storage.ts'
 import { writeExample } from './error-examples.ts'
 import { openLeakedKeys, openScanning } from './leaked-keys.ts'
@@ -35,13 +29,13 @@ import { routes } from '../web/routes.ts'
 import { createWebApp } from '../web/web-app.ts'
 import type { ShownBackend, WebDeps } from '../web/web-deps.ts'
 
-/** What one address may do in ten minutes: enough for an office behind one, too little for guessing and for flooding. */
+/** Limits per client address in ten minutes: enough for an office that shares one, too low for guessing and flooding. */
 const limiterWindowMs = 10 * 60_000
-const lettersPerWindow = 20
+const emailsPerWindow = 20
 const triesPerWindow = 60
 const downloadsPerWindow = 10
-/** When a key was last used is looked up among so many of the account's latest requests. */
-const lastUsesAmong = 2_000
+/** How many of the account's latest requests are searched for the last use of its keys. */
+const requestsSearched = 2_000
 
 export interface OpenWebDeps {
   readonly storage: Storage
@@ -51,30 +45,27 @@ export interface OpenWebDeps {
   readonly sales: PlanSales
   readonly offers: WebDeps['offers']
   readonly status: StatusBoard
-  readonly troubles: RecentFailures
+  readonly recentFailures: RecentFailures
   readonly breakers: CircuitBreakers
   readonly managed: ManagedAccess
   readonly mail: OpenedMail
   readonly providers: Providers
-  readonly clock: Clock
-  readonly random: RandomBytes
-  readonly log: EventLog
 }
 
-/** The web app over the parts of the running service. */
+/** The web app and the operators' console. */
 export interface Web extends Disposable {
   readonly fetch: ReturnType<typeof createWebApp>
 }
 
-export function openWeb(config: Config, deps: OpenWebDeps): Web {
-  const { storage, sales, providers, status, clock, random, log } = deps
+export function openWeb(runtime: Runtime, deps: OpenWebDeps): Web {
+  const { config, clock, random, log, links, mintRequestId } = runtime
+  const { storage, sales, providers, status } = deps
   const { store } = storage
   const { pepper } = config.secrets
   const { close, ...mail } = deps.mail
   const { appUrl, baseUrl } = config
-  const links = linksFor(appUrl)
-  const sealer = createSealer({ ...sealingKeys(config.secrets), random })
-  const leaks = openLeakedKeys(config, { storage, clock, random, sendMail: mail.sendMail })
+  const sealer = createSealer({ ...runtime.keys, random })
+  const leaks = openLeakedKeys(runtime, { storage, sendMail: mail.sendMail })
   const fetch = createWebApp(
     {
       appUrl,
@@ -88,7 +79,7 @@ export function openWeb(config: Config, deps: OpenWebDeps): Web {
       defaultPlan: config.defaultPlan,
       ...mail,
       limiters: {
-        mails: new RateLimiter(lettersPerWindow, limiterWindowMs, clock),
+        mails: new RateLimiter(emailsPerWindow, limiterWindowMs, clock),
         tries: new RateLimiter(triesPerWindow, limiterWindowMs, clock),
         downloads: new RateLimiter(downloadsPerWindow, limiterWindowMs, clock),
       },
@@ -96,20 +87,20 @@ export function openWeb(config: Config, deps: OpenWebDeps): Web {
         const plan = config.plans.find((known) => known.id === planId)
         return plan === undefined ? undefined : storage.ledger.signals(id, plan)
       },
-      lastUses: (accountId) => store.lastKeyUses(accountId, lastUsesAmong),
+      lastUses: (accountId) => store.lastKeyUses(accountId, requestsSearched),
       activity: store,
       providerErrors: async (accountId, requestId) =>
         openProviderErrors(sealer, await store.listProviderErrors(requestId, accountId)),
       accountData: { store, clock, random, pepper },
       records: store,
-      answers: keptAnswers(config, deps),
-      conversations: keptConversations(config, deps),
-      upstreams: openUpstreamConnector(config, providers, random),
+      answers: storedResponses(runtime, deps),
+      conversations: storedConversations(runtime, deps),
+      upstreams: openUpstreamConnector(runtime, providers),
       status,
       support: { store, clock, random, mailTo: config.mail?.support, sendMail: mail.sendMail },
       managed: { store, readiness: recentReadiness({ store, proveQuotas: () => storage.proveQuotas(), clock }) },
       leaks,
-      takeScanningReport: openScanning(config, { providers, leaks, clock, log }),
+      takeScanningReport: openScanning(runtime, { providers, leaks }),
       profiles: config.profiles,
       backends: shownBackends(config),
       async latestRequest(accountId) {
@@ -130,17 +121,17 @@ export function openWeb(config: Config, deps: OpenWebDeps): Web {
       control: { store, clock, random, pepper },
       identity: { store, clock, random, pepper },
       operators: { store: store.operators, clock, random, pepper },
-      desk: openConsole(config, deps),
+      desk: openConsole(runtime, deps),
       clock,
       log,
-      mintRequestId: idMinter('req_', () => clock.nowMs(), random),
+      mintRequestId,
     },
     routes,
   )
   return { fetch, [Symbol.dispose]: close }
 }
 
-/** What everybody may see of the backends. */
+/** The public facts about the backends. */
 function shownBackends(config: Config): readonly ShownBackend[] {
   return publicBackends(config).map(({ id, provider, simulated, facts }) => ({
     id,
@@ -150,8 +141,7 @@ function shownBackends(config: Config): readonly ShownBackend[] {
   }))
 }
 
-/** Answers are listed as they are stored, and opened by who sealed them. */
-function keptAnswers(config: Config, { storage, stored, clock }: OpenWebDeps): WebDeps['answers'] {
+function storedResponses({ config, clock }: Runtime, { storage, stored }: OpenWebDeps): WebDeps['answers'] {
   return {
     list: (accountId, before, limit) =>
       storage.responses.listOf(accountId, clock.nowMs() - config.responseRetentionMs, before, limit),
@@ -166,7 +156,10 @@ function keptAnswers(config: Config, { storage, stored, clock }: OpenWebDeps): W
   }
 }
 
-function keptConversations(config: Config, { storage, conversations, clock }: OpenWebDeps): WebDeps['conversations'] {
+function storedConversations(
+  { config, clock }: Runtime,
+  { storage, conversations }: OpenWebDeps,
+): WebDeps['conversations'] {
   return {
     list: (accountId, before, limit) =>
       storage.conversations.listOf(accountId, clock.nowMs() - config.responseRetentionMs, before, limit),
@@ -180,23 +173,4 @@ function keptConversations(config: Config, { storage, conversations, clock }: Op
       }
     },
   }
-}
-
-/** The mail server; in local mode without one the outbox; in production without one nothing. */
-/** What sends letters, or keeps them where nobody does. */
-export interface OpenedMail extends Pick<WebDeps, 'sendMail' | 'outbox'> {
-  readonly close: () => void
-}
-
-/** Opened before anything listens, because a library may have to be read for it. */
-export async function openMail(config: Config, clock: Clock, log: EventLog): Promise<OpenedMail> {
-  if (config.mail !== undefined) {
-    // Read only where letters are sent: it takes memory that most have no use for.
-    const { openSmtp } = await import('../mail/smtp.ts')
-    const smtp = openSmtp(config.mail, log)
-    return { sendMail: smtp.send satisfies SendMail, outbox: undefined, close: () => smtp.close() }
-  }
-  if (config.mode === 'production') return { sendMail: undefined, outbox: undefined, close: () => {} }
-  const outbox = openOutbox(clock)
-  return { sendMail: outbox.send, outbox, close: () => {} }
 }

@@ -18,7 +18,7 @@ const lastTries = 2
 
 const codeNumbers: ReadonlyMap<ErrorCode, number> = new Map(errorCodes.map((code, index) => [code, index]))
 
-export interface RefusedRequestsParts {
+export interface RefusedRequestsDeps {
   readonly store: { addRefused(hours: readonly RefusedHour[]): Promise<void> }
   readonly clock: Clock
   readonly log: EventLog
@@ -31,7 +31,7 @@ type Count = { -readonly [Field in keyof RefusedHour]: RefusedHour[Field] }
  * together, at most once a second, and stay until the store has accepted them.
  */
 export class RefusedRequests {
-  readonly #deps: RefusedRequestsParts
+  readonly #deps: RefusedRequestsDeps
   readonly #share: FairShare
   /** By account, then by hour and error. */
   #waiting = new Map<string, Map<number, Count>>()
@@ -41,7 +41,7 @@ export class RefusedRequests {
   #dropped = 0
   #isClosed = false
 
-  constructor(deps: RefusedRequestsParts, max = maxWaiting) {
+  constructor(deps: RefusedRequestsDeps, max = maxWaiting) {
     this.#deps = deps
     this.#share = new FairShare(max)
   }

@@ -28,7 +28,7 @@ function load(settings: Record<string, unknown> = {}, env: Record<string, string
   return loadConfig({ path, explicit: true, overrides: {}, env, random: systemRandom(), localSecrets: 'make' })
 }
 
-test('a service whose ledger is gone for good says so once in the log, is not ready, and stops cleanly', async () => {
+test('a service whose ledger died logs it once, reports not ready, and stops cleanly', async () => {
   const events: object[] = []
   const started = once(process, 'worker', { signal: AbortSignal.timeout(timeoutMs) })
   const app = await startApp(load(), { log: (event) => void events.push(event) })
@@ -53,16 +53,16 @@ test('a service whose ledger is gone for good says so once in the log, is not re
 })
 
 test.each([
-  ['named', { account: 'nobody' }, 'nobody'],
-  ['the local one', {}, 'local'],
-])('a backend whose account, %s, does not exist is told at the start', async (_case, account, name) => {
+  ['named account', { account: 'nobody' }, 'nobody'],
+  ['local account', {}, 'local'],
+])('the service does not start if the %s of a backend does not exist', async (_case, account, name) => {
   const backends = { big: { provider: 'openai', model: 'm', credential_env: 'OPENAI_API_KEY', ...account } }
   const starting = startApp(load({ backends }, { OPENAI_API_KEY: 'made-up' }), { log: () => {} })
   await expect(starting).rejects.toThrow(SetupError)
   await expect(starting).rejects.toThrow(`the backend "big" belongs to the account "${name}", which does not exist`)
 })
 
-test('the service goes on where nobody reads its log any more, and ends as it should', async () => {
+test('the service keeps running after the reader of its log closes the pipe, and still stops cleanly', async () => {
   const args = [main, 'start', '--port', '0', '--json', '--data', join(folder, 'data')]
   const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
   try {

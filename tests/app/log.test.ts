@@ -8,7 +8,7 @@ import { openLog } from '../../src/app/log.ts'
 
 const failing = (reason: string) => ({ event: 'store_failing', reason }) as const
 
-test('while a write hangs lines wait in order up to a bound, further ones are counted, and the end does not wait forever', async () => {
+test('while a write hangs, the log keeps 10,000 lines in order, counts the dropped ones, and ends in bounded time', async () => {
   const texts: string[] = []
   let hanging = Promise.withResolvers<void>()
   const write = (text: string): Promise<void> => {
@@ -34,7 +34,7 @@ test('while a write hangs lines wait in order up to a bound, further ones are co
   expect(JSON.parse(lines.at(-1)!)).toMatchObject({ event: 'log_lines_dropped', dropped: 500 })
 })
 
-test('a pipe whose reader reads nothing holds up neither the event loop nor the end of the process', async () => {
+test('a pipe that nobody reads blocks neither the event loop nor the end of the process', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
   const pipe = join(folder, 'pipe')
   execFileSync('sh', ['-c', 'mkfifo "$0"', pipe])
@@ -46,10 +46,10 @@ test('a pipe whose reader reads nothing holds up neither the event loop nor the 
     setTimeout(() => process.stdout.write('alive'), 300)`
   const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', writer] })
   const exited = once(child, 'exit', { signal: AbortSignal.timeout(20_000) })
-  let said = ''
-  child.stdout!.setEncoding('utf8').on('data', (text: string) => (said += text))
+  let output = ''
+  child.stdout!.setEncoding('utf8').on('data', (text: string) => (output += text))
   expect(await exited).toEqual([0, null])
-  expect(said).toBe('alive')
+  expect(output).toBe('alive')
   expect(readSync(reader, Buffer.alloc(10))).toBe(10)
   for (const each of [reader, writer]) closeSync(each)
   rmSync(folder, { recursive: true })

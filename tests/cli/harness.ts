@@ -14,6 +14,7 @@ import type { RequestRecord } from '../../src/domain/requests.ts'
 import type { Ticket } from '../../src/domain/tickets.ts'
 import type { UpstreamTest } from '../../src/domain/upstream.ts'
 import { planRouteAlone } from '../../src/app/route-planner.ts'
+import { createRuntime } from '../../src/app/runtime.ts'
 import { openStore } from '../../src/app/storage.ts'
 import { checkpointFile } from '../../src/storage/checkpoint-file.ts'
 import type { Store } from '../../src/storage/store.ts'
@@ -210,7 +211,11 @@ export class Harness {
       },
       testUpstream: () => Promise.resolve(this.test),
       planRoute: (config, asker, question) =>
-        planRouteAlone(config, { clock: systemClock(), random: systemRandom() }, asker, question),
+        planRouteAlone(
+          createRuntime(config, { clock: systemClock(), random: systemRandom(), log: () => {} }),
+          asker,
+          question,
+        ),
       openModels: (config, accountId, voice) => this.openModels(config, accountId, voice),
     }
   }

@@ -39,7 +39,7 @@ test(
     await sql`delete from audit_log where sequence = 1`.execute(db)
     await db.destroy()
     const { code, err } = run('accounts', 'suspend', 'ada')
-    expect([code, err]).toEqual([0, expect.stringContaining('warning: the audit log does not hold')])
+    expect([code, err]).toEqual([0, expect.stringContaining('warning: the audit log is broken')])
     expect(run('audit', 'verify')).toMatchObject({
       code: 1,
       out: expect.stringMatching(/^broken at entry 1/) as string,
@@ -55,7 +55,7 @@ test(
     const db = await openSqlite(join(folder, 'data'))
     await replaceAudit(db)
     const { code, err } = run('accounts', 'suspend', 'ada')
-    expect([code, err]).toEqual([0, expect.stringContaining('warning: the audit log does not hold')])
+    expect([code, err]).toEqual([0, expect.stringContaining('warning: the audit log is broken')])
     expect(run('audit', 'checkpoint')).toMatchObject({
       code: 1,
       out: '',

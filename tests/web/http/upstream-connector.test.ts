@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest'
 import type { AccountsDeps } from '../../../src/accounts/control-plane.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'
 import { Secret } from '../../../src/runtime/secret.ts'
 import { openUpstreamConnector } from '../../../src/app/upstream-connector.ts'
 import type { Providers } from '../../../src/app/providers.ts'
+import { createRuntime } from '../../../src/app/runtime.ts'
 import { loadText, madeUpPepper, madeUpSealingKey } from '../../config/config-load.ts'
 
 const form = {
@@ -22,10 +24,11 @@ const env = { SVC_ROUTER_PEPPER: madeUpPepper, SVC_ROUTER_SEALING_KEY: madeUpSea
 
 test('in production the form refuses to send a credential unencrypted, before anything is saved or sent', async () => {
   const config = loadText('mode: production\napp_url: https://app.example.com', { env })
-  // Whatever touched them would throw.
+  // Any use of these would throw.
   const [providers, control] = [{} as Providers, {} as AccountsDeps]
-  const desk = openUpstreamConnector(config, providers, systemRandom())
-  expect(await desk.connect(control, 'acc_1', form)).toEqual({
+  const runtime = createRuntime(config, { clock: systemClock(), random: systemRandom(), log: () => {} })
+  const connector = openUpstreamConnector(runtime, providers)
+  expect(await connector.connect(control, 'acc_1', form)).toEqual({
     field: 'base_url',
     sentence: 'A credential is sent only to an address that begins with https.',
   })
