@@ -203,7 +203,7 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
     ],
     ['a hash changed', `update audit_log set hash = 'x' where sequence = 5`, 5, 'changed'],
     ['an entry deleted', `delete from audit_log where sequence = 3`, 3, 'gap'],
-    ['the end cut off', `delete from audit_log where sequence > 6`, 7, 'cut'],
+    ['the end truncated', `delete from audit_log where sequence > 6`, 7, 'cut'],
     ['everything deleted', `delete from audit_log`, 1, 'cut'],
     [
       'an entry filed under another account',
@@ -212,9 +212,9 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
       'misfiled',
     ],
     ['an entry moved', `update audit_log set sequence = 99 where sequence = 2`, 2, 'gap'],
-    ['the head turned back', `update audit_head set sequence = 7`, 8, 'head'],
+    ['the head rolled back', `update audit_head set sequence = 7`, 8, 'head'],
     ['the head changed', `update audit_head set hash = 'x'`, 8, 'head'],
-    ['the head turned forward', `update audit_head set sequence = 9`, 9, 'cut'],
+    ['the head moved forward', `update audit_head set sequence = 9`, 9, 'cut'],
   ] as const)(
     'tampering that bypasses the triggers is located and explained: %s',
     async (_what, statement, sequence, why) => {

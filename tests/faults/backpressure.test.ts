@@ -56,12 +56,12 @@ function flood(first: string): { sent: () => number } {
 describe.each([
   ['the same format', '/chat/completions', { messages: [{ role: 'user', content: 'Hi' }] }],
   ['another format', '/responses', { input: 'Hi' }],
-] as const)('to a caller of %s', (_name, path, body) => {
+] as const)('a client of %s', (_name, path, body) => {
   test.each([
-    ['from the midst on', chunk('begins')],
-    ['from its first bytes on', chunk('begins') + chunk('y'.repeat(200_000))],
+    ['from the middle on', chunk('begins')],
+    ['from the first bytes on', chunk('begins') + chunk('y'.repeat(200_000))],
   ])(
-    'who reads nothing %s, the backend is paused and at most 256 KiB wait; who reads again gets it all',
+    'if the client reads nothing %s, the backend is paused with at most 256 KiB queued, and reading again delivers everything',
     { timeout: 60_000 },
     async (_when, first) => {
       service = await Service.start({ formats: [], settings: behind(upstream, 'openai-chat', { idle: '20s' }) })

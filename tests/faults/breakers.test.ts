@@ -40,7 +40,7 @@ function isServedMixed(place: number): Promise<boolean> {
 }
 
 describe('after an outage', () => {
-  test('of 1.5 s under mixed traffic with fusion the first success comes within 30 s, and all later requests succeed', async () => {
+  test('after an outage of 1.5 s under mixed traffic with fusion, the first success comes within 30 s and every later request succeeds', async () => {
     service = await Service.start({ settings, timeouts: { first_content: '2s', whole_answer: '4s', idle: '1s' } })
     const failing: readonly ScriptStep[] = [
       { do: 'reset' },
@@ -62,7 +62,7 @@ describe('after an outage', () => {
     expect(service.events.map(({ event }) => event)).toEqual(expect.arrayContaining(['backend_down', 'backend_back']))
   }, 60_000)
 
-  test('whole answers that take long keep nobody else away', async () => {
+  test('long non-streaming answers block no other requests', async () => {
     service = await Service.start({ settings, formats: ['openai-chat'] })
     script(0, ...Array.from({ length: 5 }, () => ({ do: 'reset' }) as const))
     for (let count = 0; count < 5; count++) expect(await isServed('svc-router/frontier', false)).toBe(false)
@@ -74,7 +74,7 @@ describe('after an outage', () => {
 })
 
 describe('what counts against a backend', () => {
-  test('streams that break after their first content: the fallback is asked after a few', async () => {
+  test('after a few streams that break after their first content, the fallback is asked', async () => {
     service = await Service.start({ settings })
     script(0, { do: 'cut', afterEvents: 3, repeat: true })
     const served: boolean[] = []
@@ -83,7 +83,7 @@ describe('what counts against a backend', () => {
     expect(service.providers[1]!.counts().requests).toBeGreaterThanOrEqual(6)
   })
 
-  test('server errors on pictures keep pictures away, and no text', async () => {
+  test('server errors on images stop images from being sent, but not text', async () => {
     service = await Service.start({ settings, formats: ['openai-chat', 'openai-chat'] })
     const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } }
     const messages = [{ role: 'user', content: [{ type: 'text', text: 'What is this?' }, picture] }]
@@ -96,7 +96,7 @@ describe('what counts against a backend', () => {
 })
 
 describe('failing over', () => {
-  test('300 requests that time out at once are all answered by a healthy fallback', async () => {
+  test('a healthy fallback answers 300 requests that time out at once', async () => {
     service = await Service.start({
       settings,
       formats: ['openai-chat', 'openai-chat'],
@@ -107,7 +107,7 @@ describe('failing over', () => {
     expect(await Promise.all(all)).toEqual(all.map(() => true))
   })
 
-  test('75 hanging requests of one account to its own backends leave the failover of others alone', async () => {
+  test('75 hanging requests of one account to its own backends do not affect the failover of others', async () => {
     service = await Service.start({ settings, formats: ['openai-chat', 'openai-chat', 'openai-chat'] })
     const hostile = await service.addAccount('hostile', 'max')
     const own = service.providers[2]!.baseUrl
@@ -151,7 +151,7 @@ describe('failing over', () => {
     await Promise.all(hanging)
   })
 
-  test('a backend that says nothing is left early; where the caller asked for reasoning its headers give it time', async () => {
+  test('a silent backend is abandoned early, unless the caller requested reasoning and the backend has sent headers', async () => {
     service = await Service.start({ settings, timeouts: { headers: '300ms', first_content: '5s' } })
     const slow = { do: 'slow_first', ms: 1_000 } as const
     script(0, { do: 'silence' }, slow, slow)
@@ -170,7 +170,7 @@ describe('failing over', () => {
     }
   })
 
-  test('the last backend that is left has its whole time without headers, too', async () => {
+  test('the last remaining backend gets its full time, even without headers', async () => {
     service = await Service.start({
       settings,
       formats: ['openai-chat'],
@@ -181,7 +181,7 @@ describe('failing over', () => {
   })
 })
 
-test('the caller’s own deadline that ends a fusion is charged', async () => {
+test("a fusion that the caller's own deadline ends is charged", async () => {
   service = await Service.start({ settings })
   for (const place of [0, 1, 2]) script(place, { do: 'silence', repeat: true })
   const messages = [{ role: 'user', content: 'Why?' }]

@@ -22,7 +22,7 @@ function refuse(response: ServerResponse, status: number, message: string, type 
   response.writeHead(status, { 'content-type': 'application/json' }).end(body)
 }
 
-describe('servers that cannot do everything', () => {
+describe('servers with limited capabilities', () => {
   let first: ScriptedUpstream
   let second: ScriptedUpstream
   let service: Service
@@ -55,7 +55,7 @@ describe('servers that cannot do everything', () => {
   const ask = (body: JsonObject): Promise<Response> =>
     service.post('/chat/completions', { model: 'svc-router/frontier', messages, ...body })
 
-  test('a vendor with two endpoints takes stop sequences at the one that has them', async () => {
+  test('a vendor with two endpoints gets stop sequences at the one that supports them', async () => {
     await start('ollama', false)
     const baseUrl = first.baseUrl
     const draft = { provider: 'openai', model: 'm', baseUrl, format: null, authHeader: null, credential: undefined }
@@ -74,7 +74,7 @@ describe('servers that cannot do everything', () => {
     expect(JSON.parse(first.bodies[2]!)).toMatchObject({ max_completion_tokens: 7 })
   })
 
-  test('a field that a server refuses is left out, and servers read UUIDs as request ids', async () => {
+  test('a field that a server rejects is left out, and servers receive UUIDs as request IDs', async () => {
     await start('ollama', false)
     const ids: unknown[] = []
     first.answer = (request, response) => {
@@ -87,7 +87,7 @@ describe('servers that cannot do everything', () => {
     for (const id of ids) expect(id).toMatch(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
   })
 
-  test('pictures that a server cannot read go to another one, and text still to the first', async () => {
+  test('images that a server cannot read go to another server, and text still goes to the first', async () => {
     await start('llama-cpp', true)
     first.answer = (_request, response) => {
       if (first.bodies.at(-1)!.includes('image_url'))
@@ -102,7 +102,7 @@ describe('servers that cannot do everything', () => {
     expect(first.bodies).toHaveLength(2)
   })
 
-  test('without another one the caller reads what is missing, and no word of the server', async () => {
+  test('without another server the caller learns what is unsupported, without any text of the server', async () => {
     await start('llama-cpp', false)
     first.answer = (_request, response) =>
       refuse(response, 500, 'image input is not supported - hint: secret-canary', 'server_error')
@@ -115,7 +115,7 @@ describe('servers that cannot do everything', () => {
     expect(text).not.toContain('canary')
   })
 
-  test('a prompt that is too long for one server goes to the next, whose window nobody knows', async () => {
+  test('a prompt that is too long for one server goes to the next, whose context window is unknown', async () => {
     await start('vllm', true)
     first.answer = (_request, response) =>
       refuse(response, 400, "This model's maximum context length is 16 tokens.", 'BadRequestError')

@@ -76,9 +76,9 @@ async function expectSignalsToHold(
 
 const upstreamRequests = (): number => service.providers.reduce((sum, provider) => sum + provider.counts().requests, 0)
 
-describe('a thousand requests at once', () => {
+describe('a thousand simultaneous requests', () => {
   test(
-    'with 500 a minute and 700 a month exactly 500 are answered and 500 are told to wait',
+    'with 500 a minute and 700 a month, exactly 500 are answered and 500 are told to wait',
     { timeout: limitMs },
     async () => {
       await startWith(500, 700)
@@ -94,7 +94,7 @@ describe('a thousand requests at once', () => {
   )
 
   test(
-    'with 500 a minute and 300 a month exactly 300 are answered and 700 are told that the month is used up',
+    'with 500 a minute and 300 a month, exactly 300 are answered and 700 learn that the quota is used up',
     { timeout: limitMs },
     async () => {
       await startWith(500, 300)
@@ -116,7 +116,7 @@ describe('a thousand requests at once', () => {
   })
 
   test(
-    'while the first backend fails, a retried request is still charged once and refused ones cost nothing',
+    'while the first backend fails, a retried request is charged once and rejected ones cost nothing',
     { timeout: limitMs },
     async () => {
       await startWith(500, 700)

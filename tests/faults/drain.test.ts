@@ -45,7 +45,7 @@ async function isRefused(port: number): Promise<boolean> {
   }
 }
 
-test('on SIGTERM running streams end well, no connection is taken any more, and it exits with 0 and every record settled', async () => {
+test('on SIGTERM streams finish, no connection is accepted, and the process exits with 0 after settling every record', async () => {
   await start()
   provider.script([{ do: 'answer', words: 30, tokenDelayMs: 50 }])
   const stream = new RawConnection(service.port).ask(writePost('/chat/completions', service.key, slowStream))
@@ -60,7 +60,7 @@ test('on SIGTERM running streams end well, no connection is taken any more, and 
   expect(service.usedUnits()).toBe(1)
 })
 
-test('callers that keep their connections open do not hold up the end', async () => {
+test('clients that keep their connections open do not delay the exit', async () => {
   await start()
   const connection = new RawConnection(service.port)
   const whole = { model: 'svc-router/frontier', messages: [{ role: 'user', content: 'Hello' }] }
@@ -74,7 +74,7 @@ test('callers that keep their connections open do not hold up the end', async ()
   expect((await stream).complete).toBe(true)
 })
 
-test('callers that ask again at once are answered once more, on a connection that then ends', async () => {
+test('a client that sends another request at once is answered once more, on a connection that then closes', async () => {
   await start()
   provider.script([
     { do: 'answer', words: 12, tokenDelayMs: 50 },
@@ -88,7 +88,7 @@ test('callers that ask again at once are answered once more, on a connection tha
   expect(heads).toEqual(['http/1.1 200 ok', 'connection: keep-alive', 'http/1.1 200 ok', 'connection: close'])
 })
 
-test('a stream that is longer than the drain limit is ended in its own words, and its record says so', async () => {
+test('a stream longer than the drain limit ends with an error in its own format, and its record says so', async () => {
   await start({ drain: '500ms' })
   provider.script([{ do: 'answer', words: 1_000, tokenDelayMs: 50 }])
   const stream = new RawConnection(service.port).ask(writePost('/chat/completions', service.key, slowStream))
@@ -106,7 +106,7 @@ test('a stream that is longer than the drain limit is ended in its own words, an
   expect(service.usedUnits()).toBe(1)
 })
 
-test('a second signal ends it at once', async () => {
+test('a second signal exits immediately', async () => {
   await start()
   provider.script([{ do: 'answer', words: 1_000, tokenDelayMs: 50 }])
   const stream = new RawConnection(service.port).ask(writePost('/chat/completions', service.key, slowStream))
@@ -122,7 +122,7 @@ test('a second signal ends it at once', async () => {
   expect(service.records()[0]).toMatchObject({ state: 'lost', charged: 1 })
 })
 
-test('in production load balancers read 503 from /ready while it still takes connections, then it closes', async () => {
+test('in production /ready returns 503 while connections are still accepted, and then the listener closes', async () => {
   await start(
     { mode: 'production', app_url: 'https://app.example.com' },
     {

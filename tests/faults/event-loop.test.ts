@@ -122,7 +122,7 @@ afterAll(async () => {
 describe.each([
   ['relayed', 'team/openai-chat'],
   ['translated', 'team/openai-responses'],
-])('no request that is %s holds the event loop for more than 50 ms', (_lane, model) => {
+])('no request that is %s blocks the event loop for more than 50 ms', (_lane, model) => {
   test.each(bodies)('%s: %i', async (_name, status, rest) => {
     const body = Buffer.from(`{"model":"${model}",${rest()}}`)
     const seen: Held[] = []

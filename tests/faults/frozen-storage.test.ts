@@ -23,7 +23,7 @@ afterAll(async () => {
   await service.stop()
 })
 
-test('no request makes the main thread run a statement', async () => {
+test('no request executes a statement on the main thread', async () => {
   const { key } = await service.addAccount('another', 'max')
   const ran = (['all', 'get', 'run', 'iterate'] as const).map((name) => vi.spyOn(StatementSync.prototype, name))
   const authorization = `Bearer ${key}`
@@ -43,7 +43,7 @@ test('no request makes the main thread run a statement', async () => {
   vi.restoreAllMocks()
 })
 
-test('while the disk hangs health answers, streams go on and requests are refused in time; afterwards all goes on', async () => {
+test('while the disk hangs, health checks and streams continue and requests are rejected in time; afterwards everything recovers', async () => {
   const { key: unknown } = await service.addAccount('not seen yet', 'max')
   // The service sees the change, and remembers the first account anew.
   await sleep(1_000)

@@ -33,7 +33,7 @@ interface Call {
 }
 
 test(
-  `${cancels} callers leave at random: every call to a model is closed within ${closedWithinMs} ms, and none is left`,
+  `${cancels} clients disconnect at random, and every model call is closed within ${closedWithinMs} ms`,
   async () => {
     const random = seededRandom(4)
     const between = ([from, to]: readonly [number, number]): number => from + random() * (to - from)

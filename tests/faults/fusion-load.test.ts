@@ -97,7 +97,7 @@ function residentMegabytes(pid: number): { readonly now: number; readonly peak: 
 }
 
 test(
-  `${fusions} fusions at once, three answers of 24 kB each, stay under ${mostMegabytes} MB in the real process`,
+  `${fusions} simultaneous fusions with three answers of 24 kB each stay under ${mostMegabytes} MB in the real process`,
   async () => {
     const panels: (() => void)[] = []
     const writers: (() => void)[] = []
@@ -137,7 +137,7 @@ test(
 )
 
 test(
-  `the first byte of a fused stream comes within ${firstByteMs} ms, p99 of ${fusions} that arrive one after the other`,
+  `the first byte of a fused stream comes within ${firstByteMs} ms at p99 of ${fusions} sequential requests`,
   async () => {
     const service = await start((role, response) => {
       if (role === 'judge') return sayWhole(response, undecided)

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 afterEach(() => hostile.expectUnharmed())
 
-describe('bytes that are no HTTP, or HTTP that two readers could read differently', () => {
+describe('invalid HTTP, and HTTP that two parsers could read differently', () => {
   const get = (path: string, headers = ''): string =>
     `GET ${path} HTTP/1.1\r\nhost: x\r\nuser-agent: t/1\r\nauthorization: Bearer ${keyPlace}\r\n${headers}\r\n`
   const post = (headers: string, body: string): string => `${head(headers)}${body}`
@@ -76,7 +76,7 @@ describe('bytes that are no HTTP, or HTTP that two readers could read differentl
       post('transfer-encoding: chunked\r\n', `2\r\n{}\r\n0\r\n${'x-a: b\r\n'.repeat(10_000)}\r\n`),
     ],
     ['an upgrade to nothing', get('/v1/models', 'connection: upgrade\r\nupgrade: websocket\r\ncontent-length: 5\r\n')],
-  ])('%s: a clear 4xx or the end of the connection', async (_name, bytes) => {
+  ])('%s gets a clear 4xx or a closed connection', async (_name, bytes) => {
     const wire = await Wire.open(service.origin)
     await wire.write(hostile.sign(bytes))
     const answer = await wire.answerOrEnd(slowLimitMs)
@@ -106,7 +106,7 @@ describe('bytes that are no HTTP, or HTTP that two readers could read differentl
     '/pricing/../v1/models',
     '/v1\\models',
     '/model-catalog/../v1/models',
-  ])('the path %s is no other path: 404 with a key, never 200', async (path) => {
+  ])('the path %s is not normalized: it gets 404 with a key, never 200', async (path) => {
     const wire = await Wire.open(service.origin)
     await wire.write(hostile.sign(get(path)))
     const answer = await wire.answerOrEnd()
@@ -114,7 +114,7 @@ describe('bytes that are no HTTP, or HTTP that two readers could read differentl
     wire.destroy()
   })
 
-  test.each(['100-continue', '200-maybe'])('who expects %s is answered', async (expected) => {
+  test.each(['100-continue', '200-maybe'])('a request that expects %s is answered', async (expected) => {
     const wire = await Wire.open(service.origin)
     await wire.write(hostile.sign(post(`expect: ${expected}\r\ncontent-length: ${json.length}\r\n`, json)))
     const first = await wire.answer()
@@ -123,7 +123,7 @@ describe('bytes that are no HTTP, or HTTP that two readers could read differentl
     wire.destroy()
   })
 
-  test('a Host header leads nowhere', async () => {
+  test('the Host header has no effect', async () => {
     for (const host of ['localhost:4000/#@x', 'evil.example', '[::1]:80', 'x/../../pricing', '']) {
       const wire = await Wire.open(service.origin)
       await wire.write(`GET /v1/models HTTP/1.1\r\nhost: ${host}\r\nuser-agent: t/1\r\n\r\n`)
@@ -136,7 +136,7 @@ describe('bytes that are no HTTP, or HTTP that two readers could read differentl
 })
 
 describe('several requests on one connection', () => {
-  test('20 requests sent at once are answered in their order', async () => {
+  test('20 pipelined requests are answered in order', async () => {
     const wire = await Wire.open(service.origin)
     const paths = Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? '/health' : '/v1/nothing'))
     await wire.write(
@@ -151,7 +151,7 @@ describe('several requests on one connection', () => {
     wire.destroy()
   })
 
-  test('5 questions sent at once, streamed and whole, are each answered', async () => {
+  test('5 pipelined model requests, streamed and not, are each answered', async () => {
     const wire = await Wire.open(service.origin)
     await wire.write(hostile.sign([0, 1, 2, 3, 4].map((index) => whole({ stream: index % 2 === 0 })).join('')))
     for (const index of [0, 1, 2, 3, 4]) {
@@ -162,7 +162,7 @@ describe('several requests on one connection', () => {
     wire.destroy()
   })
 
-  test('what is no HTTP behind a question never gets into its answer', async () => {
+  test('invalid HTTP after a request never becomes part of its answer', async () => {
     service.providers[0]!.script([{ do: 'answer', words: 50, tokenDelayMs: 10 }])
     const wire = await Wire.open(service.origin)
     await wire.write(hostile.sign(whole({ stream: true })))

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 afterEach(() => hostile.expectUnharmed())
 
-describe('bodies that are no request', () => {
+describe('invalid bodies', () => {
   const deep = 10_000
   test.each([
     ['nothing', '', 'invalid_json'],
@@ -44,7 +44,7 @@ describe('bodies that are no request', () => {
     ['5 MiB of brackets', `{"a":[${'[],'.repeat(1_600_000)}[]]}`, 'invalid_request'],
     ['a field twice', '{"model":"svc-router/frontier","model":"team/other","messages":[]}', 'invalid_request'],
     ['a field twice, once with an escape', String.raw`{"model":"a","mod\u0065l":"b"}`, 'invalid_request'],
-  ])('%s: 400', async (_name, body, code) => {
+  ])('%s gets 400', async (_name, body, code) => {
     for (const path of ['/chat/completions', '/responses']) {
       const answer = await readAnswer(await service.post(path, body))
       expect(answer.status, answer.text).toBe(400)
@@ -52,7 +52,7 @@ describe('bodies that are no request', () => {
     }
   })
 
-  test('a byte order mark is named, since nobody can see it', async () => {
+  test('the error names a byte order mark, because it is invisible', async () => {
     const answer = await readAnswer(await service.post('/responses', '\ufeff{"model":"a","input":"b"}'))
     expect(errorOf(answer).message).toContain('it starts with a byte order mark')
   })
@@ -63,7 +63,7 @@ describe('bodies that are no request', () => {
     ['half of a surrogate pair', [0xed, 0xa0, 0x80]],
     ['a byte that is never used', [0xff]],
     ['a sequence that is cut off', [0xe6, 0xbc]],
-  ])('invalid UTF-8, %s: 400', async (_name, bytes) => {
+  ])('invalid UTF-8 (%s) gets 400', async (_name, bytes) => {
     const body = Buffer.concat([
       Buffer.from('{"model":"svc-router/frontier","messages":[{"role":"user","content":"'),
       Buffer.from(bytes),
@@ -78,11 +78,14 @@ describe('bodies that are no request', () => {
     wire.destroy()
   })
 
-  test.each(['gzip', 'br', 'deflate', 'zstd'])('a body that is not in %s as it says: 400', async (encoding) => {
-    expect((await service.chat({}, { 'content-encoding': encoding })).status).toBe(400)
-  })
+  test.each(['gzip', 'br', 'deflate', 'zstd'])(
+    'a body that is not in %s, as its content-encoding claims, gets 400',
+    async (encoding) => {
+      expect((await service.chat({}, { 'content-encoding': encoding })).status).toBe(400)
+    },
+  )
 
-  test('names from the prototypes of objects are names like all others', async () => {
+  test('names from object prototypes are treated like all others', async () => {
     const before = JSON.stringify(Object.prototype)
     const hostile =
       '{"__proto__":{"model":"x","isAdmin":true},"constructor":{"prototype":{"a":1}},"toString":1,"hasOwnProperty":2,'
@@ -99,7 +102,7 @@ describe('bodies that are no request', () => {
   })
 })
 
-describe('fields of wrong types are named (contract 2.22)', () => {
+describe('an error names a field of the wrong type (contract 2.22)', () => {
   const user = { role: 'user', content: 'Hi' }
   const chat = (extra: object): object => ({ model: 'svc-router/frontier', messages: [user], ...extra })
   const said = (message: unknown): object => chat({ messages: [message] })

@@ -78,7 +78,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('a hostile account and a hostile provider do not touch another account', async () => {
+test('a hostile account and a hostile provider do not affect another account', async () => {
   await measure(atOnce * 4)
   const before = await measure(measuredStreams)
   const beforeBytes = residentBytes()

@@ -18,7 +18,7 @@ describe('bodies of 64 MB', () => {
   const large = 64 * MiB
   const piece = Buffer.alloc(MiB, 'a')
 
-  test('announced: 413, and who writes it all first can still read that', async () => {
+  test('a declared length gets a 413 that a client can read even if it sends the whole body first', async () => {
     const wire = await Wire.open(service.origin)
     await wire.write(hostile.sign(head(`content-length: ${large}\r\n`)))
     for (let sent = 0; sent < large; sent += MiB) await wire.write(piece)
@@ -29,14 +29,14 @@ describe('bodies of 64 MB', () => {
     wire.destroy()
   })
 
-  test('announced, and read before anything is written: 413 at once', async () => {
+  test('a declared length gets 413 at once, before the client sends the body', async () => {
     const wire = await Wire.open(service.origin)
     await wire.write(hostile.sign(head(`content-length: ${large}\r\n`)))
     await expectTooLarge(wire)
     wire.destroy()
   })
 
-  test('in chunks: 413 that can be read', async () => {
+  test('a chunked body gets a readable 413', async () => {
     const wire = await Wire.open(service.origin)
     await wire.write(hostile.sign(head('transfer-encoding: chunked\r\n')))
     await wire.write(`2\r\n{"\r\n`)
@@ -49,7 +49,7 @@ describe('bodies of 64 MB', () => {
     wire.destroy()
   })
 
-  test('in chunks, of a string: 413 that can be read', async () => {
+  test('a chunked body with one long string gets a readable 413', async () => {
     const wire = await Wire.open(service.origin)
     await wire.write(hostile.sign(head('transfer-encoding: chunked\r\n')))
     await wire.write(`6\r\n{"a":"\r\n`)
@@ -60,7 +60,7 @@ describe('bodies of 64 MB', () => {
     wire.destroy()
   })
 
-  test('a refused body that never ends is cut off', async () => {
+  test('a rejected body that never ends is closed', async () => {
     const wire = await Wire.open(service.origin)
     await wire.write(hostile.sign(head('transfer-encoding: chunked\r\n')))
     await wire.write(`6\r\n{"a":"\r\n`)
@@ -74,7 +74,7 @@ describe('bodies of 64 MB', () => {
     expect(wire.closed).toBe(true)
   })
 
-  test('without a key: 401 that can be read', async () => {
+  test('a request without a key gets a readable 401', async () => {
     const wire = await Wire.open(service.origin)
     await wire.write(
       `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nuser-agent: t/1\r\ncontent-length: ${large}\r\n\r\n`,
@@ -91,8 +91,8 @@ describe('bodies of 64 MB', () => {
   }
 })
 
-describe('senders that are slow, and connections that are half', () => {
-  test('headers a byte at a time: 408 or the end, within a bounded time', async () => {
+describe('slow senders and half-open connections', () => {
+  test('headers sent byte by byte get 408 or a closed connection within a bounded time', async () => {
     const wire = await Wire.open(service.origin)
     const startMs = performance.now()
     const dribble = dribbleInto(wire, `GET /v1/models HTTP/1.1\r\nhost: x\r\nx-pad: ${'a'.repeat(1_000)}\r\n\r\n`)
@@ -105,7 +105,7 @@ describe('senders that are slow, and connections that are half', () => {
     await dribble
   })
 
-  test('a body a byte at a time: 408 that can be read, then the end', async () => {
+  test('a body sent byte by byte gets a readable 408 and then a closed connection', async () => {
     const wire = await Wire.open(service.origin)
     await wire.write(hostile.sign(head('content-length: 1000\r\n')))
     const startMs = performance.now()
@@ -119,7 +119,7 @@ describe('senders that are slow, and connections that are half', () => {
     await dribble
   })
 
-  test('a body that was refused and goes on a byte at a time: the end, within a bounded time', async () => {
+  test('a rejected body that continues byte by byte is closed within a bounded time', async () => {
     const wire = await Wire.open(service.origin)
     await wire.write(hostile.sign(head(`content-length: ${64 * MiB}\r\n`)))
     expect((await wire.answer()).status).toBe(413)
@@ -131,7 +131,7 @@ describe('senders that are slow, and connections that are half', () => {
     await dribble
   })
 
-  test('nothing at all: the end, within a bounded time', async () => {
+  test('a connection without any bytes is closed within a bounded time', async () => {
     const wire = await Wire.open(service.origin)
     await wire.ended(slowLimitMs)
     wire.destroy()
@@ -142,9 +142,9 @@ describe('senders that are slow, and connections that are half', () => {
       'a GET',
       () => `GET /v1/models HTTP/1.1\r\nhost: x\r\nuser-agent: t/1\r\nauthorization: Bearer ${service.key}\r\n\r\n`,
     ],
-    ['a whole answer', () => whole({})],
-    ['a stream', () => whole({ stream: true })],
-  ])('%s and then the end of sending: it is answered', async (_name, bytes) => {
+    ['a non-streaming request', () => whole({})],
+    ['a streaming request', () => whole({ stream: true })],
+  ])('a client that sends %s and then ends its side is answered', async (_name, bytes) => {
     const wire = await Wire.open(service.origin)
     await wire.write(hostile.sign(bytes()))
     wire.finish()
@@ -156,7 +156,7 @@ describe('senders that are slow, and connections that are half', () => {
   test.each([
     ['half a body', () => head('content-length: 1000\r\n') + '{"model"'],
     ['half a header', () => 'GET /v1/mod'],
-  ])('%s and then the end of sending: the end', async (_name, bytes) => {
+  ])('a client that sends %s and then ends its side is disconnected', async (_name, bytes) => {
     const wire = await Wire.open(service.origin)
     await wire.write(hostile.sign(bytes()))
     wire.finish()
@@ -167,7 +167,7 @@ describe('senders that are slow, and connections that are half', () => {
   test.each([
     ['closes', (wire: Wire) => wire.destroy()],
     ['resets', (wire: Wire) => wire.reset()],
-  ])('who %s while the backend is silent stops the backend within 100 ms', async (_name, leave) => {
+  ])('a client that %s while the backend is silent aborts the backend within 100 ms', async (_name, leave) => {
     service.providers[0]!.script([{ do: 'silence' }])
     const before = service.providers[0]!.counts()
     const wire = await Wire.open(service.origin)
@@ -179,7 +179,7 @@ describe('senders that are slow, and connections that are half', () => {
       .toBe(before.aborted + 1)
   })
 
-  test('who ends sending within a stream counts as gone', async () => {
+  test('a client that ends its side during a stream counts as disconnected', async () => {
     service.providers[0]!.script([{ do: 'answer', words: 5_000, tokenDelayMs: 5 }])
     const wire = await Wire.open(service.origin)
     await wire.write(hostile.sign(whole({ stream: true })))
@@ -190,22 +190,22 @@ describe('senders that are slow, and connections that are half', () => {
   })
 })
 
-describe('callers that reset', () => {
+describe('clients that reset the connection', () => {
   const half = '{"model":"svc-router/frontier","mess'
   test.each([
     ['at once', (): string => '', undefined],
     ['in the headers', (): string => `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nuser-ag`, undefined],
     ['in the body', (): string => head(`content-length: 500\r\n`) + half, undefined],
     ['while the backend is silent', (): string => whole({}), { do: 'silence' }],
-    ['while the backend is silent in a stream', (): string => whole({ stream: true }), { do: 'silence' }],
+    ['while the backend is silent during a stream', (): string => whole({ stream: true }), { do: 'silence' }],
     [
-      'in the midst of a stream',
+      'in the middle of a stream',
       (): string => whole({ stream: true }),
       { do: 'answer', words: 2_000, tokenDelayMs: 1 },
     ],
-    ['behind a whole answer', (): string => whole({}), { do: 'answer', length: 1_000_000 }],
-    ['behind what is too large', (): string => head(`content-length: ${64 * MiB}\r\n`) + half, undefined],
-  ] as const)('%s: nothing is left of them', async (_name, bytes, step) => {
+    ['after a non-streaming answer', (): string => whole({}), { do: 'answer', length: 1_000_000 }],
+    ['after a body that is too large', (): string => head(`content-length: ${64 * MiB}\r\n`) + half, undefined],
+  ] as const)('a reset %s leaves nothing open', async (_name, bytes, step) => {
     const rounds = 10
     for (let round = 0; round < rounds; round++) {
       service.providers[0]!.script(step === undefined ? [] : [step])
@@ -221,7 +221,7 @@ describe('callers that reset', () => {
   })
 })
 
-test('200 hostile connections at once do not keep the others waiting', async () => {
+test('200 simultaneous hostile connections do not delay others', async () => {
   const kinds = [
     () => 'garbage\r\n\r\n',
     () => head('content-length: 1000\r\n') + '{"a":',

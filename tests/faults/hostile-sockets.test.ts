@@ -49,20 +49,20 @@ function heapBytes(): number {
   return heapUsed + external
 }
 
-describe('messages that are no request are refused in words, and the connection goes on', () => {
+describe('an invalid message gets an error, and the connection stays open', () => {
   test.each([
     ['nothing', '', 'invalid_json'],
     ['half an object', '{"type":"response.create"', 'invalid_json'],
     ['a list', '[]', 'invalid_json'],
     ['a word', 'hello', 'invalid_json'],
     ['a byte order mark', '\ufeff{"type":"response.create"}', 'invalid_json'],
-    ['bytes that are no text', Buffer.from([0x7b, 0xff, 0xfe, 0x7d]), 'invalid_json'],
-    ['10,000 lists within each other', `{"a":${'['.repeat(10_000)}${']'.repeat(10_000)}}`, 'invalid_request'],
-    ['more than 300,000 pieces', `{"a":[${'0,'.repeat(300_001)}0]}`, 'invalid_request'],
+    ['bytes that are not text', Buffer.from([0x7b, 0xff, 0xfe, 0x7d]), 'invalid_json'],
+    ['10,000 nested lists', `{"a":${'['.repeat(10_000)}${']'.repeat(10_000)}}`, 'invalid_request'],
+    ['more than 300,000 values', `{"a":[${'0,'.repeat(300_001)}0]}`, 'invalid_request'],
     ['a field twice', '{"type":"response.create","type":"response.create"}', 'invalid_request'],
     ['no type', '{"model":"svc-router/frontier","input":"x"}', 'invalid_request'],
-    ['a type of any form', `{"type":"${'x'.repeat(1_000)}"}`, 'invalid_request'],
-    ['a type that is no text', '{"type":{"a":1}}', 'invalid_request'],
+    ['an unknown type', `{"type":"${'x'.repeat(1_000)}"}`, 'invalid_request'],
+    ['a type that is not a string', '{"type":{"a":1}}', 'invalid_request'],
   ])('%s', async (_, message, code) => {
     const client = await open()
     client.send(message)
@@ -73,7 +73,7 @@ describe('messages that are no request are refused in words, and the connection 
     await client.close()
   })
 
-  test('one that is larger than the largest body', async () => {
+  test('a message larger than the largest body', async () => {
     const client = await open()
     client.create({ input: 'x'.repeat(bodyBytes) })
     expect(await client.next()).toMatchObject({ type: 'error', status: 413, error: { code: 'payload_too_large' } })
@@ -81,7 +81,7 @@ describe('messages that are no request are refused in words, and the connection 
     await client.close()
   })
 
-  test('JSON in a binary frame is as good as in a text frame', async () => {
+  test('JSON in a binary frame is accepted like a text frame', async () => {
     const client = await open()
     client.send(Buffer.from(JSON.stringify({ type: 'response.create', model: 'svc-router/frontier', input: 'Hi' })))
     expect((await client.read()).last.type).toBe('response.completed')
@@ -89,7 +89,7 @@ describe('messages that are no request are refused in words, and the connection 
   })
 })
 
-describe('what breaks the protocol ends the connection with the code that says so', () => {
+describe('a protocol error closes the connection with the matching code', () => {
   const text = (payload: string, rest: Partial<Frame> = {}): Frame => ({ opcode: 1, payload, ...rest })
   test.each<readonly [string, readonly Frame[], number]>([
     ['a frame that says it has 10 GiB', [text('x', { length: 10 * 1024 * MiB })], 1009],
@@ -104,12 +104,12 @@ describe('what breaks the protocol ends the connection with the code that says s
       1008,
     ],
     ['a frame without a mask', [text('{}', { masked: false })], 1002],
-    ['a kind of frame that there is not', [{ opcode: 3 }], 1002],
-    ['a piece that continues nothing', [{ opcode: 0, payload: 'x' }], 1002],
-    ['a ping that is cut in pieces', [{ opcode: 9, fin: false }], 1002],
+    ['an undefined opcode', [{ opcode: 3 }], 1002],
+    ['a continuation of nothing', [{ opcode: 0, payload: 'x' }], 1002],
+    ['a fragmented ping', [{ opcode: 9, fin: false }], 1002],
     ['a ping that is too long', [{ opcode: 9, payload: 'x'.repeat(126) }], 1002],
-    ['a text that is none', [{ opcode: 1, payload: Buffer.from([0xff, 0xfe]) }], 1007],
-    ['a close code that there is not', [{ opcode: 8, payload: Buffer.from([0, 1]) }], 1002],
+    ['invalid UTF-8 in a text frame', [{ opcode: 1, payload: Buffer.from([0xff, 0xfe]) }], 1007],
+    ['an undefined close code', [{ opcode: 8, payload: Buffer.from([0, 1]) }], 1002],
   ])('%s', async (_, frames, code) => {
     const client = await openRaw()
     for (const one of frames) client.write(one)
@@ -126,9 +126,9 @@ describe('a client that sends without reading', () => {
   test.each<readonly [string, Frame]>([
     ['pings', { opcode: 9, payload: 'x'.repeat(125) }],
     ['bad messages', { opcode: 1, payload: '{' }],
-    ['questions', { opcode: 1, payload: create }],
+    ['model requests', { opcode: 1, payload: create }],
   ])(
-    '%s: at most 256 KiB wait for it, or it is cut; others are served meanwhile',
+    '%s: at most 256 KiB are queued before the connection closes, and other clients are served meanwhile',
     { timeout: 60_000 },
     async (_, one) => {
       const client = await openRaw()
@@ -151,7 +151,7 @@ describe('a client that sends without reading', () => {
   )
 })
 
-describe('an upgrade behind other requests on its connection', () => {
+describe('an upgrade that follows other requests on its connection', () => {
   const head = (line: string, rest: string): string =>
     `${line} HTTP/1.1\r\nhost: x\r\nuser-agent: t/1\r\nauthorization: Bearer ${hostile.service.key}\r\n${rest}\r\n`
   const upgrade = (): string =>
@@ -161,10 +161,10 @@ describe('an upgrade behind other requests on its connection', () => {
     )
 
   test.each([
-    ['one that is under way', () => question() + upgrade()],
+    ['a running request', () => question() + upgrade()],
     ['another upgrade', () => upgrade() + upgrade()],
-    ['a list', () => head('GET /v1/models', '') + upgrade()],
-  ])('%s harms nobody', async (_, bytes) => {
+    ['a models request', () => head('GET /v1/models', '') + upgrade()],
+  ])('an upgrade after %s affects no other client', async (_, bytes) => {
     hostile.service.providers[0]!.script([{ do: 'answer', words: 10, tokenDelayMs: 10 }])
     const wire = await Wire.open(hostile.service.origin)
     await wire.write(bytes())
@@ -183,7 +183,7 @@ describe('an upgrade behind other requests on its connection', () => {
   }
 })
 
-test('a thousand connections that do nothing take little memory, and give it back', { timeout: 60_000 }, async () => {
+test('a thousand idle connections use little memory, and release it', { timeout: 60_000 }, async () => {
   const { service } = hostile
   const connectAll = async (): Promise<WebSocket[]> => {
     const sockets: WebSocket[] = []

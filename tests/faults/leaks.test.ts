@@ -65,7 +65,7 @@ const mixed: readonly ScriptStep[] = [
 ]
 
 test(
-  'two thousand requests leave the heap as it was, and a service that has stopped leaves nothing open',
+  'two thousand requests leave the heap as it was, and a stopped service leaves nothing open',
   { timeout: 60_000 },
   async () => {
     const before = counts()

@@ -59,13 +59,13 @@ async function pauseWith(begin: (response: ServerResponse) => void): Promise<str
   return Promise.all(answers.map(async (answer) => expectWholeChat((await answer).body)))
 }
 
-test('a pause of the process cuts no stream that has begun', async () => {
+test('a paused process closes no stream that has started', async () => {
   const texts = await pauseWith((response) => response.write(chunk('Hello')))
   expect(texts).toEqual(texts.map(() => 'Hello world'))
   expect(upstream.bodies.length).toBe(streams)
 })
 
-test('a pause of the process cuts no stream that waits for its first content', async () => {
+test('a paused process closes no stream that waits for its first content', async () => {
   const texts = await pauseWith(() => {})
   expect(texts).toEqual(texts.map(() => ' world'))
   expect(upstream.bodies.length).toBe(streams)

@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 afterEach(() => hostile.expectUnharmed())
 
-describe('bodies made at random out of recorded ones', () => {
+describe('bodies composed at random from recorded ones', () => {
   const recordings = recordedBodies()
   /** What replaces a part of a body. */
   const junk = fc.oneof(
@@ -46,7 +46,7 @@ describe('bodies made at random out of recorded ones', () => {
     junk,
   })
 
-  test('500 of them: an answer or a clear 4xx, never a 5xx', async () => {
+  test('500 composed bodies get an answer or a clear 4xx, never a 5xx', async () => {
     const seen = new Map<number, number>()
     await fc.assert(
       fc.asyncProperty(
@@ -69,7 +69,7 @@ describe('bodies made at random out of recorded ones', () => {
     expect(seen.get(400) ?? 0).toBeGreaterThan(20)
   }, 120_000)
 
-  test('100 texts with bytes changed anywhere: an answer or a clear 4xx, never a 5xx', async () => {
+  test('100 bodies with random bytes changed get an answer or a clear 4xx, never a 5xx', async () => {
     const edit = fc.tuple(fc.nat(), fc.constantFrom('"', '\\', '{', '}', '[', ']', ',', ':', '\u0000', 'é', ' ', ''))
     await fc.assert(
       fc.asyncProperty(

@@ -134,7 +134,7 @@ describe.each(formats)('%s, relayed', (format, path, body, whole, blocks) => {
   const askStream = (extra: object = {}): Promise<Response> =>
     service.post(path, { model: profile, stream: true, stream_options: { include_usage: true }, ...body, ...extra })
 
-  test('a whole answer is the backend’s, byte for byte, but for the model', async () => {
+  test("a non-streaming answer is the backend's byte for byte, except for the model", async () => {
     await start(format)
     upstream.answer = (_request, response) => sendJson(response, whole)
     const response = await service.post(path, { model: profile, ...body })
@@ -142,13 +142,13 @@ describe.each(formats)('%s, relayed', (format, path, body, whole, blocks) => {
     expect(withoutMark(await response.text())).toBe(renamed(whole))
   })
 
-  test('a stream is the backend’s, byte for byte, but for the model', async () => {
+  test("a stream is the backend's byte for byte, except for the model", async () => {
     await start(format)
     upstream.answer = stream(blocks)
     expect(await (await askStream()).text()).toBe(expected)
   })
 
-  test('fields of the request that nobody here knows reach the backend, in their own writing', async () => {
+  test('unknown request fields reach the backend byte for byte', async () => {
     await start(format)
     upstream.answer = (_request, response) => sendJson(response, whole)
     const said = format === 'openai-chat' ? { ...body, stream: false } : body
@@ -161,7 +161,7 @@ describe.each(formats)('%s, relayed', (format, path, body, whole, blocks) => {
     ['lines that end in CR LF', (text: string) => text.replaceAll('\n', '\r\n')],
     ['lines that end in CR', (text: string) => text.replaceAll('\n', '\r')],
     ['comments between the events', (text: string) => `: hello\n\n${text.replaceAll('\n\n', '\n\n: ping\n\n')}`],
-  ])('%s change nothing for the caller', async (_name, change) => {
+  ])('%s change nothing for the client', async (_name, change) => {
     await start(format)
     upstream.answer = stream(change(blocks))
     expect(eventsOf(await (await askStream()).text())).toEqual(eventsOf(expected))
@@ -181,7 +181,7 @@ describe.each(formats)('%s, relayed', (format, path, body, whole, blocks) => {
     expect(await (await askStream()).text()).toBe(expected)
   })
 
-  test('split at any byte the lane says the same', async () => {
+  test('a stream split at any byte gives the same result', async () => {
     await start(format)
     const conversation = formatById(format).readRequest({
       model: profile,
@@ -207,7 +207,7 @@ describe.each(formats)('%s, relayed', (format, path, body, whole, blocks) => {
     }
   })
 
-  test('comments of the backend are no sign of life: a stream of nothing else is given up within its idle limit', async () => {
+  test('comments do not count as activity: a stream of comments alone is abandoned at its idle limit', async () => {
     await start(format, { first_content: '2s', idle: '500ms' })
     upstream.answer = async (_request, response) => {
       openEventStream(response)
@@ -229,7 +229,7 @@ describe.each(formats)('%s, relayed', (format, path, body, whole, blocks) => {
     expect(performance.now() - startedMs).toBeLessThan(2_000)
   })
 
-  test('what came before an error in the same read is still passed on, and then the failure', async () => {
+  test('content that precedes an error in the same read is delivered before the failure', async () => {
     await start(format)
     const [opening, content] = [blocks.split('\n\n').slice(0, 3), blocks.split('\n\n')[3]!]
     upstream.answer = async (_request, response) => {
@@ -248,7 +248,7 @@ describe.each(formats)('%s, relayed', (format, path, body, whole, blocks) => {
     })
   })
 
-  test('an error behind the end of the answer, in the same read, takes nothing away from it', async () => {
+  test('an error after the end of the answer, in the same read, does not affect the answer', async () => {
     await start(format)
     upstream.answer = async (_request, response) => {
       openEventStream(response)
@@ -273,7 +273,7 @@ describe('a relayed answer that is stored', () => {
       .replace('"output":[]}', '"output":[],"store":true}')
       .replace('"total_tokens":3}}', '"total_tokens":3},"store":true}')
 
-  test('is byte for byte the backend’s in all else, streamed and whole', async () => {
+  test("everything else is byte for byte the backend's, streamed or not", async () => {
     await start('openai-responses')
     upstream.answer = stream(responsesBlocks)
     const streamed = await (await service.responses({ stream: true })).text()
@@ -284,7 +284,7 @@ describe('a relayed answer that is stored', () => {
     expect(withoutMark(whole)).toBe(stored(oddResponse, /resp_\w{24}/.exec(whole)![0]))
   })
 
-  test('arrives as the same when it comes byte by byte, and what is kept is what was sent', async () => {
+  test('byte-by-byte arrival changes nothing, and the stored answer is the one that was sent', async () => {
     await start('openai-responses')
     upstream.answer = async (_request, response) => {
       openEventStream(response)
@@ -303,7 +303,7 @@ describe('a relayed answer that is stored', () => {
     expect(jsonUpToDone(streamed).at(-1)).toMatchObject({ response: await kept.json() })
   })
 
-  test('keeps its id and its numbers when the stream had to be kept alive', async () => {
+  test('the answer keeps its ID and its numbers if its stream needed keep-alives', async () => {
     await start('openai-responses', undefined, { keep_alive: '100ms' })
     const [first = '', ...rest] = responsesBlocks.split(/(?<=\n\n)/)
     upstream.answer = async (_request, response) => {
@@ -321,7 +321,7 @@ describe('a relayed answer that is stored', () => {
   })
 })
 
-test('usage that only we asked for is kept from the caller and recorded', async () => {
+test('usage that only svc-router requested is recorded and not shown to the client', async () => {
   await start('openai-chat')
   upstream.answer = stream(chatBlocks)
   const response = await service.chat({ stream: true })
@@ -340,7 +340,7 @@ test('usage that only we asked for is kept from the caller and recorded', async 
   })
 })
 
-test('requests that are sent one behind the other on one connection are answered in turn and charged once each', async () => {
+test('sequential requests on one connection are answered in order and charged once each', async () => {
   await start('openai-chat')
   upstream.answer = async (_request, response) => {
     const { messages } = JSON.parse(upstream.bodies.at(-1)!) as { messages: { content: string }[] }
@@ -356,7 +356,7 @@ test('requests that are sent one behind the other on one connection are answered
   expect(bytes.match(/x-quota-used: \d+/gi)?.map((line) => line.slice(-1))).toEqual(['1', '2', '3'])
 })
 
-test('a stream without the words that end it is broken, however politely its connection is closed', async () => {
+test('a stream without its closing event is broken, even if its connection closes cleanly', async () => {
   await start('openai-responses')
   upstream.answer = stream(responsesBlocks.split('event: response.completed')[0]!)
   const text = await (await service.responses({ stream: true })).text()

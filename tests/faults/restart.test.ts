@@ -42,64 +42,56 @@ function askTogether(count: number): Promise<RawAnswer[]> {
 const withStatus = (answers: readonly RawAnswer[], status: number): number =>
   answers.filter((answer) => answer.status === status).length
 
-test(
-  'the minute goes on where it was, over three kills under load: in any 60 s at most the limit is admitted',
-  { timeout: 55_000 },
-  async () => {
-    const limit = 60
-    await start(limit, 1_000)
-    for (let round = 0; round < 3; round++) {
-      provider.script(Array.from({ length: 30 }, () => ({ do: 'answer' as const, tokenDelayMs: 10 })))
-      const answers = askTogether(12)
-      await delay(40 + round * 30)
-      await service.stop('SIGKILL')
-      await answers
-      await service.start()
-    }
-    const kept = service.records().length
-    expect(kept).toBeGreaterThan(0)
-    // Whatever is on disk counts; the rest of the minute is still to be had, and not one more.
-    const answers = await askTogether(limit + 20)
-    expect([withStatus(answers, 200), withStatus(answers, 429)]).toEqual([limit - kept, 20 + kept])
-    const times = service.records().map(({ admittedAtMs }) => admittedAtMs)
-    expect(times).toHaveLength(limit)
-    expect(Math.max(...times) - Math.min(...times)).toBeLessThan(60_000)
-    for (const answer of answers) expect(Number(answer.headers['x-ratelimit-limit'])).toBe(limit)
-    const refused = answers.find(({ status }) => status === 429)!
-    const waitMs = Number(refused.headers['retry-after']) * 1_000
-    // Told to wait until the first admission, of before the kills, leaves the window.
-    expect(Date.now() + waitMs).toBeGreaterThan(Math.min(...times) + 58_000)
-  },
-)
-
-test(
-  'the month goes on where it was, over kills and an orderly restart: exactly the quota is charged',
-  { timeout: 55_000 },
-  async () => {
-    const quota = 40
-    await start(10_000, quota)
-    for (const signal of ['SIGKILL', 'SIGTERM', 'SIGKILL'] as const) {
-      const answers = askTogether(10)
-      await delay(60)
-      await service.stop(signal)
-      await answers
-      await service.start()
-      const charged = service.records().reduce((sum, record) => sum + record.charged, 0)
-      expect(service.usedUnits()).toBe(charged)
-    }
-    const before = service.usedUnits()
-    expect(before).toBeGreaterThan(0)
-    const answers = await askTogether(60)
-    expect([withStatus(answers, 200), withStatus(answers, 402)]).toEqual([quota - before, 20 + before])
-    await expect.poll(() => service.usedUnits()).toBe(quota)
-    const last = await ask()
-    expect([last.status, last.headers['x-quota-used'], last.headers['x-quota-remaining']]).toEqual([
-      402,
-      String(quota),
-      '0',
-    ])
+test('over three kills under load, any 60 s contain at most the limit of the minute', { timeout: 55_000 }, async () => {
+  const limit = 60
+  await start(limit, 1_000)
+  for (let round = 0; round < 3; round++) {
+    provider.script(Array.from({ length: 30 }, () => ({ do: 'answer' as const, tokenDelayMs: 10 })))
+    const answers = askTogether(12)
+    await delay(40 + round * 30)
     await service.stop('SIGKILL')
+    await answers
     await service.start()
-    expect((await ask()).status).toBe(402)
-  },
-)
+  }
+  const kept = service.records().length
+  expect(kept).toBeGreaterThan(0)
+  // Whatever is on disk counts; the rest of the minute is still to be had, and not one more.
+  const answers = await askTogether(limit + 20)
+  expect([withStatus(answers, 200), withStatus(answers, 429)]).toEqual([limit - kept, 20 + kept])
+  const times = service.records().map(({ admittedAtMs }) => admittedAtMs)
+  expect(times).toHaveLength(limit)
+  expect(Math.max(...times) - Math.min(...times)).toBeLessThan(60_000)
+  for (const answer of answers) expect(Number(answer.headers['x-ratelimit-limit'])).toBe(limit)
+  const refused = answers.find(({ status }) => status === 429)!
+  const waitMs = Number(refused.headers['retry-after']) * 1_000
+  // Told to wait until the first admission, of before the kills, leaves the window.
+  expect(Date.now() + waitMs).toBeGreaterThan(Math.min(...times) + 58_000)
+})
+
+test("over kills and an orderly restart, exactly the month's quota is charged", { timeout: 55_000 }, async () => {
+  const quota = 40
+  await start(10_000, quota)
+  for (const signal of ['SIGKILL', 'SIGTERM', 'SIGKILL'] as const) {
+    const answers = askTogether(10)
+    await delay(60)
+    await service.stop(signal)
+    await answers
+    await service.start()
+    const charged = service.records().reduce((sum, record) => sum + record.charged, 0)
+    expect(service.usedUnits()).toBe(charged)
+  }
+  const before = service.usedUnits()
+  expect(before).toBeGreaterThan(0)
+  const answers = await askTogether(60)
+  expect([withStatus(answers, 200), withStatus(answers, 402)]).toEqual([quota - before, 20 + before])
+  await expect.poll(() => service.usedUnits()).toBe(quota)
+  const last = await ask()
+  expect([last.status, last.headers['x-quota-used'], last.headers['x-quota-remaining']]).toEqual([
+    402,
+    String(quota),
+    '0',
+  ])
+  await service.stop('SIGKILL')
+  await service.start()
+  expect((await ask()).status).toBe(402)
+})

@@ -30,7 +30,7 @@ function open(): Promise<SocketClient> {
   return SocketClient.open({ origin: `http://127.0.0.1:${service.port}`, key: service.key })
 }
 
-test('on SIGTERM idle connections are told that we go away, and hold nothing up', async () => {
+test('on SIGTERM idle connections receive a going-away close and do not delay the exit', async () => {
   await start()
   const client = await open()
   expect((await client.turn()).last.type).toBe('response.completed')
@@ -41,7 +41,7 @@ test('on SIGTERM idle connections are told that we go away, and hold nothing up'
   expect(performance.now() - startedMs).toBeLessThan(3_000)
 })
 
-test('on SIGTERM the answer that is under way is finished, what waits behind it is told to come again, and then we go away', async () => {
+test('on SIGTERM the current answer finishes, queued messages are told to retry, and the connection closes', async () => {
   await start()
   provider.script([{ do: 'answer', words: 30, tokenDelayMs: 50 }])
   const client = await open()
@@ -61,7 +61,7 @@ test('on SIGTERM the answer that is under way is finished, what waits behind it 
   expect(service.records().map(({ state, charged }) => [state, charged])).toEqual([['done', 1]])
 })
 
-test('an answer that is longer than the drain limit is ended in its own words, and its record says so', async () => {
+test('an answer longer than the drain limit ends with an error in its own format, and its record says so', async () => {
   await start({ drain: '500ms' })
   provider.script([{ do: 'answer', words: 1_000, tokenDelayMs: 50 }])
   const client = await open()

@@ -16,7 +16,7 @@ const eventText = 'x'.repeat(8_000)
 let service: Service
 afterEach(() => service.stop())
 
-describe('a client that leaves', () => {
+describe('a client that disconnects', () => {
   const ask = JSON.stringify({ type: 'response.create', model: 'svc-router/frontier', input: 'Hi' })
   const ways: readonly (readonly [string, (client: RawSocket) => void])[] = [
     ['closes the WebSocket and not its connection', (client) => client.write({ opcode: 8, payload: '\x03\xe8' })],
@@ -25,21 +25,24 @@ describe('a client that leaves', () => {
     ['breaks the protocol', (client) => client.write({ opcode: 1, payload: 'x', masked: false })],
   ]
 
-  test.each(ways)('in the midst, and %s, aborts the backend within 100 ms and is charged', async (_, leave) => {
-    service = await Service.start({ formats: ['openai-responses'] })
-    const provider = service.providers[0]!
-    provider.script([{ do: 'answer', words: 500, tokenDelayMs: 20 }])
-    const client = await RawSocket.open(service.origin, service.key)
-    client.write({ opcode: 1, payload: ask })
-    await expect.poll(() => client.received.toString('latin1')).toContain('response.output_text.delta')
-    await expectAbort(() => leave(client))
-    await expect
-      .poll(async () => (await service.store.listRequests({ limit: 1 }))[0])
-      .toMatchObject({ state: 'done', charged: 1, errorCode: 'client_closed' })
-    client.socket.destroy()
-  })
+  test.each(ways)(
+    'after content, a client that %s aborts the backend within 100 ms and is charged',
+    async (_, leave) => {
+      service = await Service.start({ formats: ['openai-responses'] })
+      const provider = service.providers[0]!
+      provider.script([{ do: 'answer', words: 500, tokenDelayMs: 20 }])
+      const client = await RawSocket.open(service.origin, service.key)
+      client.write({ opcode: 1, payload: ask })
+      await expect.poll(() => client.received.toString('latin1')).toContain('response.output_text.delta')
+      await expectAbort(() => leave(client))
+      await expect
+        .poll(async () => (await service.store.listRequests({ limit: 1 }))[0])
+        .toMatchObject({ state: 'done', charged: 1, errorCode: 'client_closed' })
+      client.socket.destroy()
+    },
+  )
 
-  test.each(ways)('before the first content, and %s, aborts the backend within 100 ms', async (_, leave) => {
+  test.each(ways)('before content, a client that %s aborts the backend within 100 ms', async (_, leave) => {
     service = await Service.start({ formats: ['openai-responses'] })
     service.providers[0]!.script([{ do: 'silence' }])
     const client = await RawSocket.open(service.origin, service.key)
@@ -50,7 +53,7 @@ describe('a client that leaves', () => {
     client.socket.destroy()
   })
 
-  test('has what waits behind its turn never asked', async () => {
+  test('the messages that a disconnected client has queued are never sent to a backend', async () => {
     service = await Service.start({ formats: ['openai-responses'] })
     service.providers[0]!.script([{ do: 'answer', words: 500, tokenDelayMs: 20 }])
     const client = await SocketClient.open(service)
@@ -103,7 +106,7 @@ describe('a client that reads slowly', () => {
     ['openai-chat', chunk('begins'), chunk(eventText), `${chunk('', 'stop')}data: [DONE]\n\n`],
     ['openai-responses', created + delta('begins'), delta(eventText), end],
   ] as const)(
-    'of a backend that speaks %s: it is paused and at most 256 KiB wait; once the client reads again it gets it all',
+    'a %s backend is paused with at most 256 KiB queued, and the client receives everything when it reads again',
     { timeout: 60_000 },
     async (format, first, text, last) => {
       service = await Service.start({ formats: [], settings: behind(upstream, format, { idle: '20s' }) })

@@ -40,7 +40,7 @@ async function completedId(response: Response): Promise<string> {
 }
 
 test.each(['alpha', 'responses-alpha'])(
-  'killed right after an answer of %s said that it was complete, the service goes on from it',
+  'if the service is killed right after an answer of %s was reported complete, it continues from that answer',
   { timeout: 60_000 },
   async (name) => {
     folder = mkdtempSync(join(tmpdir(), 'svc-router-stored-'))

@@ -98,7 +98,7 @@ async function eventsOfBackend(format: FormatId): Promise<{ count: number; first
 
 describe.each(pairs)('%s from a backend that speaks %s', (client, backend) => {
   test.each(['fin', 'rst', 'end'] as const)(
-    'a stream cut by %s behind any of its events never ends as if it were whole',
+    'a stream closed by %s after any of its events never ends like a complete one',
     async (by) => {
       await start([backend])
       const { count, firstContent, terminal } = await eventsOfBackend(backend)
@@ -123,7 +123,7 @@ describe.each(pairs)('%s from a backend that speaks %s', (client, backend) => {
     },
   )
 
-  test('an error event in the midst ends the stream as broken, charged once, without the words of the backend', async () => {
+  test("an error event between content breaks the stream, is charged once, and hides the backend's text", async () => {
     await start([backend])
     script(0, { do: 'error_event', afterEvents: 7, tokenDelayMs: 5 })
     const response = await ask(client)
@@ -136,7 +136,7 @@ describe.each(pairs)('%s from a backend that speaks %s', (client, backend) => {
     })
   })
 
-  test('a backend that falls silent is given up within its idle limit', async () => {
+  test('a backend that falls silent is abandoned at its idle limit', async () => {
     await start([backend])
     script(0, { do: 'stall', afterEvents: 7 })
     const startedMs = performance.now()
@@ -148,13 +148,13 @@ describe.each(pairs)('%s from a backend that speaks %s', (client, backend) => {
     expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({ charged: 1 })
   })
 
-  test('a backend without [DONE] is complete all the same', async () => {
+  test('a backend without [DONE] is still complete', async () => {
     await start([backend])
     script(0, { do: 'no_done' })
     expect(expectWhole[client](await (await ask(client)).text())).toContain('simulated')
   })
 
-  test('a caller that leaves before the first content aborts the backend within 100 ms and is charged', async () => {
+  test('a client that disconnects before content aborts the backend within 100 ms and is charged', async () => {
     await start([backend], { timeouts: { ...quick, first_content: '10s' } })
     script(0, { do: 'slow_first', ms: 8_000 })
     const abort = new AbortController()
@@ -167,7 +167,7 @@ describe.each(pairs)('%s from a backend that speaks %s', (client, backend) => {
     expect(await recordOf(service, record!.id)).toMatchObject({ charged: 1, errorCode: 'client_closed' })
   })
 
-  test('a caller that leaves in the midst aborts the backend within 100 ms and is charged', async () => {
+  test('a client that disconnects between content aborts the backend within 100 ms and is charged', async () => {
     await start([backend])
     script(0, { do: 'answer', words: 500, tokenDelayMs: 20 })
     const abort = new AbortController()
@@ -181,7 +181,7 @@ describe.each(pairs)('%s from a backend that speaks %s', (client, backend) => {
     expect(await recordOf(service, record!.id)).toMatchObject({ charged: 1, errorCode: 'client_closed' })
   })
 
-  test('a stream that pauses in the midst is kept alive, and its numbers go on rising', async () => {
+  test('a stream that pauses between content gets keep-alives, and its numbers keep increasing', async () => {
     await start([backend], { timeouts: { first_content: '5s', idle: '5s' }, settings: { keep_alive: '150ms' } })
     script(
       0,
@@ -202,7 +202,7 @@ describe.each(pairs)('%s from a backend that speaks %s', (client, backend) => {
     expect(kept?.length).toBeGreaterThanOrEqual(3)
   })
 
-  test('silence is filled in the caller’s own format, before the first content and in the midst', async () => {
+  test("silence gets keep-alives in the client's own format, before and between content", async () => {
     await start([backend], { timeouts: { first_content: '5s', idle: '5s' }, settings: { keep_alive: '150ms' } })
     script(0, { do: 'slow_first', ms: 700, tokenDelayMs: 400, text: 'one two' })
     const startedMs = performance.now()
@@ -228,7 +228,7 @@ describe.each(pairs)('after an early keep-alive: %s, and %s first', (client, fir
     ['a stall before content', { do: 'stall', afterEvents: 1 }],
     ['an error event', { do: 'slow_first', ms: 300 }],
   ] as const)(
-    '%s of the first backend: the second one answers, and the caller sees one consistent stream',
+    'after %s of the first backend, the second one answers and the client sees one consistent stream',
     async (_name, step) => {
       await start([first, second, first], { timeouts: { ...quick, first_content: '280ms' }, settings })
       script(0, step)
@@ -245,7 +245,7 @@ describe.each(pairs)('after an early keep-alive: %s, and %s first', (client, fir
     },
   )
 
-  test('when all fail the stream ends as a failure and nothing is charged', async () => {
+  test('when all backends fail, the stream ends as a failure and nothing is charged', async () => {
     await start([first, second], { timeouts: { ...quick, first_content: '280ms' }, settings })
     script(0, { do: 'silence' })
     script(1, { do: 'status', status: 503 })
@@ -263,7 +263,7 @@ describe.each(pairs)('after an early keep-alive: %s, and %s first', (client, fir
 
 describe('deadlines', () => {
   test.each([true, false])(
-    'the caller’s own limit ends the request with 504 before it gives up (stream: %s)',
+    "the caller's own limit ends the request with 504 before the caller times out (stream: %s)",
     async (stream) => {
       await start(['openai-chat', 'openai-chat'], { timeouts: { first_content: '20s', whole_answer: '20s' } })
       script(0, { do: 'silence' })
@@ -280,7 +280,7 @@ describe('deadlines', () => {
   )
 
   test.each(['openai-chat', 'openai-responses'] as const)(
-    'a %s stream that runs into the limit ends as a failure in the stream',
+    'a %s stream that reaches the limit ends as a failure within the stream',
     async (client) => {
       await start([client])
       script(0, { do: 'answer', words: 1_000, tokenDelayMs: 50 })
@@ -298,33 +298,36 @@ describe('the openai SDK', () => {
   const sdk = (): OpenAI => new OpenAI({ baseURL: service.baseUrl, apiKey: service.key, maxRetries: 0 })
   const messages = [{ role: 'user' as const, content: 'Say hello.' }]
 
-  test.each(pairs)('reads kept-alive, failed-over and broken streams of %s from %s', async (client, backend) => {
-    await start([backend, backend], {
-      timeouts: { ...quick, first_content: '1500ms', idle: '2s' },
-      settings: { keep_alive: '120ms' },
-    })
-    script(0, { do: 'silence' }, { do: 'cut', afterEvents: 8 })
-    script(1, { do: 'answer', tokenDelayMs: 150, text: 'kept alive' })
-    const read = async (): Promise<string> => {
-      let text = ''
-      if (client === 'openai-chat') {
-        const stream = await sdk().chat.completions.create({ model: 'svc-router/frontier', messages, stream: true })
-        for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? ''
+  test.each(pairs)(
+    'the SDK reads kept-alive, failed-over, and broken streams of %s from %s',
+    async (client, backend) => {
+      await start([backend, backend], {
+        timeouts: { ...quick, first_content: '1500ms', idle: '2s' },
+        settings: { keep_alive: '120ms' },
+      })
+      script(0, { do: 'silence' }, { do: 'cut', afterEvents: 8 })
+      script(1, { do: 'answer', tokenDelayMs: 150, text: 'kept alive' })
+      const read = async (): Promise<string> => {
+        let text = ''
+        if (client === 'openai-chat') {
+          const stream = await sdk().chat.completions.create({ model: 'svc-router/frontier', messages, stream: true })
+          for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? ''
+          return text
+        }
+        const stream = await sdk().responses.create({ model: 'svc-router/frontier', input: 'Say hello.', stream: true })
+        for await (const event of stream) {
+          if (event.type === 'response.output_text.delta') text += event.delta
+          if (event.type === 'response.failed') throw new Error(event.response.error?.code)
+        }
         return text
       }
-      const stream = await sdk().responses.create({ model: 'svc-router/frontier', input: 'Say hello.', stream: true })
-      for await (const event of stream) {
-        if (event.type === 'response.output_text.delta') text += event.delta
-        if (event.type === 'response.failed') throw new Error(event.response.error?.code)
-      }
-      return text
-    }
-    expect(await read()).toBe('kept alive')
-    await expect(read()).rejects.toThrow()
-  })
+      expect(await read()).toBe('kept alive')
+      await expect(read()).rejects.toThrow()
+    },
+  )
 })
 
-test('of two choices the stream is whole only when both have finished', async () => {
+test('a stream of two choices is complete only when both have finished', async () => {
   await start(['openai-chat'])
   const whole = await (await ask('openai-chat', { n: 2 })).text()
   const finished = (text: string): number[] =>

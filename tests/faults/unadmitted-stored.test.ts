@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-test('references to large stored answers are bounded for one request, and metered over many', async () => {
+test('references to large stored responses are bounded per request and metered over many requests', async () => {
   const items: string[] = []
   for (let stored = 0; stored < 6; stored += 1) {
     const answer = await service.responses({ input: `${stored} ${'a'.repeat(4 * MiB)}` })
@@ -42,7 +42,7 @@ test('references to large stored answers are bounded for one request, and metere
   expect(answers).toBeLessThan(8)
 }, 60_000)
 
-test('what waits on the WebSockets of one account is bounded, and another account is answered on its own', async () => {
+test('messages that wait on the WebSockets of one account are bounded, and another account is answered independently', async () => {
   const sockets = await Promise.all(Array.from({ length: 14 }, () => RawSocket.open(service.origin, service.key)))
   for (const socket of sockets) socket.write({ opcode: 1, length: 5 * MiB, payload: 'a'.repeat(5 * MiB - 1) })
   const refused = (): number => sockets.filter(({ closed, closeCode }) => closed || closeCode === 1013).length
@@ -55,7 +55,7 @@ test('what waits on the WebSockets of one account is bounded, and another accoun
   for (const { socket } of sockets) socket.destroy()
 }, 30_000)
 
-test('an account whose connections remember much makes itself forget, and not another', () => {
+test("an account whose connections cache much evicts its own history, never another's", () => {
   const budget = new CacheBudget(1_000)
   const quiet = new ConnectionCache(budget, 1_000, 'quiet')
   quiet.set('mine', 'a'.repeat(100), {})

@@ -27,7 +27,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 describe('a hostile account', () => {
-  test('that leaves more bodies half sent than there are slots takes none from another account', async () => {
+  test('half-sent bodies beyond the number of slots take no slot from another account', async () => {
     await halfSend(streams + 20, `content-length: 1000\r\n`, '{')
     await expectOthersServed()
     // At the same address, too.
@@ -39,7 +39,7 @@ describe('a hostile account', () => {
     await expect.poll(async () => (await post(service.key, '203.0.113.1', chat)).status).toBe(200)
   })
 
-  test('that has as many keys and accounts as it likes at one address leaves room for another address', async () => {
+  test('many keys and accounts at one address leave room for another address', async () => {
     const keys = await Promise.all(
       Array.from({ length: 8 }, async (_, index) => (await service.addAccount(`sybil ${index}`, 'max')).key),
     )
@@ -48,7 +48,7 @@ describe('a hostile account', () => {
     await leave()
   })
 
-  test('that sends large bodies by halves holds a bounded number of bytes, and another account none the less', async () => {
+  test('large half-sent bodies use a bounded number of bytes and take none from another account', async () => {
     const bytes = 3 * 1024 * 1024
     await halfSend(30, `content-length: ${5 * 1024 * 1024}\r\n`, `{"a":"${'a'.repeat(bytes)}`)
     // Of 90 MiB at most 51 are held: four fifths of the 64 for all.
@@ -58,7 +58,7 @@ describe('a hostile account', () => {
     await leave()
   })
 
-  test('that sends large refused bodies one after the other is stopped by a limit of their bytes', async () => {
+  test('a series of large rejected bodies is stopped by the limit on their bytes', async () => {
     const body = JSON.stringify({ model: 'no/profile', messages: [], pad: 'a'.repeat(4 * 1024 * 1024) })
     const { key } = await service.addAccount('sender of large bodies', 'max')
     const seen: (string | undefined)[] = []
@@ -79,12 +79,12 @@ describe('a hostile account', () => {
   })
 })
 
-test('admitted requests give back what they cost, so that large bodies that are answered go on being answered', async () => {
+test('admitted requests return what they used, so that large valid bodies continue to be answered', async () => {
   const body = JSON.stringify({ ...(JSON.parse(chat) as object), pad: 'a'.repeat(4 * 1024 * 1024) })
   for (let sent = 0; sent < 30; sent += 1) expect((await post(other, '203.0.113.3', body)).status).toBe(200)
 }, 60_000)
 
-test('the limiter of uncounted requests is one for all keys of an account, and its headers say so', async () => {
+test('all keys of an account share the limiter of uncounted requests, whose headers say so', async () => {
   const { account, key } = await service.addAccount('many keys', 'max')
   const keys = [key, ...(await Promise.all(Array.from({ length: 9 }, () => service.addKey(account.id))))]
   let refused: Response | undefined
@@ -102,14 +102,14 @@ test('the limiter of uncounted requests is one for all keys of an account, and i
   expect((await get('/models', other)).status).toBe(200)
 }, 60_000)
 
-describe('at the limit of connections', () => {
+describe('at the connection limit', () => {
   let full: Service
   beforeAll(async () => {
     full = await Service.start({ formats: ['openai-chat'], settings: { limits: { connections: 20 } } })
   })
   afterAll(() => full.stop())
 
-  test('/health and /ready are answered, and everything else is 503, not a reset', async () => {
+  test('/health and /ready are answered, and everything else gets 503 instead of a reset', async () => {
     const held = await Promise.all(Array.from({ length: 600 }, () => Wire.open(full.origin)))
     for (const path of ['/health', '/ready']) {
       const wire = await Wire.open(full.origin)

@@ -13,13 +13,13 @@ beforeEach(async () => {
 })
 afterEach(() => service.stop())
 
-describe('what is no key of ours is told from what is one, without asking the store (contract 3.3)', () => {
+describe('malformed keys are detected without the store (contract 3.3)', () => {
   test.each([
     ['no header', null],
     ['an empty header', ''],
     ['only the scheme', 'Bearer'],
     ['the scheme and a space', 'Bearer '],
-  ])('%s: the key is missing', async (_name, header) => {
+  ])('with %s, the key is missing', async (_name, header) => {
     const answer = await models(header)
     expect(answer.status).toBe(401)
     expect(errorOf(answer).code).toBe('key_missing')
@@ -29,15 +29,15 @@ describe('what is no key of ours is told from what is one, without asking the st
   test.each([
     ['another scheme', 'Basic dXNlcjpwYXNz', 'must be "Bearer" followed by one key'],
     ['two keys in one header', 'Bearer KEY KEY', 'must be "Bearer" followed by one key'],
-    ['quotes around it', 'Bearer "KEY"', 'quotes or brackets'],
+    ['quotes around the key', 'Bearer "KEY"', 'quotes or brackets'],
     ['the name of a variable', 'Bearer $SVC_ROUTER_KEY', 'name of a variable'],
-    ['a key that was cut off', 'Bearer CUT', 'checksum'],
-    ['a key of Anthropic', 'Bearer sk-ant-api03-0123456789', 'Anthropic'],
-    ['a key of OpenAI', 'Bearer sk-proj-0123456789', 'OpenAI'],
-    ['something else', 'Bearer hello', 'not a svc-router key'],
+    ['a truncated key', 'Bearer CUT', 'checksum'],
+    ['an Anthropic key', 'Bearer sk-ant-api03-0123456789', 'Anthropic'],
+    ['an OpenAI key', 'Bearer sk-proj-0123456789', 'OpenAI'],
+    ['other text', 'Bearer hello', 'not a svc-router key'],
     ['a database statement', "Bearer ' or 1=1; --", 'must be "Bearer" followed by one key'],
     ['30,000 characters', `Bearer sk_svc_${'a'.repeat(30_000)}`, 'checksum'],
-  ])('%s: malformed, while the store is away', async (_name, header, reason) => {
+  ])('with %s, the key is malformed even while the store is down', async (_name, header, reason) => {
     await changeDatabase(service, 'alter table keys rename to keys_away')
     const answer = await models(header.replaceAll('KEY', service.key).replace('CUT', service.key.slice(0, 40)))
     expect(answer.status).toBe(401)
@@ -48,7 +48,7 @@ describe('what is no key of ours is told from what is one, without asking the st
     expect(answer.text).not.toContain(service.key.slice(0, 20))
   })
 
-  test('a well-formed key that nobody has is inactive', async () => {
+  test('a well-formed key that does not exist is inactive', async () => {
     const answer = await models(`Bearer ${mintKey(systemRandom()).reveal()}`)
     expect(answer.status).toBe(401)
     expect(errorOf(answer).code).toBe('key_inactive')
@@ -59,34 +59,34 @@ describe('what is no key of ours is told from what is one, without asking the st
   })
 })
 
-describe('a key in x-api-key, as Anthropic’s clients send it', () => {
+describe("a key in x-api-key, as Anthropic's clients send it", () => {
   const sent = (headers: Record<string, string>): Promise<Answer> => models(null, headers)
 
-  test('is as good as a Bearer', async () => {
+  test('x-api-key works like a Bearer token', async () => {
     expect((await sent({ 'x-api-key': service.key })).status).toBe(200)
     expect((await sent({ 'x-api-key': `  ${service.key} ` })).status).toBe(200)
   })
 
-  test.each(['sk-ant-api03-0123456789', 'sk_svc_mistyped'])('%s there is malformed', async (key) => {
+  test.each(['sk-ant-api03-0123456789', 'sk_svc_mistyped'])('%s in x-api-key is malformed', async (key) => {
     const answer = await sent({ 'x-api-key': key })
     expect(answer.status).toBe(401)
     expect(errorOf(answer).code).toBe('key_malformed')
   })
 
-  test('an empty one is none', async () => {
+  test('an empty x-api-key counts as absent', async () => {
     expect(errorOf(await sent({ 'x-api-key': ' ' })).code).toBe('key_missing')
     expect((await sent({ 'x-api-key': '', authorization: `Bearer ${service.key}` })).status).toBe(200)
   })
 
   test.each(['Bearer KEY', 'bearer  KEY', 'Bearer', ''])(
-    'beside the authorization "%s" nothing is unclear',
+    'with the authorization "%s" besides x-api-key, the key is unambiguous',
     async (header) => {
       const authorization = header.replace('KEY', service.key)
       expect((await sent({ 'x-api-key': service.key, authorization })).status).toBe(200)
     },
   )
 
-  test('another key beside it is refused, whichever of them is good, without a word of either', async () => {
+  test('a second, different key is rejected even if either is valid, without revealing either', async () => {
     const other = await service.addKey(service.account.id)
     for (const [apiKey, bearer] of [
       [service.key, other],
@@ -109,7 +109,7 @@ describe('the states of a key', () => {
     ['of a suspended account', 'update accounts set suspended = 1', 'key_inactive'],
     ['revoked', `update keys set state = 'revoked'`, 'key_revoked'],
     ['retiring, past its end', `update keys set state = 'retiring', ends_at_ms = 1`, 'key_revoked'],
-  ])('%s', async (_name, change, code) => {
+  ])('a key that is %s is rejected', async (_name, change, code) => {
     await changeDatabase(service, change)
     const answer = await models()
     expect(answer.status).toBe(401)
@@ -121,7 +121,7 @@ describe('the states of a key', () => {
     expect((await models()).status).toBe(200)
   })
 
-  test('a revocation is known within a second, and for ever', async () => {
+  test('a revocation takes effect within a second, permanently', async () => {
     const { key, stored } = await service.addAccount('leaver', 'max')
     expect((await models(`Bearer ${key}`)).status).toBe(200)
     await service.revoke(stored.id)
@@ -131,15 +131,15 @@ describe('the states of a key', () => {
     expect(errorOf(await models(`Bearer ${key}`)).code).toBe('key_revoked')
   })
 
-  test('a key that was rotated at once is revoked and the account goes on with the new one', async () => {
+  test('after an immediate rotation the old key is revoked and the account continues with the new one', async () => {
     const { stored, key } = await service.addAccount('rotator', 'max')
     await service.rotate(stored.id)
     expect(errorOf(await models(`Bearer ${key}`)).code).toBe('key_revoked')
   })
 })
 
-describe('who tries many keys is held back, and nobody else', () => {
-  test('after 120 bad keys in a minute an address gets 429; a good key from there is still answered', async () => {
+describe('only the address that tries many keys is limited', () => {
+  test('after 120 invalid keys in a minute an address gets 429, while a valid key from there is still answered', async () => {
     const codes: number[] = []
     // All within one minute: the limiter counts in minutes of the clock.
     if (new Date().getSeconds() > 50) await new Promise((resolve) => setTimeout(resolve, 11_000))

@@ -28,7 +28,7 @@ async function answersWith(backend: string | null): Promise<void> {
 }
 
 describe('a drained backend', () => {
-  test('gets no new request within a second, while a stream that runs there goes on to its end', async () => {
+  test('a drained backend gets no new request within a second, while its running stream finishes', async () => {
     service.providers[0]!.script([{ do: 'answer', words: 40, tokenDelayMs: 50 }])
     const running = await service.chat({ stream: true })
     expect(running.headers.get('x-svc-router-upstream')).toBe('alpha')
@@ -42,14 +42,14 @@ describe('a drained backend', () => {
     expect(text.trimEnd().endsWith('data: [DONE]')).toBe(true)
   })
 
-  test('is asked again once that is taken back', async () => {
+  test('a restored backend is asked again', async () => {
     await drain('alpha')
     await answersWith('beta')
     await control({ step: 'undrained', backend: 'alpha' })
     await answersWith('alpha')
   })
 
-  test('is drained still after a restart, from the first request on', async () => {
+  test('a drained backend stays drained after a restart, from the first request on', async () => {
     await drain('alpha')
     await service.app.stop()
     const again = await startApp(service.config, { log: () => {} })
@@ -64,7 +64,7 @@ describe('a drained backend', () => {
   })
 })
 
-test('where all are kept out the refusal is 503 and says of each why, nothing is charged and nobody asked', async () => {
+test('if all backends are held, the 503 gives the reason for each, nothing is charged, and none is asked', async () => {
   await drain('alpha')
   await drain('beta')
   await control({ step: 'quarantined', backend: 'gamma', reason: 'credential' })
@@ -89,7 +89,7 @@ test('where all are kept out the refusal is 503 and says of each why, nothing is
     .toMatchObject({ charged: 0, attempts: [], errorCode: 'server_is_overloaded' })
 })
 
-test('a fusion asks none that is kept out', async () => {
+test('a fusion asks no backend that is held', async () => {
   await drain('alpha')
   await answersWith('beta')
   const before = service.providers[0]!.captured().length
@@ -98,7 +98,7 @@ test('a fusion asks none that is kept out', async () => {
   expect(service.providers[0]!.captured().length).toBe(before)
 })
 
-test('a release ends the quarantine that the service began by itself (contract 24.9)', async () => {
+test('a release ends a quarantine that the service started itself (contract 24.9)', async () => {
   service.providers[0]!.script([{ do: 'status', status: 401 }])
   await answersWith('beta')
   await answersWith('beta')

@@ -75,8 +75,8 @@ const says = (text: string): string => `assistant: This is a simulated answer fr
 /** What the backend was sent last. */
 const sent = (): string => service.providers[0]!.captured().at(-1)!.body
 
-describe.each(both)('a conversation, and a backend that speaks %s', (format) => {
-  test('each turn is answered after all that was said, and adds its input and output', async () => {
+describe.each(both)('a conversation with a backend that speaks %s', (format) => {
+  test('each turn is answered with the whole history, and its input and output are appended', async () => {
     await start({ formats: [format] })
     const id = await create({ items: [{ role: 'user', content: 'My name is Ada.' }] })
     const first = await respond({ input: 'One.', conversation: id })
@@ -109,7 +109,7 @@ describe.each(both)('a conversation, and a backend that speaks %s', (format) => 
     expect(stored.body).toMatchObject({ conversation: { id }, output: first.body['output'] })
   })
 
-  test('with "store": false the items are added and the response is not stored', async () => {
+  test('with "store": false the items are appended and the response is not stored', async () => {
     await start({ formats: [format] })
     const id = await create()
     const { body } = await respond({ input: 'One.', conversation: id, store: false })
@@ -120,7 +120,7 @@ describe.each(both)('a conversation, and a backend that speaks %s', (format) => 
     expect(await textsOf(id)).toEqual(['user: One.', says('One.'), 'user: Two.', says('Two.')])
   })
 
-  test('an answer that failed or broke adds nothing', async () => {
+  test('a failed or broken answer appends nothing', async () => {
     await start({ formats: [format] })
     const id = await create({ items: [{ role: 'user', content: 'Before.' }] })
     const before = await itemsOf(id)
@@ -131,7 +131,7 @@ describe.each(both)('a conversation, and a backend that speaks %s', (format) => 
     expect(await itemsOf(id)).toEqual(before)
   })
 
-  test('an answer that cannot be added is given, and says that it is in no conversation', async () => {
+  test('an answer that cannot be appended is delivered without a conversation ID', async () => {
     await start({ formats: [format] })
     const id = await create()
     await changeDatabase(
@@ -148,7 +148,7 @@ describe.each(both)('a conversation, and a backend that speaks %s', (format) => 
     expect((await respond({ conversation: id })).body).toMatchObject({ conversation: { id } })
   })
 
-  test('nothing of a text is at rest, in items, metadata or ids', async () => {
+  test('no text is stored in plaintext, in items, metadata, or IDs', async () => {
     await start({ formats: [format] })
     const item = { role: 'user', content: canary, id: `msg_${canary}` }
     const id = await create({ items: [item], metadata: { note: canary } })
@@ -162,7 +162,7 @@ describe.each(both)('a conversation, and a backend that speaks %s', (format) => 
 })
 
 describe('turns', () => {
-  test('two at once are both answered and each is added whole', async () => {
+  test('two simultaneous turns are both answered, and each is appended whole', async () => {
     await start()
     const id = await create()
     const texts = ['A', 'B', 'C', 'D']
@@ -174,7 +174,7 @@ describe('turns', () => {
     for (let at = 0; at < 8; at += 2) expect(told[at + 1]).toBe(says(told[at]!.slice('user: '.length)))
   })
 
-  test('an item that is there is neither told nor added twice, whole or as a reference', async () => {
+  test('an existing item is neither sent nor appended twice, in full or as a reference', async () => {
     await start()
     const id = await create({ items: [{ role: 'user', content: 'Heron.', id: 'msg_heron' }] })
     const [item] = await itemsOf(id)
@@ -207,7 +207,7 @@ describe('turns', () => {
     ])
   })
 
-  test('cannot continue a response and a conversation, and a response of one leads to the conversation', async () => {
+  test('a request cannot continue a response and a conversation; a response of a conversation leads to it', async () => {
     await start()
     const id = await create()
     const { body } = await respond({ conversation: id })
@@ -225,7 +225,7 @@ describe('turns', () => {
     expect((await respond({ conversation: null })).body['conversation'] ?? null).toBeNull()
   })
 
-  test('on a WebSocket an unstored turn is continued by its conversation, and never together with its id', async () => {
+  test('on a WebSocket, an unstored turn continues by its conversation, never also by its response ID', async () => {
     await start()
     const id = await create()
     const socket = await SocketClient.open(service, { key: service.key })
@@ -244,7 +244,7 @@ describe('turns', () => {
     expect(await textsOf(id)).toEqual(['user: One.', says('One.')])
   })
 
-  test('tokens are counted, and compactions made, with all items of the conversation', async () => {
+  test('token counts and compactions include all items of the conversation', async () => {
     await start()
     const id = await create({ items: [{ role: 'user', content: 'osprey '.repeat(2_000) }] })
     const alone = await call('POST', '/responses/input_tokens', { input: 'On.' })
@@ -256,7 +256,7 @@ describe('turns', () => {
     expect(await itemsOf(id)).toHaveLength(1)
   })
 
-  test('a provider that gives every item the same id loses no answer', async () => {
+  test('a provider that gives every item the same ID loses no answer', async () => {
     await start()
     const id = await create()
     const { body } = await respond({ input: 'One.', conversation: id })
@@ -276,7 +276,7 @@ describe('turns', () => {
 })
 
 describe('conversations belong to their account', () => {
-  test('another account finds none of it and changes nothing', async () => {
+  test('another account cannot see or change a conversation', async () => {
     await start()
     const { key } = await service.addAccount('stranger', 'max')
     const id = await create({ items: [{ role: 'user', content: 'Mine.', id: 'msg_mine' }], metadata: { a: 'b' } })
@@ -299,7 +299,7 @@ describe('conversations belong to their account', () => {
     expect(await textsOf(id)).toEqual(['user: Mine.'])
   })
 
-  test('its text moved to another account or conversation does not open there', async () => {
+  test('encrypted text moved to another account or conversation cannot be decrypted there', async () => {
     await start()
     const stranger = await service.addAccount('stranger', 'max')
     const id = await create({ items: [{ role: 'user', content: 'Mine.' }] })
@@ -311,7 +311,7 @@ describe('conversations belong to their account', () => {
     expect(service.events).toContainEqual({ event: 'store_failing', reason: 'sealed text: not_authentic' })
   })
 
-  test('it expires when it was not used for as long as answers are stored, and not before', async () => {
+  test('a conversation expires after the retention of responses without use, and not before', async () => {
     const clock = new SkippingClock()
     await start({ clock })
     const used = await create()
@@ -326,7 +326,7 @@ describe('conversations belong to their account', () => {
     expect((await respond({ conversation: unused })).body.error?.code).toBe('conversation_not_found')
   })
 
-  test('with a retention of nothing none can be created', async () => {
+  test('with zero retention no conversation can be created', async () => {
     await start({ settings: { retention: { responses: '0d' } } })
     expect((await call('POST', '/conversations', {})).body.error?.code).toBe('invalid_request')
     expect((await respond({ conversation: 'conv_0123456789' })).body.error?.code).toBe('conversation_not_found')
@@ -334,7 +334,7 @@ describe('conversations belong to their account', () => {
 })
 
 describe('the endpoints', () => {
-  test('take nothing of the plan', async () => {
+  test("the conversation endpoints use none of the plan's units", async () => {
     await start()
     const id = await create()
     const used = await call('GET', `/conversations/${id}`)
@@ -344,7 +344,7 @@ describe('the endpoints', () => {
     expect((await call('GET', `/conversations/${id}/other`)).body.error?.code).toBe('not_found')
   })
 
-  test('list items in both orders, page by page, and find and delete single ones', async () => {
+  test('items are listed in both orders, page by page, and read and deleted one by one', async () => {
     await start()
     const items = Array.from({ length: 5 }, (_, n) => ({ role: 'user', content: `${n}`, id: `msg ${n}/x` }))
     const id = await create({ items })
@@ -367,7 +367,7 @@ describe('the endpoints', () => {
     expect(named(await page('limit=9'))).toEqual(['4210', false])
   })
 
-  test('refuse what is too much or malformed, and then add nothing', async () => {
+  test('an oversized or malformed append is rejected and appends nothing', async () => {
     await start({ settings: { limits: { body: '64KiB' } } })
     const id = await create()
     const many = (count: number): Json => ({
@@ -412,7 +412,7 @@ describe('the endpoints', () => {
     expect([full.status, full.body.error?.param]).toEqual([400, 'conversation'])
   })
 
-  test('a deleted conversation is gone with its items, and stored responses of it stay', async () => {
+  test('deleting a conversation deletes its items, and keeps its stored responses', async () => {
     await start()
     const id = await create()
     const { body } = await respond({ conversation: id })

@@ -26,8 +26,8 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-describe('who says what it is passes the edge gate (contract 2.29)', () => {
-  test('the recordings hold many clients', () => {
+describe('a client that identifies itself passes the edge gate (contract 2.29)', () => {
+  test('the recordings cover many clients', () => {
     expect(recorded.length).toBeGreaterThanOrEqual(8)
   })
 
@@ -83,18 +83,18 @@ describe('who says what it is passes the edge gate (contract 2.29)', () => {
   })
 })
 
-describe('who does not is told what to send', () => {
+describe('a client that does not is told what to send', () => {
   test.each([
     ['no User-Agent', undefined],
-    ['an empty one', ''],
-    ['spaces', '   '],
-    ['a dash', '-'],
-    ['digits', '1.0'],
-    ['null', 'null'],
-    ['unknown', 'Unknown'],
+    ['an empty User-Agent', ''],
+    ['a blank User-Agent', '   '],
+    ['a dash as User-Agent', '-'],
+    ['digits as User-Agent', '1.0'],
+    ['null as User-Agent', 'null'],
+    ['Unknown as User-Agent', 'Unknown'],
     ['a scanner', 'sqlmap/1.8 (https://sqlmap.org)'],
-    ['a browser name and nothing else', 'Mozilla/5.0'],
-  ])('%s: 403 with code 1010', async (_name, userAgent) => {
+    ['a browser name alone', 'Mozilla/5.0'],
+  ])('%s gets 403 with code 1010', async (_name, userAgent) => {
     for (const path of ['/v1/models', '/v1/chat/completions', '/v1/nothing', '/pricing', '/model-catalog']) {
       const answer = await get(path, userAgent)
       const { docsUrl } = linksFor(service.config.appUrl)
@@ -117,7 +117,7 @@ describe('who does not is told what to send', () => {
     }
   })
 
-  test('and the log says why, without what was sent, however many there are', async () => {
+  test('the log gives the reason without the value, with a bounded number of lines', async () => {
     const blocked = (): string[] =>
       service.events.flatMap((event) => (event.event === 'edge_blocked' ? [event.reason] : []))
     expect([...new Set(blocked())].toSorted()).toEqual(['bare_browser', 'missing', 'placeholder', 'scanner'])
@@ -127,12 +127,12 @@ describe('who does not is told what to send', () => {
     expect(blocked().length - before).toBeLessThanOrEqual(6)
   })
 
-  test.each(['/health', '/ready'])('%s is open to every probe', async (path) => {
+  test.each(['/health', '/ready'])('%s accepts every probe', async (path) => {
     expect((await get(path, undefined)).status).toBe(200)
     expect((await get(path, 'Go-http-client/1.1')).status).toBe(200)
   })
 
-  test('a service without the gate lets everybody through', async () => {
+  test('without the gate every client passes', async () => {
     const open = await Service.start({ formats: ['openai-chat'], settings: { edge_gate: { enabled: false } } })
     try {
       expect((await get('/v1/models', undefined, open)).status).toBe(200)
@@ -146,7 +146,7 @@ describe('upgrades', () => {
   const upgrade = (path: string, lines: string): string =>
     `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${service.key}\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n${lines}\r\n`
 
-  test('a WebSocket is opened without a User-Agent too', async () => {
+  test('a WebSocket opens without a User-Agent', async () => {
     const wire = await Wire.open(service.origin)
     await wire.write(upgrade('/v1/responses', ''))
     await expect.poll(() => wire.bytes).toMatch(/^HTTP\/1\.1 101 [\s\S]*\r\n\r\n$/)
@@ -158,7 +158,7 @@ describe('upgrades', () => {
     ['/pricing', 426, 'upgrade_required'],
     ['/v1/elsewhere', 404, 'not_found'],
     ['/elsewhere', 404, 'not_found'],
-  ])('a WebSocket to %s is refused with %i and JSON, without a User-Agent too', async (path, status, code) => {
+  ])('a WebSocket to %s is rejected with %i and JSON, even without a User-Agent', async (path, status, code) => {
     const wire = await Wire.open(service.origin)
     await wire.write(upgrade(path, ''))
     const answer = await wire.answer()
@@ -169,7 +169,7 @@ describe('upgrades', () => {
     wire.destroy()
   })
 
-  test('a scanner is refused a WebSocket as it is refused everything else', async () => {
+  test("a scanner's WebSocket is rejected like its other requests", async () => {
     const wire = await Wire.open(service.origin)
     await wire.write(upgrade('/v1/responses', 'user-agent: sqlmap/1.8\r\n'))
     const answer = await wire.answer()
@@ -178,7 +178,7 @@ describe('upgrades', () => {
     wire.destroy()
   })
 
-  test('who only offers HTTP/2 is answered in HTTP/1.1', async () => {
+  test('a client that only offers HTTP/2 is answered in HTTP/1.1', async () => {
     const wire = await Wire.open(service.origin)
     await wire.write(
       `GET /pricing HTTP/1.1\r\nhost: x\r\nuser-agent: curl/8.14.1\r\nconnection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n\r\n`,
@@ -187,7 +187,7 @@ describe('upgrades', () => {
     wire.destroy()
   })
 
-  test('a caller that resets while it is refused harms nobody', async () => {
+  test('a client that resets during a rejection affects no one else', async () => {
     for (let attempt = 0; attempt < 50; attempt++) {
       const wire = await Wire.open(service.origin)
       await wire.write(`GET /v1/responses HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n`)

@@ -32,7 +32,7 @@ async function recordOf({ headers }: Answer) {
 }
 
 describe('an answer', () => {
-  test('names the profile, says where it came from and that it is simulated, and counts one of each', async () => {
+  test('an answer names the profile and its backend, says that it is simulated, and counts one request and one unit', async () => {
     const answer = await embed()
     expect(answer.status, answer.text).toBe(200)
     const { data, model: named, usage } = read(answer)
@@ -54,7 +54,7 @@ describe('an answer', () => {
     })
   })
 
-  test('is relayed: only the model is changed, on the way there and on the way back', async () => {
+  test('an answer is relayed: only the model changes, in both directions', async () => {
     const body = `{ "input" : ["a", "b\\u00e9"],"model":"${model}", "dimensions": 4, "encoding_format":"base64","user":"x", "unheard_of": [1.50] }`
     const answer = await readAnswer(await service.post('/embeddings', body))
     const { path, body: sent } = service.providers[0]!.captured()[0]!
@@ -66,7 +66,7 @@ describe('an answer', () => {
     expect(answer.text).toBe((await direct.text()).replace('"model":"vectors-1"', `"model":"${model}"`))
   })
 
-  test('in base64 and in numbers holds the same vectors, the same ones every time', async () => {
+  test('base64 and numbers encode the same vectors, every time', async () => {
     const numbers = read(await embed({ input: ['one', 'two'], encoding_format: 'float' })).data
     const packed = read(await embed({ input: ['one', 'two'], encoding_format: 'base64' })).data
     expect(numbers.map(({ index }) => index)).toEqual([0, 1])
@@ -76,7 +76,7 @@ describe('an answer', () => {
     expect(numbers[0]!.embedding).not.toEqual(numbers[1]!.embedding)
   })
 
-  test('of many long vectors comes back whole', async () => {
+  test('many long vectors arrive complete', async () => {
     const input = Array.from({ length: 200 }, (_, index) => `text ${index}`)
     const { data } = read(await embed({ input, dimensions: 1024, encoding_format: 'base64' }))
     expect(data).toHaveLength(200)
@@ -86,7 +86,7 @@ describe('an answer', () => {
   test.each([
     ['a list of tokens', [1, 2, 3], 1],
     ['lists of tokens', [[1, 2], [3]], 2],
-  ])('to %s is given too', async (_, input, count) => {
+  ])('the input may be %s', async (_, input, count) => {
     expect(read(await embed({ input })).data).toHaveLength(count)
   })
 })
@@ -104,7 +104,7 @@ const failures: readonly (readonly [string, ScriptStep])[] = [
   ['a web page', { do: 'html' }],
 ]
 
-test.each(failures)('the first backend gives %s: the next one answers with the same vectors', async (_, step) => {
+test.each(failures)('if the first backend gives %s, the next one answers with the same vectors', async (_, step) => {
   const before = read(await embed()).data
   service.providers[0]!.script([step])
   const answer = await embed()
@@ -117,8 +117,8 @@ test.each(failures)('the first backend gives %s: the next one answers with the s
   expect((await recordOf(answer)).charged).toBe(1)
 })
 
-describe('a refusal', () => {
-  test('where no backend answers is 503, and the month is not charged', async () => {
+describe('a rejection', () => {
+  test('if no backend answers, the error is 503 and the month is not charged', async () => {
     for (const provider of service.providers) provider.script([{ do: 'status', status: 503 }])
     const answer = await embed()
     expect(answer.status).toBe(503)
@@ -126,7 +126,7 @@ describe('a refusal', () => {
     expect(expectUsage(answer.headers)).toMatchObject({ 'x-quota-used': 0, 'x-ratelimit-remaining': 599 })
   })
 
-  test('of the content by the provider is passed on as such, and no other backend is asked', async () => {
+  test('a content rejection by the provider is passed on, and no other backend is asked', async () => {
     service.providers[0]!.script([{ do: 'status', status: 400 }])
     const answer = await embed()
     expect(answer.status).toBe(400)
@@ -141,7 +141,7 @@ describe('a refusal', () => {
     ['no model', { model: undefined }, 400, 'invalid_request', 'model'],
     ['an unknown profile', { model: 'svc-router/embedings' }, 404, 'model_not_found', 'model'],
     ['a profile for conversations', { model: 'svc-router/frontier' }, 400, 'invalid_request', 'model'],
-  ] as const)('%s: told, and neither admitted nor sent', async (_, extra, status, code, param) => {
+  ] as const)('%s gets an error, and is neither admitted nor sent', async (_, extra, status, code, param) => {
     const answer = await embed(extra)
     expect(answer.status).toBe(status)
     expect(errorOf(answer)).toMatchObject({ code, param })
@@ -149,7 +149,7 @@ describe('a refusal', () => {
     expect(service.providers.map((provider) => provider.counts().requests)).toEqual([0, 0])
   })
 
-  test('names the endpoint or the profile that is meant', async () => {
+  test('the error names the right endpoint or profile', async () => {
     expect((await embed({ model: 'svc-router/frontier' })).text).toContain(`Profiles that support them: ${model}.`)
     for (const send of [() => service.chat({ model }), () => service.responses({ model })]) {
       const answer = await readAnswer(await send())
@@ -159,7 +159,7 @@ describe('a refusal', () => {
     }
   })
 
-  test('without a key, with a dead one, over the minute and over the month is the same as everywhere', async () => {
+  test('a missing key, an inactive key, and an exhausted minute or month get the same errors as elsewhere', async () => {
     expect((await embed({}, { authorization: '' })).status).toBe(401)
     await service.stop()
     service = await startEmbeddingsService({
@@ -182,7 +182,7 @@ describe('a refusal', () => {
     }
   })
 
-  test('of a premium profile on a lower plan is 403 before any backend is called', async () => {
+  test('a premium profile on a lower plan gets 403 before any backend is asked', async () => {
     await service.stop()
     service = await startEmbeddingsService({
       profiles: { [model]: { backends: ['vectors-a'], premium: true } },
@@ -195,7 +195,7 @@ describe('a refusal', () => {
   })
 })
 
-test('a profile of its own counts as many units as it was given', async () => {
+test('a profile counts as many units as it is configured to', async () => {
   await service.stop()
   service = await startEmbeddingsService({
     profiles: { [model]: { backends: ['vectors-a'], quota_units: 3 } },

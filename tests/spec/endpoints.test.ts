@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 describe('GET /v1/models', () => {
-  test('lists the profiles in the compatible shape and in the one that Codex reads', async () => {
+  test('the list has the compatible shape and the one that Codex reads', async () => {
     const answer = await get('/v1/models')
     expect(answer.status).toBe(200)
     const body = JSON.parse(answer.text) as {
@@ -29,23 +29,23 @@ describe('GET /v1/models', () => {
     expectUsage(answer.headers)
   })
 
-  test('says what stands behind each profile for this account, having asked nobody', async () => {
+  test("the list gives each profile's backends for this account, without asking any", async () => {
     expect((await get('/v1/models')).headers.get('x-svc-router-backends')).toBe(
       '"svc-router/frontier";connected=3;usable=3;rejected=0;simulated=0;failing=0, "svc-router/fusion";connected=3;usable=3;rejected=0;simulated=0;failing=0',
     )
   })
 
-  test('a query does not matter', async () => {
+  test('a query string is ignored', async () => {
     expect((await get('/v1/models?limit=1')).status).toBe(200)
   })
 
-  test('HEAD has the headers and no body', async () => {
+  test('HEAD returns the headers without a body', async () => {
     const answer = await get('/v1/models', { method: 'HEAD' })
     expect(answer).toMatchObject({ status: 200, text: '' })
     expectUsage(answer.headers)
   })
 
-  test('has a limiter of its own: 300 a minute for one account, and none of them is counted', async () => {
+  test('the list has its own limiter of 300 a minute per account, and counts no request', async () => {
     const { key } = await service.addAccount('lister', 'free')
     if (new Date().getSeconds() > 50) await new Promise((resolve) => setTimeout(resolve, 11_000))
     const answers = await Promise.all(Array.from({ length: 310 }, () => get('/v1/models', {}, key)))
@@ -57,14 +57,14 @@ describe('GET /v1/models', () => {
   })
 })
 
-describe('HEAD /, by which agents see whether anybody is there', () => {
-  test('is answered with nothing but an id, to whoever asks', async () => {
+describe('HEAD /, with which agents check that the server is up', () => {
+  test('HEAD / is answered with only an ID, without a key', async () => {
     const answer = await readAnswer(await fetch(service.origin, { method: 'HEAD', headers: { 'user-agent': '' } }))
     expect(answer).toMatchObject({ status: 200, text: '' })
     expect(answer.headers.get('x-request-id')).toMatch(/^req_/)
   })
 
-  test.each(['GET', 'POST'])('%s / is not there', async (method) => {
+  test.each(['GET', 'POST'])('%s / gets 404', async (method) => {
     const answer = await readAnswer(await fetch(service.origin, { method, headers: { 'user-agent': 'test/1.0' } }))
     expect(answer.status).toBe(404)
     expect(errorOf(answer).code).toBe('not_found')
@@ -72,7 +72,7 @@ describe('HEAD /, by which agents see whether anybody is there', () => {
 })
 
 describe('the public endpoints (contract 2.15, 2.16)', () => {
-  test('GET /model-catalog says what there is and that using it takes a key', async () => {
+  test('GET /model-catalog lists the profiles and says that using them needs a key', async () => {
     const answer = await get('/model-catalog', {}, undefined)
     const body = JSON.parse(answer.text) as { note: string; base_url: string; profiles: Record<string, unknown>[] }
     expect(body.note).toContain('need an active generated key')
@@ -85,7 +85,7 @@ describe('the public endpoints (contract 2.15, 2.16)', () => {
     })
   })
 
-  test('GET /pricing has plans, limits, base address, checkout path and launch boundary', async () => {
+  test('GET /pricing gives plans, limits, the base URL, the checkout path, and the launch boundary', async () => {
     const body = JSON.parse((await get('/pricing', {}, undefined)).text) as Record<string, unknown>
     expect(body).toMatchObject({
       base_url: service.baseUrl,
@@ -101,7 +101,7 @@ describe('the public endpoints (contract 2.15, 2.16)', () => {
   })
 
   test.each(['/model-catalog', '/pricing'])(
-    '%s is the same for everybody, and is not sent again to who has it',
+    '%s is the same for everyone, and is not sent again to a client that has it',
     async (path) => {
       const anonymous = await get(path, {}, undefined)
       const known = await get(path)
@@ -113,14 +113,14 @@ describe('the public endpoints (contract 2.15, 2.16)', () => {
     },
   )
 
-  test('GET /health and GET /ready', async () => {
+  test("GET /health and GET /ready report the service's state", async () => {
     expect(JSON.parse((await get('/health', {}, undefined)).text)).toEqual({ status: 'ok' })
     expect(JSON.parse((await get('/ready', {}, undefined)).text)).toEqual({ ready: true, reasons: [] })
   })
 })
 
 describe('GET /health?stream', () => {
-  test('sends three events, 100 ms apart, in the headers of a real stream', async () => {
+  test('the test stream sends three events 100 ms apart with the headers of a real stream', async () => {
     const response = await fetch(`${service.origin}/health?stream`)
     expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
     expect(response.headers.get('x-accel-buffering')).toBe('no')
@@ -138,7 +138,7 @@ describe('GET /health?stream', () => {
 })
 
 describe('the model endpoints answer in the shape of their convention', () => {
-  test('POST /v1/chat/completions, whole', async () => {
+  test('POST /v1/chat/completions, not streaming', async () => {
     const body = (await (await service.chat()).json()) as Record<string, unknown>
     expect(body).toMatchObject({
       id: expect.any(String),
@@ -150,7 +150,7 @@ describe('the model endpoints answer in the shape of their convention', () => {
     })
   })
 
-  test('POST /v1/chat/completions, streamed', async () => {
+  test('POST /v1/chat/completions, streaming', async () => {
     const response = await service.chat({ stream: true })
     expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
     const text = await response.text()
@@ -158,7 +158,7 @@ describe('the model endpoints answer in the shape of their convention', () => {
     expect(text.endsWith('data: [DONE]\n\n')).toBe(true)
   })
 
-  test('POST /v1/responses, whole', async () => {
+  test('POST /v1/responses, not streaming', async () => {
     const body = (await (await service.responses()).json()) as Record<string, unknown>
     expect(body).toMatchObject({
       id: expect.stringMatching(/^resp_/),
@@ -169,22 +169,22 @@ describe('the model endpoints answer in the shape of their convention', () => {
     })
   })
 
-  test('POST /v1/responses, streamed', async () => {
+  test('POST /v1/responses, streaming', async () => {
     const text = await (await service.responses({ stream: true })).text()
     expect(text.startsWith('event: response.created\n')).toBe(true)
     expect(text).toContain('event: response.completed\n')
   })
 
-  test('the body decides about streaming, never Accept (contract 2.24)', async () => {
+  test('the body decides on streaming, never Accept (contract 2.24)', async () => {
     const response = await service.chat({}, { accept: 'text/event-stream' })
     expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8')
     await response.text()
   })
 })
 
-describe('what is not there', () => {
+describe('unknown paths', () => {
   test.each(['/v1', '/v1/', '/v1/models/', '/v1/model', '/v1/v1/models', '/v1/__proto__', '/v1/constructor'])(
-    '%s: 404 that names the base URL, for who has a key',
+    '%s gets a 404 that names the base URL, with a key',
     async (path) => {
       const answer = await get(path)
       expect(answer.status).toBe(404)
@@ -194,7 +194,7 @@ describe('what is not there', () => {
   )
 
   test.each(['/v1/', '/v1/models/', '/v1/v1/models', '/v1/anything'])(
-    '%s: 401 for who has none (contract 2.20)',
+    '%s gets 401 without a key (contract 2.20)',
     async (path) => {
       const answer = await get(path, {}, undefined)
       expect(answer.status).toBe(401)
@@ -203,7 +203,7 @@ describe('what is not there', () => {
   )
 
   test.each(['/', '/favicon.ico', '/pricing/', '/PRICING', '/__proto__', '/toString'])(
-    '%s: 404 for everybody',
+    '%s gets 404 for everyone',
     async (path) => {
       expect((await get(path, {}, undefined)).status).toBe(404)
     },
@@ -216,14 +216,14 @@ describe('what is not there', () => {
     ['/v1/responses', 'PATCH', 'POST'],
     ['/pricing', 'POST', 'GET'],
     ['/health', 'PUT', 'GET'],
-  ])('%s with %s: 405 that says %s', async (path, method, allowed) => {
+  ])('%s with %s gets a 405 that allows %s', async (path, method, allowed) => {
     const answer = await get(path, { method })
     expect(answer.status).toBe(405)
     expect(answer.headers.get('allow')).toBe(allowed)
     expect(errorOf(answer).code).toBe('method_not_allowed')
   })
 
-  test('nothing but the public endpoints answers who has no key', async () => {
+  test('only the public endpoints answer without a key', async () => {
     const paths = [
       '/v1/models',
       '/v1/chat/completions',

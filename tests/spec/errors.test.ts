@@ -29,7 +29,7 @@ function nameOf({ code, how, shape }: RefusalRow): string {
   return `${code}${how === undefined ? '' : `: ${how}`}${shape === undefined ? '' : ', to a client of Anthropic’s'}`
 }
 
-describe('every refusal over HTTP is complete, and shows nothing that is secret', () => {
+describe('every HTTP error is complete and reveals no secret', () => {
   test.each(rows.map((row) => [nameOf(row), row] as const))('%s', async (_name, row) => {
     service = await Service.start({ formats: ['openai-chat', 'openai-chat'], ...row.options })
     await service.connectOwn(canaries.credential)
@@ -44,13 +44,13 @@ describe('every refusal over HTTP is complete, and shows nothing that is secret'
     expectNoCanary(service, answer)
   })
 
-  test('the table has a row for every code of the catalogue', async () => {
+  test('the table has a row for every code of the catalog', async () => {
     service = await Service.start({ formats: [] })
     const provoked = new Set<string>([...rows.map(({ code }) => code), ...inStream, ...onSockets])
     expect(errorCodes.filter((code) => !provoked.has(code))).toEqual([])
   })
 
-  test('the credential that must not be seen has really been sent to the provider', async () => {
+  test('the secret credential was really sent to the provider', async () => {
     service = await Service.start({ formats: ['openai-chat'] })
     await service.connectOwn(canaries.credential)
     await ask(service)
@@ -59,12 +59,12 @@ describe('every refusal over HTTP is complete, and shows nothing that is secret'
   })
 })
 
-describe('a stream that broke ends with an error', () => {
+describe('a broken stream ends with an error', () => {
   test.each([
     ['/chat/completions', { messages: [{ role: 'user', content: prompt }] }],
     ['/responses', { input: prompt }],
     ['/messages', { messages: [{ role: 'user', content: prompt }], max_tokens: 100 }],
-  ] as const)('%s carries upstream_broken and nothing of the provider', async (path, body) => {
+  ] as const)('%s ends with upstream_broken and without text of the provider', async (path, body) => {
     service = await Service.start({ formats: [formatsByPath[path]] })
     service.providers[0]!.script([{ do: 'cut', afterEvents: 5, text: 'one two three four five six seven' }])
     const answer = await ask(service, { path, body: { model: 'svc-router/frontier', stream: true, ...body } })
@@ -104,7 +104,7 @@ describe('a stream that broke ends with an error', () => {
 })
 
 describe('after its store is back the service answers again', () => {
-  test('records that could be written again let requests through', async () => {
+  test('requests are admitted again once records can be written', async () => {
     service = await Service.start({ formats: ['openai-chat'] })
     const broken = await withDatabase(service, failingRecords, () => ask(service), 'drop trigger failing')
     expect(broken.status).toBe(503)
@@ -112,7 +112,7 @@ describe('after its store is back the service answers again', () => {
     await expect.poll(() => service.store.usedUnits(service.account.id, new Date().toISOString().slice(0, 7))).toBe(1)
   })
 
-  test('a key that could not be checked is accepted again, and was never told to be wrong', async () => {
+  test('a key that could not be checked works again, and was never called invalid', async () => {
     service = await Service.start({ formats: ['openai-chat'] })
     const broken = await withDatabase(
       service,

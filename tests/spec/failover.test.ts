@@ -34,13 +34,13 @@ const failures: readonly (readonly [string, ScriptStep])[] = [
 ]
 
 describe.each([
-  ['chat, whole', '/chat/completions', { messages: [{ role: 'user', content: 'Hello' }] }],
+  ['chat, not streaming', '/chat/completions', { messages: [{ role: 'user', content: 'Hello' }] }],
   ['chat, streamed', '/chat/completions', { messages: [{ role: 'user', content: 'Hello' }], stream: true }],
-  ['responses, whole', '/responses', { input: 'Hello' }],
+  ['responses, not streaming', '/responses', { input: 'Hello' }],
   ['responses, streamed', '/responses', { input: 'Hello', stream: true }],
 ] as const)('%s', (_, path, body) => {
   test.each(failures)(
-    'the first backend gives %s: the next one answers, retried once and charged once',
+    'if the first backend gives %s, the next one answers with one retry and one charge',
     async (name, step) => {
       service.providers[0]!.script([step])
       const response = await service.post(path, { model: 'svc-router/frontier', ...body })
@@ -74,7 +74,7 @@ async function recordOf(response: Response) {
   return service.store.findRequest(id)
 }
 
-test('thirty at once, the first backend failing for all: every one is answered by the next, charged once', async () => {
+test('when the first backend fails thirty simultaneous requests, the next one answers each, charged once', async () => {
   service.providers[0]!.script([{ do: 'status', status: 500, repeat: true }])
   const responses = await Promise.all(Array.from({ length: 30 }, () => service.chat()))
   await Promise.all(responses.map((response) => response.text()))

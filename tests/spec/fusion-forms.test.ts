@@ -58,7 +58,7 @@ const asks = [
 ])
 
 describe.each(asks)('an object of a schema, $name', ({ path, body }) => {
-  test('is put together field by field where two families say the same, and no writer is asked', async () => {
+  test('if two model families agree, the object is built field by field without asking the writer', async () => {
     await start()
     const [alpha, beta, gamma] = service!.providers
     alpha!.script([answer(text('Oslo', 700_000, 'Akerselva')), answer(judged)])
@@ -74,7 +74,7 @@ describe.each(asks)('an object of a schema, $name', ({ path, body }) => {
     for (const sent of panel) expect(sent).toContain('"city"')
   })
 
-  test('has what was settled in its place, whatever the writer makes of it, and never another form', async () => {
+  test('agreed values are used whatever the writer produces, and the schema is always followed', async () => {
     await start()
     const [alpha, beta, gamma] = service!.providers
     alpha!.script([answer(text('Oslo', 1, 'A')), answer(judged), answer(text('Rome', 4, 'D'))])
@@ -94,11 +94,11 @@ describe.each(asks)('an object of a schema, $name', ({ path, body }) => {
   })
 })
 
-describe('pictures', () => {
+describe('images', () => {
   const image = { type: 'image_url', image_url: { url: pixel } }
   const messages = [{ role: 'user', content: [{ type: 'text', text: 'What is this?' }, image] }]
 
-  test('reach only members that are known to see, and the others are not asked', async () => {
+  test('images reach only members known to read them, and the others are not asked', async () => {
     await start({
       alpha: { capabilities: { image_input: true } },
       beta: { capabilities: { image_input: false } },
@@ -110,7 +110,7 @@ describe('pictures', () => {
     for (const index of [0, 2]) expect(JSON.stringify(sentTo(index)[0])).toContain(pixel)
   })
 
-  test('of an account that brought its own model go to it where the operator says that it sees', async () => {
+  test("images reach an account's own model if the operator declares that it reads them", async () => {
     service = await Service.start({ settings: { models: { own: { capabilities: { image_input: true } } } } })
     await service.connectOwn('made-up-own-credential')
     const response = await service.chat({ model, messages })
@@ -120,7 +120,7 @@ describe('pictures', () => {
     expect(service.providers.map((provider) => provider.counts().requests > 0)).toEqual([true, false, false])
   })
 
-  test('are told to every kind of backend in its own words', async () => {
+  test("images are written in each backend's own format", async () => {
     const sees = { capabilities: { image_input: true } }
     await start({ alpha: sees, beta: sees, gamma: sees }, ['openai-responses', 'anthropic-messages', 'openai-chat'])
     const response = await service!.chat({ model, messages })
@@ -133,7 +133,7 @@ describe('pictures', () => {
   })
 })
 
-test('what is said of sampling is for the final answer; the panel has the temperature too, and the judge its own', async () => {
+test('sampling parameters apply to the final answer; the panel also gets the temperature, and the judge its own', async () => {
   await start()
   const [alpha, beta, gamma] = service!.providers
   for (const provider of [alpha, beta, gamma])

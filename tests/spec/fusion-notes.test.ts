@@ -84,7 +84,7 @@ function withSeal(output: readonly JsonObject[], sealed: string): JsonObject[] {
 describe.each(['openai-responses', 'openai-chat', 'anthropic-messages'] as const)(
   'an agent that sends its reasoning back, with backends that speak %s',
   (format) => {
-    test('is deliberated about once for what its user said; whoever wrote goes on with the findings', async () => {
+    test('the panel runs once per user message, and the writer continues with the findings', async () => {
       await start(format)
       const first = await turn([user])
       expect(first.upstream).toBe('fusion')
@@ -114,7 +114,7 @@ describe.each(['openai-responses', 'openai-chat', 'anthropic-messages'] as const
   },
 )
 
-test('the findings come with the reasoning, wherever the conversation goes on', async () => {
+test('the findings travel with the reasoning to wherever the conversation continues', async () => {
   await start('openai-responses')
   const { output } = await turn([user])
   asked()
@@ -127,7 +127,7 @@ test('the findings come with the reasoning, wherever the conversation goes on', 
   expect(lastSent(0)).not.toContain(note)
 })
 
-test('what was changed, is of another account or was made up is not there, and no error', async () => {
+test('altered, foreign, or invented findings are ignored without an error', async () => {
   await start('openai-responses')
   const { output } = await turn([user])
   const moved = { ...user, content: 'What is the weather in Oslo, please?' }
@@ -152,7 +152,7 @@ test('what was changed, is of another account or was made up is not there, and n
   expect(lastSent(0)).not.toContain(note)
 })
 
-test('where whoever wrote is down, another goes on with the same findings', async () => {
+test('if the writer is down, another model continues with the same findings', async () => {
   await start('openai-chat')
   const { output } = await turn([user])
   service.providers[1]!.script([{ do: 'status', status: 500, repeat: true }])
@@ -161,7 +161,7 @@ test('where whoever wrote is down, another goes on with the same findings', asyn
   expect(lastSent(0)).toContain(note)
 })
 
-test('a stored answer that is gone on from brings the findings along', async () => {
+test('continuing from a stored response restores its findings', async () => {
   await start('openai-responses')
   const ask = async (body: object) => {
     const response = await service.responses({ model, tools, include: ['reasoning.encrypted_content'], ...body })
@@ -199,9 +199,9 @@ describe.each([
       return [user, { role: 'assistant', content }, { role: 'user', content: [result, reminder] }]
     },
   },
-])('clients of $path, which send nothing sealed back', ({ path, first, tools: declared, next }) => {
+])('clients of $path, which send no encrypted reasoning back', ({ path, first, tools: declared, next }) => {
   test.each(['openai-chat', 'anthropic-messages'] as const)(
-    'are remembered for half an hour; backends speak %s',
+    'findings are cached for half an hour; backends speak %s',
     async (format) => {
       await start(format)
       const opening = await service.post(path, { model, tools: declared, ...first })

@@ -9,7 +9,7 @@ const model = 'svc-router/fusion'
 const judged = judgeReply({ scores: { A: 6, B: 6, C: 6 }, isMaterial: true })
 const down: ScriptStep = { do: 'status', status: 500, repeat: true }
 
-test('the trail of a deliberation stands in the record of its request, and its sub-calls add up', async () => {
+test("a fusion's trail is part of its request's record, and its sub-calls add up", async () => {
   const service = await startScripted([
     [answer('Alpha says forty.'), answer(judged), answer(judged), answer('Written.')],
     [answer('Beta says fifty.')],
@@ -45,7 +45,7 @@ test('a request that one model answers has no trail', async () => {
   expect(await recordOf(service, response.headers.get('x-request-id'))).not.toHaveProperty('fusions')
 })
 
-test('what nobody answered has a trail that says so, and so has what its caller left', async () => {
+test('the trail reports that no member answered, or that the client disconnected', async () => {
   const failing = await startScripted([[down], [down], [down]])
   const refused = await failing.chat({ model })
   expect(refused.status).toBe(503)
@@ -69,7 +69,7 @@ test('what nobody answered has a trail that says so, and so has what its caller 
 })
 
 test.each([true, false])(
-  'no text of callers, members, judge or writer is in the data folder or the log; streamed: %s',
+  'the data folder and the log contain no text of callers, members, judge, or writer; streamed: %s',
   async (stream) => {
     const canaries = [
       'CANARY-PROMPT',

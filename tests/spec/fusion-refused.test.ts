@@ -34,7 +34,7 @@ describe.each(paths)('%s', (path) => {
   const body = bodies[path]
 
   test.each([fusion, frontier])(
-    'a second entry of the tool is refused by its place, also an identical one: %s',
+    'a second fusion tool, even an identical one, is rejected by its position: %s',
     async (model) => {
       const service = await startScripted([])
       for (const second of [tool, { ...tool, parameters: { preset: 'fast' } }]) {
@@ -97,7 +97,7 @@ describe.each(paths)('%s', (path) => {
   ]
 
   test.each([fusion, frontier])(
-    'every parameter of the wrong type, out of range or unknown is a 400 that names it: %s',
+    'every parameter that has the wrong type, is out of range, or unknown gets a 400 that names it: %s',
     async (model) => {
       const service = await startScripted([])
       for (const [parameters, param] of wrong) {
@@ -132,7 +132,7 @@ describe.each(forms)('$path, streamed: $stream', ({ path, stream }) => {
   const asked = (service: Service, extra: JsonObject): Promise<Response> =>
     service.post(path, { model: frontier, ...bodies[path], stream, tools: [tool], ...extra })
 
-  test('a form was asked for and the model is silent behind a run: the next one is asked', async () => {
+  test('if a form was requested and the model is silent after a fusion run, the next model is asked', async () => {
     const service = await startScripted([
       [call, answer('Alpha says forty.'), answer(judged), silent],
       [answer('Beta says fifty.'), answer('{"people":50}')],
@@ -144,7 +144,7 @@ describe.each(forms)('$path, streamed: $stream', ({ path, stream }) => {
     expect(JSON.parse(seenIn(text).text)).toEqual({ people: 50 })
   })
 
-  test('and where all of them are silent that is said, and no answer is made of nothing', async () => {
+  test('if all models are silent, the request fails instead of returning an invented answer', async () => {
     const service = await startScripted([
       [call, answer('Alpha says forty.'), answer(judged), silent],
       [answer('Beta says fifty.'), silent],
@@ -159,7 +159,7 @@ describe.each(forms)('$path, streamed: $stream', ({ path, stream }) => {
     } else expect(text).toContain('upstream_broken')
   })
 
-  test('a model that says nothing behind a run that failed has failed, too', async () => {
+  test('a model that is silent after a failed run has failed, too', async () => {
     const fails: ScriptStep = { do: 'status', status: 503 }
     const service = await startScripted([
       [call, fails, silent, answer(reply)],
@@ -171,7 +171,7 @@ describe.each(forms)('$path, streamed: $stream', ({ path, stream }) => {
     expect(seenIn(text).text, text).toBe(reply)
   })
 
-  test('a run that failed and a model that failed cost nothing, whatever was shown of the run', async () => {
+  test('a failed run and a failed model cost nothing, even if the run was shown', async () => {
     const profiles = { [frontier]: { backends: ['alpha'] }, [fusion]: { backends: ['beta', 'gamma'] } }
     const service = await startScripted([[call, down], [down], [down]], { settings: { profiles } })
     const response = await asked(service, {})
@@ -181,7 +181,7 @@ describe.each(forms)('$path, streamed: $stream', ({ path, stream }) => {
     expect(text).toContain('server_is_overloaded')
   })
 
-  test('a run that found no place is none: the report says why, and the model may not ask on', async () => {
+  test('a run without a free slot does not count: the report gives the reason, and the model may not ask again', async () => {
     const plans = {
       max: { name: 'Max', requests_per_minute: 600, requests_per_month: 1_000, premium: true, fusions_at_once: 1 },
     }
@@ -200,7 +200,7 @@ describe.each(forms)('$path, streamed: $stream', ({ path, stream }) => {
   })
 })
 
-describe('counting, counting and compacting', () => {
+describe('counting tokens and compacting', () => {
   const asks = [
     ['/messages/count_tokens', { messages: [said] }],
     ['/responses/input_tokens', { input: 'How many?' }],
@@ -208,7 +208,7 @@ describe('counting, counting and compacting', () => {
   ] as const
   const refused = [{ model: fusion }, { model: frontier, tools: [tool] }]
   test.each(asks)(
-    '%s of the alias or with the tool needs the plan that asking needs, and asks nobody',
+    '%s with the alias or the tool needs the same plan as a request, and asks no backend',
     async (path, body) => {
       const service = await startScripted([])
       const { key } = await service.addAccount('frugal', 'free')
@@ -225,13 +225,13 @@ describe('counting, counting and compacting', () => {
     },
   )
 
-  test('a count need not name a model', async () => {
+  test('a token count does not need a model', async () => {
     const service = await startScripted([])
     expect((await service.post('/responses/input_tokens', { input: 'How many?' })).status).toBe(200)
   })
 })
 
-describe.each(['/chat/completions', '/responses'] as const)('choices on %s', (path) => {
+describe.each(['/chat/completions', '/responses'] as const)('tool choice on %s', (path) => {
   const inner = { mode: 'required', tools: [tool] }
   const allowed =
     path === '/responses' ? { type: 'allowed_tools', ...inner } : { type: 'allowed_tools', allowed_tools: inner }
@@ -241,7 +241,7 @@ describe.each(['/chat/completions', '/responses'] as const)('choices on %s', (pa
       ? { type: 'function', name: 'get_weather', parameters }
       : { type: 'function', function: { name: 'get_weather', parameters } }
 
-  test('a choice that requires a call and allows ours alone asks the others first, once', async () => {
+  test('a choice that requires a call and allows only fusion runs the panel first, once', async () => {
     const service = await startScripted([
       [answer('Alpha says forty.'), answer(judged), answer(reply)],
       [answer('Beta says fifty.')],
@@ -257,7 +257,7 @@ describe.each(['/chat/completions', '/responses'] as const)('choices on %s', (pa
   })
 })
 
-test('max_tool_calls of responses bounds the runs, and 0 is never', async () => {
+test('max_tool_calls of a response bounds the runs, and 0 prevents them', async () => {
   const other = JSON.stringify([{ name: ours, arguments: { question: 'How few?' } }])
   const second: ScriptStep = { do: 'answer', calls: other }
   const found = [answer('Alpha.'), answer(judged)]
@@ -274,7 +274,7 @@ test('max_tool_calls of responses bounds the runs, and 0 is never', async () => 
   expect(text).toContain('"max_tool_calls":1')
 })
 
-test('who is shown what a fusion has found is not to deliberate about it once more', async () => {
+test("a caller that receives a fusion's findings cannot run it again on them", async () => {
   const service = await startScripted([
     [call, answer('Alpha says forty.'), answer(judged), answer(reply)],
     [answer('Beta says fifty.')],

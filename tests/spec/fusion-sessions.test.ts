@@ -53,7 +53,7 @@ function shapeOf(events: readonly SocketEvent[]): unknown {
 }
 
 describe('svc-router/fusion over a WebSocket', () => {
-  test('ends with the same response as over HTTP, charged once, and nothing of the inside is seen', async () => {
+  test('the response is the same as over HTTP, charged once, and shows none of the panel', async () => {
     await start()
     const { events, text } = await (await connect()).turn({ model })
     expect(text).toContain('This is a simulated answer from alpha.')
@@ -68,7 +68,7 @@ describe('svc-router/fusion over a WebSocket', () => {
       expect(JSON.stringify(events)).not.toContain(secret)
   })
 
-  test('deliberates once for each thing that the user says, and not for what the client’s tools say', async () => {
+  test("the panel runs once per user message, and not for results of the client's tools", async () => {
     await start()
     const socket = await connect()
     const about = { model, store: false, tools }
@@ -92,7 +92,7 @@ describe('svc-router/fusion over a WebSocket', () => {
     expect(panel).toContain('7 degrees')
   })
 
-  test('is kept alive, and says that nobody answered where that is so', async () => {
+  test('the stream gets keep-alives, and reports that no member answered', async () => {
     await start({ timeouts: { first_content: '800ms', whole_answer: '800ms' }, settings: { keep_alive: '100ms' } })
     for (const provider of service.providers) provider.script(silent)
     const { events, last } = await (await connect()).turn({ model })
@@ -102,7 +102,7 @@ describe('svc-router/fusion over a WebSocket', () => {
     await expect.poll(async () => (await service.store.listRequests({ limit: 9 }))[0]?.charged).toBe(0)
   })
 
-  test('needs a premium plan, and the connection goes on', async () => {
+  test('a plan without fusion gets an error, and the connection stays open', async () => {
     await start()
     const { key } = await service.addAccount('frugal', 'free')
     const socket = await connect(key)
@@ -112,7 +112,7 @@ describe('svc-router/fusion over a WebSocket', () => {
     expect((await socket.turn()).last.type).toBe('response.completed')
   })
 
-  test('a prewarm asks nobody, and the turn behind it deliberates about what it sent', async () => {
+  test('a prewarm asks no backend, and the next turn runs the panel on what it sent', async () => {
     await start()
     const socket = await connect()
     const warm = await socket.turn({ model, store: false, generate: false, input: 'My name is Ada.' })
@@ -123,7 +123,7 @@ describe('svc-router/fusion over a WebSocket', () => {
     expect(service.providers[1]!.captured().at(-1)!.body).toContain('My name is Ada.')
   })
 
-  test('a caller that leaves ends every sub-call within 100 ms', async () => {
+  test('a client that disconnects aborts every sub-call within 100 ms', async () => {
     await start()
     for (const provider of service.providers) provider.script(silent)
     const socket = await connect()
@@ -136,7 +136,7 @@ describe('svc-router/fusion over a WebSocket', () => {
   })
 })
 
-describe('a conversation with svc-router/fusion that is compacted', () => {
+describe('a compacted conversation with svc-router/fusion', () => {
   const compact = async (input: unknown): Promise<{ output: { type: string }[]; usage: object }> => {
     const response = await service.post('/responses/compact', { model, input })
     expect(response.status).toBe(200)
@@ -144,7 +144,7 @@ describe('a conversation with svc-router/fusion that is compacted', () => {
     return (await response.json()) as { output: { type: string }[]; usage: object }
   }
 
-  test('is summarised by one model, and deliberated about again at the next thing that the user says', async () => {
+  test('one model summarizes it, and the panel runs again at the next user message', async () => {
     await start()
     const first = (await (await service.responses({ model, input: 'My name is Ada.' })).json()) as { output: unknown[] }
     const input = [{ role: 'user', content: 'My name is Ada.' }, ...first.output]
@@ -162,7 +162,7 @@ describe('a conversation with svc-router/fusion that is compacted', () => {
       expect(provider.captured().some(({ body }) => body.includes('Summary: the user is Ada.'))).toBe(true)
   })
 
-  test('also goes on from a stored answer of a deliberation', async () => {
+  test('compaction also continues from a stored fusion response', async () => {
     await start()
     const first = (await (await service.responses({ model, input: 'My name is Ada.' })).json()) as { id: string }
     const asked = await askedBy(async () => {

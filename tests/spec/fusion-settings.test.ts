@@ -30,7 +30,7 @@ async function start(
   return service
 }
 
-test('the best are asked, and nobody who is much worse; costs are reckoned by what providers take', async () => {
+test("the best models are asked and much weaker ones are not; costs are estimated from providers' prices", async () => {
   const price = { input: 1_000, output: 2_000 }
   await start(
     [{ quality: 60 }, { quality: 90, usd_per_million: price }, { quality: 86, usd_per_million: price }],
@@ -45,7 +45,7 @@ test('the best are asked, and nobody who is much worse; costs are reckoned by wh
   expect(fusions![0]!.costUsd).toBeCloseTo((usage!.inputTokens * 1_000 + usage!.outputTokens * 2_000) / 1e6, 9)
 })
 
-test('who is asked and who judges is as the operator says; names stand in the usage only where he says so', async () => {
+test('the operator chooses members and judge, and decides whether usage names them', async () => {
   await start(
     [],
     { models: ['alpha', 'model-of-beta', 'nobody'], judge: 'gamma', names_models: true },
@@ -65,7 +65,7 @@ test('who is asked and who judges is as the operator says; names stand in the us
   expect(await recordOf(service!, response.headers.get('x-request-id'))).toMatchObject({ fusions: [{ asked: 2 }] })
 })
 
-test('a named model that is unavailable now is left out, and only a name that nobody has is refused', async () => {
+test('a configured model that is unavailable is left out, and only an unknown name is rejected', async () => {
   const rejected: ScriptStep = { do: 'status', status: 401, repeat: true }
   await start([], { models: ['alpha', 'beta'], judge: 'beta' }, [[], [rejected]])
   await (await service!.chat({ model })).text()
@@ -88,7 +88,7 @@ test('a named model that is unavailable now is left out, and only a name that no
   ])
 })
 
-test("what is said of a model counts for an account's own provider too", async () => {
+test("model facts also apply to an account's own provider", async () => {
   await start([{ quality: 60 }, { quality: 60 }, { quality: 60 }], {}, [], { models: { own: { quality: 90 } } })
   await service!.connectOwn('made-up-own-credential')
   const response = await service!.chat({ model })
@@ -101,7 +101,7 @@ test("what is said of a model counts for an account's own provider too", async (
   expect(panel[0]).toMatch(/^ups_/)
 })
 
-test('an account has as many fusions under way as its plan allows; one more is refused, free of charge, and others are not held up', async () => {
+test('an account runs as many fusions as its plan allows; one more is rejected free of charge, and others are unaffected', async () => {
   const plans = {
     max: { name: 'Max', requests_per_minute: 600, requests_per_month: 1000, premium: true, fusions_at_once: 2 },
   }
@@ -129,7 +129,7 @@ test('an account has as many fusions under way as its plan allows; one more is r
   expect((await service!.chat({ model })).status).toBe(200)
 })
 
-test('a fusion that is refused later on gives its place back', async () => {
+test('a fusion that is rejected later releases its slot', async () => {
   const plans = {
     max: { name: 'Max', requests_per_minute: 2, requests_per_month: 1000, premium: true, fusions_at_once: 1 },
   }

@@ -56,14 +56,14 @@ async function longestGapMs(path: string, body: object, scripts: readonly (reado
 }
 
 test.concurrent.each(Object.entries(silences))(
-  'a fused stream is never silent for three seconds, with the configuration as it comes: %s',
+  'with default settings a fused stream is never silent for three seconds: %s',
   async (_, scripts) => {
     const gaps = await Promise.all(Object.entries(bodies).map(([path, body]) => longestGapMs(path, body, scripts)))
     for (const gapMs of gaps) expect(gapMs).toBeLessThan(longestSilenceMs)
   },
 )
 
-test.concurrent('neither is a stream to which the tool is attached, while the panel is silent', async () => {
+test.concurrent('a stream with the fusion tool is not silent either while the panel is', async () => {
   const tools = [{ type: 'svc-router:fusion', parameters: { mode: 'always' } }]
   const gaps = await Promise.all(
     Object.entries(bodies).map(([path, body]) =>

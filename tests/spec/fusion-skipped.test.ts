@@ -85,7 +85,7 @@ describe.each(forms)('$path of $format, streamed: $stream', ({ path, format, str
     ['a tool that may not be called', notAllowed, 'not_allowed'],
   ]
 
-  test.each(turns)('%s says that nothing was deliberated about, and why', async (_, body, reason) => {
+  test.each(turns)('%s reports that the panel did not run, and why', async (_, body, reason) => {
     const service = await startScripted([[answer(reply)]], { formats })
     for (const extra of path === '/chat/completions' ? [{}, { stream_options: { include_usage: true } }] : [{}]) {
       service.providers[0]!.script([answer(reply)])
@@ -104,7 +104,7 @@ describe.each(forms)('$path of $format, streamed: $stream', ({ path, format, str
   })
 
   test.each(turns)(
-    '%s: a model that calls our function by itself has failed, and the next one answers',
+    'with %s, a model that calls our function unprompted has failed, and the next one answers',
     async (_, body) => {
       const service = await startScripted([[call], [answer(reply)]], { formats })
       const response = await service.post(path, body)
@@ -116,15 +116,18 @@ describe.each(forms)('$path of $format, streamed: $stream', ({ path, format, str
     },
   )
 
-  test.each(turns)('%s: where nobody else is left it is refused, and the call is never seen', async (_, body) => {
-    const service = await startScripted([[call], [call], [call]], { formats })
-    const response = await service.post(path, body)
-    expect(response.status).toBe(503)
-    expect(await response.text()).not.toContain(ours)
-    expect(response.headers.get('x-quota-used')).toBe('0')
-  })
+  test.each(turns)(
+    'with %s and no other model left, the request is rejected and the call is never shown',
+    async (_, body) => {
+      const service = await startScripted([[call], [call], [call]], { formats })
+      const response = await service.post(path, body)
+      expect(response.status).toBe(503)
+      expect(await response.text()).not.toContain(ours)
+      expect(response.headers.get('x-quota-used')).toBe('0')
+    },
+  )
 
-  test.each(turns)('%s: behind a word that was said the answer breaks, and the call is never seen', async (_, body) => {
+  test.each(turns)('with %s, a call after text breaks the answer and is never shown', async (_, body) => {
     const step: ScriptStep = { do: 'answer', text: 'Let me ask around.', calls: stray, tokenDelayMs: 20 }
     const service = await startScripted([[step], [answer(reply)]], { formats })
     const response = await service.post(path, body)
@@ -136,14 +139,14 @@ describe.each(forms)('$path of $format, streamed: $stream', ({ path, format, str
     } else expect(seenIn(text).text).toBe(reply)
   })
 
-  test("a caller's own function of that name is the caller's, where the tool is not attached", async () => {
+  test("a caller's own function of that name belongs to the caller if the tool is not attached", async () => {
     const service = await startScripted([[call]], { formats })
     const named = JSON.parse(JSON.stringify(onAlias).replaceAll('get_weather', ours)) as JsonObject
     const response = await service.post(path, named)
     expect(seenIn(await response.text()).calls.map(({ name }) => name)).toEqual([ours])
   })
 
-  test('a writer of the alias that calls it has failed, and what the others said is the reply', async () => {
+  test("a writer of the alias that calls the function has failed, and the members' answers become the reply", async () => {
     const judged = judgeReply({ scores: { A: 6, B: 6, C: 6 } })
     const service = await startScripted(
       [
@@ -164,13 +167,13 @@ describe.each(forms)('$path of $format, streamed: $stream', ({ path, format, str
   })
 })
 
-test('a short answer of the alias is one model alone, and says so', async () => {
+test('a short answer of the alias comes from one model and says so', async () => {
   const service = await startScripted([[answer(reply)]])
   const response = await service.chat({ model: fusion, max_tokens: 16 })
   expect(seenIn(await response.text()).report).toEqual({ ran: false, reason: 'short_answer' })
 })
 
-test('of several choices that the caller asked for none may call it', async () => {
+test('if several choices are requested, none may call the function', async () => {
   const service = await startScripted([[call], [answer(reply)]])
   const response = await service.chat({ n: 2, tools: [tool], tool_choice: 'none' })
   const text = await response.text()
@@ -178,7 +181,7 @@ test('of several choices that the caller asked for none may call it', async () =
   expect(seenIn(text)).toMatchObject({ text: `${reply}${reply}` })
 })
 
-test('a plain request has nothing of it', async () => {
+test('a plain request contains nothing about fusion', async () => {
   const service = await startScripted([[answer(reply)], [answer(reply)]])
   for (const stream of [false, true]) expect(await (await service.chat({ stream })).text()).not.toContain('svc_router')
 })

@@ -45,7 +45,7 @@ const sentBy = ({ providers }: Service): (readonly string[])[] =>
   providers.map((provider) => provider.captured().map(({ body }) => body))
 
 describe.each(asked)('$name', ({ path, body }) => {
-  test('the header is the tool in the body: providers are sent the same and the caller sees the same', async () => {
+  test('the header equals the tool in the body, for providers and for the caller', async () => {
     const seen = []
     const sent = []
     for (const [more, headers] of [
@@ -71,7 +71,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(unshuffled[1]).toEqual(unshuffled[0])
   })
 
-  test('needs a premium plan: 403 before anybody is asked', async () => {
+  test('a plan without fusion gets 403 before any backend is asked', async () => {
     const service = await startScripted([])
     const { key } = await service.addAccount('frugal', 'free')
     const response = await service.post(path, body, { authorization: `Bearer ${key}`, [name]: type })
@@ -81,7 +81,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(sentBy(service)).toEqual([[], [], []])
   })
 
-  test('how it deliberates may stand behind its name', async () => {
+  test("parameters may follow the tool's name", async () => {
     const service = await startScripted([deliberated[0]!, deliberated[1]!, []])
     const headers = { [name]: `${type}; mode=always;preset=fast` }
     const seen = seenIn(await (await service.post(path, body, headers)).text())
@@ -90,7 +90,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(seen.text).toBe(reply)
   })
 
-  test('a tool in the body goes before the one in the header', async () => {
+  test('a tool in the body takes precedence over the header', async () => {
     const service = await startScripted([[answer(reply)]])
     const always = { [name]: `${type};mode=always` }
     const response = await service.post(path, { ...body, tools: [{ type }] }, always)
@@ -98,7 +98,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(sentBy(service).map((of) => of.length)).toEqual([1, 0, 0])
   })
 
-  test('it stands behind tools of the caller, and no provider is told of it when no tool is to be called', async () => {
+  test("the tool follows the caller's tools, and is not sent if no tool may be called", async () => {
     const service = await startScripted([[answer(reply), answer(reply)]])
     const schema = { type: 'object', properties: { city: { type: 'string' } } }
     const weather: Readonly<Record<string, JsonObject>> = {
@@ -150,14 +150,14 @@ test('an empty header attaches nothing', async () => {
   expect(response.status).toBe(200)
 })
 
-test('two headers are refused like two keys', async () => {
+test('two headers are rejected like two keys', async () => {
   const service = await startScripted([])
   const { status, text } = await send(service, { [name]: [type, type] })
   expect(status, text).toBe(400)
   expect(JSON.parse(text)).toMatchObject({ error: { code: 'duplicate_header', param: name } })
 })
 
-test('a body whose tools are no list is refused as it is without the header', async () => {
+test('a body whose tools are not a list is rejected as without the header', async () => {
   const service = await startScripted([])
   const told = []
   for (const headers of [{}, { [name]: type }]) {
@@ -169,7 +169,7 @@ test('a body whose tools are no list is refused as it is without the header', as
   expect(told[1]).toEqual(told[0])
 })
 
-test('with svc-router/fusion it is what the tool beside the alias is', async () => {
+test('with svc-router/fusion the header acts like the tool next to the alias', async () => {
   const service = await startScripted(deliberated)
   const response = await service.chat({ model: 'svc-router/fusion' }, { [name]: type })
   const seen = seenIn(await response.text())
@@ -177,7 +177,7 @@ test('with svc-router/fusion it is what the tool beside the alias is', async () 
   expect(seen.report).toMatchObject({ ran: true, mode: 'synthesised' })
 })
 
-test('counting tokens asks for the plan that the answer would need', async () => {
+test('counting tokens needs the plan that the answer would need', async () => {
   const service = await startScripted([])
   const { key } = await service.addAccount('frugal', 'free')
   const count = (headers: Record<string, string>) =>
@@ -186,7 +186,7 @@ test('counting tokens asks for the plan that the answer would need', async () =>
   expect((await count({ authorization: `Bearer ${key}`, [name]: type })).status).toBe(403)
 })
 
-test('where no tool can be attached it means nothing, because clients send it with everything', async () => {
+test('where no tool can be attached the header is ignored, because clients send it with every request', async () => {
   const service = await startEmbeddingsService()
   onTestFinished(() => service.stop())
   const { key } = await service.addAccount('frugal', 'free')
@@ -198,7 +198,7 @@ test('where no tool can be attached it means nothing, because clients send it wi
     expect((await fetch(`${service.origin}${path}`, { headers })).status, path).toBe(200)
 })
 
-test('a stored answer is gone on from, each turn with the header', async () => {
+test('a stored response is continued, each turn with the header', async () => {
   const service = await startScripted([
     [call, answer('Alpha says forty.'), judged, answer(reply), answer('As I said.')],
     scripts[1]!,
@@ -212,8 +212,8 @@ test('a stored answer is gone on from, each turn with the header', async () => {
   expect(sentBy(service)[0]!.at(-1)).toContain(reply)
 })
 
-describe('on a WebSocket the header of the upgrade holds for every turn', () => {
-  test('as the tool in each message', async () => {
+describe('on a WebSocket the header of the upgrade applies to every turn', () => {
+  test('the header equals the tool in each message', async () => {
     const service = await startScripted([[...scripts[0]!, answer('As I said.')], scripts[1]!, scripts[2]!])
     const client = await SocketClient.open(service, { headers: { [name]: type } })
     await client.turn({ generate: false })
@@ -226,7 +226,7 @@ describe('on a WebSocket the header of the upgrade holds for every turn', () => 
     await client.close()
   })
 
-  test('on a lower plan, or misspelt, each turn is refused before anybody is asked', async () => {
+  test('on a lower plan, or misspelled, the header rejects each turn before any backend is asked', async () => {
     const service = await startScripted([])
     const { key } = await service.addAccount('frugal', 'free')
     for (const [asking, status, code] of [

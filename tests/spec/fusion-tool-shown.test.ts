@@ -56,7 +56,7 @@ describe.each([{ stream: false }, { stream: true }])('a response, $stream', ({ s
   const asked = (parameters: JsonObject): Promise<Response> =>
     service!.responses({ input: 'How many?', stream, tools: [tool(parameters)] })
 
-  test('shows a run as a call of a remote server, which every client knows, before the reply', async () => {
+  test('a run appears as a remote server call, which every client knows, before the reply', async () => {
     await start(called)
     const body = await (await asked({})).text()
     const { items } = seenIn(body)
@@ -85,7 +85,7 @@ describe.each([{ stream: false }, { stream: true }])('a response, $stream', ({ s
     expect(types.filter((type) => /^response\.(?:completed|failed|incomplete)$/.test(type as string))).toHaveLength(1)
   })
 
-  test('shows an item of our own type only to who asks for it, and none to who wants none', async () => {
+  test('our own item type appears only on request, and no item if the caller wants none', async () => {
     await start(called)
     const native = await seen(asked({ result_item: 'native' }))
     expect(native.items).toMatchObject([{ type: 'svc-router:fusion', status: 'completed' }])
@@ -97,7 +97,7 @@ describe.each([{ stream: false }, { stream: true }])('a response, $stream', ({ s
     }
   })
 
-  test('shows a run that failed as such', async () => {
+  test('a failed run appears as failed', async () => {
     const down: ScriptStep = { do: 'status', status: 503 }
     await start([[ask, down, answer(reply)], [down], [down]], { settings: {} })
     const { items, text } = await seen(asked({}))
@@ -105,7 +105,7 @@ describe.each([{ stream: false }, { stream: true }])('a response, $stream', ({ s
     expect(items).toMatchObject([{ type: 'mcp_call', output: null, error: 'all_panels_failed', status: 'failed' }])
   })
 
-  test('what it shows is accepted when it comes back, whole or by name, and told in a few words', async () => {
+  test('the items are accepted when sent back, in full or by reference, and summarized in a few words', async () => {
     await start(called)
     const first = await (await asked({ include: ['analysis'] })).text()
     const { output, id } = (stream ? eventsOf(first).at(-1)!['response'] : JSON.parse(first)) as JsonObject & {
@@ -130,7 +130,7 @@ describe.each([{ stream: false }, { stream: true }])('a response, $stream', ({ s
   })
 })
 
-test('no provider of responses ever reads an item of ours, relayed as little as translated', async () => {
+test('no Responses provider ever receives our items, relayed or translated', async () => {
   const ours = { type: 'mcp_call', server_label: 'svc-router', name: 'fusion' }
   const items = [
     { ...ours, id: 'mcp_1', arguments: '{"questions":["Q1"]}', output: '{"status":"ok"}' },
@@ -155,7 +155,7 @@ test('no provider of responses ever reads an item of ours, relayed as little as 
   expect(relayed.slice(0, 2).map(({ content }) => (content![0] as { text: string }).text)).toEqual(digests)
 })
 
-test('what a caller asks to see it is shown, by letters and without any name', async () => {
+test('the caller sees the findings on request, with letters instead of names', async () => {
   await start(called)
   const include = ['analysis', 'responses', 'scores', 'timings']
   const { report } = await seen(service!.chat({ tools: [tool({ include })] }))
@@ -173,7 +173,7 @@ test('what a caller asks to see it is shown, by letters and without any name', a
   ])
 })
 
-test('a chat stream says how it went where its reader looks: with the usage, or with the end', async () => {
+test('a chat stream reports its fusion with the usage or at the end', async () => {
   await start(called)
   const request = { stream: true, tools: [tool({})] }
   const without = eventsOf(await (await service!.chat(request)).text())
@@ -190,7 +190,7 @@ test('a chat stream says how it went where its reader looks: with the usage, or 
 })
 
 describe.each([{ stream: false }, { stream: true }])('the alias, $stream', ({ stream }) => {
-  test('says how it went, and takes the parameters of the tool', async () => {
+  test('the alias reports its fusion and takes the parameters of the tool', async () => {
     await start(convened)
     const plain = await seen(service!.chat({ model: fusion, stream }))
     expect(plain.text).toBe(reply)
@@ -218,7 +218,7 @@ describe.each([{ stream: false }, { stream: true }])('the alias, $stream', ({ st
     expect(await seen(service!.responses({ model: fusion, stream }))).toMatchObject({ text: reply, items: [] })
   })
 
-  test('with the tool attached its model may ask again while it works with its tools', async () => {
+  test('with the tool attached its model may ask again while it works with its own tools', async () => {
     await start(called)
     const made = { id: 'call_1', type: 'function', function: { name: 'count', arguments: '{}' } }
     const messages = [
@@ -233,7 +233,7 @@ describe.each([{ stream: false }, { stream: true }])('the alias, $stream', ({ st
   })
 })
 
-test('plain turns that are part of a fusion elsewhere say so to whoever answers', async () => {
+test('the model is told about fusion in plain turns of a conversation that uses it elsewhere', async () => {
   await start([])
   await (await service!.chat({}, { 'x-svc-router-fusion-depth': '1' })).text()
   await (await service!.chat()).text()
@@ -241,7 +241,7 @@ test('plain turns that are part of a fusion elsewhere say so to whoever answers'
   expect(depths).toEqual(['1', undefined])
 })
 
-test('whoever deliberates is configured by svc-router/fusion, whoever answers by the profile', async () => {
+test('svc-router/fusion configures the panel, and the profile the model that answers', async () => {
   const profiles = { [frontier]: { backends: ['alpha'] }, [fusion]: { backends: ['beta', 'gamma'] } }
   await start(
     [
@@ -259,7 +259,7 @@ test('whoever deliberates is configured by svc-router/fusion, whoever answers by
   expect(service!.providers.map((provider) => provider.counts().requests)).toEqual([2, 2, 1])
 })
 
-test('a model that knows no tools is told what others say before it is asked', async () => {
+test("a model without tool support gets the other models' answers before it is asked", async () => {
   const backends = Object.fromEntries(
     ['alpha', 'beta', 'gamma'].map((name) => [
       name,
@@ -273,7 +273,7 @@ test('a model that knows no tools is told what others say before it is asked', a
   })
 })
 
-test('on a WebSocket it works as over HTTP, and a later turn goes on from it', async () => {
+test('a WebSocket works like HTTP, and a later turn continues from it', async () => {
   await start(called)
   const client = await SocketClient.open(service!)
   try {
@@ -289,9 +289,9 @@ test('on a WebSocket it works as over HTTP, and a later turn goes on from it', a
   }
 })
 
-describe.each(['/chat/completions', '/responses'] as const)('what was found on %s', (path) => {
+describe.each(['/chat/completions', '/responses'] as const)('findings on %s', (path) => {
   test.each([{ stream: false }, { stream: true }])(
-    'is known while tools of the caller are at work, $stream',
+    "findings remain available while the caller's tools run, $stream",
     async (form) => {
       const weather = { name: 'get_weather', parameters: { type: 'object', properties: {} } }
       const declared =
@@ -343,7 +343,7 @@ describe.each(['/chat/completions', '/responses'] as const)('what was found on %
   )
 })
 
-test('a run leaves its trail in the record of its request, and each call its usage', async () => {
+test('a run has its trail in the record of its request, and each call its usage', async () => {
   await start(called)
   const response = await service!.chat({ tools: [tool({})] })
   const { usage } = (await response.json()) as { usage: { svc_router: { breakdown: { role: string }[] } } }
@@ -355,7 +355,7 @@ test('a run leaves its trail in the record of its request, and each call its usa
   expect(record.fusions![0]!.calls.map(({ role }) => role).toSorted()).toEqual(['judge', 'panel', 'panel', 'panel'])
 })
 
-test('as many runs at once as the plan allows; a further one is none, and the report says so', async () => {
+test('the plan limits simultaneous runs; a further one does not start, and the report says so', async () => {
   const plans = {
     max: { name: 'Max', requests_per_minute: 600, requests_per_month: 1_000, premium: true, fusions_at_once: 1 },
   }
@@ -380,7 +380,7 @@ test('as many runs at once as the plan allows; a further one is none, and the re
   await first
 })
 
-test('a limit in money holds for everything together, and is refused where nothing fits under it', async () => {
+test('a money limit applies to the whole request, and rejects it if nothing fits', async () => {
   const priced = Object.fromEntries(
     ['alpha', 'beta', 'gamma'].map((name) => [
       name,

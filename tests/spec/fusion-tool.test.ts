@@ -63,7 +63,7 @@ const bodiesOf = ({ providers }: Service, place: number): string[] =>
 const joined = (text: string): string => text.replace('\n\n', '')
 
 describe.each(asked)('$name', ({ path, body }) => {
-  test('the model asks three others in the midst of its answer; the caller sees one reply and is charged once', async () => {
+  test('the model asks three others during its answer; the caller sees one reply and is charged once', async () => {
     const service = await startScripted(scripts)
     const response = await service.post(path, body)
     const text = await response.text()
@@ -100,7 +100,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(record.usage!.source).toBe('counted')
   })
 
-  test('what was found goes to the model as the result of its call, behind a fence, and our tool as a function', async () => {
+  test('the findings reach the model as a fenced result of its call, and our tool as a function', async () => {
     const service = await startScripted(scripts)
     await (await service.post(path, body)).text()
     const [first, , , last] = bodiesOf(service, 0)
@@ -122,7 +122,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(service.providers[1]!.captured()[0]!.headers['x-svc-router-fusion-depth']).toBe('1')
   })
 
-  test('a model that does not ask answers as ever', async () => {
+  test('a model that does not call the tool answers as usual', async () => {
     const service = await startScripted([[answer(reply)]])
     const response = await service.post(path, body)
     const seen = seenIn(await response.text())
@@ -132,7 +132,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(response.headers.get('x-svc-router-upstream')).toBe('alpha')
   })
 
-  test('asked to consult other models, the simulated model does', async () => {
+  test('the simulated model calls the tool when told to consult other models', async () => {
     const service = await startScripted([])
     const question = 'Please consult other models: how many?'
     const said = path === '/responses' ? { input: question } : { messages: [{ role: 'user', content: question }] }
@@ -145,7 +145,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     })
   })
 
-  test('needs a premium plan: 403 before anybody is asked', async () => {
+  test('a plan without fusion gets 403 before any backend is asked', async () => {
     const service = await startScripted([])
     const { key } = await service.addAccount('frugal', 'free')
     const response = await service.post(path, body, { authorization: `Bearer ${key}` })
@@ -154,7 +154,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(requestsOf(service)).toEqual([0, 0, 0])
   })
 
-  test('always: three are asked before the model is, which then has no such tool', async () => {
+  test('with "always" three models are asked before the calling model, which then has no such tool', async () => {
     const service = await startScripted([
       [answer('Alpha says forty.'), answer(judged), answer(reply)],
       scripts[1]!,
@@ -170,7 +170,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(last).not.toContain('"tools"')
   })
 
-  test('a choice that names the tool is the same as always; one of none is never', async () => {
+  test('a choice that names the tool equals "always", and a choice of none equals "never"', async () => {
     const service = await startScripted([
       [answer('Alpha says forty.'), answer(judged), answer(reply)],
       scripts[1]!,
@@ -188,7 +188,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(bodiesOf(service, 0).at(-1)).not.toContain('svc-router')
   })
 
-  test('a run in which nobody answers is a result for the model, and no error of the request', async () => {
+  test('a run without answers is a result for the model, not an error of the request', async () => {
     const fails: ScriptStep = { do: 'status', status: 503 }
     const service = await startScripted([[call('How many?'), fails, answer(reply)], [down], [down]])
     const response = await service.post(path, body)
@@ -203,7 +203,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(response.headers.get('x-quota-used')).toBe('1')
   })
 
-  test('a model that fails behind a run is stood in for by the best answer of the others', async () => {
+  test('the best answer of the others replaces a model that fails after a run', async () => {
     const service = await startScripted([
       [call('How many?'), answer('Forty, says alpha.'), answer(judged), down],
       [answer('Forty, says beta.'), down],
@@ -215,19 +215,22 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(seenIn(text).text).toMatch(/^Forty, says (?:alpha|beta|gamma)\.$/)
   })
 
-  test.each(['', ' \n'])('a model that says nothing behind a run is stood in for, too: %j', async (nothing) => {
-    const service = await startScripted([
-      [call('How many?'), answer('Forty, says alpha.'), answer(judged), answer(nothing)],
-      [answer('Forty, says beta.')],
-      [answer('Forty, says gamma.')],
-    ])
-    const response = await service.post(path, body)
-    const seen = seenIn(await response.text())
-    expect(seen.text).toMatch(/^\s*Forty, says (?:alpha|beta|gamma)\.$/)
-    expect(['stop', 'completed', 'end_turn']).toContain(seen.finish)
-  })
+  test.each(['', ' \n'])(
+    'the best answer of the others also replaces a model that is silent after a run: %j',
+    async (nothing) => {
+      const service = await startScripted([
+        [call('How many?'), answer('Forty, says alpha.'), answer(judged), answer(nothing)],
+        [answer('Forty, says beta.')],
+        [answer('Forty, says gamma.')],
+      ])
+      const response = await service.post(path, body)
+      const seen = seenIn(await response.text())
+      expect(seen.text).toMatch(/^\s*Forty, says (?:alpha|beta|gamma)\.$/)
+      expect(['stop', 'completed', 'end_turn']).toContain(seen.finish)
+    },
+  )
 
-  test('a model that fails before anything was asked is failed over from, and refused where nobody is left', async () => {
+  test('a model that fails before a run is failed over, and the request is rejected if none is left', async () => {
     const failingOver = await startScripted([[down], [answer(reply)], []])
     const response = await failingOver.post(path, body)
     expect(seenIn(await response.text()).text).toBe(reply)
@@ -240,7 +243,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(refused.headers.get('x-quota-used')).toBe('0')
   })
 
-  test('calls of the caller are surfaced and ours waits for them: it is asked when they are answered', async () => {
+  test("the caller's calls are shown first, and ours runs after they are answered", async () => {
     const both = JSON.stringify([
       { name: ours, arguments: { question: 'Is it cold?' } },
       { name: 'get_weather', arguments: { city: 'Oslo' } },
@@ -272,7 +275,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(seenIn(await again.text()).report).toMatchObject({ ran: false })
   })
 
-  test('a question that waits is for its own conversation: models count the calls of each from the beginning', async () => {
+  test('a pending question belongs to its own conversation, because every model counts its calls from the start', async () => {
     const both = JSON.stringify([
       { name: ours, arguments: { question: 'Is it cold?' } },
       { name: 'get_weather', arguments: { city: 'Oslo' } },
@@ -287,7 +290,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(seenIn(await own.text()).report).toMatchObject({ ran: true, reason: 'deferred' })
   })
 
-  test('dropped, a question beside calls of the caller is not asked', async () => {
+  test("a dropped question next to the caller's calls is not asked", async () => {
     const both = JSON.stringify([
       { name: 'get_weather', arguments: { city: 'Oslo' } },
       { name: ours, arguments: { question: 'Is it cold?' } },
@@ -301,7 +304,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(requestsOf(service)).toEqual([2, 0, 0])
   })
 
-  test('a model that never stops asking is asked four times at most, and the reply ends in prose', async () => {
+  test('a model that keeps calling the tool is limited to four runs, and the reply ends in text', async () => {
     const endless: ScriptStep[] = Array.from({ length: 6 }, (_, index) => call(`And number ${index}?`))
     const profiles = {
       [frontier]: { backends: ['alpha'] },
@@ -323,21 +326,21 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(JSON.stringify(sent.at(-1))).toContain(String.raw`{\"status\":\"error\",\"error\":\"limit\"}`)
   })
 
-  test('a caller that leaves ends every sub-call of a run within 100 ms, and is charged once', async () => {
+  test('a client that disconnects aborts every sub-call of a run within 100 ms and is charged once', async () => {
     const silent: ScriptStep = { do: 'silence', repeat: true }
     const service = await startScripted([[call('How many?'), silent], [silent], [silent]])
     const told = await leaveAmid(service, { path, body })
     expect(told).toMatchObject({ outcome: 'client_closed', attempts: 4, charged: 1 })
   })
 
-  test('a caller that leaves before the model has said anything ends that call as fast', async () => {
+  test("a client that disconnects before the model's first content aborts that call equally fast", async () => {
     const service = await startScripted([[{ do: 'silence', repeat: true }]])
     const told = await leaveAmid(service, { path, body }, [service.providers[0]!])
     expect(told).toMatchObject({ outcome: 'client_closed', attempts: 1, charged: 1 })
     expect(service.providers.map((provider) => provider.counts().requests)).toEqual([1, 0, 0])
   })
 
-  test('what cannot be meant is refused before anybody is asked, and counts nothing', async () => {
+  test('contradictory parameters are rejected before any backend is asked, and cost nothing', async () => {
     const service = await startScripted([])
     const refusals: readonly (readonly [JsonObject, string, Record<string, string>?])[] = [
       [{ tools: [tool, renamed(clientTool[path])] }, 'reserved_tool_name'],
@@ -394,7 +397,7 @@ function withResult(path: Path, { id }: { readonly id: string }, result: string,
 }
 
 describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body }) => {
-  test('something comes within 250 ms, and signs of life while nobody says anything', async () => {
+  test('something arrives within 250 ms, and keep-alives follow during silence', async () => {
     const silent: ScriptStep = { do: 'silence', repeat: true }
     const busy = await startScripted([[silent], [silent], [silent]])
     const waitedMs: number[] = []
@@ -414,7 +417,7 @@ describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body })
     expect(await keptAliveText(await waiting.post(path, body))).toContain('3 models were asked.')
   })
 
-  test('the text before a run is there while the run goes on', async () => {
+  test('text before a run arrives while the run is in progress', async () => {
     const silent: ScriptStep = { do: 'silence', repeat: true }
     const service = await startScripted([
       [call('How many?', { text: 'Let me ask around.' }), silent],
@@ -431,7 +434,7 @@ describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body })
     expect(text).not.toContain(ours)
   })
 
-  test('breaks where the model breaks off in the midst of its reply, says so once, and is charged', async () => {
+  test('if the model breaks off during its reply, the stream breaks with one error and is charged', async () => {
     const cut: ScriptStep = { do: 'cut', afterEvents: 6, by: 'rst' }
     const service = await startScripted([[...scripts[0]!.slice(0, 3), cut], scripts[1]!, scripts[2]!])
     const response = await service.post(path, body)
@@ -446,7 +449,7 @@ describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body })
   })
 })
 
-test('the same question again is answered from memory, and once more ends the asking', async () => {
+test('a repeated question is answered from the cache, and a third time ends the calls', async () => {
   const profiles = { [frontier]: { backends: ['alpha'] }, 'svc-router/fusion': { backends: ['beta', 'gamma'] } }
   const again = (): ScriptStep => call('How  many?')
   const service = await startScripted([[call('How many?'), again(), again(), answer(reply)]], {
@@ -462,7 +465,7 @@ test('the same question again is answered from memory, and once more ends the as
   expect(results).toHaveLength(3)
 })
 
-test('calls of one turn are asked together, three at most; what holds no question is told so', async () => {
+test('the calls of one turn run together, at most three; a call without a question gets an error', async () => {
   const made = ['One?', 'Two?', '', 'Three?', 'Four?'].map((question) => ({ name: ours, arguments: { question } }))
   const service = await startScripted([
     [{ do: 'answer', calls: JSON.stringify(made) }, answer('Alpha.'), answer(judged), answer(reply)],
@@ -485,7 +488,7 @@ test('calls of one turn are asked together, three at most; what holds no questio
   ])
 })
 
-test('a run has the time that the caller gives, and the reply comes after it', async () => {
+test("a run uses the caller's time limit, and the reply comes after it", async () => {
   const silent: ScriptStep = { do: 'silence', repeat: true }
   const profiles = { [frontier]: { backends: ['alpha'] }, 'svc-router/fusion': { backends: ['beta', 'gamma'] } }
   const service = await startScripted([[call('How many?'), answer(reply)], [silent], [silent]], {
@@ -498,7 +501,7 @@ test('a run has the time that the caller gives, and the reply comes after it', a
   expect(seen).toMatchObject({ text: reply, report: { ran: true, failure_reason: 'deadline' } })
 })
 
-test('alone in view: the panel of a question reads nothing of the conversation', async () => {
+test('with an isolated view the panel reads only the question and none of the conversation', async () => {
   const service = await startScripted(scripts)
   const tools = [{ ...tool, parameters: { context: 'question' } }]
   const messages = [{ role: 'user', content: 'My secret is plum.' }]
@@ -508,7 +511,7 @@ test('alone in view: the panel of a question reads nothing of the conversation',
   expect(toBeta).not.toContain('plum')
 })
 
-test('members and models of every format take part, with reasoning that goes back to who thought it', async () => {
+test('members and models of every format take part, and reasoning returns to the model that issued it', async () => {
   // Whichever of the others is asked to judge, and to repair what it said, cannot: alpha does.
   const unable = [answer('I cannot say.'), answer('I cannot say.')]
   const onlyAlphaJudges = [scripts[0]!, ...scripts.slice(1).map((steps) => [...steps, ...unable])]
@@ -533,7 +536,7 @@ test('members and models of every format take part, with reasoning that goes bac
   }
 })
 
-test('a slow reader gets all of a long reply behind a run', async () => {
+test('a slow reader receives all of a long reply after a run', async () => {
   const length = 400_000
   const service = await startScripted([
     [...scripts[0]!.slice(0, 3), { do: 'answer', length }],

@@ -42,7 +42,7 @@ const used = ({ store, account }: Service): Promise<number> =>
   store.usedUnits(account.id, new Date().toISOString().slice(0, 7))
 
 describe.each(asked)('$name', ({ path, body }) => {
-  test('is answered from what three members said, charged once, and nothing of the inside is seen', async () => {
+  test('the answer combines three members, is charged once, and shows none of the panel', async () => {
     const service = await startScripted(scripts)
     const response = await service.post(path, body)
     const text = await response.text()
@@ -67,7 +67,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(await service.store.usedUnits(service.account.id, new Date().toISOString().slice(0, 7))).toBe(1)
   })
 
-  test('is answered with one member down, and with two', async () => {
+  test('the answer succeeds with one or two members down', async () => {
     const service = await startScripted([scripts[0]!, [down], scripts[2]!])
     const one = await service.post(path, body)
     const text = await one.text()
@@ -87,7 +87,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(await used(service)).toBe(2)
   })
 
-  test('is refused, free of charge, where no member answers', async () => {
+  test('the request is rejected free of charge if no member answers', async () => {
     // However slow the machine is: a stream that is not open yet can still be refused by its status.
     const service = await startScripted([[down], [down], [down]], { clock: withoutProgress() })
     const response = await service.post(path, body)
@@ -97,7 +97,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(await used(service)).toBe(0)
   })
 
-  test('is answered where every judge talks nonsense', async () => {
+  test('the answer succeeds if every judge produces nonsense', async () => {
     const nonsense: ScriptStep[] = [{ do: 'answer', text: 'It is all fine.', repeat: true }]
     const service = await startScripted([
       [answer('Alpha says forty.'), ...nonsense],
@@ -109,7 +109,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({ charged: 1 })
   })
 
-  test('needs a premium plan: 403 before anybody is asked', async () => {
+  test('a plan without fusion gets 403 before any backend is asked', async () => {
     const service = await startScripted([])
     const { key } = await service.addAccount('frugal', 'free')
     const response = await service.post(path, body, { authorization: `Bearer ${key}` })
@@ -118,7 +118,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(service.providers.map((provider) => provider.counts().requests)).toEqual([0, 0, 0])
   })
 
-  test('a caller that leaves ends every sub-call within 100 ms, and is charged once', async () => {
+  test('a client that disconnects aborts every sub-call within 100 ms and is charged once', async () => {
     const service = await startScripted(Array.from({ length: 3 }, () => [{ do: 'silence', repeat: true }] as const))
     const told = await leaveAmid(service, { path, body })
     expect(told).toMatchObject({ outcome: 'client_closed', attempts: 3, charged: 1 })
@@ -126,7 +126,7 @@ describe.each(asked)('$name', ({ path, body }) => {
 })
 
 describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body }) => {
-  test('something comes within 250 ms, however long the members take', async () => {
+  test('something arrives within 250 ms, however long the members take', async () => {
     const service = await startScripted(Array.from({ length: 3 }, () => [{ do: 'silence', repeat: true }] as const))
     const waitedMs: number[] = []
     // What is busy at the same time must not fail it: the best of three counts.
@@ -143,7 +143,7 @@ describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body })
     expect(Math.min(...waitedMs)).toBeLessThan(250)
   })
 
-  test('is kept alive while the members are silent', async () => {
+  test('the stream gets keep-alives while the members are silent', async () => {
     const service = await startScripted(
       Array.from({ length: 3 }, () => [{ do: 'silence', repeat: true }] as const),
       {
@@ -153,7 +153,7 @@ describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body })
     expect(await keptAliveText(await service.post(path, body))).toContain('3 models were asked.')
   })
 
-  test('breaks where the writer breaks off in the midst of its answer, says so, and is charged', async () => {
+  test('if the writer breaks off during its answer, the stream breaks with an error and is charged', async () => {
     const cut: ScriptStep = { do: 'cut', afterEvents: 6, by: 'rst' }
     const service = await startScripted([[answer('Alpha says forty.'), answer(judged), cut], scripts[1]!, scripts[2]!])
     const response = await service.post(path, body)
@@ -168,7 +168,7 @@ describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body })
   })
 })
 
-test('a writer that falls silent in the midst of its answer is given up when its operator says', async () => {
+test("a writer that falls silent during its answer is abandoned at the operator's limit", async () => {
   const stall: ScriptStep = { do: 'stall', afterEvents: 6 }
   const scripted = [[answer('Alpha says forty.'), answer(judged), stall], scripts[1]!, scripts[2]!]
   const service = await startScripted(scripted, { timeouts: { idle: '300ms' } })
@@ -178,7 +178,7 @@ test('a writer that falls silent in the midst of its answer is given up when its
   expect(record.attempts.at(-1)).toMatchObject({ backend: 'alpha', outcome: 'timeout' })
 })
 
-test('a writer waits for its reader for longer than a reader waits for a writer', async () => {
+test('a slow reader may pause the writer for longer than a writer may be silent', async () => {
   const length = 1_500_000
   const scripted = [
     [answer('Alpha says forty.'), answer(judged), { do: 'answer' as const, length }],
@@ -196,7 +196,7 @@ test('a writer waits for its reader for longer than a reader waits for a writer'
   expect(saidIn(text)).toHaveLength(length)
 })
 
-test('a stream that opened early says that nobody answered, and costs nothing', async () => {
+test('a stream that opened early reports that no member answered, and costs nothing', async () => {
   // Longer than until a stream is opened, and counted from later on: the timers run in that order on any machine.
   const limit = `${progressAfterMs + 100}ms`
   const timeouts = { connect: '500ms', first_content: limit, whole_answer: limit, idle: '600ms' }
@@ -230,7 +230,7 @@ test('usage is the sum of all sub-calls, in the answer and in the record', async
   expect(record.usage).toMatchObject({ inputTokens, outputTokens, source: 'counted' })
 })
 
-test('a reader that is slow gets all of a long answer', async () => {
+test('a slow reader receives all of a long answer', async () => {
   const length = 400_000
   const long: ScriptStep = { do: 'answer', length }
   const service = await startScripted([[answer('Alpha says forty.'), answer(judged), long], scripts[1]!, scripts[2]!])
@@ -246,7 +246,7 @@ test('a reader that is slow gets all of a long answer', async () => {
   expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({ charged: 1, state: 'done' })
 })
 
-test('a tool result goes to one model, without deliberation', async () => {
+test('a tool result goes to one model, without a panel', async () => {
   const service = await startScripted([])
   const call = { id: 'call_1', type: 'function', function: { name: 'count', arguments: '{}' } }
   const messages = [
@@ -261,7 +261,7 @@ test('a tool result goes to one model, without deliberation', async () => {
   expect(service.providers.map((provider) => provider.counts().requests)).toEqual([1, 0, 0])
 })
 
-test('the model that writes may call the tools of the caller', async () => {
+test("the writer may call the caller's tools", async () => {
   const service = await startScripted([[answer('Alpha.'), answer(judged)], [answer('Beta.')], [answer('Gamma.')]])
   const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
   const tools = [{ type: 'function', function: { name: 'get_weather', parameters } }]
@@ -282,7 +282,7 @@ test('the model that writes may call the tools of the caller', async () => {
   expect(bodies).toHaveLength(1)
 })
 
-test('members of other formats take part, and a fusion is not part of another one', async () => {
+test('members of other formats take part, and one fusion cannot contain another', async () => {
   const service = await startScripted(scripts, { formats: ['openai-chat', 'openai-responses', 'anthropic-messages'] })
   const response = await service.chat({ model })
   expect(saidIn(await response.text())).toBe(written)
@@ -297,13 +297,13 @@ test('members of other formats take part, and a fusion is not part of another on
   expect(await used(service)).toBe(2)
 })
 
-test('what no fused answer can be is refused before anybody is asked', async () => {
+test('a request that a fused answer cannot satisfy is rejected before any backend is asked', async () => {
   const service = await startScripted([])
   for (const extra of [{ n: 2 }, { logprobs: true }]) expect((await service.chat({ model, ...extra })).status).toBe(400)
   expect(service.providers.map((provider) => provider.counts().requests)).toEqual([0, 0, 0])
 })
 
-test('a configured profile has its own backends and its own units; no other is asked', async () => {
+test('a configured profile uses its own backends and units, and no other backend is asked', async () => {
   const profiles = { [model]: { backends: ['beta', 'gamma'], quota_units: 5 } }
   const service = await startScripted([], { settings: { profiles } })
   const response = await service.chat({ model })
@@ -322,7 +322,7 @@ test("an account's own provider takes part", async () => {
   expect(sent).toContain('Bearer made-up-own-credential')
 })
 
-test('it is listed for everybody, and used by whose plan has it', async () => {
+test('fusion is listed for everyone, and available to plans that include it', async () => {
   const service = await startScripted([])
   const listed = await fetch(`${service.baseUrl}/models`, {
     headers: { authorization: `Bearer ${service.key}`, 'user-agent': 'tests/1' },
@@ -338,7 +338,7 @@ test('it is listed for everybody, and used by whose plan has it', async () => {
 })
 
 describe.each(majors)('$name', ({ OpenAI }) => {
-  test('chat and responses, whole and streamed, and a stored answer that is gone on from: one request each', async () => {
+  test('chat and responses, streamed and not, and a continued stored response each take one request', async () => {
     const service = await startScripted([])
     const { client, traffic } = connect(OpenAI, service)
     const messages = [{ role: 'user' as const, content: 'How many?' }]

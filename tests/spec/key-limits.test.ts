@@ -46,11 +46,11 @@ const ways: readonly (readonly [string, (model: string, key: string) => Promise<
     (model, key) => service.post('/responses/input_tokens', { model, input: 'x' }, bearer(key)),
   ],
   ['compaction', (model, key) => service.post('/responses/compact', { model, input: 'x' }, bearer(key))],
-  ['one model of the list', (model, key) => get(`/models/${model}`, key)],
+  ['one model', (model, key) => get(`/models/${model}`, key)],
 ]
 
-describe('a key that may use some profiles', () => {
-  test.each(ways)('%s: another is refused with 403 before any backend is asked, and takes nothing', async (_, way) => {
+describe('a key limited to some profiles', () => {
+  test.each(ways)('%s of another profile gets 403 before any backend is asked, and uses nothing', async (_, way) => {
     await start()
     const { key } = await keyWith({ profiles: [frontier] })
     const refused = await readAnswer(await way(fusion, key))
@@ -63,7 +63,7 @@ describe('a key that may use some profiles', () => {
     expect(allowed.status, await allowed.text()).toBe(200)
   })
 
-  test('embeddings are a profile like any', async () => {
+  test('embeddings are limited like any profile', async () => {
     service = await startEmbeddingsService()
     const { key } = await keyWith({ profiles: [frontier] })
     const body = { model: embeddingsProfile, input: 'x' }
@@ -74,7 +74,7 @@ describe('a key that may use some profiles', () => {
     expect((await service.chat({}, bearer(other.key))).status).toBe(403)
   })
 
-  test('the list of models has those alone, and so has the refusal of an unknown one', async () => {
+  test('the list of models and the error for an unknown one contain only the allowed profiles', async () => {
     await start()
     const { key } = await keyWith({ profiles: [frontier] })
     const list = (await (await get('/models', key)).json()) as { data: { id: string }[]; models: unknown[] }
@@ -87,7 +87,7 @@ describe('a key that may use some profiles', () => {
     expect(whole.data).toHaveLength(2)
   })
 
-  test('the tool of fusion needs its profile, and fusion itself asks other models without the key having them', async () => {
+  test('the fusion tool needs its profile; fusion itself may ask models that the key may not use', async () => {
     await start()
     const plain = await keyWith({ profiles: [frontier] })
     expect((await service.chat({ tools: [tool] }, bearer(plain.key))).status).toBe(403)
@@ -98,14 +98,14 @@ describe('a key that may use some profiles', () => {
     expect((await service.chat({}, bearer(alone.key))).status).toBe(403)
   })
 
-  test('a profile that is configured no more leaves a key for it with nothing', async () => {
+  test('a key limited to a profile that is no longer configured can use nothing', async () => {
     await start()
     const { key } = await keyWith({ profiles: ['team/gone'] })
     expect((await service.chat({}, bearer(key))).status).toBe(403)
     expect(await (await get('/models', key)).json()).toMatchObject({ data: [] })
   })
 
-  test('a turn on a WebSocket is refused, also one that is only prepared, and the connection stays', async () => {
+  test('a WebSocket turn, even a prewarm, is rejected, and the connection stays open', async () => {
     await start()
     const { key } = await keyWith({ profiles: [frontier] })
     const client = await SocketClient.open({ origin: service.origin, key })
@@ -118,9 +118,9 @@ describe('a key that may use some profiles', () => {
   })
 })
 
-describe('a key that may be used from some addresses', () => {
+describe('a key limited to some addresses', () => {
   test.each([...ways, ['the list of models', (_: string, key: string) => get('/models', key)] as const])(
-    '%s: from another it is refused with 403, told which address that is, and nothing of the account',
+    '%s from another address gets a 403 that names the address and nothing about the account',
     async (_, way) => {
       await start()
       const { key } = await keyWith({ addresses: ['203.0.113.0/24', '2001:db8::/32'] })
@@ -136,14 +136,14 @@ describe('a key that may be used from some addresses', () => {
     },
   )
 
-  test('what a caller says of its address counts for nothing, unless proxies are named', async () => {
+  test('an address that the caller claims is ignored unless proxies are configured', async () => {
     await start()
     const { key } = await keyWith({ addresses: ['203.0.113.7'] })
     for (const name of ['x-forwarded-for', 'x-real-ip', 'forwarded', 'cf-connecting-ip'])
       expect((await service.chat({}, { ...bearer(key), [name]: '203.0.113.7' })).status).toBe(403)
   })
 
-  test('behind a proxy the address is what that proxy saw, and what the caller wrote before it counts for nothing', async () => {
+  test("behind a proxy the address is the one that the proxy saw, and the caller's own entries are ignored", async () => {
     await start({ settings: { listen: { port: 0, trusted_proxies: 1 } } })
     const { key } = await keyWith({ addresses: ['203.0.113.7', '2001:db8::/32'] })
     const from = async (forwarded: string) =>
@@ -159,7 +159,7 @@ describe('a key that may be used from some addresses', () => {
     expect((await service.chat({}, bearer(key))).status).toBe(403)
   })
 
-  test('no WebSocket is opened from another address, and one that is open is refused from its next turn on', async () => {
+  test('a WebSocket from another address is rejected, and an open one from its next turn on', async () => {
     await start()
     const far = await keyWith({ addresses: ['203.0.113.7'] })
     const refused = await refusedUpgrade({ origin: service.origin, key: far.key })
@@ -174,7 +174,7 @@ describe('a key that may be used from some addresses', () => {
     client.socket.terminate()
   })
 
-  test('a key that was revoked says so from anywhere: only one that works is judged by where it is', async () => {
+  test('a revoked key is reported from any address: only a working key has its address checked', async () => {
     await start()
     const { id, key } = await keyWith({ addresses: ['203.0.113.7'] })
     await service.revoke(id)
@@ -183,7 +183,7 @@ describe('a key that may be used from some addresses', () => {
       .toBe('key_revoked')
   })
 
-  test('no address is in the audit log or the log', async () => {
+  test('neither the audit log nor the log contains an address', async () => {
     await start({ settings: { listen: { port: 0, trusted_proxies: 1 } } })
     const { id, key } = await keyWith({ addresses: ['203.0.113.7'] })
     await service.limit(id, { addresses: ['203.0.113.8', '203.0.113.9'], perMinute: 5 })
@@ -198,10 +198,10 @@ describe('a key that may be used from some addresses', () => {
   })
 })
 
-describe('a key with a minute of its own', () => {
+describe('a key with its own minute', () => {
   const plans = { max: { name: 'Max', requests_per_minute: 5, requests_per_month: 1_000, premium: true } }
 
-  test('is refused beyond it, shown it while it is the tighter one, and served as soon as it was told', async () => {
+  test('the key is rejected beyond its minute, sees it while it is the lower one, and works after the given wait', async () => {
     const clock = new SkippingClock()
     await start({ clock, settings: { plans } })
     const { key } = await keyWith({ perMinute: 2 })
@@ -224,7 +224,7 @@ describe('a key with a minute of its own', () => {
     expect((await service.chat({}, bearer(key))).status).toBe(200)
   })
 
-  test('leaves the rest of the account’s minute to other keys, and gets no more where others have spent that', async () => {
+  test("the rest of the account's minute remains for other keys, and an exhausted account leaves the key nothing", async () => {
     await start({ settings: { plans } })
     const { key } = await keyWith({ perMinute: 4 })
     expect((await service.chat({}, bearer(key))).status).toBe(200)
@@ -236,7 +236,7 @@ describe('a key with a minute of its own', () => {
     expect(errorOf(refused).message).toContain('Max allows 5 requests per minute')
   })
 
-  test('more keys buy nothing: ten keys of four a minute share the five of their account', async () => {
+  test("more keys do not raise the limit: ten keys of four a minute share their account's five", async () => {
     await start({ settings: { plans } })
     const keys = await Promise.all(Array.from({ length: 10 }, () => keyWith({ perMinute: 4 })))
     const answers = await Promise.all(
@@ -246,7 +246,7 @@ describe('a key with a minute of its own', () => {
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(15)
   })
 
-  test('of 1,000 requests at once with a key of 300 a minute exactly 300 are answered', async () => {
+  test('of 1,000 simultaneous requests with a key of 300 a minute, exactly 300 are answered', async () => {
     await start()
     const { key } = await keyWith({ perMinute: 300 })
     const statuses = await Promise.all(
@@ -272,7 +272,7 @@ describe('a key with a minute of its own', () => {
     expect(expectUsage(attached.headers)).toMatchObject({ 'x-ratelimit-remaining': 8 })
   })
 
-  test('each turn of a WebSocket counts, one that is only prepared does not', async () => {
+  test('every WebSocket turn counts, and a prewarm does not', async () => {
     await start()
     const { key } = await keyWith({ perMinute: 2 })
     const client = await SocketClient.open({ origin: service.origin, key })
@@ -283,8 +283,8 @@ describe('a key with a minute of its own', () => {
   })
 })
 
-describe('limits change and stay', () => {
-  test('a change reaches the running service within a second, counts what the key asked before, and is lifted again', async () => {
+describe('changes of limits', () => {
+  test('a change applies within a second, counts earlier requests, and can be removed again', async () => {
     await start()
     const { id, key } = await keyWith({})
     for (let time = 0; time < 3; time++) expect((await service.chat({}, bearer(key))).status).toBe(200)
@@ -296,7 +296,7 @@ describe('limits change and stay', () => {
     await expect.poll(async () => (await service.chat({}, bearer(key))).status, { timeout: reachMs }).toBe(200)
   })
 
-  test('the key that one is rotated into has its limits', async () => {
+  test('the successor of a rotated key has its limits', async () => {
     await start()
     const { id } = await keyWith({ profiles: [frontier], perMinute: 2, addresses: ['127.0.0.1'] })
     const next = await service.rotate(id)

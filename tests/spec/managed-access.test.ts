@@ -63,7 +63,7 @@ async function open(): Promise<void> {
 }
 
 describe('managed access (contract 23)', () => {
-  test("the operator's credential serves an approved account alone, once all of it holds", async () => {
+  test("the operator's credential serves only an approved account, once every check passes", async () => {
     expect(await status()).toBe(403)
     const { id } = await requestManagedAccess(deps, service.account.id)
     await switchManagedAccess(deps, true)
@@ -89,7 +89,7 @@ describe('managed access (contract 23)', () => {
           "create trigger lose before update on usage when new.account_id = 'proof' begin select raise(ignore); end",
         ),
     ],
-  ])('is off within a second where %s', async (_what, happen) => {
+  ])('access ends within a second when %s', async (_what, happen) => {
     await open()
     await happen()
     expect(await until(403, offWithinMs)).toBeLessThan(offWithinMs)
@@ -111,11 +111,11 @@ async function spoil(statement: string): Promise<void> {
   await db.destroy()
 }
 
-describe('a request that is under way when the gate shuts (contract 6.18, 23.6)', () => {
+describe('a running request when access ends (contract 6.18, 23.6)', () => {
   test.each([
     ['its failover', 'svc-router/frontier'],
     ['its fusion', 'svc-router/fusion'],
-  ])('makes no new call with the operator’s credential: %s', async (_what, model) => {
+  ])("%s makes no new call with the operator's credential", async (_what, model) => {
     const timeouts = { first_content: '2s', whole_answer: '2s' }
     await service.stop()
     service = await Service.start({

@@ -43,7 +43,7 @@ async function list(key?: string): Promise<readonly Entry[]> {
 }
 
 describe('GET /v1/models', () => {
-  test('says of each profile what its backends are configured to be, and nothing else', async () => {
+  test("each profile lists its backends' configured facts and nothing else", async () => {
     const [frontier, fusion, mine, vectors] = await list()
     expect(frontier).toMatchObject({
       id: 'svc-router/frontier',
@@ -72,7 +72,7 @@ describe('GET /v1/models', () => {
     expect(vectors).toMatchObject({ kind: 'embeddings', vectors: 'v-1', endpoints: ['/v1/embeddings'] })
   })
 
-  test('tells each key what its own plan allows', async () => {
+  test('each key sees what its own plan allows', async () => {
     const { key } = await service.addAccount('free', 'free')
     expect((await list(key)).map(({ id, entitled }) => [id, entitled])).toEqual([
       ['svc-router/frontier', true],
@@ -82,14 +82,14 @@ describe('GET /v1/models', () => {
     ])
   })
 
-  test('is consistent with the public catalogue', async () => {
+  test('the list is consistent with the public catalog', async () => {
     const { profiles } = JSON.parse((await get('/model-catalog', '')).text) as { profiles: Entry[] }
     const entries = await list()
     expect(profiles.map(({ id }) => id)).toEqual(entries.map(({ id }) => id))
     for (const [index, { streaming: _, ...shown }] of profiles.entries()) expect(entries[index]).toMatchObject(shown)
   })
 
-  test("claims nothing of an account's own upstream that nobody has said", async () => {
+  test("undeclared facts of an account's own upstream are omitted", async () => {
     const { account, key } = await service.addAccount('owner', 'max')
     await service.connectOwn('made-up-credential', account.id)
     const [frontier, fusion, mine] = await list(key)
@@ -123,7 +123,7 @@ describe('GET /v1/models/{id}', () => {
     ['%00', 'no profile'],
     ['__proto__', 'no profile'],
     ['sk-proj-madeupmadeupmadeup', 'of the name in model'],
-  ])('%s: 404 model_not_found', async (name, words) => {
+  ])('%s gets 404 model_not_found', async (name, words) => {
     const answer = await get(`/v1/models/${name}`)
     expect(answer.status).toBe(404)
     expect(errorOf(answer)).toMatchObject({ code: 'model_not_found', param: 'model' })
@@ -131,14 +131,14 @@ describe('GET /v1/models/{id}', () => {
     expect(answer.text).not.toContain('madeup')
   })
 
-  test('asks for a key, and counts nothing', async () => {
+  test('the entry needs a key and counts no request', async () => {
     expect((await get('/v1/models/svc-router/frontier', '')).status).toBe(401)
     const { key } = await service.addAccount('reader', 'free')
     const answer = await get('/v1/models/svc-router/frontier', key)
     expect(expectUsage(answer.headers)).toMatchObject({ 'x-quota-used': 0, 'x-ratelimit-remaining': 20 })
   })
 
-  test('is read, and neither written nor deleted', async () => {
+  test('the entry is read-only', async () => {
     const headers = { 'user-agent': 'svc-router-tests/1.0', authorization: `Bearer ${service.key}` }
     for (const method of ['POST', 'DELETE']) {
       const answer = await fetch(`${service.baseUrl}/models/svc-router/frontier`, { method, headers })

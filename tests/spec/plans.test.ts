@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-describe('premium profiles and the fusion tool are for plans that have them (contract 5.4)', () => {
+describe('premium profiles and the fusion tool need a plan that includes them (contract 5.4)', () => {
   const attempts = [
     ['the profile svc-router/fusion, on chat', '/chat/completions', { ...chat, model: 'svc-router/fusion' }],
     ['the profile svc-router/fusion, on responses', '/responses', { ...response, model: 'svc-router/fusion' }],
@@ -33,7 +33,7 @@ describe('premium profiles and the fusion tool are for plans that have them (con
   ] as const
 
   test.each(attempts)(
-    '%s: 403 on Free, before any backend is called and without a charge',
+    '%s gets 403 on Free, before any backend is asked and without a charge',
     async (_name, path, body) => {
       const { key } = await fresh('free')
       const before = service.providers[0]!.counts().requests
@@ -71,7 +71,7 @@ describe('premium profiles and the fusion tool are for plans that have them (con
     expect(service.providers[0]!.captured().every(({ body }) => !body.includes('svc-router:fusion'))).toBe(true)
   })
 
-  test('a name that only resembles the premium one is unknown, not forbidden', async () => {
+  test('a name that only resembles a premium profile is unknown, not forbidden', async () => {
     const { key } = await fresh('free')
     const answer = await service.post(
       '/chat/completions',
@@ -82,8 +82,8 @@ describe('premium profiles and the fusion tool are for plans that have them (con
   })
 })
 
-describe('what /pricing says is what is enforced (contract 5.13)', () => {
-  test.each(['free', 'pro', 'max'])('the limits of %s', async (id) => {
+describe('what /pricing says is enforced (contract 5.13)', () => {
+  test.each(['free', 'pro', 'max'])('the limits of %s are enforced as listed', async (id) => {
     const pricing = (await (await fetch(`${service.origin}/pricing`, { headers: { 'user-agent': 't/1' } })).json()) as {
       plans: { id: string; requests_per_minute: number; requests_per_month: number }[]
     }
@@ -94,7 +94,7 @@ describe('what /pricing says is what is enforced (contract 5.13)', () => {
     expect(usage['x-quota-limit']).toBe(plan?.requests_per_month)
   })
 
-  test('the minute of Free ends after exactly its 20 requests, together or one by one', async () => {
+  test('the minute of Free ends after exactly 20 requests, together or one by one', async () => {
     const { key } = await fresh('free')
     const answers = await Promise.all(
       Array.from({ length: 30 }, () => service.chat({}, { authorization: `Bearer ${key}` })),
@@ -105,8 +105,8 @@ describe('what /pricing says is what is enforced (contract 5.13)', () => {
   })
 })
 
-describe('a plan that changes', () => {
-  test('has its new limits within a second, and what was used stays used', async () => {
+describe('a changed plan', () => {
+  test('new limits apply within a second, and earlier use still counts', async () => {
     const { key, account } = await fresh('free')
     const ask = async (): Promise<Answer> => readAnswer(await service.chat({}, { authorization: `Bearer ${key}` }))
     expect(expectUsage((await ask()).headers)['x-quota-limit']).toBe(500)
@@ -121,7 +121,7 @@ describe('a plan that changes', () => {
     await expect.poll(models, { timeout: 1_000, interval: 20 }).toBe(500)
   })
 
-  test('keys of one account share its limits: another key buys nothing', async () => {
+  test('keys of one account share its limits: another key adds none', async () => {
     const { key, account } = await fresh('free')
     const second = await service.addKey(account.id)
     await service.chat({}, { authorization: `Bearer ${key}` })

@@ -37,8 +37,8 @@ function sentTo(index: number): JsonObject[] {
 describe.each([
   ['streamed', true],
   ['whole', false],
-])('pitfall 14: sealed reasoning, %s', (_, stream) => {
-  test('goes back to the backend that issued it as that backend gave it', async () => {
+])('pitfall 14: encrypted reasoning, %s', (_, stream) => {
+  test('it returns unchanged to the backend that issued it', async () => {
     await start()
     const { output } = await take([user], stream)
     expect(sealedOf(output)).toMatch(/^svcr1\.[\w-]{12}\.[\w=+/]+$/)
@@ -49,7 +49,7 @@ describe.each([
     expect(message).toEqual(output[1])
   })
 
-  test('is left out, and all else kept, where another backend has to answer', async () => {
+  test('it is left out, and everything else kept, if another backend has to answer', async () => {
     await start()
     const { output } = await take([user], stream)
     service.providers[0]!.script([{ do: 'status', status: 503 }])
@@ -62,7 +62,7 @@ describe.each([
     expect(sentTo(0).filter(({ type }) => type === 'reasoning')).toHaveLength(1)
   })
 
-  test('that nobody here issued is left out and never an error', async () => {
+  test('reasoning that svc-router did not mark is left out, never an error', async () => {
     await start()
     const made = ['gAAAAAB', 'svcr1.aaaaaaaaaaaa.gAAA', 'svcr1.', 'svcr1..x', '']
     const items = made.map((sealed) => ({ type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: sealed }))
@@ -71,7 +71,7 @@ describe.each([
     expect(sentTo(0)).toMatchObject([user, user])
   })
 
-  test('says which backend it is from by a digest alone, which other accounts cannot use against it', async () => {
+  test('its issuer is marked only by a digest, which is useless to other accounts', async () => {
     const credential = 'up-made-up-credential'
     await start()
     await service.connectOwn(credential)
@@ -86,7 +86,7 @@ describe.each([
   })
 })
 
-test('reasoning is marked where the stream had to be begun by us, and goes back all the same', async () => {
+test('reasoning in a stream that svc-router started is still marked, and returns', async () => {
   await start({ settings: { keep_alive: '100ms' } })
   service.providers[0]!.script([{ do: 'slow_first', ms: 400 }])
   const { output } = await take([user], true)
@@ -95,7 +95,7 @@ test('reasoning is marked where the stream had to be begun by us, and goes back 
   expect(sentTo(0).filter(({ type }) => type === 'reasoning')).toHaveLength(1)
 })
 
-test('an endpoint that knows only functions gets its own reasoning back, with a namespace in the request', async () => {
+test('an endpoint that supports only functions gets its own reasoning back, with a namespace in the request', async () => {
   await start()
   const tools = [{ type: 'namespace', name: 'n', description: 'd', tools: [{ type: 'function', name: 'f' }] }]
   const turn = async (input: unknown): Promise<JsonObject[]> => {
@@ -109,7 +109,7 @@ test('an endpoint that knows only functions gets its own reasoning back, with a 
   expect(sentTo(0).map(({ type }) => type)).toEqual(['message', 'reasoning', 'message', 'message'])
 })
 
-test('a request without anything sealed reaches the backend in its own writing', async () => {
+test('a request without encrypted reasoning reaches the backend byte for byte', async () => {
   await start()
   const text =
     '{"model":"svc-router/frontier","input" : [ {"role":"user","content":"encrypted_content \\u00fc","n":1.50} ],"store":false}'
@@ -120,7 +120,7 @@ test('a request without anything sealed reaches the backend in its own writing',
 describe.each([
   ['streamed', true],
   ['whole', false],
-])('the signatures of thoughts on messages, %s', (_, stream) => {
+])('thinking signatures on messages, %s', (_, stream) => {
   const asked = { model: 'svc-router/frontier', max_tokens: 4_000, thinking: { type: 'enabled', budget_tokens: 2_000 } }
 
   /** One turn, which must succeed; gives its blocks. */
@@ -142,7 +142,7 @@ describe.each([
     return messages.filter(({ role }) => role === 'assistant').map(({ content }) => content.map(({ type }) => type))
   }
 
-  test('go back to the backend that issued them, and to no other', async () => {
+  test('they return to the backend that issued them, and to no other', async () => {
     await start({ formats: ['anthropic-messages', 'anthropic-messages'] })
     const content = await say([user])
     expect(content[0]!['signature']).toMatch(/^svcr1\.[\w-]{12}\.[\w=+/]+$/)

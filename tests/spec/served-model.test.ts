@@ -38,7 +38,7 @@ const requests = [
 
 describe.each([true, false])('streamed: %s', (stream) => {
   test.each(requests)(
-    '%s names the served model in a header, and in the body where its profile says so',
+    '%s gives the served model in a header, and in the body if its profile says so',
     async (path, body) => {
       const shown = { 'svc-router/frontier': 'svc-router/frontier', 'my/open': model, 'my-open': model }
       for (const [asked, expected] of Object.entries(shown)) {

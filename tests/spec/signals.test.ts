@@ -21,7 +21,7 @@ beforeEach(async () => {
 })
 afterEach(() => service.stop())
 
-describe('the quota and rate signals are on every answer to a known account (contract 5.5, 5.6)', () => {
+describe('every answer to a known account has the quota and rate signals (contract 5.5, 5.6)', () => {
   test.each([
     ['a whole answer', () => service.chat()],
     ['a streamed answer', () => service.chat({ stream: true })],
@@ -43,7 +43,7 @@ describe('the quota and rate signals are on every answer to a known account (con
     if (answered) expect(response.headers.get('x-svc-router-upstream')).toBe('alpha')
   })
 
-  test('the resets are Unix seconds: of the minute when one more request is possible, of the month its end in UTC', async () => {
+  test('resets are Unix seconds: when the minute allows another request, and the end of the month in UTC', async () => {
     const startSeconds = Math.floor(Date.now() / 1000)
     const usage = expectUsage((await service.chat()).headers)
     expect(usage['x-ratelimit-reset']).toBeGreaterThanOrEqual(startSeconds)
@@ -52,7 +52,7 @@ describe('the quota and rate signals are on every answer to a known account (con
     expect(usage['x-quota-reset']).toBe(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1) / 1000)
   })
 
-  test('when the minute is used up its reset and Retry-After name the same moment', async () => {
+  test('when the minute is used up, its reset and Retry-After give the same moment', async () => {
     const { key } = await service.addAccount('slow', 'slow')
     await service.chat({}, bearer(key))
     const refused = await service.chat({}, bearer(key))
@@ -63,7 +63,7 @@ describe('the quota and rate signals are on every answer to a known account (con
     expect(Math.abs(inSeconds - Number(refused.headers.get('retry-after')))).toBeLessThanOrEqual(2)
   })
 
-  test('the IETF fields are structured fields that say the same as the others', async () => {
+  test('the IETF fields are structured fields with the same values as the others', async () => {
     const { headers } = await service.chat()
     const usage = expectUsage(headers)
     const policy = readStructured(headers.get('ratelimit-policy') ?? '')
@@ -96,7 +96,7 @@ const silence: ScriptStep = { do: 'silence', repeat: true }
 const stall: ScriptStep = { do: 'stall', afterEvents: 3, words: 20 }
 
 describe('what counts (contract 6): [requests of the minute, units of the month]', () => {
-  test.each(refusals)('refused by us, %s: [0, 0]', async (_name, status, ask) => {
+  test.each(refusals)('rejected by us, %s: [0, 0]', async (_name, status, ask) => {
     const { key } = await service.addAccount('plain', 'plain')
     const response = await ask(key)
     await response.text()
@@ -105,14 +105,14 @@ describe('what counts (contract 6): [requests of the minute, units of the month]
     expect(providerRequests()).toBe(0)
   })
 
-  test('refused by us, 429: [0, 0] besides the request before it', async () => {
+  test('rejected by us, 429: [0, 0] besides the request before it', async () => {
     const { key } = await service.addAccount('slow', 'slow')
     await service.chat({}, bearer(key))
     expect((await service.chat({}, bearer(key))).status).toBe(429)
     expect(await counted(key)).toEqual([1, 1])
   })
 
-  test('refused by us, 402: [0, 0] besides the request before it', async () => {
+  test('rejected by us, 402: [0, 0] besides the request before it', async () => {
     const { key } = await service.addAccount('small', 'small')
     await service.chat({}, bearer(key))
     expect((await service.chat({}, bearer(key))).status).toBe(402)
@@ -146,7 +146,7 @@ describe('what counts (contract 6): [requests of the minute, units of the month]
   test.each([
     ['before the first content', silence],
     ['in the midst of the answer', stall],
-  ])('the client left after dispatch, %s: [1, 1]', async (_name, step) => {
+  ])('the client disconnected after dispatch, %s: [1, 1]', async (_name, step) => {
     service.providers[0]!.script([step])
     const leave = new AbortController()
     const asked = fetch(`${service.baseUrl}/chat/completions`, {
@@ -164,7 +164,7 @@ describe('what counts (contract 6): [requests of the minute, units of the month]
     await expect.poll(() => usedOnDisk()).toBe(1)
   })
 
-  test.each([400, 413, 422])('the upstream says with %i that the content is at fault: [1, 0]', async (status) => {
+  test.each([400, 413, 422])('the upstream rejects the content with %i: [1, 0]', async (status) => {
     service.providers[0]!.script([{ do: 'status', status }])
     expect((await service.chat()).status).toBe(status)
     expect(await counted()).toEqual([1, 0])
@@ -188,13 +188,13 @@ describe('what counts (contract 6): [requests of the minute, units of the month]
     expect(await counted()).toEqual([0, 0])
   })
 
-  test('a WebSocket that is refused: [0, 0]', async () => {
+  test('a rejected WebSocket: [0, 0]', async () => {
     const socket = new WebSocket(`${service.baseUrl.replace('http', 'ws')}/responses`)
     await new Promise((resolve) => socket.addEventListener('error', resolve, { once: true }))
     expect(await counted()).toEqual([0, 0])
   })
 
-  test('a request under way is shown as used until it is known whether it is charged', async () => {
+  test('a running request counts as used until it is known whether it is charged', async () => {
     service.providers[0]!.script([silence])
     service.providers[1]!.script([{ do: 'status', status: 503, repeat: true }])
     const asked = service.chat()

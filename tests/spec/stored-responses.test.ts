@@ -49,8 +49,8 @@ async function streamed(body: object): Promise<Map<string, Kept>> {
 
 const failingSaves = `create trigger failing before insert on stored_responses begin select raise(abort, 'no'); end`
 
-describe('what is stored belongs to its account', () => {
-  test('another account finds none of its answers, items and inputs, and can delete none', async () => {
+describe('stored data belongs to its account', () => {
+  test('another account can neither see nor delete its responses, items, and inputs', async () => {
     await start()
     const stranger = await service.addAccount('stranger', 'max')
     const { answer } = await post({ input: 'Mine.' })
@@ -70,7 +70,7 @@ describe('what is stored belongs to its account', () => {
     expect((await get(`/responses/${answer.id}`)).status).toBe(200)
   })
 
-  test('its text moved to another account does not open there', async () => {
+  test('encrypted text moved to another account cannot be decrypted there', async () => {
     await start()
     const stranger = await service.addAccount('stranger', 'max')
     const { answer } = await post({ input: 'Mine.' })
@@ -79,7 +79,7 @@ describe('what is stored belongs to its account', () => {
     expect(service.events).toContainEqual({ event: 'store_failing', reason: 'sealed text: not_authentic' })
   })
 
-  test('a compaction opens for the account that made it alone', async () => {
+  test('only the account that made a compaction can decrypt it', async () => {
     await start()
     const stranger = await service.addAccount('stranger', 'max')
     const { text } = await ask(service, { path: '/responses/compact', body: { model, input: 'Mine.' } })
@@ -88,7 +88,7 @@ describe('what is stored belongs to its account', () => {
     expect(await post({ input: output }, stranger.key)).toMatchObject({ status: 400, code: 'invalid_request' })
   })
 
-  test('reading without a key is refused, and takes nothing of the plan with one', async () => {
+  test("reading needs a key, and uses none of the plan's units", async () => {
     await start()
     const { answer } = await post({ input: 'Hello' })
     expect((await get(`/responses/${answer.id}`, 'nobody')).status).toBe(401)
@@ -106,7 +106,7 @@ describe('what is stored belongs to its account', () => {
 })
 
 describe.each(both)('a backend that speaks %s', (format) => {
-  test('nothing of a text is at rest, in input, output, instructions, metadata or ids', async () => {
+  test('no text is stored in plaintext, in input, output, instructions, metadata, or IDs', async () => {
     await start({ formats: [format] })
     const input = [{ role: 'user', content: canary, id: `msg_${canary}` }]
     const { answer } = await post({ input, instructions: canary, metadata: { note: canary } })
@@ -118,7 +118,7 @@ describe.each(both)('a backend that speaks %s', (format) => {
     expect(JSON.stringify(service.events)).not.toContain(canary)
   })
 
-  test('where it cannot be saved, the answer is given whole and says that it is not stored', async () => {
+  test('a response that cannot be saved is delivered whole and says that it is not stored', async () => {
     await start({ formats: [format] })
     await changeDatabase(service, failingSaves)
     const { answer } = await post({ input: 'Hello' })
@@ -135,7 +135,7 @@ describe.each(both)('a backend that speaks %s', (format) => {
     expect((await post({ input: 'Hello' })).answer.store).toBe(true)
   })
 
-  test('with a retention of nothing nothing is stored, and nothing is claimed', async () => {
+  test('with zero retention nothing is stored or claimed to be', async () => {
     await start({ formats: [format], settings: { retention: { responses: '0d' } } })
     const { answer } = await post({ input: 'Hello' })
     expect(answer.store).toBe(false)
@@ -159,7 +159,7 @@ describe.each(both)('a backend that speaks %s', (format) => {
     database.close()
   })
 
-  test('every event of a stream says the same of the response: its id, that it is stored, what it goes on from', async () => {
+  test('every event of a stream has the same response ID, stored state, and previous response', async () => {
     await start({ formats: [format] })
     const { answer } = await post({ input: 'Hello' })
     const events = await streamed({ input: 'On.', previous_response_id: answer.id })
@@ -171,7 +171,7 @@ describe.each(both)('a backend that speaks %s', (format) => {
     expect((await get(`/responses/${first!.id}`)).status).toBe(200)
   })
 
-  test('a stream that broke is not stored', async () => {
+  test('a broken stream is not stored', async () => {
     await start({ formats: [format] })
     service.providers[0]!.script([{ do: 'cut', afterEvents: 6, text: 'one two three four five six' }])
     const events = await streamed({ input: 'Hello' })
@@ -180,8 +180,8 @@ describe.each(both)('a backend that speaks %s', (format) => {
   })
 })
 
-describe('what cannot be gone on from is refused before it is counted', () => {
-  test('a chain that lost one of its answers', async () => {
+describe('an invalid continuation is rejected before it is counted', () => {
+  test('a chain that lost one of its responses is rejected', async () => {
     await start()
     const first = await post({ input: 'One.' })
     const second = await post({ input: 'Two.', previous_response_id: first.answer.id })
@@ -194,7 +194,7 @@ describe('what cannot be gone on from is refused before it is counted', () => {
     expect((await get(`/responses/${second.answer.id}`)).headers.get('x-quota-used')).toBe('2')
   })
 
-  test('a conversation that has grown larger than a request may be, while each of its answers can be read', async () => {
+  test('a conversation larger than a request may be is rejected, while each of its responses can be read', async () => {
     await start({ settings: { limits: { body: '64KiB' } } })
     let previous: string | undefined
     let refusal: { status: number; code?: string } | undefined
@@ -208,7 +208,7 @@ describe('what cannot be gone on from is refused before it is counted', () => {
     expect((await get(`/responses/${previous}`)).status).toBe(200)
   })
 
-  test('an answer larger than may be stored is given, and says that it is not stored', async () => {
+  test('a response too large to store is delivered and says that it is not stored', async () => {
     await start({ settings: { limits: { body: '64KiB' } } })
     service.providers[0]!.script([{ do: 'answer', length: 100_000 }])
     const { answer } = await post({ input: 'Much.' })
@@ -216,15 +216,15 @@ describe('what cannot be gone on from is refused before it is counted', () => {
     expect((await get(`/responses/${answer.id}`)).status).toBe(404)
   })
 
-  test('a background, whatever the backend speaks', async () => {
+  test('background mode is rejected, whatever the backend speaks', async () => {
     await start()
     expect(await post({ input: 'x', background: true })).toMatchObject({ status: 400, code: 'unsupported_parameter' })
     expect(await post({ input: 'x', background: false })).toMatchObject({ status: 200 })
   })
 })
 
-describe('a provider is never asked to keep anything', () => {
-  test('it is sent store: false, and asked for reasoning in a form that can be told again', async () => {
+describe('a provider is never asked to store anything', () => {
+  test('the provider gets store: false and is asked for reasoning that can be sent again', async () => {
     await start()
     const sent = (): Record<string, unknown> =>
       JSON.parse(service.providers[0]!.captured().at(-1)!.body) as Record<string, unknown>
@@ -240,7 +240,7 @@ describe('a provider is never asked to keep anything', () => {
     expect(JSON.stringify(sent()['input'])).not.toContain('rs_')
   })
 
-  test('sealed reasoning is told again to the one of several backends that sealed it, and to no other', async () => {
+  test('encrypted reasoning returns only to the backend that issued it, of several', async () => {
     await start({ formats: ['openai-responses', 'openai-responses'] })
     const [alpha, beta] = service.providers
     const { answer } = await post({ input: 'Think.', reasoning: { effort: 'high' } })
@@ -253,7 +253,7 @@ describe('a provider is never asked to keep anything', () => {
     expect(beta!.captured().at(-1)!.body).not.toContain(sealed)
   })
 
-  test('reasoning that is only named by its id is left out: nobody there knows it', async () => {
+  test('reasoning that is only referenced by ID is left out, because no provider knows it', async () => {
     await start()
     const bare = { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'Hm.' }] }
     expect((await post({ input: [bare, { role: 'user', content: 'On.' }] })).status).toBe(200)

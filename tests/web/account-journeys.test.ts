@@ -13,7 +13,7 @@ const hourMs = 3_600_000
 /** Servers notice a change of keys within a second. */
 const noticedWithin = { timeout: 5000 }
 
-suite('an account, with script and without', () => {
+suite('an account, with and without scripts', () => {
   const clock = new SkippingClock()
   let browser: Browser
   let service: Service

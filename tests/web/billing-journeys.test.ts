@@ -9,7 +9,7 @@ const suite = hasChromium('The ways between plans') ? describe : describe.skip
 /** Webhooks arrive and servers notice a plan within a second or two. */
 const noticedWithin = { timeout: 5000 }
 
-suite('from plan to plan, by way of the simulated Stripe', () => {
+suite('changes of plan through the simulated Stripe', () => {
   const clock = new SkippingClock()
   let browser: Browser
   let service: Service

@@ -36,7 +36,7 @@ interface Owner {
   readonly keyId: string
 }
 
-suite('from an error’s one link to the mended state in at most three clicks', () => {
+suite('from the link in an error to the fix in at most three clicks', () => {
   const clock = new SkippingClock()
   let browser: Browser
   let service: Service
@@ -218,7 +218,7 @@ suite('from an error’s one link to the mended state in at most three clicks', 
   })
 })
 
-suite('where an operator decides about plans, and accounts bring their providers', () => {
+suite('with plans that an operator approves, and providers that accounts add', () => {
   let browser: Browser
   let service: Service
   let journey: Journey

@@ -59,7 +59,7 @@ const faultsInDocument = `(() => {
 let browser: Browser
 let service: Service
 
-suite('what holds for every page', () => {
+suite('every page', () => {
   beforeAll(async () => {
     browser = await startChromium()
     service = await Service.start()

@@ -9,7 +9,7 @@ import { beholders, tooWide } from './page-state.ts'
 const suite = hasChromium('The layout under other fonts') ? describe : describe.skip
 const fonts = fontSets()
 
-suite('the layout does not depend on the fonts of the machine', () => {
+suite('a layout that does not depend on installed fonts', () => {
   afterAll(() => fonts.remove())
 
   test.each(fonts.sets)(
