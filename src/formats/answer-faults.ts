@@ -51,6 +51,13 @@ export function errorText(text: Json | undefined): string {
   throw new UpstreamError('broken')
 }
 
+/** The elements of a list; none if absent or null. @throws UpstreamError `broken` if it is not a list of objects */
+export function errorObjects(list: Json | undefined): readonly JsonObject[] {
+  if (list === undefined || list === null) return []
+  if (!Array.isArray(list) || !list.every(isObject)) throw new UpstreamError('broken')
+  return list
+}
+
 const usedUp = /credit balance is too low/i
 /** Longer messages are not searched. */
 const maxSearchedChars = 600

@@ -43,7 +43,12 @@ export function isForeign(name: string | undefined, event: JsonObject): boolean 
   if (faultMembers.some(has) || answerMembers.some(has)) return false
   if (name !== undefined && keepAliveNames.has(name)) return true
   const kind = event['object'] ?? event['type']
-  return typeof kind === 'string' && kind !== '' && !faultWord.test(kind)
+  return typeof kind === 'string' && kind !== '' && !namesFault(kind)
+}
+
+/** Whether the type of an event says that something went wrong. */
+export function namesFault(type: string): boolean {
+  return faultWord.test(type)
 }
 
 /** The error itself: the member `error` if it is an object, otherwise the whole object. */

@@ -26,7 +26,7 @@ export class BlockReader {
   #textLength = 0
 
   start(index: Json | undefined, block: Json | undefined, events: AnswerEvent[]): void {
-    if (!isObject(block)) return
+    if (!isObject(block)) throw new UpstreamError('broken')
     const { type } = block
     const callIndex = type === 'tool_use' ? this.callCount++ : -1
     const { signature } = block

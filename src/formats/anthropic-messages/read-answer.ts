@@ -4,7 +4,8 @@ import { UpstreamError } from '../../domain/upstream.ts'
 import { isArray } from '../fields.ts'
 import { EventParser } from '../event-parser.ts'
 import type { AnswerReader } from '../format.ts'
-import { throwError, throwNamedError } from '../error-event.ts'
+import { errorText } from '../answer-faults.ts'
+import { namesFault, throwError, throwNamedError } from '../error-event.ts'
 import { BlockReader } from './block-reader.ts'
 import { classifyMessagesError } from './faults.ts'
 import { readStopReason } from './stop-reason.ts'
@@ -57,8 +58,8 @@ export class MessagesReader implements AnswerReader {
         this.#finish(events)
         break
       default:
-        // New kinds of events may come to be. What has no type is none of them.
-        if (typeof event['type'] !== 'string') throw new UpstreamError('broken')
+        // New kinds of events may come to be. What has no type, or one that names a fault, is none of them.
+        if (typeof event['type'] !== 'string' || namesFault(event['type'])) throw classifyMessagesError(event)
     }
     return events
   }
@@ -91,8 +92,8 @@ export class MessagesReader implements AnswerReader {
     this.#usage.read(counted)
     const { usage } = this.#usage
     if (usage !== undefined) events.push({ type: 'usage', usage })
-    const reason = isObject(delta) ? delta['stop_reason'] : undefined
-    if (typeof reason !== 'string') return
+    const reason = errorText(isObject(delta) ? delta['stop_reason'] : delta)
+    if (reason === '') return
     // Before anybody is told of it: the relay lane passes this event on.
     readStopReason(reason, 0)
     this.#stopReason = reason

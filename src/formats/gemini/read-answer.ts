@@ -1,8 +1,7 @@
 import { isContent, type AnswerEvent } from '../../domain/conversation.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { isArray } from '../fields.ts'
-import { errorText } from '../answer-faults.ts'
+import { errorObjects, errorText } from '../answer-faults.ts'
 import { isForeign, throwError, throwNamedError } from '../error-event.ts'
 import { EventParser } from '../event-parser.ts'
 import type { AnswerReader } from '../format.ts'
@@ -64,14 +63,13 @@ export class GeminiReader implements AnswerReader {
     throwError(answer)
     if (this.#failed || !isAnswer(answer)) throw new UpstreamError('broken')
     const { candidates, promptFeedback, usageMetadata } = answer
-    const candidate = isArray(candidates) ? candidates.find(isFirst) : undefined
+    const candidate = errorObjects(candidates).find(isFirst)
     if (candidate === undefined && isBlocked(promptFeedback)) {
       throw new UpstreamError('rejected_content', { status: blockedStatus })
     }
-    if (candidates !== undefined && !isArray(candidates)) throw new UpstreamError('broken')
     const events: AnswerEvent[] = []
     this.#start(answer, events)
-    if (isObject(candidate)) this.#readCandidate(candidate, events)
+    if (candidate !== undefined) this.#readCandidate(candidate, events)
     const usage = readUsage(usageMetadata)
     if (usage !== undefined) events.push({ type: 'usage', usage })
     return events
@@ -89,15 +87,14 @@ export class GeminiReader implements AnswerReader {
   }
 
   #readCandidate(candidate: JsonObject, events: AnswerEvent[]): void {
-    const { content, finishReason, logprobsResult } = candidate
-    const parts = isObject(content) ? content['parts'] : undefined
+    const { content, logprobsResult } = candidate
+    const finishReason = errorText(candidate['finishReason'])
+    if (content != null && !isObject(content)) throw new UpstreamError('broken')
     let logprobs = readLogprobs(logprobsResult)
     const before = events.length
-    if (isArray(parts)) {
-      for (const part of parts) if (isObject(part)) logprobs = this.#readPart(part, logprobs, events)
-    }
+    for (const part of errorObjects(content?.['parts'])) logprobs = this.#readPart(part, logprobs, events)
     if (this.#finishReason !== undefined && events.length > before) this.#continued = true
-    if (typeof finishReason !== 'string' || finishReason === '') return
+    if (finishReason === '') return
     if (readFinishReason(finishReason, this.#calls) !== undefined) this.#finishReason = finishReason
     else if (this.#finishReason !== undefined && !this.#continued) {
       // Behind the end of the answer nothing counts but usage.
@@ -119,6 +116,7 @@ export class GeminiReader implements AnswerReader {
       this.#readCall(functionCall, part['thoughtSignature'], events)
       return logprobs
     }
+    if (functionCall != null) throw new UpstreamError('broken')
     const said = errorText(text)
     if (said === '') return logprobs
     if (thought === true) {
@@ -132,13 +130,13 @@ export class GeminiReader implements AnswerReader {
   /** A call comes whole. Its signature is what Google wants back with it: it goes before it, as the end of what was thought. */
   #readCall(call: JsonObject, signature: Json | undefined, events: AnswerEvent[]): void {
     const { name, id, args } = call
-    if (typeof name !== 'string' || name === '') throw new UpstreamError('broken')
+    if (typeof name !== 'string' || name === '' || (args != null && !isObject(args))) throw new UpstreamError('broken')
     if (typeof signature === 'string' && signature !== '') {
       events.push({ type: 'reasoning_end', sealed: signature })
     }
     const index = this.#calls++
     events.push({ type: 'call', index, kind: 'function', id: typeof id === 'string' ? id : '', name })
-    events.push({ type: 'call_arguments', index, text: JSON.stringify(isObject(args) ? args : {}) })
+    events.push({ type: 'call_arguments', index, text: JSON.stringify(args ?? {}) })
   }
 }
 
@@ -146,8 +144,8 @@ function isAnswer(answer: JsonObject): boolean {
   return answerMembers.some((member) => Object.hasOwn(answer, member))
 }
 
-function isFirst(candidate: Json): boolean {
-  return isObject(candidate) && (candidate['index'] === 0 || typeof candidate['index'] !== 'number')
+function isFirst(candidate: JsonObject): boolean {
+  return candidate['index'] === 0 || typeof candidate['index'] !== 'number'
 }
 
 function isBlocked(feedback: Json | undefined): boolean {

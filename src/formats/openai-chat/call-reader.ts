@@ -1,5 +1,6 @@
 import type { AnswerEvent } from '../../domain/conversation.ts'
 import { type Json, isObject } from '../../domain/json.ts'
+import { errorText } from '../answer-faults.ts'
 
 interface OpenCall {
   readonly index: number
@@ -15,20 +16,23 @@ export class CallReader {
   readonly #slots = new Map<number, OpenCall>()
   #last: OpenCall | undefined
 
-  /** Reads one entry of `tool_calls`. A chunk of a call that never started is skipped. */
+  /**
+   * Reads one entry of `tool_calls`. A chunk of a call that never started is skipped. @throws UpstreamError `broken` for a
+   * name or arguments of another type
+   */
   read(entry: Json, events: AnswerEvent[]): void {
     if (!isObject(entry)) return
     const custom = entry['custom']
     const isCustom = isObject(custom)
     const called = isCustom ? custom : entry['function']
     if (!isObject(called)) return
-    const { name } = called
+    const name = errorText(called['name'])
     const text = isCustom ? called['input'] : called['arguments']
     const slot = typeof entry['index'] === 'number' ? entry['index'] : undefined
     const id = typeof entry['id'] === 'string' ? entry['id'] : ''
     let call = slot === undefined ? this.#last : this.#slots.get(slot)
     const opens = call === undefined || (id === '' ? slot === undefined : id !== call.id)
-    if (opens && typeof name === 'string' && name !== '') {
+    if (opens && name !== '') {
       call = { index: this.count++, id }
       if (slot !== undefined) this.#slots.set(slot, call)
       events.push({ type: 'call', index: call.index, kind: isCustom ? 'custom' : 'function', id, name })
@@ -40,6 +44,6 @@ export class CallReader {
     } else if (isObject(text)) {
       // Arguments sent as an object instead of its JSON text.
       events.push({ type: 'call_arguments', index: call.index, text: JSON.stringify(text) })
-    }
+    } else errorText(text)
   }
 }

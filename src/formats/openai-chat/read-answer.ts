@@ -4,7 +4,7 @@ import { UpstreamError } from '../../domain/upstream.ts'
 import { isArray } from '../fields.ts'
 import { EventParser } from '../event-parser.ts'
 import type { AnswerReader } from '../format.ts'
-import { errorText } from '../answer-faults.ts'
+import { errorObjects, errorText } from '../answer-faults.ts'
 import { isForeign, throwError, throwNamedError } from '../error-event.ts'
 import { CallReader } from './call-reader.ts'
 import { readFinishReason } from './finish-reason.ts'
@@ -112,10 +112,10 @@ export class ChatReader implements AnswerReader {
     for (const choice of choices) {
       if (!isObject(choice)) throw new UpstreamError('broken')
       throwError(choice)
-      const { finish_reason: reason } = choice
+      const reason = errorText(choice['finish_reason'])
       if (isReason(reason) && readFinishReason(reason, 0) === undefined) throw new UpstreamError('server_error')
       const message = this.#kind.messageOf(choice)
-      if (isObject(message)) checkText(message)
+      if (isObject(message)) checkMessage(message)
       else if (message != null) throw new UpstreamError('broken')
     }
     return firstChoice(choices)
@@ -168,10 +168,14 @@ function firstChoice(choices: readonly Json[]): JsonObject | undefined {
   return undefined
 }
 
-/** @throws UpstreamError `broken` for what the model said in no form that is known */
-function checkText({ content, refusal }: JsonObject): void {
-  if (!isArray(content)) errorText(content)
+/** @throws UpstreamError for an error, `broken` for what the model said in no form that is known */
+function checkMessage(message: JsonObject): void {
+  throwError(message)
+  const { content, refusal, tool_calls: calls } = message
+  if (isArray(content)) errorObjects(content)
+  else errorText(content)
   errorText(refusal)
+  errorObjects(calls)
 }
 
 function readText(text: string, logprobs: Json | undefined, events: AnswerEvent[]): void {

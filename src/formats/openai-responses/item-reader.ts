@@ -1,6 +1,7 @@
 import type { AnswerEvent } from '../../domain/conversation.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
-import { errorText } from '../answer-faults.ts'
+import { UpstreamError } from '../../domain/upstream.ts'
+import { errorObjects, errorText } from '../answer-faults.ts'
 import { isArray } from '../fields.ts'
 
 type Kind = 'message' | 'reasoning' | 'call' | 'other'
@@ -79,8 +80,8 @@ export class ItemReader {
     for (let index = 0; index < output.length; index++) this.#close(index, output[index], events)
   }
 
-  #open(index: number | undefined, item: Json | undefined, events: AnswerEvent[]): ItemState | undefined {
-    if (!isObject(item)) return undefined
+  #open(index: number | undefined, item: Json | undefined, events: AnswerEvent[]): ItemState {
+    if (!isObject(item)) throw new UpstreamError('broken')
     const kind =
       item['type'] === 'function_call' ? 'function' : item['type'] === 'custom_tool_call' ? 'custom' : undefined
     const names = index === undefined ? idsOf(item) : [index]
@@ -108,10 +109,9 @@ export class ItemReader {
   }
 
   #close(index: number | undefined, item: Json | undefined, events: AnswerEvent[]): void {
-    if (!isObject(item)) return
+    if (!isObject(item)) throw new UpstreamError('broken')
     const known = index === undefined ? this.#ending(item) : this.#items.get(index)
     const state = known ?? this.#open(index, item, events)
-    if (state === undefined) return
     state.isClosed = true
     const { type } = item
     if (!state.heard) {
@@ -202,10 +202,7 @@ function pushRefusal(text: Json | undefined, events: AnswerEvent[]): void {
 }
 
 function readMessage(item: JsonObject, events: AnswerEvent[]): void {
-  const { content } = item
-  if (!isArray(content)) return
-  for (const part of content) {
-    if (!isObject(part)) continue
+  for (const part of errorObjects(item['content'])) {
     const { type, text, refusal, annotations } = part
     if (type === 'output_text') pushText(text, part['logprobs'], events)
     else if (type === 'refusal') pushRefusal(refusal, events)

@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest'
+import type { JsonObject } from '../../src/domain/json.ts'
+import { anthropicMessages } from '../../src/formats/anthropic-messages/anthropic-messages.ts'
+import { gemini } from '../../src/formats/gemini/gemini.ts'
+import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
+import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
+
+const choice = (message: JsonObject, reason: unknown = 'stop') =>
+  ({ choices: [{ index: 0, message, finish_reason: reason }] }) as JsonObject
+const call = (called: JsonObject) => choice({ tool_calls: [{ index: 0, id: 'c', function: called }] })
+const output = (...items: unknown[]) => ({ object: 'response', status: 'completed', output: items }) as JsonObject
+const message = (content: unknown) => output({ type: 'message', content })
+const blocks = (content: unknown[], reason: unknown = 'end_turn') =>
+  ({ type: 'message', content, stop_reason: reason }) as JsonObject
+const candidate = (content: unknown, reason: unknown = 'STOP') =>
+  ({ candidates: [{ content, finishReason: reason }] }) as JsonObject
+
+/** Answers that would be empty, or would have ended well, if a member of the wrong type were skipped. */
+const answers = {
+  chat: [
+    openaiChat,
+    choice({ content: [null] }),
+    choice({ content: 'x', tool_calls: 'x' }),
+    choice({ content: 'x', tool_calls: [5] }),
+    choice({ content: 'x', error: { message: 'x' } }),
+    choice({ content: 'x' }, 5),
+    choice({ content: 'x' }, { error: 'x' }),
+    call({ name: 5, arguments: '{}' }),
+    call({ name: 'f', arguments: 5 }),
+  ],
+  responses: [openaiResponses, output(null), output('x'), message(5), message('x'), message([null]), message({})],
+  messages: [anthropicMessages, blocks([null]), blocks(['x']), blocks([], 5), blocks([], { error: 'x' })],
+  gemini: [
+    gemini,
+    candidate('x'),
+    candidate({ parts: 'x' }),
+    candidate({ parts: [null] }),
+    candidate({ parts: [{ text: 'x' }] }, 5),
+    candidate({ parts: [{ functionCall: 'f' }] }),
+    candidate({ parts: [{ functionCall: { name: 'f', args: '{}' } }] }),
+    { candidates: [null] },
+  ],
+} as const
+
+describe.each(Object.entries(answers))('a whole answer of %s', (_, [format, ...bodies]) => {
+  test.each(bodies.map((body) => JSON.stringify(body)))('is broken if a member has the wrong type: %s', (body) => {
+    expect(() => format.readAnswer().readWhole(JSON.parse(body) as JsonObject)).toThrow(/broken|server_error/)
+  })
+})
+
+test('an event that would end a stream well is broken if its reason is not a string', () => {
+  const events = [
+    [openaiChat, { choices: [{ index: 0, delta: { content: 'x' }, finish_reason: 5 }] }],
+    [anthropicMessages, { type: 'message_delta', delta: { stop_reason: 5 } }],
+    [gemini, candidate({ parts: [{ text: 'x' }] }, 5)],
+  ] as const
+  for (const [format, event] of events) {
+    expect(() => format.readAnswer().readEvent(JSON.stringify(event))).toThrow('broken')
+  }
+})
+
+test('an unknown event of Messages is skipped, unless its type names a fault', () => {
+  const read = (type: string) => anthropicMessages.readAnswer().readEvent(JSON.stringify({ type, message: 'x' }))
+  expect(read('message_note')).toEqual([])
+  expect(() => read('response.error')).toThrow('server_error')
+  expect(() => read('message_failed')).toThrow('server_error')
+})
