@@ -21,7 +21,9 @@ import type { Ticket } from '../domain/tickets.ts'
  * change reaches them within a second (contract 3.11), and appends `record` to the audit log; a write that returns
  * false writes nothing. Every read and write names the account it is for.
  */
-export interface AccountStore {
+export type AccountStore = AccountQueries & KeyQueries & UpstreamQueries
+
+export interface AccountQueries {
   addAccount(account: Account, record: AuditRecord): Promise<void>
   findAccount(id: string): Promise<Account | undefined>
   /** In order of creation, at most `limit`. */
@@ -30,7 +32,9 @@ export interface AccountStore {
   setPlan(accountId: string, planId: string, record: AuditRecord): Promise<boolean>
   /** False if the account is unknown or already in that state. */
   setSuspended(accountId: string, suspended: boolean, record: AuditRecord): Promise<boolean>
+}
 
+export interface KeyQueries {
   /** False if the account already has `maxKeys` unrevoked keys. Several records are stored in their order. */
   addKey(
     key: StoredKey,
@@ -49,7 +53,9 @@ export interface AccountStore {
   limitKey(keyId: string, limits: KeyLimits, nowMs: number, record: AuditRecord): Promise<boolean>
   /** False if the key is unknown or already revoked. */
   revokeKey(keyId: string, nowMs: number, record: AuditRecord): Promise<boolean>
+}
 
+export interface UpstreamQueries {
   /** False if the account already has `maxUpstreams`. The store assigns the last position. */
   addUpstream(upstream: Omit<Upstream, 'position'>, maxUpstreams: number, record: AuditRecord): Promise<boolean>
   /** In the order in which they are tried. */
@@ -71,7 +77,7 @@ export interface KeyRotation {
 }
 
 /** Filters for audit log entries. */
-export interface AuditSelection {
+interface AuditSelection {
   readonly limit: number
   readonly accountId?: string
   /** Only events of this type. */
@@ -131,7 +137,7 @@ export interface ManagedAccessStore {
 }
 
 /** Filters for managed access requests. */
-export interface ManagedSelection {
+interface ManagedSelection {
   readonly limit: number
   readonly accountId?: string
   readonly state?: ManagedRequestState
@@ -159,7 +165,9 @@ export interface ProofDigests {
  * Email addresses, passkeys, and sessions of accounts. Accounts and their addresses are written as in `AccountStore`,
  * including `record`; proofs and sessions change neither the revision nor the audit log.
  */
-export interface IdentityStore {
+export type IdentityStore = EmailQueries & ProofQueries & PasskeyQueries & SessionQueries
+
+export interface EmailQueries {
   /** Adds an account and its first address in one transaction. False, with nothing written, if the address is taken. */
   addAccountWithEmail(account: Account, address: string, record: AuditRecord): Promise<boolean>
   /** False if the address is taken, or the account has `maxEmails`. */
@@ -169,7 +177,9 @@ export interface IdentityStore {
   listEmails(accountId: string): Promise<readonly AccountEmail[]>
   /** False if the account does not have the address. */
   removeEmail(accountId: string, address: string, record: AuditRecord): Promise<boolean>
+}
 
+export interface ProofQueries {
   /** Stores a proof, and deletes those that expired before `forgetBeforeMs`. */
   addProof(proof: SignInProof, digests: ProofDigests, forgetBeforeMs: number): Promise<void>
   findProof(proofId: string): Promise<SignInProof | undefined>
@@ -190,7 +200,9 @@ export interface IdentityStore {
   tryCode(proofId: string, codeDigest: string, maxTries: number, nowMs: number): Promise<'used' | 'wrong' | 'refused'>
   /** Consumes a proof by its link; undefined if it is unknown, used, or expired. */
   useLink(linkDigest: string, nowMs: number): Promise<SignInProof | undefined>
+}
 
+export interface PasskeyQueries {
   /** False if the passkey is already registered, or the account has `maxPasskeys`. */
   addPasskey(passkey: Passkey, maxPasskeys: number, record: AuditRecord): Promise<boolean>
   findPasskey(passkeyId: string): Promise<Passkey | undefined>
@@ -201,7 +213,9 @@ export interface IdentityStore {
   removePasskey(accountId: string, passkeyId: string, record: AuditRecord): Promise<boolean>
   /** Consumes a challenge; false if it was used before. Deletes expired ones. */
   useChallenge(digest: string, expiresAtMs: number, nowMs: number): Promise<boolean>
+}
 
+export interface SessionQueries {
   /** Adds a session; beyond `maxSessions` the least recently used one ends. */
   addSession(session: Session, digest: string, maxSessions: number): Promise<void>
   findSession(digest: string): Promise<Session | undefined>
@@ -256,12 +270,17 @@ export interface ActivitySelection {
 }
 
 /** What the ledger recorded about an account's requests, for that account only. */
-export interface ActivityStore {
+export type ActivityStore = ActivityQueries & RefusedQueries
+
+export interface ActivityQueries {
   /** Days that begin in `[fromMs, untilMs)`; at most `maxPerDay` requests per day are counted. */
   addUpUsage(accountId: string, fromMs: number, untilMs: number, maxPerDay: number): Promise<readonly UsageGroup[]>
   /** Newest first. Searches at most the newest `among` requests within the time range and cursor. */
   listActivity(accountId: string, selection: ActivitySelection, among: number): Promise<readonly RequestRecord[]>
   findActivity(accountId: string, requestId: string): Promise<RequestRecord | undefined>
+}
+
+export interface RefusedQueries {
   /** Totals by account and error, the latest first. */
   sumRefused(selection: RefusedSelection): Promise<readonly RefusedCount[]>
   /** Hour by hour, the latest first; those before `before` if it is given. */

@@ -5,8 +5,10 @@ import { assertDatabaseThere, watchDatabaseFile } from '../storage/sqlite/databa
 import { openSqliteLedger } from '../storage/ledger/ledger-sqlite.ts'
 import { openSqlite, openSqliteInThread } from '../storage/sqlite/open-sqlite.ts'
 import { checkPepper } from '../storage/pepper-check.ts'
-import { createConversationStore, type RetainedConversations } from '../storage/conversation-store.ts'
-import { createResponseStore, type ResponseList } from '../storage/response-store.ts'
+import { createConversationStore } from '../storage/conversation-store.ts'
+import type { RetainedConversations } from '../storage/conversations.ts'
+import { createResponseStore } from '../storage/response-store.ts'
+import type { ResponseList } from '../storage/responses.ts'
 import { createStore, type Store } from '../storage/store.ts'
 import { peppersIn, type Runtime } from './runtime.ts'
 

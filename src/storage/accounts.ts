@@ -1,16 +1,51 @@
-import type { Kysely, Transaction } from 'kysely'
+import type { Transaction } from 'kysely'
+import type { AccountQueries } from '../accounts/ports.ts'
 import type { Account } from '../domain/accounts.ts'
-import type { AuditRecord } from '../domain/audit.ts'
+import { defineStore } from './define-store.ts'
 import { change } from './revision.ts'
 import type { AccountRow, Tables } from './schema/schema.ts'
 
-/** Adds an account. @throws if its id is taken */
-export async function addAccount(db: Kysely<Tables>, account: Account, record: AuditRecord): Promise<void> {
-  await change(db, record, async (transaction) => {
-    await transaction.insertInto('accounts').values(accountRow(account)).execute()
-    return true
-  })
-}
+/** Accounts. */
+export const accountStore = defineStore<AccountQueries>({
+  async addAccount(db, account, record) {
+    await change(db, record, async (transaction) => {
+      await transaction.insertInto('accounts').values(accountRow(account)).execute()
+      return true
+    })
+  },
+
+  async findAccount(db, id) {
+    const row = await db.selectFrom('accounts').selectAll().where('id', '=', id).executeTakeFirst()
+    return row === undefined ? undefined : readAccount(row)
+  },
+
+  async listAccounts(db, limit) {
+    const rows = await db
+      .selectFrom('accounts')
+      .selectAll()
+      .orderBy('created_at_ms')
+      .orderBy('id')
+      .limit(limit)
+      .execute()
+    return rows.map(readAccount)
+  },
+
+  setPlan(db, accountId, planId, record) {
+    return change(db, record, (transaction) => putOnPlan(transaction, accountId, planId))
+  },
+
+  setSuspended(db, accountId, suspended, record) {
+    return change(db, record, async (transaction) => {
+      const result = await transaction
+        .updateTable('accounts')
+        .set({ suspended: suspended ? 1 : 0 })
+        .where('id', '=', accountId)
+        .where('suspended', '=', suspended ? 0 : 1)
+        .executeTakeFirstOrThrow()
+      return result.numUpdatedRows > 0n
+    })
+  },
+})
 
 /** Converts an account to its row. */
 export function accountRow(account: Account): AccountRow {
@@ -23,23 +58,6 @@ export function accountRow(account: Account): AccountRow {
   }
 }
 
-/** The account of that id, if any. */
-export async function findAccount(db: Kysely<Tables>, id: string): Promise<Account | undefined> {
-  const row = await db.selectFrom('accounts').selectAll().where('id', '=', id).executeTakeFirst()
-  return row === undefined ? undefined : readAccount(row)
-}
-
-/** The first `limit` accounts in order of creation. */
-export async function listAccounts(db: Kysely<Tables>, limit: number): Promise<readonly Account[]> {
-  const rows = await db.selectFrom('accounts').selectAll().orderBy('created_at_ms').orderBy('id').limit(limit).execute()
-  return rows.map(readAccount)
-}
-
-/** Moves an account to another plan; false if the account is unknown. */
-export function setPlan(db: Kysely<Tables>, accountId: string, planId: string, record: AuditRecord): Promise<boolean> {
-  return change(db, record, (transaction) => putOnPlan(transaction, accountId, planId))
-}
-
 /** The same inside a transaction: every plan change ends up here. */
 export async function putOnPlan(transaction: Transaction<Tables>, accountId: string, planId: string): Promise<boolean> {
   const result = await transaction
@@ -48,24 +66,6 @@ export async function putOnPlan(transaction: Transaction<Tables>, accountId: str
     .where('id', '=', accountId)
     .executeTakeFirstOrThrow()
   return result.numUpdatedRows > 0n
-}
-
-/** Suspends or resumes an account; false if the account is unknown or already in that state. */
-export function setSuspended(
-  db: Kysely<Tables>,
-  accountId: string,
-  suspended: boolean,
-  record: AuditRecord,
-): Promise<boolean> {
-  return change(db, record, async (transaction) => {
-    const result = await transaction
-      .updateTable('accounts')
-      .set({ suspended: suspended ? 1 : 0 })
-      .where('id', '=', accountId)
-      .where('suspended', '=', suspended ? 0 : 1)
-      .executeTakeFirstOrThrow()
-    return result.numUpdatedRows > 0n
-  })
 }
 
 /** Converts a row to an account. */

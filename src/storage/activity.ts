@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Kysely, sql, SqliteAdapter } from 'kysely'
-import type { ActivitySelection, UsageGroup } from '../accounts/ports.ts'
-import type { RequestRecord } from '../domain/requests.ts'
+import type { ActivityQueries, UsageGroup } from '../accounts/ports.ts'
 import { dayOf } from '../domain/uptime.ts'
+import { defineStore } from './define-store.ts'
 import { readRequest } from './requests.ts'
 import type { Tables } from './schema/schema.ts'
 
@@ -27,26 +27,53 @@ interface GroupRow {
   readonly fused_usd: number
 }
 
-/**
- * Daily totals of an account's requests, grouped by their distinguishing fields; see `ActivityStore.addUpUsage`. One
- * day at a time, yielding to the event loop in between, because a statement on SQLite blocks it.
- */
-export async function addUpUsage(
-  db: Kysely<Tables>,
-  accountId: string,
-  fromMs: number,
-  untilMs: number,
-  maxPerDay: number,
-): Promise<readonly UsageGroup[]> {
-  const groups: UsageGroup[] = []
-  for (let startMs = Math.floor(fromMs / dayMs) * dayMs; startMs < untilMs; startMs += dayMs) {
-    const rows = await addUpDay(db, accountId, startMs, maxPerDay)
-    const day = dayOf(startMs)
-    groups.push(...rows.map((row) => groupOf(day, row)))
-    await nextTurn()
-  }
-  return groups
-}
+/** An account's own requests. */
+export const activityStore = defineStore<ActivityQueries>({
+  /** One day at a time, yielding to the event loop in between, because a statement on SQLite blocks it. */
+  async addUpUsage(db, accountId, fromMs, untilMs, maxPerDay) {
+    const groups: UsageGroup[] = []
+    for (let startMs = Math.floor(fromMs / dayMs) * dayMs; startMs < untilMs; startMs += dayMs) {
+      const rows = await addUpDay(db, accountId, startMs, maxPerDay)
+      const day = dayOf(startMs)
+      groups.push(...rows.map((row) => groupOf(day, row)))
+      await nextTurn()
+    }
+    return groups
+  },
+
+  async listActivity(db, accountId, selection, among) {
+    const { fromMs, untilMs, beforeId, outcome, profile, keyId, limit } = selection
+    let latest = db.selectFrom('requests').selectAll().where('account_id', '=', accountId)
+    if (fromMs !== undefined) latest = latest.where('admitted_at_ms', '>=', Math.floor(fromMs))
+    if (untilMs !== undefined) latest = latest.where('admitted_at_ms', '<', Math.floor(untilMs))
+    if (beforeId !== undefined) {
+      latest = latest.where(
+        sql<boolean>`(admitted_at_ms, id) <
+          (select admitted_at_ms, id from requests where id = ${beforeId} and account_id = ${accountId})`,
+      )
+    }
+    // A filter that rarely matches must not scan all of the account's requests.
+    let query = db
+      .selectFrom(latest.orderBy('admitted_at_ms', 'desc').orderBy('id', 'desc').limit(among).as('latest'))
+      .selectAll()
+    if (outcome !== undefined) query = query.where('error_code', outcome === 'answered' ? 'is' : 'is not', null)
+    if (outcome === 'answered') query = query.where('state', '=', 'done')
+    if (profile !== undefined) query = query.where('profile', '=', profile)
+    if (keyId !== undefined) query = query.where('key_id', '=', keyId)
+    const rows = await query.orderBy('admitted_at_ms', 'desc').orderBy('id', 'desc').limit(limit).execute()
+    return rows.map(readRequest)
+  },
+
+  async findActivity(db, accountId, requestId) {
+    const row = await db
+      .selectFrom('requests')
+      .selectAll()
+      .where('id', '=', requestId)
+      .where('account_id', '=', accountId)
+      .executeTakeFirst()
+    return row === undefined ? undefined : readRequest(row)
+  },
+})
 
 async function addUpDay(
   db: Kysely<Tables>,
@@ -109,48 +136,4 @@ function groupOf(day: string, row: GroupRow): UsageGroup {
       fused: { requests: row.fused_requests, priced: row.fused_priced, usd: row.fused_usd },
     },
   }
-}
-
-/** An account's requests, newest first; see `ActivityStore.listActivity`. */
-export async function listActivity(
-  db: Kysely<Tables>,
-  accountId: string,
-  selection: ActivitySelection,
-  among: number,
-): Promise<readonly RequestRecord[]> {
-  const { fromMs, untilMs, beforeId, outcome, profile, keyId, limit } = selection
-  let latest = db.selectFrom('requests').selectAll().where('account_id', '=', accountId)
-  if (fromMs !== undefined) latest = latest.where('admitted_at_ms', '>=', Math.floor(fromMs))
-  if (untilMs !== undefined) latest = latest.where('admitted_at_ms', '<', Math.floor(untilMs))
-  if (beforeId !== undefined) {
-    latest = latest.where(
-      sql<boolean>`(admitted_at_ms, id) <
-        (select admitted_at_ms, id from requests where id = ${beforeId} and account_id = ${accountId})`,
-    )
-  }
-  // A filter that rarely matches must not scan all of the account's requests.
-  let query = db
-    .selectFrom(latest.orderBy('admitted_at_ms', 'desc').orderBy('id', 'desc').limit(among).as('latest'))
-    .selectAll()
-  if (outcome !== undefined) query = query.where('error_code', outcome === 'answered' ? 'is' : 'is not', null)
-  if (outcome === 'answered') query = query.where('state', '=', 'done')
-  if (profile !== undefined) query = query.where('profile', '=', profile)
-  if (keyId !== undefined) query = query.where('key_id', '=', keyId)
-  const rows = await query.orderBy('admitted_at_ms', 'desc').orderBy('id', 'desc').limit(limit).execute()
-  return rows.map(readRequest)
-}
-
-/** One request of an account, if its record still exists. */
-export async function findActivity(
-  db: Kysely<Tables>,
-  accountId: string,
-  requestId: string,
-): Promise<RequestRecord | undefined> {
-  const row = await db
-    .selectFrom('requests')
-    .selectAll()
-    .where('id', '=', requestId)
-    .where('account_id', '=', accountId)
-    .executeTakeFirst()
-  return row === undefined ? undefined : readRequest(row)
 }

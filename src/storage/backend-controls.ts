@@ -1,64 +1,59 @@
-import type { Kysely, Transaction } from 'kysely'
-import type { AuditRecord } from '../domain/audit.ts'
+import type { Transaction } from 'kysely'
+import type { BackendControlStore } from '../accounts/backends/backend-ports.ts'
 import type { BackendControl, HoldReason } from '../domain/backend-controls.ts'
+import { defineStore } from './define-store.ts'
 import { change } from './revision.ts'
 import type { Tables } from './schema/schema.ts'
 
 /** Most rows read: a configuration has fewer backends, with at most three rows each. */
 const maxControls = 3_000
 
-/** All current decisions of operators about backends. */
-export async function listBackendControls(db: Kysely<Tables>): Promise<readonly BackendControl[]> {
-  const rows = await db
-    .selectFrom('backend_controls')
-    .selectAll()
-    .orderBy('backend_id')
-    .orderBy('kind')
-    .limit(maxControls)
-    .execute()
-  return rows.map(({ backend_id: backendId, kind, at_ms: atMs, set_by: by, reason }) => ({
-    backendId,
-    kind: kind as BackendControl['kind'],
-    atMs,
-    by,
-    reason: reason as HoldReason | null,
-  }))
-}
-
-/** Holds a backend; see `BackendControlStore.holdBackend`. */
-export function holdBackend(db: Kysely<Tables>, control: BackendControl, record: AuditRecord): Promise<boolean> {
-  return change(db, record, async (transaction) => {
-    const known = await transaction
+/** Operators' decisions about backends. */
+export const backendControlStore = defineStore<BackendControlStore>({
+  async listBackendControls(db) {
+    const rows = await db
       .selectFrom('backend_controls')
-      .select('kind')
-      .where('backend_id', '=', control.backendId)
-      .where('kind', '=', control.kind)
-      .executeTakeFirst()
-    if (known !== undefined) return false
-    await put(transaction, control)
-    return true
-  })
-}
+      .selectAll()
+      .orderBy('backend_id')
+      .orderBy('kind')
+      .limit(maxControls)
+      .execute()
+    return rows.map(({ backend_id: backendId, kind, at_ms: atMs, set_by: by, reason }) => ({
+      backendId,
+      kind: kind as BackendControl['kind'],
+      atMs,
+      by,
+      reason: reason as HoldReason | null,
+    }))
+  },
 
-/** Ends a drain; false if there is none. */
-export function undrainBackend(db: Kysely<Tables>, backendId: string, record: AuditRecord): Promise<boolean> {
-  return change(db, record, (transaction) => take(transaction, backendId, 'drained'))
-}
+  holdBackend(db, control, record) {
+    return change(db, record, async (transaction) => {
+      const known = await transaction
+        .selectFrom('backend_controls')
+        .select('kind')
+        .where('backend_id', '=', control.backendId)
+        .where('kind', '=', control.kind)
+        .executeTakeFirst()
+      if (known !== undefined) return false
+      await put(transaction, control)
+      return true
+    })
+  },
 
-/** Ends a quarantine, if there is one, and stores the time. */
-export async function releaseBackend(
-  db: Kysely<Tables>,
-  backendId: string,
-  by: string,
-  record: AuditRecord,
-): Promise<void> {
-  await change(db, record, async (transaction) => {
-    await take(transaction, backendId, 'quarantined')
-    await take(transaction, backendId, 'released')
-    await put(transaction, { backendId, kind: 'released', atMs: record.atMs, by, reason: null })
-    return true
-  })
-}
+  undrainBackend(db, backendId, record) {
+    return change(db, record, (transaction) => take(transaction, backendId, 'drained'))
+  },
+
+  async releaseBackend(db, backendId, by, record) {
+    await change(db, record, async (transaction) => {
+      await take(transaction, backendId, 'quarantined')
+      await take(transaction, backendId, 'released')
+      await put(transaction, { backendId, kind: 'released', atMs: record.atMs, by, reason: null })
+      return true
+    })
+  },
+})
 
 async function put(transaction: Transaction<Tables>, control: BackendControl): Promise<void> {
   const { backendId, kind, atMs, by, reason } = control

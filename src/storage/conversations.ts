@@ -1,6 +1,7 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { NewConversationItem, StoredConversation, StoredConversationItem } from '../domain/conversations.ts'
-import type { AppendOptions, AppendRefusal, ItemPage } from '../gateway/responses/conversation-store.ts'
+import type { AppendOptions, AppendRefusal, ConversationStore } from '../gateway/responses/conversation-store.ts'
+import { defineStore } from './define-store.ts'
 import { makeRoom } from './responses.ts'
 import type { ConversationRow, Tables } from './schema/schema.ts'
 
@@ -39,66 +40,112 @@ export function addConversation(
   })
 }
 
-export async function findConversation(
-  db: Kysely<Tables>,
-  accountId: string,
-  id: string,
-  sinceMs: number,
-): Promise<StoredConversation | undefined> {
-  const row = await db
-    .selectFrom('conversations')
-    .selectAll()
-    .where('id', '=', id)
-    .where('account_id', '=', accountId)
-    .where('last_used_at_ms', '>', wholeTime(sinceMs))
-    .executeTakeFirst()
-  return row === undefined ? undefined : readConversation(row)
+/** Conversations on either engine, with retention. Does not close the database. */
+export interface RetainedConversations extends ConversationStore {
+  /** An account's conversations last used after `sinceMs`, newest first; those before the cursor `before` if given. */
+  listOf(
+    accountId: string,
+    sinceMs: number,
+    before: Pick<StoredConversation, 'id' | 'createdAtMs'> | undefined,
+    limit: number,
+  ): Promise<readonly StoredConversation[]>
+  /** Deletes data last used at or before `timeMs`, in at most `limit` short transactions; returns how many it used. */
+  deleteUntil(timeMs: number, limit: number): Promise<number>
 }
 
-/** An account's conversations, newest first; those before the cursor `before` if given. */
-export async function listConversations(
-  db: Kysely<Tables>,
-  accountId: string,
-  sinceMs: number,
-  before: Pick<StoredConversation, 'id' | 'createdAtMs'> | undefined,
-  limit: number,
-): Promise<readonly StoredConversation[]> {
-  let query = db
-    .selectFrom('conversations')
-    .selectAll()
-    .where('account_id', '=', accountId)
-    .where('last_used_at_ms', '>', wholeTime(sinceMs))
-  if (before !== undefined) {
-    const { id, createdAtMs } = before
-    query = query.where((row) =>
-      row.or([
-        row('created_at_ms', '<', createdAtMs),
-        row.and([row('created_at_ms', '=', createdAtMs), row('id', '<', id)]),
-      ]),
-    )
-  }
-  const rows = await query.orderBy('created_at_ms', 'desc').orderBy('id', 'desc').limit(limit).execute()
-  return rows.map(readConversation)
-}
+/** The queries of conversations that need nothing but the database. */
+export const conversationQueries = defineStore<
+  Omit<RetainedConversations, 'add' | 'append' | 'remove' | 'deleteUntil'>
+>({
+  async find(db, accountId, id, sinceMs) {
+    const row = await db
+      .selectFrom('conversations')
+      .selectAll()
+      .where('id', '=', id)
+      .where('account_id', '=', accountId)
+      .where('last_used_at_ms', '>', wholeTime(sinceMs))
+      .executeTakeFirst()
+    return row === undefined ? undefined : readConversation(row)
+  },
 
-/** Replaces the metadata; undefined if the account has no such conversation. */
-export async function updateConversation(
-  db: Kysely<Tables>,
-  accountId: string,
-  id: string,
-  sealedMetadata: string,
-  { nowMs, sinceMs }: { readonly nowMs: number; readonly sinceMs: number },
-): Promise<StoredConversation | undefined> {
-  const row = await db
-    .updateTable('conversations')
-    .set({ sealed_metadata: sealedMetadata, last_used_at_ms: Math.floor(nowMs) })
-    .where('id', '=', id)
-    .where('account_id', '=', accountId)
-    .where('last_used_at_ms', '>', wholeTime(sinceMs))
-    .returningAll()
-    .executeTakeFirst()
-  return row === undefined ? undefined : readConversation(row)
-}
+  async listOf(db, accountId, sinceMs, before, limit) {
+    let query = db
+      .selectFrom('conversations')
+      .selectAll()
+      .where('account_id', '=', accountId)
+      .where('last_used_at_ms', '>', wholeTime(sinceMs))
+    if (before !== undefined) {
+      const { id, createdAtMs } = before
+      query = query.where((row) =>
+        row.or([
+          row('created_at_ms', '<', createdAtMs),
+          row.and([row('created_at_ms', '=', createdAtMs), row('id', '<', id)]),
+        ]),
+      )
+    }
+    const rows = await query.orderBy('created_at_ms', 'desc').orderBy('id', 'desc').limit(limit).execute()
+    return rows.map(readConversation)
+  },
+
+  async update(db, accountId, id, sealedMetadata, { nowMs, sinceMs }) {
+    const row = await db
+      .updateTable('conversations')
+      .set({ sealed_metadata: sealedMetadata, last_used_at_ms: Math.floor(nowMs) })
+      .where('id', '=', id)
+      .where('account_id', '=', accountId)
+      .where('last_used_at_ms', '>', wholeTime(sinceMs))
+      .returningAll()
+      .executeTakeFirst()
+    return row === undefined ? undefined : readConversation(row)
+  },
+
+  async listItems(db, accountId, id, { order, limit, afterDigest }) {
+    let query = db
+      .selectFrom('conversation_items')
+      .select(['position', 'sealed'])
+      .where('conversation_id', '=', id)
+      .where('account_id', '=', accountId)
+    if (afterDigest !== undefined) {
+      const after = await findItem(db, accountId, id, afterDigest)
+      if (after === undefined) return undefined
+      query = query.where('position', order === 'asc' ? '>' : '<', after.position)
+    }
+    return await query.orderBy('position', order).limit(limit).execute()
+  },
+  findItem,
+
+  removeItems(db, accountId, id, digests) {
+    return db.transaction().execute(async (transaction) => {
+      // The same row lock as in `appendItems`.
+      const row = await transaction
+        .updateTable('conversations')
+        .set((own) => ({ items: own.ref('items') }))
+        .where('id', '=', id)
+        .where('account_id', '=', accountId)
+        .returning(['items', 'bytes'])
+        .executeTakeFirst()
+      if (row === undefined) return 0
+      let count = 0
+      let bytes = 0
+      for (let from = 0; from < digests.length; from += rowsPerStatement) {
+        const removed = await transaction
+          .deleteFrom('conversation_items')
+          .where('conversation_id', '=', id)
+          .where('digest', 'in', digests.slice(from, from + rowsPerStatement))
+          .returning('bytes')
+          .execute()
+        count += removed.length
+        for (const item of removed) bytes += item.bytes
+      }
+      await transaction
+        .updateTable('conversations')
+        .set({ items: row.items - count, bytes: row.bytes - bytes })
+        .where('id', '=', id)
+        .execute()
+      return count
+    })
+  },
+})
 
 /** Appends all items, adjacent to each other, or none. @see ConversationStore.append */
 export function appendItems(
@@ -175,27 +222,7 @@ async function knownDigests(
   return known
 }
 
-/** One page of a conversation's items; undefined if it has no item with `afterDigest`. */
-export async function listItems(
-  db: Kysely<Tables>,
-  accountId: string,
-  id: string,
-  { order, limit, afterDigest }: ItemPage,
-): Promise<readonly StoredConversationItem[] | undefined> {
-  let query = db
-    .selectFrom('conversation_items')
-    .select(['position', 'sealed'])
-    .where('conversation_id', '=', id)
-    .where('account_id', '=', accountId)
-  if (afterDigest !== undefined) {
-    const after = await findItem(db, accountId, id, afterDigest)
-    if (after === undefined) return undefined
-    query = query.where('position', order === 'asc' ? '>' : '<', after.position)
-  }
-  return await query.orderBy('position', order).limit(limit).execute()
-}
-
-export function findItem(
+function findItem(
   db: Kysely<Tables>,
   accountId: string,
   id: string,
@@ -208,44 +235,6 @@ export function findItem(
     .where('account_id', '=', accountId)
     .where('digest', '=', digest)
     .executeTakeFirst()
-}
-
-/** Deletes those items; returns how many there were. */
-export function removeItems(
-  db: Kysely<Tables>,
-  accountId: string,
-  id: string,
-  digests: readonly string[],
-): Promise<number> {
-  return db.transaction().execute(async (transaction) => {
-    // The same row lock as in `appendItems`.
-    const row = await transaction
-      .updateTable('conversations')
-      .set((own) => ({ items: own.ref('items') }))
-      .where('id', '=', id)
-      .where('account_id', '=', accountId)
-      .returning(['items', 'bytes'])
-      .executeTakeFirst()
-    if (row === undefined) return 0
-    let count = 0
-    let bytes = 0
-    for (let from = 0; from < digests.length; from += rowsPerStatement) {
-      const removed = await transaction
-        .deleteFrom('conversation_items')
-        .where('conversation_id', '=', id)
-        .where('digest', 'in', digests.slice(from, from + rowsPerStatement))
-        .returning('bytes')
-        .execute()
-      count += removed.length
-      for (const item of removed) bytes += item.bytes
-    }
-    await transaction
-      .updateTable('conversations')
-      .set({ items: row.items - count, bytes: row.bytes - bytes })
-      .where('id', '=', id)
-      .execute()
-    return count
-  })
 }
 
 /**

@@ -1,80 +1,63 @@
-import type { Kysely, Transaction } from 'kysely'
-import type { Account } from '../domain/accounts.ts'
-import type { AuditRecord } from '../domain/audit.ts'
+import type { Transaction } from 'kysely'
+import type { EmailQueries } from '../accounts/ports.ts'
 import type { AccountEmail } from '../domain/identity.ts'
 import { accountRow } from './accounts.ts'
+import { defineStore } from './define-store.ts'
 import { change } from './revision.ts'
 import type { EmailRow } from './schema/schema-identity.ts'
 import type { Tables } from './schema/schema.ts'
 
-/** An account and its first address; see `IdentityStore.addAccountWithEmail`. */
-export function addAccountWithEmail(
-  db: Kysely<Tables>,
-  account: Account,
-  address: string,
-  record: AuditRecord,
-): Promise<boolean> {
-  return change(db, record, async (transaction) => {
-    if (await isTaken(transaction, address)) return false
-    await transaction.insertInto('accounts').values(accountRow(account)).execute()
-    await insertEmail(transaction, { address, accountId: account.id, createdAtMs: account.createdAtMs })
-    return true
-  })
-}
+/** Email addresses of accounts. */
+export const emailStore = defineStore<EmailQueries>({
+  addAccountWithEmail(db, account, address, record) {
+    return change(db, record, async (transaction) => {
+      if (await isTaken(transaction, address)) return false
+      await transaction.insertInto('accounts').values(accountRow(account)).execute()
+      await insertEmail(transaction, { address, accountId: account.id, createdAtMs: account.createdAtMs })
+      return true
+    })
+  },
 
-/** Adds an address; false if it is taken or the account has `maxEmails`. */
-export function addEmail(
-  db: Kysely<Tables>,
-  email: AccountEmail,
-  maxEmails: number,
-  record: AuditRecord,
-): Promise<boolean> {
-  return change(db, record, async (transaction) => {
-    const { count } = await transaction
+  addEmail(db, email, maxEmails, record) {
+    return change(db, record, async (transaction) => {
+      const { count } = await transaction
+        .selectFrom('emails')
+        .select((row) => row.fn.countAll<number>().as('count'))
+        .where('account_id', '=', email.accountId)
+        .executeTakeFirstOrThrow()
+      if (count >= maxEmails || (await isTaken(transaction, email.address))) return false
+      await insertEmail(transaction, email)
+      return true
+    })
+  },
+
+  async findEmail(db, address) {
+    const row = await db.selectFrom('emails').selectAll().where('address', '=', address).executeTakeFirst()
+    return row === undefined ? undefined : readEmail(row)
+  },
+
+  async listEmails(db, accountId) {
+    const rows = await db
       .selectFrom('emails')
-      .select((row) => row.fn.countAll<number>().as('count'))
-      .where('account_id', '=', email.accountId)
-      .executeTakeFirstOrThrow()
-    if (count >= maxEmails || (await isTaken(transaction, email.address))) return false
-    await insertEmail(transaction, email)
-    return true
-  })
-}
-
-/** The account email with this address, if any. */
-export async function findEmail(db: Kysely<Tables>, address: string): Promise<AccountEmail | undefined> {
-  const row = await db.selectFrom('emails').selectAll().where('address', '=', address).executeTakeFirst()
-  return row === undefined ? undefined : readEmail(row)
-}
-
-/** An account's addresses; their number is bounded by `addEmail`. */
-export async function listEmails(db: Kysely<Tables>, accountId: string): Promise<readonly AccountEmail[]> {
-  const rows = await db
-    .selectFrom('emails')
-    .selectAll()
-    .where('account_id', '=', accountId)
-    .orderBy('created_at_ms')
-    .orderBy('address')
-    .execute()
-  return rows.map(readEmail)
-}
-
-/** Removes an address from an account; false if the account does not have it. */
-export function removeEmail(
-  db: Kysely<Tables>,
-  accountId: string,
-  address: string,
-  record: AuditRecord,
-): Promise<boolean> {
-  return change(db, record, async (transaction) => {
-    const result = await transaction
-      .deleteFrom('emails')
+      .selectAll()
       .where('account_id', '=', accountId)
-      .where('address', '=', address)
-      .executeTakeFirstOrThrow()
-    return result.numDeletedRows > 0n
-  })
-}
+      .orderBy('created_at_ms')
+      .orderBy('address')
+      .execute()
+    return rows.map(readEmail)
+  },
+
+  removeEmail(db, accountId, address, record) {
+    return change(db, record, async (transaction) => {
+      const result = await transaction
+        .deleteFrom('emails')
+        .where('account_id', '=', accountId)
+        .where('address', '=', address)
+        .executeTakeFirstOrThrow()
+      return result.numDeletedRows > 0n
+    })
+  },
+})
 
 async function isTaken(transaction: Transaction<Tables>, address: string): Promise<boolean> {
   const row = await transaction

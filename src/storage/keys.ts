@@ -1,152 +1,136 @@
-import { type Insertable, type Kysely, type Transaction } from 'kysely'
-import type { KeyRotation } from '../accounts/ports.ts'
+import { type Insertable, type Transaction } from 'kysely'
+import type { KeyQueries } from '../accounts/ports.ts'
 import type { StoredKey } from '../domain/accounts.ts'
-import type { AuditRecord } from '../domain/audit.ts'
 import type { KeyLimits } from '../domain/key-limits.ts'
 import type { KeyState } from '../domain/keys.ts'
-import type { KeyEntry } from '../gateway/ports.ts'
+import type { KeyStore } from '../gateway/ports.ts'
 import { readAccount } from './accounts.ts'
+import { defineStore } from './define-store.ts'
 import { change } from './revision.ts'
 import type { KeyRow, Tables } from './schema/schema.ts'
 
-/** The key with that digest and its account; see `KeyStore.find`. */
-export async function findByDigest(db: Kysely<Tables>, digest: string): Promise<KeyEntry | undefined> {
-  const row = await db
-    .selectFrom('keys')
-    .innerJoin('accounts', 'accounts.id', 'keys.account_id')
-    .selectAll('keys')
-    .select([
-      'accounts.name as account_name',
-      'accounts.plan_id',
-      'accounts.suspended',
-      'accounts.created_at_ms as account_created_at_ms',
-    ])
-    .where('keys.digest', '=', digest)
-    .executeTakeFirst()
-  if (row === undefined) return undefined
-  const account = readAccount({
-    id: row.account_id,
-    name: row.account_name,
-    plan_id: row.plan_id,
-    suspended: row.suspended,
-    created_at_ms: row.account_created_at_ms,
-  })
-  return { key: readKey(row), account }
-}
-
-/** Adds a key unless the account has `maxKeys` that work or could work again; see `AccountStore.addKey`. */
-export function addKey(
-  db: Kysely<Tables>,
-  key: StoredKey,
-  digest: string,
-  maxKeys: number,
-  record: AuditRecord | readonly AuditRecord[],
-): Promise<boolean> {
-  return change(db, record, async (transaction) => {
-    const { count } = await transaction
+/** Keys, and the revision that key caches poll. */
+export const keyStore = defineStore<KeyQueries & KeyStore>({
+  async find(db, digest) {
+    const row = await db
       .selectFrom('keys')
-      .select((row) => row.fn.countAll<number>().as('count'))
-      .where('account_id', '=', key.accountId)
-      .where('state', '<>', 'revoked')
-      // A retiring key after its end time is effectively revoked.
-      .where((row) => row.or([row('state', '<>', 'retiring'), row('ends_at_ms', '>', Math.floor(key.createdAtMs))]))
-      .executeTakeFirstOrThrow()
-    if (count >= maxKeys) return false
-    await insertKey(transaction, { ...keyRow(key, digest), ...limitColumns(key.limits) })
-    return true
-  })
-}
-
-/** The key with that id, if any. */
-export async function findKey(db: Kysely<Tables>, keyId: string): Promise<StoredKey | undefined> {
-  const row = await db.selectFrom('keys').selectAll().where('id', '=', keyId).executeTakeFirst()
-  return row === undefined ? undefined : readKey(row)
-}
-
-/** The key with that digest, if any. */
-export async function findKeyByDigest(db: Kysely<Tables>, digest: string): Promise<StoredKey | undefined> {
-  const row = await db.selectFrom('keys').selectAll().where('digest', '=', digest).executeTakeFirst()
-  return row === undefined ? undefined : readKey(row)
-}
-
-/** An account's keys, newest first. */
-export async function listKeys(db: Kysely<Tables>, accountId: string, limit: number): Promise<readonly StoredKey[]> {
-  const rows = await db
-    .selectFrom('keys')
-    .selectAll()
-    .where('account_id', '=', accountId)
-    .orderBy('created_at_ms', 'desc')
-    .orderBy('id', 'desc')
-    .limit(limit)
-    .execute()
-  return rows.map(readKey)
-}
-
-/** Replaces an active key by `next`, a key of the same account; see `AccountStore.rotateKey`. */
-export function rotateKey(
-  db: Kysely<Tables>,
-  { oldKeyId, nowMs, endsAtMs, next, nextDigest }: KeyRotation,
-  record: AuditRecord,
-): Promise<boolean> {
-  return change(db, record, async (transaction) => {
-    const old = await transaction
-      .selectFrom('keys')
-      .select(['ends_at_ms', 'profiles', 'per_minute', 'addresses'])
-      .where('id', '=', oldKeyId)
-      .where('account_id', '=', next.accountId)
-      .where('state', '=', 'active')
-      .where((row) => row.or([row('ends_at_ms', 'is', null), row('ends_at_ms', '>', Math.floor(nowMs))]))
+      .innerJoin('accounts', 'accounts.id', 'keys.account_id')
+      .selectAll('keys')
+      .select([
+        'accounts.name as account_name',
+        'accounts.plan_id',
+        'accounts.suspended',
+        'accounts.created_at_ms as account_created_at_ms',
+      ])
+      .where('keys.digest', '=', digest)
       .executeTakeFirst()
-    if (old === undefined) return false
-    const ended = endsAtMs <= nowMs
-    await transaction
-      .updateTable('keys')
-      .set({
-        state: ended ? 'revoked' : 'retiring',
-        // The overlap must not extend a key that expires sooner.
-        ends_at_ms: Math.floor(Math.min(endsAtMs, old.ends_at_ms ?? endsAtMs)),
-        revoked_at_ms: ended ? Math.floor(nowMs) : null,
-      })
-      .where('id', '=', oldKeyId)
+    if (row === undefined) return undefined
+    const account = readAccount({
+      id: row.account_id,
+      name: row.account_name,
+      plan_id: row.plan_id,
+      suspended: row.suspended,
+      created_at_ms: row.account_created_at_ms,
+    })
+    return { key: readKey(row), account }
+  },
+
+  async revision(db) {
+    const row = await db.selectFrom('revisions').select('value').where('id', '=', 1).executeTakeFirstOrThrow()
+    return row.value
+  },
+
+  addKey(db, key, digest, maxKeys, record) {
+    return change(db, record, async (transaction) => {
+      const { count } = await transaction
+        .selectFrom('keys')
+        .select((row) => row.fn.countAll<number>().as('count'))
+        .where('account_id', '=', key.accountId)
+        .where('state', '<>', 'revoked')
+        // A retiring key after its end time is effectively revoked.
+        .where((row) => row.or([row('state', '<>', 'retiring'), row('ends_at_ms', '>', Math.floor(key.createdAtMs))]))
+        .executeTakeFirstOrThrow()
+      if (count >= maxKeys) return false
+      await insertKey(transaction, { ...keyRow(key, digest), ...limitColumns(key.limits) })
+      return true
+    })
+  },
+
+  async findKey(db, keyId) {
+    const row = await db.selectFrom('keys').selectAll().where('id', '=', keyId).executeTakeFirst()
+    return row === undefined ? undefined : readKey(row)
+  },
+
+  async findKeyByDigest(db, digest) {
+    const row = await db.selectFrom('keys').selectAll().where('digest', '=', digest).executeTakeFirst()
+    return row === undefined ? undefined : readKey(row)
+  },
+
+  async listKeys(db, accountId, limit) {
+    const rows = await db
+      .selectFrom('keys')
+      .selectAll()
+      .where('account_id', '=', accountId)
+      .orderBy('created_at_ms', 'desc')
+      .orderBy('id', 'desc')
+      .limit(limit)
       .execute()
-    const { ends_at_ms: _, ...limits } = old
-    await insertKey(transaction, { ...keyRow(next, nextDigest), ...limits })
-    return true
-  })
-}
+    return rows.map(readKey)
+  },
 
-/** Replaces a key's limits; see `AccountStore.limitKey`. */
-export function limitKey(
-  db: Kysely<Tables>,
-  keyId: string,
-  limits: KeyLimits,
-  nowMs: number,
-  record: AuditRecord,
-): Promise<boolean> {
-  return change(db, record, async (transaction) => {
-    const result = await transaction
-      .updateTable('keys')
-      .set(limitColumns(limits))
-      .where('id', '=', keyId)
-      .where('state', '<>', 'revoked')
-      .where((row) => row.or([row('state', '<>', 'retiring'), row('ends_at_ms', '>', Math.floor(nowMs))]))
-      .executeTakeFirstOrThrow()
-    return result.numUpdatedRows > 0n
-  })
-}
+  rotateKey(db, { oldKeyId, nowMs, endsAtMs, next, nextDigest }, record) {
+    return change(db, record, async (transaction) => {
+      const old = await transaction
+        .selectFrom('keys')
+        .select(['ends_at_ms', 'profiles', 'per_minute', 'addresses'])
+        .where('id', '=', oldKeyId)
+        .where('account_id', '=', next.accountId)
+        .where('state', '=', 'active')
+        .where((row) => row.or([row('ends_at_ms', 'is', null), row('ends_at_ms', '>', Math.floor(nowMs))]))
+        .executeTakeFirst()
+      if (old === undefined) return false
+      const ended = endsAtMs <= nowMs
+      await transaction
+        .updateTable('keys')
+        .set({
+          state: ended ? 'revoked' : 'retiring',
+          // The overlap must not extend a key that expires sooner.
+          ends_at_ms: Math.floor(Math.min(endsAtMs, old.ends_at_ms ?? endsAtMs)),
+          revoked_at_ms: ended ? Math.floor(nowMs) : null,
+        })
+        .where('id', '=', oldKeyId)
+        .execute()
+      const { ends_at_ms: _, ...limits } = old
+      await insertKey(transaction, { ...keyRow(next, nextDigest), ...limits })
+      return true
+    })
+  },
 
-/** Revokes a key permanently; false if it is unknown or already revoked. */
-export function revokeKey(db: Kysely<Tables>, keyId: string, nowMs: number, record: AuditRecord): Promise<boolean> {
-  return change(db, record, async (transaction) => {
-    const result = await transaction
-      .updateTable('keys')
-      .set({ state: 'revoked', revoked_at_ms: Math.floor(nowMs) })
-      .where('id', '=', keyId)
-      .where('state', '<>', 'revoked')
-      .executeTakeFirstOrThrow()
-    return result.numUpdatedRows > 0n
-  })
-}
+  limitKey(db, keyId, limits, nowMs, record) {
+    return change(db, record, async (transaction) => {
+      const result = await transaction
+        .updateTable('keys')
+        .set(limitColumns(limits))
+        .where('id', '=', keyId)
+        .where('state', '<>', 'revoked')
+        .where((row) => row.or([row('state', '<>', 'retiring'), row('ends_at_ms', '>', Math.floor(nowMs))]))
+        .executeTakeFirstOrThrow()
+      return result.numUpdatedRows > 0n
+    })
+  },
+
+  revokeKey(db, keyId, nowMs, record) {
+    return change(db, record, async (transaction) => {
+      const result = await transaction
+        .updateTable('keys')
+        .set({ state: 'revoked', revoked_at_ms: Math.floor(nowMs) })
+        .where('id', '=', keyId)
+        .where('state', '<>', 'revoked')
+        .executeTakeFirstOrThrow()
+      return result.numUpdatedRows > 0n
+    })
+  },
+})
 
 async function insertKey(transaction: Transaction<Tables>, row: Insertable<KeyRow>): Promise<void> {
   await transaction.insertInto('keys').values(row).execute()

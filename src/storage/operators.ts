@@ -1,107 +1,90 @@
 import type { Kysely, Transaction } from 'kysely'
-import type { OperatorChange } from '../accounts/operators/operator-ports.ts'
+import type { OperatorQueries, OperatorChange } from '../accounts/operators/operator-ports.ts'
 import type { AuditRecord } from '../domain/audit.ts'
 import type { Operator, OperatorRole } from '../domain/operators.ts'
+import { defineStore } from './define-store.ts'
 import { change } from './revision.ts'
 import type { OperatorRow } from './schema/schema-identity.ts'
 import type { Tables } from './schema/schema.ts'
 
-/** Adds an operator; see `OperatorStore.addOperator`. */
-export async function addOperator(
-  db: Kysely<Tables>,
-  operator: Operator,
-  maxOperators: number,
-  record: AuditRecord,
-): Promise<'done' | 'taken' | 'full'> {
-  let outcome: 'done' | 'taken' | 'full' = 'done'
-  await change(db, record, async (transaction) => {
-    const active = await transaction.selectFrom('operators').select('email').where('state', '=', 'active').execute()
-    if (active.some(({ email }) => email === operator.email)) outcome = 'taken'
-    else if (active.length >= maxOperators) outcome = 'full'
-    if (outcome !== 'done') return false
-    await transaction
-      .insertInto('operators')
-      .values({
-        id: operator.id,
-        email: operator.email,
-        role: operator.role,
-        state: operator.state,
-        created_at_ms: operator.createdAtMs,
-        removed_at_ms: operator.removedAtMs,
-      })
+/** Operators. */
+export const operatorStore = defineStore<OperatorQueries>({
+  async addOperator(db, operator, maxOperators, record) {
+    let outcome: 'done' | 'taken' | 'full' = 'done'
+    await change(db, record, async (transaction) => {
+      const active = await transaction.selectFrom('operators').select('email').where('state', '=', 'active').execute()
+      if (active.some(({ email }) => email === operator.email)) outcome = 'taken'
+      else if (active.length >= maxOperators) outcome = 'full'
+      if (outcome !== 'done') return false
+      await transaction
+        .insertInto('operators')
+        .values({
+          id: operator.id,
+          email: operator.email,
+          role: operator.role,
+          state: operator.state,
+          created_at_ms: operator.createdAtMs,
+          removed_at_ms: operator.removedAtMs,
+        })
+        .execute()
+      return true
+    })
+    return outcome
+  },
+
+  async findOperator(db, id) {
+    const row = await db.selectFrom('operators').selectAll().where('id', '=', id).executeTakeFirst()
+    return row === undefined ? undefined : readOperator(row)
+  },
+
+  async findOperatorByEmail(db, email) {
+    const row = await db
+      .selectFrom('operators')
+      .selectAll()
+      .where('email', '=', email)
+      .where('state', '=', 'active')
+      .executeTakeFirst()
+    return row === undefined ? undefined : readOperator(row)
+  },
+
+  async listOperators(db, limit) {
+    const rows = await db
+      .selectFrom('operators')
+      .selectAll()
+      .orderBy('state')
+      .orderBy('created_at_ms')
+      .orderBy('id')
+      .limit(limit)
       .execute()
-    return true
-  })
-  return outcome
-}
+    return rows.map(readOperator)
+  },
 
-/** The operator with that id, removed or not. */
-export async function findOperator(db: Kysely<Tables>, id: string): Promise<Operator | undefined> {
-  const row = await db.selectFrom('operators').selectAll().where('id', '=', id).executeTakeFirst()
-  return row === undefined ? undefined : readOperator(row)
-}
+  async setOperatorRole(db, id, role, record) {
+    return changeOperator(db, record, async (transaction) => {
+      const before = await activeRole(transaction, id)
+      if (before === undefined) return 'unknown'
+      if (before === role) return 'same'
+      if (before === 'admin' && (await isLastAdmin(transaction, id))) return 'last_admin'
+      await transaction.updateTable('operators').set({ role }).where('id', '=', id).execute()
+      return 'done'
+    })
+  },
 
-/** The active operator with that address. */
-export async function findOperatorByEmail(db: Kysely<Tables>, email: string): Promise<Operator | undefined> {
-  const row = await db
-    .selectFrom('operators')
-    .selectAll()
-    .where('email', '=', email)
-    .where('state', '=', 'active')
-    .executeTakeFirst()
-  return row === undefined ? undefined : readOperator(row)
-}
-
-/** Active operators first, each group in order of creation. */
-export async function listOperators(db: Kysely<Tables>, limit: number): Promise<readonly Operator[]> {
-  const rows = await db
-    .selectFrom('operators')
-    .selectAll()
-    .orderBy('state')
-    .orderBy('created_at_ms')
-    .orderBy('id')
-    .limit(limit)
-    .execute()
-  return rows.map(readOperator)
-}
-
-/** Changes an operator's role; see `OperatorStore.setOperatorRole`. */
-export async function setOperatorRole(
-  db: Kysely<Tables>,
-  id: string,
-  role: OperatorRole,
-  record: AuditRecord,
-): Promise<OperatorChange> {
-  return changeOperator(db, record, async (transaction) => {
-    const before = await activeRole(transaction, id)
-    if (before === undefined) return 'unknown'
-    if (before === role) return 'same'
-    if (before === 'admin' && (await isLastAdmin(transaction, id))) return 'last_admin'
-    await transaction.updateTable('operators').set({ role }).where('id', '=', id).execute()
-    return 'done'
-  })
-}
-
-/** Removes an operator and its sessions; see `OperatorStore.removeOperator`. */
-export async function removeOperator(
-  db: Kysely<Tables>,
-  id: string,
-  atMs: number,
-  record: AuditRecord,
-): Promise<OperatorChange> {
-  return changeOperator(db, record, async (transaction) => {
-    const before = await activeRole(transaction, id)
-    if (before === undefined) return 'unknown'
-    if (before === 'admin' && (await isLastAdmin(transaction, id))) return 'last_admin'
-    await transaction
-      .updateTable('operators')
-      .set({ state: 'removed', removed_at_ms: Math.floor(atMs) })
-      .where('id', '=', id)
-      .execute()
-    await transaction.deleteFrom('operator_sessions').where('operator_id', '=', id).execute()
-    return 'done'
-  })
-}
+  async removeOperator(db, id, atMs, record) {
+    return changeOperator(db, record, async (transaction) => {
+      const before = await activeRole(transaction, id)
+      if (before === undefined) return 'unknown'
+      if (before === 'admin' && (await isLastAdmin(transaction, id))) return 'last_admin'
+      await transaction
+        .updateTable('operators')
+        .set({ state: 'removed', removed_at_ms: Math.floor(atMs) })
+        .where('id', '=', id)
+        .execute()
+      await transaction.deleteFrom('operator_sessions').where('operator_id', '=', id).execute()
+      return 'done'
+    })
+  },
+})
 
 async function changeOperator(
   db: Kysely<Tables>,

@@ -1,11 +1,12 @@
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { SkippedBackend } from '../domain/backend-state.ts'
 import { boundRecord, type FusionRecord } from '../domain/fusion-record.ts'
-import { lowestIdAt } from '../runtime/ids.ts'
 import type { RequestOutcome, RequestRecord, RequestState } from '../domain/requests.ts'
-import { maxTokenCount } from '../runtime/token-counts.ts'
 import type { Attempt } from '../domain/upstream.ts'
-import type { RequestRow, Tables } from './schema/schema.ts'
+import { lowestIdAt } from '../runtime/ids.ts'
+import { maxTokenCount } from '../runtime/token-counts.ts'
+import { defineStore } from './define-store.ts'
+import type { RequestRow } from './schema/schema.ts'
 
 /** Most fusions in one record. */
 const maxFusions = 8
@@ -13,83 +14,92 @@ const maxFusions = 8
 const maxPassedBy = 32
 
 /** Filters for request records: newest first, those before `beforeId` if given. */
-export interface RequestSelection {
+interface RequestSelection {
   readonly accountId?: string
   readonly limit: number
   readonly beforeId?: string
 }
 
-/** The record of one request, if it still exists. */
-export async function findRequest(db: Kysely<Tables>, id: string): Promise<RequestRecord | undefined> {
-  const row = await db.selectFrom('requests').selectAll().where('id', '=', id).executeTakeFirst()
-  return row === undefined ? undefined : readRequest(row)
+/** Reads the ledger's records, and applies their retention. */
+export interface RequestStore {
+  findRequest(id: string): Promise<RequestRecord | undefined>
+  /** Newest first: by ID, or by admission time within one account. */
+  listRequests(selection: RequestSelection): Promise<readonly RequestRecord[]>
+  /** Units an account used in a period (`2026-11`); on PostgreSQL including running requests. */
+  usedUnits(accountId: string, periodId: string): Promise<number>
+  /** When each key was last used, by ID, among at most the account's latest `among` requests. */
+  lastKeyUses(accountId: string, among: number): Promise<ReadonlyMap<string, number>>
+  /**
+   * Deletes at most `limit` of the oldest records created before `timeMs` and returns how many: call it again while it
+   * returns `limit`. Used units are not touched. `timeMs` must be earlier than the start of any running request.
+   */
+  deleteRequestsBefore(timeMs: number, limit: number): Promise<number>
 }
 
-/** Records, newest first: by id, or by admission time within one account. */
-export async function listRequests(
-  db: Kysely<Tables>,
-  { accountId, limit, beforeId }: RequestSelection,
-): Promise<readonly RequestRecord[]> {
-  let query = db.selectFrom('requests').selectAll().limit(limit)
-  if (accountId === undefined) {
-    if (beforeId !== undefined) query = query.where('id', '<', beforeId)
-    return (await query.orderBy('id', 'desc').execute()).map(readRequest)
-  }
-  query = query.where('account_id', '=', accountId)
-  if (beforeId !== undefined) {
-    query = query.where(
-      sql<boolean>`(admitted_at_ms, id) < (select admitted_at_ms, id from requests where id = ${beforeId})`,
-    )
-  }
-  return (await query.orderBy('admitted_at_ms', 'desc').orderBy('id', 'desc').execute()).map(readRequest)
-}
+/** Records of requests. */
+export const requestStore = defineStore<RequestStore>({
+  async findRequest(db, id) {
+    const row = await db.selectFrom('requests').selectAll().where('id', '=', id).executeTakeFirst()
+    return row === undefined ? undefined : readRequest(row)
+  },
 
-/** Units an account used in a period (`2026-11`); on Postgres including running requests. */
-export async function usedUnits(db: Kysely<Tables>, accountId: string, periodId: string): Promise<number> {
-  const row = await db
-    .selectFrom('usage')
-    .select('used')
-    .where('account_id', '=', accountId)
-    .where('period_id', '=', periodId)
-    .executeTakeFirst()
-  return row?.used ?? 0
-}
+  async listRequests(db, { accountId, limit, beforeId }) {
+    let query = db.selectFrom('requests').selectAll().limit(limit)
+    if (accountId === undefined) {
+      if (beforeId !== undefined) query = query.where('id', '<', beforeId)
+      return (await query.orderBy('id', 'desc').execute()).map(readRequest)
+    }
+    query = query.where('account_id', '=', accountId)
+    if (beforeId !== undefined) {
+      query = query.where(
+        sql<boolean>`(admitted_at_ms, id) < (select admitted_at_ms, id from requests where id = ${beforeId})`,
+      )
+    }
+    return (await query.orderBy('admitted_at_ms', 'desc').orderBy('id', 'desc').execute()).map(readRequest)
+  },
 
-/** When each key was last used, by id, among at most the account's latest `among` requests. */
-export async function lastKeyUses(
-  db: Kysely<Tables>,
-  accountId: string,
-  among: number,
-): Promise<ReadonlyMap<string, number>> {
-  const rows = await db
-    .selectFrom((from) =>
-      from
-        .selectFrom('requests')
-        .select(['key_id', 'admitted_at_ms'])
-        .where('account_id', '=', accountId)
-        .orderBy('admitted_at_ms', 'desc')
-        .limit(among)
-        .as('latest'),
-    )
-    .select((row) => ['key_id', row.fn.max<number>('admitted_at_ms').as('last')])
-    .groupBy('key_id')
-    .execute()
-  return new Map(rows.map((row) => [row.key_id, row.last]))
-}
+  async usedUnits(db, accountId, periodId) {
+    const row = await db
+      .selectFrom('usage')
+      .select('used')
+      .where('account_id', '=', accountId)
+      .where('period_id', '=', periodId)
+      .executeTakeFirst()
+    return row?.used ?? 0
+  },
 
-/**
- * Deletes at most `limit` of the oldest records created before `timeMs` and returns how many: call it again while it
- * returns `limit`. Used units are not touched. `timeMs` must be earlier than the start of any running request.
- */
-export async function deleteRequestsBefore(db: Kysely<Tables>, timeMs: number, limit: number): Promise<number> {
-  const result = await db
-    .deleteFrom('requests')
-    .where('id', 'in', (inner) =>
-      inner.selectFrom('requests').select('id').where('id', '<', lowestIdAt('req_', timeMs)).orderBy('id').limit(limit),
-    )
-    .executeTakeFirstOrThrow()
-  return Number(result.numDeletedRows)
-}
+  async lastKeyUses(db, accountId, among) {
+    const rows = await db
+      .selectFrom((from) =>
+        from
+          .selectFrom('requests')
+          .select(['key_id', 'admitted_at_ms'])
+          .where('account_id', '=', accountId)
+          .orderBy('admitted_at_ms', 'desc')
+          .limit(among)
+          .as('latest'),
+      )
+      .select((row) => ['key_id', row.fn.max<number>('admitted_at_ms').as('last')])
+      .groupBy('key_id')
+      .execute()
+    return new Map(rows.map((row) => [row.key_id, row.last]))
+  },
+
+  async deleteRequestsBefore(db, timeMs, limit) {
+    const result = await db
+      .deleteFrom('requests')
+      .where('id', 'in', (inner) =>
+        inner
+          .selectFrom('requests')
+          .select('id')
+          .where('id', '<', lowestIdAt('req_', timeMs))
+          .orderBy('id')
+          .limit(limit),
+      )
+      .executeTakeFirstOrThrow()
+    return Number(result.numDeletedRows)
+  },
+})
 
 /** The columns of an outcome, the same on both engines. */
 export function outcomeColumns(outcome: RequestOutcome) {

@@ -1,17 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import type { StoredResponse } from '../domain/stored-responses.ts'
-import type { ResponseStore } from '../gateway/responses/response-store.ts'
 import {
   addResponses,
   deleteResponsesUntil,
-  findResponse,
-  listChain,
-  listLocations,
-  listResponses,
-  removeResponse,
+  type ResponseList,
+  responseQueries,
   type ResponseToSave,
-  type StoredSummary,
 } from './responses.ts'
 import type { Tables } from './schema/schema.ts'
 
@@ -22,20 +17,6 @@ const maxBatchRows = 32
 const rowsPerDeletion = 5
 /** Most bytes waiting to be saved: beyond it an answer is not stored, so that memory does not fill up. */
 const maxWaitingBytes = 64 * 1024 * 1024
-
-/** Stored answers on either engine, with retention. `close` closes the underlying database. */
-export interface ResponseList extends ResponseStore {
-  /** An account's answers created after `sinceMs`, newest first; those before the cursor `before` if given. */
-  listOf(
-    accountId: string,
-    sinceMs: number,
-    before: Pick<StoredSummary, 'id' | 'createdAtMs'> | undefined,
-    limit: number,
-  ): Promise<readonly StoredSummary[]>
-  /** Deletes at most `limit` of the oldest answers created at or before `timeMs` and returns how many. */
-  deleteUntil(timeMs: number, limit: number): Promise<number>
-  close(): Promise<void>
-}
 
 /** Too many answers are waiting to be saved. */
 export class TooManySaves extends Error {
@@ -49,12 +30,8 @@ export class TooManySaves extends Error {
 export function createResponseStore(db: Kysely<Tables>, maxBytesOfAccount = Infinity): ResponseList {
   const saves = new GroupedSaves(db, maxBytesOfAccount)
   return {
+    ...responseQueries(db),
     save: (response, itemDigests) => saves.add({ response, itemDigests }),
-    find: (accountId, id, sinceMs) => findResponse(db, accountId, id, sinceMs),
-    chain: (accountId, id, sinceMs, maxLinks) => listChain(db, accountId, id, sinceMs, maxLinks),
-    locations: (accountId, digests, sinceMs, limit) => listLocations(db, accountId, digests, sinceMs, limit),
-    remove: (accountId, id, sinceMs) => removeResponse(db, accountId, id, sinceMs),
-    listOf: (accountId, sinceMs, before, limit) => listResponses(db, accountId, sinceMs, before, limit),
     deleteUntil: (timeMs, limit) => deleteInSteps(db, timeMs, limit),
     close: () => db.destroy(),
   }

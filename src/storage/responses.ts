@@ -1,5 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import type { ItemLocation, StoredResponse, StoredTurn } from '../domain/stored-responses.ts'
+import type { StoredResponse, StoredTurn } from '../domain/stored-responses.ts'
+import type { ResponseStore } from '../gateway/responses/response-store.ts'
+import { defineStore } from './define-store.ts'
 import type { StoredResponseRow, Tables } from './schema/schema.ts'
 
 /** Rows per statement, well below SQLite's limit on bound parameters. */
@@ -79,122 +81,109 @@ export async function makeRoom(
   return false
 }
 
-/** One answer of an account created after `sinceMs`. */
-export async function findResponse(
-  db: Kysely<Tables>,
-  accountId: string,
-  id: string,
-  sinceMs: number,
-): Promise<StoredResponse | undefined> {
-  const row = await db
-    .selectFrom('stored_responses')
-    .selectAll()
-    .where('id', '=', id)
-    .where('account_id', '=', accountId)
-    .where('created_at_ms', '>', sinceMs)
-    .executeTakeFirst()
-  return row === undefined
-    ? undefined
-    : { ...readTurn(row), accountId: row.account_id, sealedResponse: row.sealed_response }
-}
-
 /** The properties of a stored answer that are not encrypted. */
-export interface StoredSummary {
+interface StoredSummary {
   readonly id: string
   readonly previousId: string | undefined
   readonly createdAtMs: number
 }
 
-/** An account's answers created after `sinceMs`, newest first; those before the cursor `before` if given. */
-export async function listResponses(
-  db: Kysely<Tables>,
-  accountId: string,
-  sinceMs: number,
-  before: Pick<StoredSummary, 'id' | 'createdAtMs'> | undefined,
-  limit: number,
-): Promise<readonly StoredSummary[]> {
-  let query = db
-    .selectFrom('stored_responses')
-    .select(['id', 'previous_id', 'created_at_ms'])
-    .where('account_id', '=', accountId)
-    .where('created_at_ms', '>', Math.floor(sinceMs))
-  if (before !== undefined)
-    query = query.where(sql<boolean>`(created_at_ms, id) < (${Math.floor(before.createdAtMs)}, ${before.id})`)
-  const rows = await query.orderBy('created_at_ms', 'desc').orderBy('id', 'desc').limit(limit).execute()
-  return rows.map((row) => ({
-    id: row.id,
-    previousId: row.previous_id ?? undefined,
-    createdAtMs: row.created_at_ms,
-  }))
+/** Stored answers on either engine, with retention. `close` closes the underlying database. */
+export interface ResponseList extends ResponseStore {
+  /** An account's answers created after `sinceMs`, newest first; those before the cursor `before` if given. */
+  listOf(
+    accountId: string,
+    sinceMs: number,
+    before: Pick<StoredSummary, 'id' | 'createdAtMs'> | undefined,
+    limit: number,
+  ): Promise<readonly StoredSummary[]>
+  /** Deletes at most `limit` of the oldest answers created at or before `timeMs` and returns how many. */
+  deleteUntil(timeMs: number, limit: number): Promise<number>
+  close(): Promise<void>
 }
 
-/**
- * An answer and its predecessors, newest first; the chain ends at one that is missing, too old, or another account's.
- */
-export async function listChain(
-  db: Kysely<Tables>,
-  accountId: string,
-  id: string,
-  sinceMs: number,
-  maxLinks: number,
-): Promise<readonly StoredTurn[]> {
-  const columns = sql.raw('id, previous_id, created_at_ms, links, chain_bytes, sealed_input, sealed_output')
-  const { rows } = await sql<ChainRow>`
-    with recursive chain (id, previous_id, depth) as (
-      select id, previous_id, 1 from stored_responses
-        where id = ${id} and account_id = ${accountId} and created_at_ms > ${Math.floor(sinceMs)}
-      union all
-      select behind.id, behind.previous_id, chain.depth + 1
-        from chain join stored_responses as behind on behind.id = chain.previous_id
-        where behind.account_id = ${accountId} and behind.created_at_ms > ${Math.floor(sinceMs)}
-          and chain.depth < ${maxLinks}
-    )
-    select ${columns} from (
-      select stored_responses.*, chain.depth from chain join stored_responses on stored_responses.id = chain.id
-    ) as found order by depth
-  `.execute(db)
-  return rows.map(readTurn)
-}
-
-type ChainRow = Omit<StoredResponseRow, 'account_id' | 'sealed_response'>
-
-/** The locations of items, newest answers first. */
-export async function listLocations(
-  db: Kysely<Tables>,
-  accountId: string,
-  itemDigests: readonly string[],
-  sinceMs: number,
-  limit: number,
-): Promise<readonly ItemLocation[]> {
-  if (itemDigests.length === 0) return []
-  const rows = await db
-    .selectFrom('stored_items')
-    .innerJoin('stored_responses', 'stored_responses.id', 'stored_items.response_id')
-    .select(['stored_items.digest', 'stored_items.response_id', 'stored_responses.created_at_ms'])
-    .where('stored_items.digest', 'in', itemDigests)
-    .where('stored_responses.account_id', '=', accountId)
-    .where('stored_responses.created_at_ms', '>', Math.floor(sinceMs))
-    .orderBy('stored_responses.created_at_ms', 'desc')
-    .orderBy('stored_items.response_id', 'desc')
-    .limit(limit)
-    .execute()
-  return rows.map((row) => ({ digest: row.digest, responseId: row.response_id, createdAtMs: row.created_at_ms }))
-}
-
-/** Deletes one answer and its items; false if the account has none with that id. */
-export function removeResponse(db: Kysely<Tables>, accountId: string, id: string, sinceMs: number): Promise<boolean> {
-  return db.transaction().execute(async (transaction) => {
-    const removed = await transaction
-      .deleteFrom('stored_responses')
+/** The queries of stored answers that need nothing but the database. */
+export const responseQueries = defineStore<Omit<ResponseList, 'save' | 'deleteUntil' | 'close'>>({
+  async find(db, accountId, id, sinceMs) {
+    const row = await db
+      .selectFrom('stored_responses')
+      .selectAll()
       .where('id', '=', id)
       .where('account_id', '=', accountId)
+      .where('created_at_ms', '>', sinceMs)
+      .executeTakeFirst()
+    return row === undefined
+      ? undefined
+      : { ...readTurn(row), accountId: row.account_id, sealedResponse: row.sealed_response }
+  },
+
+  async listOf(db, accountId, sinceMs, before, limit) {
+    let query = db
+      .selectFrom('stored_responses')
+      .select(['id', 'previous_id', 'created_at_ms'])
+      .where('account_id', '=', accountId)
       .where('created_at_ms', '>', Math.floor(sinceMs))
-      .executeTakeFirstOrThrow()
-    if (removed.numDeletedRows === 0n) return false
-    await transaction.deleteFrom('stored_items').where('response_id', '=', id).execute()
-    return true
-  })
-}
+    if (before !== undefined)
+      query = query.where(sql<boolean>`(created_at_ms, id) < (${Math.floor(before.createdAtMs)}, ${before.id})`)
+    const rows = await query.orderBy('created_at_ms', 'desc').orderBy('id', 'desc').limit(limit).execute()
+    return rows.map((row) => ({
+      id: row.id,
+      previousId: row.previous_id ?? undefined,
+      createdAtMs: row.created_at_ms,
+    }))
+  },
+
+  async chain(db, accountId, id, sinceMs, maxLinks) {
+    const columns = sql.raw('id, previous_id, created_at_ms, links, chain_bytes, sealed_input, sealed_output')
+    const { rows } = await sql<ChainRow>`
+      with recursive chain (id, previous_id, depth) as (
+        select id, previous_id, 1 from stored_responses
+          where id = ${id} and account_id = ${accountId} and created_at_ms > ${Math.floor(sinceMs)}
+        union all
+        select previous.id, previous.previous_id, chain.depth + 1
+          from chain join stored_responses as previous on previous.id = chain.previous_id
+          where previous.account_id = ${accountId} and previous.created_at_ms > ${Math.floor(sinceMs)}
+            and chain.depth < ${maxLinks}
+      )
+      select ${columns} from (
+        select stored_responses.*, chain.depth from chain join stored_responses on stored_responses.id = chain.id
+      ) as found order by depth
+    `.execute(db)
+    return rows.map(readTurn)
+  },
+
+  async locations(db, accountId, itemDigests, sinceMs, limit) {
+    if (itemDigests.length === 0) return []
+    const rows = await db
+      .selectFrom('stored_items')
+      .innerJoin('stored_responses', 'stored_responses.id', 'stored_items.response_id')
+      .select(['stored_items.digest', 'stored_items.response_id', 'stored_responses.created_at_ms'])
+      .where('stored_items.digest', 'in', itemDigests)
+      .where('stored_responses.account_id', '=', accountId)
+      .where('stored_responses.created_at_ms', '>', Math.floor(sinceMs))
+      .orderBy('stored_responses.created_at_ms', 'desc')
+      .orderBy('stored_items.response_id', 'desc')
+      .limit(limit)
+      .execute()
+    return rows.map((row) => ({ digest: row.digest, responseId: row.response_id, createdAtMs: row.created_at_ms }))
+  },
+
+  remove(db, accountId, id, sinceMs) {
+    return db.transaction().execute(async (transaction) => {
+      const removed = await transaction
+        .deleteFrom('stored_responses')
+        .where('id', '=', id)
+        .where('account_id', '=', accountId)
+        .where('created_at_ms', '>', Math.floor(sinceMs))
+        .executeTakeFirstOrThrow()
+      if (removed.numDeletedRows === 0n) return false
+      await transaction.deleteFrom('stored_items').where('response_id', '=', id).execute()
+      return true
+    })
+  },
+})
+
+type ChainRow = Omit<StoredResponseRow, 'account_id' | 'sealed_response'>
 
 /** Deletes at most `limit` of the oldest answers created at or before `timeMs` and returns how many. */
 export function deleteResponsesUntil(db: Kysely<Tables>, timeMs: number, limit: number): Promise<number> {

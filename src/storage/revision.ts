@@ -31,9 +31,3 @@ export async function change(
     throw error
   }
 }
-
-/** The number of changes so far; see `KeyStore.revision`. */
-export async function readRevision(db: Kysely<Tables>): Promise<number> {
-  const row = await db.selectFrom('revisions').select('value').where('id', '=', 1).executeTakeFirstOrThrow()
-  return row.value
-}

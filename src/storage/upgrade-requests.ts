@@ -1,95 +1,80 @@
-import type { Kysely } from 'kysely'
-import type { UpgradeSelection } from '../accounts/billing/ports.ts'
-import type { AuditRecord } from '../domain/audit.ts'
+import type { UpgradeRequestQueries } from '../accounts/billing/ports.ts'
 import type { UpgradeRequest, UpgradeState } from '../domain/billing.ts'
 import { putOnPlan } from './accounts.ts'
+import { defineStore } from './define-store.ts'
 import { change } from './revision.ts'
-import type { Tables, UpgradeRequestRow } from './schema/schema.ts'
+import type { UpgradeRequestRow } from './schema/schema.ts'
 
-/**
- * See `BillingStore.addUpgradeRequest`. An index keeps the open request unique; the oldest decided ones are deleted.
- */
-export async function addUpgradeRequest(
-  db: Kysely<Tables>,
-  request: UpgradeRequest,
-  maxKept: number,
-  record: AuditRecord,
-): Promise<boolean> {
-  return change(db, record, async (transaction) => {
-    const result = await transaction
-      .insertInto('upgrade_requests')
-      .values({
-        id: request.id,
-        account_id: request.accountId,
-        plan_id: request.planId,
-        state: request.state,
-        created_at_ms: Math.floor(request.createdAtMs),
-        decided_at_ms: request.decidedAtMs,
-      })
-      .onConflict((conflict) => conflict.doNothing())
-      .executeTakeFirstOrThrow()
-    if ((result.numInsertedOrUpdatedRows ?? 0n) === 0n) return false
-    const retained = await transaction
+/** Requests for another plan. */
+export const upgradeRequestStore = defineStore<UpgradeRequestQueries>({
+  /** An index keeps the open request unique. */
+  async addUpgradeRequest(db, request, maxKept, record) {
+    return change(db, record, async (transaction) => {
+      const result = await transaction
+        .insertInto('upgrade_requests')
+        .values({
+          id: request.id,
+          account_id: request.accountId,
+          plan_id: request.planId,
+          state: request.state,
+          created_at_ms: Math.floor(request.createdAtMs),
+          decided_at_ms: request.decidedAtMs,
+        })
+        .onConflict((conflict) => conflict.doNothing())
+        .executeTakeFirstOrThrow()
+      if ((result.numInsertedOrUpdatedRows ?? 0n) === 0n) return false
+      const retained = await transaction
+        .selectFrom('upgrade_requests')
+        .select('id')
+        .where('account_id', '=', request.accountId)
+        .where('state', '<>', 'requested')
+        .orderBy('created_at_ms', 'desc')
+        .orderBy('id', 'desc')
+        .limit(maxKept)
+        .execute()
+      await transaction
+        .deleteFrom('upgrade_requests')
+        .where('account_id', '=', request.accountId)
+        .where('state', '<>', 'requested')
+        .where('id', 'not in', ['', ...retained.map(({ id }) => id)])
+        .execute()
+      return true
+    })
+  },
+
+  async findUpgradeRequest(db, id) {
+    const row = await db.selectFrom('upgrade_requests').selectAll().where('id', '=', id).executeTakeFirst()
+    return row === undefined ? undefined : readRequest(row)
+  },
+
+  async listUpgradeRequests(db, { limit, accountId, onlyOpen = false }) {
+    const rows = await db
       .selectFrom('upgrade_requests')
-      .select('id')
-      .where('account_id', '=', request.accountId)
-      .where('state', '<>', 'requested')
+      .selectAll()
+      .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId!))
+      .$if(onlyOpen, (query) => query.where('state', '=', 'requested'))
       .orderBy('created_at_ms', 'desc')
       .orderBy('id', 'desc')
-      .limit(maxKept)
+      .limit(limit)
       .execute()
-    await transaction
-      .deleteFrom('upgrade_requests')
-      .where('account_id', '=', request.accountId)
-      .where('state', '<>', 'requested')
-      .where('id', 'not in', ['', ...retained.map(({ id }) => id)])
-      .execute()
-    return true
-  })
-}
+    return rows.map(readRequest)
+  },
 
-/** The request with that id, if any. */
-export async function findUpgradeRequest(db: Kysely<Tables>, id: string): Promise<UpgradeRequest | undefined> {
-  const row = await db.selectFrom('upgrade_requests').selectAll().where('id', '=', id).executeTakeFirst()
-  return row === undefined ? undefined : readRequest(row)
-}
-
-/** Requests, newest first. */
-export async function listUpgradeRequests(
-  db: Kysely<Tables>,
-  { limit, accountId, onlyOpen = false }: UpgradeSelection,
-): Promise<readonly UpgradeRequest[]> {
-  const rows = await db
-    .selectFrom('upgrade_requests')
-    .selectAll()
-    .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId!))
-    .$if(onlyOpen, (query) => query.where('state', '=', 'requested'))
-    .orderBy('created_at_ms', 'desc')
-    .orderBy('id', 'desc')
-    .limit(limit)
-    .execute()
-  return rows.map(readRequest)
-}
-
-/** See `BillingStore.decideUpgradeRequest`: the decision and the plan change share one transaction. */
-export function decideUpgradeRequest(
-  db: Kysely<Tables>,
-  id: string,
-  state: Exclude<UpgradeState, 'requested'>,
-  record: AuditRecord,
-): Promise<boolean> {
-  return change(db, record, async (transaction) => {
-    const row = await transaction
-      .updateTable('upgrade_requests')
-      .set({ state, decided_at_ms: Math.floor(record.atMs) })
-      .where('id', '=', id)
-      .where('state', '=', 'requested')
-      .returning(['account_id', 'plan_id'])
-      .executeTakeFirst()
-    if (row === undefined) return false
-    return state === 'approved' ? putOnPlan(transaction, row.account_id, row.plan_id) : true
-  })
-}
+  /** The decision and the plan change share one transaction. */
+  decideUpgradeRequest(db, id, state, record) {
+    return change(db, record, async (transaction) => {
+      const row = await transaction
+        .updateTable('upgrade_requests')
+        .set({ state, decided_at_ms: Math.floor(record.atMs) })
+        .where('id', '=', id)
+        .where('state', '=', 'requested')
+        .returning(['account_id', 'plan_id'])
+        .executeTakeFirst()
+      if (row === undefined) return false
+      return state === 'approved' ? putOnPlan(transaction, row.account_id, row.plan_id) : true
+    })
+  },
+})
 
 function readRequest(row: UpgradeRequestRow): UpgradeRequest {
   return {

@@ -1,72 +1,62 @@
-import type { Kysely } from 'kysely'
+import type { UpstreamQueries } from '../accounts/ports.ts'
 import type { Upstream } from '../domain/accounts.ts'
-import type { AuditRecord } from '../domain/audit.ts'
+import { defineStore } from './define-store.ts'
 import { change } from './revision.ts'
-import type { Tables, UpstreamRow } from './schema/schema.ts'
+import type { UpstreamRow } from './schema/schema.ts'
 
-/** Connects a provider after all others in order; false if the account already has `maxUpstreams`. */
-export function addUpstream(
-  db: Kysely<Tables>,
-  upstream: Omit<Upstream, 'position'>,
-  maxUpstreams: number,
-  record: AuditRecord,
-): Promise<boolean> {
-  return change(db, record, async (transaction) => {
-    const { count, last } = await transaction
+/** Accounts' own upstreams. */
+export const upstreamStore = defineStore<UpstreamQueries>({
+  addUpstream(db, upstream, maxUpstreams, record) {
+    return change(db, record, async (transaction) => {
+      const { count, last } = await transaction
+        .selectFrom('upstreams')
+        .select((row) => [row.fn.countAll<number>().as('count'), row.fn.max<number | null>('position').as('last')])
+        .where('account_id', '=', upstream.accountId)
+        .executeTakeFirstOrThrow()
+      if (count >= maxUpstreams) return false
+      await transaction
+        .insertInto('upstreams')
+        .values({
+          id: upstream.id,
+          account_id: upstream.accountId,
+          provider: upstream.provider,
+          model: upstream.model,
+          base_url: upstream.baseUrl,
+          format: upstream.format,
+          auth_header: upstream.authHeader,
+          sealed_credential: upstream.sealedCredential,
+          credential_hint: upstream.credentialHint,
+          position: (last ?? 0) + 1,
+          created_at_ms: Math.floor(upstream.createdAtMs),
+          timeouts: writeJson(upstream.timeouts),
+          headers: writeJson(upstream.headers),
+        })
+        .execute()
+      return true
+    })
+  },
+
+  async listUpstreams(db, accountId) {
+    const rows = await db
       .selectFrom('upstreams')
-      .select((row) => [row.fn.countAll<number>().as('count'), row.fn.max<number | null>('position').as('last')])
-      .where('account_id', '=', upstream.accountId)
-      .executeTakeFirstOrThrow()
-    if (count >= maxUpstreams) return false
-    await transaction
-      .insertInto('upstreams')
-      .values({
-        id: upstream.id,
-        account_id: upstream.accountId,
-        provider: upstream.provider,
-        model: upstream.model,
-        base_url: upstream.baseUrl,
-        format: upstream.format,
-        auth_header: upstream.authHeader,
-        sealed_credential: upstream.sealedCredential,
-        credential_hint: upstream.credentialHint,
-        position: (last ?? 0) + 1,
-        created_at_ms: Math.floor(upstream.createdAtMs),
-        timeouts: writeJson(upstream.timeouts),
-        headers: writeJson(upstream.headers),
-      })
-      .execute()
-    return true
-  })
-}
-
-/** An account's providers in failover order. Their number is bounded by `addUpstream`. */
-export async function listUpstreams(db: Kysely<Tables>, accountId: string): Promise<readonly Upstream[]> {
-  const rows = await db
-    .selectFrom('upstreams')
-    .selectAll()
-    .where('account_id', '=', accountId)
-    .orderBy('position')
-    .execute()
-  return rows.map(readUpstream)
-}
-
-/** Disconnects a provider; false if the account has none with that id. */
-export function removeUpstream(
-  db: Kysely<Tables>,
-  accountId: string,
-  upstreamId: string,
-  record: AuditRecord,
-): Promise<boolean> {
-  return change(db, record, async (transaction) => {
-    const result = await transaction
-      .deleteFrom('upstreams')
-      .where('id', '=', upstreamId)
+      .selectAll()
       .where('account_id', '=', accountId)
-      .executeTakeFirstOrThrow()
-    return result.numDeletedRows > 0n
-  })
-}
+      .orderBy('position')
+      .execute()
+    return rows.map(readUpstream)
+  },
+
+  removeUpstream(db, accountId, upstreamId, record) {
+    return change(db, record, async (transaction) => {
+      const result = await transaction
+        .deleteFrom('upstreams')
+        .where('id', '=', upstreamId)
+        .where('account_id', '=', accountId)
+        .executeTakeFirstOrThrow()
+      return result.numDeletedRows > 0n
+    })
+  },
+})
 
 function writeJson(value: object | null | undefined): string | null {
   return value === undefined || value === null || Object.keys(value).length === 0 ? null : JSON.stringify(value)

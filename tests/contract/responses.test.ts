@@ -1,7 +1,8 @@
 import type { Kysely } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { StoredResponse } from '../../src/domain/stored-responses.ts'
-import { createResponseStore, type ResponseList, TooManySaves } from '../../src/storage/response-store.ts'
+import { createResponseStore, TooManySaves } from '../../src/storage/response-store.ts'
+import type { ResponseList } from '../../src/storage/responses.ts'
 import type { Tables } from '../../src/storage/schema/schema.ts'
 import { enginesFor } from './engines.ts'
 

@@ -107,7 +107,9 @@ export interface AppliedRead {
 export type ReadOutcome = 'changed' | 'unchanged' | 'stale'
 
 /** Stored billing data. Each write is one transaction; every plan change increments the revision (contract 3.11). */
-export interface BillingStore {
+export type BillingStore = BillingQueries & UpgradeRequestQueries
+
+export interface BillingQueries {
   findBilling(accountId: string): Promise<BillingRecord | undefined>
   findBillingOf(customerId: string): Promise<BillingRecord | undefined>
   /** Links a customer to the account unless it has one, and returns the linked customer. */
@@ -131,7 +133,9 @@ export interface BillingStore {
   noteHandled(eventId: string, nowMs: number): Promise<void>
   /** Deletes at most `limit` events handled before `timeMs` and returns how many. */
   deleteEventsBefore(timeMs: number, limit: number): Promise<number>
+}
 
+export interface UpgradeRequestQueries {
   /** False if the account has an open request. Only the newest `maxKept` decided requests are stored. */
   addUpgradeRequest(request: UpgradeRequest, maxKept: number, record: AuditRecord): Promise<boolean>
   findUpgradeRequest(id: string): Promise<UpgradeRequest | undefined>

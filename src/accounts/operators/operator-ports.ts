@@ -9,7 +9,9 @@ export type OperatorChange = 'done' | 'unknown' | 'same' | 'last_admin'
  * Operators and their sessions. Writes follow the rules of `AccountStore`: `record` is appended in their transaction,
  * and a write that changes nothing writes nothing.
  */
-export interface OperatorStore {
+export type OperatorStore = OperatorQueries & OperatorSessionQueries
+
+export interface OperatorQueries {
   /** `taken`: another operator has the address; `full`: there are `maxOperators` already. */
   addOperator(operator: Operator, maxOperators: number, record: AuditRecord): Promise<'done' | 'taken' | 'full'>
   findOperator(id: string): Promise<Operator | undefined>
@@ -21,7 +23,9 @@ export interface OperatorStore {
   setOperatorRole(id: string, role: OperatorRole, record: AuditRecord): Promise<OperatorChange>
   /** Also ends the operator's sessions. */
   removeOperator(id: string, atMs: number, record: AuditRecord): Promise<OperatorChange>
+}
 
+export interface OperatorSessionQueries {
   /** Adds a session; beyond `maxSessions` the least recently used one ends. False if the operator was removed. */
   addOperatorSession(
     session: OperatorSession,
@@ -37,7 +41,7 @@ export interface OperatorStore {
 }
 
 /** Filters for the operator's account search. */
-export interface AccountSelection {
+interface AccountSelection {
   readonly limit: number
   /** Accounts whose name contains this, ignoring case. */
   readonly name?: string

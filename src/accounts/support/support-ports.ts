@@ -4,7 +4,7 @@ import type { NewTicket, Ticket } from '../../domain/tickets.ts'
 type TicketState = 'open' | 'closed'
 
 /** Filters for a list of tickets. */
-export interface TicketSelection {
+interface TicketSelection {
   readonly state?: TicketState
   /** How many of the newest tickets to skip, for the next page. */
   readonly from?: number
