@@ -19,6 +19,7 @@ import { longestBodyMs } from '../http/read-body.ts'
 import { RefusedRequests } from '../http/refused-requests.ts'
 import { serve, type Listening } from '../http/serve.ts'
 import { DescriptorWatch } from '../providers/http/descriptor-watch.ts'
+import { connectionLimits, openFilesLimit, wantedDescriptors, type ConnectionLimits } from './connection-limits.ts'
 import { systemClock, type Clock } from '../runtime/clock.ts'
 import { errorName } from '../runtime/describe-bug.ts'
 import { idMinter, randomBase62 } from '../runtime/ids.ts'
@@ -81,9 +82,15 @@ export async function startApp(
   listeners.unshift((event) => status.note(event))
   const checks = openBackgroundChecks(runtime, storage)
   const { managed } = checks
-  const descriptors = parts.use(new DescriptorWatch({ clock, log, connections: given.limits.connections }))
+  const { connections: configured } = given.limits
+  const openFiles = openFilesLimit()
+  const connections = connectionLimits(configured, openFiles)
+  const wanted = wantedDescriptors(configured)
+  const descriptors = parts.use(new DescriptorWatch({ clock, log, wanted, limit: openFiles }))
   const onShortage = (code: string): void => descriptors.report(code)
-  const providers = parts.use(await openProviders(runtime, { store: storage.store, managed, onShortage }))
+  const providers = parts.use(
+    await openProviders(runtime, { store: storage.store, managed, onShortage, maxConnections: connections.upstream }),
+  )
   await checks.start(() => providers.backends.forget())
   parts.use(checks)
   const onFailed = (error: unknown): void => log({ event: 'store_failing', reason: errorName(error) })
@@ -115,7 +122,7 @@ export async function startApp(
   const refused = new RefusedRequests({ store: storage.store, clock, log })
   parts.defer(() => refused.close())
   const readiness = (): Readiness => readinessOf({ isDraining, keys, storage })
-  const web = parts.use(await listenForWeb(given.appListen))
+  const web = parts.use(await listenForWeb({ ...given.appListen, connections: connections.web }))
   const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port })
   const notes = new FusionNotes(sealer, clock)
   const deps = {
@@ -131,7 +138,7 @@ export async function startApp(
     readiness,
     refused,
   }
-  const listening = await listen(runtime, withPort, deps)
+  const listening = await listen(runtime, { withPort, connections }, deps)
   const { api } = listening
   const config = withPort(listening.port)
   const shown = {
@@ -232,7 +239,12 @@ interface BuildApiDeps extends BuildGatewayDeps {
   readonly refused: RefusedRequests
 }
 
-function listen(runtime: Runtime, withPort: (port: number) => Config, deps: BuildApiDeps): Promise<Listening> {
+interface ListenOptions {
+  readonly withPort: (port: number) => Config
+  readonly connections: ConnectionLimits
+}
+
+function listen(runtime: Runtime, { withPort, connections }: ListenOptions, deps: BuildApiDeps): Promise<Listening> {
   const { limits, listen: at } = runtime.config
   return serve((port) => buildApi(withConfig(runtime, withPort(port)), deps), {
     host: at.host,
@@ -240,7 +252,8 @@ function listen(runtime: Runtime, withPort: (port: number) => Config, deps: Buil
     headerBytes: limits.headerBytes,
     headerMs: limits.headerMs,
     requestMs: limits.headerMs + longestBodyMs(limits.bodyBytes, limits.bodyMs),
-    connections: limits.connections,
+    connections: connections.api,
+    probeConnections: connections.probes,
   })
 }
 

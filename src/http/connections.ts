@@ -2,8 +2,6 @@ import type { Socket } from 'node:net'
 import { FairShare } from '../runtime/fair-share.ts'
 import { addressGroup } from '../runtime/networks.ts'
 
-/** Connections beyond the limit, reserved for probes. */
-const reserved = 256
 /** How long a reserved connection may last. */
 const reservedMs = 5_000
 
@@ -14,16 +12,19 @@ const reservedMs = 5_000
  */
 export class Connections {
   readonly #share: FairShare
+  /** Connections beyond the limit, reserved for probes. */
+  readonly #reserved: number
   readonly #forProbes = new Set<Socket>()
 
-  constructor(limit: number) {
+  constructor(limit: number, reserved: number) {
     this.#share = new FairShare(limit)
+    this.#reserved = reserved
   }
 
   /** Maximum number of open connections, probes included. */
   get max(): number {
     // A connection that evicts the oldest is open before that one is closed.
-    return this.#share.limit + reserved * 2
+    return this.#share.limit + this.#reserved * 2
   }
 
   /** Counts a connection until it closes. */
@@ -34,7 +35,7 @@ export class Connections {
       return
     }
     for (const oldest of this.#forProbes) {
-      if (this.#forProbes.size < reserved) break
+      if (this.#forProbes.size < this.#reserved) break
       this.#forProbes.delete(oldest)
       oldest.destroy()
     }

@@ -28,6 +28,8 @@ export interface ServeOptions {
   readonly requestMs: number
   /** Maximum number of open connections. */
   readonly connections: number
+  /** Connections beyond them, for probes only. */
+  readonly probeConnections: number
 }
 
 export interface Listening {
@@ -54,7 +56,7 @@ interface CutConnection {
  * @throws the system's error if the address is unavailable; errors of `build`
  */
 export async function serve(build: (port: number) => Api, options: ServeOptions): Promise<Listening> {
-  const connections = new Connections(options.connections)
+  const connections = new Connections(options.connections, options.probeConnections)
   const server = createHttpServer(options, connections)
   await listen(server, options)
   try {

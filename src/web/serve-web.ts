@@ -1,6 +1,8 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getRequestListener, type HttpBindings } from '@hono/node-server'
+import { FairShare } from '../runtime/fair-share.ts'
+import { addressGroup } from '../runtime/networks.ts'
 import { setSecurityHeaders } from './http/security-headers.ts'
 import type { Peer } from './web-app.ts'
 
@@ -11,7 +13,6 @@ const checkMs = 2_000
 const keepAliveMs = 75_000
 /** Idle timeout of a connection. */
 const silentMs = 60_000
-const maxConnections = 2_000
 /** Time for requests in progress to complete at shutdown. */
 const drainMs = 5_000
 
@@ -22,17 +23,18 @@ export interface WebListening extends AsyncDisposable {
   serve(fetch: (request: Request, peer: Peer) => Promise<Response>): void
 }
 
+export interface ListenForWebOptions {
+  readonly host: string
+  readonly port: number
+  /** Maximum number of open connections. */
+  readonly connections: number
+}
+
 /**
  * Opens the app's port. The handler is set later, because it needs to know both ports.
  * @throws the system error if the address is in use or not available
  */
-export async function listenForWeb({
-  host,
-  port,
-}: {
-  readonly host: string
-  readonly port: number
-}): Promise<WebListening> {
+export async function listenForWeb({ host, port, connections }: ListenForWebOptions): Promise<WebListening> {
   let fetch: ((request: Request, peer: Peer) => Promise<Response>) | undefined
   const listener = getRequestListener(
     (request, env) => {
@@ -54,7 +56,8 @@ export async function listenForWeb({
     },
     (request, response) => void listener(request, response),
   )
-  server.maxConnections = maxConnections
+  server.maxConnections = connections
+  shareAmongAddresses(server, connections)
   server.setTimeout(silentMs)
   await listen(server, host, port)
   return {
@@ -64,6 +67,16 @@ export async function listenForWeb({
     },
     [Symbol.asyncDispose]: () => close(server),
   }
+}
+
+/** Closes a connection at once if its address holds more than its share of them (contract 29.13). */
+function shareAmongAddresses(server: Server, connections: number): void {
+  const share = new FairShare(connections)
+  server.on('connection', (socket) => {
+    const address = addressGroup(socket.remoteAddress ?? '')
+    if (share.take(address)) socket.once('close', () => share.give(address))
+    else socket.destroy()
+  })
 }
 
 function notYet(): Response {

@@ -18,7 +18,7 @@ test('an answer that has left is held by nothing, however long its connection st
   }
   // Only what this test comes to is there of the API.
   const api = { handle, openRequests: 0, cutAll() {}, sockets: { drain() {}, terminate() {} } } as unknown as Api
-  const limits = { headerBytes: 16_384, headerMs: 10_000, requestMs: 10_000, connections: 10 }
+  const limits = { headerBytes: 16_384, headerMs: 10_000, requestMs: 10_000, probeConnections: 1, connections: 10 }
   const listening = await serve(() => api, { host: '127.0.0.1', port: 0, ...limits })
   onTestFinished(async () => {
     await listening.drain(1_000)

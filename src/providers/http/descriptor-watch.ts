@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { EventLog } from '../../domain/events.ts'
@@ -10,16 +9,14 @@ import type { EventLog } from '../../domain/events.ts'
 const checkEveryMs = 5_000
 /** How often the same problem is logged at most. */
 const logEveryMs = 60_000
-/** Descriptors for everything but connections: the database, its log, stored answers, name lookups. */
-const besidesConnections = 256
 
 export interface DescriptorWatchDeps {
   readonly clock: Clock
   readonly log: EventLog
-  /** Client connections that the configuration allows. */
-  readonly connections: number
-  /** The process limit; by default the system's. */
-  readonly limit?: number | undefined
+  /** The descriptors that the configured connections need. */
+  readonly wanted: number
+  /** The process limit, if the system reports it. */
+  readonly limit: number | undefined
   /** Opens and closes one descriptor; rejects with the system's error if none is left. */
   readonly probe?: () => Promise<void>
 }
@@ -39,8 +36,7 @@ export class DescriptorWatch implements Disposable {
   }
 
   start(): void {
-    const { log, connections, limit = openFilesLimit() } = this.#deps
-    const wanted = connections + besidesConnections
+    const { log, wanted, limit } = this.#deps
     if (limit !== undefined && limit < wanted) log({ event: 'descriptor_limit_low', limit, wanted })
     this.#checkLater()
   }
@@ -76,17 +72,4 @@ export class DescriptorWatch implements Disposable {
 async function openOne(): Promise<void> {
   const file = await open('/dev/null')
   await file.close()
-}
-
-/** The soft limit of open files; undefined if the system does not report it. */
-function openFilesLimit(): number | undefined {
-  let text: string
-  try {
-    text = readFileSync('/proc/self/limits', 'utf8')
-  } catch {
-    // Not Linux.
-    return undefined
-  }
-  const found = /^Max open files\s+(\d+)/m.exec(text)?.[1]
-  return found === undefined ? undefined : Number(found)
 }

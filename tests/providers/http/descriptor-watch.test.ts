@@ -7,7 +7,7 @@ function watching(limit: number, probe: () => Promise<void> = () => Promise.reso
   const clock = new ManualClock()
   const events: ServiceEvent[] = []
   const log = (event: ServiceEvent): void => void events.push(event)
-  return { clock, events, watch: new DescriptorWatch({ clock, log, connections: 1_000, limit, probe }) }
+  return { clock, events, watch: new DescriptorWatch({ clock, log, wanted: 1_256, limit, probe }) }
 }
 
 test('a limit that the configured connections may use up is told at the start, and no other', () => {
