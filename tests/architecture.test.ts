@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize, relative } from 'node:path'
 import { expect, test } from 'vitest'
 
@@ -179,14 +179,14 @@ test('every folder imports only what its row allows', () => {
   expect(breaches).toEqual([])
 })
 
-test('every folder of src has a row, and every file outside a folder is a root', () => {
+test('every folder in src has a row, and every file outside a folder is a root', () => {
   for (const file of files) {
     const [layer = ''] = file.split('/')
     expect(layer in layers || roots.includes(layer) || free.includes(layer), `${file} has no place`).toBe(true)
   }
 })
 
-test('the rules catch what they are for', () => {
+test('the import rules reject forbidden imports', () => {
   expect(breach('domain/x.ts', '../gateway/ports.ts')).toContain('runtime')
   expect(breach('storage/x.ts', '../gateway/gateway.ts')).toContain('gateway/ports.ts')
   expect(breach('http/x.ts', '../storage/store.ts')).toContain('may import')
@@ -195,7 +195,7 @@ test('the rules catch what they are for', () => {
   expect(breach('gateway/routing/x.ts', '../ports.ts')).toBeUndefined()
 })
 
-test('a file is read at one sight: at most 400 lines, and no folder is a drawer for everything', () => {
+test('a source file has at most 400 lines, and no folder or file has a name that says nothing', () => {
   for (const file of files) {
     const lines = readFileSync(join(source, file), 'utf8').split('\n').length
     expect(lines, file).toBeLessThanOrEqual(401)
@@ -203,11 +203,18 @@ test('a file is read at one sight: at most 400 lines, and no folder is a drawer 
   }
 })
 
-test('no code decides by the name of a vendor', () => {
+test('no code branches on the name of a vendor', () => {
   const vendors =
     /(?:===|!==|case)\s*['"](openai|azure-openai|openrouter|groq|together|mistral|deepseek|xai|gemini|vertex|bedrock|ollama|vllm|anthropic)['"]/
   for (const file of files) {
     const text = readFileSync(join(source, file), 'utf8')
     expect(vendors.exec(text)?.[0], file).toBeUndefined()
   }
+})
+
+test('every path in ARCHITECTURE.md exists, in full or below src', () => {
+  const text = readFileSync('ARCHITECTURE.md', 'utf8')
+  const paths = Array.from(text.matchAll(/`([\w./-]+(?:\.(?:ts|mjs|js|md|css|json|yaml)|\/))`/g), ([, path]) => path!)
+  expect(paths.length).toBeGreaterThan(100)
+  expect(paths.filter((path) => !existsSync(path) && !existsSync(join(source, path)))).toEqual([])
 })
