@@ -5,6 +5,11 @@ const checks = [
   { name: 'format', command: ['oxfmt', '--check'], fix: 'node bin/run.mjs oxfmt' },
   { name: 'lint', command: ['oxlint', '--type-aware', '--deny-warnings'], fix: 'node bin/run.mjs oxlint --type-aware' },
   { name: 'types', command: ['tsc', '--noEmit', '-p', '.'], fix: 'node bin/run.mjs tsc --noEmit' },
+  {
+    name: 'types in the browser',
+    command: ['tsc', '--noEmit', '-p', 'tsconfig.browser.json'],
+    fix: 'node bin/run.mjs tsc --noEmit -p tsconfig.browser.json',
+  },
   { name: 'dead code', command: ['knip'], fix: 'node bin/run.mjs knip' },
 ]
 const timeoutMs = 300_000

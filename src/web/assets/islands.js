@@ -3,18 +3,21 @@
 /** How long a button shows "Copied". */
 const saidMs = 2000
 
-for (const button of document.querySelectorAll('button[data-copy]')) {
-  if (navigator.clipboard === undefined) continue
+/** @type {NodeListOf<HTMLButtonElement>} */
+const copyButtons = document.querySelectorAll('button[data-copy]')
+for (const button of copyButtons) {
+  const source = document.getElementById(button.dataset['copy'] ?? '')
+  // Browsers have a clipboard only on secure pages.
+  if (source === null || !('clipboard' in navigator)) continue
   button.hidden = false
   button.addEventListener('click', async () => {
-    const source = document.getElementById(button.dataset.copy)
     const name = button.textContent
     try {
       await navigator.clipboard.writeText(source.textContent.trim())
       button.textContent = 'Copied'
     } catch {
       // Clipboard access was denied: select the text, so that the user can copy it.
-      getSelection().selectAllChildren(source)
+      getSelection()?.selectAllChildren(source)
       button.textContent = 'Selected'
     }
     setTimeout(() => {
@@ -24,24 +27,27 @@ for (const button of document.querySelectorAll('button[data-copy]')) {
 }
 
 // Passkeys: the browser's response is submitted like any other form.
-for (const form of document.querySelectorAll('form[data-passkey]')) {
+/** @type {NodeListOf<HTMLFormElement>} */
+const passkeyForms = document.querySelectorAll('form[data-passkey]')
+for (const form of passkeyForms) {
   if (window.PublicKeyCredential?.parseRequestOptionsFromJSON === undefined) continue
   form.hidden = false
   form.addEventListener('submit', async (event) => {
-    const { answer } = form.elements
+    const answer = /** @type {HTMLInputElement} */ (form.elements.namedItem('answer'))
     if (answer.value !== '') return
     event.preventDefault()
-    const options = JSON.parse(form.dataset.options)
+    const options = JSON.parse(form.dataset['options'] ?? '')
     try {
       const credential =
-        form.dataset.passkey === 'get'
+        form.dataset['passkey'] === 'get'
           ? await navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(options) })
           : await navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(options) })
-      answer.value = JSON.stringify(credential.toJSON())
+      answer.value = JSON.stringify(/** @type {PublicKeyCredential} */ (credential).toJSON())
       form.submit()
     } catch {
       // The user canceled or has no passkey for this site: show that and keep the page.
-      form.querySelector('button').textContent = 'No passkey was used. Try again'
+      const button = form.querySelector('button')
+      if (button !== null) button.textContent = 'No passkey was used. Try again'
     }
   })
 }
@@ -50,13 +56,16 @@ for (const form of document.querySelectorAll('form[data-passkey]')) {
 const askEveryMs = 2000
 const askForMs = 15 * 60_000
 
-for (const waiting of document.querySelectorAll('[data-wait]')) {
-  const [said, again] = waiting.children
+/** @type {NodeListOf<HTMLElement>} */
+const waitingElements = document.querySelectorAll('[data-wait]')
+for (const waiting of waitingElements) {
+  const [said, again] = /** @type {Iterable<HTMLElement>} */ (waiting.children)
+  if (said === undefined || again === undefined) continue
   const until = Date.now() + askForMs
   const ask = async () => {
     if (!document.hidden) {
       try {
-        const response = await fetch(waiting.dataset.wait, { headers: { accept: 'application/json' } })
+        const response = await fetch(waiting.dataset['wait'] ?? '', { headers: { accept: 'application/json' } })
         if (!response.ok) return
         const { arrived, text } = await response.json()
         if (said.textContent !== text) said.textContent = text
@@ -73,22 +82,27 @@ for (const waiting of document.querySelectorAll('[data-wait]')) {
 }
 
 // Detects secrets in support messages before they leave the browser, with the server's patterns.
-for (const form of document.querySelectorAll('form[data-forbidden]')) {
-  const { harmless, exact, guessed } = JSON.parse(form.dataset.forbidden)
-  const { text, request_id: id } = form.elements
+/** @type {NodeListOf<HTMLFormElement>} */
+const checkedForms = document.querySelectorAll('form[data-forbidden]')
+for (const form of checkedForms) {
+  /** @type {ReturnType<typeof import('../../domain/forbidden-text.ts').forbiddenAsData>} */
+  const { harmless, exact, guessed } = JSON.parse(form.dataset['forbidden'] ?? '')
+  const text = /** @type {HTMLTextAreaElement} */ (form.elements.namedItem('text'))
+  const id = /** @type {HTMLInputElement} */ (form.elements.namedItem('request_id'))
   const said = form.querySelector('#text-found')
+  /** @param {typeof exact} shapes @param {string} where */
   const kindsIn = (shapes, where) =>
-    shapes.filter(([, source, flags]) => where.search(new RegExp(source, flags)) >= 0).map(([kind]) => kind)
+    shapes.filter(([, source = '', flags]) => where.search(new RegExp(source, flags)) >= 0).map(([kind]) => kind)
   const look = () => {
     const all = `${text.value}\n${id.value}`
     let rest = all
-    for (const [source, flags] of harmless) rest = rest.replace(new RegExp(source, flags), ' ')
+    for (const [source = '', flags] of harmless) rest = rest.replace(new RegExp(source, flags), ' ')
     const kinds = [...kindsIn(exact, all), ...kindsIn(guessed, rest)]
     const sentence =
       kinds.length === 0
         ? ''
         : `This appears to contain ${[...new Set(kinds)].join(', ')}. Remove it; nothing was sent.`
-    if (said.textContent !== sentence) said.textContent = sentence
+    if (said !== null && said.textContent !== sentence) said.textContent = sentence
     return kinds.length > 0
   }
   form.addEventListener('input', look)

@@ -1,8 +1,13 @@
 // The playground request as code samples. They name the key's environment variable and never contain the key.
 
+/** @import { ChatRequest, PlaygroundSettings } from '../playground-types.ts' */
+
+/** @param {string} text */
 const quoteForShell = (text) => `'${text.replaceAll("'", `'\\''`)}'`
+/** @param {unknown} text */
 const quote = (text) => JSON.stringify(text)
 
+/** @param {ChatRequest} body @param {PlaygroundSettings} settings */
 export function curlOf(body, { baseUrl, keyVariable }) {
   return [
     `curl -sS ${body.stream ? '-N ' : ''}${quoteForShell(`${baseUrl}/chat/completions`)} \\`,
@@ -12,6 +17,7 @@ export function curlOf(body, { baseUrl, keyVariable }) {
   ].join('\n')
 }
 
+/** @param {ChatRequest} body @param {PlaygroundSettings} settings */
 export function pythonOf(body, { baseUrl, keyVariable }) {
   return [
     'import os',
@@ -27,6 +33,7 @@ export function pythonOf(body, { baseUrl, keyVariable }) {
   ].join('\n')
 }
 
+/** @param {ChatRequest} body @param {PlaygroundSettings} settings */
 export function javascriptOf(body, { baseUrl, keyVariable }) {
   return [
     "import OpenAI from 'openai'",
@@ -39,7 +46,12 @@ export function javascriptOf(body, { baseUrl, keyVariable }) {
   ].join('\n')
 }
 
-/** A JSON value as a Python literal. */
+/**
+ * A JSON value as a Python literal.
+ * @param {unknown} value
+ * @param {string} indent
+ * @returns {string}
+ */
 function inPython(value, indent) {
   if (value === null) return 'None'
   if (typeof value === 'boolean') return value ? 'True' : 'False'
@@ -49,7 +61,7 @@ function inPython(value, indent) {
   const entries = isList
     ? value.map((entry) => inPython(entry, inner))
     : Object.entries(value).map(([name, entry]) => `${quote(name)}: ${inPython(entry, inner)}`)
-  const [open, close] = isList ? '[]' : '{}'
+  const [open, close] = isList ? ['[', ']'] : ['{', '}']
   if (entries.length === 0) return open + close
   return `${open}\n${entries.map((entry) => `${inner}${entry},\n`).join('')}${indent}${close}`
 }

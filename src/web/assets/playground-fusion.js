@@ -2,13 +2,21 @@
 
 import { at, count, facts, make, plain, table, tag, time } from './playground-make.js'
 
+/** @import { FusionAnalysis, FusionReport, PlaygroundFusion, PlaygroundTrail, PlaygroundUsage } from '../playground-types.ts' */
+/** @typedef {readonly [name: string, value: string | undefined]} Fact */
+
+/** @type {Record<string, string>} */
 const whyNot = {
   not_called: 'The model answered without consulting the others.',
   waiting_for_tools: 'The consultation waits for the results of your tools.',
 }
 const costDigits = 4
 
-/** Shows the fusion, if there was one. */
+/**
+ * Shows the fusion, if there was one.
+ * @param {FusionReport | undefined} report
+ * @param {PlaygroundTrail | undefined} trail
+ */
 export function showFusion(report, trail) {
   const runs = trail?.fusions ?? []
   if (report === undefined && runs.length === 0) return
@@ -20,12 +28,14 @@ export function showFusion(report, trail) {
   )
 }
 
+/** @param {FusionReport | undefined} report */
 function wordsOf(report) {
-  if (report?.ran === false) return [make('p', {}, whyNot[report.reason] ?? plain(report.reason))]
+  if (report?.ran === false) return [make('p', {}, whyNot[report.reason ?? ''] ?? plain(report.reason))]
   if (report?.failure_reason === undefined) return []
   return [make('p', {}, `It failed: ${plain(report.failure_reason)}. One model answered alone.`)]
 }
 
+/** @param {FusionReport | undefined} report @returns {Fact[]} */
 function factsOf(report) {
   const { panel, judge, mode, verdict, disagreements, degraded = [] } = report ?? {}
   if (panel === undefined) return []
@@ -40,6 +50,7 @@ function factsOf(report) {
   ]
 }
 
+/** @param {PlaygroundFusion} fusion @returns {Fact[]} */
 function runFacts({ dropOuts, costUsd }) {
   const gone = dropOuts.map(({ member, why }) => `${member} (${plain(why)})`).join(', ')
   return [
@@ -48,15 +59,21 @@ function runFacts({ dropOuts, costUsd }) {
   ]
 }
 
+/** @param {PlaygroundFusion} fusion */
 function callTable({ calls }) {
+  /** @param {PlaygroundUsage | undefined} usage */
   const tokens = (usage) => usage && `${usage.inputTokens} in, ${usage.outputTokens} out`
   const rows = calls.map(({ role, member, status, ms, usage }) => [role, member, tag(status), time(ms), tokens(usage)])
   return table('Calls of the fusion', ['Role', 'Backend', 'Result', 'Time', 'Tokens'], rows)
 }
 
-/** Consensus and disagreements; models are identified by letters. */
+/**
+ * Consensus and disagreements; models are identified by letters.
+ * @param {FusionAnalysis | undefined} analysis
+ */
 function analysisOf(analysis) {
   if (analysis === undefined) return []
+  /** @param {string} who @param {string} text */
   const by = (who, text) => make('li', {}, make('strong', {}, `${who}: `), text)
   const { consensus, contradictions, unique_insights: unique, partial_coverage: partial, blind_spots: blind } = analysis
   return [
@@ -80,12 +97,14 @@ function analysisOf(analysis) {
   ]
 }
 
+/** @param {FusionAnalysis['contradictions'][number]} contradiction */
 function difference({ topic, stances, resolved_for: side }) {
   const stand = stances.map(({ model, stance }) => make('li', {}, make('strong', {}, `${model}: `), stance))
   const held = side.length === 0 ? 'unresolved' : `judged correct: ${side.join(', ')}`
   return make('li', {}, `${topic} (${held})`, make('ul', {}, ...stand))
 }
 
+/** @param {string} title @param {HTMLElement[]} items */
 function list(title, items) {
   return items.length === 0 ? [] : [make('h3', {}, title), make('ul', {}, ...items)]
 }

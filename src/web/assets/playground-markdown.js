@@ -31,7 +31,10 @@ const itemShape = /^(?:[-*+]|(\d{1,9})[.)])[ \t]+/
 const ruleShape = /^(?:-[ \t]*){3,}$|^(?:\*[ \t]*){3,}$|^(?:_[ \t]*){3,}$/
 const tableRuleShape = /^[|:\- \t]+$/
 
-/** Renders Markdown as elements. */
+/**
+ * Renders Markdown as elements.
+ * @param {string} text
+ */
 export function markdown(text) {
   if (text.length > maxCharacters) return [plainText(text)]
   const root = make('div', { class: 'markdown' })
@@ -39,16 +42,28 @@ export function markdown(text) {
   return [root]
 }
 
-/** The text without rendering. */
+/**
+ * The text without rendering.
+ * @param {string} text
+ */
 export const plainText = (text) => make('div', { class: 'text' }, text)
 
-/** An element with children, appended one by one because a call can take only so many arguments. */
+/**
+ * An element with children, appended one by one because a call can take only so many arguments.
+ * @template {HTMLElement} T
+ * @param {T} element
+ * @param {(Node | string)[]} nodes
+ */
 function fill(element, nodes) {
   for (const node of nodes) if (node !== '') element.append(node)
   return element
 }
 
-/** A link that opens in a new tab, so that the conversation is not lost. Only http and https URLs become links. */
+/**
+ * A link that opens in a new tab, so that the conversation is not lost. Only http and https URLs become links.
+ * @param {string} href
+ * @param {(Node | string)[]} children
+ */
 function link(href, children) {
   const isWeb = URL.canParse(href) && ['http:', 'https:'].includes(new URL(href).protocol)
   return isWeb
@@ -56,67 +71,93 @@ function link(href, children) {
     : fill(make('span'), children)
 }
 
-/** Inline emphasis, code, and links. `depth` limits nesting. */
+/**
+ * Inline emphasis, code, and links. `depth` limits nesting.
+ * @param {string} text
+ * @returns {(Node | string)[]}
+ */
 function inline(text, depth = 0) {
   if (depth > 3) return [text]
+  /** @type {(Node | string)[]} */
   const parts = []
   let from = 0
   for (const match of text.matchAll(inlineShapes)) {
     const [all, escaped, code, words, href, strong, strongToo, emphasis, emphasisToo, address] = match
     parts.push(text.slice(from, match.index))
     from = match.index + all.length
+    /** @param {string} inner */
     const within = (inner) => inline(inner, depth + 1)
     if (escaped !== undefined) parts.push(escaped)
     else if (code !== undefined) parts.push(make('code', {}, code))
-    else if (href !== undefined) parts.push(link(href, inline(words, 3)))
+    else if (href !== undefined) parts.push(link(href, inline(words ?? '', 3)))
     else if (address !== undefined) parts.push(depth === 3 ? address : link(address, [address]))
     else {
       const isStrong = (strong ?? strongToo) !== undefined
-      parts.push(fill(make(isStrong ? 'strong' : 'em'), within(strong ?? strongToo ?? emphasis ?? emphasisToo)))
+      parts.push(fill(make(isStrong ? 'strong' : 'em'), within(strong ?? strongToo ?? emphasis ?? emphasisToo ?? '')))
     }
   }
   parts.push(text.slice(from))
   return parts
 }
 
-/** Cells of a table's row. */
+/**
+ * Cells of a table's row.
+ * @param {string} line
+ */
 function cellsOf(line) {
   const cells = line
     .trim()
     .replace(/^\|/, '')
     .split(/(?<!\\)\|/)
-  if (cells.at(-1).trim() === '') cells.pop()
+  if (cells.at(-1)?.trim() === '') cells.pop()
   return cells.map((cell) => cell.trim().replaceAll('\\|', '|'))
 }
+
+/** @typedef {{ indent: number, element: HTMLElement, item: HTMLElement }} List */
 
 /** Reads the text line by line and appends elements to the open lists. */
 class Blocks {
   #root
-  /** The open lists, outermost first: the indent of their items and the element of the last item. */
+  /**
+   * The open lists, outermost first: the indent of their items and the element of the last item.
+   * @type {List[]}
+   */
   #lists = []
-  /** Lines of the open paragraph, and its parent element. */
+  /**
+   * Lines of the open paragraph.
+   * @type {string[]}
+   */
   #lines = []
   #lastLevel = 2
 
+  /** @param {HTMLElement} root */
   constructor(root) {
     this.#root = root
   }
 
+  /** @param {string[]} lines */
   read(lines) {
     for (let at = 0; at < lines.length; at += 1) at = this.#readAt(lines, at)
     this.#endParagraph()
   }
 
-  /** Reads the block that starts at a line; returns the index of its last line. */
+  /**
+   * Reads the block that starts at a line; returns the index of its last line.
+   * @param {string[]} lines
+   * @param {number} at
+   */
   #readAt(lines, at) {
-    const line = lines[at].trim()
-    const indent = lines[at].length - lines[at].trimStart().length
+    const whole = lines[at] ?? ''
+    const line = whole.trim()
+    const indent = whole.length - whole.trimStart().length
     const fence = fenceShape.exec(line)?.[1]
+    const heading = headingShape.exec(line)
+    const item = itemShape.exec(line)
     if (line === '') this.#endParagraph()
     else if (fence !== undefined) return this.#readCode(lines, at, fence, indent)
     else if (ruleShape.test(line)) this.#add(indent, make('hr'))
-    else if (headingShape.test(line)) this.#addHeading(indent, headingShape.exec(line))
-    else if (itemShape.test(line)) this.#addItem(indent, line)
+    else if (heading !== null) this.#addHeading(indent, heading)
+    else if (item !== null) this.#addItem(indent, line, item)
     else if (line.startsWith('>')) return this.#readQuote(lines, at, indent)
     else if (line.includes('|') && this.#isTableRule(lines[at + 1])) return this.#readTable(lines, at, indent)
     else {
@@ -126,13 +167,17 @@ class Blocks {
     return at
   }
 
+  /** @param {string | undefined} line */
   #isTableRule(line) {
     return line !== undefined && line.includes('|') && line.includes('-') && tableRuleShape.test(line)
   }
 
+  /** @param {string[]} lines @param {number} at @param {string} fence @param {number} indent */
   #readCode(lines, at, fence, indent) {
+    /** @param {string} line */
+    const isEnd = (line) => line.startsWith(fence) && fenceShape.test(line)
     let end = at + 1
-    while (end < lines.length && !(lines[end].trim().startsWith(fence) && fenceShape.test(lines[end].trim()))) end += 1
+    while (end < lines.length && !isEnd((lines[end] ?? '').trim())) end += 1
     const code = lines
       .slice(at + 1, end)
       .map((line) => line.slice(Math.min(indent, line.length - line.trimStart().length)))
@@ -140,9 +185,10 @@ class Blocks {
     return end
   }
 
+  /** @param {string[]} lines @param {number} at @param {number} indent */
   #readQuote(lines, at, indent) {
     let end = at
-    while (end < lines.length && lines[end].trim().startsWith('>')) end += 1
+    while (lines[end]?.trim().startsWith('>')) end += 1
     // Nested quotes are flattened into one.
     const quoted = lines.slice(at, end).map((line) => line.trim().replace(/^(?:>\s*)*> ?/, ''))
     const quote = make('blockquote')
@@ -151,10 +197,12 @@ class Blocks {
     return end - 1
   }
 
+  /** @param {string[]} lines @param {number} at @param {number} indent */
   #readTable(lines, at, indent) {
     let end = at + 2
-    while (end < lines.length && lines[end].includes('|')) end += 1
-    const heads = cellsOf(lines[at])
+    while (lines[end]?.includes('|')) end += 1
+    const heads = cellsOf(lines[at] ?? '')
+    /** @param {string} line */
     const cells = (line) =>
       cellsOf(line)
         .slice(0, heads.length)
@@ -171,14 +219,18 @@ class Blocks {
     return end - 1
   }
 
-  /** Headings in an answer are below those of the page in the outline, without skipping levels. */
-  #addHeading(indent, [, marks, text]) {
+  /**
+   * Headings in an answer are below those of the page in the outline, without skipping levels.
+   * @param {number} indent
+   * @param {RegExpExecArray} match
+   */
+  #addHeading(indent, [, marks = '', text = '']) {
     this.#lastLevel = Math.min(marks.length + 2, this.#lastLevel + 1, 6)
-    this.#add(indent, fill(make(`h${this.#lastLevel}`), inline(text.replace(headingEnd, ''))))
+    this.#add(indent, fill(make(/** @type {'h3'} */ (`h${this.#lastLevel}`)), inline(text.replace(headingEnd, ''))))
   }
 
-  #addItem(indent, line) {
-    const [mark, number] = itemShape.exec(line)
+  /** @param {number} indent @param {string} line @param {RegExpExecArray} match */
+  #addItem(indent, line, [mark, number]) {
     const tag = number === undefined ? 'ul' : 'ol'
     this.#endParagraph()
     this.#closeLists(indent, indent)
@@ -192,24 +244,30 @@ class Blocks {
     if (list === undefined) {
       const element = make(tag, number === undefined || number === '1' ? {} : { start: String(Number(number)) })
       this.#place().append(element)
-      list = { indent, element, item: undefined }
+      list = { indent, element, item: make('li') }
       this.#lists.push(list)
-    }
-    list.item = make('li')
+    } else list.item = make('li')
     list.element.append(list.item)
     this.#lines.push(line.slice(mark.length))
   }
 
-  /** Closes the lists that a line with this indent is not part of; `itemIndent` is the indent of its own list item, if any. */
+  /**
+   * Closes the lists that a line with this indent is not part of; `itemIndent` is the indent of its own list item, if any.
+   * @param {number} indent
+   * @param {number} [itemIndent]
+   */
   #closeLists(indent, itemIndent) {
-    const isOver = (list) => (itemIndent === undefined ? indent <= list.indent : itemIndent < list.indent)
-    while (this.#lists.length > 0 && isOver(this.#lists.at(-1))) this.#lists.pop()
+    /** @param {List | undefined} list */
+    const isOver = (list) =>
+      list !== undefined && (itemIndent === undefined ? indent <= list.indent : itemIndent < list.indent)
+    while (isOver(this.#lists.at(-1))) this.#lists.pop()
   }
 
   #place() {
     return this.#lists.at(-1)?.item ?? this.#root
   }
 
+  /** @param {number} indent @param {HTMLElement} element */
   #add(indent, element) {
     this.#endParagraph()
     this.#closeLists(indent)

@@ -3,6 +3,9 @@
 import { at, count, empty, facts, make, number, pretty, table, tag, time } from './playground-make.js'
 import { showFusion } from './playground-fusion.js'
 
+/** @import { Answer } from './playground-answer.js' */
+/** @import { ChatRequest, ChatUsage, PlaygroundAttempt, PlaygroundTrail } from '../playground-types.ts' */
+
 /** The record is written shortly after the answer: poll at this interval, at most this many times. */
 const askFirstMs = 100
 const askEveryMs = 400
@@ -10,7 +13,12 @@ const tries = 15
 /** Longer raw answers are truncated on the page. */
 const maxShownCharacters = 200_000
 
-/** Shows a request that was just sent. */
+/**
+ * Shows a request that was just sent.
+ * @param {string} url
+ * @param {ChatRequest} body
+ * @param {boolean} isFused
+ */
 export function showSent(url, body, isFused) {
   at('no-request').hidden = true
   at('sent').textContent = `POST ${url}\n\n${JSON.stringify(body, null, 2)}`
@@ -21,14 +29,22 @@ export function showSent(url, body, isFused) {
   at('fused').replaceChildren(empty(isFused ? 'The models are working…' : 'This request is for one model.'))
 }
 
-/** Shows the response headers. */
+/**
+ * Shows the response headers.
+ * @param {Response} response
+ */
 export function showHeaders(response) {
   const lines = [...response.headers].map(([name, value]) => `${name}: ${value}`)
   const text = [`HTTP ${response.status}`, ...lines].join('\n')
   at('headers').replaceChildren(make('pre', { tabindex: '0' }, text))
 }
 
-/** Shows the completed answer: response, attempts, charge, and remaining quota. */
+/**
+ * Shows the completed answer: response, attempts, charge, and remaining quota.
+ * @param {Response | undefined} response
+ * @param {Answer} answer
+ * @param {{ tookMs: number, isFused: boolean, isCurrent: () => boolean }} request
+ */
 export async function showEnd(response, answer, { tookMs, isFused, isCurrent }) {
   const { raw } = answer
   at('no-response').hidden = raw !== ''
@@ -39,6 +55,7 @@ export async function showEnd(response, answer, { tookMs, isFused, isCurrent }) 
   showFusion(answer.report, undefined)
   const head = readHead(response)
   at('trail').replaceChildren(factsOf(head, answer, undefined, tookMs))
+  /** @param {(Node | string)[]} text */
   const note = (...text) => at('trail').append(empty(...text))
   const inActivity = () => make('a', { href: '/activity' }, 'Activity')
   if (response === undefined)
@@ -55,8 +72,11 @@ export async function showEnd(response, answer, { tookMs, isFused, isCurrent }) 
   return showFusion(answer.report, trail)
 }
 
+/** @param {Response | undefined} response */
 function readHead(response) {
+  /** @param {string} name */
   const read = (name) => response?.headers.get(name) ?? undefined
+  /** @param {'ratelimit' | 'quota'} kind */
   const left = (kind) => {
     const [remaining, limit] = [read(`x-${kind}-remaining`), read(`x-${kind}-limit`)]
     return remaining === undefined ? undefined : `${number(Number(remaining))} of ${number(Number(limit))} left`
@@ -71,27 +91,36 @@ function readHead(response) {
   }
 }
 
+/**
+ * @param {ReturnType<typeof readHead>} head
+ * @param {{ usage?: ChatUsage | undefined }} answer
+ * @param {PlaygroundTrail | undefined} trail
+ * @param {number} tookMs
+ */
 function factsOf({ id, upstream, retries, isSimulated, minute, month }, { usage }, trail, tookMs) {
-  const link = () => make('a', { href: `/activity/${id}` }, id)
-  const tokens = () => `${number(usage.prompt_tokens)} in, ${number(usage.completion_tokens)} out`
+  /** @param {string} id */
+  const link = (id) => make('a', { href: `/activity/${id}` }, id)
+  const tokens = usage && `${number(usage.prompt_tokens)} in, ${number(usage.completion_tokens)} out`
   return facts([
-    ['Request', id && (trail === undefined ? make('code', {}, id) : link())],
+    ['Request', id && (trail === undefined ? make('code', {}, id) : link(id))],
     ['Answered by', upstream && `${upstream}${isSimulated ? ' (simulated)' : ''}`],
     ['Failed attempts', retries],
     ['First content', trail?.firstContentMs === undefined ? undefined : `after ${time(trail.firstContentMs)}`],
     ['Total time', time(trail?.totalMs ?? tookMs)],
-    ['Tokens', usage ? tokens() : undefined],
+    ['Tokens', tokens],
     ['Charged', trail && count(trail.charged, 'request')],
     ['This minute', minute],
     ['This month', month],
   ])
 }
 
+/** @param {readonly PlaygroundAttempt[]} attempts */
 function attemptTable(attempts) {
   const rows = attempts.map(({ backend, outcome, status, ms }) => [backend, tag(outcome), status, time(ms)])
   return table('Attempts', ['Backend', 'Outcome', 'Status', 'Time'], rows)
 }
 
+/** @param {string | undefined} id @returns {Promise<PlaygroundTrail | undefined>} */
 async function findTrail(id) {
   for (let left = tries; left > 0; left--) {
     await new Promise((resolve) => setTimeout(resolve, left === tries ? askFirstMs : askEveryMs))

@@ -7,51 +7,91 @@ import { at, linked, make, pretty } from './playground-make.js'
 import { markdown, plainText } from './playground-markdown.js'
 import { showEnd, showHeaders, showSent } from './playground-trail.js'
 
+/** @import { ChatMessage, ChatRequest, Failure, PlaygroundSettings, ToolCall, Turn } from '../playground-types.ts' */
+
 /** Longer answers are truncated for screen readers. */
 const maxSpokenCharacters = 1000
 
-const desk = document.querySelector('[data-playground]')
-const settings = JSON.parse(desk.dataset.playground)
-const fields = ['profile', 'stream', 'fusion', 'system', 'tools', 'message', 'temperature', 'max-tokens'].map(at)
-const [profile, stream, fusion, system, tools, message] = fields
-const [turnList, trouble, stopButton, spoken, raw] = ['turns', 'trouble', 'stop', 'said', 'raw'].map(at)
+const desk = /** @type {HTMLElement} */ (document.querySelector('[data-playground]'))
+/** @type {PlaygroundSettings} */
+const settings = JSON.parse(desk.dataset['playground'] ?? '')
+const profile = at('profile', HTMLSelectElement)
+const [stream, fusion, raw] = [checkbox('stream'), checkbox('fusion'), checkbox('raw')]
+const [system, tools, message] = [textarea('system'), textarea('tools'), textarea('message')]
+const fields = [profile, stream, fusion, system, tools, message, at('temperature'), at('max-tokens')]
+const [turnList, trouble, stopButton, spoken] = [at('turns'), at('trouble'), at('stop'), at('said')]
 
-/** The conversation: for each turn the message to send (`said`) and what else to show. */
+/**
+ * The conversation.
+ * @type {Turn[]}
+ */
 let turns = []
 const image = new ImageField(
   () => turns.reduce((sum, turn) => sum + (turn.image?.bytes ?? 0), 0),
   () => showCode(),
 )
-/** Aborts the request in progress, if any. */
+/**
+ * Aborts the request in progress, if any.
+ * @type {AbortController | undefined}
+ */
 let running
-/** The same for the latest request, also after it has ended. */
+/**
+ * The same for the latest request, also after it has ended.
+ * @type {AbortController | undefined}
+ */
 let latest
-/** Tool calls of the latest answer without a result. */
+/**
+ * Tool calls of the latest answer without a result.
+ * @type {readonly ToolCall[]}
+ */
 let openCalls = []
 
+/** @param {string} id */
+function checkbox(id) {
+  return at(id, HTMLInputElement)
+}
+
+/** @param {string} id */
+function textarea(id) {
+  return at(id, HTMLTextAreaElement)
+}
+
+/** @param {ToolCall} call */
 const nameOf = (call) => call[call.type]?.name ?? 'a tool'
 const isFusing = () => profile.value === settings.fusionId || fusion.checked
 const isLocked = () => !settings.isPremium && settings.premiumProfiles.includes(profile.value)
 
-/** Announces a text to screen readers; not used for each piece of a streamed answer. */
+/**
+ * Announces a text to screen readers; not used for each piece of a streamed answer.
+ * @param {string} text
+ */
 function say(text) {
   spoken.textContent = text
 }
 
 // Building the request.
 
-/** The request for these messages; undefined if a field is invalid. */
+/**
+ * The request for these messages; undefined if a field is invalid.
+ * @param {ChatMessage[]} messages
+ * @returns {ChatRequest | undefined}
+ */
 function requestOf(messages) {
   const { tools: list, limits } = readFields()
   if (list === undefined) return undefined
   const { fusionToolType: type } = settings
   // Includes the analysis, so that the page can show consensus and disagreements.
   const ours = { type, parameters: { include: ['analysis'] } }
-  const all = isFusing() && !list.some((tool) => tool?.type === type) ? [...list, ours] : list
+  const all =
+    isFusing() && !list.some((tool) => /** @type {{ type?: unknown } | null} */ (tool)?.type === type)
+      ? [...list, ours]
+      : list
   const first = system.value.trim()
+  /** @type {ChatMessage[]} */
+  const instructions = first === '' ? [] : [{ role: 'system', content: first }]
   return {
     model: profile.value,
-    messages: [...(first === '' ? [] : [{ role: 'system', content: first }]), ...messages],
+    messages: [...instructions, ...messages],
     ...(all.length > 0 && { tools: all }),
     ...limits,
     ...(stream.checked && { stream: true, stream_options: { include_usage: true } }),
@@ -70,8 +110,10 @@ function showCode() {
 
 // Rendering the conversation.
 
+/** @type {Record<string, string>} */
 const who = { user: 'You', assistant: 'Answer', tool: 'Tool result' }
 
+/** @param {Turn} turn @param {number} index */
 function turnElement(turn, index) {
   const { said, thoughts, broken, image: sent } = turn
   const { role, tool_calls: calls = [] } = said
@@ -93,9 +135,14 @@ function turnElement(turn, index) {
   )
 }
 
-const textOf = ({ text, said }) => text ?? said.content ?? ''
+/** @param {Turn} turn @returns {string} */
+const textOf = ({ text, said }) => text ?? (typeof said.content === 'string' ? said.content : '')
 
-/** Renders answers as Markdown or raw text; other turns as plain text. */
+/**
+ * Renders answers as Markdown or raw text; other turns as plain text.
+ * @param {string} role
+ * @param {string} text
+ */
 function shownText(role, text) {
   return role === 'assistant' && !raw.checked ? markdown(text) : [plainText(text)]
 }
@@ -106,23 +153,28 @@ function showTexts() {
     turnList.children[index]?.querySelector('.said')?.replaceChildren(...shownText(turn.said.role, textOf(turn)))
 }
 
+/** @param {number} index @param {string} content */
 function changeButton(index, content) {
   const which = make('span', { class: 'unseen' }, ` “${content.slice(0, 40)}”`)
   return make('button', { type: 'button', class: 'quiet', on: () => takeBack(index) }, 'Change', which)
 }
 
+/** @param {ToolCall} call */
 function callElement(call) {
   const given = call.function?.arguments ?? call.custom?.input
   const name = make('code', {}, nameOf(call))
   return make('div', { class: 'call' }, make('p', {}, 'Calls ', name), make('pre', {}, pretty(given)))
 }
 
-/** Removes the turn at `index` and all later ones, and puts its text back into the message field. */
+/**
+ * Removes the turn at `index` and all later ones, and puts its text back into the message field.
+ * @param {number} index
+ */
 function takeBack(index) {
-  const { text, image: sent } = turns[index]
-  message.value = text
+  const turn = turns[index]
+  message.value = turn?.text ?? ''
   turns = turns.slice(0, index)
-  image.value = sent
+  image.value = turn?.image
   settle()
 }
 
@@ -135,7 +187,7 @@ function settle() {
 }
 
 function show() {
-  turnList.replaceChildren(...turns.map(turnElement))
+  turnList.replaceChildren(...turns.map((turn, index) => turnElement(turn, index)))
   if (openCalls.length > 0) turnList.append(make('li', { class: 'turn tool' }, resultForm()))
   at('ask').hidden = openCalls.length > 0
   at('anew').hidden = turns.length === 0 || running !== undefined
@@ -178,6 +230,7 @@ function resultForm() {
 /** Sends the conversation and shows the answer. The fields are already validated. */
 async function ask() {
   const body = requestOf(turns.map(({ said }) => said))
+  if (body === undefined) return
   const isFused = isFusing()
   const request = new AbortController()
   running = latest = request
@@ -186,7 +239,7 @@ async function ask() {
   trouble.replaceChildren()
   show()
   showSent(`${settings.baseUrl}/chat/completions`, withoutImageData(body), isFused)
-  if (isFused && at('look-0').checked) at('look-1').checked = true
+  if (isFused && checkbox('look-0').checked) checkbox('look-1').checked = true
   turnList.append(answer.element)
   stopButton.focus()
   say(`Request sent to ${body.model}.`)
@@ -199,11 +252,19 @@ async function ask() {
   const isLeft = document.activeElement !== stopButton && document.activeElement !== document.body
   show()
   tell(failure, turn)
-  if (!isLeft) (turnList.querySelector('textarea') ?? trouble.querySelector('a, button') ?? message).focus()
+  /** @type {HTMLElement | null} */
+  const action = trouble.querySelector('a, button')
+  if (!isLeft) (turnList.querySelector('textarea') ?? action ?? message).focus()
   await showEnd(response, answer, { tookMs, isFused, isCurrent: () => latest === request })
 }
 
-/** The response, if any, and the error it ended with, if any. */
+/**
+ * The response, if any, and the error it ended with, if any.
+ * @param {ChatRequest} body
+ * @param {Answer} answer
+ * @param {AbortSignal} signal
+ * @returns {Promise<{ response: Response | undefined, failure: Failure | undefined }>}
+ */
 async function exchange(body, answer, signal) {
   const headers = { 'content-type': 'application/json', 'x-csrf-token': settings.csrf }
   let response
@@ -217,6 +278,7 @@ async function exchange(body, answer, signal) {
   }
 }
 
+/** @param {Failure | undefined} failure @param {Turn | undefined} turn */
 function tell(failure, turn) {
   if (failure?.isStopped) return say('Stopped.')
   if (failure !== undefined) {
@@ -225,15 +287,18 @@ function tell(failure, turn) {
   }
   const calls = openCalls.map(nameOf).join(', ')
   if (calls !== '') return say(`The model calls ${calls} and waits for your results.`)
-  return say(`Answer: ${(turn?.said.content ?? '').slice(0, maxSpokenCharacters)}`)
+  return say(`Answer: ${turn === undefined ? '' : textOf(turn).slice(0, maxSpokenCharacters)}`)
 }
 
-/** The API's error message with its link, and the available actions. */
+/**
+ * The API's error message with its link, and the available actions.
+ * @param {Failure} failure
+ */
 function troubleElement({ message: text, code, request_id: id }) {
   const again = make('button', { type: 'button', class: 'secondary', on: sendAgain }, 'Send it again')
   const about = code && make('a', { href: `/docs/errors/${encodeURIComponent(code)}` }, `About ${code}`)
   const actions = make('p', { class: 'actions' }, again, about, id && make('code', {}, id))
-  return make('div', { class: 'problem', role: 'alert' }, make('p', {}, ...linked(text)), actions)
+  return make('div', { class: 'problem', role: 'alert' }, make('p', {}, ...linked(text ?? '')), actions)
 }
 
 /** Sends the same request again, without the partial answer. */
@@ -272,7 +337,7 @@ at('ask').addEventListener('submit', (event) => {
   return void ask()
 })
 message.addEventListener('keydown', (event) => {
-  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) at('ask').requestSubmit()
+  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) at('ask', HTMLFormElement).requestSubmit()
 })
 stopButton.addEventListener('click', () => running?.abort())
 raw.addEventListener('change', showTexts)
@@ -293,6 +358,6 @@ for (const field of fields) {
 }
 
 // Makes scrollable elements usable with the keyboard.
-for (const sample of desk.querySelectorAll('.sample pre')) sample.tabIndex = 0
+for (const sample of desk.querySelectorAll('.sample pre')) sample.setAttribute('tabindex', '0')
 desk.hidden = false
 show()

@@ -12,6 +12,7 @@ import { setSecurityHeaders } from '../http/security-headers.ts'
 import { tabs } from '../components/tabs.ts'
 import { jsonAnswer } from '../http/text-answer.ts'
 import type { AccountVisit, ScriptVisit } from '../http/visit.ts'
+import type { PlaygroundSettings, PlaygroundTrail } from '../playground-types.ts'
 
 /** Disconnect a browser that reads nothing of a complete answer for this long. */
 const slowReaderMs = 60_000
@@ -53,7 +54,7 @@ async function giveTrail({ deps, params, signedIn }: AccountVisit): Promise<Resp
   if (record === undefined) throw new PageError('not_found')
   const names = buildNames(keys, upstreams)
   const { state, errorCode, charged, firstContentMs, totalMs, usage, attempts, fusions = [] } = record
-  const trail = {
+  const trail: PlaygroundTrail = {
     isOver: state === 'done' || state === 'lost',
     errorCode,
     charged,
@@ -97,11 +98,11 @@ function showPlayground(visit: AccountVisit): Promise<Response> {
   })
 }
 
-/** Settings for the script. The only secret is the CSRF token, which every form of the session contains. */
+/** Settings for the script, as JSON. */
 function settingsOf({ deps, signedIn }: AccountVisit): string {
   const { keyVariable } = clientConfigFor(deps)
   const plan = deps.plans.find(({ id }) => id === signedIn.account.planId)
-  return JSON.stringify({
+  const settings: PlaygroundSettings = {
     csrf: signedIn.csrfToken,
     baseUrl: deps.baseUrl,
     keyVariable,
@@ -109,7 +110,8 @@ function settingsOf({ deps, signedIn }: AccountVisit): string {
     fusionToolType,
     isPremium: plan?.premium ?? false,
     premiumProfiles: deps.profiles.filter(({ premium, id }) => premium || id === fusionId).map(({ id }) => id),
-  })
+  }
+  return JSON.stringify(settings)
 }
 
 function withoutScript({ deps }: AccountVisit): Html {
