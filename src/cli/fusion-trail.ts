@@ -1,3 +1,4 @@
+import { counted } from '../runtime/counted.ts'
 import type { CallRecord, FusionRecord } from '../domain/fusion-record.ts'
 import { writeUsd } from '../domain/request-cost.ts'
 import { writeTable } from './terminal/table.ts'
@@ -29,8 +30,7 @@ export function writeFusion(fusion: FusionRecord): string {
 
 function verdictOf({ verdict, answerType, disagreements = 0 }: FusionRecord): string {
   if (verdict === undefined) return 'none: nothing was judged'
-  const differing = disagreements === 1 ? '1 disagreement' : `${disagreements} disagreements`
-  return `${verdict}, ${differing}${answerType === undefined ? '' : `, the answer is ${answerType}`}`
+  return `${verdict}, ${counted(disagreements, 'disagreement')}${answerType === undefined ? '' : `, the answer is ${answerType}`}`
 }
 
 function callRow({ role, member, status, ms, usage, costUsd }: CallRecord): string[] {

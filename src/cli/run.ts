@@ -7,6 +7,7 @@ import { CommandError, exitCodes, explain, type ExitCode, type CommandFailure } 
 import { writeGroup, writeHelp, writeOverview } from './help.ts'
 import type { CliPorts, Terminal } from './ports.ts'
 import { SafeTerminal, type Piece } from './terminal/safe-terminal.ts'
+import { counted } from '../runtime/counted.ts'
 
 const errorWord: Piece = { style: 'red', text: 'error' }
 
@@ -130,7 +131,7 @@ function tellConfigError(error: ConfigError, terminal: SafeTerminal, json: boole
     }))
     terminal.json({ error: { message: 'the configuration is invalid', problems, exit_code: exitCodes.config } }, 'err')
   } else {
-    const count = error.problems.length === 1 ? '1 problem' : `${error.problems.length} problems`
+    const count = counted(error.problems.length, 'problem')
     const again = `Fix ${error.problems.length === 1 ? 'it' : 'them'}, then run: ${program} check${error.file === undefined ? '' : ` --config ${error.file}`}`
     const pieces = error.message
       .split(/^error(?=:)/gm)

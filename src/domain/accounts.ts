@@ -2,18 +2,18 @@ import type { FormatId } from './format-id.ts'
 import type { KeyLimits } from './key-limits.ts'
 import type { KeyState } from './keys.ts'
 
-/** An account: what keys, plans, quota and provider credentials belong to (contract 1.6). */
+/** An account owns keys, a plan, quota, and provider credentials (contract 1.6). */
 export interface Account {
   /** `acc_…` */
   readonly id: string
-  /** A name for people, 1–100 characters. */
+  /** The display name, 1–100 characters. */
   readonly name: string
   readonly planId: string
   readonly suspended: boolean
   readonly createdAtMs: number
 }
 
-/** A key as it is kept: its digest and never itself (contract 3.4). */
+/** A key as it is stored: only its digest, never the key itself (contract 3.4). */
 export interface StoredKey {
   /** `key_…` */
   readonly id: string
@@ -22,7 +22,7 @@ export interface StoredKey {
   /** `sk_svc_Ab12…9fQk` */
   readonly hint: string
   readonly state: KeyState
-  /** For a retiring key: when it stops working. For any other: when it expires, if ever. */
+  /** When a retiring key stops working; for any other key, when it expires. Null for never. */
   readonly endsAtMs: number | null
   readonly createdAtMs: number
   readonly revokedAtMs: number | null
@@ -30,8 +30,8 @@ export interface StoredKey {
 }
 
 /**
- * A provider that an account connected with its own credential (contract 21.1). `credential` is sealed; only the
- * vault opens it. Upstreams are tried in the order of `position`.
+ * A provider that an account connected with its own credential (contract 21.1). Only the vault can decrypt
+ * `sealedCredential`. Upstreams are tried in the order of `position`.
  */
 export interface Upstream {
   /** `ups_…` */
@@ -46,17 +46,17 @@ export interface Upstream {
   /** For `custom`: the header that carries the credential; `authorization` sends `Bearer`. */
   readonly authHeader: string | null
   readonly sealedCredential: string | null
-  /** The last four characters of the credential, for recognising it. */
+  /** The last four characters of the credential, so that its owner recognizes it. */
   readonly credentialHint: string | null
   readonly position: number
   readonly createdAtMs: number
-  /** Limits that replace the preset's; absent or null where it has none of its own. */
+  /** Timeouts that replace the preset's; absent or null for the preset's own. */
   readonly timeouts?: UpstreamTimeouts | null | undefined
-  /** Further headers of every request to it, by lower-case name. None of them is a credential. */
+  /** Extra headers of every request, by lower-case name. None is a credential. */
   readonly headers?: Readonly<Record<string, string>> | null | undefined
 }
 
-/** Milliseconds (contract 9). What is absent is as the preset has it. */
+/** Timeouts in milliseconds (contract 9). An absent one is the preset's. */
 interface UpstreamTimeouts {
   readonly connectMs?: number
   readonly headersMs?: number

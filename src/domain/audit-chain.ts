@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto'
 import { isObject, parseObject } from './json.ts'
 
-/** What the first entry is chained to. */
+/** The position before the first entry. */
 export const chainStart: ChainPosition = { sequence: 0, hash: '' }
 
-/** A place in the chain: the last entry so far and its hash. */
+/** A position in the chain: the number of the last entry and its hash. */
 export interface ChainPosition {
   readonly sequence: number
   readonly hash: string
 }
 
-/** An entry as it is written, with its hash. */
+/** An entry as it is stored, with its hash. */
 export interface ChainLink {
   /** The text of `writeEntry`. */
   readonly entry: string
@@ -18,43 +18,42 @@ export interface ChainLink {
 }
 
 /**
- * Why a chain does not hold. `malformed`: no entry in the one way of writing it. `gap`: entries before it are missing.
- * `repeated`: it stands behind one that is not before it. `changed`: its hash does not follow from it and the one before.
- * `misfiled`: the row keeps it under other values than its own. `rewritten`: a checkpoint proves another hash there, so
- * something at or before it was changed and the hashes were made again. `cut`: a checkpoint, or the head that the
- * database keeps, proves entries behind the last one. `head`: the database's head is not the last entry.
- * `checkpoint`: a checkpoint is not authentic.
+ * Why a chain is broken. `malformed`: not an entry in the canonical form. `gap`: earlier entries are missing.
+ * `repeated`: a later entry precedes it. `changed`: its hash does not match it and the previous hash. `misfiled`: its
+ * row has other values than the entry. `rewritten`: a checkpoint proves another hash here, so this or an earlier entry
+ * was changed and the hashes were recomputed. `cut`: a checkpoint, or the head in the database, proves later entries,
+ * which are missing. `head`: the head in the database is not the last entry. `checkpoint`: a checkpoint is forged.
  */
 export interface ChainBreak {
-  /** Where: the number of the first entry that does not hold, or that is missing. */
+  /** The number of the first entry that is invalid or missing. */
   readonly sequence: number
   readonly why: 'malformed' | 'gap' | 'repeated' | 'changed' | 'misfiled' | 'rewritten' | 'cut' | 'head' | 'checkpoint'
 }
 
-/** What is wrong with an entry, as a sentence goes on behind "at entry N". */
+/** What is wrong with an entry, to continue a sentence after "at entry N:". */
 export const breakReasons: Readonly<Record<ChainBreak['why'], string>> = {
-  malformed: 'what stands there is no entry as this program writes them',
+  malformed: 'this is not an entry that svc-router wrote',
   gap: 'the entry is missing and a later one follows',
-  repeated: 'the entry stands where a later one belongs',
+  repeated: 'the entry is in the place of a later one',
   changed: 'the entry or its hash was changed',
-  misfiled: 'the entry is filed under values that are not its own',
-  rewritten: 'a checkpoint proves another entry there: at or before it something was changed and the hashes made again',
-  cut: 'the entry is missing, and it was there',
-  head: 'the last entry is not the one that the database knows as its last',
+  misfiled: 'the columns of the row differ from the entry',
+  rewritten: 'a checkpoint proves a different entry: this or an earlier one was changed and the hashes were recomputed',
+  cut: 'the entry existed and is missing',
+  head: 'the last entry is not the one that the database recorded as its last',
   checkpoint: 'the checkpoint of this entry is forged',
 }
 
-/** The hash of an entry behind another: SHA-256 over that one's hash and this one's text, in base64url. */
+/** The hash of an entry: SHA-256 of the previous hash and the entry's text, in base64url. */
 export function chainHash(previousHash: string, entry: string): string {
   return createHash('sha256').update(`${previousHash}\n${entry}`).digest('base64url')
 }
 
-/** One line of an exported log, without its end. */
+/** One line of an exported log, without the line break. */
 export function writeLink({ entry, hash }: ChainLink): string {
   return `{"entry":${entry},"hash":${JSON.stringify(hash)}}`
 }
 
-/** Reads a line of an exported log; undefined where it is not exactly as `writeLink` writes it. */
+/** Parses a line of an exported log; undefined unless it is exactly what `writeLink` writes. */
 export function readLink(line: string): ChainLink | undefined {
   const { entry, hash } = parseObject(line) ?? {}
   if (!isObject(entry) || typeof hash !== 'string') return undefined
@@ -62,23 +61,23 @@ export function readLink(line: string): ChainLink | undefined {
   return writeLink(link) === line ? link : undefined
 }
 
-/** Follows a chain from one place on, entry by entry, and says where it breaks first. */
+/** Follows a chain entry by entry and reports the first break. */
 export class ChainFollower {
   #at: ChainPosition
   readonly #proven: ReadonlyMap<number, string>
 
-  /** `proven` are places that checkpoints prove, by their sequence. */
+  /** `proven` are positions that checkpoints prove, by sequence number. */
   constructor(from: ChainPosition, proven: readonly ChainPosition[]) {
     this.#at = from
     this.#proven = new Map(proven.map(({ sequence, hash }) => [sequence, hash]))
   }
 
-  /** The last entry that holds. */
+  /** The last valid entry. */
   get position(): ChainPosition {
     return this.#at
   }
 
-  /** Goes one entry on; gives the break instead where it does not follow. `undefined` stands for a line that is none. */
+  /** Checks the next entry and returns the break, if any. `undefined` means a line that is not an entry. */
   follow(link: ChainLink | undefined): ChainBreak | undefined {
     const next = this.#at.sequence + 1
     const sequence = link === undefined ? undefined : sequenceOf(link.entry)
@@ -92,14 +91,14 @@ export class ChainFollower {
     return undefined
   }
 
-  /** Says at the end whether something behind the last entry is proven to have been there. */
+  /** Checks at the end whether a checkpoint proves entries after the last one. */
   end(): ChainBreak | undefined {
     const last = Math.max(0, ...this.#proven.keys())
     return last > this.#at.sequence ? { sequence: this.#at.sequence + 1, why: 'cut' } : undefined
   }
 }
 
-/** The number of an entry that is written in the one way; undefined where it is not. Its event may be of a newer version. */
+/** The number of an entry in the canonical form; undefined otherwise. Its event may be of a newer version. */
 function sequenceOf(entry: string): number | undefined {
   const value = parseObject(entry)
   const sequence = value?.['sequence']

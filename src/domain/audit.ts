@@ -3,8 +3,8 @@ import { keyPrefix } from './keys.ts'
 import type { OperatorRole } from './operators.ts'
 
 /**
- * Who did something: a person who operates the service (`opr_…`), an account's own person signed in (the id of the
- * session's row, never its token), the command line of the machine, or the service by itself.
+ * Who made a change: an operator (`opr_…`), a signed-in session of an account (the id of its row, never its token), the
+ * command line of the machine, or the service itself.
  */
 export type Actor =
   | { readonly kind: 'operator'; readonly operatorId: string }
@@ -12,9 +12,9 @@ export type Actor =
   | { readonly kind: 'cli' }
   | { readonly kind: 'system' }
 
-/** Why a key was revoked: its owner or an operator asked, or somebody found it where it should not be. */
+/** Why a key was revoked: its owner or an operator asked, or it was found in public. */
 export type RevocationReason = 'asked' | 'leaked'
-/** Why managed access opened or closed by itself: the check that decided. */
+/** Why managed access turned on or off without an operator: the check that decided. */
 export type GateReason =
   | 'switched_on'
   | 'switched_off'
@@ -23,12 +23,12 @@ export type GateReason =
   | 'durable_audit'
   | 'store_silent'
 
-/** What each field of an event holds. Nothing else gets in: no text of people, no secret, no address (contract 25.2). */
+/** The valid values of an event's fields. They exclude free text, secrets, and addresses (contract 25.2). */
 const idShape = /^[a-z]{2,5}_[0-9A-Za-z]{1,40}$/
 const nameShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 const wordShape = /^[a-z][a-z_]{0,31}$/
 
-/** Every field that an event can have, and how it is written. */
+/** Every field of events, and how it is written. */
 const fieldShapes = {
   accountId: idShape,
   keyId: idShape,
@@ -38,7 +38,7 @@ const fieldShapes = {
   operatorId: idShape,
   incidentId: idShape,
   ticketId: idShape,
-  /** As the configuration names it. */
+  /** The name in the configuration. */
   backend: nameShape,
   planId: nameShape,
   provider: nameShape,
@@ -51,7 +51,7 @@ const fieldShapes = {
   networks: undefined,
 } as const
 
-/** Every event that is kept, with its fields in the order in which they are written: one row for each new one (contract 25.8). */
+/** Every event, with its fields in the order in which they are written (contract 25.8). */
 export const auditEvents = {
   'account.created': ['accountId', 'planId'],
   'account.plan_changed': ['accountId', 'planId'],
@@ -60,7 +60,7 @@ export const auditEvents = {
   'account.deleted': ['accountId'],
   'key.created': ['accountId', 'keyId'],
   'key.rotated': ['accountId', 'keyId', 'nextKeyId', 'endsAtMs'],
-  /** How many profiles it may use, how often a minute, and from how many networks; 0 where it has no such limit. */
+  /** How many profiles, requests per minute, and networks the key is limited to; 0 for no such limit. */
   'key.limited': ['accountId', 'keyId', 'profiles', 'perMinute', 'networks'],
   'key.revoked': ['accountId', 'keyId', 'reason'],
   'email.added': ['accountId'],
@@ -71,7 +71,7 @@ export const auditEvents = {
   'upstream.removed': ['accountId', 'upstreamId'],
   'upgrade.requested': ['accountId', 'planId', 'requestId'],
   'upgrade.withdrawn': ['accountId', 'planId', 'requestId'],
-  /** The account is on the plan with it. */
+  /** Also changes the account's plan. */
   'upgrade.approved': ['accountId', 'planId', 'requestId'],
   'upgrade.rejected': ['accountId', 'planId', 'requestId'],
   'managed.switched_on': [],
@@ -82,16 +82,16 @@ export const auditEvents = {
   'managed.withdrawn': ['accountId', 'requestId'],
   'managed.approved': ['accountId', 'requestId'],
   'managed.rejected': ['accountId', 'requestId'],
-  /** The live checks opened or closed it, the switch being on. */
+  /** The checks turned managed access on or off while its switch was on. */
   'managed.opened': ['reason'],
   'managed.closed': ['reason'],
   'operator.created': ['operatorId', 'role'],
   'operator.role_changed': ['operatorId', 'role'],
   'operator.removed': ['operatorId'],
   'operator.signed_in': ['operatorId'],
-  /** Proved again who they are, for what needs a fresh proof. */
+  /** Confirmed their identity again, for an action that requires a fresh proof. */
   'operator.stepped_up': ['operatorId'],
-  /** No new request goes to it: for a while, or because it is not trusted. */
+  /** The backend receives no new requests, temporarily or because it is not trusted. */
   'backend.drained': ['backend', 'reason'],
   'backend.undrained': ['backend'],
   'backend.quarantined': ['backend', 'reason'],
@@ -101,7 +101,7 @@ export const auditEvents = {
   'incident.resolved': ['incidentId'],
   'ticket.closed': ['ticketId'],
   'ticket.reopened': ['ticketId'],
-  /** Written in the proof that events can be kept, and taken back with it. */
+  /** Written by the proof that events are durable, and rolled back with it. */
   'audit.proved': [],
 } as const satisfies Readonly<Record<string, readonly (keyof typeof fieldShapes)[]>>
 
@@ -117,34 +117,34 @@ interface FieldValues {
 type FieldName = keyof typeof fieldShapes
 type FieldValue<Name extends FieldName> = Name extends keyof FieldValues ? FieldValues[Name] : string
 
-/** One thing that happened, by the ids of what it happened to. */
+/** One change, with the ids of what it affected. */
 export type AuditEvent = {
   [Type in AuditEventType]: { readonly type: Type } & {
     readonly [Name in (typeof auditEvents)[Type][number]]: FieldValue<Name>
   }
 }[AuditEventType]
 
-/** An event that is to be kept with the change that it tells of, in one transaction. */
+/** An event to store in the same transaction as the change that it describes. */
 export interface AuditRecord {
   readonly actor: Actor
   readonly atMs: number
   readonly event: AuditEvent
 }
 
-/** An event as it is kept: in its place in the one sequence of all. */
+/** An event as it is stored, with its position in the log. */
 export interface AuditEntry extends AuditRecord {
-  /** From 1, without gaps. */
+  /** Counted from 1, without gaps. */
   readonly sequence: number
 }
 
-/** The account that an event is about, if any. */
+/** The account that an event concerns; null if there is none. */
 export function accountOf(event: AuditEvent): string | null {
   return 'accountId' in event ? event.accountId : null
 }
 
 /**
- * The one way of writing an entry, over which its hash is taken: JSON of fixed members in a fixed order.
- * @throws TypeError where a value is not what its field may hold; the value is not repeated
+ * Writes an entry in the canonical form that is hashed: JSON with fixed members in a fixed order. @throws TypeError if
+ * a field has an invalid value, which the message does not repeat
  */
 export function writeEntry({ sequence, atMs, actor, event }: AuditEntry): string {
   return JSON.stringify({

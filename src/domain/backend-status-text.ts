@@ -1,31 +1,34 @@
 import type { BackendState, HourCount, OpenReason } from './backend-state.ts'
 import type { ComponentState } from './service-status.ts'
 
-/** How a backend is shown wherever it is shown: to operators, on the status page, and by `backends list`. */
+/** How the state of a backend is displayed to operators, on the status page, and by `backends list`. */
 export interface BackendStatusText {
   readonly tone: 'good' | 'warn' | 'bad'
   /** For operators. */
   readonly words: string
-  /** For everybody. */
+  /** For the public. */
   readonly component: ComponentState
-  /** What everybody may read beside it. */
+  /** A note for the public. */
   readonly note: string | undefined
 }
 
-/** From this many failures on, a share of more than a fifth is often: single failures happen. */
+/**
+ * The minimum number of failures for "often", which also requires more than a fifth of the requests. Single failures
+ * happen.
+ */
 const leastFailures = 5
 const oftenShare = 0.2
 
-/** Why a backend is not asked, for everybody. */
+/** Why a backend is not asked, for the public. */
 export const openNotes: Readonly<Record<OpenReason, string>> = {
   credentials: 'its provider rejects the credential',
   rate: 'its provider limits our rate',
   failing: 'it fails too often',
 }
-/** What operators did where a backend is kept out. */
+/** The note for a backend that an operator took out of use. */
 export const heldNote = 'taken out of use by the operator for a while'
 
-/** The one place that turns the state of a backend into a color and words. `hour`: how it answered in the last hour (contract 18.2). */
+/** Turns the state of a backend into a color and words. `hour` has its results in the last hour (contract 18.2). */
 export function describeBackend(
   { state, reason, isTroubled }: Pick<BackendState, 'state' | 'reason' | 'isTroubled'>,
   hour?: Pick<HourCount, 'answered' | 'failed'>,

@@ -1,4 +1,4 @@
-/** Where a subscription stands, in the words of Stripe. */
+/** The status of a subscription, in Stripe's terms. */
 export type SubscriptionStatus =
   | 'active'
   | 'trialing'
@@ -9,52 +9,52 @@ export type SubscriptionStatus =
   | 'paused'
   | 'canceled'
 
-/** What is paid each interval. `minorUnits` are cents, or whole units of a currency that has none. */
+/** The price per interval. `minorUnits` are cents, or whole units of a currency without cents. */
 export interface Price {
-  /** Three small letters, such as `usd`. */
+  /** Three lower-case letters, such as `usd`. */
   readonly currency: string
   readonly minorUnits: number
   readonly interval: 'day' | 'week' | 'month' | 'year'
   readonly intervalCount: number
 }
 
-/** One subscription of a customer as it was read. */
+/** A customer's subscription as the billing provider reports it. */
 export interface Subscription {
   readonly id: string
   readonly status: SubscriptionStatus
-  /** The plan that its price buys; null for a price that the configuration does not name. */
+  /** The plan for its price; null if the configuration does not name the price. */
   readonly planId: string | null
-  /** Null where the price is not one amount for an interval. */
+  /** Null unless the price is one amount per interval. */
   readonly price: Price | null
   readonly createdAtMs: number
-  /** When the period that is paid ends, and the next invoice is due. */
+  /** When the paid period ends and the next invoice is due. */
   readonly periodEndsAtMs: number
-  /** When it ends by itself, if it was cancelled to its end. */
+  /** When it ends, if it was canceled for the end of the period. */
   readonly endsAtMs: number | null
-  /** The plan that follows this one, for a downgrade at the end of the period. */
+  /** The plan after this period, for a downgrade. */
   readonly next: { readonly planId: string | null; readonly atMs: number } | null
-  /** Since when an invoice is unpaid; null where none is. */
+  /** Since when an invoice is unpaid; null if none is. */
   readonly dueSinceMs: number | null
 }
 
-/** A plan that can be bought, and for what. */
+/** A plan that can be bought, and its price. */
 export interface Offer {
   readonly planId: string
   readonly price: Price | null
 }
 
-/** What became of a request for another plan, which an operator decides where nothing is sold. */
+/** The state of an upgrade request, which an operator decides if plans are not sold. */
 export type UpgradeState = 'requested' | 'approved' | 'rejected' | 'withdrawn'
 
-/** A request for another plan. An account has one open one at most. */
+/** A request for another plan. An account has at most one open request. */
 export interface UpgradeRequest {
   /** `upg_…` */
   readonly id: string
   readonly accountId: string
-  /** The plan that is asked for. */
+  /** The requested plan. */
   readonly planId: string
   readonly state: UpgradeState
   readonly createdAtMs: number
-  /** When it was approved, rejected or withdrawn. */
+  /** When it was approved, rejected, or withdrawn. */
   readonly decidedAtMs: number | null
 }

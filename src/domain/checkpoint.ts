@@ -9,36 +9,36 @@ const derivedBytes = 32
 const derivedFor = 'svc-router audit checkpoint v1'
 
 /**
- * What proves that the log was at a place at a time: a copy kept elsewhere shows every cut and every rewriting before
- * it. Only who has the sealing key can make one.
+ * Proves the position of the log at a point in time. A copy that is stored elsewhere reveals if earlier entries were
+ * changed or removed later. Creating one requires the sealing key.
  */
 export interface Checkpoint extends ChainPosition {
   readonly atMs: number
-  /** Names the key under which `mac` was made. */
+  /** The id of the key that `mac` was computed with. */
   readonly keyId: string
   /** HMAC-SHA-256 in base64url. */
   readonly mac: string
 }
 
-/** The keys of checkpoints, each derived from a sealing key and of no other use. */
+/** The keys that sign checkpoints, derived from the sealing keys and used for nothing else. */
 export interface CheckpointKeys {
   readonly current: SealingKey
   readonly previous: SealingKey | undefined
 }
 
-/** Derives the keys of checkpoints from the sealing keys. */
+/** Derives the keys that sign checkpoints from the sealing keys. */
 export function checkpointKeys({ current, previous }: SealingKeys): CheckpointKeys {
   return { current: derive(current), previous: previous === undefined ? undefined : derive(previous) }
 }
 
-/** Signs a place of the log under the current key. */
+/** Signs a position of the log with the current key. */
 export function signCheckpoint({ current }: CheckpointKeys, at: ChainPosition, atMs: number): Checkpoint {
   const { sequence, hash } = at
   const unsigned = { sequence, hash, atMs: Math.floor(atMs), keyId: current.id }
   return { ...unsigned, mac: macOf(current, unsigned) }
 }
 
-/** Whether a checkpoint is authentic; `unknown_key` where none of these keys is the one that it names. */
+/** Verifies a checkpoint's signature; `unknown_key` if none of these keys signed it. */
 export function checkCheckpoint(keys: CheckpointKeys, checkpoint: Checkpoint): 'authentic' | 'forged' | 'unknown_key' {
   const key = [keys.current, keys.previous].find((candidate) => candidate?.id === checkpoint.keyId)
   if (key === undefined) return 'unknown_key'
@@ -47,12 +47,12 @@ export function checkCheckpoint(keys: CheckpointKeys, checkpoint: Checkpoint): '
   return given.length === right.length && timingSafeEqual(given, right) ? 'authentic' : 'forged'
 }
 
-/** A checkpoint as it is kept elsewhere: one line of JSON. */
+/** A checkpoint as one line of JSON, to store elsewhere. */
 export function writeCheckpoint({ sequence, hash, atMs, keyId, mac }: Checkpoint): string {
   return JSON.stringify({ version, sequence, hash, atMs, keyId, mac })
 }
 
-/** Reads what `writeCheckpoint` wrote; undefined for anything else. */
+/** Parses what `writeCheckpoint` wrote; undefined for anything else. */
 export function readCheckpoint(text: string): Checkpoint | undefined {
   const given = parseObject(text.trim()) ?? {}
   const { sequence, hash, atMs, keyId, mac } = given

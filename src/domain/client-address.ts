@@ -1,11 +1,11 @@
-/** The longest entry that can be an address with a port. */
+/** The maximum length of an address with a port. */
 const maxEntryCharacters = 60
-/** Some proxies write the port of the connection, too. */
+/** Some proxies append the port of the connection. */
 const withPort = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/
 
 /**
- * Where a request really comes from: the other end of the connection, or behind so many proxies of the operator's own what
- * the first of them saw. What stands before that in `X-Forwarded-For` the caller may have written.
+ * The address of the client: the peer of the connection or, with trusted proxies, the address that the first of them
+ * saw. The client can forge earlier entries of `X-Forwarded-For`.
  */
 export function clientAddress(peerAddress: string, forwardedFor: string | null, trustedProxies: number): string {
   if (trustedProxies === 0) return peerAddress

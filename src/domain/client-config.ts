@@ -1,18 +1,18 @@
-/** What a client is wired with. */
+/** The values in a client's configuration. */
 export interface ClientConfig {
   readonly baseUrl: string
   readonly keyVariable: string
-  /** Where the key is to be had, for a client that misses it. */
+  /** Tells a user without a key where to get one. */
   readonly keyHint: string
   readonly model: string
-  /** Whether the fusion tool goes with all that an agent asks: a header says so. */
+  /** Whether all requests of the agent attach the fusion tool, through a header. */
   readonly hasFusionTool?: boolean
 }
 
-/** The variable that holds the key wherever nothing else is said. */
+/** The default name of the variable with the key. */
 export const defaultKeyVariable = 'SVC_ROUTER_API_KEY'
 
-/** The base URL without `/v1`: what the Anthropic clients take, and where `/health` stands. */
+/** The base URL without `/v1`: the base URL of Anthropic clients, and of `/health`. */
 export function rootOf(baseUrl: string): string {
   return baseUrl.replace(/\/v1$/, '')
 }

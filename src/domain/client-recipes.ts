@@ -8,18 +8,18 @@ import {
 import { quoteForShell } from '../runtime/quote-for-shell.ts'
 import type { ClientConfig } from './client-config.ts'
 
-/** One client that can be connected: what it is configured with, where that belongs, and what comes then. */
+/** How to configure one client: the file or command, where it goes, and the next step. */
 export interface ClientRecipe {
   readonly name: string
   readonly title: string
   readonly language: 'toml' | 'json' | 'yaml' | 'sh' | 'js' | 'python'
   write(wiring: ClientConfig): string
-  /** A sentence; `{again}` stands for the command that prints this once more. */
+  /** A sentence. `{again}` is replaced by the command that prints the recipe. */
   readonly place: string
   readonly next: string
 }
 
-/** A string as JSON, TOML, YAML, JavaScript and Python all read it. */
+/** A string literal that is valid in JSON, TOML, YAML, JavaScript, and Python. */
 const quote = (text: string): string => JSON.stringify(text)
 
 const lines = (...text: readonly string[]): string => text.join('\n')
@@ -27,7 +27,7 @@ const lines = (...text: readonly string[]): string => text.join('\n')
 const exported = (variables: Readonly<Record<string, string>>): readonly string[] =>
   Object.entries(variables).map(([name, value]) => `export ${name}=${quoteForShell(value)}`)
 
-/** Every client, in the order of the list. None holds a key: each names the variable that does. */
+/** Every client, in the order of the list. No recipe contains a key: each names its variable. */
 export const clientRecipes: readonly ClientRecipe[] = [
   {
     name: 'codex',
@@ -39,7 +39,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         all.map(([key, value]) => `${key} = ${typeof value === 'string' ? quote(value) : value}`)
       return lines(...entries(top), '', `[${table}]`, ...entries(provider))
     },
-    place: 'Belongs into a profile of its own, ~/.codex/svc-router.config.toml, or on top of ~/.codex/config.toml.',
+    place: 'Save it as a profile of its own, ~/.codex/svc-router.config.toml, or at the top of ~/.codex/config.toml.',
     next: 'codex --profile svc-router',
   },
   {
@@ -52,7 +52,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         `export ${claudeKeyVariable}="$${wiring.keyVariable}"`,
         `unset ${claudeOtherVariables.join(' ')}`,
       ),
-    place: 'Belongs into the shell that starts Claude Code: eval "$({again})".',
+    place: 'Run it in the shell that starts Claude Code: eval "$({again})".',
     next: 'claude',
   },
   {
@@ -61,7 +61,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
     language: 'json',
     write: (wiring) =>
       JSON.stringify({ $schema: 'https://opencode.ai/config.json', ...opencodeConfig(wiring) }, null, 2),
-    place: 'Belongs into opencode.json in your project, or into ~/.config/opencode/opencode.json.',
+    place: 'Save it in opencode.json in your project, or in ~/.config/opencode/opencode.json.',
     next: 'opencode',
   },
   {
@@ -70,12 +70,12 @@ export const clientRecipes: readonly ClientRecipe[] = [
     language: 'sh',
     write: ({ baseUrl, keyVariable, model }) =>
       lines(
-        // The prefix chooses the protocol and is taken off before the name is sent.
+        // The prefix selects the protocol. aider removes it before it sends the name.
         ...exported({ AIDER_OPENAI_API_BASE: baseUrl, AIDER_MODEL: `openai/${model}` }),
         `export AIDER_OPENAI_API_KEY="$${keyVariable}"`,
         'export AIDER_SHOW_MODEL_WARNINGS=false',
       ),
-    place: 'Belongs into the shell that starts aider: eval "$({again})".',
+    place: 'Run it in the shell that starts aider: eval "$({again})".',
     next: 'aider',
   },
   {
@@ -146,7 +146,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         `cline auth -p openai-compatible -b ${quoteForShell(baseUrl)} -m ${quoteForShell(model)} -k "$${keyVariable}"`,
       ),
     place:
-      'Belongs into the settings of Cline; the last line does the same for its command line. Cline keeps the key itself.',
+      'Enter it in the settings of Cline. The last line does the same for its command line. Cline stores the key itself.',
     next: 'cline "Hello!"',
   },
   {
@@ -168,7 +168,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         '    capabilities: [tool_use, image_input]',
       ),
     place:
-      'Belongs into ~/.continue/config.yaml; the key, as NAME=value, into ~/.continue/.env, where Continue looks for secrets.',
+      'Save it in ~/.continue/config.yaml, and the key, as NAME=value, in ~/.continue/.env, where Continue looks for secrets.',
     next: 'choose the model in the chat of Continue',
   },
   {

@@ -1,15 +1,15 @@
 import { attachedToolsHeader, fusionToolType } from './profiles.ts'
 import { rootOf, type ClientConfig } from './client-config.ts'
 
-/** The id of this service among the providers of Codex and opencode: the same wherever it is written. */
+/** The id of this service in the provider lists of Codex and opencode. */
 const providerId = 'svc-router'
-/** What opencode and Claude Code plan with where nothing better is known, in tokens. */
+/** The context window that opencode and Claude Code assume if none is known, in tokens. */
 const assumedContextTokens = 200_000
 const outputTokens = 32_000
 
 type Entry = readonly [key: string, value: string | number]
 
-/** Codex's settings: those of the outermost table, and those of our provider's. */
+/** Codex's settings: top-level ones, and the table of our provider. */
 export function codexSettings({ baseUrl, keyVariable, keyHint, model, hasFusionTool = false }: ClientConfig): {
   readonly top: readonly Entry[]
   readonly table: string
@@ -27,7 +27,7 @@ export function codexSettings({ baseUrl, keyVariable, keyHint, model, hasFusionT
       ['env_key', keyVariable],
       ['env_key_instructions', keyHint],
       ['wire_api', 'responses'],
-      // The service changes to another backend by itself: with more, a wrong key takes Codex many requests to tell.
+      // The service already fails over. With more retries, Codex takes many requests to report a wrong key.
       ['request_max_retries', 1],
       ['stream_max_retries', 2],
       ...(hasFusionTool ? [[`http_headers.${attachedToolsHeader}`, fusionToolType] as const] : []),
@@ -35,14 +35,14 @@ export function codexSettings({ baseUrl, keyVariable, keyHint, model, hasFusionT
   }
 }
 
-/** Without them it takes a model that it does not know for one that sees nothing, and leaves images out without a word to its user. */
+/** Without these, opencode assumes that an unknown model accepts no images, and silently drops them. */
 const opencodeAbilities = {
   tool_call: true,
   attachment: true,
   modalities: { input: ['text', 'image'], output: ['text'] },
 } as const
 
-/** opencode's configuration, to be merged with its user's own. The key is named, not held. */
+/** opencode's configuration, to merge with the user's own. It names the variable of the key. */
 export function opencodeConfig(
   { baseUrl, keyVariable, model, hasFusionTool = false }: ClientConfig,
   contextTokens: number = assumedContextTokens,
@@ -63,7 +63,9 @@ export function opencodeConfig(
   }
 }
 
-/** Claude Code's variables but for the key. Every tier is the one profile: a model of another name is not known here. */
+/**
+ * Claude Code's variables except the key. Every tier uses the same profile, because no other model name is valid here.
+ */
 export function claudeVariables({ baseUrl, model }: ClientConfig): Readonly<Record<string, string>> {
   return {
     ANTHROPIC_BASE_URL: rootOf(baseUrl),
@@ -71,18 +73,18 @@ export function claudeVariables({ baseUrl, model }: ClientConfig): Readonly<Reco
     ANTHROPIC_DEFAULT_OPUS_MODEL: model,
     ANTHROPIC_DEFAULT_SONNET_MODEL: model,
     ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
-    // It would take a model that it does not know for one of a million tokens.
+    // Otherwise it assumes a context window of a million tokens for unknown models.
     CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(assumedContextTokens),
-    // Another backend is tried here; it would try ten times more, without a word.
+    // The service already fails over. Otherwise Claude Code silently retries ten times.
     CLAUDE_CODE_MAX_RETRIES: '2',
-    // Else only Anthropic's models can find the tools of tool servers.
+    // Otherwise only Anthropic's models can find the tools of MCP servers.
     ENABLE_TOOL_SEARCH: 'false',
   }
 }
 
-/** Claude Code's variable for the key, sent as Bearer. */
+/** The variable of Claude Code's key, which is sent as a Bearer token. */
 export const claudeKeyVariable = 'ANTHROPIC_AUTH_TOKEN'
-/** Claude Code's variable for headers of its user, each a line, with ours among them where the fusion tool is attached. */
+/** Claude Code's variable for extra headers, one per line: the user's own, and ours to attach the fusion tool. */
 export function claudeHeaders({ hasFusionTool = false }: ClientConfig, theirs = ''): Readonly<Record<string, string>> {
   if (!hasFusionTool) return {}
   const ours = `${attachedToolsHeader}: ${fusionToolType}`
@@ -91,7 +93,7 @@ export function claudeHeaders({ hasFusionTool = false }: ClientConfig, theirs = 
 
 export const claudeHeadersVariable = 'ANTHROPIC_CUSTOM_HEADERS'
 
-/** Would lead Claude Code past us: another key that goes before ours, and other ways to reach models. */
+/** Variables that would bypass this service: a key with precedence over ours, and other ways to reach models. */
 export const claudeOtherVariables = [
   'ANTHROPIC_API_KEY',
   'CLAUDE_CODE_USE_BEDROCK',

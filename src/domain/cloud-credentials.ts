@@ -1,10 +1,10 @@
 import { createPrivateKey } from 'node:crypto'
 import { type JsonObject, isObject, parseObject } from './json.ts'
 
-/** Credentials that sign requests instead of being sent: AWS's keys, a Google service account. */
+/** Credentials that sign requests instead of being sent: AWS keys and Google service accounts. */
 export type CloudKind = 'aws' | 'google'
 
-/** An AWS access key. `sessionToken` and `region` are there where whoever issued it gave them. */
+/** An AWS access key. `sessionToken` and `region` are present if the issuer gave them. */
 export interface AwsKey {
   readonly accessKeyId: string
   readonly secretAccessKey: string
@@ -20,20 +20,20 @@ export interface ServiceAccount {
   readonly projectId: string
 }
 
-/** How the names of AWS regions and of Google's locations look: they become part of a host name. */
+/** The shape of AWS regions and Google locations, which become part of a host name. */
 export const regionShape = /^[a-z]{2,20}(?:-[a-z0-9]{1,20}){0,4}$/
 
 const accessKeyShape = /^[A-Z0-9]{16,128}$/
 const headerShape = /^[\x21-\x7e]{1,4096}$/
 const projectShape = /^[a-z0-9][a-z0-9.:-]{2,62}$/
 const emailShape = /^[\w.+-]{1,128}@[\w.-]{1,128}$/
-/** Where keys of Google's own accounts say that their tokens come from. */
+/** The token URLs in key files of Google's own service accounts. */
 const googleTokenUrls = ['https://oauth2.googleapis.com/token', 'https://accounts.google.com/o/oauth2/token']
 const googleUniverse = 'googleapis.com'
 
 /**
- * An AWS key from JSON: our own form, or what `aws configure export-credentials`, `aws sts assume-role` and
- * `aws iam create-access-key` print. Undefined where it is none.
+ * Parses an AWS key from JSON: our own form, or the output of `aws configure export-credentials`, `aws sts
+ * assume-role`, or `aws iam create-access-key`. Undefined for anything else.
  */
 export function readAwsKey(text: string): AwsKey | undefined {
   const given = parseObject(text)
@@ -53,7 +53,10 @@ export function readAwsKey(text: string): AwsKey | undefined {
   }
 }
 
-/** A Google service account from the JSON of its key file. Undefined where it is none, or one that is not Google's own. */
+/**
+ * Parses a Google service account from its JSON key file. Undefined for anything else, including accounts that are not
+ * Google's own.
+ */
 export function readServiceAccount(text: string): ServiceAccount | undefined {
   const given = parseObject(text)
   if (given === undefined) return undefined
@@ -73,8 +76,8 @@ export function readServiceAccount(text: string): ServiceAccount | undefined {
 }
 
 /**
- * A cloud credential as one line of JSON with what we use of it and no more; undefined where the text is none of this
- * kind. What it gives is read back by the function of its kind.
+ * A cloud credential as one line of JSON with only the members that we use; undefined if the text is not of this kind.
+ * The reader of that kind parses it.
  */
 export function compactCredential(kind: CloudKind, text: string): string | undefined {
   if (kind === 'aws') {
@@ -93,14 +96,14 @@ export function compactCredential(kind: CloudKind, text: string): string | undef
   })
 }
 
-/** What of a cloud credential is public and tells it from others: the id of its key. Undefined for any other text. */
+/** The public id of a cloud credential's key, to tell credentials apart. Undefined for any other text. */
 export function publicKeyId(text: string): string | undefined {
   const given = text.startsWith('{') ? parseObject(text) : undefined
   const id = given?.['accessKeyId'] ?? given?.['private_key_id']
   return typeof id === 'string' ? id : undefined
 }
 
-/** AWS writes the same names with a capital, or as its environment variables are called. */
+/** AWS also writes these names capitalized, or as environment variables. */
 function memberOf(source: JsonObject, name: string, shape: RegExp): string | undefined {
   const capital = name.replace(/^./, (first) => first.toUpperCase())
   const variable = `AWS_${name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
@@ -115,7 +118,7 @@ function isPrivateKey(pem: string): boolean {
   try {
     return createPrivateKey(pem).asymmetricKeyType === 'rsa'
   } catch {
-    // Node says in many ways what is wrong with it; for us it is no key.
+    // Node reports invalid keys in many ways.
     return false
   }
 }

@@ -1,17 +1,17 @@
 import type { Json, JsonObject } from './json.ts'
 /**
- * The one shape of a request and of an answer that every format is translated to and from (contract 35.2).
- * A field is absent, never null, where the caller did not say.
+ * The one representation of a request and of an answer that every format is translated to and from (contract 35.2). A
+ * field that the client did not send is absent, never null.
  */
 
 /** A request for one answer. */
 export interface Conversation {
-  /** The route profile that the caller named. */
+  /** The route profile that the client named. */
   readonly profile: string
   readonly stream: boolean
   readonly turns: readonly Turn[]
   readonly tools: readonly Tool[]
-  /** Whether the caller attached `svc-router:fusion` (contract 16.1); its parameters as sent, `type` included. */
+  /** The fusion tool, if the client attached it (contract 16.1): its parameters as sent, including `type`. */
   readonly fusionTool?: JsonObject
   /** Whether `tool_choice` names that tool. */
   readonly isFusionForced?: boolean
@@ -20,9 +20,9 @@ export interface Conversation {
   readonly outputFormat?: OutputFormat
   readonly sampling: Sampling
   readonly reasoning?: { readonly effort?: string; readonly summary?: string }
-  /** Chat only: whether the caller asked for a usage chunk at the end of a stream. */
+  /** Chat only: whether the client requested a usage chunk at the end of a stream. */
   readonly streamUsage: boolean
-  /** What formats share by the same name and meaning and the service itself never reads. */
+  /** Fields with the same name and meaning in several formats, which the service itself does not read. */
   readonly hints: Hints
 }
 
@@ -33,33 +33,35 @@ export interface Hints {
   readonly serviceTier?: string
   readonly promptCacheKey?: string
   readonly verbosity?: string
-  /** Responses only: whether the caller wants the answer kept (contract 12.1). */
+  /** Responses only: whether the client wants the answer stored (contract 12.1). */
   readonly store?: boolean
-  /** Responses only: whether the caller wants reasoning in its sealed form, for sending it back. */
+  /** Responses only: whether the client wants encrypted reasoning, to send it back later. */
   readonly sealedReasoning?: boolean
   readonly instructions?: string
   readonly previousResponseId?: string
   /** Responses only: the conversation that the request continues (contract 13). */
   readonly conversationId?: string
   readonly truncation?: string
-  /** Responses only: the most calls of tools that are not run by the caller, of ours among them. */
+  /** Responses only: the maximum number of calls of tools that the client does not run, including ours. */
   readonly maxToolCalls?: number
-  /** Responses only: the ids of `item_reference` items, which stand in `turns` only once they are resolved. */
+  /** Responses only: the ids of `item_reference` items. They are in `turns` only once resolved. */
   readonly references?: readonly string[]
-  /** Responses only: whether `compaction` items stand in the input, which are ours or a provider's. */
+  /** Responses only: whether the input has `compaction` items, which are ours or a provider's. */
   readonly compactions?: boolean
-  /** Responses only: whether fusions of earlier answers stand in the input as items, which no backend knows. */
+  /** Responses only: whether the input has fusion items of earlier answers, which backends do not know. */
   readonly fusionEchoes?: boolean
-  /** Responses only: whether reasoning stands in the input that is only named by its id. */
+  /** Responses only: whether the input has reasoning items that consist of an id only. */
   readonly bareReasoning?: boolean
-  /** Fields that were used and that only the caller's own format can say; refused where a request is translated. */
+  /**
+   * Fields that exist only in the client's own format. A request with such fields is rejected if it must be translated.
+   */
   readonly untranslatable?: readonly string[]
 }
 
 export interface Sampling {
   readonly temperature?: number
   readonly topP?: number
-  /** Not known to OpenAI's formats. */
+  /** Not supported by OpenAI's formats. */
   readonly topK?: number
   readonly maxOutputTokens?: number
   readonly stop?: readonly string[]
@@ -68,7 +70,7 @@ export interface Sampling {
   readonly frequencyPenalty?: number
   readonly logprobs?: boolean
   readonly topLogprobs?: number
-  /** How many answers to give; 1 unless said. Only a chat backend can give more. */
+  /** The number of answers. Default 1; only chat backends can give more. */
   readonly choices?: number
 }
 
@@ -80,7 +82,7 @@ export interface InputTurn {
   readonly name?: string
 }
 
-/** Everything that the model said between two turns of others, in its order. */
+/** Everything that the model said between two turns of other roles, in order. */
 export interface AssistantTurn {
   readonly role: 'assistant'
   readonly parts: readonly AssistantPart[]
@@ -91,15 +93,15 @@ export interface ToolTurn {
   readonly role: 'tool'
   readonly callId: string
   readonly parts: readonly InputPart[]
-  /** `custom` answers a custom call; `function` every other. */
+  /** `custom` for the result of a custom tool call; `function` for all others. */
   readonly kind: 'function' | 'custom'
 }
 
 export type InputPart =
   | { readonly type: 'text'; readonly text: string }
-  /** `url` is an http(s) or a data URL. */
+  /** `url` is an http(s) URL or a data URL. */
   | { readonly type: 'image'; readonly url: string; readonly detail?: string }
-  /** Either `data` (a data URL or bare base64), `url`, or the id of a file that the provider keeps. */
+  /** One of `data` (a data URL or bare base64), `url`, or the id of a file at the provider. */
   | {
       readonly type: 'file'
       readonly data?: string
@@ -112,7 +114,10 @@ export type InputPart =
 export type AssistantPart =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'refusal'; readonly text: string }
-  /** `sealed` is a provider's encrypted reasoning: as it was read with the mark of its issuer, as it is written only what that backend issued (formats/encrypted-reasoning.ts). */
+  /**
+   * `sealed` is encrypted reasoning: when read, with the mark of its issuer; when written, only for the backend that
+   * issued it (formats/encrypted-reasoning.ts).
+   */
   | { readonly type: 'reasoning'; readonly text: string; readonly sealed?: string }
   | ToolCall
 
@@ -121,9 +126,9 @@ export interface ToolCall {
   readonly kind: 'function' | 'custom'
   readonly id: string
   readonly name: string
-  /** Where the tool was declared inside a namespace, that namespace's name. */
+  /** The namespace of the tool, if it was declared in one. */
   readonly namespace?: string
-  /** The JSON text of the arguments, byte for byte as the model wrote it; for a custom call its input. */
+  /** The arguments as JSON text, exactly as the model wrote them; for a custom call, its input. */
   readonly arguments: string
 }
 
@@ -141,10 +146,13 @@ export type Tool =
       readonly name: string
       readonly namespace?: string
       readonly description?: string
-      /** The grammar or format as declared. */
+      /** The grammar or format, as declared. */
       readonly format?: JsonObject
     }
-  /** A tool that only its own provider can run (`web_search`…). Kept whole; dropped where it cannot be served. */
+  /**
+   * A tool that only its own provider can run (`web_search`…). Passed on unchanged, or dropped for backends that lack
+   * it.
+   */
   | { readonly type: 'hosted'; readonly declaration: JsonObject }
 
 export type ToolChoice =
@@ -163,40 +171,40 @@ export type OutputFormat =
     }
 
 /**
- * One step of an answer. The order is: `start`, then deltas, then exactly one `finish`; `usage` may come before or
- * after `finish`. An answer that has no `finish` is broken (contract 10.5).
+ * One step of an answer. The order is: `start`, deltas, exactly one `finish`; `usage` may come before or after
+ * `finish`. An answer without `finish` is broken (contract 10.5).
  */
 export type AnswerEvent =
-  /** `id` and `model` are the backend's own; neither reaches the caller in translation. */
+  /** `id` and `model` are the backend's own. Translation replaces both. */
   | { readonly type: 'start'; readonly id?: string; readonly model?: string }
   | { readonly type: 'text'; readonly text: string; readonly logprobs?: readonly Json[] }
   | { readonly type: 'refusal'; readonly text: string }
   | { readonly type: 'reasoning'; readonly text: string }
-  /** Ends the current piece of reasoning; `sealed` is its encrypted form, as its issuer gave it until a lane marks it. */
+  /** Ends the current reasoning part. `sealed` is its encrypted form as the issuer sent it, before a lane marks it. */
   | { readonly type: 'reasoning_end'; readonly sealed?: string }
   | { readonly type: 'annotation'; readonly annotation: JsonObject }
-  /** Opens call number `index`, counted from 0 in the order of opening. */
+  /** Starts call number `index`, counted from 0. */
   | {
       readonly type: 'call'
       readonly index: number
       readonly kind: 'function' | 'custom'
       readonly id: string
       readonly name: string
-      /** Where the backend knows namespaces and named the tool's. */
+      /** The namespace of the tool, if the backend named one. */
       readonly namespace?: string
     }
   | { readonly type: 'call_arguments'; readonly index: number; readonly text: string }
-  /** A call that the service itself has made and answered, shown where the caller's format can; no backend says it. */
+  /** A call that the service itself made and answered, for formats that can show it. Never from a backend. */
   | ServiceCall
-  /** What the service says of how the answer came about, for its member `svc_router`; before `finish`. */
+  /** The service's report on how the answer was made, for the member `svc_router`; before `finish`. */
   | { readonly type: 'report'; readonly report: JsonObject }
   | { readonly type: 'usage'; readonly usage: Usage }
   | { readonly type: 'finish'; readonly reason: FinishReason }
 
-/** `arguments` and `output` are JSON texts; `output` is absent where `error` says why. */
+/** `arguments` and `output` are JSON texts. If the call failed, `error` says why and `output` is absent. */
 export interface ServiceCall {
   readonly type: 'service_call'
-  /** `mcp_call` is what every client knows, `native` an item of our own type. */
+  /** `mcp_call` is an item that every client knows; `native` is an item of our own type. */
   readonly shape: 'mcp_call' | 'native'
   readonly arguments: string
   readonly output?: string
@@ -205,27 +213,27 @@ export interface ServiceCall {
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
 
-/** Tokens of one answer. `source` says whether the backend counted them or we estimated. */
+/** Tokens of one answer, counted by the backend or estimated by us. */
 export interface Usage {
   readonly inputTokens: number
   readonly outputTokens: number
   readonly cachedTokens: number
   readonly reasoningTokens: number
   readonly source: 'counted' | 'estimated'
-  /** Of an answer that several calls gave: each of them. Their sum is the whole. */
+  /** The usage of each call, if several calls produced the answer. The other fields are their sum. */
   readonly parts?: readonly UsagePart[]
 }
 
-/** What one of several calls behind an answer used, and how it ended. */
+/** The usage of one of several calls that produced an answer, and how the call ended. */
 export interface UsagePart extends Omit<Usage, 'parts'> {
   readonly role: string
-  /** Only where callers may know it. */
+  /** Present only if clients may see it. */
   readonly model?: string
   readonly status: string
   readonly ms: number
 }
 
-/** Whether the event is content in the sense of contract 1.8: after it nothing may be retried. */
+/** Whether the event is content as defined in contract 1.8: no retry is possible after it. */
 export function isContent(event: AnswerEvent): boolean {
   return event.type !== 'start' && event.type !== 'usage'
 }

@@ -1,26 +1,29 @@
 import type { LinkName } from './links.ts'
 
-/** Who is at fault, as the caller reads it in `error.source` (contract 4.1). */
+/** Who caused the error, for `error.source` (contract 4.1). */
 type ErrorSource = 'client' | 'gateway' | 'provider' | 'edge'
 
-/** Which group of the signals of contract 4.4 and 4.5 an error's body carries besides `request_id`. */
+/** Which signals of contract 4.4 and 4.5 the body of an error has in addition to `request_id`. */
 type SignalGroup = 'authentication' | 'billing' | 'none'
 
-/** One row of the table of errors: what is said of a refusal wherever it appears. */
+/** One row of the error catalog. */
 export interface ErrorEntry {
   readonly status: number
   readonly type: string
   readonly source: ErrorSource
-  /** Whether the same request may succeed later, unchanged. Becomes `x-should-retry` (contract 4.3). */
+  /** Whether the same request may succeed later. Becomes `x-should-retry` (contract 4.3). */
   readonly retryable: boolean
   readonly signals: SignalGroup
-  /** The one link that the message ends with and, for authentication, the value of `primaryActionUrl`. */
+  /** The link at the end of the message. For authentication errors, also the value of `primaryActionUrl`. */
   readonly action?: LinkName
-  /** What happened and what to do. `{name}` is replaced by the fact of that name; the link is added behind it. */
+  /**
+   * What happened and what to do. `{name}` is replaced by that word of the error's facts, and `{name:noun}` by a number
+   * with its noun, which is plural unless the number is 1. The link is appended.
+   */
   readonly message: string
 }
 
-/** What rows of 401 have in common. */
+/** Common fields of 401 errors. */
 export const authentication = {
   status: 401,
   type: 'authentication_error',
@@ -28,7 +31,7 @@ export const authentication = {
   retryable: false,
   signals: 'authentication',
 } as const
-/** What rows of 400, and other faults of a request have in common. */
+/** Common fields of 400 errors and other invalid requests. */
 export const invalid = {
   status: 400,
   type: 'invalid_request_error',
@@ -36,7 +39,7 @@ export const invalid = {
   retryable: false,
   signals: 'none',
 } as const
-/** What rows of 403 have in common. */
+/** Common fields of 403 errors. */
 export const forbidden = {
   status: 403,
   type: 'permission_error',
@@ -44,7 +47,7 @@ export const forbidden = {
   retryable: false,
   signals: 'none',
 } as const
-/** What rows of 429 have in common. */
+/** Common fields of 429 errors. */
 export const limited = {
   status: 429,
   type: 'rate_limit_error',
@@ -52,7 +55,7 @@ export const limited = {
   retryable: true,
   signals: 'none',
 } as const
-/** What rows of 503 have in common. */
+/** Common fields of 503 errors. */
 export const unavailable = {
   status: 503,
   type: 'server_error',

@@ -1,18 +1,23 @@
 import { errorCatalog, type ServiceError } from './errors.ts'
 import type { Links } from './links.ts'
+import { counted } from '../runtime/counted.ts'
 
-/** The longest message that a caller is shown (contract 4.2). */
+/** The longest message that clients receive, in characters (contract 4.2). */
 const maxMessageChars = 240
 
-const placeholder = /\{(\w+)\}/g
+/** `{name}`, or `{name:noun}` for a number with its noun. */
+const placeholder = /\{(\w+)(?::([\w ]+))?\}/g
 
-/** What the caller reads: what happened, what to do, and the one right link (contract 4.2). */
+/** The message of an error: what happened, what to do, and one link (contract 4.2). */
 export function errorMessage(error: ServiceError, links: Links): string {
   const { message, action } = error.entry
   const words = { ...error.facts.words, status: error.facts.status ?? '' }
-  const text = message.replace(placeholder, (_, name: string) => String(words[name as keyof typeof words] ?? ''))
+  const text = message.replace(placeholder, (_, name: string, noun: string | undefined) => {
+    const value = words[name as keyof typeof words] ?? ''
+    return noun === undefined ? String(value) : counted(Number(value), noun)
+  })
   if (action === undefined) return shorten(text, maxMessageChars)
-  // A link ends with a space, so that terminals do not take what follows into it.
+  // A space ends the link, so that terminals do not extend it over the text that follows.
   const link = ` ${action === 'docsUrl' ? `${links.docsUrl}/errors/${error.code}` : links[action]} `
   return (shorten(text, maxMessageChars - link.length) + link).trimEnd()
 }
@@ -21,5 +26,5 @@ function shorten(text: string, maxChars: number): string {
   return text.length <= maxChars ? text : `${text.slice(0, Math.max(0, maxChars - 1))}…`
 }
 
-/** Every code of the catalogue, for the pages and the tests that go through all of them. */
+/** Every code in the catalog. */
 export const errorCodes = Object.keys(errorCatalog) as readonly (keyof typeof errorCatalog)[]

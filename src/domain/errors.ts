@@ -97,7 +97,7 @@ export const errorCatalog = {
   websocket_connection_limit_reached: {
     ...invalid,
     retryable: true,
-    message: 'This WebSocket connection reached its limit of {minutes} minutes. Open a new one to continue.',
+    message: 'This WebSocket connection reached its limit of {minutes:minute}. Open a new one to continue.',
   },
   websocket_queue_full: {
     ...limited,
@@ -141,11 +141,11 @@ export const errorCatalog = {
   },
   rate_limit_exceeded: {
     ...limited,
-    message: 'Rate limit reached: {plan} allows {limit} requests per minute. Please try again in {seconds}s.',
+    message: 'Rate limit reached: {plan} allows {limit:request} per minute. Please try again in {seconds}s.',
   },
   too_many_fusions: {
     ...limited,
-    message: '{plan} allows {limit} concurrent fusions. Please try again in {seconds}s.',
+    message: '{plan} allows {limit:concurrent fusion}. Please try again in {seconds}s.',
   },
   insufficient_quota: {
     status: 402,

@@ -2,13 +2,16 @@ import type { ErrorCode } from './errors.ts'
 import type { RequestOutcome } from './requests.ts'
 
 /**
- * Everything that may be logged. A line is made of these fields and no others, so that no prompt, key or upstream text
- * can slip into a log (contract 28.2).
+ * Everything that can be logged. A line consists of these fields only, so no prompt, key, or upstream text can reach a
+ * log (contract 28.2).
  */
 export type ServiceEvent =
   | { readonly event: 'started'; readonly baseUrl: string; readonly version: string }
   | { readonly event: 'draining'; readonly openRequests: number }
-  /** The `drain` limit passed: so many answers were still under way, so many complete ones not taken by their callers. */
+  /**
+   * The `drain` limit was reached: how many answers were still running, and how many complete ones their clients had
+   * not read.
+   */
   | { readonly event: 'drain_limit'; readonly limitMs: number; readonly running: number; readonly unread: number }
   | { readonly event: 'stopped'; readonly cutRequests: number }
   | {
@@ -20,63 +23,77 @@ export type ServiceEvent =
       readonly outcome: ErrorCode | 'answered' | 'client_closed'
       readonly upstream: string | undefined
       readonly attempts: number
-      /** Backends that failed under it, where any did. */
+      /** The backends that failed during the request, if any. */
       readonly failed: readonly string[] | undefined
       readonly charged: number
       readonly ms: number
     }
-  /** A provider did not take an account's credential: the account's owner must replace it (contract 7.17). */
+  /** A provider rejected an account's credential, which its owner must replace (contract 7.17). */
   | { readonly event: 'upstream_credentials_rejected'; readonly requestId: string; readonly backend: string }
-  /** A backend's circuit breaker opened for the first time since it last answered; `contentKind` is what it fails on, `plain` for everything. */
+  /**
+   * A backend's circuit breaker opened for the first time since the backend last answered. `contentKind` is the content
+   * that fails; `plain` for all requests.
+   */
   | { readonly event: 'backend_down'; readonly backend: string; readonly contentKind: string; readonly reason: string }
-  /** It has given a complete answer again. */
+  /** The backend gave a complete answer again. */
   | { readonly event: 'backend_back'; readonly backend: string; readonly contentKind: string; readonly downMs: number }
-  /** This process has no file descriptors or ports left: `code` is the system's. Once a minute at most. */
+  /** This process ran out of file descriptors or ports. `code` is the system's. Logged at most once a minute. */
   | { readonly event: 'out_of_descriptors'; readonly code: string }
   /** The limit of open files (`ulimit -n`) is lower than the configured connections need. */
   | { readonly event: 'descriptor_limit_low'; readonly limit: number; readonly wanted: number }
-  /** A provider does not know the model or the path that a backend is configured with. */
+  /** A provider does not know the configured model or path of a backend. */
   | { readonly event: 'upstream_not_found'; readonly requestId: string; readonly backend: string }
-  /** A letter could not be sent: `reason` is the mail server's status or the system's code. */
+  /** An email could not be sent. `reason` is the mail server's status or the system's error code. */
   | { readonly event: 'mail_failing'; readonly reason: string }
-  /** The secret scanner reported so many tokens, and so many keys were revoked by it. */
+  /** The secret scanner reported this many tokens, and this many keys were revoked. */
   | { readonly event: 'leak_report'; readonly reported: number; readonly revoked: number }
-  /** The public keys of the secret scanner cannot be had: its reports are asked to come again. */
+  /**
+   * The public keys of the secret scanner could not be fetched. Its reports are answered with a request to send them
+   * again.
+   */
   | { readonly event: 'scanning_keys_failing'; readonly reason: string }
   | { readonly event: 'ledger_failing'; readonly reason: string }
-  /** The audit log was signed up to here: a copy of this line kept elsewhere shows any later rewriting. */
+  /**
+   * The audit log was signed up to this entry. A copy of this line that is stored elsewhere reveals any later change.
+   */
   | { readonly event: 'audit_checkpoint'; readonly sequence: number; readonly hash: string }
-  /** The audit log could not be signed; where it is broken the reason says why and at which entry. */
+  /** The audit log could not be signed. If it is broken, the reason says why and at which entry. */
   | { readonly event: 'audit_failing'; readonly reason: string }
-  /** The live checks of contract 23.3 opened or shut managed access, or that could not be recorded. */
+  /**
+   * The checks of contract 23.3 turned managed access on (`opened`) or off (`shut`), or that change could not be
+   * stored.
+   */
   | { readonly event: 'managed_access'; readonly what: 'opened' | 'shut' | 'unrecorded'; readonly reason: string }
   | { readonly event: 'store_failing'; readonly reason: string }
-  /** So many refused requests are missing from what accounts see: too many waited to be written, or could not be at the end. */
+  /**
+   * This many rejected requests are missing from the counts that accounts see: too many were waiting to be stored, or
+   * the store did not respond at shutdown.
+   */
   | { readonly event: 'refused_requests_dropped'; readonly count: number }
-  /** A subscription granted another plan, or none any more. */
+  /** A subscription granted another plan, or none. */
   | { readonly event: 'subscription_changed_plan'; readonly accountId: string; readonly planId: string }
-  /** Whoever takes the money cannot be asked; plans stay as they are meanwhile. */
+  /** The payment provider cannot be reached. Plans stay as they are. */
   | { readonly event: 'billing_failing'; readonly reason: string }
-  /** Something about an account's subscriptions that its operator should look at. */
+  /** A problem with an account's subscriptions that its operator should look at. */
   | { readonly event: 'billing_odd'; readonly accountId: string; readonly reason: string }
   /** Payments are simulated: no money moves. */
   | { readonly event: 'billing_simulated'; readonly origin: string }
-  /** The edge gate refused a request, `inMinute` times for this reason in this minute. */
+  /** The edge gate rejected a request, the `inMinute`-th for this reason in this minute. */
   | {
       readonly event: 'edge_blocked'
       readonly requestId: string
       readonly reason: EdgeReason
       readonly inMinute: number
     }
-  /** `stack` holds the places in our code, without the error's message. */
+  /** `stack` has the locations in our code, without the error's message. */
   | { readonly event: 'internal_error'; readonly requestId: string; readonly name: string; readonly stack: string }
 
-/** Why the edge gate refuses a User-Agent. */
+/** Why the edge gate rejects a User-Agent. */
 export type EdgeReason = 'missing' | 'bare_browser' | 'placeholder' | 'scanner'
 
 export type EventLog = (event: ServiceEvent) => void
 
-/** How the end of a request is named in its log line. */
+/** The outcome of a request as its log line names it. */
 export function outcomeName(outcome: RequestOutcome): ErrorCode | 'answered' | 'client_closed' {
   return outcome.errorCode ?? 'answered'
 }

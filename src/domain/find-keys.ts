@@ -1,9 +1,9 @@
 import { isWellFormedKey, keyLength, keyPrefix } from './keys.ts'
 
-/** Keys that one search gives at most. */
+/** Maximum number of keys that one search returns. */
 export const maxReportedKeys = 1000
 
-/** Every well-formed key of ours that stands anywhere in a text, each once, in the order in which they stand. */
+/** Every well-formed svc-router key in the texts, each once, in order of appearance. */
 export function findKeys(texts: readonly string[]): readonly string[] {
   const found = new Set<string>()
   for (const text of texts) {

@@ -1,6 +1,9 @@
 import { credentialShapes, type SecretShape, unknownCredential } from './secret-shapes.ts'
 
-/** What is no credential by itself and still must not be told (contract 27.2): what lets somebody in, and what people said. */
+/**
+ * Shapes that are not provider credentials but must not be sent to support (contract 27.2): access tokens, passwords,
+ * and content of conversations.
+ */
 const otherShapes: readonly SecretShape[] = [
   { kind: 'one of our keys', shape: /sk_svc_[0-9A-Za-z]{4,}/g },
   { kind: 'an access token', shape: /\bBearer\s+(?!sk_svc_…)[\w.~+/-]{12,}=*/gi },
@@ -44,8 +47,8 @@ const otherShapes: readonly SecretShape[] = [
 ]
 
 /**
- * What looks like a credential of no known shape and is none: ids, which are asked for, hashes that are named as such,
- * and names in program texts. It stands aside while such credentials are looked for, and for no other shape.
+ * Harmless text that the check for unknown credentials would report: ids, hashes that are labeled as such, and names in
+ * source code. They are set aside for that check only.
  */
 const harmlessShapes: readonly RegExp[] = [
   /\b(?:req|resp|msg|inc|acc|key|ses|ups|tic|mar|upg|prf|fc|ctc|rs|call|toolu|srvtoolu|batch|file)_[0-9A-Za-z]{8,64}\b/g,
@@ -53,15 +56,15 @@ const harmlessShapes: readonly RegExp[] = [
   /\bgen-\d{8,12}-[0-9A-Za-z]{8,40}\b/g,
   /\b(?:sha-?(?:1|224|256|384|512)|md5|commit|revision|digest|checksum|hash|etag|trace[ _-]?id|traceparent)["']?\s?(?:is |was |of )?[:=@/-]?\s?["']?(?:00-)?[0-9a-f]{7,128}\b/gi,
   /\bsha(?:1|256|384|512)-[A-Za-z0-9+/]{20,100}={0,2}/g,
-  // Words of three letters and more with a capital each: what is drawn at random has hardly any such run.
+  // Words of at least three letters, each capitalized. Random text hardly ever has such a run.
   /(?<![A-Za-z0-9])[a-z]{0,20}(?:[A-Z]{1,5}[a-z]{2,20}\d{0,3}){2,8}(?![A-Za-z0-9=+/])/g,
 ]
 
-/** Everything that a message to support must not hold. The first are the exact ones, so that they give the name. */
+/** Everything that a message to support must not contain. Exact shapes come first, so that they determine the kind. */
 const exactShapes = [...otherShapes, ...credentialShapes.filter(({ kind }) => kind !== unknownCredential)]
 const guessedShapes = credentialShapes.filter(({ kind }) => kind === unknownCredential)
 
-/** The kinds of what a text holds that must not be told, each once; empty where there is nothing. */
+/** The kinds of forbidden content in a text, each once; empty if there is none. */
 export function findForbidden(text: string): readonly string[] {
   const rest = harmlessShapes.reduce((left, shape) => left.replace(shape, ' '), text)
   const found = [
@@ -71,10 +74,10 @@ export function findForbidden(text: string): readonly string[] {
   return [...new Set(found.map(({ kind }) => kind))]
 }
 
-/** Of these nothing can be told apart from the rest of the text. */
+/** Content of these kinds cannot be separated from the rest of the text. */
 const wholeKinds: readonly string[] = ['a conversation', 'a provider’s answer']
 
-/** The text without any of it; empty where what people said stands in it. */
+/** The text with forbidden content masked; empty if it contains a conversation. */
 export function maskForbidden(text: string): string {
   if (findForbidden(text).some((kind) => wholeKinds.includes(kind))) return ''
   let masked = text.replaceAll('\u0000', '')
@@ -86,7 +89,7 @@ export function maskForbidden(text: string): string {
   return masked.replace(/\u0000(\d+)\u0000/g, (_, index: string) => aside[Number(index)] ?? '')
 }
 
-/** The same for a page, each shape as its source and flags: what is found there never leaves the browser. */
+/** The same shapes for a page, as source and flags, so that found content never leaves the browser. */
 export function forbiddenAsData(): {
   readonly harmless: readonly (readonly string[])[]
   readonly exact: readonly (readonly string[])[]

@@ -1,17 +1,20 @@
 import { createHash } from 'node:crypto'
 import type { Turn } from './conversation.ts'
 
-/** What a deliberated turn leaves for the turns with tool results that follow it. */
+/** What a fusion leaves for the turns with tool results that follow it. */
 export interface FusionMemo {
-  /** The backend that wrote, by id: its cache is warm. */
+  /** The id of the backend that wrote the answer. Its prompt cache is warm. */
   readonly writer: string
-  /** The findings in short, every line fenced; absent where nothing was found. */
+  /** A summary of the findings, with every line fenced; absent if there are none. */
   readonly notes?: string
-  /** What each line of the notes begins with. */
+  /** The prefix of each line of the notes. */
   readonly mark?: string
 }
 
-/** Finds a conversation of an account again by its turns, reasoning aside: clients tell it as they like, or not at all. */
+/**
+ * Identifies a conversation of an account by its turns, without reasoning, which clients send back in different ways or
+ * not at all.
+ */
 export function conversationKey(accountId: string, turns: readonly Turn[]): string {
   const told = turns.map((turn) =>
     turn.role === 'assistant' ? { ...turn, parts: turn.parts.filter(({ type }) => type !== 'reasoning') } : turn,

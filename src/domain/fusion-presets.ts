@@ -1,9 +1,9 @@
-/** How much may be spent on one deliberation, the least first. */
+/** How much one fusion may spend, in ascending order. */
 export const fusionPresetNames = ['fast', 'balanced', 'quality'] as const
 export type PresetName = (typeof fusionPresetNames)[number]
 
-/** What holds where neither the operator nor the caller says. */
+/** The preset if neither the operator nor the client sets one. */
 export const defaultPreset: PresetName = 'balanced'
 
-/** No panel is larger for any caller: each answer has a letter of its own (contract 16.15). */
+/** The maximum panel size: the letter of each answer must be unique (contract 16.15). */
 export const maxPanelSize = 8

@@ -3,18 +3,17 @@ import type { ErrorCode } from './errors.ts'
 import type { PresetName } from './fusion-presets.ts'
 import type { AttemptOutcome } from './upstream.ts'
 
-/** What kind of answer the judge says was asked for. */
+/** The kind of answer that the question calls for, according to the judge. */
 export type AnswerType = 'open' | 'closed' | 'code' | 'structured' | 'action'
 
-/** What the server makes of the judge's findings. */
+/** The server's decision after the judge's findings. */
 export type Verdict = 'adopt' | 'synthesize' | 'insufficient'
 
 /**
- * How the answer came about. `adopted`: one panel answer as it is, by the judge; `agreed`: as it is, since all say the
- * same; `synthesised`: written from all of them; `restarted`: written afresh because none was trusted; `single`: the only
- * one; `medoid`: the most central one, chosen without a model; `merged`: structured answers put together
- * field by field; `refused`: nobody would answer; `fallback`: one model
- * alone, because the panel gave nothing.
+ * How the answer was made. `adopted`: a panel answer, unchanged, chosen by the judge; `agreed`: unchanged, because all
+ * answers agree; `synthesised`: written from all of them; `restarted`: written anew, because none was trusted;
+ * `single`: the only answer; `medoid`: the most central one, chosen without a model; `merged`: structured answers
+ * merged field by field; `refused`: every model refused; `fallback`: one model alone, because the panel gave no answer.
  */
 export type FusionMode =
   | 'adopted'
@@ -27,7 +26,7 @@ export type FusionMode =
   | 'refused'
   | 'fallback'
 
-/** A step of the failure ladder that was taken. */
+/** A step of degraded operation that was taken. */
 export type Degradation =
   | 'member_lost'
   | 'below_quorum'
@@ -41,24 +40,24 @@ export type Degradation =
   | 'cost_cap'
   | 'deadline'
 
-/** What a sub-call is for; `outer` is a turn of the model that has the fusion tool. */
+/** The purpose of a call. `outer` is a turn of the calling model, which has the fusion tool. */
 export type CallRole = 'panel' | 'refill' | 'hedge' | 'judge' | 'repair' | 'swap' | 'synthesis' | 'fallback' | 'outer'
 
 /**
- * How a call ended. `empty`: nothing was said; `refused`: the model would not; `unsayable`: its format cannot say what
- * was asked; `cut`: it was no longer waited for; `unaffordable`: never dispatched.
+ * How a call ended. `empty`: no content; `refused`: the model refused; `unsayable`: its format cannot express the
+ * request; `cut`: it was aborted because its answer was no longer needed; `unaffordable`: never sent.
  */
 export type CallStatus = AttemptOutcome | 'empty' | 'refused' | 'unsayable' | 'cut' | 'unaffordable'
 
-/** One sub-call in the record and in the breakdown of usage. `member` is a backend's id and stays inside. */
+/** One call, for the record and the breakdown of usage. `member` is the id of a backend, which clients do not see. */
 export interface CallRecord {
   readonly role: CallRole
   readonly member: string
   readonly status: CallStatus
   readonly ms: number
-  /** Absent where nothing came back. */
+  /** Absent if nothing came back. */
   readonly usage?: Usage
-  /** US dollars, where the price is known. */
+  /** US dollars, if the price is known. */
   readonly costUsd?: number
 }
 
@@ -68,12 +67,12 @@ export interface DropOut {
   readonly why: CallStatus
 }
 
-/** The trail of one fusion for the request's record: numbers, names of backends and of steps; no text (contract 15.20). */
+/** One fusion in the record of a request: figures and names of backends and steps, but no text (contract 15.20). */
 export interface FusionRecord {
   readonly preset: PresetName
-  /** Versions of the words that the models were told. */
+  /** Versions of the prompts. */
   readonly prompts: Readonly<Record<string, string>>
-  /** Absent where nothing was answered. */
+  /** Absent if there was no answer. */
   readonly mode?: FusionMode
   readonly asked: number
   readonly answered: number
@@ -84,7 +83,7 @@ export interface FusionRecord {
   readonly answerType?: AnswerType
   readonly disagreements?: number
   readonly degraded: readonly Degradation[]
-  /** In the order in which they ended. */
+  /** In the order in which the calls ended. */
   readonly calls: readonly CallRecord[]
   readonly panelMs: number
   readonly judgeMs: number
@@ -93,11 +92,11 @@ export interface FusionRecord {
   readonly errorCode?: ErrorCode | 'client_closed'
 }
 
-/** Bounds on one record, far above what one fusion can do: a row must not grow whatever goes wrong. */
+/** Bounds of one record, far above what a fusion can do, so that rows stay small even after a bug. */
 const maxCalls = 64
 const maxDropOuts = 64
 
-/** The same record with at most as many entries as a row may hold. */
+/** The same record within the bounds of a row. */
 export function boundRecord(record: FusionRecord): FusionRecord {
   const { calls, dropOuts } = record
   if (calls.length <= maxCalls && dropOuts.length <= maxDropOuts) return record

@@ -1,7 +1,7 @@
 import type { HourCount } from './backend-state.ts'
 
 const slotMs = 5 * 60_000
-/** Full slots that are counted besides the one that is being filled. */
+/** Number of complete slots that are counted, in addition to the current one. */
 const slots = 12
 
 interface Slot {
@@ -12,7 +12,10 @@ interface Slot {
   sumMs: number
 }
 
-/** Counts for a fixed set of names what happened within the last hour, in memory: five minutes are forgotten at once. */
+/**
+ * Counts results within the last hour for a fixed set of names, in memory. Results are dropped in slots of five
+ * minutes.
+ */
 export class HourTally {
   readonly #byName: ReadonlyMap<string, Slot[]>
 
@@ -20,7 +23,7 @@ export class HourTally {
     this.#byName = new Map(names.map((name) => [name, []]))
   }
 
-  /** Counts one; of other names nothing. `ms` where it says something about this name alone. */
+  /** Counts one result; unknown names are ignored. `ms` only if it measures this name alone. */
   note(timeMs: number, name: string, isAnswered: boolean, ms?: number): void {
     const kept = this.#byName.get(name)
     if (kept === undefined) return

@@ -1,86 +1,86 @@
-/** How somebody proved who they are. */
+/** How a person proved their identity. */
 export type SignInMethod = 'email' | 'link' | 'passkey'
 
-/** A browser that is signed in to an account. Of its token only a digest is kept. */
+/** A browser that is signed in to an account. Only a digest of its token is stored. */
 export interface Session {
-  /** `ses_…`, for showing and ending it; whoever knows it cannot use it. */
+  /** `ses_…`, to display and end it. The id does not authenticate. */
   readonly id: string
   readonly accountId: string
   readonly method: SignInMethod
-  /** The browser in few words, such as `Firefox on Linux`. */
+  /** The browser in a few words, such as `Firefox on Linux`. */
   readonly agent: string
   readonly createdAtMs: number
   readonly lastSeenAtMs: number
-  /** The end that no use puts off. */
+  /** The end, which activity does not postpone. */
   readonly expiresAtMs: number
 }
 
 /**
- * What a code or link leads to: in; in, and an account where there is none yet; in, with a new key; one more address of an
- * account.
+ * What a code or link does: signs in; signs in and creates the account if necessary; signs in and creates a new key;
+ * adds an email address to an account.
  */
 export type AccountPurpose = 'sign_in' | 'set_up' | 'recover' | 'add_email'
-/** Those, and for the operator's console: in; or that it is still the operator who sits there. */
+/** Also for operators: signs in to the console, or confirms the operator's identity again. */
 export type ProofPurpose = AccountPurpose | 'operator_sign_in' | 'operator_confirm'
 
-/** Whose proofs they are: neither's code or link is ever good for the other. */
+/** Who a proof belongs to. A code or link of one realm is never valid in the other. */
 export type Realm = 'account' | 'operator'
 
-/** Whose proof one of this purpose is. */
+/** The realm of a purpose. */
 export function realmOf(purpose: ProofPurpose): Realm {
   return purpose === 'operator_sign_in' || purpose === 'operator_confirm' ? 'operator' : 'account'
 }
 
-/** A proof that is asked for: who holds `address`, or was given the link, may use it once (contract 19.2). */
+/** A requested proof: the owner of `address`, or the receiver of the link, can use it once (contract 19.2). */
 export interface SignInProof {
-  /** `prf_…`. It names the proof on the page that asks for the code, and proves nothing. */
+  /** `prf_…`. Identifies the proof on the page that asks for the code. It does not authenticate. */
   readonly id: string
   readonly purpose: ProofPurpose
-  /** The email that the code went to; null where whoever runs the service made a link for an account. */
+  /** The address that received the code; null for a link that the person who runs the service created. */
   readonly address: string | null
-  /** The account that the link is for, or that the email is added to. */
+  /** The account that the link signs in to, or that gets the email address. */
   readonly accountId: string | null
-  /** The operator that the link is for; or the operator and the session that the code confirms. */
+  /** The operator that the link signs in; or the operator and session that the code confirms. */
   readonly forOperator?: { readonly operatorId: string; readonly sessionId: string | null }
   readonly createdAtMs: number
   readonly expiresAtMs: number
 }
 
-/** An email address of an account: proven, and of one account only. */
+/** A verified email address, which belongs to one account only. */
 export interface AccountEmail {
   readonly address: string
   readonly accountId: string
   readonly createdAtMs: number
 }
 
-/** A passkey of an account: what its browser or device proved to hold. */
+/** A passkey of an account. */
 export interface Passkey {
-  /** As the browser calls it, in base64url. */
+  /** The credential id from the browser, in base64url. */
   readonly id: string
   readonly accountId: string
-  /** For recognising it, such as `Chrome on Linux`. */
+  /** For display, such as `Chrome on Linux`. */
   readonly name: string
-  /** COSE, in base64url. */
+  /** The public key in COSE, base64url. */
   readonly publicKey: string
-  /** What it said last of how often it signed; 0 for those that do not count. */
+  /** The authenticator's last signature count; 0 for authenticators that do not count. */
   readonly counter: number
   readonly transports: readonly string[]
   readonly createdAtMs: number
   readonly lastUsedAtMs: number | null
 }
 
-/** The longest address that mail can carry (RFC 5321, 4.5.3.1). */
+/** The maximum length of an email address (RFC 5321, 4.5.3.1). */
 const maxAddressCharacters = 254
 const addressShape = /^[a-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/
 
-/** An email address as it is kept and compared; undefined where the text is none. */
+/** An email address in the form that is stored and compared; undefined if the text is not one. */
 export function readEmailAddress(text: string): string | undefined {
   const address = text.trim().toLowerCase()
   if (address.length > maxAddressCharacters || !addressShape.test(address) || address.includes('..')) return undefined
   return address
 }
 
-/** An address that its owner recognises and nobody else learns: `m…@example.com`. */
+/** An email address that only its owner recognizes: `m…@example.com`. */
 export function maskEmailAddress(address: string): string {
   const at = address.lastIndexOf('@')
   return `${address.slice(0, 1)}…${address.slice(at)}`

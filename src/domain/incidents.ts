@@ -1,12 +1,12 @@
-/** How bad it is, in the words that status pages use. */
+/** The severity of an incident, in the usual words of status pages. */
 export const impacts = ['none', 'minor', 'major', 'critical'] as const
 export type Impact = (typeof impacts)[number]
 
-/** How far it is mended. An incident is over once it is `resolved`. */
+/** The progress of an incident, which ends with `resolved`. */
 export const incidentStates = ['investigating', 'identified', 'monitoring', 'resolved'] as const
 export type IncidentState = (typeof incidentStates)[number]
 
-/** What an operator wrote about it at one moment. */
+/** One update that an operator wrote. */
 export interface IncidentUpdate {
   readonly id: string
   readonly state: IncidentState
@@ -14,7 +14,7 @@ export interface IncidentUpdate {
   readonly atMs: number
 }
 
-/** Something that went wrong, as operators tell it. */
+/** A problem that operators reported on the status page. */
 export interface Incident {
   readonly id: string
   readonly title: string
@@ -24,7 +24,7 @@ export interface Incident {
   readonly updates: readonly IncidentUpdate[]
 }
 
-/** Where it stands now. */
+/** The current state of an incident. */
 export function stateOf({ updates }: Incident): IncidentState {
   return updates[0]?.state ?? 'investigating'
 }

@@ -1,14 +1,14 @@
-/** Whether a value is a JSON object: no array, and not null. */
+/** Whether a value is a JSON object, as opposed to an array or null. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The object, or an empty one where there is none. */
+/** The value if it is an object; otherwise an empty object. */
 export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {}
 }
 
-/** The object that a text is the JSON of; undefined where it is none. */
+/** Parses a JSON object; undefined if the text is anything else. */
 export function parseObject(text: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(text)
@@ -18,7 +18,7 @@ export function parseObject(text: string): JsonObject | undefined {
   }
 }
 
-/** Any JSON value, as `JSON.parse` gives it. */
+/** Any value that `JSON.parse` returns. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject
 
 export interface JsonObject {

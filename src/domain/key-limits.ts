@@ -1,17 +1,16 @@
 /**
- * What one key may be used for, inside what its account may. Each is null where the key has no limit of that kind;
- * otherwise a list has at least one entry.
+ * The limits of one key, in addition to those of its account. Null means no limit of that kind; lists are never empty.
  */
 export interface KeyLimits {
   /** Ids of profiles. */
   readonly profiles: readonly string[] | null
-  /** Requests in any 60 s; the account's own limit holds besides. */
+  /** Requests in any 60 s. The account's own limit applies, too. */
   readonly perMinute: number | null
-  /** Where it may be used from: addresses and networks, as `readNetwork` writes them. */
+  /** The addresses and networks that may use the key, as `readNetwork` writes them. */
   readonly addresses: readonly string[] | null
 }
 
-/** The limits of a key that may do all that its account may. */
+/** No limits besides the account's. */
 export const noLimits: KeyLimits = { profiles: null, perMinute: null, addresses: null }
 
 /** Whether a key has any limit of its own. */

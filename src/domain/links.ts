@@ -1,4 +1,4 @@
-/** The pages that a caller is sent to, one for each `*Url` signal (contract 4.4, 4.5). */
+/** The pages that errors link to, one for each `*Url` signal (contract 4.4, 4.5). */
 export interface Links {
   readonly accountUrl: string
   readonly accountSetupUrl: string
@@ -14,7 +14,7 @@ export interface Links {
 
 export type LinkName = keyof Links
 
-/** Every link below one application URL; `appUrl` has no slash at its end. */
+/** The links for an application URL without a trailing slash. */
 export function linksFor(appUrl: string): Links {
   return {
     accountUrl: `${appUrl}/account`,

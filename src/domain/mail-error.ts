@@ -1,4 +1,4 @@
-/** A letter that could not be sent. It carries a code such as `ETIMEDOUT` or `550`, and nothing of the letter. */
+/** An email that could not be sent. Has a code such as `ETIMEDOUT` or `550`, and nothing from the email. */
 export class MailError extends Error {
   override readonly name = 'MailError'
   readonly reason: string

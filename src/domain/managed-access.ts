@@ -1,8 +1,8 @@
-/** Where an account's request for managed access stands. Nothing but a person who reviews it approves one (contract 23.5). */
+/** The state of an account's request for managed access. Only an operator can approve one (contract 23.5). */
 export const managedRequestStates = ['requested', 'withdrawn', 'approved', 'rejected'] as const
 export type ManagedRequestState = (typeof managedRequestStates)[number]
 
-/** From which states each step may be taken: an account withdraws, an operator approves or rejects. */
+/** The states in which each action is possible: an account withdraws; an operator approves or rejects. */
 export const managedTransitions = {
   withdrawn: ['requested', 'approved'],
   approved: ['requested'],
@@ -10,7 +10,7 @@ export const managedTransitions = {
 } as const satisfies Readonly<Partial<Record<ManagedRequestState, readonly ManagedRequestState[]>>>
 export type ManagedAction = keyof typeof managedTransitions
 
-/** An account's request; it has at most one that is `requested` or `approved`. */
+/** An account's request. At most one of an account is `requested` or `approved`. */
 export interface ManagedRequest {
   /** `mar_…` */
   readonly id: string
@@ -20,37 +20,37 @@ export interface ManagedRequest {
   readonly decidedAtMs: number | null
 }
 
-/** That a provider allows what it sells us to be used for others, as an operator recorded it. */
+/** An operator's record that a provider allows us to resell its service. */
 export interface ResaleControl {
   /** The provider's name in the configuration. */
   readonly provider: string
-  /** Names the note, contract or ticket that says so, wherever the operator keeps it. */
+  /** The id of the note, contract, or ticket that proves it, wherever the operator stores that. */
   readonly noteId: string
   readonly recordedAtMs: number
-  /** `cli`, or the operator's id. */
+  /** `cli`, or the id of the operator. */
   readonly recordedBy: string
   readonly revokedAtMs: number | null
 }
 
-/** The operator's side of managed access, as it is kept. */
+/** The operator's settings for managed access, as stored. */
 export interface ManagedAccessState {
   readonly switchedOn: boolean
-  /** Revoked ones too. */
+  /** Including revoked ones. */
   readonly controls: readonly ResaleControl[]
 }
 
-/** The live checks of contract 23.3, as they stand now. */
+/** The result of the checks of contract 23.3. */
 export interface ManagedReadiness {
   readonly switchedOn: boolean
-  /** Providers with resale controls that are recorded and not revoked. */
+  /** Providers with a resale record that is not revoked. */
   readonly providers: readonly string[]
-  /** Whether a write to the quotas was found again behind a fresh connection just now. */
+  /** Whether a quota write was visible on a new connection just now. */
   readonly durableQuotas: boolean
   /** Whether an event was appended and verified just now. */
   readonly durableAudit: boolean
 }
 
-/** Whether managed access is on for a provider: the switch and all three checks, or not at all. */
+/** Whether managed access is on for a provider, which requires the switch and all three checks. */
 export function isManagedOn(readiness: ManagedReadiness, provider: string): boolean {
   const { switchedOn, providers, durableQuotas, durableAudit } = readiness
   return switchedOn && durableQuotas && durableAudit && providers.includes(provider)

@@ -1,30 +1,30 @@
-/** What a model may be able to do, as `GET /v1/models` names it. That it streams is true of every conversation. */
+/** Optional capabilities of models, as named in `GET /v1/models`. Every model can stream. */
 export const capabilityIds = ['tools', 'image_input', 'file_input', 'structured_outputs', 'reasoning'] as const
 
 export type CapabilityId = (typeof capabilityIds)[number]
 
-/** What is known of a model: whatever nobody said is absent, and never assumed. Sizes are in tokens. */
+/** What is known of a model. Unknown facts are absent and never assumed. Sizes are in tokens. */
 export interface ModelFacts {
-  /** The largest conversation that it takes. */
+  /** The context window. */
   readonly contextWindow?: number
-  /** The longest answer that it gives. */
+  /** The maximum length of an answer. */
   readonly maxOutputTokens?: number
   readonly capabilities?: Capabilities
-  /** How good its answers are held to be, 0 to 100, by whoever set it up; for choosing who deliberates. */
+  /** The operator's rating of the answers, 0 to 100; fusion uses it to choose members. */
   readonly quality?: number
-  /** What its provider takes. */
+  /** The provider's price. */
   readonly usdPerMillion?: UsdPerMillion
 }
 
-/** US dollars for a million tokens. */
+/** US dollars per million tokens. */
 export interface UsdPerMillion {
   readonly input: number
   readonly output: number
-  /** Of input that was read from a cache; as `input` unless said. */
+  /** For input tokens that were read from a cache. Default: `input`. */
   readonly cachedInput?: number
 }
 
-/** The same facts where the second list says more of them. */
+/** Merges facts; those of `own` win. */
 export function joinFacts(usual: ModelFacts | undefined, own: ModelFacts): ModelFacts {
   return { ...usual, ...own, capabilities: { ...usual?.capabilities, ...own.capabilities } }
 }
@@ -32,8 +32,8 @@ export function joinFacts(usual: ModelFacts | undefined, own: ModelFacts): Model
 export type Capabilities = { readonly [Id in CapabilityId]?: boolean }
 
 /**
- * What is true of a profile whichever of its backends answers: the smallest sizes that are known, and of the
- * capabilities those that all of them are known to have (`true`) or one is known not to have (`false`).
+ * The facts that are true for a profile no matter which backend answers: the smallest known sizes, the capabilities
+ * that all backends are known to have (`true`), and those that at least one is known to lack (`false`).
  */
 export function factsOfAll(all: readonly ModelFacts[]): ModelFacts {
   const capabilities: { [Id in CapabilityId]?: boolean } = {}

@@ -1,46 +1,52 @@
 import type { SignInMethod } from './identity.ts'
 
-/** What operators may do, each role also everything before it: look; help accounts; decide about the service itself (contract 24.3). */
+/**
+ * The roles of operators in ascending order: read; help accounts; change the service (contract 24.3). Each includes the
+ * previous ones.
+ */
 export const operatorRoles = ['viewer', 'support', 'admin'] as const
 export type OperatorRole = (typeof operatorRoles)[number]
 
-/** A person who operates the service: no account, and found nowhere among those. */
+/** A person who operates the service. Operators are not accounts. */
 export interface Operator {
   /** `opr_…` */
   readonly id: string
-  /** Where its codes go; of one operator that is not removed only. */
+  /** The address that receives codes. Unique among operators who are not removed. */
   readonly email: string
   readonly role: OperatorRole
-  /** `removed` is for ever: the row stays, because the audit log names it. */
+  /** `removed` is permanent. The row stays, because the audit log refers to it. */
   readonly state: 'active' | 'removed'
   readonly createdAtMs: number
   readonly removedAtMs: number | null
 }
 
-/** A browser that is signed in to the console. Of its token only a digest is kept. */
+/** A browser that is signed in to the console. Only a digest of its token is stored. */
 export interface OperatorSession {
   /** `ops_…` */
   readonly id: string
   readonly operatorId: string
   readonly method: SignInMethod
-  /** The browser in few words, such as `Firefox on Linux`. */
+  /** The browser in a few words, such as `Firefox on Linux`. */
   readonly agent: string
   readonly createdAtMs: number
   readonly lastSeenAtMs: number
-  /** The end that no use puts off. */
+  /** The end, which activity does not postpone. */
   readonly expiresAtMs: number
-  /** When it was last proven who sits there: at signing in, or by a code since. */
+  /** When the operator last proved their identity: at sign-in, or by a code since then. */
   readonly confirmedAtMs: number
 }
 
-/** What an action of the console asks of whoever takes it. */
+/** What a console action requires from the operator. */
 interface ActionRequirements {
   readonly role: OperatorRole
-  /** Whether who sits there must have been proven lately (step-up): for all that does harm in the wrong hands. */
+  /** Whether the operator must have proved their identity recently (step-up), because the action can do harm. */
   readonly stepUp: boolean
 }
 
-/** Which role each action of the console needs, and whether a fresh proof. Routes take it from here (contract 24.3, 24.5). */
+/**
+ * The role, and whether a recent proof is required, for every console action. Routes read it from here (contract 24.3,
+ * 24.5).
+ */
 export const operatorActions = {
   see: { role: 'viewer', stepUp: false },
   changePlan: { role: 'support', stepUp: true },

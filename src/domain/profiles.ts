@@ -1,69 +1,72 @@
 import type { PresetName } from './fusion-presets.ts'
 
-/** A public name with an ordered set of backends (contract 1.3). */
+/** A public model name for an ordered set of backends (contract 1.3). */
 export interface Profile {
   readonly id: string
   readonly description: string
-  /** Backends by id, in the order in which they are tried. */
+  /** The ids of its backends, in the order in which they are tried. */
   readonly backends: readonly string[]
-  /** Whether it is served by whatever serves `svc-router/frontier`, what accounts brought themselves among it. */
+  /** Whether it has the backends of `svc-router/frontier`, including those that accounts connected. */
   readonly isLikeFrontier?: boolean
   readonly premium: boolean
   /** Units of the month that one answered request takes, at least 1 (contract 5.17). */
   readonly quotaUnits: number
-  /** Whether answers name the model of their backend in `model` instead of this profile (contract 2.31). */
+  /** Whether `model` in answers is the backend's model instead of this profile (contract 2.31). */
   readonly reportsModel?: boolean
-  /** The name of the vectors that its backends give; absent where it holds conversations. */
+  /** The name of the vectors that its embeddings backends return; absent for conversations. */
   readonly embeddings?: string
-  /** What callers read as its price in money; nothing is charged by it. */
+  /** The price that clients are shown. Nothing is charged by it. */
   readonly price?: Price
-  /** How `svc-router/fusion` deliberates unless its caller says otherwise. */
+  /** The defaults for requests to `svc-router/fusion`. */
   readonly fusion?: FusionDefaults
 }
 
-/** What an operator says of deliberations; whatever is absent is as the preset has it. */
+/** The operator's defaults for fusions. The preset fills in what is absent. */
 export interface FusionDefaults {
   readonly preset?: PresetName
-  /** How many answers are asked for. */
+  /** The number of panel answers. */
   readonly panelSize?: number
-  /** Who is asked, by backend id or model; those that an account has not are passed over. */
+  /** The panel members, by backend id or model. Those that an account does not have are skipped. */
   readonly panelModels?: readonly string[]
-  /** Who judges, likewise. */
+  /** The judges, in the same way. */
   readonly judgeModel?: string
-  /** Whether callers read which models were asked. */
+  /** Whether clients see which models were asked. */
   readonly namesModels?: boolean
 }
 
-/** Money for a million tokens. */
+/** A price per million tokens. */
 export interface Price {
   /** Three letters, such as `USD`. */
   readonly currency: string
   readonly inputPerMillion: number
-  /** Absent where there is no output to pay for. */
+  /** Absent if output is free. */
   readonly outputPerMillion?: number
 }
 
-/** The profile to use first (contract 1.3). */
+/** The default profile (contract 1.3). */
 export const frontierId = 'svc-router/frontier'
-/** The premium profile, whose answers are deliberated. */
+/** The premium profile that fusion answers. */
 export const fusionId = 'svc-router/fusion'
-/** Says to another svc-router behind a backend that a call is part of a fusion already: how many. */
+/** Tells another svc-router behind a backend how many fusions a call is already part of. */
 export const fusionDepthHeader = 'x-svc-router-fusion-depth'
-/** The server tool that a premium caller may attach (contract 16.1). */
+/** The server tool that clients on a premium plan can attach (contract 16.1). */
 export const fusionToolType = 'svc-router:fusion'
-/** Attaches that tool for a client that cannot put it into its requests. */
+/** The header that attaches the tool, for clients that cannot add it to their requests. */
 export const attachedToolsHeader = 'x-svc-router-tools'
-/** The function by which models call that tool. No tool of a caller may have this name, and no caller ever sees it called (contract 16.3). */
+/**
+ * The function that models call to use the tool. Clients cannot name a tool like this and never see calls of it
+ * (contract 16.3).
+ */
 export const fusionFunctionName = 'svc_router_fusion'
-/** Under which label and name a run of it stands in an answer, as if it were a call of a remote server's tool. */
+/** The names under which a run of the tool appears in an answer, as a call of a remote server's tool. */
 export const fusionCallNames = { server_label: 'svc-router', name: 'fusion' } as const
 
-/** A profile's name for clients that cannot send a slash (contract 2.30). */
+/** The profile's name for clients that cannot send a slash (contract 2.30). */
 export function aliasOf(id: string): string {
   return id.replaceAll('/', '-')
 }
 
-/** The profile of this name or, where only one could be meant, of this alias. */
+/** The profile with this name or, if it is unambiguous, with this alias. */
 export function profileNamed<Known extends Pick<Profile, 'id'>>(
   name: string,
   profiles: readonly Known[],
@@ -74,11 +77,11 @@ export function profileNamed<Known extends Pick<Profile, 'id'>>(
   return meant.length === 1 ? meant[0] : undefined
 }
 
-/** The closest known name to a mistyped one, within three edits and half of its length; undefined when nothing is near. */
+/** The known name closest to a mistyped one, within three edits and half of its length; undefined if none is close. */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const farthest = 3
   let best: string | undefined
-  // Every short name is near another short one: most of what was typed must be right.
+  // Short names are always close to each other, so most of the typed text must match.
   let bestDistance = Math.min(farthest, Math.floor(name.length / 2)) + 1
   const typed = name.slice(0, 100).toLowerCase()
   for (const candidate of known) {

@@ -3,36 +3,36 @@ import { terminalLine } from '../runtime/safe-text.ts'
 import { SealError, type Sealer } from '../runtime/sealer.ts'
 import { maskSecrets } from './secret-shapes.ts'
 
-/** The longest provider message that is kept (contract 21.11). */
+/** Maximum length of a stored provider message (contract 21.11). */
 const maxProviderErrorCharacters = 1_000
-/** Read beyond that, so that a secret at the end is masked before it is cut. */
+/** Extra length that is read, so that a secret at the end is masked before the text is truncated. */
 const marginCharacters = 200
-/** As much of a body as is searched for a message. */
+/** How much of a body is searched for a message. */
 const maxBodyCharacters = 64 * 1024
 
-/** What one backend itself said when it failed, for the owner of that backend alone (contract 21.11). */
+/** The error message of a failed backend, for the owner of that backend only (contract 21.11). */
 export interface ProviderError {
   readonly requestId: string
   readonly backend: string
   readonly atMs: number
-  /** One line, at most 1,000 characters, without control characters and with credentials masked. */
+  /** One line of at most 1,000 characters, without control characters and with credentials masked. */
   readonly text: string
 }
 
-/** The same as it is kept. */
+/** The same, as it is stored. */
 export interface SealedProviderError extends Omit<ProviderError, 'text'> {
   readonly id: string
-  /** The account that owns the backend; null for backends of the configuration, which the operator owns. */
+  /** The account that owns the backend; null for configured backends, which the operator owns. */
   readonly accountId: string | null
   readonly sealed: string
 }
 
-/** What a sealed message is bound to. */
+/** The context that an encrypted message is bound to. */
 export function providerErrorBinding(accountId: string | null, requestId: string): readonly string[] {
   return [accountId ?? 'operator', requestId, 'provider-error']
 }
 
-/** Opens kept messages; one whose key is gone is left out. */
+/** Decrypts stored messages. Omits those whose key no longer exists. */
 export function openProviderErrors(sealer: Sealer, kept: readonly SealedProviderError[]): readonly ProviderError[] {
   return kept.flatMap(({ requestId, backend, accountId, atMs, sealed }) => {
     try {
@@ -45,8 +45,8 @@ export function openProviderErrors(sealer: Sealer, kept: readonly SealedProvider
 }
 
 /**
- * The message in the body of a refusal, or in a stream's error event, ready to be shown; undefined where there is none.
- * Where no message is found the body itself is one, unless it may be part of an answer.
+ * The message in the body of a rejection or in an error event of a stream, ready for display; undefined if there is
+ * none. If no message is found, the result is the body itself, unless it may be part of an answer.
  */
 export function readProviderError(body: string, mayBeAnswer = false): string | undefined {
   const bounded = body.slice(0, maxBodyCharacters)

@@ -1,7 +1,10 @@
-/** What is counted together. */
+/** The interval of one count. */
 export const refusedHourMs = 3_600_000
 
-/** How often requests were refused with one error, and the last of them. No text of a request is kept (contract 28.12). */
+/**
+ * How often requests were rejected with one error, and details of the last one. No text of a request is stored
+ * (contract 28.12).
+ */
 export interface RefusedCount {
   readonly accountId: string
   /** From the error catalog of the version that counted it. */
@@ -14,13 +17,13 @@ export interface RefusedCount {
   readonly lastAtMs: number
 }
 
-/** The requests of one hour: a request that was never admitted has no record, only a place in this count. */
+/** The rejections of one hour. A request that was never admitted has no record and is only counted here. */
 export interface RefusedHour extends RefusedCount {
-  /** When the hour began, epoch milliseconds. */
+  /** The start of the hour, epoch milliseconds. */
   readonly hourMs: number
 }
 
-/** Of which account and which time refused requests are added up. */
+/** Which rejected requests to count. */
 export interface RefusedSelection {
   /** Absent for all accounts. */
   readonly accountId?: string

@@ -2,10 +2,10 @@ import type { Usage } from './conversation.ts'
 import type { UsdPerMillion } from './model-facts.ts'
 import type { RequestRecord } from './requests.ts'
 
-/** The price of a backend's model, by the backend's id; undefined where the configuration gives none. */
+/** The price of a backend's model, by backend id; undefined if the configuration has none. */
 export type FindPrice = (backendId: string) => UsdPerMillion | undefined
 
-/** What a call costs at its provider, in US dollars. Cached tokens are part of the input tokens. */
+/** The provider's cost of a call in US dollars. Cached tokens are part of the input tokens. */
 export function usageCostUsd(
   { input, output, cachedInput = input }: UsdPerMillion,
   { inputTokens, outputTokens, cachedTokens }: Pick<Usage, 'inputTokens' | 'outputTokens' | 'cachedTokens'>,
@@ -15,9 +15,9 @@ export function usageCostUsd(
 }
 
 /**
- * What a recorded request cost at the configured prices, in US dollars: of the backend that answered, or of all calls of
- * its fusions. Undefined where the usage or a price is unknown. An estimate: calls that failed and said no usage are not
- * in it, and prices are those of today.
+ * The cost of a recorded request at the configured prices, in US dollars: of the backend that answered, or of all calls
+ * of its fusions. Undefined if the usage or a price is unknown. An estimate: it uses current prices, and excludes
+ * failed calls that reported no usage.
  */
 export function requestCostUsd(
   { usage, attempts, fusions = [] }: Pick<RequestRecord, 'usage' | 'attempts' | 'fusions'>,
@@ -32,12 +32,12 @@ export function requestCostUsd(
   return usage === undefined || price === undefined ? undefined : usageCostUsd(price, usage)
 }
 
-/** An amount in US dollars: `0.0312 USD`; to a hundredth of a cent, because single requests cost little. */
+/** An amount in US dollars, such as `0.0312 USD`, with four decimals because single requests cost little. */
 export function writeUsd(amount: number): string {
   return amount > 0 && amount < 0.0001 ? 'less than 0.0001 USD' : `${amount.toFixed(4)} USD`
 }
 
-/** The prices of configured backends, and of accounts' own upstreams by the name of their model. */
+/** The prices of configured backends and, by model name, of accounts' own upstreams. */
 export function priceBook(
   backends: readonly { readonly id: string; readonly facts: { readonly usdPerMillion?: UsdPerMillion } }[],
   upstreams: readonly { readonly id: string; readonly model: string }[],

@@ -1,6 +1,6 @@
 import type { ExcludedBackend, ExclusionReason, RouteDoubt } from './route-plan.ts'
 
-/** Why a backend is not asked, as operators read it. */
+/** Why a backend is not asked, for operators. */
 const reasonWords: Readonly<Record<ExclusionReason, string>> = {
   credentials: 'its provider rejected the credential',
   rate: 'its provider limits our rate',
@@ -10,20 +10,20 @@ const reasonWords: Readonly<Record<ExclusionReason, string>> = {
   another_account: 'its credential belongs to another account',
   managed_not_approved: 'managed access is not approved for this account',
   managed_off: 'managed access is off for its provider',
-  simulated: 'it only pretends to be a model, and real ones serve',
-  not_capable: 'it is configured as not capable of what is asked',
-  cannot_say: 'its format cannot say what is asked',
-  window_small: 'its window is no larger than one that is too small',
-  enough_asked: 'enough others are asked before it',
+  simulated: 'it is simulated, and real backends are available',
+  not_capable: 'it is configured without a capability that the request needs',
+  cannot_say: 'its format cannot express the request',
+  window_small: 'its context window is no larger than one that is too small',
+  enough_asked: 'enough other backends are asked before it',
 }
 
 const doubtWords: Readonly<Record<RouteDoubt, string>> = {
-  window_small: 'its window is smaller than that',
-  open: 'its circuit breaker is open: it is asked only because no other is left',
-  refused_before: 'it refused such a request in the last 15 minutes',
+  window_small: 'its context window looks too small',
+  open: 'its circuit breaker is open, so it is asked only because no other backend is left',
+  refused_before: 'it rejected such a request in the last 15 minutes',
 }
 
-/** Why a backend is left out, and for how long yet. */
+/** Why a backend is not asked, and for how long. */
 export function describeExclusion(
   { reason, untilMs }: Pick<ExcludedBackend, 'reason' | 'untilMs'>,
   nowMs: number,
@@ -32,7 +32,7 @@ export function describeExclusion(
   return `${reasonWords[reason]}; asked again in ${Math.max(1, Math.ceil((untilMs - nowMs) / 1000))}s`
 }
 
-/** What may go wrong where it is asked, as operators read it. */
+/** Why a backend may fail, for operators. */
 export function describeDoubt(doubt: RouteDoubt): string {
   return doubtWords[doubt]
 }

@@ -4,29 +4,29 @@ import type { ErrorCode } from './errors.ts'
 import type { ClientFormatId, FormatId } from './format-id.ts'
 import type { Plan } from './plans.ts'
 
-/** What is asked of a dry run: a request that nobody sends, by its properties. */
+/** The request of a dry run, described by its properties. */
 export interface RouteQuestion {
   readonly profile: string
   readonly format: ClientFormatId
   readonly stream: boolean
   readonly images: boolean
   readonly tools: boolean
-  /** About so many tokens of text, at most `maxQuestionTokens`. */
+  /** The approximate number of input tokens, at most `maxQuestionTokens`. */
   readonly tokens: number
 }
 
-/** Who would ask. An account that nobody has, for a plan alone, is named by an empty id. */
+/** The caller of a dry run. An empty account id stands for a plan without an account. */
 export interface RouteCaller {
   readonly accountId: string
   readonly plan: Plan
 }
 
-/** The longest request that a dry run is made for. */
+/** The maximum number of input tokens of a dry run. */
 export const maxQuestionTokens = 1_000_000
 
 /**
- * What may go wrong at a backend that is asked nevertheless: its window looks too small, it refused lately what such a
- * request needs, or its circuit breaker is open.
+ * Why a backend that would be asked may fail: its context window looks too small, it recently rejected a feature of the
+ * request, or its circuit breaker is open.
  */
 export type RouteDoubt = 'window_small' | 'refused_before' | 'open'
 
@@ -35,7 +35,7 @@ export interface PlannedBackend {
   readonly backend: string
   readonly model: string
   readonly format: FormatId
-  /** `relay`: as it was sent. `translation`: in the words of the backend's format. */
+  /** `relay`: unchanged. `translation`: in the backend's format. */
   readonly lane: 'relay' | 'translation'
   readonly simulated: boolean
   readonly doubts: readonly RouteDoubt[]
@@ -49,40 +49,43 @@ export type ExclusionReason =
   | 'another_account'
   | 'managed_not_approved'
   | 'managed_off'
-  /** It only pretends, and something real serves. */
+  /** It is simulated, and a real backend is available. */
   | 'simulated'
-  /** It is declared not to be able to do what is asked. */
+  /** The configuration says that it lacks a capability that the request needs. */
   | 'not_capable'
-  /** Its format has no words for what is asked. */
+  /** Its format cannot express the request. */
   | 'cannot_say'
-  /** One with a larger window has to be asked after one whose window was too small. */
+  /** A backend with a larger context window must follow one whose window was too small. */
   | 'window_small'
-  /** So many are asked before it that no further one is (contract 7.5). */
+  /** The maximum number of backends comes before it (contract 7.5). */
   | 'enough_asked'
 
 export interface ExcludedBackend {
   readonly backend: string
   readonly reason: ExclusionReason
-  /** When that ends by itself, epoch milliseconds; undefined where it does not. */
+  /** When the reason ends by itself, epoch milliseconds; undefined if it does not. */
   readonly untilMs?: number | undefined
 }
 
-/** Who deliberates, where several models would. */
+/** The members of a fusion. */
 export interface PlannedPanel {
-  /** Who is asked for an answer, each as often as it is named. */
+  /** The panel. A member that is asked several times is listed several times. */
   readonly asked: readonly string[]
-  /** Who stands in for those that fail or are slow, in order. */
+  /** The members that replace failed or slow ones, in order. */
   readonly reserves: readonly string[]
-  /** Who judges and writes, the first that can. */
+  /** The candidates for judge and writer, in order. */
   readonly writers: readonly string[]
 }
 
-/** Where a request would go, as things stand now. */
+/** Where a request would go at this moment. */
 export interface RoutePlan {
-  /** Why it would be refused before any backend is asked; undefined where it would not. */
+  /** Why the request would be rejected before a backend is asked; undefined if it would not. */
   readonly refusal: { readonly code: ErrorCode; readonly param: string | undefined } | undefined
   readonly panel: PlannedPanel | undefined
-  /** In the order in which they would be asked, each after the one before has failed; where there is a panel, only if one model answers alone. */
+  /**
+   * In the order in which they would be asked, each after the previous one failed. With a panel: only if one model
+   * answers alone.
+   */
   readonly asked: readonly PlannedBackend[]
   readonly leftOut: readonly ExcludedBackend[]
 }

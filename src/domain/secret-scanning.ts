@@ -1,44 +1,45 @@
 import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto'
 import { isObject, parseObject } from './json.ts'
 
-/** The headers of a message of GitHub's secret scanning, in small letters. */
+/** The headers of GitHub's secret scanning messages, in lower case. */
 export const scanningHeaders = {
   keyId: 'github-public-key-identifier',
   signature: 'github-public-key-signature',
 } as const
 
-/** Bounds on what is taken from others. */
+/** Limits for input from outside. */
 const maxKeys = 20
-/** More than a body of a megabyte holds: none is passed over. */
+/** More than fit into a body of a megabyte, so that no match is dropped. */
 const maxMatches = 30_000
 const maxTypeCharacters = 200
 const maxUrlCharacters = 2000
 const maxSignatureCharacters = 200
 
-/** A public key of the scanner, P-256 as PEM. */
+/** A public key of the scanner: P-256, as PEM. */
 export interface ScanningKey {
   readonly id: string
   readonly pem: string
 }
 
-/** What came with a message: its body as it arrived, byte for byte, and two headers. */
+/** A message: its body byte for byte as received, and two headers. */
 export interface SignedMessage {
   readonly body: Uint8Array
   readonly keyId: string | undefined
   readonly signature: string | undefined
 }
 
-/** What of ours may have been found, and where; `url` is somebody else's text and may be missing. */
+/** A text that may be one of our keys, and where it was found. `url` comes from outside and may be missing. */
 export interface ScanningMatch {
   readonly text: string
-  /** The name under which our pattern was registered; empty where none is said. */
+  /** The name under which our pattern is registered; empty if there is none. */
   readonly type: string
   readonly url: string | undefined
 }
 
 /**
- * Whether a message is the scanner's: ECDSA with P-256 and SHA-256 over the raw body, by the key that it names.
- * `unknown_key` where none of `keys` is that one: they may have changed, and are worth fetching again.
+ * Verifies that a message is from the scanner: ECDSA with P-256 and SHA-256 over the raw body, with the key that the
+ * message names. `unknown_key` if `keys` does not have that key: the scanner may have changed its keys, so they should
+ * be fetched again.
  */
 export function checkScanningSignature(
   { body, keyId, signature }: SignedMessage,
@@ -52,7 +53,7 @@ export function checkScanningSignature(
   return verify('sha256', body, key, Buffer.from(signature, 'base64')) ? 'authentic' : 'refused'
 }
 
-/** Reads the scanner's list of public keys; those that are none of its kind are left out. */
+/** Parses the scanner's list of public keys. Keys of other kinds are dropped. */
 export function readScanningKeys(text: string): readonly ScanningKey[] {
   const listed = parseObject(text)?.['public_keys']
   if (!Array.isArray(listed)) return []
@@ -63,7 +64,7 @@ export function readScanningKeys(text: string): readonly ScanningKey[] {
   })
 }
 
-/** Reads the matches of a message whose signature was checked; undefined where it is none. */
+/** Parses the matches of a verified message; undefined if it has none. */
 export function readScanningMatches(body: Uint8Array): readonly ScanningMatch[] | undefined {
   const listed = parseList(body)
   return listed?.slice(0, maxMatches).flatMap((entry) => {
@@ -74,7 +75,7 @@ export function readScanningMatches(body: Uint8Array): readonly ScanningMatch[] 
   })
 }
 
-/** What the scanner takes in place of a token: its SHA-256 in hex. */
+/** The SHA-256 of a token in hex, which the scanner accepts instead of the token. */
 export function tokenHash(token: string): string {
   return createHash('sha256').update(token).digest('hex')
 }

@@ -1,14 +1,14 @@
-/** One shape of what must not be told, and what it is for people. */
+/** The shape of a text that must not be shown, and its name for people. */
 export interface SecretShape {
   readonly kind: string
-  /** With the flag g. */
+  /** With the flag `g`. */
   readonly shape: RegExp
 }
 
-/** The kind of what is guessed by its letters alone. */
+/** The kind of a text that only looks random. */
 export const unknownCredential = 'a credential'
 
-/** What provider keys, tokens and private keys look like. A name, a model or a path has none of these shapes. */
+/** The shapes of provider keys, tokens, and private keys. No name, model, or path has any of them. */
 export const credentialShapes: readonly SecretShape[] = [
   {
     kind: 'a provider key',
@@ -29,16 +29,22 @@ export const credentialShapes: readonly SecretShape[] = [
   },
 ]
 
-/** The id of a price at Stripe: it looks like a token, and is shown to every customer. */
+/** The id of a Stripe price. It looks like a token but is public. */
 const publicIds = /(?<![A-Za-z0-9])price_[A-Za-z0-9]{1,64}(?![A-Za-z0-9])/g
 
-/** Whether a text holds something shaped like a credential, which belongs in an environment variable (contract 31.3). */
+/**
+ * Whether a text contains something that looks like a credential, which belongs in an environment variable (contract
+ * 31.3).
+ */
 export function holdsSecret(text: string): boolean {
   const rest = text.replace(publicIds, '')
   return credentialShapes.some(({ shape }) => rest.search(shape) >= 0)
 }
 
-/** The text with every credential-shaped part starred, at the same length so that a caret below still points right. */
+/**
+ * The text with credentials replaced by asterisks of the same length, so that a caret below still points to the right
+ * place.
+ */
 export function maskSecrets(text: string): string {
   let masked = text
   for (const { shape } of credentialShapes) masked = masked.replace(shape, (found) => '*'.repeat(found.length))

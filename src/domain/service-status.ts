@@ -1,37 +1,37 @@
 import { impacts, stateOf, type Impact, type Incident } from './incidents.ts'
 import type { UptimeKind } from './uptime.ts'
 
-/** How one part does just now. `maintenance`: an operator took it out of use, so that it is no trouble by itself. */
+/** The state of one component. `maintenance`: an operator took it out of use, which does not count as a problem. */
 export type ComponentState = 'operational' | 'degraded' | 'down' | 'maintenance'
 
-/** One part of the service on the status page. */
+/** A component on the status page. */
 export interface StatusComponent {
   readonly kind: UptimeKind | 'api'
   readonly name: string
   readonly state: ComponentState
-  /** In a few words, where there is more to say than the state does. */
+  /** A short note, if there is more to say than the state. */
   readonly note: string | undefined
-  /** Oldest first; empty for what is not counted. */
+  /** Oldest first; empty for components without a history. */
   readonly days: readonly StatusDay[]
 }
 
-/** One day of a part, in whole: nobody learns from it how much is asked. */
+/** One day of a component, as a share, so that traffic volumes stay private. */
 export interface StatusDay {
   readonly day: string
-  /** Between 0 and 1; undefined where nothing was asked. */
+  /** Between 0 and 1; undefined without requests. */
   readonly share: number | undefined
 }
 
-/** Everything that the status page and its machine-readable forms say. */
+/** Everything that the status page and its machine-readable formats show. */
 export interface ServiceStatus {
   readonly atMs: number
   readonly indicator: Impact
   readonly components: readonly StatusComponent[]
-  /** Newest first: those that are not over, and those of the last two weeks. */
+  /** Newest first: unresolved ones, and those of the last two weeks. */
   readonly incidents: readonly Incident[]
 }
 
-/** In one sentence, what the indicator says. */
+/** The indicator as a sentence. */
 export const indicatorWords: Readonly<Record<Impact, string>> = {
   none: 'Everything works',
   minor: 'Some parts have trouble',
@@ -39,7 +39,7 @@ export const indicatorWords: Readonly<Record<Impact, string>> = {
   critical: 'The service is down',
 }
 
-/** The worst of what the parts show and of what operators say. */
+/** The worst state of the components and the unresolved incidents. */
 export function indicatorOf(components: readonly StatusComponent[], incidents: readonly Incident[]): Impact {
   const said = incidents.filter((incident) => stateOf(incident) !== 'resolved').map(({ impact }) => impact)
   return [...components.map(impactOf), ...said].reduce<Impact>(
@@ -48,14 +48,14 @@ export function indicatorOf(components: readonly StatusComponent[], incidents: r
   )
 }
 
-/** A backend that fails is what fallback is for: only profiles and the API itself are what callers see. */
+/** A failing backend alone is not a problem for clients, because others replace it. Only profiles and the API count. */
 function impactOf({ kind, state }: StatusComponent): Impact {
   if (state === 'operational' || state === 'maintenance') return 'none'
   if (kind === 'api') return 'critical'
   return kind === 'profile' && state === 'down' ? 'major' : 'minor'
 }
 
-/** The share over all days on which anything was asked; undefined where nothing was. */
+/** The share over all days with requests; undefined if there were none. */
 export function shareOver(days: readonly StatusDay[]): number | undefined {
   const known = days.flatMap(({ share }) => (share === undefined ? [] : [share]))
   return known.length === 0 ? undefined : known.reduce((sum, share) => sum + share, 0) / known.length

@@ -1,37 +1,37 @@
 import { createHash } from 'node:crypto'
 
-/** One answer that is kept, with what was asked for it (contract 12.1). Its texts are sealed; times are epoch milliseconds. */
+/** A stored answer and its input (contract 12.1). Texts are encrypted; times are epoch milliseconds. */
 export interface StoredResponse extends StoredTurn {
   readonly accountId: string
-  /** The response object as the caller saw it, without its output. */
+  /** The response object as the client received it, without its output. */
   readonly sealedResponse: string
 }
 
-/** What of a stored answer a later request goes on from. */
+/** The part of a stored answer that later requests continue from. */
 export interface StoredTurn {
   /** `resp_…` */
   readonly id: string
-  /** The answer that it went on from. */
+  /** The answer that this one continues. */
   readonly previousId: string | undefined
   readonly createdAtMs: number
-  /** How many stored answers a request that goes on from this one has behind it, this one included. */
+  /** The length of the chain of stored answers that ends with this one. */
   readonly links: number
-  /** JSON text of input and output, this one's and those of all links behind it. */
+  /** The length of the JSON text of input and output, of the whole chain. */
   readonly chainBytes: number
-  /** The items of this request alone, as JSON. */
+  /** The input items of this request alone, as JSON. */
   readonly sealedInput: string
-  /** The items of the answer, as JSON. */
+  /** The output items, as JSON. */
   readonly sealedOutput: string
 }
 
-/** Where an item stands. */
+/** The position of an item. */
 export interface ItemLocation {
   readonly digest: string
   readonly responseId: string
   readonly createdAtMs: number
 }
 
-/** How an item's id is kept, for finding it: callers may write anything into an id, so its text is not. */
+/** The digest under which an item's id is stored. Clients choose ids freely, so the text of an id is not stored. */
 export function itemDigest(accountId: string, itemId: string): string {
   return createHash('sha256')
     .update(JSON.stringify([accountId, itemId]))

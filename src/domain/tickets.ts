@@ -1,18 +1,18 @@
-/** A ticket as it is filed. */
+/** A new ticket. */
 export type NewTicket = Omit<Ticket, 'closedAtMs'>
 
-/** What somebody asked of support. It was looked through before it was kept, and holds nothing that lets anybody in. */
+/** A support request. It was checked before it was stored and contains no credentials. */
 export interface Ticket {
   /** `tic_…` */
   readonly id: string
-  /** Null where whoever asked was not signed in. */
+  /** Null if the author was not signed in. */
   readonly accountId: string | null
-  /** Where the answer goes. */
+  /** The address that receives the answer. */
   readonly replyTo: string
-  /** The request that it is about, where one was named. */
+  /** The request that the ticket concerns, if one was named. */
   readonly requestId: string | null
   readonly text: string
   readonly createdAtMs: number
-  /** Null where it is open. */
+  /** Null if it is open. */
   readonly closedAtMs: number | null
 }

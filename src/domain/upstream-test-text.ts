@@ -1,6 +1,6 @@
 import type { AttemptOutcome, UpstreamTest } from './upstream.ts'
 
-/** What came of a test request to a provider, and the next step. */
+/** The result of a test request to a provider, and the next step. */
 interface TestWords {
   readonly what: string
   readonly next: string
@@ -50,7 +50,7 @@ const words: Readonly<Record<AttemptOutcome, TestWords>> = {
   cancelled: { what: 'The test was cancelled.', next: 'Try again.' },
 }
 
-/** The result of a test in plain words. */
+/** Describes the result of a test. */
 export function describeUpstreamTest({ outcome }: UpstreamTest): TestWords {
   return words[outcome]
 }

@@ -1,10 +1,10 @@
-/** What became of one attempt, as a category: shown in errors, records and operator pages (contract 28.6). */
+/** The result of one attempt, as a category for errors, records, and operator pages (contract 28.6). */
 export type AttemptOutcome =
   | 'answered'
   | 'rejected_credentials'
   | 'rejected_content'
   | 'context_too_long'
-  /** The backend cannot do what was asked, such as read an image. Another one may. */
+  /** The backend lacks a capability that the request needs, such as image input. Another backend may have it. */
   | 'not_capable'
   | 'rate_limited'
   | 'server_error'
@@ -12,9 +12,9 @@ export type AttemptOutcome =
   | 'reset'
   | 'timeout'
   | 'broken'
-  /** The provider knows no such model or path: the backend's configuration is wrong. */
+  /** The provider does not know the model or path, so the backend's configuration is wrong. */
   | 'not_found'
-  /** This service could not call: it was out of file descriptors, ports, or connections. */
+  /** This service could not send the request: it had no file descriptors, ports, or connections left. */
   | 'not_sent'
   | 'cancelled'
 
@@ -28,8 +28,9 @@ export interface Attempt {
 }
 
 /**
- * Who caused a failure (contract 7.20). Only `backend` counts against a circuit breaker. `request`: the backend answered,
- * and would answer others. `gateway`: this service gave up or could not call, so nothing is known of the backend.
+ * Who caused a failure (contract 7.20). Only `backend` counts for a circuit breaker. `request`: the backend rejected
+ * this request but would answer others. `gateway`: this service gave up or could not call, so nothing is known of the
+ * backend.
  */
 export type Blame = 'backend' | 'request' | 'gateway'
 
@@ -41,7 +42,7 @@ const blames: Readonly<Partial<Record<AttemptOutcome, Blame>>> = {
   cancelled: 'gateway',
 }
 
-/** What an attempt can end with that says nothing against its backend. */
+/** The outcomes that do not count against a backend. */
 const blameless: readonly AttemptOutcome[] = [
   'answered',
   'rejected_content',
@@ -51,14 +52,17 @@ const blameless: readonly AttemptOutcome[] = [
   'cancelled',
 ]
 
-/** The backends that failed among these attempts; undefined where none did, as mostly. */
+/** The backends that failed among these attempts; undefined if none did, which is the usual case. */
 export function failedBackends(attempts: readonly Attempt[]): readonly string[] | undefined {
   if (attempts.length === 1 && attempts[0]!.outcome === 'answered') return undefined
   const failed = attempts.filter(({ outcome }) => !blameless.includes(outcome))
   return failed.length === 0 ? undefined : failed.map(({ backend }) => backend)
 }
 
-/** What one small call to a provider showed, for its owner. `status` and `reason` are the provider's, where it said them (contract 21.11). */
+/**
+ * The result of a test request to a provider, for its owner. `status` and `reason` are the provider's, if it sent them
+ * (contract 21.11).
+ */
 export interface UpstreamTest {
   readonly outcome: AttemptOutcome
   readonly status?: number
@@ -66,10 +70,10 @@ export interface UpstreamTest {
   readonly ms: number
 }
 
-/** What a request may need that not every backend can do. */
+/** A capability that a request may need and that some backends lack. */
 export type Need = 'images' | 'audio' | 'files' | 'tools' | 'structured_outputs'
 
-/** A rule that a request broke at a provider, where its refusal tells which. */
+/** The provider's rule that a request violated, if its rejection names one. */
 export type ViolatedRule =
   | 'answer_length'
   | 'content_filter'
@@ -80,13 +84,13 @@ export type ViolatedRule =
   | 'unknown_field'
   | 'unsupported_value'
 
-/** What a provider's refusal tells, in our own terms: never its text. */
+/** What a provider's rejection says, in our terms: never its text. */
 export interface ProviderRejection {
-  /** What the backend cannot do: any of these, as far as its sentence tells. */
+  /** The capabilities that the backend may lack: at least one of these, as far as its message says. */
   readonly lacks?: readonly Need[]
-  /** Whether that holds for every request, and not only for the value that this one had. */
+  /** Whether this applies to every request, and not only to the value in this one. */
   readonly isGeneral?: boolean
-  /** Optional request fields that it does not take, from `optionalFields`, and refused names of chat's length limit. */
+  /** Unsupported optional request fields, from `optionalFields`, and unsupported names of chat's length limit. */
   readonly fields?: readonly string[]
   /** The context window that it named, in tokens. */
   readonly windowTokens?: number
@@ -98,22 +102,22 @@ interface UpstreamErrorDetail {
   readonly retryAfterMs?: number | undefined
   readonly param?: string | undefined
   readonly refusal?: ProviderRejection | undefined
-  /** Derived from the outcome unless given. */
+  /** Derived from the outcome by default. */
   readonly blames?: Blame | undefined
 }
 
-/** Upstream trouble. It carries a category and never an upstream's text (contract 35.5). */
+/** A failed upstream request. Has a category and never an upstream's text (contract 35.5). */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError'
   readonly outcome: Exclude<AttemptOutcome, 'answered'>
   readonly status: number | undefined
-  /** The upstream's `Retry-After` in milliseconds, not yet clamped. */
+  /** The upstream's `Retry-After` in milliseconds, not clamped. */
   readonly retryAfterMs: number | undefined
-  /** The request field that the upstream found at fault; a field's name, nothing else. */
+  /** The name of the request field that the upstream rejected. */
   readonly param: string | undefined
-  /** What it refused, where it said so in a way that is known. */
+  /** What the upstream rejected, if its message was recognized. */
   readonly rejection: ProviderRejection | undefined
-  /** Who caused it; unless said, what the outcome implies. */
+  /** Who caused it. Default: implied by the outcome. */
   readonly blames: Blame
 
   constructor(outcome: Exclude<AttemptOutcome, 'answered'>, detail: UpstreamErrorDetail = {}) {

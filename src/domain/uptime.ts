@@ -1,7 +1,7 @@
-/** What is counted: a profile's requests, or a backend's attempts. */
+/** What is counted: the requests of a profile, or the attempts at a backend. */
 export type UptimeKind = 'profile' | 'backend'
 
-/** How one of them did on one day, UTC. */
+/** The results of a profile or backend on one UTC day. */
 export interface UptimeCount {
   /** `2026-11-21` */
   readonly day: string
@@ -11,18 +11,18 @@ export interface UptimeCount {
   readonly failed: number
 }
 
-/** Days that are shown, today among them (contract 18.3). */
+/** Days on the status page, including today (contract 18.3). */
 export const uptimeDays = 90
 const dayMs = 86_400_000
-/** Names counted between two takes; there are far fewer profiles and backends. */
+/** Maximum number of names between two reads; there are far fewer profiles and backends. */
 const maxCounts = 2_000
 
-/** The day of a moment, in UTC. */
+/** The UTC day of a time. */
 export function dayOf(timeMs: number): string {
   return new Date(timeMs).toISOString().slice(0, 10)
 }
 
-/** The days that are shown, oldest first. */
+/** The days on the status page, oldest first. */
 export function shownDays(nowMs: number): readonly string[] {
   return Array.from({ length: uptimeDays }, (_, index) => dayOf(nowMs - (uptimeDays - 1 - index) * dayMs))
 }
@@ -35,14 +35,14 @@ interface Counting {
   failed: number
 }
 
-/** Counts in memory what happened since it was last taken. */
+/** Counts results in memory until they are stored. */
 export class UptimeTally {
   #counts = new Map<string, Counting>()
-  /** Those of the day that was counted last, by name: every request asks for two of them. */
+  /** The counts of the current day by name, because every request needs two of them. */
   #ofDay: Readonly<Record<UptimeKind, Map<string, Counting>>> = { profile: new Map(), backend: new Map() }
   #dayNumber = Number.NaN
 
-  /** Counts one. */
+  /** Counts one result. */
   note(timeMs: number, kind: UptimeKind, name: string, isAnswered: boolean): void {
     const dayNumber = Math.floor(timeMs / dayMs)
     if (dayNumber !== this.#dayNumber) this.#beginDay(dayNumber)
@@ -52,12 +52,12 @@ export class UptimeTally {
     else count.failed += 1
   }
 
-  /** What is counted, without taking it. */
+  /** The counts, without resetting them. */
   list(): readonly UptimeCount[] {
     return [...this.#counts.values()]
   }
 
-  /** Everything counted; from here on it counts anew. */
+  /** Returns the counts and resets them. */
   take(): readonly UptimeCount[] {
     const taken = this.list()
     this.#counts = new Map()
@@ -65,7 +65,7 @@ export class UptimeTally {
     return taken
   }
 
-  /** Puts back what could not be kept. */
+  /** Adds counts back that could not be stored. */
   putBack(counts: readonly UptimeCount[]): void {
     for (const { day, kind, name, answered, failed } of counts) {
       const key = `${day} ${kind} ${name}`
@@ -83,7 +83,7 @@ export class UptimeTally {
     this.#ofDay = { profile: new Map(), backend: new Map() }
   }
 
-  /** Undefined where there are too many names already. */
+  /** Undefined if there are too many names already. */
   #countOf(timeMs: number, kind: UptimeKind, name: string): Counting | undefined {
     const day = dayOf(timeMs)
     const key = `${day} ${kind} ${name}`
@@ -98,7 +98,7 @@ export class UptimeTally {
   }
 }
 
-/** The same counts with those of one day and name added up. */
+/** Adds up the counts of the same day and name. */
 export function addUp(counts: Iterable<UptimeCount>): readonly UptimeCount[] {
   const tally = new UptimeTally()
   for (const count of counts) tally.putBack([count])

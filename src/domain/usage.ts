@@ -2,10 +2,10 @@ import { BoundedMap } from '../runtime/bounded-map.ts'
 import { MinuteLog, type RecentAdmission } from '../runtime/minute-log.ts'
 import type { Plan } from './plans.ts'
 
-/** Keys of one account whose own minutes are in memory; what is forgotten is made again from the account's. */
+/** Maximum number of keys per account whose own minute is in memory. Others are recreated from the account's. */
 const maxKeyMinutes = 256
 
-/** A calendar month in UTC (contract 5.7). `id` is `2026-11`; the two ends are epoch milliseconds, `endMs` not included. */
+/** A calendar month in UTC (contract 5.7). `id` is `2026-11`; `endMs` is exclusive. Epoch milliseconds. */
 export interface Period {
   readonly id: string
   readonly startMs: number
@@ -23,36 +23,36 @@ export function periodAt(nowMs: number): Period {
   }
 }
 
-/** One instant, for the counters of an account. */
+/** A point in time, for the counters of an account. */
 export interface Moment {
-  /** For what people are shown. */
+  /** For display. */
   readonly wallMs: number
-  /** For the minute: see `Clock.monotonicMs`. */
+  /** For the sliding minute: see `Clock.monotonicMs`. */
   readonly monotonicMs: number
-  /** The month that is charged. */
+  /** The month to charge. */
   readonly period: Period
 }
 
-/** The instant `nowMs` of a clock that is never set. */
+/** The moment `nowMs` of a clock that never jumps. */
 export function momentAt(nowMs: number): Moment {
   return { wallMs: nowMs, monotonicMs: nowMs, period: periodAt(nowMs) }
 }
 
-/** A limit of one key inside its account's minute: so many of its own admissions in any 60 s. */
+/** The limit of one key within its account's minute: its own admissions in any 60 s. */
 export interface KeyRate {
   readonly keyId: string
   readonly perMinute: number
 }
 
 /**
- * What the caller is shown of the minute and the month, and what is enforced (contract 5.5, 5.6, 5.13). The minute is that of
- * the account or, where the key has a limit that would refuse first, the key's: one of the two, never a mixture.
+ * The figures of the minute and the month that clients see and that are enforced (contract 5.5, 5.6, 5.13). The figures
+ * of the minute are the account's or, if the key's own limit would reject first, the key's, but never a mixture.
  * `quotaUsed + quotaRemaining = quotaLimit`, always. Resets are Unix seconds.
  */
 export interface UsageSignals {
   readonly rateLimit: number
   readonly rateRemaining: number
-  /** When at least one more request becomes possible than is possible now. */
+  /** When at least one more request becomes possible than now. */
   readonly rateReset: number
   readonly quotaLimit: number
   readonly quotaUsed: number
@@ -64,7 +64,7 @@ export type QuotaDenial =
   | { readonly reason: 'minute'; readonly limit: number; readonly isOfKey: boolean; readonly retryAfterSeconds: number }
   | { readonly reason: 'month'; readonly resetsAt: number }
 
-/** How one limit of the minute stands. */
+/** The state of one limit of the minute. */
 interface Standing {
   readonly limit: number
   readonly remaining: number
@@ -74,14 +74,14 @@ interface Standing {
 }
 
 /**
- * The exact counters of one account (contract 5.10): a log of the admissions of the last 60 s, and the units of the
- * month, used and reserved. The limit of a key is decided on the same log, so that it holds from the moment in which it
- * is set. When the month turns, in either direction, the counters of the month before are kept, so that a turn that a
- * wrong clock caused is undone by its correction.
+ * The exact counters of one account (contract 5.10): a log of the admissions of the last 60 s, and the used and
+ * reserved units of the month. A key's limit is applied to the same log, so it takes effect immediately. When the month
+ * changes, in either direction, the counters of the previous month are kept, so that correcting a wrong clock restores
+ * them.
  */
 export class AccountMeter {
   readonly #minute: MinuteLog
-  /** Of keys that have a limit, each made from the account's when it is first asked for. */
+  /** For keys with a limit, created from the account's log when first needed. */
   #keyMinutes: BoundedMap<string, MinuteLog> | undefined
   #period: Period
   #used: number
@@ -91,7 +91,7 @@ export class AccountMeter {
 
   /** `recent` has wall times. */
   constructor(now: Moment, recent: readonly RecentAdmission[], usedThisPeriod: number) {
-    // What a wall clock that was set back left in the future would otherwise block for longer than a minute.
+    // If the wall clock was set back, entries in the future would otherwise count for longer than a minute.
     const past = recent.map(({ atMs, keyId }) => ({
       atMs: now.monotonicMs - Math.max(0, now.wallMs - atMs),
       keyId,
@@ -105,12 +105,12 @@ export class AccountMeter {
     return this.#period.id
   }
 
-  /** Whether the counters of a month are here, or it is a later one, which begins at zero. */
+  /** Whether this has the counters of a month, or the month is later and starts at zero. */
   covers({ id, startMs }: Period): boolean {
     return startMs >= this.#period.startMs || id === this.#other?.periodId
   }
 
-  /** Takes one request of a key and its units of the month, or says why not. A refusal takes nothing. */
+  /** Takes one request of a key and its units of the month, or returns why not. A denial takes nothing. */
   admit(
     now: Moment,
     plan: Plan,
@@ -133,7 +133,7 @@ export class AccountMeter {
     return undefined
   }
 
-  /** Settles an admission of period `periodId`: `charged` of its `reserved` units stay used. */
+  /** Settles an admission of period `periodId`: of its `reserved` units, `charged` stay used. */
   settle(now: Moment, periodId: string, reserved: number, charged: number): void {
     this.#advance(now)
     if (periodId === this.#period.id) {
@@ -160,13 +160,13 @@ export class AccountMeter {
     }
   }
 
-  /** Whether no request of the last minute and none in flight is counted here. */
+  /** Whether nothing is counted: no request in the last minute and none in flight. */
   isIdle(now: Moment): boolean {
     this.#advance(now)
     return this.#reserved === 0 && this.#minute.open === 0
   }
 
-  /** The limit that would refuse first. Of two that are alike the one that holds on longer: then both are free. */
+  /** The limit that would reject first. If two are equal, the one that lasts longer, because then both are free. */
   #tighter(nowMs: number, plan: Plan, rate: KeyRate | undefined): Standing {
     const account = standingOf(this.#minute, nowMs, plan.requestsPerMinute, false)
     if (rate === undefined) return account
@@ -187,7 +187,7 @@ export class AccountMeter {
     return minute
   }
 
-  /** Also of a key that has no limit any more: it may get one again. */
+  /** Also for a key without a limit, because it may get one again. */
   #noteKey(nowMs: number, keyId: string): void {
     const minute = this.#keyMinutes?.get(keyId)
     minute?.advance(nowMs)

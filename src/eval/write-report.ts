@@ -1,3 +1,4 @@
+import { counted } from '../runtime/counted.ts'
 import type { Interval } from './statistics/binomial.ts'
 import type { ArmFigures, NamedComparison, Report } from './report.ts'
 import { assumed } from './simulated-world.ts'
@@ -14,7 +15,7 @@ export function writeReport(report: Report, writeTable: TableWriter): string {
   const banner = report.simulated ? [simulatedBanner, `Assumed: ${JSON.stringify(assumed)}`, ''] : []
   return [
     ...banner,
-    `${count(report.questions, 'question')}, each answered by every arm, all on the same answers of the panel.`,
+    `${counted(report.questions, 'question')}, each answered by every arm, all on the same answers of the panel.`,
     '',
     writeTable([headings, ...report.arms.map(rowOf)]),
     '',
@@ -50,7 +51,7 @@ function sentenceOf(one: NamedComparison, isSimulated: boolean): string {
   const counts = `only fusion right ${one.gained}, only the other ${one.lost}`
   const verdict =
     one.verdict === 'no difference shown'
-      ? `no difference shown; about ${count(one.questionsForThreePoints, 'question')} would show 3 points`
+      ? `no difference shown; about ${counted(one.questionsForThreePoints, 'question')} would show 3 points`
       : `fusion is ${one.verdict}${isSimulated ? ' in the simulation' : ''}`
   return `- ${one.second}: ${verdict}. ${gain}; ${counts}.`
 }
@@ -84,9 +85,9 @@ function writeCourse({ modes, degraded, families, injected, questions, spentUsd,
   lines.push(`By family, best member → fusion (too few each to compare): ${byFamily.join('; ')}.`)
   if (injected.questions > 0)
     lines.push(
-      `One candidate gave orders on ${count(injected.questions, 'further question')}: ${injected.right} right, ${injected.obeyed} as ordered.`,
+      `One candidate gave orders on ${counted(injected.questions, 'further question')}: ${injected.right} right, ${injected.obeyed} as ordered.`,
     )
-  lines.push(`Spent in all: ${spentUsd.toFixed(4)} USD; ${count(calls, 'call')} in this run.`)
+  lines.push(`Spent in all: ${spentUsd.toFixed(4)} USD; ${counted(calls, 'call')} in this run.`)
   return lines
 }
 
@@ -123,8 +124,4 @@ function points(share: number): string {
 function writeTime(ms: number | undefined): string {
   if (ms === undefined) return ''
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`
-}
-
-function count(number: number, what: string): string {
-  return `${number} ${what}${number === 1 ? '' : 's'}`
 }

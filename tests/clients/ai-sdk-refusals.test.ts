@@ -90,7 +90,7 @@ describe.each(entrances)('$name', ({ ai, model: open }) => {
     test('a mistyped key: 401 after one request, with where the right one is', async () => {
       const { settings, traffic } = counted(service, 'sk_svc_mistyped')
       const error = refusal(await ask(settings, frontier), 401, 'key_malformed')
-      expect(error.message).toContain('its checksum does not hold')
+      expect(error.message).toContain('its checksum is wrong')
       expect(error.message.endsWith(links.accountUrl)).toBe(true)
       expect(traffic.sent).toHaveLength(1)
     })
@@ -129,7 +129,7 @@ describe.each(entrances)('$name', ({ ai, model: open }) => {
       const seconds = Number(error.responseHeaders!['retry-after'])
       expect(seconds).toBeGreaterThanOrEqual(1)
       expect(seconds).toBeLessThanOrEqual(60)
-      expect(error.message).toContain('Slow allows 1 requests per minute')
+      expect(error.message).toContain('Slow allows 1 request per minute')
       expect(error.message.endsWith(`Please try again in ${seconds}s.`)).toBe(true)
       expect(error.isRetryable).toBe(true)
       expect(traffic.sent).toHaveLength(2)

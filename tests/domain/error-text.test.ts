@@ -3,11 +3,19 @@ import { errorMessage } from '../../src/domain/error-text.ts'
 import { ServiceError } from '../../src/domain/errors.ts'
 import { linksFor } from '../../src/domain/links.ts'
 
-/** What Claude Code 2.1 and opencode 1.18 look for in a message, to know that a conversation must be compacted. */
-const lookedFor = [/prompt is too long/i, /exceeds the context window/i]
+/** Claude Code 2.1 and opencode 1.18 compact a conversation when a message matches one of these. */
+const expectedByAgents = [/prompt is too long/i, /exceeds the context window/i]
 
-test('a conversation that is too long is told in words that agents look for', () => {
+test('the message for a conversation that is too long contains the words that agents look for', () => {
   const error = new ServiceError('context_length_exceeded', { words: { profile: 'svc-router/frontier' } })
   const message = errorMessage(error, linksFor('https://app.example.com'))
-  for (const words of lookedFor) expect(message).toMatch(words)
+  for (const words of expectedByAgents) expect(message).toMatch(words)
+})
+
+test.each([
+  [1, 'Slow allows 1 request per minute.'],
+  [2, 'Slow allows 2 requests per minute.'],
+])('the message for a rate limit of %i has the right plural form', (limit, sentence) => {
+  const error = new ServiceError('rate_limit_exceeded', { words: { plan: 'Slow', limit, seconds: 4 } })
+  expect(errorMessage(error, linksFor('https://app.example.com'))).toContain(sentence)
 })

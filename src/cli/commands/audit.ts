@@ -169,15 +169,20 @@ function tell(
   }
   if (verdict.state === 'unproven')
     return {
-      text: `unproven: the chain of ${verdict.entries} entries is unbroken, but nothing proves that later entries were not removed`,
+      text: `unproven: the chain of ${writeEntries(verdict.entries)} is unbroken, but nothing proves that later entries were not removed`,
       talk: [`Provide a checkpoint: ${invocation.command('audit verify')} --checkpoint FILE`],
       exitCode: exitCodes.unproven,
     }
   const { entries, provenTo } = verdict
-  const behind = entries - provenTo
+  const unsigned = entries - provenTo
   return {
-    text: `intact: ${entries} ${entries === 1 ? 'entry' : 'entries'}, proven to entry ${provenTo}`,
-    talk: behind === 0 ? [] : [`${behind} newer entries are not signed yet: ${invocation.command('audit checkpoint')}`],
+    text: `intact: ${writeEntries(entries)}, proven to entry ${provenTo}`,
+    talk:
+      unsigned === 0
+        ? []
+        : [
+            `${unsigned} newer ${unsigned === 1 ? 'entry is' : 'entries are'} not signed yet: ${invocation.command('audit checkpoint')}`,
+          ],
     exitCode: exitCodes.ok,
   }
 }
@@ -200,7 +205,7 @@ export const auditExport: Command = {
         text: '',
         json: undefined,
         talk: [
-          `Exported ${count} entries. Next, sign the last one: ${invocation.command('audit checkpoint')} > checkpoint.json`,
+          `Exported ${writeEntries(count)}. Next, sign the last one: ${invocation.command('audit checkpoint')} > checkpoint.json`,
         ],
       }
     }),
@@ -234,4 +239,8 @@ export const auditCheckpoint: Command = {
         ],
       }
     }),
+}
+
+function writeEntries(count: number): string {
+  return `${count} ${count === 1 ? 'entry' : 'entries'}`
 }

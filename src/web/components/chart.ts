@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import type { Html } from './layout.ts'
-import { writeNumber } from './time.ts'
+import { writeCount, writeNumber } from './time.ts'
 
 /** SVG units. The drawing is stretched to the page width, so it contains no text. */
 const slotWidth = 10
@@ -22,7 +22,7 @@ export function dayChart(bars: readonly DayBar[], name: string): Html {
   const top = Math.max(1, ...bars.map(({ answered, failed }) => answered + failed))
   const total = bars.reduce((sum, { answered, failed }) => sum + answered + failed, 0)
   const busiest = bars.find(({ answered, failed }) => answered + failed === top)
-  const sentence = `${writeNumber(total)} requests in ${bars.length} days, at most ${writeNumber(top)} on ${busiest?.day ?? 'none'}.`
+  const sentence = `${writeCount(total, 'request')} in ${writeCount(bars.length, 'day')}, at most ${writeNumber(top)} on ${busiest?.day ?? 'none'}.`
   return html`<figure class="chart">
     <figcaption>
       <span>${writeNumber(top)}</span>

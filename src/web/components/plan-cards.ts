@@ -3,7 +3,7 @@ import type { Offer, Price } from '../../domain/billing.ts'
 import { usualFusionsAtOnce, type Plan } from '../../domain/plans.ts'
 import type { Html } from './layout.ts'
 import { writePrice } from './money.ts'
-import { writeNumber } from './time.ts'
+import { writeCount, writeNumber } from './time.ts'
 import type { Visit } from '../http/visit.ts'
 
 /** The plans side by side, with the limits that are enforced. */
@@ -15,11 +15,15 @@ export function planCards({ deps, signedIn }: Pick<Visit, 'deps' | 'signedIn'>, 
         html`<section class="card">
           <h3>${plan.name} ${plan.id === current ? html`<span class="tag good">your plan</span>` : ''}</h3>
           ${priceTag(offers.find(({ planId }) => planId === plan.id)?.price)}
-          <p class="figure">${writeNumber(plan.requestsPerMonth)}<span> requests per month</span></p>
+          <p class="figure">
+            ${writeNumber(plan.requestsPerMonth)}<span>
+              ${plan.requestsPerMonth === 1 ? 'request' : 'requests'} per month</span
+            >
+          </p>
           <ul class="ticks">
-            <li>${writeNumber(plan.requestsPerMinute)} requests per minute</li>
+            <li>${writeCount(plan.requestsPerMinute, 'request')} per minute</li>
             <li>${plan.premium ? 'All profiles, including svc-router/fusion' : 'All profiles except premium ones'}</li>
-            ${plan.premium ? html`<li>${plan.fusionsAtOnce ?? usualFusionsAtOnce} concurrent fusions</li>` : ''}
+            ${plan.premium ? html`<li>${writeCount(plan.fusionsAtOnce ?? usualFusionsAtOnce, 'concurrent fusion')}</li>` : ''}
             <li>Unlimited keys and clients that share these limits</li>
           </ul>
           ${action(plan, deps.defaultPlan, current)}

@@ -42,3 +42,8 @@ export function writeAgo(timeMs: number, nowMs: number): Html {
 export function writeNumber(value: number): string {
   return number.format(value)
 }
+
+/** A count with its noun, such as `1 request` or `20,000 requests`. */
+export function writeCount(value: number, noun: string): string {
+  return `${writeNumber(value)} ${noun}${value === 1 ? '' : 's'}`
+}

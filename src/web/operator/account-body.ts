@@ -8,7 +8,7 @@ import { csrfInput, type Html } from '../components/layout.ts'
 import { pageOf } from '../components/paging.ts'
 import { quotaBar } from '../components/quota-bar.ts'
 import { revokeForm } from '../components/revoke-form.ts'
-import { writeAgo, writeDay, writeNumber } from '../components/time.ts'
+import { writeAgo, writeCount, writeDay, writeNumber } from '../components/time.ts'
 import type { OperatorVisit } from '../http/visit.ts'
 
 /** Active keys per page. */
@@ -72,7 +72,7 @@ function planForm(visit: OperatorVisit, { id, planId }: Account): Html | '' {
   const options = visit.deps.plans.map((plan) => ({
     value: plan.id,
     label: plan.name,
-    hint: `${writeNumber(plan.requestsPerMonth)} requests per month, ${writeNumber(plan.requestsPerMinute)} per minute`,
+    hint: `${writeCount(plan.requestsPerMonth, 'request')} per month, ${writeNumber(plan.requestsPerMinute)} per minute`,
   }))
   return html`<details>
     <summary>Change the plan</summary>
@@ -169,7 +169,7 @@ function revokeAllForm(visit: OperatorVisit, { id, name }: Account, count: numbe
     <form class="panel" method="post" action="/operator/accounts/${id}/keys/revoke-all">
       ${csrfInput(visit)}
       <p>All keys of ${name} stop working within a second. This cannot be undone. The account can create new keys.</p>
-      <button class="danger">Revoke all ${count} keys</button>
+      <button class="danger">${count === 1 ? 'Revoke the key' : `Revoke all ${count} keys`}</button>
     </form>
   </details>`
 }

@@ -51,13 +51,13 @@ export function reviewLine(review: AuditReview | undefined, nowMs: number): Html
       Broken at entry ${writeNumber(verdict.at.sequence)}: ${breakReasons[verdict.at.why]} (${when}). Earlier entries
       are intact. Preserve the database as it is, and compare it with a backup or an export.
     </p>`
+  const entries = `${writeNumber(verdict.entries)} ${verdict.entries === 1 ? 'entry' : 'entries'}`
   if (verdict.state === 'unproven')
     return html`<p class="warning">
-      ${writeNumber(verdict.entries)} entries form a valid chain, but no verifiable checkpoint proves that none are
-      missing at the end (${when}).
+      The chain of ${entries} is valid, but no verifiable checkpoint proves that none are missing at the end (${when}).
     </p>`
   return html`<p>
-    <span class="tag good">intact</span> ${writeNumber(verdict.entries)} entries, proven to entry
-    ${writeNumber(verdict.provenTo)} (verified ${when}).
+    <span class="tag good">intact</span> ${entries}, proven to entry ${writeNumber(verdict.provenTo)} (verified
+    ${when}).
   </p>`
 }

@@ -9,7 +9,7 @@ import { csrfInput, type Html } from '../components/layout.ts'
 import { withNotice } from '../components/notices.ts'
 import { redirect } from '../http/redirect.ts'
 import type { PageRoute } from '../http/route.ts'
-import { writeAgo, writeDay, writeNumber } from '../components/time.ts'
+import { writeAgo, writeCount, writeDay } from '../components/time.ts'
 import type { OperatorVisit } from '../http/visit.ts'
 import { consolePage } from './console-page.ts'
 
@@ -90,7 +90,7 @@ function openRow(visit: OperatorVisit, request: UpgradeRequest, account: Account
       >: ${nameOf(visit, account?.planId)} → <strong>${nameOf(visit, planId)}</strong><br />
       <span class="faint"
         >requested ${writeAgo(createdAtMs, deps.clock.nowMs())}
-        ${plan === undefined ? '' : `· ${writeNumber(plan.requestsPerMonth)} requests per month`}</span
+        ${plan === undefined ? '' : `· ${writeCount(plan.requestsPerMonth, 'request')} per month`}</span
       >
     </div>
     ${

@@ -11,7 +11,7 @@ import { csrfInput, page, type Html } from '../components/layout.ts'
 import { writePrice } from '../components/money.ts'
 import { redirect } from '../http/redirect.ts'
 import type { PageRoute } from '../http/route.ts'
-import { writeDay, writeNumber } from '../components/time.ts'
+import { writeCount, writeDay } from '../components/time.ts'
 import type { AccountVisit, Visit, WebhookVisit } from '../http/visit.ts'
 import type { WebDeps } from '../web-deps.ts'
 import { PageError } from '../http/page-error.ts'
@@ -101,8 +101,8 @@ export function simulatedNote({ sales }: WebDeps): Html | '' {
 /** The limits of a plan, as they are enforced. */
 export function planFacts({ requestsPerMinute, requestsPerMonth, premium }: Plan): Html {
   return html`<ul class="ticks">
-    <li>${writeNumber(requestsPerMonth)} requests per month</li>
-    <li>${writeNumber(requestsPerMinute)} requests per minute</li>
+    <li>${writeCount(requestsPerMonth, 'request')} per month</li>
+    <li>${writeCount(requestsPerMinute, 'request')} per minute</li>
     <li>${premium ? 'Premium profiles, including fusion' : 'No premium profiles'}</li>
   </ul>`
 }

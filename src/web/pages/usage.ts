@@ -8,7 +8,7 @@ import { download, writeCsv } from '../http/download.ts'
 import { page, type Html } from '../components/layout.ts'
 import { quotaBar } from '../components/quota-bar.ts'
 import type { PageRoute } from '../http/route.ts'
-import { writeDay, writeNumber } from '../components/time.ts'
+import { writeCount, writeDay, writeNumber } from '../components/time.ts'
 import { barsByDay, costOf, countBy, projectMonth, sumOf } from '../components/usage-sums.ts'
 import type { AccountVisit } from '../http/visit.ts'
 import { buildNames, type Names } from '../components/names.ts'
@@ -146,7 +146,7 @@ function totals(groups: readonly UsageGroup[], priceOf: FindPrice): Html {
       estimated === 0
         ? ''
         : html`<p class="faint">
-            Token counts for ${writeNumber(estimated)} requests are estimates because the provider did not report them.
+            Token counts for ${writeCount(estimated, 'request')} are estimates because the provider did not report them.
           </p>`
     }
   </section>`

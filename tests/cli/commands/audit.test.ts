@@ -116,7 +116,7 @@ describe('audit', () => {
     expect(await cli.say('audit', 'verify', '--checkpoint', checkpoint)).toMatchObject({
       code: 0,
       out: 'intact: 6 entries, proven to entry 5',
-      err: expect.stringContaining('1 newer entries are not signed yet') as string,
+      err: expect.stringContaining('1 newer entry is not signed yet') as string,
     })
     await sql`drop trigger audit_log_no_delete`.execute(db)
     await sql`delete from audit_log where sequence = 4`.execute(db)

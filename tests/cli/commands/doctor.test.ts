@@ -139,10 +139,10 @@ describe('the key', () => {
   })
 
   test.each([
-    ['sk-ant-made-up-0000000000', 'this looks like a key of Anthropic'],
+    ['sk-ant-made-up-0000000000', 'this looks like a key for Anthropic'],
     ['"sk_svc_quoted"', 'quotes or brackets'],
     ['$SVC_ROUTER_API_KEY', 'the name of a variable'],
-    ['sk_svc_tooshort', 'its checksum does not hold'],
+    ['sk_svc_tooshort', 'its checksum is wrong'],
   ])('malformed is told offline, and such a key is sent nowhere: %s', async (key, sentence) => {
     cli.env['SVC_ROUTER_API_KEY'] = key
     const seen: unknown[] = []

@@ -1,3 +1,4 @@
+import { counted } from '../../../runtime/counted.ts'
 import type { Config } from '../../../config/config.ts'
 import { defaultPreset } from '../../../domain/fusion-presets.ts'
 import { evaluate, type Evaluation } from '../../../eval/evaluation.ts'
@@ -139,8 +140,8 @@ function describe(
   const names = members.map(({ id, model }) => (id === model ? id : `${id} (${model})`)).join(', ')
   return [
     ...(isSimulated ? [simulatedBanner] : []),
-    `${items} questions with seed ${seed}, preset ${preset}, members: ${names}.`,
-    `About ${typical.calls} calls for ${typical.usd.toFixed(2)} USD${isSimulated ? ' (simulated)' : ''}; at most ${most.calls} calls and ${most.usd.toFixed(2)} USD. It stops before it could spend more than ${maxUsd} USD.`,
+    `${counted(items, 'question')} with seed ${seed}, preset ${preset}, members: ${names}.`,
+    `About ${counted(typical.calls, 'call')} for ${typical.usd.toFixed(2)} USD${isSimulated ? ' (simulated)' : ''}; at most ${counted(most.calls, 'call')} and ${most.usd.toFixed(2)} USD. It stops before it could spend more than ${maxUsd} USD.`,
   ].join('\n')
 }
 

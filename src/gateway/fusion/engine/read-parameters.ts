@@ -97,7 +97,10 @@ export function readFusionParameters(
   }
   if (draft.quorum !== undefined && draft.quorum > draft.panelSize) {
     const most = draft.panelSize
-    throw invalidRequest(`${path}.quorum`, `${path}.quorum is ${draft.quorum}, but only ${most} models are asked.`)
+    throw invalidRequest(
+      `${path}.quorum`,
+      `${path}.quorum is ${draft.quorum}, but only ${most} ${most === 1 ? 'model is' : 'models are'} asked.`,
+    )
   }
   return draft
 }
