@@ -1,4 +1,5 @@
-// What both entry points share. Plain JavaScript without packages: it runs before anything is installed, on old Nodes too.
+// Shared by both entry points. Plain JavaScript without packages: it runs before anything is installed, and on old Node
+// versions.
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -7,24 +8,27 @@ import { delimiter, dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
-/** The folder of the package. */
+/** The package's root folder. */
 export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
-/** The oldest Node that runs the sources as they are. */
+/** The oldest Node that runs the sources directly. */
 const oldestNode = [24, 12]
 const installTimeoutMs = 600_000
 const progressEveryMs = 3_000
 const forwardedSignals = ['SIGINT', 'SIGTERM', 'SIGHUP']
 const lookForParentMs = 250
 
-/** A failure in one sentence with its fix; the entry points print it and end with code 1. */
+/** A failure and its fix in one sentence. The entry points print it and exit with code 1. */
 export class BootError extends Error {}
 
-/** Installs what package-lock.json asks for unless it is there already. A published package has no lock and needs nothing. */
+/**
+ * Installs the packages in package-lock.json unless they are installed. A published package has no lock file and needs
+ * none of this.
+ */
 export async function ensurePackages({ dev, folder = root, say = sayOnStderr }) {
   const lockPath = join(folder, 'package-lock.json')
   if (!existsSync(lockPath) || isInstalled(folder, dev)) return
-  const what = dev ? 'packages, with those for development,' : 'packages'
+  const what = dev ? 'packages, including those for development,' : 'packages'
   say(`svc-router: installing ${what} into ${join(folder, 'node_modules')} (npm ci). This happens once …`)
   if ((await runNpmCi(dev, folder, say)) === 0) return
   throw new BootError(
@@ -32,10 +36,10 @@ export async function ensurePackages({ dev, folder = root, say = sayOnStderr }) 
   )
 }
 
-/** Tells how far npm is every few seconds. Gives its exit code. */
+/** Reports npm's progress every few seconds. Returns its exit code. */
 function runNpmCi(dev, folder, say) {
   const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
-  // Without development packages a first start installs half as much; `npm test` installs them.
+  // Without development packages, the first start installs half as much. `npm test` installs them.
   const include = ['--include=optional', dev ? '--include=dev' : '--omit=dev']
   const child = spawn(npm, ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=http', ...include], {
     cwd: folder,
@@ -48,7 +52,7 @@ function runNpmCi(dev, folder, say) {
   const lines = createInterface({ input: child.stderr })
   lines.on('line', (line) => {
     if (/^npm http .*\.tgz /.test(line)) downloaded += 1
-    // The rest is about Node's version, which findNode checks, and about packages of packages.
+    // npm's other output concerns Node's version, which findNode checks, and dependencies of packages.
     if (!/^npm (http|warn|notice)/i.test(line)) say(line)
   })
   const timer = setInterval(() => {
@@ -68,7 +72,10 @@ function runNpmCi(dev, folder, say) {
   })
 }
 
-/** Whether every package of the lock is installed in its version. Optional ones may be missing, and development ones where they are not needed. */
+/**
+ * Whether every package of the lock file is installed in its version, except optional ones and unneeded development
+ * ones.
+ */
 export function isInstalled(folder, dev) {
   const wanted = readPackages(join(folder, 'package-lock.json'))
   const installed = readPackages(join(folder, 'node_modules', '.package-lock.json'))
@@ -90,7 +97,7 @@ function readPackages(path) {
   }
 }
 
-/** The Node to run with: the pinned one, or this one where it is new enough. */
+/** The Node to run with: the pinned one, or the current one if it is new enough. */
 export function findNode({ folder = root, version = process.versions.node } = {}) {
   const require = createRequire(join(folder, 'package.json'))
   try {
@@ -101,7 +108,7 @@ export function findNode({ folder = root, version = process.versions.node } = {}
     )
     if (existsSync(pinned)) return pinned
   } catch {
-    // There is none for this platform, or optional packages were left out.
+    // There is none for this platform, or optional packages were omitted.
   }
   const [major, minor] = version.split('.').map(Number)
   if (major > oldestNode[0] || (major === oldestNode[0] && minor >= oldestNode[1])) return process.execPath
@@ -110,38 +117,40 @@ export function findNode({ folder = root, version = process.versions.node } = {}
   )
 }
 
-/** Where Node keeps what it made of the sources: a later start is faster and takes less memory. */
+/** Where Node caches compiled sources, which makes later starts faster and smaller. */
 export const compileCache = join(root, 'node_modules', '.cache', 'svc-router')
 
 /**
- * How Node runs the program. A young heap of half the usual size, and two of the C library's memory areas in place of one
- * for each thread, keep 20 MB from 1,000 open streams. The old heap is collected when it has grown by a quarter, and the C
- * library returns free memory from 1 MiB on (decision 26). What the environment says already is left to it.
+ * Node's options for the program. A young generation of half the usual size and two malloc arenas instead of one per
+ * thread save 20 MB with 1,000 open streams. The old generation is collected when it has grown by a quarter, and the C
+ * library returns free memory from 1 MiB on (decision 26). Variables that are already set take precedence.
  */
 export const nodeFlags = ['--max-semi-space-size=8', '--no-page-promotion', '--heap-growing-percent=25']
 const nodeEnvironment = { NODE_COMPILE_CACHE: compileCache, MALLOC_ARENA_MAX: '2', MALLOC_TRIM_THRESHOLD_: '1048576' }
-/** Names what was set here, so that src/main.ts does not hand it on to programs that it runs. */
+/** The names of the variables that were set here, so that src/main.ts does not pass them to programs that it runs. */
 const setByBootEnv = 'SVC_ROUTER_SET_BY_BOOT'
 
-/** Runs a program of `node` in place of this process where the system can do that, and as a child to its end elsewhere. */
+/**
+ * Runs a program with `node`: replaces this process if the system supports it, otherwise runs it as a child process.
+ */
 export function become(node, args) {
-  // A program that npm runs ends with npm (src/cli/process/npm-parent.ts), also when that ends while it starts.
+  // A program that npm started must stop with npm (src/cli/process/npm-parent.ts), even while it is starting.
   const underNpm = process.env.npm_lifecycle_event === undefined ? {} : { SVC_ROUTER_NPM_PARENT: String(process.ppid) }
   const own = Object.entries({ ...nodeEnvironment, ...underNpm }).filter(([name]) => process.env[name] === undefined)
   const names = own.map(([name]) => name).join()
   const environment = { ...process.env, ...Object.fromEntries(own), [setByBootEnv]: names }
   if (process.execve === undefined || process.platform === 'win32')
     return runToEnd(node, node, args, { ...environment, SVC_ROUTER_NPM_PARENT: undefined })
-  // Between the service and whoever stops it there is no second process then.
+  // Then no second process is between the service and the process that stops it.
   return process.execve(node, [node, ...args], environment)
 }
 
-/** Runs a command to its end with `node` and the packages' programs first on PATH; gives its exit code. */
+/** Runs a command with `node` and the packages' programs first in PATH. Returns its exit code. */
 export function runToEnd(node, command, args, environment = {}) {
   const path = [dirname(node), join(root, 'node_modules', '.bin'), process.env.PATH ?? ''].join(delimiter)
   const child = spawn(command, args, { stdio: 'inherit', env: { ...process.env, PATH: path, ...environment } })
   for (const signal of forwardedSignals) {
-    // Ctrl-C at a terminal reaches the child by itself; a second one would cut its orderly end short.
+    // Ctrl-C in a terminal reaches the child by itself. A second signal would abort its orderly shutdown.
     process.on(signal, () => {
       if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
     })
@@ -161,7 +170,7 @@ export function runToEnd(node, command, args, environment = {}) {
   })
 }
 
-/** A signal to npm ends npm and the shell that it runs, and reaches nobody else: their end is passed on as one. */
+/** A signal to npm ends only npm and its shell, so the end of either is passed on. */
 function stopWithNpm(child) {
   if (process.env.npm_lifecycle_event === undefined) return
   const parent = process.ppid
@@ -173,7 +182,7 @@ function stopWithNpm(child) {
   timer.unref()
 }
 
-/** Does the work and ends the process with its exit code; a BootError is told in one line. */
+/** Runs `work` and exits with its exit code. Prints a BootError as one line. */
 export async function boot(work) {
   try {
     process.exitCode = await work()

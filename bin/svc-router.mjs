@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The program: makes sure of packages and of a Node that runs it, then hands over to src/main.ts, or dist/main.js where it is published.
+// The program: ensures that packages and a suitable Node are present, then runs src/main.ts, or dist/main.js if published.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { become, boot, BootError, ensurePackages, findNode, nodeFlags, root } from './boot.mjs'

@@ -5,31 +5,31 @@ import type { Secret } from '../runtime/secret.ts'
 import type { FormatId } from '../formats/format.ts'
 import type { BackendTimeouts } from '../gateway/ports.ts'
 
-/** `local` makes its own secrets and simulated providers; `production` refuses both. */
+/** `local` generates secrets and has simulated providers; `production` allows neither. */
 export type Mode = 'local' | 'production'
 
-/** Everything that can be set, complete and checked: what `loadConfig` gives and every part is built from. */
-/** Where something is served. */
+/** Where a server listens. */
 export interface ListenConfig {
   readonly host: string
   readonly port: number
-  /** So many proxies of the operator's own stand before it; what they say of a caller's address is believed. */
+  /** The number of trusted proxies in front of it, whose `X-Forwarded-For` entries are believed. */
   readonly trustedProxies: number
 }
 
+/** The complete, validated configuration from `loadConfig`. */
 export interface Config {
-  /** The file that was read, as it was named; undefined when there is none and everything is a default. */
+  /** The configuration file as it was named; undefined if there is none. */
   readonly file: string | undefined
   readonly mode: Mode
-  /** `port` 0 lets the system choose: call `withPorts` once it is known. */
+  /** Port 0 lets the system choose: call `withPorts` once the port is known. */
   readonly listen: ListenConfig
-  /** Where the web app is served: a port of its own, so that neither holds the other up. `port` 0 as above. */
+  /** Where the web app listens: its own port, so that neither server can block the other. Port 0 as above. */
   readonly appListen: ListenConfig
-  /** Ends in `/v1` or whatever path was configured, without a slash behind it. */
+  /** Ends with `/v1`, or the configured path, without a trailing slash. */
   readonly baseUrl: string
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly appUrl: string
-  /** Which of the two URLs follow from `listen` and `appListen` and were not set. */
+  /** Which of the two URLs were not set and are derived from `listen` and `appListen`. */
   readonly derivedUrls: { readonly base: boolean; readonly app: boolean }
   /** The data folder as it was named, so that printed commands can be pasted. */
   readonly dataDir: string
@@ -37,33 +37,33 @@ export interface Config {
   readonly plans: readonly Plan[]
   /** The id of the plan of new accounts. */
   readonly defaultPlan: string
-  /** How plans are sold; undefined where an operator decides requests for them. */
+  /** How plans are sold; undefined if an operator decides upgrade requests. */
   readonly billing: BillingConfig | undefined
   readonly providers: readonly ProviderConfig[]
   /** In the order of the file; simulated backends last. */
   readonly backends: readonly BackendConfig[]
-  /** What is known of models by name: of accounts' own upstreams. Backends have it in their own facts already. */
+  /** Facts about models by name, for accounts' own upstreams. The facts of backends already include them. */
   readonly modelFacts: ReadonlyMap<string, ModelFacts>
   /** `svc-router/frontier` first, then `svc-router/fusion`. */
   readonly profiles: readonly Profile[]
   readonly limits: Limits
   readonly requestRetentionMs: number
-  /** How long answers are stored for callers who want them to be; 0 stores none (contract 12.2). */
+  /** How long responses are stored; 0 stores none (contract 12.2). */
   readonly responseRetentionMs: number
-  /** How long a stream may be silent before the service writes to keep it open (contract 10.10). */
+  /** How long a stream may be silent before a keep-alive is sent (contract 10.10). */
   readonly keepAliveMs: number
   /** How long running answers may take after SIGTERM. */
   readonly drainMs: number
-  /** Origins whose pages may call the API from a browser; `*` for every one. */
+  /** Origins whose pages may call the API from a browser; `*` for all. */
   readonly corsOrigins: readonly string[]
   readonly edgeGate: { readonly enabled: boolean }
-  /** Undefined where no mail is sent: then nobody signs in by email, but for the outbox page of local mode. */
+  /** Undefined if no email is sent. Sign-in by email then works only in local mode, through the outbox page. */
   readonly mail: MailConfig | undefined
-  /** Where the public keys of GitHub's secret scanning are read. */
+  /** The URL of the public keys of GitHub's secret scanning. */
   readonly scanningKeysUrl: string
 }
 
-/** The mail server (SMTP) and whom letters are from. */
+/** The mail server (SMTP) and the sender of email. */
 export interface MailConfig {
   readonly host: string
   readonly port: number
@@ -71,48 +71,50 @@ export interface MailConfig {
   readonly user: string | undefined
   readonly password: Secret | undefined
   readonly from: string
-  /** Whom messages to support are sent to, besides being kept. */
+  /** Receives support messages, which are also stored. */
   readonly support: string | undefined
 }
 
-/** What keys are hashed with and credentials sealed with. The previous ones are still accepted while a change is under way. */
+/**
+ * The secrets that hash API keys and encrypt stored values. During a rotation, the previous ones are still accepted.
+ */
 export interface ConfigSecrets {
   readonly pepper: Secret
   readonly previousPepper: Secret | undefined
   /** 32 bytes. */
   readonly sealingKey: Secret<Uint8Array>
   readonly previousSealingKey: Secret<Uint8Array> | undefined
-  /** Whether any of the two was made by us and is kept in `secrets.json` in the data folder. */
+  /** Whether we generated any of them and stored it in `secrets.json` in the data folder. */
   readonly keptInFile: boolean
 }
 
 /** Stripe, or a simulation of it. */
 export interface BillingConfig {
-  /** Undefined: simulated. */
+  /** Undefined for the simulation. */
   readonly stripe: StripeConfig | undefined
-  /** How long an unpaid invoice is waited for. */
+  /** How long an invoice may stay unpaid before the account loses its plan. */
   readonly graceMs: number
 }
 
 export interface StripeConfig {
   readonly secretKey: Secret
   readonly webhookSecret: Secret
-  /** By the id of a plan: the price that is sold, and behind it those that are honoured. */
+  /** The price ids of each plan: the one that is sold, then older ones that stay valid. */
   readonly prices: ReadonlyMap<string, readonly string[]>
 }
 
-/** A vendor as the file declares it, or a preset used by its own name. */
+/** A provider that the file declares, or a preset that is used by its own name. */
 export interface ProviderConfig {
   readonly name: string
   readonly preset: string
   readonly baseUrl: string | undefined
-  /** Where the preset has regions. */
+  /** For presets with regions. */
   readonly region: string | undefined
   readonly format: FormatId | undefined
   readonly authHeader: string | undefined
-  /** Further headers of every request to it, by lower-case name. None of them is a credential. */
+  /** Extra headers of every request, by lower-case name. None is a credential. */
   readonly headers: Readonly<Record<string, string>> | undefined
-  /** Whether a credential may be sent unencrypted, in production too. */
+  /** Whether a credential may be sent unencrypted, even in production. */
   readonly plainHttp: boolean
 }
 
@@ -122,24 +124,24 @@ export interface BackendConfig {
   readonly provider: ProviderConfig
   readonly model: string
   readonly credential: Secret | undefined
-  /** The name of the environment variable that the credential came from. */
+  /** The environment variable that contained the credential. */
   readonly credentialEnv: string | undefined
   /**
-   * For a backend with a credential: id or name of the one account that it serves (contract 7.2); undefined is the
-   * local account. It must exist when the service starts. A backend without a credential serves every account.
+   * For a backend with a credential: the id or name of the account that it serves (contract 7.2); undefined for the
+   * local account. The account must exist when the service starts. A backend without a credential serves every account.
    */
   readonly account: string | undefined
-  /** Whether the credential is the operator's, for accounts with managed access while that is on (contract 23.2). */
+  /** Whether the credential is the operator's, for accounts with managed access (contract 23.2). */
   readonly managed: boolean
   readonly failureDomain: string
   readonly facts: ModelFacts
-  /** The name of the vectors that it gives; undefined where it holds conversations. */
+  /** The name of its embedding vectors; undefined for a backend of conversations. */
   readonly embeddings: string | undefined
   readonly timeouts: BackendTimeouts
   readonly simulated: boolean
 }
 
-/** Bounds on what one caller and all callers together can hold. */
+/** Limits on the resources that clients can use. */
 export interface Limits {
   readonly bodyBytes: number
   readonly headerBytes: number
@@ -148,13 +150,13 @@ export interface Limits {
   /** From the headers until the body is complete. */
   readonly bodyMs: number
   readonly connections: number
-  /** Answers that may be under way at once. */
+  /** Maximum number of concurrent answers. */
   readonly streams: number
-  /** Sealed text of stored answers that one account may have. */
+  /** Size of one account's stored responses, encrypted. */
   readonly storedBytes: number
 }
 
-/** The same configuration once the system has chosen the ports: the URLs that follow from them are derived again. */
+/** The same configuration with the ports that the system chose, and with the URLs that depend on them. */
 export function withPorts(config: Config, ports: { readonly api: number; readonly app: number }): Config {
   const listen = { ...config.listen, port: ports.api }
   const appListen = { ...config.appListen, port: ports.app }
@@ -163,20 +165,17 @@ export function withPorts(config: Config, ports: { readonly api: number; readonl
   return { ...config, listen, appListen, baseUrl, appUrl }
 }
 
-/**
- * The backends that everybody may see. In local mode all; else none that serves one account alone: what that has is nobody
- * else's business.
- */
+/** The backends that the public may see: all in local mode, otherwise those that serve more than one account. */
 export function publicBackends({ backends, mode }: Pick<Config, 'backends' | 'mode'>): readonly BackendConfig[] {
   return backends.filter(({ credential, managed }) => mode === 'local' || managed || credential === undefined)
 }
 
-/** The base URL of a service on this host and port, as a client on the same machine reaches it. */
+/** The base URL of a server on this host and port, for clients on the same machine. */
 export function baseUrlFor(host: string, port: number): string {
   return `${originFor(host, port)}/v1`
 }
 
-/** The origin of what listens on this host and port, as somebody on the same machine reaches it. */
+/** The origin of a server on this host and port, for users on the same machine. */
 export function originFor(host: string, port: number): string {
   const everywhere = host === '0.0.0.0' || host === '::'
   const name = everywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host

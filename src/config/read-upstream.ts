@@ -19,10 +19,10 @@ import type { Mode } from './config.ts'
 import { isProviderUrl } from './settings.ts'
 import { readHeaders, readTimeouts, type GivenTimeouts } from './upstream-extras.ts'
 
-/** The longest name of a model. */
+/** Maximum length of a model name. */
 export const maxModelCharacters = 200
 
-/** What somebody says of a provider that they connect; what is undefined was not said. */
+/** A provider as a user describes it; undefined for what was not given. */
 export interface GivenUpstream {
   readonly provider: string
   readonly model: string | undefined
@@ -35,7 +35,7 @@ export interface GivenUpstream {
   readonly headers?: readonly string[]
 }
 
-/** The same, checked; the base URL is complete once the credential is known. */
+/** The same after validation. The base URL is complete once the credential is known. */
 export interface CheckedUpstream {
   readonly provider: string
   readonly preset: Vendor
@@ -48,7 +48,7 @@ export interface CheckedUpstream {
   readonly headers: Upstream['headers']
 }
 
-/** What can be wrong with it, for whoever asked to put into a sentence of its own. */
+/** What can be wrong. Callers put it into their own words. */
 export type UpstreamProblem =
   | 'provider_unknown'
   | 'model_missing'
@@ -66,12 +66,12 @@ export type UpstreamProblem =
   | 'timeout_malformed'
   | 'header_malformed'
 
-/** An upstream that cannot be connected as it was said. `preset` is the provider's, where it is known. */
+/** The description of an upstream is invalid. `preset` is the provider's, if it is known. */
 export class UpstreamUnreadable extends Error {
   override readonly name = 'UpstreamUnreadable'
   readonly problem: UpstreamProblem
   readonly preset: Vendor | undefined
-  /** For a malformed credential, timeout, or header: what is wrong with it and how to fix it. Neither repeats its value. */
+  /** For a malformed credential, timeout, or header: the problem and the fix. Neither repeats the value. */
   readonly detail: { readonly problem: string; readonly fix: string } | undefined
 
   constructor(problem: UpstreamProblem, preset?: Vendor, detail?: { readonly problem: string; readonly fix: string }) {
@@ -82,7 +82,7 @@ export class UpstreamUnreadable extends Error {
   }
 }
 
-/** Checks everything but the credential. @throws UpstreamUnreadable */
+/** Validates everything except the credential. @throws UpstreamUnreadable */
 export function readUpstream(given: GivenUpstream): CheckedUpstream {
   const { provider, model, region } = given
   const preset = findPreset(provider)
@@ -118,8 +118,8 @@ function baseUrlProblem(preset: Vendor, baseUrl: string | null): UpstreamProblem
 }
 
 /**
- * The base URL, with its region and project where the provider has them, and the credential as it is kept; the base URL is
- * null where the preset's own is used as it stands. @throws UpstreamUnreadable
+ * The base URL, with its region and project if the provider has them, and the credential in the form that is stored.
+ * The base URL is null to use the preset's own. @throws UpstreamUnreadable
  */
 export function withCredential(
   { preset, baseUrl, region, format }: CheckedUpstream,
@@ -141,8 +141,8 @@ export function withCredential(
 }
 
 /**
- * In production a credential travels encrypted: an address that begins with http: would show it to every network on the
- * way (contract 21.10). @throws UpstreamUnreadable
+ * In production, credentials must be encrypted in transit: an http URL would expose them to every network on the way
+ * (contract 21.10). @throws UpstreamUnreadable
  */
 export function assertEncrypted(mode: Mode, preset: Vendor, baseUrl: string | null, credential?: Secret): void {
   if (mode === 'production' && credential !== undefined && baseUrl !== null && isPlainHttp(baseUrl))

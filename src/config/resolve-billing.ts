@@ -9,7 +9,7 @@ const defaultGraceMs = 7 * 86_400_000
 const defaultSecretKeyEnv = 'STRIPE_SECRET_KEY'
 const defaultWebhookSecretEnv = 'STRIPE_WEBHOOK_SECRET'
 
-/** How plans are sold; undefined where they are not. What is wrong goes to `findings`. */
+/** How plans are sold; undefined if they are not. Problems go to `findings`. */
 export function resolveBilling(
   file: ConfigFile,
   mode: Mode,
@@ -18,7 +18,7 @@ export function resolveBilling(
 ): BillingConfig | undefined {
   const { billing } = file
   if (billing?.simulated === true && mode === 'production')
-    findings.add(['billing', 'simulated'], 'production takes no simulated payments', 'remove "simulated"')
+    findings.add(['billing', 'simulated'], 'simulated payments are not allowed in production', 'remove "simulated"')
   if (billing?.simulated === true && billing.stripe !== undefined)
     findings.add(
       ['billing', 'simulated'],
@@ -43,12 +43,12 @@ function resolveStripe(
   const secretKey = findings.secret(
     [...at, 'secret_key_env'],
     given.secret_key_env ?? defaultSecretKeyEnv,
-    'it is the secret key of Stripe',
+    "it is Stripe's secret key",
   )
   const webhookSecret = findings.secret(
     [...at, 'webhook_secret_env'],
     given.webhook_secret_env ?? defaultWebhookSecretEnv,
-    'webhooks of Stripe are signed with it',
+    "it verifies Stripe's webhooks",
   )
   return secretKey === undefined || webhookSecret === undefined ? undefined : { secretKey, webhookSecret, prices }
 }
@@ -61,9 +61,9 @@ function checkPrices(prices: ReadonlyMap<string, readonly string[]>, plans: read
   for (const [planId, priceIds] of prices) {
     if (!ids.includes(planId) && !findings.names('plans').includes(planId))
       findings.add([...at, planId], `there is no plan "${planId}"`, suggest(planId, ids), 'name')
-    // A price buys one plan: otherwise nobody could tell which.
+    // A price must identify one plan.
     if (priceIds.some((id) => seen.has(id)))
-      findings.add([...at, planId], 'a price is named for two plans', 'give each plan prices of its own')
+      findings.add([...at, planId], 'two plans have the same price', 'give each plan its own price')
     for (const id of priceIds) seen.add(id)
   }
 }

@@ -5,7 +5,7 @@ import type { ProviderConfig } from './config.ts'
 import type { Findings } from './findings.ts'
 import { findPreset } from './presets.ts'
 
-/** The credential that a backend's variable holds, in the form in which it is used; problems are noted. */
+/** The credential in a backend's environment variable, in the form in which it is used. Problems go to `findings`. */
 export function resolveCredential(
   id: string,
   variable: string | undefined,
@@ -19,7 +19,7 @@ export function resolveCredential(
   if (secret === undefined) return undefined
   const checked = checkCredential(findPreset(provider.preset)?.signing, secret.reveal())
   if ('problem' in checked) {
-    findings.add(path, `what ${variable} holds ${checked.problem}`, checked.fix)
+    findings.add(path, `the credential in ${variable} ${checked.problem}`, checked.fix)
     return undefined
   }
   checkRegion(id, provider, checked.place, findings)
@@ -32,11 +32,11 @@ function checkRegion(id: string, provider: ProviderConfig, place: CloudLocation,
   const { baseUrl, region, name } = provider
   const template = baseUrl ?? vendorUrl({ ...preset, ...vendorEndpoint(preset, provider.format) }, region)
   if (!needsRegion(template) || (region ?? place.region) !== undefined) return
-  // One that is no region has its own problem.
+  // An invalid region is reported separately.
   if (findings.mentions(['providers', name, 'region'])) return
   findings.add(
     ['backends', id, 'provider'],
-    `"${name}" needs a region, and the credential names none`,
+    `"${name}" needs a region, and the credential does not name one`,
     `declare it: "providers: {mine: {preset: ${provider.preset}, region: us-east-1}}", then "provider: mine"`,
   )
 }

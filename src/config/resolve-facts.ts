@@ -3,12 +3,12 @@ import type { ConfigFile } from './schema.ts'
 
 type GivenFacts = NonNullable<ConfigFile['models']>[string]
 
-/** What the file says of models by name. */
+/** The facts about models in the file, by model name. */
 export function resolveModelFacts(file: ConfigFile): ReadonlyMap<string, ModelFacts> {
   return new Map(Object.entries(file.models ?? {}).map(([model, given]) => [model, resolveFacts(given)]))
 }
 
-/** What a file says of a model, under the names that the service has for it. */
+/** The facts about one model, under our names. */
 export function resolveFacts(given: GivenFacts): ModelFacts {
   const { context_window: contextWindow, max_output_tokens: maxOutputTokens, reasoning, quality } = given
   const stated = { ...given.capabilities, reasoning }

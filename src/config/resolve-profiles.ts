@@ -6,14 +6,17 @@ import type { ConfigFile } from './schema.ts'
 
 type GivenFusion = NonNullable<NonNullable<ConfigFile['profiles']>[string]['fusion']>
 
-const frontierDescription = 'The profile to use first: the backends in order, the next one when one fails.'
+const frontierDescription = 'The default profile: tries its backends in order until one answers.'
 const fusionDescription =
-  'Several models answer, one compares them, and one reply comes of it. Takes longer than one model.'
+  'Several models answer, one compares the answers, and you get one reply. Takes longer than one model.'
 
-/** The profiles, `svc-router/frontier` first, over every backend unless the file defines it, then `svc-router/fusion`, over the same. */
+/**
+ * The profiles: `svc-router/frontier` first, with every backend by default; then `svc-router/fusion`, with the same
+ * backends.
+ */
 export function resolveProfiles(file: ConfigFile, backends: readonly BackendConfig[], findings: Findings): Profile[] {
   const known = [...new Set([...findings.names('backends'), ...backends.map((backend) => backend.id)])]
-  /** By which fusion can name whom it asks. */
+  /** The names that fusion settings can use for models. */
   const namesKnown = [...known, ...backends.map(({ model }) => model), ...Object.keys(file.models ?? {})]
   const given = Object.entries(file.profiles ?? {})
   const profiles = given.map(([id, profile]): Profile => {
@@ -63,8 +66,8 @@ export function resolveProfiles(file: ConfigFile, backends: readonly BackendConf
 }
 
 /**
- * The vectors that a profile gives, or undefined where it holds conversations. All of its backends must give the same:
- * a failover to others would hand callers vectors that they cannot compare with those they have.
+ * The name of a profile's embedding vectors; undefined for conversations. All its backends must return the same
+ * vectors, because clients cannot compare vectors of different models after a failover.
  */
 function embeddingsOf(
   id: string,
@@ -80,8 +83,8 @@ function embeddingsOf(
       name === undefined ? 'holds conversations' : `gives embeddings "${name}"`
     findings.add(
       ['profiles', id, 'backends', index],
-      `"${backend.id}" ${gives(backend.embeddings)} and "${first.id}" ${gives(first.embeddings)}: they cannot stand in for each other`,
-      'give each kind a profile of its own',
+      `"${backend.id}" ${gives(backend.embeddings)} and "${first.id}" ${gives(first.embeddings)}: neither can replace the other`,
+      'put each kind in its own profile',
     )
   }
   if ((id === frontierId || id === fusionId) && first?.embeddings !== undefined)
@@ -98,11 +101,11 @@ function resolvePrice(given: NonNullable<NonNullable<ConfigFile['profiles']>[str
   return { currency, inputPerMillion, ...(outputPerMillion === undefined ? {} : { outputPerMillion }) }
 }
 
-/** How `svc-router/fusion` deliberates. Whoever is named must be known here, so that a misspelt name is found at once. */
+/** The fusion settings of a profile. Every named model must be known, so that typos are found at startup. */
 function resolveFusion(id: string, given: GivenFusion, known: readonly string[], findings: Findings): FusionDefaults {
   const path = ['profiles', id, 'fusion']
   if (id !== fusionId)
-    findings.add(path, `only ${fusionId} deliberates`, `move it to ${fusionId}, or remove it`, 'name')
+    findings.add(path, `only ${fusionId} can have fusion settings`, `move it to ${fusionId}, or remove it`, 'name')
   const { preset, panel_size: panelSize, models: panelModels, judge: judgeModel, names_models: namesModels } = given
   const check = (name: string, place: readonly PropertyKey[]): void => {
     if (known.includes(name)) return
@@ -116,7 +119,7 @@ function resolveFusion(id: string, given: GivenFusion, known: readonly string[],
   for (const [index, name] of (panelModels ?? []).entries()) check(name, ['models', index])
   if (judgeModel !== undefined) check(judgeModel, ['judge'])
   if (panelModels !== undefined && panelSize !== undefined)
-    findings.add([...path, 'panel_size'], 'models says already how many are asked', 'remove one of the two')
+    findings.add([...path, 'panel_size'], 'models already determines how many models answer', 'remove one of the two')
   return {
     ...(preset === undefined ? {} : { preset }),
     ...(panelSize === undefined ? {} : { panelSize }),

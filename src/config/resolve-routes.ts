@@ -13,7 +13,7 @@ import { readHeaders } from './upstream-extras.ts'
 import { resolveCredential } from './resolve-credential.ts'
 import type { ConfigFile } from './schema.ts'
 
-/** What the simulated provider does; it has no size that would be worth saying. */
+/** The capabilities of the simulated provider. Its sizes are left unknown. */
 const simulatedCapabilities: Capabilities = {
   tools: true,
   image_input: true,
@@ -22,7 +22,7 @@ const simulatedCapabilities: Capabilities = {
   reasoning: true,
 }
 
-/** What a provider that is used by its preset's name alone does not say. */
+/** The defaults of a provider that is only a preset's name. */
 const unsaid = {
   baseUrl: undefined,
   region: undefined,
@@ -32,7 +32,7 @@ const unsaid = {
   plainHttp: false,
 } as const
 
-/** The declared providers, and the presets that backends name directly. */
+/** The declared providers, and the presets that backends use by name. */
 export function resolveProviders(file: ConfigFile, findings: Findings): Map<string, ProviderConfig> {
   const providers = new Map<string, ProviderConfig>()
   for (const [name, given] of Object.entries(file.providers ?? {})) {
@@ -70,7 +70,7 @@ export function resolveProviders(file: ConfigFile, findings: Findings): Map<stri
 
 type GivenBackend = NonNullable<ConfigFile['backends']>[string]
 
-/** Every backend with its credential, in the order of the file, the simulated ones behind. */
+/** Every backend with its credential, in the order of the file, simulated ones last. */
 export function resolveBackends(
   file: ConfigFile,
   mode: Mode,
@@ -87,7 +87,11 @@ export function resolveBackends(
     return provider === undefined ? [] : [resolveBackend(id, given, { provider, models }, mode, findings)]
   })
   if (mode === 'production' && file.simulated === true) {
-    findings.add(['simulated'], 'simulated providers are not for production', 'remove this line, or use "mode: local"')
+    findings.add(
+      ['simulated'],
+      'simulated providers are not allowed in production',
+      'remove this line, or use "mode: local"',
+    )
   }
   const simulate = mode === 'local' && (file.simulated ?? findings.names('backends').length === 0)
   return simulate ? [...backends, ...simulatedBackendIds.map(simulatedBackend)] : backends
@@ -120,7 +124,7 @@ function resolveBackend(
   }
 }
 
-/** Whose credential it is, and whether there must be one (contract 7.2). */
+/** Who owns the credential, and whether one is required (contract 7.2). */
 function checkCredential(id: string, provider: ProviderConfig, mode: Mode, managed: boolean, findings: Findings): void {
   const path = ['backends', id]
   const namesCredential = findings.mentions([...path, 'credential_env'])
@@ -128,23 +132,23 @@ function checkCredential(id: string, provider: ProviderConfig, mode: Mode, manag
   if (findPreset(provider.preset)?.credential === 'required' && !namesCredential) {
     findings.add(
       path,
-      `"${provider.name}" asks for a credential and ${id} names none`,
-      'add "credential_env: NAME" with the name of an environment variable that holds it',
+      `"${provider.name}" requires a credential, and ${id} has none`,
+      'add "credential_env: NAME" with the name of the environment variable that contains it',
       'name',
     )
   }
   if (namesAccount && !namesCredential) {
     findings.add(
       [...path, 'account'],
-      'an account is named for a backend without a credential',
-      'add "credential_env", or remove "account": without a credential every account is served',
+      'a backend without a credential serves every account, so it cannot have "account"',
+      'add "credential_env", or remove "account"',
       'name',
     )
   }
   if (managed && (namesAccount || !namesCredential)) {
     findings.add(
       [...path, 'managed'],
-      "a managed backend has the operator's own credential and belongs to no account",
+      "a managed backend uses the operator's own credential and belongs to no account",
       'add "credential_env" and remove "account", or remove "managed"',
       'name',
     )
@@ -152,8 +156,8 @@ function checkCredential(id: string, provider: ProviderConfig, mode: Mode, manag
   if (mode === 'production' && namesCredential && !namesAccount && !managed) {
     findings.add(
       path,
-      `${id} does not say whose credential it uses: provider credentials serve one account alone`,
-      'add "account: NAME" with the name or id of that account, or "managed: true" where it is yours to resell',
+      `it is unclear whose credential ${id} uses: a provider credential serves only one account`,
+      'add "account: NAME" with the name or id of that account, or "managed: true" if you may resell the service',
       'name',
     )
   }
@@ -167,7 +171,7 @@ function findProvider(
 ): ProviderConfig | undefined {
   const declared = providers.get(name)
   if (declared !== undefined) return declared
-  // A declaration that cannot be used has its own problem.
+  // An unusable declaration is reported separately.
   if (findings.names('providers').includes(name)) return undefined
   const preset = findPreset(name)
   if (preset === undefined) {
@@ -204,7 +208,7 @@ function resolveTimeouts(given: GivenBackend['timeouts'], byDefault: BackendTime
   }
 }
 
-/** Each its own failure domain: they show a failover, so one failing must not take the others along. */
+/** Each is its own failure domain, so that a failure of one demonstrates failover. */
 function simulatedBackend(id: string): BackendConfig {
   return {
     id,
@@ -224,13 +228,13 @@ function simulatedBackend(id: string): BackendConfig {
 
 const ownHosts = ['localhost', '127.0.0.1', '[::1]']
 
-/** In production a credential leaves this machine encrypted, or by the operator's own word (contract 21.10). */
+/** In production, credentials must be encrypted in transit, unless the operator allows otherwise (contract 21.10). */
 function checkEncrypted({ name, baseUrl, plainHttp }: ProviderConfig, findings: Findings): void {
   if (baseUrl === undefined || plainHttp || !isPlainHttp(baseUrl) || ownHosts.includes(new URL(baseUrl).hostname))
     return
   findings.add(
     ['providers', name, 'base_url'],
     'a credential would be sent unencrypted',
-    'use https, or add "plain_http: true" where the network is private and trusted',
+    'use https, or add "plain_http: true" if the network is private and trusted',
   )
 }

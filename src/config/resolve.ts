@@ -44,7 +44,7 @@ const defaultKeepAliveMs = 10_000
 const defaultDrainMs = 30_000
 const defaultScanningKeysUrl = 'https://api.github.com/meta/public_keys/secret_scanning'
 
-/** Settings from the command line, which come before the file's. */
+/** Settings from the command line, which override the file's. */
 export interface Overrides {
   readonly host?: string | undefined
   readonly port?: number | undefined
@@ -52,10 +52,10 @@ export interface Overrides {
   readonly data?: string | undefined
 }
 
-/** What a checked file means, except for secrets that still have to be made. */
+/** The resolved file, except for secrets that still have to be generated. */
 export type Resolved = Omit<Config, 'secrets'> & { readonly given: GivenSecrets }
 
-/** The secrets that the environment gives. */
+/** The secrets from the environment. */
 export interface GivenSecrets {
   readonly pepper: Secret | undefined
   readonly previousPepper: Secret | undefined
@@ -63,7 +63,7 @@ export interface GivenSecrets {
   readonly previousSealingKey: Secret<Uint8Array> | undefined
 }
 
-/** Applies defaults, environment and overrides to a file of the right shape; what is wrong goes to `findings`. */
+/** Applies defaults, environment variables, and overrides to a valid file. Problems go to `findings`. */
 export function resolve(
   file: ConfigFile,
   name: string | undefined,
@@ -108,22 +108,25 @@ export function resolve(
     responseRetentionMs: durationMs(file.retention?.responses, defaultResponseRetentionMs),
     keepAliveMs: durationMs(file.keep_alive, defaultKeepAliveMs),
     drainMs: durationMs(file.drain, defaultDrainMs),
-    ...resolveDoor(file),
+    ...resolveAccess(file),
     mail: resolveMail(file, findings),
     scanningKeysUrl: resolveScanningKeysUrl(file, mode, findings),
   }
 }
 
-/** Who may come in at all, whatever their key. */
-function resolveDoor({ cors, edge_gate: edgeGate }: ConfigFile): Pick<Config, 'corsOrigins' | 'edgeGate'> {
+function resolveAccess({ cors, edge_gate: edgeGate }: ConfigFile): Pick<Config, 'corsOrigins' | 'edgeGate'> {
   return { corsOrigins: cors?.origins ?? [], edgeGate: { enabled: edgeGate?.enabled ?? true } }
 }
 
-/** Whoever can change these keys on their way can end every key that it knows: nothing less than https. */
+/** Anyone who can change these keys in transit can revoke every leaked key, so https is required. */
 function resolveScanningKeysUrl({ leaked_keys: said }: ConfigFile, mode: Mode, findings: Findings): string {
   const url = said?.github?.keys_url ?? defaultScanningKeysUrl
   if (mode === 'production' && !url.startsWith('https:'))
-    findings.add(['leaked_keys', 'github', 'keys_url'], 'in production keys are read over https alone', 'use https://…')
+    findings.add(
+      ['leaked_keys', 'github', 'keys_url'],
+      'in production, the keys must be fetched over https',
+      'use https://…',
+    )
   return url
 }
 
@@ -139,13 +142,13 @@ function resolveAppListen(
   }
 }
 
-/** The port of the web app where none is said: the one behind the API's; chosen by the system where that is. */
+/** The default port of the web app: the API's port plus one, or chosen by the system if the API's is. */
 function portBeside(port: number): number {
   if (port === 0) return 0
   return port === lastPort ? port - 1 : port + 1
 }
 
-/** Joins what the environment gives with what is kept in the data folder. */
+/** Combines the secrets from the environment with those in the data folder. */
 export function completeSecrets(given: GivenSecrets, kept: KeptSecrets | undefined): ConfigSecrets | undefined {
   const pepper = given.pepper ?? (kept === undefined ? undefined : new Secret(kept.pepper))
   const sealingKey = given.sealingKey ?? (kept === undefined ? undefined : new Secret(kept.sealingKey))
@@ -208,7 +211,7 @@ function resolveSecrets(file: ConfigFile, mode: Mode, findings: Findings): Given
     return [isSet || isNeeded ? findings.secret(['secrets', setting], name, what) : undefined, name]
   }
   function pepper(setting: 'pepper_env' | 'previous_pepper_env', byDefault: string | undefined): Secret | undefined {
-    const [secret, name] = read(setting, byDefault, 'keys are hashed with it')
+    const [secret, name] = read(setting, byDefault, 'API keys are hashed with it')
     if (secret === undefined || isPepper(secret.reveal())) return secret
     findings.add(
       ['secrets', setting],
@@ -221,14 +224,14 @@ function resolveSecrets(file: ConfigFile, mode: Mode, findings: Findings): Given
     setting: 'sealing_key_env' | 'previous_sealing_key_env',
     byDefault: string | undefined,
   ): Secret<Uint8Array> | undefined {
-    const [secret, name] = read(setting, byDefault, 'provider credentials are sealed with it')
+    const [secret, name] = read(setting, byDefault, 'provider credentials are encrypted with it')
     if (secret === undefined) return undefined
     const bytes = readSealingKey(secret.reveal())
     if (bytes !== undefined) return new Secret(bytes)
     findings.add(
       ['secrets', setting],
-      `the environment variable ${name} does not hold ${sealingKeyBytes} bytes in base64 or hex`,
-      'make one with "openssl rand -base64 32"',
+      `the environment variable ${name} does not contain ${sealingKeyBytes} bytes in base64 or hex`,
+      'create one with "openssl rand -base64 32"',
     )
     return undefined
   }
@@ -246,7 +249,7 @@ function resolveMail({ mail }: ConfigFile, findings: Findings): MailConfig | und
   const password =
     variable === undefined
       ? undefined
-      : findings.secret(['mail', 'password_env'], variable, 'the mail server asks for it')
+      : findings.secret(['mail', 'password_env'], variable, 'it is the password of the mail server')
   const port = mail.port ?? (security === 'tls' ? defaultTlsMailPort : defaultMailPort)
   return { host, port, security, user, password, from, support: mail.support }
 }

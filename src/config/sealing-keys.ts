@@ -4,7 +4,10 @@ import type { ConfigSecrets } from './config.ts'
 
 const idCharacters = 12
 
-/** The sealing keys with ids that follow from the keys, so that what was sealed names its key and a change is noticed. */
+/**
+ * The sealing keys with ids that are derived from them. Encrypted values name the id of their key, so a changed key is
+ * detected.
+ */
 export function sealingKeys(secrets: ConfigSecrets): { current: NamedKey; previous: NamedKey | undefined } {
   const current = named(secrets.sealingKey)
   const previous = secrets.previousSealingKey === undefined ? undefined : named(secrets.previousSealingKey)

@@ -5,20 +5,20 @@ import { SetupError } from '../runtime/setup-error.ts'
 import { parseObject } from '../domain/json.ts'
 import { createFolder } from '../runtime/create-folder.ts'
 
-/** Where local mode keeps the secrets that it made, below the data folder. */
+/** The file below the data folder with the secrets that local mode generated. */
 const secretsFileName = 'secrets.json'
 export const sealingKeyBytes = 32
 const pepperBytes = 32
 const minPepperCharacters = 16
 const linklessCodes = ['EPERM', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP']
 
-/** The two secrets of local mode, as they stand in `secrets.json`. */
+/** The secrets in `secrets.json`. */
 export interface KeptSecrets {
   readonly pepper: string
   readonly sealingKey: Uint8Array
 }
 
-/** Reads 32 bytes written as base64, base64url or hex; undefined where they are none. */
+/** Parses 32 bytes in base64, base64url, or hex; undefined for anything else. */
 export function readSealingKey(text: string): Uint8Array | undefined {
   const trimmed = text.trim()
   if (/^[0-9a-f]{64}$/i.test(trimmed)) return new Uint8Array(Buffer.from(trimmed, 'hex'))
@@ -27,12 +27,12 @@ export function readSealingKey(text: string): Uint8Array | undefined {
   return bytes.length === sealingKeyBytes ? new Uint8Array(bytes) : undefined
 }
 
-/** Whether a text is long enough to hash keys with. */
+/** Whether a text is long enough to be a pepper. */
 export function isPepper(text: string): boolean {
   return text.length >= minPepperCharacters
 }
 
-/** Reads the kept secrets; undefined where there are none yet. @throws SetupError where they cannot be read */
+/** Reads the stored secrets; undefined if there are none yet. @throws SetupError if they cannot be read */
 export function readKeptSecrets(dataDir: string): KeptSecrets | undefined {
   const path = join(dataDir, secretsFileName)
   let text: string
@@ -40,7 +40,7 @@ export function readKeptSecrets(dataDir: string): KeptSecrets | undefined {
     text = readFileSync(path, 'utf8')
   } catch (error) {
     if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return undefined
-    throw new SetupError(`${path} cannot be read (${codeOf(error)})`, 'give this user the right to read it')
+    throw new SetupError(`${path} cannot be read (${codeOf(error)})`, 'give this user permission to read it')
   }
   const kept = parseKept(text)
   if (kept === undefined) {
@@ -53,8 +53,8 @@ export function readKeptSecrets(dataDir: string): KeptSecrets | undefined {
 }
 
 /**
- * Makes the secrets of a fresh data folder and keeps them, readable by this user alone. Where another process was
- * first, its secrets count. @throws SetupError where the folder cannot be written, or holds a database already
+ * Generates the secrets of a new data folder and stores them, readable by this user only. If another process was
+ * faster, returns that one's secrets. @throws SetupError if the folder is not writable, or already contains a database
  */
 export function makeKeptSecrets(dataDir: string, random: RandomBytes): KeptSecrets {
   const path = join(dataDir, secretsFileName)
@@ -78,7 +78,9 @@ export function makeKeptSecrets(dataDir: string, random: RandomBytes): KeptSecre
   return kept
 }
 
-/** Gives the finished file its name unless another process has. Some file systems have no links: there the last one wins. */
+/**
+ * Renames the finished file unless another process was faster. On file systems without hard links, the last one wins.
+ */
 function publishOnce(draft: string, path: string): void {
   try {
     linkSync(draft, path)
@@ -92,17 +94,17 @@ function publishOnce(draft: string, path: string): void {
   }
 }
 
-/** The sentence for a data folder that cannot be written. */
+/** The error for a data folder that is not writable. */
 function unwritableFolder(dataDir: string, code: string): SetupError {
   return new SetupError(
     `the data folder ${dataDir} cannot be written (${code})`,
-    'give this user the right to write there, or choose another folder with --data FOLDER',
+    'give this user permission to write there, or choose another folder with --data FOLDER',
   )
 }
 
 function lostSecrets(path: string): SetupError {
   return new SetupError(
-    `the data folder holds a database but ${secretsFileName} is missing: no key in it could be recognised`,
+    `the data folder contains a database, but ${secretsFileName} is missing, so no API key could be verified`,
     `restore ${path}, or set the variables that the secrets came from, or start with another data folder (--data FOLDER)`,
   )
 }

@@ -22,17 +22,17 @@ export const timeoutSettings = [
   { name: 'total', key: 'totalMs', label: 'Total timeout', limits: 'The whole request, all attempts together.' },
 ] as const
 type TimeoutName = (typeof timeoutSettings)[number]['name']
-/** The timeouts that were given, by their names; undefined where nothing was said. */
+/** The given timeouts by setting name; undefined if none were given. */
 export type GivenTimeouts = Partial<Readonly<Record<TimeoutName, string | undefined>>>
 
 const longestTimeoutMs = 86_400_000
 const maxHeaders = 16
 const maxHeaderCharacters = 1_000
-/** These carry credentials, or are ours to set. */
+/** Headers that carry credentials, or that only the service may set. */
 const reserved =
   /^(?:authorization|proxy-authorization|cookie|(?:.*-)?(?:api-key|apikey|token|secret|password))$|^x-svc-router-/
 
-/** The timeouts as they are kept, or the name of the first that is not a duration from 1ms to 24h. */
+/** The timeouts in the form that is stored, or the name of the first that is not a duration from 1ms to 24h. */
 export function readTimeouts(given: GivenTimeouts): NonNullable<Upstream['timeouts']> | TimeoutName {
   const timeouts: Partial<Record<(typeof timeoutSettings)[number]['key'], number>> = {}
   for (const { name, key } of timeoutSettings) {
@@ -46,17 +46,17 @@ export function readTimeouts(given: GivenTimeouts): NonNullable<Upstream['timeou
 }
 
 /**
- * Extra headers as they are kept, from lines `name=value` or `name: value`; or what is wrong with one of them, in a
- * sentence that repeats no value.
+ * Extra headers in the form that is stored, from lines `name=value` or `name: value`; or the problem of one of them, in
+ * a sentence that does not repeat its value.
  */
 export function readHeaders(lines: readonly string[]): Readonly<Record<string, string>> | string {
-  if (lines.length > maxHeaders) return `there are more than ${maxHeaders} of them`
+  if (lines.length > maxHeaders) return `there are more than ${maxHeaders} headers`
   const headers: Record<string, string> = {}
   for (const line of lines) {
     const [, given = '', value = ''] = /^([^=:]{1,64})[=:](.*)$/s.exec(line) ?? []
     const name = given.trim().toLowerCase()
-    if (!canCarryCredential(name)) return 'one has no header name, or one that cannot be set'
-    if (reserved.test(name)) return `${name} is not an extra header: give the credential as the credential`
+    if (!canCarryCredential(name)) return 'a header has no name, or a name that cannot be set'
+    if (reserved.test(name)) return `${name} cannot be an extra header: pass the credential as the credential`
     if (!/^[\x20-\x7e]+$/.test(value.trim()) || value.length > maxHeaderCharacters)
       return `the value of ${name} is empty, longer than ${maxHeaderCharacters} characters, or not plain ASCII`
     if (holdsSecret(value))

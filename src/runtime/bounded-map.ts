@@ -1,4 +1,4 @@
-/** A map that holds at most so many entries: one too many pushes out the first, which is the one put in longest ago. */
+/** A map with a maximum size. If it is full, adding an entry evicts the one that was added longest ago. */
 export class BoundedMap<Key, Value> extends Map<Key, Value> {
   readonly #max: number
 
@@ -7,7 +7,7 @@ export class BoundedMap<Key, Value> extends Map<Key, Value> {
     this.#max = max
   }
 
-  /** As of every map: an entry that is there keeps its place. */
+  /** As in every map, an existing entry keeps its position. */
   override set(key: Key, value: Value): this {
     super.set(key, value)
     if (this.size > this.#max) {
@@ -17,7 +17,7 @@ export class BoundedMap<Key, Value> extends Map<Key, Value> {
     return this
   }
 
-  /** Puts an entry behind all others, so that the first is the one that was longest untouched. */
+  /** Moves an entry to the end, so that the least recently used one is first. */
   setLast(key: Key, value: Value): void {
     this.delete(key)
     this.set(key, value)

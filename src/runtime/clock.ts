@@ -3,18 +3,18 @@ import { SwapRemoveSet } from './swap-remove-set.ts'
 /** Time as a parameter, so that the whole service can run in a simulation (contract 35.1). */
 export interface Clock {
   /**
-   * Wall time, milliseconds since the Unix epoch. It jumps in either direction when the wall clock is corrected: only for
-   * stamps and windows that people see (records, expiry dates, months).
+   * Wall time, milliseconds since the Unix epoch. It jumps in either direction when the wall clock is corrected: only
+   * for timestamps and windows that people see (records, expiry dates, months).
    */
   nowMs(): number
   /**
-   * Milliseconds from an arbitrary start. Never goes back and never jumps with the wall clock; stands still while the
-   * machine sleeps. For every duration, deadline, and sliding window. Means nothing to another process.
+   * Milliseconds from an arbitrary start. Never goes back, never jumps with the wall clock, and stops while the machine
+   * sleeps. For every duration, deadline, and sliding window. Meaningless to other processes.
    */
   monotonicMs(): number
   /**
-   * Calls `run` once after `delayMs` in which this process could run: a pause of the process (SIGSTOP, a blocked event
-   * loop) of more than a second does not use the delay up. A timer never keeps the process alive by itself.
+   * Calls `run` once after `delayMs` during which this process could run: a pause of the process (SIGSTOP, a blocked
+   * event loop) of more than a second does not count. A timer never keeps the process alive.
    */
   after(delayMs: number, run: () => void): Timer
 }
@@ -23,16 +23,19 @@ export interface Timer {
   cancel(): void
 }
 
-/** The longest delay that a Node timer keeps; above it the timer would fire at once. */
+/** The longest delay of a Node timer. Longer ones would fire at once. */
 const longestDelayMs = 2 ** 31 - 1
-/** Delays from here on are kept to the next tick: a limit of 30 s may be 30.1 s, and costs a tenth of an exact timer. */
+/**
+ * Delays from here on are rounded up to the next tick: a limit of 30 s may become 30.1 s, at a tenth of the cost of an
+ * exact timer.
+ */
 const coarseFromMs = 1_000
 const tickMs = 100
 
-/** Timers that are later than this were held up by a pause of the process. */
+/** A timer that fires later than this was delayed by a pause of the process. */
 const pauseFromMs = 1_000
 
-/** What the system clock reads. */
+/** The time sources of the system clock. */
 export interface TimeSources {
   readonly wallMs: () => number
   readonly monotonicMs: () => number
@@ -53,7 +56,7 @@ export function systemClock({ wallMs, monotonicMs }: TimeSources = systemTime): 
       const timer = setTimeout(
         () => {
           if (monotonicMs() - dueMs < pauseFromMs) run()
-          // Sockets are read before `setImmediate` runs: what came in during the pause counts.
+          // Sockets are read before `setImmediate` runs, so data that arrived during the pause counts.
           else late = setImmediate(run)
         },
         Math.max(delayMs, 0),
@@ -69,13 +72,13 @@ export function systemClock({ wallMs, monotonicMs }: TimeSources = systemTime): 
   }
 }
 
-/** Many long timers, most of which are cancelled long before they are due: one bag of them for each tick. */
+/** Holds many long timers, most of which are canceled long before they are due: one set per tick. */
 class CoarseTimers {
   readonly #monotonicMs: () => number
   readonly #slots = new Map<number, SwapRemoveSet<CoarseTimer>>()
   #ticking: NodeJS.Timeout | undefined
   #tickedMs = 0
-  /** How long the process was paused in all: slots are numbered in time without pauses. */
+  /** The total time the process was paused. Slots are numbered in time without pauses. */
   #pausedMs = 0
 
   constructor(monotonicMs: () => number) {
@@ -108,7 +111,7 @@ class CoarseTimers {
     this.#ticking = undefined
   }
 
-  /** Leaves a pause out of the time that timers count. */
+  /** Excludes a pause from the time that timers count. */
   #notePause(): void {
     const nowMs = this.#monotonicMs()
     const sinceMs = nowMs - this.#tickedMs

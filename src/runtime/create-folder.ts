@@ -1,7 +1,10 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
-/** Makes a folder for this user alone, and those above it one by one: Node's own way never ends below /proc. @throws the system's error */
+/**
+ * Creates a folder for this user only, and missing parents one by one, because Node's recursive mode never ends below
+ * /proc. @throws the system's error
+ */
 export function createFolder(path: string): void {
   const whole = resolve(path)
   if (existsSync(whole)) return

@@ -1,4 +1,4 @@
-/** The text without the slashes at its end. A pattern such as `/\/+$/` takes quadratic time on a run of slashes. */
+/** The text without trailing slashes. A pattern such as `/\/+$/` takes quadratic time on a run of slashes. */
 export function withoutEndSlashes(text: string): string {
   let end = text.length
   while (text[end - 1] === '/') end -= 1

@@ -1,13 +1,13 @@
-/** How many times the free rest one holder may hold: alone it gets 4/5 of the resource. */
+/** The maximum share of one holder, as a multiple of the free rest: alone it gets 4/5 of the resource. */
 const holderWeight = 4
-/** The same for a group of holders, which gets 19/20: what one holder leaves is there for others of its group, too. */
+/** The same for a group of holders, which gets 19/20, so that one holder leaves room for others of its group. */
 const groupWeight = 19
 
 /**
- * A bounded resource that several holders share: a dynamic threshold (Choudhury and Hahne). A holder may hold at most four
- * times what is still free, so one alone gets 4/5, `n` greedy ones get 4/(4n+1) each, and a part is always left for a
- * holder that comes later (contract 29.2). A holder can be one of a group, such as an account at an address. The names of holders
- * and of groups never are alike.
+ * A bounded resource with several holders: a dynamic threshold (Choudhury and Hahne). A holder may have at most four
+ * times what is still free, so a single one gets 4/5, `n` greedy ones get 4/(4n+1) each, and a part is always left for
+ * a new holder (contract 29.2). A holder can belong to a group, such as an account at an address. Names of holders and
+ * groups must differ.
  */
 export class FairShare {
   readonly limit: number
@@ -19,24 +19,26 @@ export class FairShare {
     this.limit = limit
   }
 
-  /** What all holders hold together. */
+  /** The amount that all holders have together. */
   get used(): number {
     return this.#used
   }
 
-  /** What one holder holds. */
+  /** The amount that one holder has. */
   heldBy(holder: string): number {
     return this.#held.get(holder) ?? 0
   }
 
-  /** Whether so much could be taken now by this holder, as one of its group. */
+  /** Whether this holder, as one of its group, could take the amount now. */
   has(holder: string, amount = 1, group?: string): boolean {
     const free = this.limit - this.#used
     if (amount > free || this.heldBy(holder) + amount > holderWeight * free) return false
     return group === undefined || this.heldBy(group) + amount <= groupWeight * free
   }
 
-  /** Takes so much for a holder, or nothing and gives false where that is over its share or its group's. */
+  /**
+   * Takes an amount for a holder. Takes nothing and returns false if it exceeds the share of the holder or its group.
+   */
   take(holder: string, amount = 1, group?: string): boolean {
     if (!this.has(holder, amount, group)) return false
     this.#add(holder, amount)
@@ -45,7 +47,7 @@ export class FairShare {
     return true
   }
 
-  /** Gives back what was taken for the same holder and group. */
+  /** Releases an amount that was taken for the same holder and group. */
   give(holder: string, amount = 1, group?: string): void {
     this.#used -= amount
     this.#add(holder, -amount)

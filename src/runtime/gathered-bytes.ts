@@ -1,14 +1,14 @@
-/** Smaller pieces are copied into blocks: a Buffer of one byte takes some hundred. */
+/** Pieces below this size are copied into blocks: even a Buffer of one byte takes a few hundred. */
 const smallBytes = 4 * 1024
 const blockBytes = 16 * 1024
 
 /**
- * Bytes that arrive in pieces, until all of them are there. Pieces of any size cost little more than their bytes, and memory
- * is given back at once where it would otherwise wait for the garbage collector, which sees bodies as a few small objects.
+ * Collects bytes that arrive in pieces. Pieces of any size cost little more than their bytes. Memory is released
+ * immediately instead of by the garbage collector, which sees a body as a few small objects.
  */
 export class GatheredBytes {
   readonly #pieces: Buffer[] = []
-  /** Where small pieces go: its first `#filled` bytes are part of `#pieces`. */
+  /** The block for small pieces. Its first `#filled` bytes are part of `#pieces`. */
   #block: Buffer | undefined
   #filled = 0
   #length = 0
@@ -17,26 +17,26 @@ export class GatheredBytes {
     return this.#length
   }
 
-  /** How many Buffers hold them. */
+  /** The number of Buffers that hold the bytes. */
   get blocks(): number {
     return this.#pieces.length + (this.#block === undefined ? 0 : 1)
   }
 
-  /** Takes a piece that nobody else uses from here on. */
+  /** Adds a piece that nothing else uses from now on. */
   add(piece: Buffer): void {
     // Most bodies are one piece, which is never copied.
     if (this.#length === 0 || piece.length >= smallBytes) this.#push(piece)
     else this.#copySmall(piece)
   }
 
-  /** Takes the bytes of a piece whose memory its owner uses again. */
+  /** Adds a copy of a piece whose memory the owner will reuse. */
   addCopy(piece: Buffer): void {
-    // A first small piece is often the only one: Node's pool costs less than a block.
+    // A small first piece is often the only one, and Node's pool costs less than a block.
     if (this.#length === 0 || piece.length >= smallBytes) this.#push(Buffer.from(piece))
     else this.#copySmall(piece)
   }
 
-  /** All bytes, as one Buffer that the caller owns. Nothing is left here. */
+  /** Returns all bytes as one Buffer that the caller owns, and empties this object. */
   take(): Buffer {
     this.#endBlock()
     const [first = Buffer.alloc(0)] = this.#pieces
@@ -46,7 +46,7 @@ export class GatheredBytes {
     return all
   }
 
-  /** Gives the memory back; nothing is left here. */
+  /** Releases the memory and empties this object. */
   free(): void {
     this.#block = undefined
     for (const piece of this.#pieces) freeBytes(piece)
@@ -80,7 +80,7 @@ export class GatheredBytes {
   }
 }
 
-/** Gives the memory of a Buffer back that nobody uses any more; of one that shares its memory nothing. */
+/** Releases the memory of a Buffer that nothing uses any more. Does nothing if the Buffer shares its memory. */
 export function freeBytes({ buffer, byteLength }: Buffer): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength && byteLength > 0) buffer.transfer(0)
 }

@@ -1,27 +1,27 @@
 /** The length of the sliding minute (contract 5.10). */
 export const minuteMs = 60_000
-/** Entries that have left are let go when there are so many, and more than half of all. */
+/** Expired entries are removed when there are this many and they are more than half of all. */
 const laxity = 1024
 
-/** One admission, milliseconds, and the key that it was made with. */
+/** The time of one admission in milliseconds, and the key that it used. */
 export interface RecentAdmission {
   readonly atMs: number
   readonly keyId: string
 }
 
-/** The admissions of the last 60 s, in rising order. Times are milliseconds of one clock that does not go back. */
+/** The admissions of the last 60 s, in ascending order. Times are milliseconds of a clock that never goes back. */
 export class MinuteLog {
   #timesMs: number[]
   #keyIds: string[]
   #first = 0
 
-  /** `recent` is in rising order. */
+  /** `recent` is in ascending order. */
   constructor(recent: readonly RecentAdmission[]) {
     this.#timesMs = recent.map(({ atMs }) => atMs)
     this.#keyIds = recent.map(({ keyId }) => keyId)
   }
 
-  /** Admissions that count. */
+  /** The number of admissions in the window. */
   get open(): number {
     return this.#timesMs.length - this.#first
   }
@@ -31,9 +31,9 @@ export class MinuteLog {
     this.#keyIds.push(keyId)
   }
 
-  /** Forgets what is older than the window. */
+  /** Removes admissions that left the window. */
   advance(nowMs: number): void {
-    // Written as in `freeAtMs`, so that fractions are rounded alike and who waits as told finds it free.
+    // Computed as in `freeAtMs`, so that rounding is the same and a client that waited as told is admitted.
     while (this.#first < this.#timesMs.length && this.#timesMs[this.#first]! + minuteMs <= nowMs) this.#first += 1
     if (this.#first > laxity && this.#first * 2 > this.#timesMs.length) {
       this.#timesMs = this.#timesMs.slice(this.#first)
@@ -42,14 +42,14 @@ export class MinuteLog {
     }
   }
 
-  /** When one more becomes possible than now: after a lowered limit several have to leave the window first. */
+  /** When one more becomes possible than now. After a limit was lowered, several must leave the window first. */
   freeAtMs(nowMs: number, limit: number): number {
     if (this.open === 0) return nowMs
     const index = Math.max(this.#first, this.#timesMs.length - limit)
     return (this.#timesMs[index] ?? nowMs) + minuteMs
   }
 
-  /** Those of one key. */
+  /** The admissions of one key. */
   ofKey(keyId: string): MinuteLog {
     const recent: RecentAdmission[] = []
     for (let at = this.#first; at < this.#timesMs.length; at += 1)

@@ -5,8 +5,8 @@ const mapped = new BlockList()
 mapped.addSubnet('::ffff:0:0', 96, 'ipv6')
 
 /**
- * One address or network as it is kept (`203.0.113.7`, `10.0.0.0/8`, `2001:db8::/32`); undefined where the text is
- * neither. IPv4 inside IPv6 is to be written as the IPv4 that it is.
+ * One address or network in the form that is stored (`203.0.113.7`, `10.0.0.0/8`, `2001:db8::/32`); undefined for
+ * anything else. IPv4-mapped IPv6 addresses must be written as IPv4.
  */
 export function readNetwork(text: string): string | undefined {
   const [, address = '', bits] = /^([^/%\s]{1,45})(?:\/(\d{1,3}))?$/.exec(text.trim()) ?? []
@@ -17,12 +17,12 @@ export function readNetwork(text: string): string | undefined {
   return address.toLowerCase() + (bits === undefined ? '' : `/${Number(bits)}`)
 }
 
-/** Addresses and networks that an address may be in. An IPv4 address inside an IPv6 one is judged as what it is. */
+/** A list of addresses and networks. An IPv4-mapped IPv6 address is checked as IPv4. */
 export class Networks {
   readonly #ipv4 = new BlockList()
   readonly #ipv6 = new BlockList()
 
-  /** `networks` are as `readNetwork` gives them. */
+  /** `networks` must come from `readNetwork`. */
   constructor(networks: readonly string[]) {
     for (const network of networks) {
       const [address = '', bits] = network.split('/')
@@ -32,7 +32,7 @@ export class Networks {
     }
   }
 
-  /** Whether the address is in one of them. What is no address is in none. */
+  /** Whether an address is in one of them; false for anything that is not an address. */
   has(address: string): boolean {
     const [plain = ''] = address.split('%', 1)
     const family = isIP(plain)
@@ -42,7 +42,7 @@ export class Networks {
   }
 }
 
-/** An address as people write it: IPv4 inside IPv6 as IPv4, without its interface; undefined for what is no address. */
+/** An address as people write it: IPv4-mapped IPv6 as IPv4, without the interface; undefined for anything else. */
 export function plainAddress(address: string): string | undefined {
   const [plain = ''] = address.split('%', 1)
   const family = isIP(plain)
@@ -52,8 +52,8 @@ export function plainAddress(address: string): string | undefined {
 }
 
 /**
- * What counts as one address where callers are limited by address: an IPv4 address, or the /64 of an IPv6 address, since
- * one line or machine commonly has a whole /64. What is no address is itself, cut to 60 characters.
+ * What counts as one client address for limits: an IPv4 address, or the /64 of an IPv6 address, because one line or
+ * machine usually has a whole /64. Anything else is returned as is, truncated to 60 characters.
  */
 export function addressGroup(address: string): string {
   const plain = plainAddress(address)

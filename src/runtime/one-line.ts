@@ -1,9 +1,9 @@
 import { isUnsafe } from './safe-text.ts'
 
-/** What nobody sees by itself; inside of names some of it is needed, as in emojis. */
+/** Invisible characters. Names may contain some of them, as emojis do. */
 const unseen = /[\p{Default_Ignorable_Code_Point}\p{Cf}\s]/gu
 
-/** Whether a text that somebody chose can be seen, and stand in any line without spoiling what stands around it. */
+/** Whether a name is visible and cannot disturb the line in which it is displayed. */
 export function isOneLine(text: string): boolean {
   return !isUnsafe(text) && text.replace(unseen, '') !== ''
 }

@@ -5,7 +5,7 @@ export type RandomBytes = (count: number) => Uint8Array
 
 const poolBytes = 4096
 
-/** The operating system's randomness, drawn in blocks because a call for each id costs more than the id. */
+/** The operating system's randomness, read in blocks, because one call per id costs more than the id. */
 export function systemRandom(): RandomBytes {
   const pool = new Uint8Array(poolBytes)
   let used = poolBytes

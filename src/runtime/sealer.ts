@@ -8,7 +8,7 @@ const keyBytes = 32
 const nonceBytes = 12
 const tagBytes = 16
 
-/** A key that seals what is kept: 32 random bytes that live outside the database. `id` names it in what it sealed. */
+/** A key that encrypts stored values: 32 random bytes, not in the database. Encrypted values contain `id`. */
 export interface SealingKey {
   /** 1–32 letters, digits, `-` or `_`. */
   readonly id: string
@@ -16,8 +16,8 @@ export interface SealingKey {
 }
 
 /**
- * Why a sealed text did not open: `malformed` (not our text), `unknown_key` (sealed with a key that is not given),
- * `not_authentic` (changed, or sealed for something else).
+ * Why a value could not be decrypted: `malformed` (not in our form), `unknown_key` (encrypted with another key),
+ * `not_authentic` (changed, or encrypted for another binding).
  */
 export class SealError extends Error {
   override readonly name = 'SealError'
@@ -29,21 +29,23 @@ export class SealError extends Error {
   }
 }
 
-/** Seals texts for the database: AES-256-GCM, bound to whom and to what they belong, so that none can be moved elsewhere. */
+/**
+ * Encrypts texts for the database: AES-256-GCM, bound to their owner and purpose, so that none can be moved elsewhere.
+ */
 export interface Sealer {
-  /** `v1.<key id>.<nonce>.<ciphertext and tag>`, base64url. `binding` names owner, id and purpose. */
+  /** `v1.<key id>.<nonce>.<ciphertext and tag>`, base64url. `binding` names the owner, id, and purpose. */
   seal(binding: readonly string[], text: string): string
-  /** @throws SealError where it does not open for that binding */
+  /** @throws SealError if the text cannot be decrypted for that binding */
   open(binding: readonly string[], sealed: string): string
 }
 
 export interface SealingKeys {
   readonly current: SealingKey
-  /** Opens what was sealed before a rotation and seals nothing. */
+  /** Decrypts values from before a rotation. Encrypts nothing. */
   readonly previous?: SealingKey | undefined
 }
 
-/** @throws TypeError for a key of another length or a bad id */
+/** @throws TypeError if a key has the wrong length or an invalid id */
 export function createSealer({ current, previous, random }: SealingKeys & { readonly random: RandomBytes }): Sealer {
   for (const { id, key } of previous === undefined ? [current] : [current, previous]) {
     if (!/^[\w-]{1,32}$/.test(id)) throw new TypeError('The id of a sealing key has 1 to 32 letters, digits, - or _.')
@@ -70,14 +72,14 @@ export function createSealer({ current, previous, random }: SealingKeys & { read
         const text = Buffer.concat([decipher.update(bytes.subarray(0, bytes.length - tagBytes)), decipher.final()])
         return text.toString('utf8')
       } catch {
-        // node:crypto has one reason only to fail here: the tag does not fit.
+        // The only possible error of node:crypto here is a wrong tag.
         throw new SealError('not_authentic')
       }
     },
   }
 }
 
-/** As JSON, so that no two different bindings read the same. */
+/** As JSON, so that different bindings never have the same encoding. */
 function bindingOf(keyId: string, binding: readonly string[]): Buffer {
   return Buffer.from(JSON.stringify([version, keyId, ...binding]))
 }
@@ -99,7 +101,7 @@ function parse(sealed: string): { keyId: string; nonce: Buffer; bytes: Buffer } 
   return { keyId, nonce, bytes }
 }
 
-/** Node reads much as base64url; only what it would write itself is accepted, so that each value has one text. */
+/** Node accepts many spellings as base64url. Only its own is accepted here, so that each value has one text. */
 function fromBase64url(text: string): Buffer {
   const bytes = Buffer.from(text, 'base64url')
   if (bytes.toString('base64url') !== text) throw new SealError('malformed')

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 
-/** A value that can be used but not printed: every way of turning it into text gives `[secret]` (contract 28.8). */
+/** A value that can be used but not printed: every conversion to text results in `[secret]` (contract 28.8). */
 export class Secret<T = string> {
   readonly #value: T
 
@@ -8,7 +8,7 @@ export class Secret<T = string> {
     this.#value = value
   }
 
-  /** The value itself. Call it where the value is used, never to pass it on. */
+  /** The value itself. Call this where the value is used, never to pass it on. */
   reveal(): T {
     return this.#value
   }

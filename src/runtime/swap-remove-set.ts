@@ -1,12 +1,12 @@
-/** What a bag holds; `setIndex` belongs to the bag. */
+/** An entry of a `SwapRemoveSet`, which manages `setIndex`. */
 export interface SetEntry {
-  /** Where it lies in its bag, -1 outside. */
+  /** The position in its set; -1 if it is in none. */
   setIndex: number
 }
 
 /**
- * Things that are under way, in no order. Made for much coming and going: a Set leaves behind, each time it makes room,
- * a dead table full of references, which carries whole requests over into the old generation of the heap.
+ * A set of running things, in no order, for frequent additions and removals. Each time a `Set` grows, it leaves a dead
+ * table of references behind, which moves whole requests to the old generation of the heap.
  */
 export class SwapRemoveSet<T extends SetEntry> {
   readonly #items: T[] = []
@@ -15,13 +15,13 @@ export class SwapRemoveSet<T extends SetEntry> {
     return this.#items.length
   }
 
-  /** Adds what is in no bag. */
+  /** Adds an entry that is in no set. */
   add(item: T): void {
     item.setIndex = this.#items.length
     this.#items.push(item)
   }
 
-  /** Takes it out; nothing happens where it is not here. */
+  /** Removes an entry; does nothing if it is not in this set. */
   delete(item: T): void {
     const { setIndex } = item
     if (setIndex < 0 || this.#items[setIndex] !== item) return
@@ -32,7 +32,7 @@ export class SwapRemoveSet<T extends SetEntry> {
     this.#items[setIndex] = last
   }
 
-  /** What is here now; what comes or goes meanwhile does not matter. */
+  /** The current entries. Later additions and removals do not affect the result. */
   all(): readonly T[] {
     return this.#items.slice()
   }

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 
-/** The version from package.json, two folders above this file in the source tree and in the published package. */
+/**
+ * The version in package.json, which is two folders above this file in the source tree and in the published package.
+ */
 export function readVersion(): string {
   const parsed = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
     readonly version: string

@@ -5,7 +5,7 @@ interface Count {
   count: number
 }
 
-/** Counts for each name in fixed windows of time. Of more than `maxNames` the one counted longest ago is forgotten. */
+/** Counts per name in fixed windows of time. Above `maxNames`, the name that was counted longest ago is dropped. */
 export class WindowCounts {
   readonly #windowMs: number
   readonly #byName: BoundedMap<string, Count>
@@ -15,7 +15,7 @@ export class WindowCounts {
     this.#byName = new BoundedMap(maxNames)
   }
 
-  /** Counts one more, and gives how many that makes in the window and when it ends. Times are epoch milliseconds. */
+  /** Counts one more. Returns the count in this window, and when the window ends. Times are epoch milliseconds. */
   add(name: string, nowMs: number): { readonly count: number; readonly endsAtMs: number } {
     const window = Math.floor(nowMs / this.#windowMs)
     const known = this.#byName.get(name)

@@ -1,4 +1,4 @@
-/** Work on longer texts is split over several turns of the event loop, so that no turn takes long (decision 07). */
+/** Longer texts are processed in several turns of the event loop, so that none takes long (decision 07). */
 const largeChars = 256 * 1024
 
 /** Yields to the event loop if the text is large. */

@@ -61,7 +61,7 @@ test('missing packages are announced in one line, and a failed installation says
   )
   expect(value).toBe(1)
   expect(err.trim().split('\n')).toEqual([
-    `svc-router: installing packages, with those for development, into ${join(folder, 'node_modules')} (npm ci). This happens once …`,
+    `svc-router: installing packages, including those for development, into ${join(folder, 'node_modules')} (npm ci). This happens once …`,
     'svc-router: the packages could not be installed. Check the network and the npm registry, then run: npm ci --ignore-scripts',
   ])
 })

@@ -32,7 +32,12 @@ describe('how plans are sold', () => {
     ['an empty secret', sold, { ...env, STRIPE_WEBHOOK_SECRET: ' ' }, 'STRIPE_WEBHOOK_SECRET is not set'],
     ['a missing key', sold, { STRIPE_WEBHOOK_SECRET: 'whsec_made_up' }, 'STRIPE_SECRET_KEY is not set'],
     ['a plan that is not there', 'billing: {stripe: {prices: {gold: price_1}}}', env, 'there is no plan "gold"'],
-    ['one price for two plans', 'billing: {stripe: {prices: {pro: price_1, max: price_1}}}', env, 'for two plans'],
+    [
+      'one price for two plans',
+      'billing: {stripe: {prices: {pro: price_1, max: price_1}}}',
+      env,
+      'two plans have the same price',
+    ],
     ['no price at all', 'billing: {stripe: {prices: {}}}', env, 'no plan has a price'],
     ['something that is no price', 'billing: {stripe: {prices: {pro: prod_1}}}', env, 'Stripe price id'],
     [
@@ -51,7 +56,7 @@ describe('how plans are sold', () => {
       'simulated payments in production',
       'billing: {simulated: true}',
       { ...env, NODE_ENV: 'production' },
-      'no simulated payments',
+      'simulated payments are not allowed in production',
     ],
   ] as const)('%s is a problem with its place', (_what, text, given, told) => {
     const { problems } = errorOf(text, { env: given })

@@ -158,13 +158,13 @@ const rows: readonly Row[] = [
     name: 'a profile whose backends give vectors that cannot be compared',
     text: `${embedders}profiles:\n  my/one: {backends: [one, two]}`,
     places: ['6:28'],
-    fixes: ['give each kind a profile of its own'],
+    fixes: ['put each kind in its own profile'],
   },
   {
     name: 'a profile that mixes conversations and embeddings',
     text: `${embedders}profiles:\n  my/one: {backends: [talk, one]}`,
     places: ['6:29'],
-    fixes: ['give each kind a profile of its own'],
+    fixes: ['put each kind in its own profile'],
   },
   {
     name: 'embeddings under the name that is for conversations',
