@@ -10,7 +10,7 @@ import { openProviders, type Providers } from './providers.ts'
 import type { Runtime } from './runtime.ts'
 import { openStore } from './storage.ts'
 import { databasePath } from '../storage/sqlite/connect-sqlite.ts'
-import { proveQuotasOnSqlite } from '../storage/ledger/prove-quotas-sqlite.ts'
+import { proveQuotasOnSqlite } from '../storage/sqlite/prove-quotas.ts'
 
 type PlanRoute = (asker: RouteCaller, question: RouteQuestion) => Promise<RoutePlan>
 

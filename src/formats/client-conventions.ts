@@ -1,5 +1,5 @@
 import type { JsonObject } from '../domain/json.ts'
-import type { StreamFailure } from './format.ts'
+import type { StreamFailure } from './stream-failure.ts'
 
 /**
  * What clients of one format expect of HTTP around a request and its answer: data and pure functions, so that `http/`

@@ -2,6 +2,7 @@ import type { AnswerEvent, Conversation } from '../domain/conversation.ts'
 import type { JsonObject } from '../domain/json.ts'
 import type { ClientFormatId, FormatId } from '../domain/format-id.ts'
 import type { ClientConventions } from './client-conventions.ts'
+import type { StreamFailure } from './stream-failure.ts'
 
 export type { ClientFormatId, FormatId } from '../domain/format-id.ts'
 
@@ -135,16 +136,4 @@ export interface AnswerWriter {
   writeFailure(failure: StreamFailure): string
   /** Builds a whole answer from all of its events. */
   writeWhole(events: readonly AnswerEvent[]): JsonObject
-}
-
-/** The error that a client receives when a stream fails; `message` and `code` come from the error catalog. */
-export interface StreamFailure {
-  readonly code: string
-  readonly type: string
-  readonly message: string
-  readonly param: string | null
-  /** Where the error arose, as in `error.source` (contract 4.1). */
-  readonly source: string
-  readonly retryable: boolean
-  readonly requestId: string
 }

@@ -2,7 +2,8 @@ import type { Conversation } from '../domain/conversation.ts'
 import { type JsonObject, objectOf } from '../domain/json.ts'
 import { fusionToolType } from '../domain/profiles.ts'
 import { isArray } from './fields.ts'
-import type { AnswerContext, Dialect, StreamFailure, WriteTarget } from './format.ts'
+import type { AnswerContext, Dialect, WriteTarget } from './format.ts'
+import type { StreamFailure } from './stream-failure.ts'
 import type { EncryptedReasoningRules } from './encrypted-reasoning.ts'
 
 /** Members of a request's outermost object to replace, as JSON text; `undefined` leaves a member out. */

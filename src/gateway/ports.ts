@@ -1,5 +1,4 @@
 import type { UpstreamError } from '../domain/upstream.ts'
-import type { CallGrant } from './auth/call-grant.ts'
 import type { Account, StoredKey } from '../domain/accounts.ts'
 import type { JsonObject } from '../domain/json.ts'
 import type { ModelFacts } from '../domain/model-facts.ts'
@@ -24,6 +23,14 @@ export interface Principal {
    */
   readonly recheck: () => Principal | Promise<Principal>
 }
+
+/**
+ * Checks that an admitted request may still call a backend. Called before every upstream request: each attempt and
+ * each sub-call of a fusion (contract 6.18). Synchronous if nothing has changed since the last check.
+ * @throws ServiceError if the key or account may no longer send requests; UpstreamError `not_sent` if only this
+ * backend is no longer allowed
+ */
+export type CallGrant = (backend: Backend) => void | Promise<void>
 
 /** A key and the account that it belongs to. */
 export interface KeyEntry {

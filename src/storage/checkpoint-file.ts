@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { CheckpointStore } from '../accounts/ports.ts'
 import { readCheckpoint, writeCheckpoint } from '../domain/checkpoint.ts'
+import { checkpointPath } from './data-folder.ts'
 
 const ownerOnly = 0o600
 
@@ -29,9 +29,4 @@ export function checkpointFile(folder: string): CheckpointStore {
       }
     },
   }
-}
-
-/** The path of a data folder's checkpoint file. */
-export function checkpointPath(folder: string): string {
-  return join(folder, 'audit-checkpoint.json')
 }

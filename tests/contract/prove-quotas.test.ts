@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { databasePath } from '../../src/storage/sqlite/connect-sqlite.ts'
 import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import { openPostgres } from '../../src/storage/postgres/open-postgres.ts'
-import { proveQuotasOnPostgres } from '../../src/storage/ledger/prove-quotas-postgres.ts'
-import { proveQuotasOnSqlite } from '../../src/storage/ledger/prove-quotas-sqlite.ts'
+import { proveQuotasOnPostgres } from '../../src/storage/postgres/prove-quotas.ts'
+import { proveQuotasOnSqlite } from '../../src/storage/sqlite/prove-quotas.ts'
 import { enginesWith } from './engines.ts'
 
 /** A fresh database: opened, proved, and spoilt so that writes to the quotas do not stay. */

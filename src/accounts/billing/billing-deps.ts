@@ -4,8 +4,7 @@ import type { EventLog } from '../../domain/events.ts'
 import type { Plan } from '../../domain/plans.ts'
 import type { RandomBytes } from '../../runtime/random.ts'
 import type { AccountStore } from '../ports.ts'
-import type { Billing, BillingStore } from './ports.ts'
-import type { HandleWebhook } from './webhook.ts'
+import type { Billing, BillingStore, HandleWebhook } from './ports.ts'
 
 /** What code about plans and their payment needs. */
 export interface PlansDeps {

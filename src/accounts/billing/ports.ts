@@ -153,3 +153,17 @@ export interface UpgradeSelection {
   readonly accountId?: string
   readonly onlyOpen?: boolean
 }
+
+/** The answer to a webhook: `status` is sent, `outcome` says why and may be shown to the sender. */
+export interface WebhookAnswer {
+  readonly status: 200 | 400 | 413 | 503
+  readonly outcome: 'applied' | 'seen before' | 'not for us' | 'refused' | 'too large' | 'busy' | 'try again'
+}
+
+/** Request headers, such as a `Headers` object. */
+interface WebhookHeaders {
+  get(name: string): string | null
+}
+
+/** Handles one webhook, given the exact body bytes. Never throws. */
+export type HandleWebhook = (rawBody: Uint8Array, headers: WebhookHeaders) => Promise<WebhookAnswer>

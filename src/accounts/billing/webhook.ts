@@ -1,6 +1,6 @@
 import { errorName } from '../../runtime/describe-bug.ts'
 import type { BillingDeps } from './billing-deps.ts'
-import { BillingFailure, type BillingHint, WebhookRejected } from './ports.ts'
+import { BillingFailure, type BillingHint, type HandleWebhook, type WebhookAnswer, WebhookRejected } from './ports.ts'
 import { refresh } from './refresh.ts'
 
 /**
@@ -10,20 +10,6 @@ import { refresh } from './refresh.ts'
 export const maxWebhookBytes = 512 * 1024
 /** Concurrent events. Stripe resends the ones beyond it later, for up to three days (contract 22.11). */
 const maxUnderWay = 64
-
-/** The answer to a webhook: `status` is sent, `outcome` says why and may be shown to the sender. */
-export interface WebhookAnswer {
-  readonly status: 200 | 400 | 413 | 503
-  readonly outcome: 'applied' | 'seen before' | 'not for us' | 'refused' | 'too large' | 'busy' | 'try again'
-}
-
-/** Request headers, such as a `Headers` object. */
-interface WebhookHeaders {
-  get(name: string): string | null
-}
-
-/** Handles one webhook, given the exact body bytes. Never throws. */
-export type HandleWebhook = (rawBody: Uint8Array, headers: WebhookHeaders) => Promise<WebhookAnswer>
 
 /**
  * Handles signed events. An event is only a hint: after its signature is checked on the raw body, the current state is

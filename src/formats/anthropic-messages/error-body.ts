@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../domain/json.ts'
 import { errorFields } from '../error-fields.ts'
-import type { StreamFailure } from '../format.ts'
+import type { StreamFailure } from '../stream-failure.ts'
 import { errorTypeOf } from './faults.ts'
 import { errorCodeOf } from './reject-thread.ts'
 

@@ -1,7 +1,7 @@
 import { type Json, isObject } from '../../domain/json.ts'
 import { UpstreamError, type AttemptOutcome } from '../../domain/upstream.ts'
 import { classifyAnswerError, classifyByMessage } from '../answer-faults.ts'
-import type { StreamFailure } from '../format.ts'
+import type { StreamFailure } from '../stream-failure.ts'
 
 /** The outcome for each of this format's own error types; those shared with other formats are in `answer-faults`. */
 const outcomes = new Map<Json | undefined, Exclude<AttemptOutcome, 'answered'>>([

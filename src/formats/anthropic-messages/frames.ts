@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../domain/json.ts'
-import type { StreamFailure } from '../format.ts'
+import type { StreamFailure } from '../stream-failure.ts'
 import { errorBody } from './error-body.ts'
 
 /** Keeps a stream alive: clients ignore it at any position. */

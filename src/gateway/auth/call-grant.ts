@@ -1,14 +1,6 @@
 import { ServiceError } from '../../domain/errors.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import type { Backend, Backends, Principal } from '../ports.ts'
-
-/**
- * Checks that an admitted request may still call a backend. Called before every upstream request: each attempt and
- * each sub-call of a fusion (contract 6.18). Synchronous if nothing has changed since the last check.
- * @throws ServiceError if the key or account may no longer send requests; UpstreamError `not_sent` if only this
- * backend is no longer allowed
- */
-export type CallGrant = (backend: Backend) => void | Promise<void>
+import type { Backend, Backends, CallGrant, Principal } from '../ports.ts'
 
 /** For the service's own calls, and for calls whose sub-calls are each checked. */
 export const alwaysGranted: CallGrant = () => {}

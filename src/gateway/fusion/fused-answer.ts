@@ -8,7 +8,8 @@ import type { RequestOutcome } from '../../domain/requests.ts'
 import { UpstreamError, type Attempt } from '../../domain/upstream.ts'
 import type { AnswerContext } from '../../formats/format.ts'
 import { AttemptRun } from '../request/attempt.ts'
-import type { Failover, FailoverDeps } from '../request/failover.ts'
+import type { ComposedAnswerSource } from '../request/answer-source.ts'
+import type { FailoverDeps } from '../request/failover.ts'
 import { FusedLane } from './fused-lane.ts'
 import type { FusionPort } from './engine/ports.ts'
 import { callMember } from './member-call.ts'
@@ -79,7 +80,7 @@ export interface FusedAnswerDeps extends FailoverDeps {
  * Takes the place of a `Failover`: for the request run, an answer from several models is one attempt at one backend
  * that represents all of them.
  */
-export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'retryCount' | 'firstContent' | 'release'> {
+export class FusedAnswer implements ComposedAnswerSource {
   /** The outcome of every sub-call, in order of completion. */
   readonly attempts: Attempt[] = []
   current: AttemptRun | undefined

@@ -1,6 +1,7 @@
 import type { AnswerEvent, Usage } from '../../domain/conversation.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import type { AnswerWriter, StreamFailure } from '../../formats/format.ts'
+import type { AnswerWriter } from '../../formats/format.ts'
+import type { StreamFailure } from '../../formats/stream-failure.ts'
 import { charsPerToken } from '../../domain/estimate-tokens.ts'
 import type { Lane } from '../lanes/lane.ts'
 

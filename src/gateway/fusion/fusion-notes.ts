@@ -10,7 +10,7 @@ import { markWithIssuer, unmarkIssuer } from '../../formats/encrypted-reasoning.
 import { memoText } from './engine/digest.ts'
 import { isUserTurn } from './engine/user-turns.ts'
 import type { ModelRequest } from '../ports.ts'
-import { rewriteRequest } from '../request/rewrite-request.ts'
+import { rewriteRequest } from '../rewrite-request.ts'
 
 /** Issuer of the values that we encrypt for ourselves. Shorter than any backend's issuer, so the two cannot collide. */
 const ownIssuer = 'fusion'

@@ -1,5 +1,6 @@
 import type { Usage } from '../../domain/conversation.ts'
-import type { AnswerContext, Format, ProviderFormat, StreamFailure } from '../../formats/format.ts'
+import type { AnswerContext, Format, ProviderFormat } from '../../formats/format.ts'
+import type { StreamFailure } from '../../formats/stream-failure.ts'
 import type { RelayRules } from '../../formats/relay.ts'
 import type { Backend, HeldBytes } from '../ports.ts'
 

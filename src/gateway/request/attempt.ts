@@ -5,13 +5,13 @@ import type {
   UpstreamHead,
   UpstreamListener,
   UpstreamRequest,
+  CallGrant,
 } from '../ports.ts'
 import { asError } from '../../runtime/describe-bug.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { classifyRejection } from '../../formats/answer-faults.ts'
 import { TextBuffer } from '../../formats/text-buffer.ts'
-import type { CallGrant } from '../auth/call-grant.ts'
 import type { Lane } from '../lanes/lane.ts'
 import type { ProviderErrors } from './provider-errors.ts'
 

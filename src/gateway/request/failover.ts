@@ -1,3 +1,4 @@
+import type { AnswerSource } from './answer-source.ts'
 import type { SkippedBackend } from '../../domain/backend-state.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Conversation } from '../../domain/conversation.ts'
@@ -44,7 +45,7 @@ interface FailoverOptions {
 }
 
 /** Tries the backends of one request until one of them starts to answer (contract 7). */
-export class Failover {
+export class Failover implements AnswerSource {
   /** The outcome of every attempt so far, in order. */
   readonly attempts: Attempt[] = []
   /** Backends that were skipped when the backend was chosen, in order; undefined if none were. */

@@ -1,5 +1,5 @@
 import type { AnswerContext } from '../../formats/format.ts'
-import type { FusedAnswer } from '../fusion/fused-answer.ts'
+import type { ComposedAnswerSource } from './answer-source.ts'
 import type { ResponsePersister } from '../responses/response-persister.ts'
 import type { Admission, AnswerSink, Backend, AllowedRequest } from '../ports.ts'
 
@@ -19,5 +19,5 @@ export interface RequestRunOptions {
   /** Whether the answer's `model` names the backend's model (contract 2.31). */
   readonly reportsModel?: boolean | undefined
   /** Produces the answer by fusion instead of by failover; absent for ordinary requests. */
-  readonly fused?: FusedAnswer | undefined
+  readonly fused?: ComposedAnswerSource | undefined
 }

@@ -10,8 +10,8 @@ import type { RequestRunOptions } from './request-run-options.ts'
 import type { DurabilityWait } from './durability-wait.ts'
 import { AnswerDelivery, type AnswerDeliveryEnd } from './answer-delivery.ts'
 import { Failover, type FailoverDeps } from './failover.ts'
-import type { FusedAnswer } from '../fusion/fused-answer.ts'
-import { persistingFlow, persistWhole } from '../responses/persisting-flow.ts'
+import type { AnswerSource, ComposedAnswerSource } from './answer-source.ts'
+import { persistingFlow, persistWhole } from './persisting-flow.ts'
 import type { Lane, LaneOptions } from '../lanes/lane.ts'
 import { openLane } from '../lanes/open-lane.ts'
 import type { Backend } from '../ports.ts'
@@ -35,8 +35,7 @@ export interface RequestRunEnd {
 export class RequestRun {
   readonly #deps: RequestRunDeps
   readonly #options: RequestRunOptions
-  readonly #failover: Pick<Failover, 'attempts' | 'current' | 'retryCount' | 'firstContent' | 'release'> &
-    Partial<Pick<Failover, 'skippedBackends'>>
+  readonly #failover: AnswerSource
   readonly #startedMs: number
   #deadline: Timer | undefined
   #silence: Timer | undefined
@@ -208,7 +207,7 @@ export class RequestRun {
   }
 
   /** On an open stream: reports the progress of a fused answer, or sends a keep-alive. */
-  #tellProgress({ lane }: FusedAnswer): void {
+  #tellProgress({ lane }: ComposedAnswerSource): void {
     if (this.#answerOpened && !this.#clientDisconnected) this.#options.sink.write(lane.keepAlive(), lane.encoding)
   }
 

@@ -1,7 +1,7 @@
 import { errorMessage } from '../../domain/error-text.ts'
 import type { ServiceError } from '../../domain/errors.ts'
 import type { Links } from '../../domain/links.ts'
-import type { StreamFailure } from '../../formats/format.ts'
+import type { StreamFailure } from '../../formats/stream-failure.ts'
 
 /** The failure that ends a stream after it has started (contract 10). */
 export function streamFailure(error: ServiceError, links: Links, requestId: string): StreamFailure {

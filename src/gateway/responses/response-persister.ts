@@ -11,7 +11,6 @@ import { patchJson } from '../../formats/patch-json.ts'
 import type { Conversations } from './conversations.ts'
 import type { ResponseStore } from './response-store.ts'
 import { textBinding, type TextPurpose } from './encrypted-texts.ts'
-import type { ResolvedReferences } from './stored-responses.ts'
 import { yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
 
 /** An answer that is not saved within this time is not stored: its reader waits no longer for the last event. */
@@ -22,6 +21,19 @@ type PersistedChanges = Readonly<Record<string, string>>
 
 const notStored = { store: 'false' } as const
 const notAdded = { conversation: 'null' } as const
+
+/** What a request continues, and what it brings itself. */
+export interface ResolvedReferences {
+  readonly previousId: string | undefined
+  /** The conversation that the answer is added to. */
+  readonly conversationId: string | undefined
+  /** Ids of the items before the answer, if it is added to a conversation. */
+  readonly knownIds: ReadonlySet<unknown>
+  readonly links: number
+  readonly bytes: number
+  /** The items of this request alone, with references resolved. */
+  readonly own: readonly JsonObject[]
+}
 
 interface ResponsePersisterOptions {
   readonly store: ResponseStore

@@ -10,11 +10,11 @@ import { inputItems, replayed, withIds } from '../../formats/openai-responses/st
 import { type Compacted, openCompaction, sealCompaction } from './compaction.ts'
 import type { Conversations } from './conversations.ts'
 import { eitherOne } from '../../formats/openai-responses/read-request.ts'
-import { ResponsePersister } from './response-persister.ts'
+import { type ResolvedReferences, ResponsePersister } from './response-persister.ts'
 import type { ModelRequest } from '../ports.ts'
 import { findItems, maxReferences } from './referenced-items.ts'
 import type { ResponseStore } from './response-store.ts'
-import { rewriteRequest } from '../request/rewrite-request.ts'
+import { rewriteRequest } from '../rewrite-request.ts'
 import { readItems, readObject } from './encrypted-texts.ts'
 import { yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
 import type { RequestWork } from '../auth/unadmitted-work.ts'
@@ -34,19 +34,6 @@ export interface StoredResponsesDeps {
   readonly retentionMs: number
   /** The largest answer that is stored, and the largest conversation that a request may continue, bytes of JSON. */
   readonly maxBytes: number
-}
-
-/** What a request continues, and what it brings itself. */
-export interface ResolvedReferences {
-  readonly previousId: string | undefined
-  /** The conversation that the answer is added to. */
-  readonly conversationId: string | undefined
-  /** Ids of the items before the answer, if it is added to a conversation. */
-  readonly knownIds: ReadonlySet<unknown>
-  readonly links: number
-  readonly bytes: number
-  /** The items of this request alone, with references resolved. */
-  readonly own: readonly JsonObject[]
 }
 
 /**

@@ -6,7 +6,7 @@ import { fusionPresetNames } from '../../domain/fusion-presets.ts'
 import { attachedToolsHeader, fusionToolType } from '../../domain/profiles.ts'
 import { isArray } from '../../formats/fields.ts'
 import type { ModelRequest } from '../../gateway/ports.ts'
-import { rewriteRequest } from '../../gateway/request/rewrite-request.ts'
+import { rewriteRequest } from '../../gateway/rewrite-request.ts'
 
 /** The longest header value that is parsed, characters. */
 const maxCharacters = 200

@@ -5,7 +5,8 @@ import { uuidOf } from '../../runtime/ids.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import type { UpstreamCall, UpstreamListener, UpstreamRequest } from '../../gateway/ports.ts'
 import { readHead, type UpstreamHeaders } from './head.ts'
-import type { Connection, Loss } from './connection.ts'
+import type { Connection } from './connection.ts'
+import type { Loss } from './connector.ts'
 import type { Pool, PooledCall } from './pool.ts'
 
 /** A body up to this size is sent in one piece with its head: copying it costs less than a second write. */

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '../../runtime/clock.ts'
-import type { Connect } from './connector.ts'
+import type { Connect, Loss } from './connector.ts'
 import { AnswerParser, HttpViolation, type AnswerListener } from './answer-parser.ts'
 import type { UpstreamHeaders } from './head.ts'
 
@@ -8,12 +8,6 @@ import type { UpstreamHeaders } from './head.ts'
 const keepAliveMs = 55_000
 /** A peer that says when it closes an idle connection is left this much earlier. */
 const beforePeerMs = 1_000
-
-/**
- * Why a call lost its connection: it was never there, it went away, what came over it was not HTTP, or this service had no
- * descriptor, port, or place for it (`not_sent`).
- */
-export type Loss = 'timeout' | 'unreachable' | 'reset' | 'broken' | 'not_sent'
 
 /** What a connection carries: one call at a time. Of `onLost` and `onAnswerEnd` one is called, once. */
 export interface CarriedCall extends AnswerListener {

@@ -3,7 +3,6 @@ import { connect as connectTcp, isIP } from 'node:net'
 import type { LookupFunction, Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { Clock } from '../../runtime/clock.ts'
-import type { Loss } from './connection.ts'
 import { isPublicAddress } from './public-address.ts'
 import { shortageOf } from './shortage.ts'
 
@@ -35,6 +34,12 @@ class ForbiddenAddressError extends Error {
     super('The address is not public.')
   }
 }
+
+/**
+ * Why a call lost its connection: it was never there, it went away, what came over it was not HTTP, or this service had no
+ * descriptor, port, or place for it (`not_sent`).
+ */
+export type Loss = 'timeout' | 'unreachable' | 'reset' | 'broken' | 'not_sent'
 
 /**
  * Opens one connection, or reports why it cannot; calls back once, asynchronously. The connector handles the socket's

@@ -1,5 +1,5 @@
 import { closeSync, fsyncSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
-import { join } from 'node:path'
+import { markPath } from '../data-folder.ts'
 
 /** How many marks are kept. More requests than this must never be undecided at once. */
 export const markCapacity = 65_536
@@ -116,9 +116,4 @@ export function readBootId(): string | undefined {
 function readText(bytes: Buffer, at: number, length: number): string {
   const end = bytes.indexOf(0, at)
   return bytes.toString('latin1', at, end < 0 || end > at + length ? at + length : end)
-}
-
-/** The file of a data folder that has the marks. */
-export function markPath(folder: string): string {
-  return join(folder, 'deliveries')
 }

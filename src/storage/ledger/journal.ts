@@ -1,7 +1,7 @@
 import { SwapRemoveSet } from '../../runtime/swap-remove-set.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { RequestOpening, RequestOutcome } from '../../domain/requests.ts'
-import type { Cell } from './batch.ts'
+import type { Cell } from '../sqlite/ledger-batch.ts'
 import {
   type ChargedAccount,
   chargedUnits,

@@ -1,5 +1,5 @@
 import type { RequestOpening, RequestOutcome } from '../../domain/requests.ts'
-import { type Cell, delivered, opening, outcome, voided, whole } from './batch.ts'
+import { type Cell, delivered, opening, outcome, voided, whole } from '../sqlite/ledger-batch.ts'
 import { outcomeColumns } from '../requests.ts'
 
 /** What is still to be written of a request: a set of bits. */

@@ -1,8 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
+import { recoverFromName } from '../sqlite/ledger-batch.ts'
 import { type DeliveryHistory, markCapacity } from './delivery-marks.ts'
-
-/** The `ledger` entry that says from which request id on records may be undecided. */
-export const recoverFromName = 'recover_from'
 
 interface Undecided {
   readonly id: string

@@ -1,4 +1,4 @@
-import type { EngineStatements } from './steps.ts'
+import type { EngineStatements } from './migration.ts'
 
 /** An append-only table and the columns of its primary key. */
 interface AppendOnlyTable {

@@ -1,4 +1,4 @@
-import type { Migration } from './steps.ts'
+import type { Migration } from './migration.ts'
 
 /** Bytes charged per row in addition to its encrypted text. */
 const conversationRowBytes = 1024

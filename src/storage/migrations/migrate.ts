@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Kysely, SqliteAdapter, type Transaction, sql } from 'kysely'
-import { migrations, type Migration } from './steps.ts'
+import { migrations } from './steps.ts'
+import type { Migration } from './migration.ts'
 import type { Tables } from '../schema/schema.ts'
 
 /** Data that this version must not touch: written by a newer version, or by a migration that was changed later. */

@@ -2,24 +2,11 @@ import { appendOnly } from './append-only.ts'
 import { backendControlsMigration } from './backend-controls.ts'
 import { conversationsMigration } from './conversations.ts'
 import { incidentsMigration } from './incidents.ts'
+import type { Migration } from './migration.ts'
 import { operatorsMigration } from './operators.ts'
 import { providerErrorsMigration } from './provider-errors.ts'
-import { refusedRequestsMigration } from '../migration-refused-requests.ts'
+import { refusedRequestsMigration } from './refused-requests.ts'
 import { storedBytesMigration } from './stored-bytes.ts'
-
-/** One schema migration. Never changed once released: a checksum verifies what was applied. */
-export interface Migration {
-  readonly name: string
-  readonly statements: readonly string[]
-  /** Runs after the common statements, where the engines have no common syntax. */
-  readonly own?: EngineStatements
-}
-
-/** The same change in each engine's syntax. */
-export interface EngineStatements {
-  readonly sqlite: readonly string[]
-  readonly postgres: readonly string[]
-}
 
 /** Every migration, in order. Forward only; the same statements on both engines, so only `text` and `bigint`. */
 export const migrations: readonly Migration[] = [

@@ -1,4 +1,4 @@
-import type { Migration } from './steps.ts'
+import type { Migration } from './migration.ts'
 
 const bytesOf = (row: string): string =>
   ['sealed_response', 'sealed_input', 'sealed_output'].map((column) => `length(${row}${column})`).join(' + ')

@@ -2,8 +2,7 @@ import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { SetupError } from '../../runtime/setup-error.ts'
-import { checkpointPath } from '../checkpoint-file.ts'
-import { markPath } from '../ledger/delivery-marks.ts'
+import { checkpointPath, markPath } from '../data-folder.ts'
 
 const lookEveryMs = 1_000
 const headerBytes = 100

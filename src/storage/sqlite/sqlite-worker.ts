@@ -1,7 +1,7 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { connectSqlite, forQueries } from './connect-sqlite.ts'
-import { LedgerCommits } from '../ledger/commits.ts'
-import { proveQuotasOnSqlite } from '../ledger/prove-quotas-sqlite.ts'
+import { LedgerCommits } from './ledger-commits.ts'
+import { proveQuotasOnSqlite } from './prove-quotas.ts'
 import {
   type AccountCounters,
   type Call,

@@ -1,4 +1,4 @@
-import type { ErrorHelp } from './error-help.ts'
+import type { ErrorHelp } from './error-help-entry.ts'
 
 const keys = { path: '/account/keys', name: 'Your keys' } as const
 const providers = { path: '/account/upstreams', name: 'Your providers' } as const

@@ -1,4 +1,4 @@
-import type { ErrorHelp } from './error-help.ts'
+import type { ErrorHelp } from './error-help-entry.ts'
 
 const api = { path: '/docs/api', name: 'API reference' } as const
 const clients = { path: '/docs/clients', name: 'Clients' } as const

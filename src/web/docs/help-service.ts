@@ -1,4 +1,4 @@
-import type { ErrorHelp } from './error-help.ts'
+import type { ErrorHelp } from './error-help-entry.ts'
 
 const status = { path: '/status', name: 'Status' } as const
 const again = 'Send the same request again. Most clients do this automatically.'

@@ -1,9 +1,7 @@
-import { html } from 'hono/html'
 import { BillingFailure } from '../../accounts/billing/ports.ts'
 import { AccountsError, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
 import { describeBug } from '../../runtime/describe-bug.ts'
-import { page } from '../components/layout.ts'
-import type { Visit } from './visit.ts'
+import type { EventLog } from '../../domain/events.ts'
 
 /** The content of an error page. */
 interface ErrorPage {
@@ -90,31 +88,17 @@ const unknownCodes: readonly AccountsErrorCode[] = [
   'incident_unknown',
 ]
 
+/** The parts of a `Visit` that an error needs. */
+interface FailedVisit {
+  readonly deps: { readonly log: EventLog }
+  readonly requestId: string
+}
+
 /** The error page for anything thrown. An unexpected error is a bug: it is logged, and nothing about it is shown. */
-export function describeError({ deps, requestId }: Pick<Visit, 'deps' | 'requestId'>, thrown: unknown): ErrorPage {
+export function describeError({ deps, requestId }: FailedVisit, thrown: unknown): ErrorPage {
   const code = codeOf(thrown)
   if (code === 'broken') deps.log({ event: 'internal_error', requestId, ...describeBug(thrown) })
   return refusalPages[code]
-}
-
-/** The error page for anything thrown, as a response. */
-export function errorPage(
-  visit: Pick<Visit, 'deps' | 'path' | 'query' | 'signedIn' | 'requestId'>,
-  thrown: unknown,
-): Promise<Response> {
-  const { requestId } = visit
-  const { status, title, text } = describeError(visit, thrown)
-  return page(
-    { ...visit, query: new URLSearchParams() },
-    {
-      title,
-      lead: text,
-      status,
-      narrow: true,
-      body: html`<p><a class="button" href="/">Home page</a></p>
-        <p class="faint">Request id: <code>${requestId}</code></p>`,
-    },
-  )
 }
 
 function codeOf(thrown: unknown): PageErrorCode {

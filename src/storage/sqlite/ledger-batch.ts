@@ -11,6 +11,9 @@ export interface Batch {
   readonly recoverFrom?: string
 }
 
+/** The `ledger` entry that says from which request id on records may be undecided. */
+export const recoverFromName = 'recover_from'
+
 const openingColumns = [
   'id',
   'account_id',

@@ -1,9 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import { isBusy } from '../sqlite/connect-sqlite.ts'
-import { type Batch, recordKinds } from './batch.ts'
-import { recoverFromName } from './recovery.ts'
-import { failureReason } from './ledger-unavailable.ts'
-import type { FromWorker } from '../sqlite/sqlite-messages.ts'
+import { isBusy } from './connect-sqlite.ts'
+import { type Batch, recordKinds, recoverFromName } from './ledger-batch.ts'
+import { failureReason } from './failure-reason.ts'
+import type { FromWorker } from './sqlite-messages.ts'
 
 /** How long to wait before a failed commit is tried again: doubled each time. */
 const firstRetryMs = 50

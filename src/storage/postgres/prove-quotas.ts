@@ -1,5 +1,5 @@
 import { Client } from 'pg'
-import { readProof, writeProof } from './quota-proof.ts'
+import { readProof, writeProof } from '../quota-proof.ts'
 
 const connectTimeoutMs = 400
 const statementTimeoutMs = 400

@@ -1,0 +1,13 @@
+/** One schema migration. Never changed once released: a checksum verifies what was applied. */
+export interface Migration {
+  readonly name: string
+  readonly statements: readonly string[]
+  /** Runs after the common statements, where the engines have no common syntax. */
+  readonly own?: EngineStatements
+}
+
+/** The same change in each engine's syntax. */
+export interface EngineStatements {
+  readonly sqlite: readonly string[]
+  readonly postgres: readonly string[]
+}
