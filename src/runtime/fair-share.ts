@@ -3,6 +3,9 @@ const holderWeight = 4
 /** The same for a group of holders, which gets 19/20, so that one holder leaves room for others of its group. */
 const groupWeight = 19
 
+/** Maximum number of names kept that hold nothing. */
+const maxIdleNames = 1024
+
 /**
  * A bounded resource with several holders: a dynamic threshold (Choudhury and Hahne). A holder may have at most four
  * times what is still free, so a single one gets 4/5, `n` greedy ones get 4/(4n+1) each, and a part is always left for
@@ -12,6 +15,8 @@ const groupWeight = 19
 export class FairShare {
   readonly limit: number
   readonly #held = new Map<string, number>()
+  /** Names in `#held` that hold nothing. */
+  #idle = 0
   #used = 0
 
   /** `limit` in any unit: requests, bytes, connections. */
@@ -55,8 +60,21 @@ export class FairShare {
   }
 
   #add(name: string, amount: number): void {
-    const held = this.heldBy(name) + amount
-    if (held > 0) this.#held.set(name, held)
-    else this.#held.delete(name)
+    const before = this.#held.get(name)
+    const held = (before ?? 0) + amount
+    if (before === undefined && held === 0) return
+    if (before === 0 && held > 0) this.#idle -= 1
+    if (before !== 0 && held === 0) this.#idle += 1
+    this.#held.set(name, held)
+    if (this.#idle > maxIdleNames) this.#forgetIdle()
+  }
+
+  /**
+   * Idle names are removed together. Removing each at once would make the map replace its table every few requests, and
+   * V8 keeps what a replaced table refers to alive until the next full garbage collection.
+   */
+  #forgetIdle(): void {
+    for (const [name, held] of this.#held) if (held === 0) this.#held.delete(name)
+    this.#idle = 0
   }
 }

@@ -16,7 +16,7 @@ const bytesPerRequest = 16 * 1024
 const maxAccounts = 50_000
 
 interface SpentBytes {
-  window: number
+  readonly window: number
   bytes: number
 }
 
@@ -46,10 +46,9 @@ export class UnadmittedWork {
   #spend(accountId: string, bytes: number): void {
     const nowMs = this.#clock.monotonicMs()
     const window = Math.floor(nowMs / minuteMs)
-    const known = this.#spent.get(accountId)
-    const before = known?.window === window ? known.bytes : 0
-    const spent = Math.max(0, before + bytes)
-    this.#spent.setLast(accountId, { window, bytes: spent })
+    const counted = this.#countedIn(accountId, window)
+    const spent = Math.max(0, counted.bytes + bytes)
+    counted.bytes = spent
     if (bytes <= 0 || spent <= this.#bytesPerMinute) return
     const endsAtMs = (window + 1) * minuteMs
     const seconds = Math.min(60, Math.max(1, Math.ceil((endsAtMs - nowMs) / 1000)))
@@ -64,6 +63,15 @@ export class UnadmittedWork {
         endsAt: Math.ceil((this.#clock.nowMs() + endsAtMs - nowMs) / 1000),
       },
     })
+  }
+
+  /** Changes the map once per account and minute: frequent deletion makes a map replace its table over and over. */
+  #countedIn(accountId: string, window: number): SpentBytes {
+    const known = this.#spent.get(accountId)
+    if (known?.window === window) return known
+    const counted = { window, bytes: 0 }
+    this.#spent.setLast(accountId, counted)
+    return counted
   }
 }
 
