@@ -48,13 +48,15 @@ const fewMembers = 24
 export class JsonScan {
   readonly #limits: JsonLimits
   /** For each member of the top-level object: start and end of its key, start and end of its value. */
-  readonly #places: number[] = []
+  readonly #places = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+  /** Numbers in `#places`, which has room for six members from the start. */
+  #used = 0
   #offset = 0
   #depth = 0
   #tokens = 0
   #colons = 0
   /** Member count of the open object at each depth. */
-  readonly #ofObject: number[] = []
+  readonly #ofObject = [0, 0, 0, 0, 0, 0]
   #inString = false
   #escaped = false
   /** Of the current member; -1 if not reached yet. */
@@ -78,7 +80,7 @@ export class JsonScan {
   /** The members of the top-level object, in order. `bytes` is everything that was pushed. */
   members(bytes: Buffer): readonly JsonMember[] {
     const members: JsonMember[] = []
-    for (let at = 0; at < this.#places.length; at += 4) {
+    for (let at = 0; at < this.#used; at += 4) {
       const keyStart = this.#places[at]!
       const key = readKey(bytes, keyStart, this.#places[at + 1]!)
       members.push({ key, keyStart, valueStart: this.#places[at + 2]!, valueEnd: this.#places[at + 3]! })
@@ -172,8 +174,12 @@ export class JsonScan {
 
   #endMember(offset: number): void {
     if (this.#keyEnd >= 0 && this.#valueStart >= 0) {
-      if (this.#places.length >= maxOutermost * 4) throw tooComplex(`has more than ${maxOutermost} fields`)
-      this.#places.push(this.#keyStart, this.#keyEnd, this.#valueStart, offset)
+      if (this.#used >= maxOutermost * 4) throw tooComplex(`has more than ${maxOutermost} fields`)
+      this.#places[this.#used] = this.#keyStart
+      this.#places[this.#used + 1] = this.#keyEnd
+      this.#places[this.#used + 2] = this.#valueStart
+      this.#places[this.#used + 3] = offset
+      this.#used += 4
     }
     this.#keyStart = -1
     this.#keyEnd = -1

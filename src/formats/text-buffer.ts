@@ -8,7 +8,7 @@ const blockCharacters = 4_096
 export class TextBuffer {
   /** Characters collected so far. */
   length = 0
-  #blocks: string[] = []
+  #blocks: string[] | undefined
   #small = ''
 
   add(piece: string): void {
@@ -16,15 +16,16 @@ export class TextBuffer {
     this.#small += piece
     if (this.#small.length < blockCharacters) return
     // The copy flattens the string. Without it each short piece remains an object of 32 bytes.
+    this.#blocks ??= []
     this.#blocks.push(Buffer.from(this.#small, 'latin1').toString('latin1'))
     this.#small = ''
   }
 
   /** Returns the whole text and clears the buffer. */
   take(): string {
-    const text = this.#blocks.length === 0 ? this.#small : this.#blocks.join('') + this.#small
+    const text = this.#blocks === undefined ? this.#small : this.#blocks.join('') + this.#small
     this.length = 0
-    this.#blocks = []
+    this.#blocks = undefined
     this.#small = ''
     return text
   }

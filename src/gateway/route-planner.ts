@@ -15,7 +15,7 @@ import {
   assertEncodable,
   assertSupported,
   relayRulesFor,
-  requestWriter,
+  CallerRequestWriter,
   writeFor,
   type BackendRequestDeps,
 } from './request/backend-request.ts'
@@ -68,7 +68,7 @@ export async function planRoute(
     const incapable = served.filter((backend) => !backends.includes(backend))
     if (panel === undefined) assertEncodable(request, conversation, backends, deps)
     const tokens = estimateTokens(conversation)
-    const writer = requestWriter(request, conversation, deps)
+    const writer = new CallerRequestWriter(request, conversation, deps)
     const order = planOrder({
       backends,
       breakers: deps.breakers,

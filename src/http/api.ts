@@ -165,7 +165,7 @@ export class Api {
     })
     this.#conversations = new ConversationsApi({
       ...shared,
-      readBody: async (exchange) => (await this.#readBody(exchange)).body,
+      readBody: async (exchange) => (await this.#readBody(exchange, this.#beginWork(exchange))).body,
     })
   }
 
@@ -262,23 +262,23 @@ export class Api {
 
   async #readRequest(exchange: Exchange, format: ClientFormatId): Promise<ModelRequest> {
     const { request, requestId: id } = exchange
-    const { bytes, members, body, work } = await this.#readBody(exchange)
+    const work = this.#beginWork(exchange)
+    const { bytes, members, body } = await this.#readBody(exchange, work)
     const { timeoutMs, passedHeaders, fusionDepth } = parseRequestHeaders(request, relayById(format).passedHeaders)
     const read = { id, format, bytes, members, body, timeoutMs, passedHeaders, fusionDepth, work }
-    return await withAttachedTool(request, read)
+    return withAttachedTool(request, read)
+  }
+
+  #beginWork({ principal }: Exchange): RequestWork {
+    if (principal === undefined) throw new Error('a body without a principal')
+    return this.#work.begin(principal.accountId)
   }
 
   /** Reads the body, counted against its sender's shares (contract 29.2). @throws ServiceError */
-  async #readBody({ request, principal }: Exchange): Promise<JsonBody & { readonly work: RequestWork }> {
+  async #readBody({ request, principal }: Exchange, work: RequestWork): Promise<JsonBody> {
     if (principal === undefined) throw new Error('a body without a principal')
-    const { accountId } = principal
-    const work = this.#work.begin(accountId)
-    using share = this.#intake.read(accountId, this.#callers.groupOf(request))
-    const spend = (arrived: number): void => {
-      share.grow(arrived)
-      work.spend(arrived)
-    }
-    return { ...(await readJsonBody(request, this.#bodyLimits, { spend, slow: () => share.slow() })), work }
+    using share = this.#intake.read(principal.accountId, this.#callers.groupOf(request), work)
+    return await readJsonBody(request, this.#bodyLimits, share)
   }
 
   /** Neither counted nor admitted (contract 5.15, 6.10). An estimate that calls no backend; the response says so. */

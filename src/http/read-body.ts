@@ -1,7 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import { isUtf8 } from 'node:buffer'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Clock } from '../runtime/clock.ts'
+import type { Transform } from 'node:stream'
+import type { Clock, Timer } from '../runtime/clock.ts'
+import { asError } from '../runtime/describe-bug.ts'
 import { invalidRequest, ServiceError } from '../domain/errors.ts'
 import { type JsonObject, isObject } from '../domain/json.ts'
 import { GatheredBytes } from '../runtime/gathered-bytes.ts'
@@ -59,103 +61,143 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost:
   checkMediaType(request)
   const announced = request.headers['content-length']
   if (announced !== undefined && Number(announced) > limits.maxBytes) return Promise.reject(tooLarge(limits.maxBytes))
-  const decoder = decoderFor(request.headers['content-encoding'])
-  return new Promise((resolve, reject) => {
-    const scan = new JsonScan(bodyShape)
-    const gathered = new GatheredBytes()
-    let length = 0
-    let received = 0
-    const finish = (): void => {
-      timer.cancel()
-      request.off('data', receive).off('end', ended).off('close', closed)
-      decoder?.off('data', take).off('end', complete).destroy()
-    }
-    const fail = (error: unknown): void => {
-      finish()
-      request.pause()
-      gathered.free()
-      reject(error instanceof Error ? error : new Error('unreadable body'))
-    }
-    const take = (chunk: Buffer): void => {
-      length += chunk.length
-      if (length > limits.maxBytes) return fail(tooLarge(limits.maxBytes))
-      if (decoder !== undefined && isOverRatio(length, received)) return fail(overRatio())
-      try {
-        cost.spend(chunk.length)
-        scan.push(chunk)
-      } catch (error) {
-        return fail(error)
-      }
-      // A decoder's output may share its memory.
-      if (decoder === undefined) gathered.add(chunk)
-      else gathered.addCopy(chunk)
-    }
-    const receive = (chunk: Buffer): void => {
-      received += chunk.length
-      if (decoder === undefined) take(chunk)
-      else if (!decoder.write(chunk)) request.pause()
-    }
-    const ended = (): void => {
-      // The whole body has arrived: the remaining time is our own work.
-      timer.cancel()
-      if (decoder === undefined) complete()
-      else decoder.end()
-    }
-    const complete = (): void => {
-      finish()
-      const bytes = gathered.take()
-      if (bytes.length > largeBodyBytes) {
-        parseInTurns(bytes, scan).then(resolve, reject)
-        return
-      }
-      try {
-        resolve(parse(bytes, textOf(bytes), scan))
-      } catch (error) {
-        reject(error instanceof Error ? error : new Error('unreadable body'))
-      }
-    }
-    const closed = (): void => {
-      if (!request.complete) fail(new ServiceError('invalid_json', { words: { where: ': it ended early' } }))
-    }
-    const { timeoutMs } = limits
-    const periodMs = Math.min(slowAfterMs, timeoutMs)
-    let intervalMs = Math.min(promptMs, timeoutMs)
-    let waitedMs = intervalMs
-    let receivedBefore = 0
-    const check = (): void => {
-      if (request.isPaused()) {
-        // The decoder is slow, not the sender.
-        timer = limits.clock.after(promptMs, check)
-        return
-      }
-      const isTooSlow = waitedMs >= slowAfterMs && received < (waitedMs / 1000) * minBytesPerSecond
-      const arrived = received - receivedBefore
-      const isTooLate = waitedMs >= timeoutMs && arrived < (intervalMs / 1000) * minLateBytesPerSecond
-      if (isTooSlow || isTooLate)
-        return fail(new ServiceError('request_timeout', { words: { seconds: waitedMs / 1000 } }))
-      try {
-        cost.slow?.()
-      } catch (error) {
-        return fail(error)
-      }
-      receivedBefore = received
-      if (waitedMs >= timeoutMs) intervalMs = periodMs
-      else {
-        const nextMs = waitedMs < slowAfterMs ? slowAfterMs - waitedMs : slowAfterMs
-        intervalMs = Math.min(nextMs, timeoutMs - waitedMs)
-      }
-      waitedMs += intervalMs
-      timer = limits.clock.after(intervalMs, check)
-    }
-    let timer = limits.clock.after(waitedMs, check)
-    decoder
-      ?.on('data', take)
-      .on('end', complete)
+  return new BodyReader(request, limits, cost).result
+}
+
+/** Reads one body. Its listeners are removed and its memory is released when it ends, however it ends. */
+class BodyReader {
+  readonly result: Promise<JsonBody>
+  readonly #request: IncomingMessage
+  readonly #limits: BodyLimits
+  readonly #cost: BodyCost
+  /** Undefined if the body is not compressed. */
+  readonly #decoder: Transform | undefined
+  readonly #scan = new JsonScan(bodyShape)
+  readonly #gathered = new GatheredBytes()
+  /** Bytes so far, decompressed. */
+  #length = 0
+  /** Bytes so far, as received. */
+  #received = 0
+  #timer: Timer
+  /** The current period of the rate check, when it ends, and the bytes received before it. */
+  #intervalMs: number
+  #waitedMs: number
+  #receivedBefore = 0
+  #isOver = false
+  #resolve!: (body: JsonBody) => void
+  #reject!: (error: Error) => void
+
+  constructor(request: IncomingMessage, limits: BodyLimits, cost: BodyCost) {
+    this.#request = request
+    this.#limits = limits
+    this.#cost = cost
+    this.#intervalMs = Math.min(promptMs, limits.timeoutMs)
+    this.#waitedMs = this.#intervalMs
+    this.#decoder = decoderFor(request.headers['content-encoding'])
+    this.result = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+    this.#timer = limits.clock.after(this.#waitedMs, () => this.#checkRate())
+    this.#decoder
+      ?.on('data', (chunk: Buffer) => this.#take(chunk))
+      .on('end', () => this.#complete())
       .on('drain', () => request.resume())
       // The listener stays: writes to a failed decoder emit errors too.
-      .on('error', () => fail(new ServiceError('invalid_request', { words: { problem: undecodable } })))
-    request.on('data', receive).on('end', ended).on('close', closed)
-  })
+      .on('error', () => this.#fail(new ServiceError('invalid_request', { words: { problem: undecodable } })))
+    request.on('data', this.#receive).on('end', this.#ended).on('close', this.#closed)
+  }
+
+  readonly #receive = (chunk: Buffer): void => {
+    this.#received += chunk.length
+    if (this.#decoder === undefined) this.#take(chunk)
+    else if (!this.#decoder.write(chunk)) this.#request.pause()
+  }
+
+  readonly #ended = (): void => {
+    // The whole body has arrived: the remaining time is our own work.
+    this.#timer.cancel()
+    if (this.#decoder === undefined) this.#complete()
+    else this.#decoder.end()
+  }
+
+  readonly #closed = (): void => {
+    if (!this.#request.complete) this.#fail(new ServiceError('invalid_json', { words: { where: ': it ended early' } }))
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#isOver) return
+    this.#length += chunk.length
+    const { maxBytes } = this.#limits
+    if (this.#length > maxBytes) return this.#fail(tooLarge(maxBytes))
+    if (this.#decoder !== undefined && isOverRatio(this.#length, this.#received)) return this.#fail(overRatio())
+    try {
+      this.#cost.spend(chunk.length)
+      this.#scan.push(chunk)
+    } catch (error) {
+      return this.#fail(error)
+    }
+    // A decoder's output may share its memory.
+    if (this.#decoder === undefined) this.#gathered.add(chunk)
+    else this.#gathered.addCopy(chunk)
+  }
+
+  #complete(): void {
+    if (this.#isOver) return
+    this.#release()
+    const bytes = this.#gathered.take()
+    if (bytes.length > largeBodyBytes) {
+      parseInTurns(bytes, this.#scan).then(this.#resolve, this.#reject)
+      return
+    }
+    try {
+      this.#resolve(parse(bytes, textOf(bytes), this.#scan))
+    } catch (error) {
+      this.#reject(asError(error))
+    }
+  }
+
+  #checkRate(): void {
+    const { clock, timeoutMs } = this.#limits
+    if (this.#request.isPaused()) {
+      // The decoder is slow, not the sender.
+      this.#timer = clock.after(promptMs, () => this.#checkRate())
+      return
+    }
+    const waitedMs = this.#waitedMs
+    const isTooSlow = waitedMs >= slowAfterMs && this.#received < (waitedMs / 1000) * minBytesPerSecond
+    const arrived = this.#received - this.#receivedBefore
+    const isTooLate = waitedMs >= timeoutMs && arrived < (this.#intervalMs / 1000) * minLateBytesPerSecond
+    if (isTooSlow || isTooLate)
+      return this.#fail(new ServiceError('request_timeout', { words: { seconds: waitedMs / 1000 } }))
+    try {
+      this.#cost.slow?.()
+    } catch (error) {
+      return this.#fail(error)
+    }
+    this.#receivedBefore = this.#received
+    if (waitedMs >= timeoutMs) this.#intervalMs = Math.min(slowAfterMs, timeoutMs)
+    else {
+      const nextMs = waitedMs < slowAfterMs ? slowAfterMs - waitedMs : slowAfterMs
+      this.#intervalMs = Math.min(nextMs, timeoutMs - waitedMs)
+    }
+    this.#waitedMs += this.#intervalMs
+    this.#timer = clock.after(this.#intervalMs, () => this.#checkRate())
+  }
+
+  #fail(error: unknown): void {
+    this.#release()
+    this.#request.pause()
+    this.#gathered.free()
+    this.#reject(asError(error))
+  }
+
+  #release(): void {
+    this.#isOver = true
+    this.#timer.cancel()
+    this.#request.off('data', this.#receive).off('end', this.#ended).off('close', this.#closed)
+    this.#decoder?.destroy()
+  }
 }
 
 /** Parses a JSON body that is already in memory, within the same limits. @throws ServiceError as above */

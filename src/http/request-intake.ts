@@ -1,7 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { ServiceError } from '../domain/errors.ts'
 import { FairShare } from '../runtime/fair-share.ts'
+import type { RequestWork } from '../gateway/auth/unadmitted-work.ts'
 import type { HeldBytes } from '../gateway/ports.ts'
+import type { BodyCost } from './read-body.ts'
 
 /** Bytes of bodies being read: at least this many in total, and room for several of the largest. */
 const minReadingBytes = 24 * 1024 * 1024
@@ -24,24 +26,29 @@ const maxAnswerBytes = 256 * 1024 * 1024
  * 29.2). An account that holds its share gets 503 `server_busy`; other accounts do not.
  */
 export class Intake {
-  readonly #reading: FairShare
-  readonly #readingBytes: FairShare
-  readonly #slow = new FairShare(maxSlowBodies)
-  readonly #answering: FairShare
-  readonly #answeringBytes: FairShare
-  readonly #answerBytes = new FairShare(maxAnswerBytes)
+  readonly #reading: ReadingResources
+  readonly #answering: AnsweringResources
 
   constructor({ bodyBytes, streams }: { readonly bodyBytes: number; readonly streams: number }) {
-    this.#reading = new FairShare(Math.min(streams, maxReadingBodies))
-    this.#answering = new FairShare(streams)
-    this.#readingBytes = new FairShare(Math.max(minReadingBytes, minReadingBodies * bodyBytes))
-    this.#answeringBytes = new FairShare(Math.max(minAnsweringBytes, minAnsweringBodies * bodyBytes))
+    this.#reading = {
+      bodies: new FairShare(Math.min(streams, maxReadingBodies)),
+      bytes: new FairShare(Math.max(minReadingBytes, minReadingBodies * bodyBytes)),
+      slow: new FairShare(maxSlowBodies),
+    }
+    this.#answering = {
+      requests: new FairShare(streams),
+      requestBytes: new FairShare(Math.max(minAnsweringBytes, minAnsweringBodies * bodyBytes)),
+      answerBytes: new FairShare(maxAnswerBytes),
+    }
   }
 
-  /** Starts reading a body. `address` is the result of `addressGroup`. @throws ServiceError `server_busy` */
-  read(accountId: string, address: string): ReadingShare {
-    if (!this.#reading.take(accountId, 1, address)) throw busy()
-    return new ReadingShare({ bodies: this.#reading, bytes: this.#readingBytes, slow: this.#slow }, accountId, address)
+  /**
+   * Starts reading a body. `address` is the result of `addressGroup`; the bytes also count toward `work`.
+   * @throws ServiceError `server_busy`
+   */
+  read(accountId: string, address: string, work: RequestWork): ReadingShare {
+    if (!this.#reading.bodies.take(accountId, 1, address)) throw busy()
+    return new ReadingShare(this.#reading, accountId, address, work)
   }
 
   /**
@@ -49,13 +56,13 @@ export class Intake {
    * @throws ServiceError `server_busy`
    */
   answer(accountId: string, bytes: number): AnsweringShare {
-    if (!this.#answering.take(accountId)) throw busy()
-    if (!this.#answeringBytes.take(accountId, bytes)) {
-      this.#answering.give(accountId)
+    const { requests, requestBytes } = this.#answering
+    if (!requests.take(accountId)) throw busy()
+    if (!requestBytes.take(accountId, bytes)) {
+      requests.give(accountId)
       throw busy()
     }
-    const shared = { requests: this.#answering, requestBytes: this.#answeringBytes, answerBytes: this.#answerBytes }
-    return new AnsweringShare(shared, accountId, bytes)
+    return new AnsweringShare(this.#answering, accountId, bytes)
   }
 
   /** Like `answer`, until a response is closed. */
@@ -68,17 +75,18 @@ export class Intake {
   }
 }
 
-type AnsweringResource = 'requests' | 'requestBytes' | 'answerBytes'
+type ReadingResources = Readonly<Record<'bodies' | 'bytes' | 'slow', FairShare>>
+type AnsweringResources = Readonly<Record<'requests' | 'requestBytes' | 'answerBytes', FairShare>>
 
 /** What one request holds while it is answered. */
 export class AnsweringShare implements HeldBytes, Disposable {
-  readonly #shared: Readonly<Record<AnsweringResource, FairShare>>
+  readonly #shared: AnsweringResources
   readonly #accountId: string
   readonly #requestBytes: number
   #answerBytes = 0
   #isHeld = true
 
-  constructor(shared: Readonly<Record<AnsweringResource, FairShare>>, accountId: string, requestBytes: number) {
+  constructor(shared: AnsweringResources, accountId: string, requestBytes: number) {
     this.#shared = shared
     this.#accountId = accountId
     this.#requestBytes = requestBytes
@@ -106,24 +114,27 @@ export class AnsweringShare implements HeldBytes, Disposable {
 }
 
 /** What one body holds while it is read. */
-export class ReadingShare implements Disposable {
-  readonly #shared: Record<'bodies' | 'bytes' | 'slow', FairShare>
+export class ReadingShare implements BodyCost, Disposable {
+  readonly #shared: ReadingResources
   readonly #accountId: string
   readonly #address: string
+  readonly #work: RequestWork
   #bytes = 0
   #isSlow = false
   #isHeld = true
 
-  constructor(shared: Record<'bodies' | 'bytes' | 'slow', FairShare>, accountId: string, address: string) {
+  constructor(shared: ReadingResources, accountId: string, address: string, work: RequestWork) {
     this.#shared = shared
     this.#accountId = accountId
     this.#address = address
+    this.#work = work
   }
 
-  /** Counts received bytes. @throws ServiceError `server_busy` if the share is used up */
-  grow(bytes: number): void {
+  /** Counts received bytes. @throws ServiceError `server_busy` if the share is used up, and errors of the work */
+  spend(bytes: number): void {
     if (!this.#shared.bytes.take(this.#accountId, bytes, this.#address)) throw busy()
     this.#bytes += bytes
+    this.#work.spend(bytes)
   }
 
   /** Counts the body as slow, once. @throws ServiceError `server_busy` if its sender has too many slow bodies */

@@ -71,7 +71,7 @@ test('what is read of a conversation is spent from the work of its request', asy
   const conversations = open()
   const { id } = (await conversations.create('acc_1', itemsFrom(0, 10, 'x'.repeat(1_000)), {})) as { id: string }
   let spent = 0
-  const work = new RequestWork((bytes) => void (spent += bytes))
+  const work = new RequestWork({ spend: (_accountId, bytes) => void (spent += bytes) }, 'acc_1')
   await conversations.itemsOf('acc_1', id, work)
   expect(spent).toBeGreaterThan(10_000)
   spent = 0

@@ -26,6 +26,20 @@ describe('a fair share', () => {
     expect(share.take('other', 8, 'address')).toBe(true)
   })
 
+  test('holders that keep what they have are counted while thousands of others come and go', () => {
+    const share = new FairShare(10)
+    expect(share.take('stays', 3)).toBe(true)
+    for (let other = 0; other < 5_000; other += 1) {
+      expect(share.take(`other ${other}`, 2)).toBe(true)
+      share.give(`other ${other}`, 2)
+    }
+    expect([share.used, share.heldBy('stays'), share.heldBy('other 4999'), share.heldBy('other 0')]).toEqual([
+      3, 3, 0, 0,
+    ])
+    expect(share.take('other 0', 2)).toBe(true)
+    expect([share.used, share.heldBy('other 0')]).toEqual([5, 2])
+  })
+
   test('a holder that has its share leaves some for others of its group, and the group some for other groups', () => {
     const share = new FairShare(4_000)
     expect(takeAll(share, 'hostile', 'address')).toBe(3_200)

@@ -37,13 +37,13 @@ export class UnadmittedWork {
 
   /** Starts one request of an account. @throws ServiceError `rate_limit_exceeded` */
   begin(accountId: string): RequestWork {
-    const work = new RequestWork((bytes) => this.#spend(accountId, bytes))
+    const work = new RequestWork(this, accountId)
     work.spend(bytesPerRequest)
     return work
   }
 
-  /** `bytes` is negative for a refund. */
-  #spend(accountId: string, bytes: number): void {
+  /** `bytes` is negative for a refund. @throws ServiceError `rate_limit_exceeded` */
+  spend(accountId: string, bytes: number): void {
     const nowMs = this.#clock.monotonicMs()
     const window = Math.floor(nowMs / minuteMs)
     const counted = this.#countedIn(accountId, window)
@@ -77,11 +77,13 @@ export class UnadmittedWork {
 
 /** What one request has cost before admission. */
 export class RequestWork {
-  readonly #spend: (bytes: number) => void
+  readonly #all: Pick<UnadmittedWork, 'spend'>
+  readonly #accountId: string
   #bytes = 0
 
-  constructor(spend: (bytes: number) => void) {
-    this.#spend = spend
+  constructor(all: Pick<UnadmittedWork, 'spend'>, accountId: string) {
+    this.#all = all
+    this.#accountId = accountId
   }
 
   /**
@@ -90,12 +92,12 @@ export class RequestWork {
    */
   spend(bytes: number): void {
     this.#bytes += bytes
-    this.#spend(bytes)
+    this.#all.spend(this.#accountId, bytes)
   }
 
   /** Refunds the cost when the request is admitted. */
   admitted(): void {
-    this.#spend(-this.#bytes)
+    this.#all.spend(this.#accountId, -this.#bytes)
     this.#bytes = 0
   }
 }

@@ -17,10 +17,22 @@ interface Shape {
   readonly isText: readonly boolean[]
   /** Events of this shape in a row, as long as their strings have no escapes. Sticky; linear, because no hole can match the quote after it. */
   readonly run: RegExp
-  /** Finds the literal that names the model; undefined where none does. */
-  readonly named: RegExp | undefined
+  /** The literal that names the model; undefined if none does. */
+  readonly named: string | undefined
   /** That literal with our name for the model, as a replacement pattern. */
   readonly renamed: string
+}
+
+/** By the list of members: every stream of a format has the same. */
+const holePatterns = new WeakMap<readonly string[], RegExp>()
+
+function holeOf(members: readonly string[]): RegExp {
+  let hole = holePatterns.get(members)
+  if (hole === undefined) {
+    hole = new RegExp(`"(?:${members.join('|')})"\\s*:\\s*"|"sequence_number"\\s*:\\s*(?=\\d)`, 'g')
+    holePatterns.set(members, hole)
+  }
+  return hole
 }
 
 const textHole = '[^"\\\\\\x00-\\x1f]*'
@@ -42,7 +54,7 @@ export class EventShapes {
 
   /** `members` are those whose string values differ from event to event; `model` replaces what `modelMember` finds. */
   constructor(members: readonly string[], model: string) {
-    this.#hole = new RegExp(`"(?:${members.join('|')})"\\s*:\\s*"|"sequence_number"\\s*:\\s*(?=\\d)`, 'g')
+    this.#hole = holeOf(members)
     this.#model = model
   }
 
@@ -78,7 +90,7 @@ export class EventShapes {
       const shape = this.#match(text, at)
       if (shape === undefined) break
       const events = text.slice(at, this.#end)
-      out += shape.named === undefined ? events : events.replace(shape.named, shape.renamed)
+      out += shape.named === undefined ? events : events.replaceAll(shape.named, shape.renamed)
       at = this.#end
     }
     if (at > from) write(out)
@@ -126,14 +138,14 @@ export class EventShapes {
   #remember(sliced: readonly string[], isText: readonly boolean[]): void {
     // Copies: a slice would keep all that was read with it.
     const literals = sliced.map((literal) => Buffer.from(literal, 'latin1').toString('latin1'))
-    let named: RegExp | undefined
+    let named: string | undefined
     let renamed = ''
     for (const literal of literals) {
       const own = literal.replace(modelMember, this.#model)
       if (own === literal) continue
       // No format names it twice.
       if (named !== undefined) return
-      named = new RegExp(RegExp.escape(literal), 'g')
+      named = literal
       renamed = own.replaceAll('$', '$$$$')
     }
     const holes = isText.map((isString) => (isString ? textHole : numberHole))

@@ -37,19 +37,27 @@ export interface RequestWriter {
 }
 
 /** For a caller's request: relayed if an endpoint speaks its format, otherwise translated. */
-export function requestWriter(
-  request: ModelRequest,
-  conversation: Conversation,
-  deps: BackendRequestDeps,
-): RequestWriter {
-  const isRelayed = (endpoint: Backend): boolean => relayRulesFor(endpoint, request, deps.relays) !== undefined
-  return {
-    endpointsOf(backend) {
-      const endpoints = knownEndpoints(backend, deps.learned)
-      const own = endpoints.length === 1 ? undefined : endpoints.find(isRelayed)
-      return own === undefined ? endpoints : [own, ...endpoints.filter((endpoint) => endpoint !== own)]
-    },
-    write: (endpoint, without) => writeBody(endpoint, request, conversation, deps, without),
+export class CallerRequestWriter implements RequestWriter {
+  readonly #request: ModelRequest
+  readonly #conversation: Conversation
+  readonly #deps: BackendRequestDeps
+
+  constructor(request: ModelRequest, conversation: Conversation, deps: BackendRequestDeps) {
+    this.#request = request
+    this.#conversation = conversation
+    this.#deps = deps
+  }
+
+  endpointsOf(backend: Backend): readonly Backend[] {
+    const endpoints = knownEndpoints(backend, this.#deps.learned)
+    if (endpoints.length === 1) return endpoints
+    const { relays } = this.#deps
+    const own = endpoints.find((endpoint) => relayRulesFor(endpoint, this.#request, relays) !== undefined)
+    return own === undefined ? endpoints : [own, ...endpoints.filter((endpoint) => endpoint !== own)]
+  }
+
+  write(endpoint: Backend, without?: readonly string[]): Uint8Array | string {
+    return writeBody(endpoint, this.#request, this.#conversation, this.#deps, without)
   }
 }
 
@@ -198,7 +206,7 @@ export function assertEncodable(
   const isRelayed = (endpoint: Backend): boolean => relayRulesFor(endpoint, request, relays) !== undefined
   if (backends.some((backend) => isRelayed(backend) || backend.otherEndpoints?.some(isRelayed) === true))
     return undefined
-  const writer = requestWriter(request, conversation, deps)
+  const writer = new CallerRequestWriter(request, conversation, deps)
   const tried = new Set<string>()
   let refusal: ServiceError | undefined
   for (const backend of backends) {

@@ -9,7 +9,7 @@ import { UpstreamError, type Attempt, type Need } from '../../domain/upstream.ts
 import { AttemptRun } from './attempt.ts'
 import { attemptRecord, logConfigurationFault } from './attempt-end.ts'
 import {
-  requestWriter,
+  CallerRequestWriter,
   writeFor,
   type BackendRequestDeps,
   type RequestWriter,
@@ -85,7 +85,7 @@ export class Failover implements AnswerSource {
     let kind: ContentKind | undefined
     this.#caller = { accountId, contentKind: () => (kind ??= contentKindOf(conversation)) }
     this.#candidates = new Candidates(backends, deps.breakers, this.#caller)
-    this.#writer = requestWriter(request, conversation, deps)
+    this.#writer = new CallerRequestWriter(request, conversation, deps)
     this.#laneFor = laneFor
   }
 
