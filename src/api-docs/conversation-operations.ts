@@ -5,25 +5,30 @@ export const paging = [
   {
     name: 'limit',
     in: 'query',
-    description: 'How many.',
+    description: 'The maximum number of items.',
     schema: { type: 'integer', minimum: 1, maximum: 100, default: 20 },
   },
   {
     name: 'order',
     in: 'query',
-    description: 'Newest or oldest first.',
+    description: 'The order: newest (`desc`) or oldest (`asc`) first.',
     schema: { type: 'string', enum: ['asc', 'desc'], default: 'desc' },
   },
-  { name: 'after', in: 'query', description: 'The id of the item before the page.', schema: { type: 'string' } },
+  {
+    name: 'after',
+    in: 'query',
+    description: 'The ID of the last item of the previous page.',
+    schema: { type: 'string' },
+  },
 ] as const
 
 const conversationId = {
   name: 'conversation_id',
   in: 'path',
-  description: 'The id of a conversation.',
+  description: 'The ID of a conversation.',
   schema: { type: 'string' },
 } as const
-const itemId = { name: 'item_id', in: 'path', description: 'The id of an item.', schema: { type: 'string' } } as const
+const itemId = { name: 'item_id', in: 'path', description: 'The ID of an item.', schema: { type: 'string' } } as const
 const items = {
   type: 'array',
   items: { type: 'object', anyOf: [{ required: ['type'] }, { required: ['role'] }] },
@@ -31,7 +36,7 @@ const items = {
 }
 const metadata = {
   type: ['object', 'null'],
-  description: 'Your own notes: at most 16 strings of up to 512 characters, under keys of up to 64.',
+  description: 'Your own data: at most 16 strings of up to 512 characters, with keys of up to 64.',
 }
 const read = { access: 'key', errorCodes: 'lookup' } as const
 const message = { role: 'user', content: 'Hello!' }
@@ -44,7 +49,7 @@ export const conversationOperations: readonly ApiOperation[] = [
     path: '/v1/conversations',
     id: 'createConversation',
     summary: 'Create a conversation',
-    description: 'Creates a conversation that responses continue by its id. It expires when it is not used.',
+    description: 'Creates a conversation that responses can continue by ID. It expires if it is not used.',
     body: {
       required: [],
       fields: { items: { ...items, type: ['array', 'null'] }, metadata },
@@ -57,8 +62,8 @@ export const conversationOperations: readonly ApiOperation[] = [
     method: 'get',
     path: '/v1/conversations/{conversation_id}',
     id: 'getConversation',
-    summary: 'A conversation',
-    description: 'Reads a conversation, without its items.',
+    summary: 'Get a conversation',
+    description: 'Returns a conversation without its items.',
     parameters: [conversationId],
     answer: 'The conversation.',
   },
@@ -79,9 +84,9 @@ export const conversationOperations: readonly ApiOperation[] = [
     path: '/v1/conversations/{conversation_id}',
     id: 'deleteConversation',
     summary: 'Delete a conversation',
-    description: 'Deletes a conversation with its items. Stored responses of its turns stay.',
+    description: 'Deletes a conversation and its items. Stored responses of its turns remain.',
     parameters: [conversationId],
-    answer: 'The id, and that it is deleted.',
+    answer: 'The ID, and `deleted`.',
   },
   {
     ...read,
@@ -92,14 +97,14 @@ export const conversationOperations: readonly ApiOperation[] = [
     description: 'Adds up to 20 items to a conversation, all or none.',
     parameters: [conversationId],
     body: { required: ['items'], fields: { items }, example: { items: [message] } },
-    answer: 'The items that were added.',
+    answer: 'The added items.',
   },
   {
     ...read,
     method: 'get',
     path: '/v1/conversations/{conversation_id}/items',
     id: 'listConversationItems',
-    summary: 'Items of a conversation',
+    summary: 'List items',
     description: 'Lists the items of a conversation.',
     parameters: [conversationId, ...paging],
     answer: 'A page of the list.',
@@ -109,8 +114,8 @@ export const conversationOperations: readonly ApiOperation[] = [
     method: 'get',
     path: '/v1/conversations/{conversation_id}/items/{item_id}',
     id: 'getConversationItem',
-    summary: 'One item',
-    description: 'Reads one item of a conversation.',
+    summary: 'Get an item',
+    description: 'Returns one item of a conversation.',
     parameters: [conversationId, itemId],
     answer: 'The item.',
   },

@@ -28,7 +28,7 @@ const publicCodes: readonly ErrorCode[] = [
 ]
 /** What only a request can meet that asks a model. */
 const modelTypes: readonly string[] = ['permission_error', 'insufficient_quota']
-/** What any request with a key can meet nevertheless, because the key is limited. */
+/** Errors that any request with a limited key can get. */
 const limitCodes: readonly ErrorCode[] = ['key_address_not_allowed', 'key_profile_not_allowed']
 
 const integer = (description: string): object => ({ description, schema: { type: 'integer' } })
@@ -36,27 +36,27 @@ const text = (description: string): object => ({ description, schema: { type: 's
 
 /** Headers by name, with what each says (contract 4.3, 5.5, 5.6). */
 const headers: Readonly<Record<string, object>> = {
-  'X-Request-Id': text('Finds the request again.'),
+  'X-Request-Id': text('The ID of the request.'),
   'X-RateLimit-Limit': integer(
-    'Requests that the plan allows in any 60 seconds, or the key where it has a limit of its own that is nearer.',
+    'Requests allowed in any 60 seconds by the plan, or by the key’s own limit if fewer of those remain.',
   ),
-  'X-RateLimit-Remaining': integer('How many of them are left.'),
-  'X-RateLimit-Reset': integer('When one more becomes possible, in seconds since 1970.'),
-  'X-Quota-Limit': integer('Requests that the plan allows in a month.'),
-  'X-Quota-Used': integer('How many are used.'),
-  'X-Quota-Remaining': integer('How many are left.'),
+  'X-RateLimit-Remaining': integer('Requests that remain of that limit.'),
+  'X-RateLimit-Reset': integer('When one more request becomes possible, in Unix seconds.'),
+  'X-Quota-Limit': integer('Requests that the plan allows per month.'),
+  'X-Quota-Used': integer('Requests used this month.'),
+  'X-Quota-Remaining': integer('Requests that remain this month.'),
   'X-Quota-Period': { description: 'A calendar month, UTC.', schema: { const: 'month' } },
-  'X-Quota-Reset': integer('When the next month begins, in seconds since 1970.'),
+  'X-Quota-Reset': integer('When the next month begins, in Unix seconds.'),
   'X-Svc-Router-Upstream': text('The backend that answered.'),
-  'X-Svc-Router-Model': text('The model that this backend was asked for.'),
-  'X-Svc-Router-Retry-Count': integer('How many backends failed before it.'),
-  'X-Should-Retry': { description: 'Whether the same request may succeed later.', schema: { enum: ['true', 'false'] } },
+  'X-Svc-Router-Model': text('The model requested from that backend.'),
+  'X-Svc-Router-Retry-Count': integer('Backends that failed before it.'),
+  'X-Should-Retry': { description: 'Whether the same request can succeed later.', schema: { enum: ['true', 'false'] } },
   'Retry-After': { description: 'How long to wait, in seconds.', schema: { type: 'integer', minimum: 1, maximum: 60 } },
 }
 const usageNames = Object.keys(headers).filter((name) => /^X-(?:RateLimit|Quota)-/.test(name))
 const reliabilityNames = ['X-Svc-Router-Upstream', 'X-Svc-Router-Model', 'X-Svc-Router-Retry-Count']
 
-/** The API as OpenAPI 3.1 has it, made of the tables of operations and of errors. */
+/** The OpenAPI 3.1 document, generated from the tables of operations and errors. */
 export function openApiDocument({ baseUrl, links, version }: OpenApiOptions): object {
   const { origin } = new URL(baseUrl)
   // The operations are written for `/v1`; the service may be reached below another path.
@@ -72,7 +72,7 @@ export function openApiDocument({ baseUrl, links, version }: OpenApiOptions): ob
       title: 'svc-router',
       version,
       description:
-        'Routes requests to many models through named profiles. Fields that are not named here go to the provider as they are.',
+        'Routes requests to many models through named profiles. Fields that are not listed here are sent to the provider unchanged.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     externalDocs: { url: links.docsUrl },
@@ -96,8 +96,8 @@ export function openApiDocument({ baseUrl, links, version }: OpenApiOptions): ob
 }
 
 function operationObject(operation: ApiOperation): object {
-  const { id, summary, description, access, parameters, body, answer, streams, errorCodes: refusals } = operation
-  const isModel = refusals === 'model'
+  const { id, summary, description, access, parameters, body, answer, streams, errorCodes: kind } = operation
+  const isModel = kind === 'model'
   const names = ['X-Request-Id', ...(access === 'key' ? usageNames : []), ...(isModel ? reliabilityNames : [])]
   return {
     operationId: id,
@@ -131,11 +131,11 @@ function operationObject(operation: ApiOperation): object {
   }
 }
 
-/** The refusals that an operation can give. */
-function codesOf({ errorCodes: refusals }: Pick<ApiOperation, 'errorCodes'>): readonly ErrorCode[] {
-  if (refusals === 'public') return publicCodes
+/** The errors that an operation can return. */
+function codesOf({ errorCodes: kind }: Pick<ApiOperation, 'errorCodes'>): readonly ErrorCode[] {
+  if (kind === 'public') return publicCodes
   const known = errorCodes.filter((code) => !socketCodes.includes(code))
-  return refusals === 'model'
+  return kind === 'model'
     ? known
     : known.filter(
         (code) =>
@@ -180,15 +180,19 @@ const errorSchema = objectSchema(
   {
     error: objectSchema(
       {
-        message: { type: 'string', maxLength: 240, description: 'What happened, what to do, and the one right link.' },
+        message: {
+          type: 'string',
+          maxLength: 240,
+          description: 'What happened and what to do, with one link that helps.',
+        },
         type: {
           type: 'string',
           enum: [...new Set([...errorCodes.map((code) => errorCatalog[code].type), ...messagesTypes])],
-          description: 'Below /v1/messages as Anthropic names it.',
+          description: 'Below /v1/messages, Anthropic’s names.',
         },
-        param: { type: ['string', 'null'], description: 'The field at fault.' },
+        param: { type: ['string', 'null'], description: 'The field that caused the error.' },
         code: { type: 'string', enum: errorCodes },
-        source: { enum: ['client', 'gateway', 'provider', 'edge'], description: 'Who is at fault.' },
+        source: { enum: ['client', 'gateway', 'provider', 'edge'], description: 'What caused the error.' },
         retryable: { type: 'boolean' },
         request_id: { type: 'string' },
       },

@@ -10,13 +10,13 @@ export interface ApiOperation {
   readonly description: string
   readonly access: 'key' | 'public'
   /**
-   * Which refusals it can give. `model`: all of a model request. `lookup`: those of what is read with a key.
-   * `public`: those of what everybody may read.
+   * Which errors it can return. `model`: all errors of a model request. `lookup`: those of a read with a key.
+   * `public`: those of a public read.
    */
   readonly errorCodes: 'model' | 'lookup' | 'public'
   readonly parameters?: readonly ApiParameter[]
   readonly body?: ApiBody
-  /** What a 200 holds, in a sentence. */
+  /** What a 200 response contains, in a sentence. */
   readonly answer: string
   /** Whether a 200 can be a stream of events. */
   readonly streams?: boolean
@@ -29,7 +29,7 @@ interface ApiParameter {
   readonly schema: Schema
 }
 
-/** The fields that we read ourselves. All others go to the provider as they are (contract 2.22, 11.1). */
+/** The fields that svc-router reads. All others go to the provider unchanged (contract 2.22, 11.1). */
 interface ApiBody {
   readonly required: readonly string[]
   readonly fields: Readonly<Record<string, Schema>>

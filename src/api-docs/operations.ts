@@ -6,9 +6,9 @@ const model = { type: 'string', description: 'A profile, such as `svc-router/fro
 const stream = {
   type: ['boolean', 'null'],
   default: false,
-  description: 'Whether the answer comes as server-sent events.',
+  description: 'Whether to stream the answer as server-sent events.',
 }
-const toolsDescription = 'Tools that the model may call. `{"type": "svc-router:fusion"}` is premium.'
+const toolsDescription = 'Tools that the model can call. `{"type": "svc-router:fusion"}` requires a premium plan.'
 const tools = { type: ['array', 'null'], items: { type: 'object' }, description: toolsDescription }
 const namedTools = {
   ...tools,
@@ -20,21 +20,21 @@ const messages = {
   description: 'The conversation, oldest first.',
 }
 const items = { type: 'array', items: { type: 'object', anyOf: [{ required: ['type'] }, { required: ['role'] }] } }
-const inputDescription = 'A text, or the items of the conversation.'
+const inputDescription = 'Text, or the items of the conversation.'
 const input = { anyOf: [{ type: 'string' }, items, { type: 'null' }], description: inputDescription }
 const filledInput = { anyOf: [{ type: 'string' }, { ...items, minItems: 1 }], description: inputDescription }
-const previous = { type: ['string', 'null'], description: 'Goes on from a stored answer.' }
+const previous = { type: ['string', 'null'], description: 'The ID of a stored response to continue from.' }
 const attachedTools = {
   name: 'X-Svc-Router-Tools',
   in: 'header',
   description:
-    'A header: `svc-router:fusion` attaches that tool as if it stood in `tools`. `;mode=` and `;preset=` may follow.',
+    'A header: `svc-router:fusion` attaches that tool as if it were in `tools`. Optional parameters: `;mode=` and `;preset=`.',
   schema: { type: 'string' },
 } as const
 const responseId = {
   name: 'response_id',
   in: 'path',
-  description: 'The id of an answer.',
+  description: 'The ID of a response.',
   schema: { type: 'string' },
 } as const
 
@@ -44,13 +44,13 @@ const conversation = {
     { type: 'object', required: ['id'], properties: { id: { type: 'string', minLength: 1 } } },
     { type: 'null' },
   ],
-  description: 'The conversation to continue. Its items come before `input`; input and output are added to it.',
+  description: 'The conversation to continue. Its items precede `input`; input and output are appended to it.',
 }
 const asked = { access: 'key', errorCodes: 'model' } as const
 const read = { access: 'key', errorCodes: 'lookup' } as const
 const open = { access: 'public', errorCodes: 'public' } as const
 
-/** Every operation of the API. A test holds it against the routes that are served. */
+/** Every operation of the API. A test compares it with the routes. */
 export const apiOperations: readonly ApiOperation[] = [
   {
     ...asked,
@@ -58,14 +58,14 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/v1/chat/completions',
     id: 'createChatCompletion',
     summary: 'Chat completions',
-    description: 'Answers a conversation, as OpenAI’s chat completions do.',
+    description: 'Answers a conversation, like OpenAI’s chat completions.',
     parameters: [attachedTools],
     body: {
       required: ['model', 'messages'],
       fields: { model, messages, tools, stream },
       example: { model: profile, messages: [{ role: 'user', content: 'Hello!' }] },
     },
-    answer: 'A chat completion; with `stream` its chunks, and at last `[DONE]`.',
+    answer: 'A chat completion; with `stream`, its chunks and then `[DONE]`.',
     streams: true,
   },
   {
@@ -75,7 +75,7 @@ export const apiOperations: readonly ApiOperation[] = [
     id: 'createResponse',
     summary: 'Responses',
     description:
-      'Answers a conversation, as OpenAI’s responses do. Answers are stored unless `store` is false. With `Upgrade: websocket` a GET here opens a connection for many answers.',
+      'Answers a conversation, like OpenAI’s Responses. Responses are stored unless `store` is false. A GET with `Upgrade: websocket` opens a connection for many requests.',
     parameters: [attachedTools],
     body: {
       required: ['model'],
@@ -87,14 +87,14 @@ export const apiOperations: readonly ApiOperation[] = [
         store: {
           type: ['boolean', 'null'],
           default: true,
-          description: 'Whether the answer is kept, to be read and gone on from.',
+          description: 'Whether to store the response, so that you can read it and continue from it.',
         },
         previous_response_id: previous,
         conversation,
       },
       example: { model: profile, input: 'Hello!' },
     },
-    answer: 'A response; with `stream` its events, and at last `[DONE]`.',
+    answer: 'A response; with `stream`, its events and then `[DONE]`.',
     streams: true,
   },
   {
@@ -103,20 +103,20 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/v1/messages',
     id: 'createMessage',
     summary: 'Messages',
-    description: 'Answers a conversation, as Anthropic’s messages do. The key may come as `x-api-key`.',
+    description: 'Answers a conversation, like Anthropic’s Messages. You can send the key as `x-api-key`.',
     parameters: [attachedTools],
     body: {
       required: ['model', 'messages'],
       fields: {
         model,
-        max_tokens: { type: ['number', 'null'], description: 'The longest answer, in tokens.' },
+        max_tokens: { type: ['number', 'null'], description: 'The maximum length of the answer, in tokens.' },
         messages,
         tools: namedTools,
         stream,
       },
       example: { model: profile, max_tokens: 1024, messages: [{ role: 'user', content: 'Hello!' }] },
     },
-    answer: 'A message; with `stream` its events.',
+    answer: 'A message; with `stream`, its events.',
     streams: true,
   },
   {
@@ -124,15 +124,15 @@ export const apiOperations: readonly ApiOperation[] = [
     method: 'post',
     path: '/v1/messages/count_tokens',
     id: 'countMessageTokens',
-    summary: 'Tokens of a message',
-    description: 'Estimates how long a request is. It takes nothing of the plan and asks no provider.',
+    summary: 'Count tokens of a message',
+    description: 'Estimates the size of a request. It does not count against the plan and asks no provider.',
     parameters: [attachedTools],
     body: {
       required: ['model', 'messages'],
       fields: { model, messages, tools: namedTools },
       example: { model: profile, messages: [{ role: 'user', content: 'Hello!' }] },
     },
-    answer: '`input_tokens`, an estimate.',
+    answer: 'The estimate, as `input_tokens`.',
   },
   {
     ...asked,
@@ -141,20 +141,20 @@ export const apiOperations: readonly ApiOperation[] = [
     id: 'createCompletion',
     summary: 'Text completions',
     description:
-      'Continues a prompt, as OpenAI’s oldest endpoint does. Relayed to servers that have it; for all others the prompt becomes the message of a user, and `suffix`, `echo`, `best_of`, `logprobs`, several prompts, and prompts of tokens are refused.',
+      'Continues a prompt, like OpenAI’s legacy completions. Requests are relayed to servers that have this endpoint. For all others the prompt becomes a user message, and `suffix`, `echo`, `best_of`, `logprobs`, several prompts, and token prompts are rejected.',
     body: {
       required: ['model', 'prompt'],
       fields: {
         model,
         prompt: {
           anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'string' }, minItems: 1 }],
-          description: 'A text. Servers that have the endpoint also take several, and lists of token numbers.',
+          description: 'Text. Servers that have this endpoint also accept several texts, and lists of token IDs.',
         },
         stream,
       },
       example: { model: profile, prompt: 'Once upon a time' },
     },
-    answer: 'A text completion; with `stream` its chunks, and at last `[DONE]`.',
+    answer: 'A text completion; with `stream`, its chunks and then `[DONE]`.',
     streams: true,
   },
   {
@@ -163,19 +163,19 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/v1/embeddings',
     id: 'createEmbeddings',
     summary: 'Embeddings',
-    description: 'Turns texts into vectors, with a profile whose `kind` is `embeddings`.',
+    description: 'Converts texts to vectors. The profile’s `kind` must be `embeddings`.',
     body: {
       required: ['model', 'input'],
       fields: {
         model,
         input: {
           anyOf: [{ type: 'string' }, { type: 'array', minItems: 1 }],
-          description: 'One text or several, or tokens.',
+          description: 'One or several texts, or tokens.',
         },
       },
       example: { model: 'svc-router/embeddings', input: ['The cat sleeps.'] },
     },
-    answer: 'One vector for each text.',
+    answer: 'One vector per text.',
   },
   {
     ...read,
@@ -183,8 +183,8 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/v1/models',
     id: 'listModels',
     summary: 'Models',
-    description: 'Lists the profiles as your account sees them. Use it to try a key.',
-    answer: 'The list, in the shapes that OpenAI’s and Anthropic’s clients and Codex read.',
+    description: 'Lists the profiles that your key can use. Use it to test a key.',
+    answer: 'The list, readable by OpenAI and Anthropic clients and Codex.',
   },
   {
     ...read,
@@ -197,7 +197,7 @@ export const apiOperations: readonly ApiOperation[] = [
       {
         name: 'model',
         in: 'path',
-        description: 'A profile; its slash may be encoded or not.',
+        description: 'A profile. The slash can be encoded.',
         schema: { type: 'string' },
       },
     ],
@@ -208,28 +208,28 @@ export const apiOperations: readonly ApiOperation[] = [
     method: 'get',
     path: '/v1/responses/{response_id}',
     id: 'getResponse',
-    summary: 'A stored answer',
-    description: 'Reads an answer that was stored.',
+    summary: 'Get a stored response',
+    description: 'Returns a stored response.',
     parameters: [responseId],
-    answer: 'The response as it was given.',
+    answer: 'The response as it was delivered.',
   },
   {
     ...read,
     method: 'delete',
     path: '/v1/responses/{response_id}',
     id: 'deleteResponse',
-    summary: 'Delete a stored answer',
-    description: 'Forgets an answer. Nothing can go on from it afterwards.',
+    summary: 'Delete a stored response',
+    description: 'Deletes a response. Requests can no longer continue from it.',
     parameters: [responseId],
-    answer: 'The id, and that it is deleted.',
+    answer: 'The ID, and `deleted`.',
   },
   {
     ...read,
     method: 'get',
     path: '/v1/responses/{response_id}/input_items',
     id: 'listInputItems',
-    summary: 'What an answer was asked',
-    description: 'Lists the items that an answer was given to.',
+    summary: 'List the input items of a response',
+    description: 'Lists the input items of a stored response.',
     parameters: [responseId, ...paging],
     answer: 'A page of the list.',
   },
@@ -238,38 +238,40 @@ export const apiOperations: readonly ApiOperation[] = [
     method: 'post',
     path: '/v1/responses/{response_id}/cancel',
     id: 'cancelResponse',
-    summary: 'Cancel an answer',
-    description: 'Always refused: nothing is made in the background here. To stop an answer, close its connection.',
+    summary: 'Cancel a response',
+    description:
+      'Always rejected, because no response runs in the background. To stop a response, close its connection.',
     parameters: [responseId],
-    answer: 'Never given.',
+    answer: 'nothing, because the request is always rejected.',
   },
   {
     ...read,
     method: 'post',
     path: '/v1/responses/input_tokens',
     id: 'countInputTokens',
-    summary: 'Tokens of an input',
-    description: 'Estimates how long a request is. It takes nothing of the plan and asks no provider.',
+    summary: 'Count tokens of an input',
+    description: 'Estimates the size of a request. It does not count against the plan and asks no provider.',
     body: {
       required: [],
       fields: { model, input, tools, previous_response_id: previous, conversation },
       example: { model: profile, input: 'Hello!' },
     },
-    answer: '`input_tokens`, an estimate.',
+    answer: 'The estimate, as `input_tokens`.',
   },
   {
     ...asked,
     method: 'post',
     path: '/v1/responses/compact',
     id: 'compactResponse',
-    summary: 'Shorten a conversation',
-    description: 'Has a model sum a conversation up, so that it goes on in fewer tokens. It counts like an answer.',
+    summary: 'Compact a conversation',
+    description:
+      'Has a model summarize a conversation, so that it continues with fewer tokens. It counts as a request.',
     body: {
       required: ['model', 'input'],
       fields: { model, input: filledInput, previous_response_id: previous, conversation },
       example: { model: profile, input: 'Hello!' },
     },
-    answer: 'The shortened conversation, to be sent back as input.',
+    answer: 'The compacted conversation, to send as input.',
   },
   ...conversationOperations,
   {
@@ -278,8 +280,8 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/model-catalog',
     id: 'getModelCatalog',
     summary: 'Catalog',
-    description: 'What there is, for discovery only: using it takes a key.',
-    answer: 'The profiles with what they can do.',
+    description: 'The available profiles, for discovery. Using them requires a key.',
+    answer: 'The profiles and their capabilities.',
   },
   {
     ...open,
@@ -295,8 +297,8 @@ export const apiOperations: readonly ApiOperation[] = [
     method: 'get',
     path: '/health',
     id: 'getHealth',
-    summary: 'Alive',
-    description: 'Whether the server runs, for probes.',
+    summary: 'Health',
+    description: 'Reports that the server is running, for liveness probes.',
     answer: '`{"status": "ok"}`',
   },
   {
@@ -304,17 +306,17 @@ export const apiOperations: readonly ApiOperation[] = [
     method: 'get',
     path: '/ready',
     id: 'getReadiness',
-    summary: 'Ready',
-    description: 'Whether new requests should come here, for load balancers. 503 where not.',
-    answer: 'Ready, and no reasons against it.',
+    summary: 'Readiness',
+    description: 'Reports whether to route new requests here, for load balancers. If not, the status is 503.',
+    answer: 'Ready, without reasons against it.',
   },
   {
     ...open,
     method: 'head',
     path: '/',
     id: 'probe',
-    summary: 'Anybody there',
-    description: 'What agents ask before their first request.',
-    answer: 'Nothing but the status.',
+    summary: 'Check that the server is up',
+    description: 'Agents send this before their first request.',
+    answer: 'The status only.',
   },
 ]

@@ -83,15 +83,15 @@ function analysisOf(analysis) {
     ),
     ...list('Disagreements', contradictions.map(difference)),
     ...list(
-      'Only one says',
+      'Mentioned by one model',
       unique.map(({ model, insight }) => by(model, insight)),
     ),
     ...list(
-      'Only some say',
+      'Mentioned by some models',
       partial.map(({ models, point }) => by(models.join(', '), point)),
     ),
     ...list(
-      'Nobody says',
+      'Mentioned by none',
       blind.map((text) => make('li', {}, text)),
     ),
   ]
