@@ -1,7 +1,7 @@
 import { type Json, type JsonObject, isObject, parseObject } from '../domain/json.ts'
 import { UpstreamError, type AttemptOutcome, type ProviderRejection } from '../domain/upstream.ts'
 import { classifyGoogleError } from './google-faults.ts'
-import { maxAnswerDepth, nestsDeeper } from './json-depth.ts'
+import { isTooComplex } from './json-limits.ts'
 import { isLimitName, withCompanions } from './rejections/optional-fields.ts'
 import { readError, readRejection, type RejectionBody } from './rejections/rejection-body.ts'
 import {
@@ -36,10 +36,10 @@ const outcomes = new Map<Json | undefined, Exclude<AttemptOutcome, 'answered'>>(
 
 /**
  * Parses the data of one event, or a whole answer. @throws UpstreamError `broken` if it is not a JSON object, or is
- * nested too deep
+ * too complex
  */
 export function parseAnswer(text: string): JsonObject {
-  const answer = nestsDeeper(text, maxAnswerDepth) ? undefined : parseObject(text)
+  const answer = isTooComplex(text) ? undefined : parseObject(text)
   if (answer === undefined) throw new UpstreamError('broken')
   return answer
 }

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../domain/json.ts'
 import { UpstreamError } from '../domain/upstream.ts'
-import { maxAnswerDepth } from './json-depth.ts'
+import { maxAnswerDepth } from './json-limits.ts'
 import { JsonScan, patchMembers } from './json-scan.ts'
 
 const answerLimits = { maxDepth: maxAnswerDepth, maxTokens: 2_000_000, maxMembers: 2_000_000 }

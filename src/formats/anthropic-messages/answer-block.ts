@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from '../../domain/json.ts'
 import { wrapInput } from '../custom-tools.ts'
+import { ObjectProgress } from '../object-progress.ts'
 import { frame } from './frames.ts'
 import { signatureFrom } from './encrypted-reasoning.ts'
 import { writeInput } from './write-parts.ts'
@@ -136,6 +137,7 @@ export class ToolUseBlock extends AnswerBlock {
   protected readonly deltaNames = ['input_json_delta', 'partial_json'] as const
   /** Whether the input is free text, which this format must wrap in an object. */
   readonly #isText: boolean
+  readonly #progress = new ObjectProgress()
 
   constructor(id: string, name: string, isText: boolean) {
     super()
@@ -148,17 +150,16 @@ export class ToolUseBlock extends AnswerBlock {
    * complete.
    */
   get canEnd(): boolean {
-    if (this.#isText || !this.content.trimEnd().endsWith('}')) return false
-    try {
-      JSON.parse(this.content)
-      return true
-    } catch {
-      return false
-    }
+    return !this.#isText && this.#progress.hasEnded(() => this.content)
   }
 
   get whole(): JsonObject {
     return { ...this.opening, input: this.#isText ? { input: this.content } : writeInput(this.content) }
+  }
+
+  override add(text: string): void {
+    super.add(text)
+    if (!this.#isText) this.#progress.add(text)
   }
 
   override flush(): string {

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../domain/json.ts'
 import { unwrapInput } from '../custom-tools.ts'
+import { ObjectProgress } from '../object-progress.ts'
 import type { CallIdentity } from '../tool-names.ts'
 import { type DeltaFrame, deltaFrame, type Frames } from './frames.ts'
 
@@ -13,6 +14,7 @@ export class CallItem {
   readonly #identity: CallIdentity
   readonly #frame: DeltaFrame
   #text = ''
+  readonly #progress = new ObjectProgress()
 
   constructor(frames: Frames, outputIndex: number, mintId: () => string, callId: string, identity: CallIdentity) {
     this.#frames = frames
@@ -34,6 +36,7 @@ export class CallItem {
 
   write(text: string): string {
     this.#text += text
+    this.#progress.add(text)
     // The input can only be extracted from the arguments once they are complete.
     return this.#identity.wrapped ? '' : this.#frames.writeDelta(this.#frame, text)
   }
@@ -44,13 +47,7 @@ export class CallItem {
    */
   get isComplete(): boolean {
     const isText = this.#identity.kind === 'custom' && !this.#identity.wrapped
-    if (isText || !this.#text.trimEnd().endsWith('}')) return false
-    try {
-      JSON.parse(this.#text)
-      return true
-    } catch {
-      return false
-    }
+    return !isText && this.#progress.hasEnded(() => this.#text)
   }
 
   close(status: 'completed' | 'incomplete'): { readonly frames: string; readonly item: JsonObject } {

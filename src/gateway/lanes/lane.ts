@@ -1,4 +1,5 @@
-import type { Usage } from '../../domain/conversation.ts'
+import type { AnswerEvent, Usage } from '../../domain/conversation.ts'
+import { UpstreamError } from '../../domain/upstream.ts'
 import type { AnswerContext, Format, ProviderFormat } from '../../formats/format.ts'
 import type { StreamFailure } from '../../formats/stream-failure.ts'
 import type { RelayRules } from '../../formats/relay.ts'
@@ -6,6 +7,20 @@ import type { Backend, HeldBytes } from '../ports.ts'
 
 /** The most of an upstream error's text that is stored, characters. */
 export const maxFaultCharacters = 64 * 1024
+/** The most of the arguments of all calls of an answer, characters: they are parsed at once (contract 30.12). */
+const maxArgumentCharacters = 4 * 1024 * 1024
+
+/** Counts the arguments of one answer. */
+export class ArgumentLimit {
+  #left = maxArgumentCharacters
+
+  /** @throws UpstreamError `broken` when there are too many */
+  count(event: AnswerEvent): void {
+    if (event.type !== 'call_arguments') return
+    this.#left -= event.text.length
+    if (this.#left < 0) throw new UpstreamError('broken')
+  }
+}
 
 /**
  * Converts one answer from a backend's bytes to the caller's (contract 35.3). Everything that a lane returns consists

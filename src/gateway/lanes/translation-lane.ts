@@ -8,7 +8,7 @@ import { readSse } from '../../formats/error-event.ts'
 import { markEvent } from '../../formats/encrypted-reasoning.ts'
 import { SseReader, type SseEvent } from '../../formats/sse.ts'
 import { charsPerToken, estimateUsage } from '../../domain/estimate-tokens.ts'
-import { maxFaultCharacters, type Lane } from './lane.ts'
+import { ArgumentLimit, maxFaultCharacters, type Lane } from './lane.ts'
 
 /** Turns a stream of one format into a stream of another, event by event. */
 export class TranslationLane implements Lane {
@@ -19,6 +19,7 @@ export class TranslationLane implements Lane {
   faultText: string | undefined
   usage: Usage | undefined
   #outputChars = 0
+  readonly #arguments = new ArgumentLimit()
   /** A fault after what looked like the end. It counts once content follows: then that was not the end. */
   #deferredError: Error | undefined
   readonly #sse = new SseReader()
@@ -93,6 +94,7 @@ export class TranslationLane implements Lane {
     for (const arrived of read) {
       try {
         const events = readSse(this.#reader, arrived)
+        for (const event of events) this.#arguments.count(event)
         if (this.#deferredError !== undefined && events.some(isContent)) throw this.#deferredError
         all.push(...this.#marked(events))
       } catch (error) {

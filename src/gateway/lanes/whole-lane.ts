@@ -4,10 +4,10 @@ import { UpstreamError } from '../../domain/upstream.ts'
 import { parseAnswer } from '../../formats/answer-faults.ts'
 import { shownModel } from '../../formats/format.ts'
 import type { StreamFailure } from '../../formats/stream-failure.ts'
-import { maxAnswerDepth, nestsDeeper } from '../../formats/json-depth.ts'
+import { isTooComplex } from '../../formats/json-limits.ts'
 import { patchJson } from '../../formats/patch-json.ts'
 import { mayBeEncrypted, markEvent, markText } from '../../formats/encrypted-reasoning.ts'
-import { maxFaultCharacters, type Lane, type LaneOptions } from './lane.ts'
+import { ArgumentLimit, maxFaultCharacters, type Lane, type LaneOptions } from './lane.ts'
 import { charsPerToken, estimateUsage } from '../../domain/estimate-tokens.ts'
 
 /** A whole answer may not be longer than this. */
@@ -24,6 +24,7 @@ export class WholeLane implements Lane {
   faultText: string | undefined
   usage: Usage | undefined
   #outputChars = 0
+  readonly #arguments = new ArgumentLimit()
   readonly #choice: LaneOptions
   readonly #gathered = new GatheredBytes()
 
@@ -90,8 +91,9 @@ export class WholeLane implements Lane {
     if (event.type === 'usage') this.usage = event.usage
     if (event.type === 'finish') this.finished = true
     if ('text' in event) this.#outputChars += event.text.length
+    this.#arguments.count(event)
     // Callers parse them, and some formats have them as an object.
-    if (event.type === 'call_arguments' && nestsDeeper(event.text, maxAnswerDepth)) throw new UpstreamError('broken')
+    if (event.type === 'call_arguments' && isTooComplex(event.text)) throw new UpstreamError('broken')
   }
 }
 

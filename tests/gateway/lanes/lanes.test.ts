@@ -158,3 +158,15 @@ describe('an event of several megabytes, such as an image', () => {
     expect(lane.finished).toBe(true)
   })
 })
+
+test('the arguments of the calls of an answer have a limit', () => {
+  const piece = 'x'.repeat(1024 * 1024)
+  const call = { index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: piece } }
+  const event = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { tool_calls: [call] } }] })}\n\n`
+  const writer = anthropicMessages.writeAnswer(contextOf(conversation))
+  const lane = new TranslationLane(openaiChat.readAnswer(), writer, 'someone', conversation)
+  for (let count = 0; count < 4; count += 1) lane.push(Buffer.from(event))
+  expect(lane.upstreamError).toBeUndefined()
+  lane.push(Buffer.from(event))
+  expect(lane.upstreamError).toMatchObject({ outcome: 'broken' })
+})

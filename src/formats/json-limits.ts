@@ -1,0 +1,54 @@
+import { endOfString } from './json-elements.ts'
+
+/**
+ * How deep JSON from a provider may nest. Deeper JSON parses, but whatever walks it recursively, here or in a caller's
+ * client, would run out of stack.
+ */
+export const maxAnswerDepth = 200
+
+const quote = 0x22
+const comma = 0x2c
+const colon = 0x3a
+const openBrace = 0x7b
+const closeBrace = 0x7d
+const openBracket = 0x5b
+const closeBracket = 0x5d
+
+/** Limits on the JSON of an answer: arrays and objects, then commas and colons. They determine the time of `JSON.parse`. */
+const maxContainers = 400_000
+const maxSeparators = 4_000_000
+/** Distinct names are the slowest input for `JSON.parse`; only one object with many members can have many of them. */
+const maxMembersInARow = 10_000
+/** Shorter text exceeds no limit. */
+const simpleLength = 2 * maxAnswerDepth
+
+/**
+ * Whether JSON from a provider exceeds the limits on depth, containers, or members (contract 30.12). Short text, as most
+ * events of a stream are, is not read.
+ */
+export function isTooComplex(json: string): boolean {
+  if (json.length <= simpleLength) return false
+  let depth = 0
+  let containers = 0
+  let separators = 0
+  let members = 0
+  for (let at = 0; at < json.length; at += 1) {
+    const code = json.charCodeAt(at)
+    if (code === quote) at = endOfString(json, at)
+    else if (code === comma) separators += 1
+    else if (code === colon) {
+      separators += 1
+      members += 1
+    } else if (code === openBrace || code === openBracket) {
+      depth += 1
+      containers += 1
+      members = 0
+    } else if (code === closeBrace || code === closeBracket) {
+      depth -= 1
+      members = 0
+    }
+    if (depth > maxAnswerDepth || containers > maxContainers) return true
+    if (separators > maxSeparators || members > maxMembersInARow) return true
+  }
+  return false
+}
