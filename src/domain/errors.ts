@@ -36,28 +36,28 @@ export const errorCatalog = {
   previous_response_not_found: {
     ...invalid,
     message:
-      'There is no stored response with the id in previous_response_id, or an earlier response in its chain was deleted. Send the whole conversation in input instead.',
+      'There is no stored response with the ID in previous_response_id, or an earlier response in its chain was deleted. Send the whole conversation in input instead.',
   },
   item_not_found: {
     ...invalid,
     status: 404,
-    message: 'Item with {named} not found. Send the item itself in input instead of its id.',
+    message: 'Item with {named} not found. Send the item itself in input instead of its ID.',
   },
   response_not_found: {
     ...invalid,
     status: 404,
     message:
-      'There is no stored response with this id. It may have expired or been deleted, or the request had "store": false.',
+      'There is no stored response with this ID. It may have expired or been deleted, or the request had "store": false.',
   },
   conversation_not_found: {
     ...invalid,
     status: 404,
-    message: 'There is no conversation with this id. It may have expired or been deleted. Create a new one.',
+    message: 'There is no conversation with this ID. It may have expired or been deleted. Create a new one.',
   },
   conversation_item_not_found: {
     ...invalid,
     status: 404,
-    message: 'There is no item with this id in the conversation.',
+    message: 'There is no item with this ID in the conversation.',
   },
   context_length_exceeded: {
     ...invalid,
@@ -232,7 +232,7 @@ export const errorCatalog = {
     retryable: true,
     signals: 'none',
     action: 'supportUrl',
-    message: 'Something went wrong on our side. Contact us with the request id:',
+    message: 'Something went wrong on our side. Contact us with the request ID:',
   },
 } as const satisfies Record<string, ErrorEntry>
 

@@ -34,8 +34,8 @@ export interface ServiceStatus {
 /** The indicator as a sentence. */
 export const indicatorWords: Readonly<Record<Impact, string>> = {
   none: 'Everything works',
-  minor: 'Some parts have trouble',
-  major: 'Important parts have trouble',
+  minor: 'Some systems are degraded',
+  major: 'Important systems are degraded',
   critical: 'The service is down',
 }
 

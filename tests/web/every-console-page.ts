@@ -160,7 +160,11 @@ async function fillDesks(service: Service): Promise<void> {
     if (decision !== undefined) await reviewManagedRequest(plane, id, decision)
   }
   await recordResale(plane, 'alpha', 'CONTRACT-17')
-  const told = await openIncident(plane, { title: 'Letters are late', impact: 'minor', text: 'We look into it.' })
+  const told = await openIncident(plane, {
+    title: 'Emails are delayed',
+    impact: 'minor',
+    text: 'We are investigating.',
+  })
   await updateIncident(plane, told.id, 'identified', 'A mail server of ours was full.')
   const support = { ...plane, mailTo: undefined, sendMail: undefined }
   const ticket = { accountId: service.account.id, email: 'asker@example.com', requestId: '' }

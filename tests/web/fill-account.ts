@@ -62,11 +62,11 @@ export async function fillAccount(service: Service): Promise<void> {
   const gone = await service.addNamedKey('old laptop')
   await service.revoke(gone.stored.id)
   const incidents = { ...service.plane, store: service.store }
-  await openIncident(incidents, { title: 'Slow answers', impact: 'minor', text: 'We look into it.' })
-  const { id } = await openIncident(incidents, { title: 'No sign-in', impact: 'major', text: 'Letters are late.' })
+  await openIncident(incidents, { title: 'Slow answers', impact: 'minor', text: 'We are investigating.' })
+  const { id } = await openIncident(incidents, { title: 'No sign-in', impact: 'major', text: 'Emails are delayed.' })
   // What comes later is told first, by the millisecond.
   await setTimeout(2)
-  await updateIncident(incidents, id, 'resolved', 'They arrive again.')
+  await updateIncident(incidents, id, 'resolved', 'Emails arrive again.')
   for (let request = 0; request < 3; request++) await service.chat()
   await service.chat({ model: 'svc-router/fusion' })
   const failing = Array.from({ length: 10 }, () => ({ do: 'status', status: 503 }) as const)

@@ -171,7 +171,7 @@ describe('status', () => {
       'operational',
       'operational',
     ])
-    expect(status).toEqual({ indicator: 'minor', description: 'Some parts have trouble' })
+    expect(status).toEqual({ indicator: 'minor', description: 'Some systems are degraded' })
     expect(await read('/status')).toContain('its provider rejects the credential')
     await clock.skip(61_000)
     expect((await service.chat()).headers.get('x-svc-router-upstream')).toBe('alpha')
@@ -189,7 +189,7 @@ describe('status', () => {
     await later()
     const text = await read('/status')
     expect(text).toContain('Slow &lt;b&gt;answers')
-    expect(text).toContain('Important parts have trouble')
+    expect(text).toContain('Important systems are degraded')
     const { incidents } = await readJson<Summary>('/api/v2/summary.json')
     expect(incidents).toMatchObject([
       { name: 'Slow <b>answers</b>', status: 'investigating', incident_updates: [{ body: 'We look into it.' }] },

@@ -74,7 +74,7 @@ test('every kind of secret is rejected on the server, too, whatever a page allow
 
 test.each([
   [{ email: 'nobody' }, 'Enter a valid email address'],
-  [{ request_id: '12345' }, 'Request ids start with req_'],
+  [{ request_id: '12345' }, 'Request IDs start with req_'],
   [{ text: 'short' }, 'Write between 10 and 4000 characters'],
 ])('an error is shown at its field, and the rest of the form stays filled in: %o', async (change, sentence) => {
   const response = await visitor.post('/support', { ...good, ...change })

@@ -18,7 +18,7 @@ export function errorPage(
       status,
       narrow: true,
       body: html`<p><a class="button" href="/">Home page</a></p>
-        <p class="faint">Request id: <code>${requestId}</code></p>`,
+        <p class="faint">Request ID: <code>${requestId}</code></p>`,
     },
   )
 }

@@ -2,11 +2,11 @@
 type Kind = 'stops' | 'notFound' | 'minute' | 'fault' | 'later'
 
 const sdk =
-  'throws immediately, with our message in `error.message`, the code in `error.code`, and the request id in `error.requestID`'
+  'throws immediately, with our message in `error.message`, the code in `error.code`, and the request ID in `error.requestID`'
 const table: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
   stops: {
     'OpenAI SDK': sdk,
-    Codex: 'sends the request three times with our configuration, then prints our message and the request id',
+    Codex: 'sends the request three times with our configuration, then prints our message and the request ID',
     'Claude Code': 'prints our message after one request; for 401 and 403 it follows “Failed to authenticate.”',
     opencode: 'prints our message',
   },
@@ -18,7 +18,7 @@ const table: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
   },
   minute: {
     'OpenAI SDK': 'retries twice, waiting as `Retry-After` says, then throws with our message',
-    Codex: 'waits and retries; finally prints “exceeded retry limit” with the request id, without our message',
+    Codex: 'waits and retries; finally prints “exceeded retry limit” with the request ID, without our message',
     'Claude Code': 'waits and retries, then prints our message',
     opencode: 'waits silently until the request succeeds',
   },

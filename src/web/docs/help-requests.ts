@@ -39,29 +39,29 @@ export const requestHelp = {
     why: 'The previous response is not stored: it was created with `"store": false`, was deleted, has expired, or belongs to another account.',
     fix: [
       'Send the whole conversation in `input`.',
-      'To continue by id next time, let responses be stored, which is the default.',
+      'To continue by ID next time, let responses be stored, which is the default.',
     ],
     example: { param: 'previous_response_id' },
   },
   item_not_found: {
-    why: 'The request refers to an item of an earlier response by its id, but that response is not stored.',
+    why: 'The request refers to an item of an earlier response by its ID, but that response is not stored.',
     fix: ['Send the item itself in `input`.', 'In the AI SDK, `store: false` does this for you.'],
     at: clients,
     example: { param: 'input', words: { named: "id 'msg_0123456789abcdef'" } },
   },
   response_not_found: {
-    why: 'This account has no stored response with this id. Responses are stored for 30 days unless the operator configures another period.',
-    fix: ['Check the id, and that the key belongs to the account that created the response.'],
+    why: 'This account has no stored response with this ID. Responses are stored for 30 days unless the operator configures another period.',
+    fix: ['Check the ID, and that the key belongs to the account that created the response.'],
     example: {},
   },
   conversation_not_found: {
-    why: 'This account has no conversation with this id. Conversations are deleted when they have not been used for as long as responses are stored: 30 days unless the operator configures another period.',
-    fix: ['Check the id, and that the key belongs to the account that created it.', 'Or create a new conversation.'],
+    why: 'This account has no conversation with this ID. Conversations are deleted when they have not been used for as long as responses are stored: 30 days unless the operator configures another period.',
+    fix: ['Check the ID, and that the key belongs to the account that created it.', 'Or create a new conversation.'],
     example: {},
   },
   conversation_item_not_found: {
-    why: 'The conversation exists but has no item with this id. The item was deleted or belongs to another conversation.',
-    fix: ['List the items of the conversation to see their ids.'],
+    why: 'The conversation exists but has no item with this ID. The item was deleted or belongs to another conversation.',
+    fix: ['List the items of the conversation to see their IDs.'],
     example: {},
   },
   context_length_exceeded: {

@@ -64,8 +64,8 @@ export const serviceHelp = {
     example: { upstream: 'openai-main' },
   },
   internal_error: {
-    why: 'This is a bug on our side. We logged it with the request id, without any of the request’s content.',
-    fix: ['Try again.', 'If the error persists, send us the request id, but none of the request’s content.'],
+    why: 'This is a bug on our side. We logged it with the request ID, without any of the request’s content.',
+    fix: ['Try again.', 'If the error persists, send us the request ID, but none of the request’s content.'],
     at: { path: '/support', name: 'Support' },
     example: {},
   },

@@ -60,7 +60,7 @@ const refusalPages = {
   broken: {
     status: 500,
     title: 'Something went wrong',
-    text: 'This is a bug on our side. We logged it with the id below. Try again, and send us the id if the error persists.',
+    text: 'This is a bug on our side. We logged it with the ID below. Try again, and send us the ID if the error persists.',
   },
 } as const satisfies Readonly<Record<string, ErrorPage>>
 

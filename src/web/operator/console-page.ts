@@ -51,7 +51,7 @@ export function consoleErrorPage(
       status,
       narrow: true,
       body: html`${backToOverview}
-        <p class="faint">Request id: <code>${visit.requestId}</code></p>`,
+        <p class="faint">Request ID: <code>${visit.requestId}</code></p>`,
     },
   )
 }

@@ -194,7 +194,7 @@ function agreement(visit: OperatorVisit, { provider, control, emails }: Agreemen
                 ${field({
                   name: 'note',
                   label: 'Reference',
-                  hint: 'Only the id of a contract or ticket, such as CONTRACT-17.',
+                  hint: 'Only the ID of a contract or ticket, such as CONTRACT-17.',
                   maxCharacters: 40,
                 })}
                 <button>Record agreement</button>

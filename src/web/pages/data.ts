@@ -54,7 +54,7 @@ function showData(visit: AccountVisit, problem?: string): Promise<Response> {
           </li>
           <li>Email addresses, providers, requests, and stored responses are permanently deleted at once.</li>
           <li>Your subscription is canceled.</li>
-          <li>The audit log records that an account with this id existed, but nothing that identifies you.</li>
+          <li>The audit log records that an account with this ID existed, but nothing that identifies you.</li>
         </ul>
         ${isFresh ? deleteForm(visit, problem) : signInFirst()}
       </section>`,

@@ -56,7 +56,7 @@ async function showHome(visit: Visit): Promise<Response> {
           <h2>Errors that help</h2>
           <p>
             Each error says what happened, what to do, and where.
-            <a href="/docs/errors">Every error code has a page</a>, and every response has an id you can look up.
+            <a href="/docs/errors">Every error code has a page</a>, and every response has an ID that you can look up.
           </p>
         </section>
         <section>

@@ -152,7 +152,7 @@ function attemptTable(attempts: readonly Attempt[], names: Names): Html {
           <th scope="col">Outcome</th>
           <th scope="col" class="number">Status</th>
           <th scope="col" class="number">Time</th>
-          <th scope="col">Provider’s request id</th>
+          <th scope="col">Provider’s request ID</th>
         </tr>
       </thead>
       <tbody>

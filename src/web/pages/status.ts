@@ -38,7 +38,7 @@ async function showStatus(visit: Visit): Promise<Response> {
   return page(visit, {
     title: 'Status',
     body: html`<p class="state ${toneOf(indicator)}">${indicatorWords[indicator]}</p>
-      ${open.length === 0 ? '' : html`<h2>What we are working on</h2>`} ${open.map(incidentCard)}
+      ${open.length === 0 ? '' : html`<h2>Current incidents</h2>`} ${open.map(incidentCard)}
       <section class="card">
         <h2>API and profiles</h2>
         <ul class="parts">

@@ -34,7 +34,7 @@ async function file(visit: Visit): Promise<Response> {
 
 const sentences: Readonly<Record<TicketFault['field'], string>> = {
   email: 'Enter a valid email address.',
-  request_id: 'Request ids start with req_. Leave this empty if you do not have one.',
+  request_id: 'Request IDs start with req_. Leave this empty if you do not have one.',
   text: `Write between 10 and ${maxTextCharacters} characters.`,
 }
 
@@ -46,7 +46,7 @@ function showForm(visit: Visit, fault?: TicketFault): Promise<Response> {
     fault === undefined ? '' : maskForbidden(form.text(name).slice(0, maxTextCharacters))
   return page(visit, {
     title: 'Support',
-    lead: 'Tell us what you did, what happened, and the request id. The page of an error code often has the solution.',
+    lead: 'Tell us what you did, what happened, and the request ID. The page of an error code often has the solution.',
     status: fault === undefined ? 200 : 422,
     problem: fault === undefined ? undefined : fault.found === undefined ? sentences[fault.field] : found(fault.found),
     narrow: true,
@@ -59,7 +59,7 @@ function showForm(visit: Visit, fault?: TicketFault): Promise<Response> {
         ${field({ name: 'email', label: 'Your email address', type: 'email', autocomplete: 'email', value: typed('email'), problem: problemOf('email') })}
         ${field({
           name: 'request_id',
-          label: 'Request id',
+          label: 'Request ID',
           hint: html`Starts with <code>req_</code>. You find it in the header <code>X-Request-Id</code> and in every
             error.`,
           optional: true,
