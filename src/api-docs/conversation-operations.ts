@@ -11,7 +11,7 @@ export const paging = [
   {
     name: 'order',
     in: 'query',
-    description: 'The order: newest (`desc`) or oldest (`asc`) first.',
+    description: 'Newest (`desc`) or oldest (`asc`) first.',
     schema: { type: 'string', enum: ['asc', 'desc'], default: 'desc' },
   },
   {

@@ -6,7 +6,7 @@ const model = { type: 'string', description: 'A profile, such as `svc-router/fro
 const stream = {
   type: ['boolean', 'null'],
   default: false,
-  description: 'Whether to stream the answer as server-sent events.',
+  description: 'Stream the answer as server-sent events.',
 }
 const toolsDescription = 'Tools that the model can call. `{"type": "svc-router:fusion"}` requires a premium plan.'
 const tools = { type: ['array', 'null'], items: { type: 'object' }, description: toolsDescription }
@@ -23,12 +23,11 @@ const items = { type: 'array', items: { type: 'object', anyOf: [{ required: ['ty
 const inputDescription = 'Text, or the items of the conversation.'
 const input = { anyOf: [{ type: 'string' }, items, { type: 'null' }], description: inputDescription }
 const filledInput = { anyOf: [{ type: 'string' }, { ...items, minItems: 1 }], description: inputDescription }
-const previous = { type: ['string', 'null'], description: 'The ID of a stored response to continue from.' }
+const previous = { type: ['string', 'null'], description: 'The stored response to continue from.' }
 const attachedTools = {
   name: 'X-Svc-Router-Tools',
   in: 'header',
-  description:
-    'A header: `svc-router:fusion` attaches that tool as if it were in `tools`. Optional parameters: `;mode=` and `;preset=`.',
+  description: 'A header: `svc-router:fusion` attaches that tool. Optional parameters: `;mode=` and `;preset=`.',
   schema: { type: 'string' },
 } as const
 const responseId = {
@@ -44,7 +43,7 @@ const conversation = {
     { type: 'object', required: ['id'], properties: { id: { type: 'string', minLength: 1 } } },
     { type: 'null' },
   ],
-  description: 'The conversation to continue. Its items precede `input`; input and output are appended to it.',
+  description: 'The conversation to continue. Its items precede `input`; input and output are appended.',
 }
 const asked = { access: 'key', errorCodes: 'model' } as const
 const read = { access: 'key', errorCodes: 'lookup' } as const
@@ -87,7 +86,7 @@ export const apiOperations: readonly ApiOperation[] = [
         store: {
           type: ['boolean', 'null'],
           default: true,
-          description: 'Whether to store the response, so that you can read it and continue from it.',
+          description: 'Store the response, to read it or continue from it.',
         },
         previous_response_id: previous,
         conversation,
@@ -125,7 +124,7 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/v1/messages/count_tokens',
     id: 'countMessageTokens',
     summary: 'Count tokens of a message',
-    description: 'Estimates the size of a request. It does not count against the plan and asks no provider.',
+    description: 'Estimates the size of a request. Free; asks no provider.',
     parameters: [attachedTools],
     body: {
       required: ['model', 'messages'],
@@ -141,7 +140,7 @@ export const apiOperations: readonly ApiOperation[] = [
     id: 'createCompletion',
     summary: 'Text completions',
     description:
-      'Continues a prompt, like OpenAI’s legacy completions. Requests are relayed to servers that have this endpoint. For all others the prompt becomes a user message, and `suffix`, `echo`, `best_of`, `logprobs`, several prompts, and token prompts are rejected.',
+      'Continues a prompt, like OpenAI’s legacy completions. Relayed to servers that have this endpoint. For others the prompt becomes a user message, and `suffix`, `echo`, `best_of`, `logprobs`, several prompts, and token prompts are rejected.',
     body: {
       required: ['model', 'prompt'],
       fields: {
@@ -184,7 +183,7 @@ export const apiOperations: readonly ApiOperation[] = [
     id: 'listModels',
     summary: 'Models',
     description: 'Lists the profiles that your key can use. Use it to test a key.',
-    answer: 'The list, readable by OpenAI and Anthropic clients and Codex.',
+    answer: 'The list, for OpenAI and Anthropic clients and Codex.',
   },
   {
     ...read,
@@ -239,10 +238,9 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/v1/responses/{response_id}/cancel',
     id: 'cancelResponse',
     summary: 'Cancel a response',
-    description:
-      'Always rejected, because no response runs in the background. To stop a response, close its connection.',
+    description: 'Always rejected: no response runs in the background. To stop one, close its connection.',
     parameters: [responseId],
-    answer: 'nothing, because the request is always rejected.',
+    answer: 'nothing.',
   },
   {
     ...read,
@@ -250,7 +248,7 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/v1/responses/input_tokens',
     id: 'countInputTokens',
     summary: 'Count tokens of an input',
-    description: 'Estimates the size of a request. It does not count against the plan and asks no provider.',
+    description: 'Estimates the size of a request. Free; asks no provider.',
     body: {
       required: [],
       fields: { model, input, tools, previous_response_id: previous, conversation },
@@ -264,8 +262,7 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/v1/responses/compact',
     id: 'compactResponse',
     summary: 'Compact a conversation',
-    description:
-      'Has a model summarize a conversation, so that it continues with fewer tokens. It counts as a request.',
+    description: 'Has a model summarize a conversation, to continue with fewer tokens. Counts as a request.',
     body: {
       required: ['model', 'input'],
       fields: { model, input: filledInput, previous_response_id: previous, conversation },
@@ -298,7 +295,7 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/health',
     id: 'getHealth',
     summary: 'Health',
-    description: 'Reports that the server is running, for liveness probes.',
+    description: 'For liveness probes.',
     answer: '`{"status": "ok"}`',
   },
   {
@@ -307,7 +304,7 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/ready',
     id: 'getReadiness',
     summary: 'Readiness',
-    description: 'Reports whether to route new requests here, for load balancers. If not, the status is 503.',
+    description: 'For load balancers: 503 if new requests should go elsewhere.',
     answer: 'Ready, without reasons against it.',
   },
   {

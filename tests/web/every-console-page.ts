@@ -40,7 +40,7 @@ export const everyConsolePage: readonly PageState[] = [
   operator('accounts', at('/operator/accounts')),
   operator('accounts-none', async (page, origin) => {
     await page.goto(`${origin}/operator/accounts`)
-    await page.getByLabel('Id, email address').fill('nobody is called so')
+    await page.getByLabel('ID, email address').fill('nobody is called so')
     await page.getByRole('button', { name: 'Find' }).click()
     await page.getByText('No accounts match').waitFor()
   }),

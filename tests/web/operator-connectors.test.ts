@@ -136,7 +136,7 @@ describe('profiles', () => {
   })
 
   test.each([
-    ['account=nobody-of-that-name&format=openai-chat&tokens=5', 'No account has this id or name'],
+    ['account=nobody-of-that-name&format=openai-chat&tokens=5', 'No account has this ID or name'],
     ['format=morse&tokens=5', 'Choose a client format'],
     ['format=openai-chat&tokens=lots', 'a whole number'],
     ['format=openai-chat&tokens=1000001', 'a whole number'],

@@ -11,7 +11,7 @@ const badBelow = 0.95
 /** One bar per day with the share of answered requests, with a text alternative. */
 export function uptimeBar(name: string, days: readonly StatusDay[]): Html {
   const worst = days.filter(({ share }) => share !== undefined && share < troubleBelow)
-  const words = `${name}, the last ${writeCount(days.length, 'day')}: ${writeShare(shareOver(days))} answered, ${writeCount(worst.length, 'day')} with trouble`
+  const words = `${name}, the last ${writeCount(days.length, 'day')}: ${writeShare(shareOver(days))} answered, ${writeCount(worst.length, 'day')} with failures`
   return html`<svg
     class="days"
     viewBox="0 0 ${days.length} 10"

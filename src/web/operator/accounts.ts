@@ -51,7 +51,7 @@ async function showAccounts(visit: OperatorVisit, search?: Search): Promise<Resp
         ${csrfInput(visit)}
         ${field({
           name: 'sought',
-          label: 'Id, email address, or part of a name',
+          label: 'ID, email address, or part of a name',
           value: search?.sought ?? '',
           maxCharacters: 254,
         })}

@@ -116,7 +116,7 @@ function filterForm({ accountId, type }: Filter): Html {
   const events = [['', 'All'] as const, ...Object.keys(auditEvents).map((name) => [name, name] as const)]
   return html`<form class="filters" method="get" action="${path}">
     <div class="field">
-      <label for="account">Account id</label>
+      <label for="account">Account ID</label>
       <input
         id="account"
         name="account"

@@ -69,7 +69,7 @@ function form({ query, deps }: OperatorVisit): Html {
     ${field({
       name: 'account',
       label: 'Account',
-      hint: 'Id or name. If empty: an account on that plan without its own providers.',
+      hint: 'ID or name. If empty: an account on that plan without its own providers.',
       optional: true,
       maxCharacters: maxNameCharacters,
       value: said('account'),
@@ -118,7 +118,7 @@ async function askerOf(visit: OperatorVisit): Promise<{ readonly id: string; rea
   try {
     return await findAccount(operatorAccountsDepsFor(visit), named)
   } catch (error) {
-    if (error instanceof AccountsError && error.code === 'account_unknown') return 'No account has this id or name.'
+    if (error instanceof AccountsError && error.code === 'account_unknown') return 'No account has this ID or name.'
     throw error
   }
 }
