@@ -5,17 +5,17 @@ import type { PresetName } from '../domain/fusion-presets.ts'
 import { settingsOf, type FusionSettings } from '../gateway/fusion/engine/settings.ts'
 import type { Question } from './questions/question.ts'
 
-/** The longest answer of a writer, in tokens: it bounds the worst case. Members have the preset's. */
+/** The maximum length of a writer's answer in tokens, for the worst-case cost. Members have the preset's limit. */
 const maxOutputTokens = 8_192
 const leastSelfPanel = 2
 
-/** A fusion that is evaluated: who is asked and how. */
+/** A fusion to evaluate: its members and their parameters. */
 export interface FusionDesign {
   readonly members: readonly FusionMember[]
   readonly settings: FusionSettings
 }
 
-/** The question as a caller of `svc-router/fusion` would send it, streamed. */
+/** The question as a client of `svc-router/fusion` would send it, streamed. */
 export function conversationOf({ text }: Pick<Question, 'text'>): Conversation {
   return {
     profile: fusionId,
@@ -29,8 +29,8 @@ export function conversationOf({ text }: Pick<Question, 'text'>): Conversation {
 }
 
 /**
- * The fusion of all members, each asked once. All are waited for, so that every arm sees the same panel: the service
- * would go on without who is slow. One member alone is a panel by itself.
+ * The fusion of all members, each asked once. It waits for all of them, so that every arm sees the same panel; the
+ * service would continue without slow ones. A single member is its own panel.
  */
 export function fusionDesign(members: readonly FusionMember[], preset: PresetName): FusionDesign {
   if (members.length < 2) return selfPanelDesign(members[0]!, members.length, preset)
@@ -40,7 +40,7 @@ export function fusionDesign(members: readonly FusionMember[], preset: PresetNam
   return { members, settings: { ...settings, panelModels, panelSize, quorum: panelSize, tellsProgress: false } }
 }
 
-/** The fusion of one member with itself, of as many answers as the panel has members. */
+/** The fusion of one member with itself, with as many answers as the panel has members. */
 export function selfPanelDesign(member: FusionMember, members: number, preset: PresetName): FusionDesign {
   const settings = settingsOf(preset, true)
   const panelSize = Math.max(leastSelfPanel, members < 2 ? settings.panelSize : members)

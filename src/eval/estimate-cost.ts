@@ -8,15 +8,15 @@ import type { EvalMember } from './ports.ts'
 import { usdOf } from './prices.ts'
 import type { Question } from './questions/question.ts'
 
-/** Tokens of usual replies to such questions, of our own judgement: for the estimate only, never for a limit. */
+/** Typical reply lengths in tokens, by our own judgment. Only for the estimate, never for a limit. */
 const usual = { answer: 500, analysis: 700, overhead: 250 }
-/** Around what is quoted: rules, marks, notes. */
+/** Tokens around quoted answers: rules, marks, notes. */
 const worstOverhead = 3_000
 const usualSamples = 5
-/** The engine's ladder: two judges that may each mend a reply, and further looks that may be mended too. */
+/** The engine's failure ladder: two judges and their repairs, and further checks with repairs. */
 const mostJudgeCalls = ({ furtherLooks }: FusionSettings): number => 4 + 2 * furtherLooks
 
-/** Calls, and what they cost in US dollars. */
+/** A number of calls and their cost in US dollars. */
 interface CostSum {
   readonly calls: number
   readonly usd: number
@@ -24,7 +24,7 @@ interface CostSum {
 
 export interface CostEstimate {
   readonly typical: CostSum
-  /** With every step of every ladder and the longest possible replies. */
+  /** With every step of every failure ladder and the longest possible replies. */
   readonly most: CostSum
 }
 
@@ -40,7 +40,7 @@ interface Step {
   readonly outputTokens: number
 }
 
-/** How many calls an evaluation makes and what they cost, before any is made. */
+/** Estimates the calls and cost of an evaluation before any call is made. */
 export function estimateCost({ members, questions, preset }: CostEstimateOptions): CostEstimate {
   const sums = { typical: { calls: 0, usd: 0 }, most: { calls: 0, usd: 0 } }
   const dearest = members.reduce((worst, member) => (usdOf(member, 1, 1) > usdOf(worst, 1, 1) ? member : worst))
@@ -60,7 +60,7 @@ export function estimateCost({ members, questions, preset }: CostEstimateOptions
       add(sums.typical, member, { times: answers, inputTokens: input + usual.overhead, outputTokens: usual.answer })
       add(sums.most, member, { times: answers, inputTokens: input + worstOverhead, outputTokens: longest(member) })
     }
-    // Who judges, writes and is sampled is not known yet: the dearest, to be on the safe side.
+    // Which model judges, writes, and is sampled is not known yet, so assume the most expensive one.
     const all = Math.max(...members.map(longest))
     const quoted = { typical: input + size * usual.answer + usual.overhead, most: input + size * all + worstOverhead }
     const fusions = isWhole ? (self > 0 ? 2 : 1) : 1
@@ -77,7 +77,7 @@ export function estimateCost({ members, questions, preset }: CostEstimateOptions
       outputTokens: analysis,
     })
     const writing = conversationOf(question).sampling.maxOutputTokens ?? 0
-    // Each placebo and the fusion without analysis may have to write where no answer can be sent as it is.
+    // Each placebo and the fusion without analysis may need a writer if no answer can be sent unchanged.
     add(sums.most, dearest, {
       times: isWhole ? fusions + 4 : 1,
       inputTokens: quoted.most + analysis,

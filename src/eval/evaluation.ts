@@ -7,42 +7,45 @@ import { EvaluationStop, type EvalMember, type EvalPort, type Kept } from './por
 import type { Question } from './questions/question.ts'
 import { Recorder } from './recorder.ts'
 
-/** Questions of which members' own answers decide who is held to be the best, before anything else is asked. */
+/** The number of first questions whose panel answers determine the best member, before anything else is asked. */
 const pilotQuestions = 24
-/** Questions under way at once. */
+/** Maximum number of concurrent questions. */
 const atOnce = 4
 
 export interface EvaluationOptions {
   readonly port: EvalPort
-  /** The panel, in its order; at least one, at most eight. */
+  /** The panel, in order; one to eight members. */
   readonly members: readonly EvalMember[]
   readonly questions: readonly Question[]
   readonly preset: PresetName
   readonly seed: number
-  /** US dollars, what was spent before included. */
+  /** The limit in US dollars, including what was spent before. */
   readonly maxUsd: number
-  /** Calls of this run at most, retries included. */
+  /** Maximum number of calls in this run, including retries. */
   readonly maxCalls: number
   readonly kept: Kept
   readonly signal: AbortSignal
-  /** Told after each question; `done` of `questions.length`. */
+  /** Called after each question, with `done` of `questions.length`. */
   readonly onProgress: (done: number, spentUsd: number) => void
 }
 
-/** What came of it: only questions that every arm has answered, so that all are compared on the same ones. */
+/** The results of questions that every arm answered, so that all arms are compared on the same ones. */
 export interface Evaluation {
   readonly questions: readonly QuestionOutcome[]
   readonly injected: readonly InjectedOutcome[]
-  /** Whom the arms of one model use: the best on the first questions. */
+  /** The member that the single-model arms use: the best one on the first questions. */
   readonly best: EvalMember
   readonly spentUsd: number
-  /** Calls that were made in this run; those of an earlier one are not among them. */
+  /** The calls of this run, not of earlier ones. */
   readonly calls: number
-  /** Why it ended before all was answered. */
+  /** Why the evaluation ended early. */
   readonly stop?: EvaluationStop
 }
 
-/** Runs every arm on every question, until all are done, the money is spent or the signal is aborted. Rejects only with a bug. */
+/**
+ * Runs every arm on every question until all are done, the money is spent, or the signal is aborted. Rejects only for
+ * bugs.
+ */
 export async function evaluate(options: EvaluationOptions): Promise<Evaluation> {
   const { port, members, kept, maxUsd, maxCalls, signal, seed } = options
   const recorder = new Recorder({ port, members, kept, maxUsd, maxCalls, signal })
@@ -75,7 +78,7 @@ export async function evaluate(options: EvaluationOptions): Promise<Evaluation> 
   }
 }
 
-/** The member that is right most often on the first questions; of equals the first. */
+/** The member with the most right answers on the first questions; the first of equal ones. */
 async function findBest(
   options: EvaluationOptions,
   recorder: Recorder,
@@ -103,7 +106,9 @@ function isRightReply({ expected }: Question, reply: Reply): number {
   return Number(resultOf(expected, reply).isRight)
 }
 
-/** Does it for all, a few at once and in their order. After the first failure no further one is begun. @throws that failure */
+/**
+ * Runs `work` for all items, a few at once and in order. Starts no more after the first failure. @throws that failure
+ */
 async function forEach<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   let next = 0
   let failure: { readonly error: unknown } | undefined
@@ -114,7 +119,7 @@ async function forEach<Item>(items: readonly Item[], work: (item: Item) => Promi
       try {
         await work(item)
       } catch (error) {
-        // A bug is told before an expected end.
+        // A bug takes precedence over an expected end.
         if (failure === undefined || !(error instanceof EvaluationStop)) failure = { error }
       }
     }

@@ -6,7 +6,10 @@ import { questionSetVersion } from './questions/question-set.ts'
 
 const fileVersion = 1
 
-/** What an evaluation is, so that a file is gone on with as what it was begun as. Ids and models; nothing secret. */
+/**
+ * Identifies an evaluation, so that a file is only continued as what it was started as. Contains ids and models, no
+ * secrets.
+ */
 export interface EvaluationHead {
   readonly seed: number
   readonly items: number
@@ -19,7 +22,7 @@ export function writeHead(head: EvaluationHead): string {
   return JSON.stringify({ svcRouterEval: fileVersion, questionSet: questionSetVersion, ...head })
 }
 
-/** A journal of lines: each is given to `append` as it comes. */
+/** A journal that passes each line to `append`. */
 export function journalOf(append: (line: string) => void): Journal {
   return {
     began: (key, worstUsd) => append(JSON.stringify({ began: key, usd: worstUsd })),
@@ -30,8 +33,8 @@ export function journalOf(append: (line: string) => void): Journal {
 }
 
 /**
- * What a file holds, or why it cannot be gone on with. A last line without its end was cut off and is passed over; any
- * other that cannot be read is named: nobody knows what was paid for it.
+ * Parses a file, or says why it cannot be continued. An incomplete last line was cut off and is ignored. Any other
+ * invalid line is an error, because it may have recorded a cost.
  */
 export function readJournal(
   text: string,
@@ -45,20 +48,20 @@ export function readJournal(
   if (begun === undefined) return { problem: 'its line 1 cannot be read' }
   const reading = new JournalReading()
   const unread = lines.findIndex((line) => line !== '' && !reading.take(parseObject(line) ?? {}))
-  // The head is the first.
+  // Line 1 is the head.
   if (unread >= 0) return { problem: `its line ${unread + 2} cannot be read` }
   return { head: begun, kept: reading.kept }
 }
 
-/** What the lines of a journal come to. */
+/** The state that the lines of a journal add up to. */
 class JournalReading {
   readonly #answered = new Map<string, AnsweredCall>()
-  /** Calls that were begun and have not ended, by key: the worst case of each. */
+  /** Calls that started and have not ended, by key: the worst-case cost of each. */
   readonly #open = new Map<string, number[]>()
   #spentUsd = 0
   #best: string | undefined
 
-  /** Gives whether the line says something. */
+  /** Returns whether the line is valid. */
   take({ best, began, failed, answered: key, events, ms, usd }: JsonObject): boolean {
     if (typeof best === 'string') {
       this.#best = best
@@ -80,7 +83,7 @@ class JournalReading {
   }
 
   get kept(): Kept {
-    // Calls whose end nobody knows: whoever was hung up on may have billed all of it.
+    // Calls without a recorded end. Their providers may have billed all of the worst case.
     const worstUsd = [...this.#open.values()].flat().reduce((sum, usd) => sum + usd, 0)
     const best = this.#best === undefined ? {} : { best: this.#best }
     return { answered: this.#answered, spentUsd: this.#spentUsd + worstUsd, ...best }

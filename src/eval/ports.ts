@@ -4,30 +4,30 @@ import type { FusionMember, FusionPort } from '../gateway/fusion/engine/ports.ts
 
 /** A model that can be a member. */
 export interface EvalCandidate extends FusionMember {
-  /** Whether it only pretends to be a model; its price is pretended too. */
+  /** Whether the model is simulated. Its price is simulated, too. */
   readonly simulated: boolean
 }
 
-/** A member whose price is known: nothing is asked of one without. */
+/** A member with a known price; others are never called. */
 export interface EvalMember extends EvalCandidate {
   readonly price: NonNullable<FusionMember['price']>
 }
 
-/** The way to an account's models, as the service goes it. */
+/** Access to an account's models, in the same way as the service. */
 export interface OpenedModels {
   readonly candidates: readonly EvalCandidate[]
   readonly callModel: FusionPort['callModel']
   close(): Promise<void>
 }
 
-/** What an evaluation needs of the world: calls as fusion makes them, time, and where to keep what was answered. */
+/** The dependencies of an evaluation: model calls as in fusion, time, and a journal. */
 export interface EvalPort {
   readonly clock: Clock
   readonly callModel: FusionPort['callModel']
   readonly journal: Journal
 }
 
-/** One call that was answered. `key` tells the member, what was asked, and for the how manieth time; nothing of it is secret. */
+/** An answered call. `key` identifies the member, the request, and the repetition. Nothing in it is secret. */
 export interface AnsweredCall {
   readonly key: string
   readonly events: readonly AnswerEvent[]
@@ -35,33 +35,33 @@ export interface AnsweredCall {
   readonly usd: number
 }
 
-/** Keeps every call as it is made, so that what was paid for once is never asked again. Each method is done when it returns. */
+/** Records every call, so that paid answers are never requested again. Methods return after the line is written. */
 export interface Journal {
-  /** Before a call: what it may cost at most. */
+  /** Before a call, with its worst-case cost. */
   began(key: string, worstUsd: number): void
   answered(call: AnsweredCall): void
-  /** A call that gave nothing, and what it cost at most. */
+  /** A call without an answer, and its worst-case cost. */
   failed(key: string, usd: number): void
-  /** Who was found to be the best, before the questions that this is used for are asked. */
+  /** Which member was the best, before the questions that depend on it are asked. */
   choseBest(memberId: string): void
 }
 
-/** What a journal held when an evaluation is gone on with. */
+/** The journal's content when an evaluation is continued. */
 export interface Kept {
   readonly answered: ReadonlyMap<string, AnsweredCall>
-  /** US dollars, the worst case of calls whose end is not known among it. */
+  /** US dollars, including the worst case of calls without a recorded end. */
   readonly spentUsd: number
   readonly best?: string
 }
 
-/** Why an evaluation cannot go on. What it has answered until then stands. */
+/** Why an evaluation cannot continue. Results up to then remain valid. */
 export class EvaluationStop extends Error {
   override readonly name = 'EvaluationStop'
-  /** `unanswered`: a member failed several times in a row. `calls`: as many calls were made as were foretold at most. */
+  /** `unanswered`: a member failed several times in a row. `calls`: the announced maximum number of calls was made. */
   readonly reason: 'money' | 'credentials' | 'asked' | 'unanswered' | 'calls'
-  /** Whose credentials were rejected, or who does not answer. */
+  /** The member whose credential was rejected, or that does not answer. */
   readonly member: string | undefined
-  /** How the last of the failed calls ended. */
+  /** The outcome of the last failed call. */
   readonly outcome: string | undefined
 
   constructor(reason: EvaluationStop['reason'], member?: string, outcome?: string) {

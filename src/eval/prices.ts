@@ -2,22 +2,22 @@ import type { UsdPerMillion } from '../domain/model-facts.ts'
 import { usageCostUsd } from '../domain/request-cost.ts'
 import type { EvalCandidate, EvalMember } from './ports.ts'
 
-/** US dollars for a million tokens. */
+/** US dollars per million tokens. */
 export function makePrice(input: number, output: number): UsdPerMillion {
   return { input, output }
 }
 
-/** What so many tokens of a member cost, US dollars. */
+/** The cost of these tokens at a member's price, in US dollars. */
 export function usdOf({ price }: EvalMember, inputTokens: number, outputTokens: number): number {
   return usageCostUsd(price, { inputTokens, outputTokens, cachedTokens: 0 })
 }
 
-/** What simulated models pretend to cost. */
+/** The invented price of simulated models. */
 const pretended = makePrice(0.2, 0.8)
 
 /**
- * The candidates with their prices: what was said by the user, by backend or by model, then what the configuration says;
- * those whose price nobody knows are in `unpriced`.
+ * The candidates with their prices: from the user, by backend or by model, otherwise from the configuration. Those
+ * without a known price are in `unpriced`.
  */
 export function withPrices(
   candidates: readonly EvalCandidate[],

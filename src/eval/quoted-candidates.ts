@@ -1,10 +1,10 @@
-/** One candidate as a judge or a writer is shown it. */
+/** One candidate as judges and writers see it. */
 export interface QuotedCandidate {
   readonly label: string
   readonly text: string
 }
 
-/** The candidates that a request quotes behind fusion's fence, in the order in which they are shown. */
+/** The candidates that a request quotes, in order. */
 export function readCandidates(request: string): QuotedCandidate[] {
   const byLabel = new Map<string, string[]>()
   for (const [, label, line] of request.matchAll(/^⟦\w+·([A-H])⟧ (.*)$/gm)) {
@@ -15,7 +15,7 @@ export function readCandidates(request: string): QuotedCandidate[] {
   return Array.from(byLabel, ([label, lines]) => ({ label, text: lines.join('\n') }))
 }
 
-/** A judge's reply that prefers one candidate by far, for judges that are not models. */
+/** A judge's reply that strongly prefers one candidate, for judges that are not models. */
 export function writeJudgement(
   candidates: readonly QuotedCandidate[],
   chosen: number,
@@ -37,7 +37,7 @@ export function writeJudgement(
   })
 }
 
-/** All that a conversation tells a model, as one text. */
+/** All text of a conversation that the model sees, joined. */
 export function textOf({ turns }: { readonly turns: readonly { readonly parts: readonly object[] }[] }): string {
   return turns
     .flatMap(({ parts }) => parts.map((part) => ('text' in part && typeof part.text === 'string' ? part.text : '')))

@@ -10,22 +10,27 @@ import { EvaluationStop, type AnsweredCall, type EvalMember, type EvalPort, type
 const maxTries = 4
 const firstWaitMs = 1_000
 const longestWaitMs = 20_000
-/** A member that fails this often in a row, each time after its retries, is not measured: the evaluation stops (contract 34.5). */
+/**
+ * After this many failures in a row, each after its retries, a member cannot be measured and the evaluation stops
+ * (contract 34.5).
+ */
 const maxFailures = 3
-/** The same where calls that were cut because they took too long are counted too: a slow member may miss some (contract 34.5). */
+/**
+ * The same, including calls that were aborted because they took too long: a slow member may miss some (contract 34.5).
+ */
 const maxMisses = 8
-/** Trouble that passes: asked again. */
+/** Temporary failures, which are retried. */
 const passing: ReadonlySet<string> = new Set(['rate_limited', 'server_error', 'unreachable', 'reset', 'broken'])
 
 export interface RecorderOptions {
   readonly port: EvalPort
   readonly members: readonly EvalMember[]
   readonly kept: Kept
-  /** US dollars for the whole evaluation, what is kept included. */
+  /** The limit in US dollars for the whole evaluation, including earlier runs. */
   readonly maxUsd: number
-  /** Calls of this run at most, retries included. */
+  /** Maximum number of calls in this run, including retries. */
   readonly maxCalls: number
-  /** Aborted when the evaluation is to end: calls under way are closed. */
+  /** Aborted to end the evaluation. Running calls are closed. */
   readonly signal: AbortSignal
 }
 
@@ -38,8 +43,8 @@ interface PendingCall {
 }
 
 /**
- * One call of an arm: what it took and cost when it was made, which may have been for another arm before. What failed is
- * free here: whatever it may have cost is in the sum of all.
+ * One call of an arm: its duration and cost when it was made, possibly for another arm. A failed call is free here; its
+ * possible cost is in the total.
  */
 export interface ArmCall {
   readonly role: CallRole
@@ -48,12 +53,12 @@ export interface ArmCall {
   readonly usd: number
 }
 
-/** What an arm says in a model's place; undefined where the model is asked. A promise that rejects fails the call. */
+/** Replaces a model's answer; undefined to call the model. A rejected promise fails the call. */
 export type Interception = (member: FusionMember, call: SubCall) => readonly AnswerEvent[] | UpstreamError | undefined
 
 /**
- * Makes every call once: what was answered before, for another arm or before an interruption, is given again byte for byte.
- * The worst case of each call is taken out of the money that is left before it is made.
+ * Makes every call once. If another arm or an earlier run made the same call, its answer is replayed byte for byte.
+ * Before a call, its worst-case cost is reserved from the remaining money.
  */
 export class Recorder {
   readonly #options: RecorderOptions
@@ -63,7 +68,7 @@ export class Recorder {
   readonly #costs: CostTracker
   /** Failed calls of each member since its last answer. */
   readonly #failures = new Map<string, { failures: number; misses: number }>()
-  /** Calls under way, and what is resolved when the next of them ends. */
+  /** Running calls, and what to resolve when the next of them ends. */
   #underWay = 0
   #ended = Promise.withResolvers<void>()
 
@@ -74,27 +79,27 @@ export class Recorder {
     this.#costs = new CostTracker(options.maxUsd - options.kept.spentUsd)
   }
 
-  /** US dollars, what was spent before an interruption included. */
+  /** US dollars, including earlier runs. */
   get spentUsd(): number {
     return this.#options.kept.spentUsd + (this.#costs.costUsd ?? 0)
   }
 
-  /** Calls that were really made in this run. */
+  /** Calls that were actually made in this run. */
   get calls(): number {
     return this.#costs.records.length
   }
 
-  /** The calls of one arm on one question. */
+  /** The calls of one arm for one question. */
   trace(intercept: Interception = () => undefined): Trace {
     return new Trace(this, intercept)
   }
 
-  /** How long a call that failed was waited for; 0 for one that did not. */
+  /** How long a failed call was waited for; 0 if it did not fail. */
   failedAfterMs(key: string): number {
     return this.#failed.get(key)?.ms ?? 0
   }
 
-  /** @throws UpstreamError as the backend does; EvaluationStop where the evaluation cannot go on */
+  /** @throws UpstreamError as the backend does; EvaluationStop if the evaluation cannot continue */
   async *ask(
     key: string,
     member: FusionMember,
@@ -116,7 +121,7 @@ export class Recorder {
       } catch (error) {
         if (!(error instanceof UpstreamError) || error.outcome === 'cancelled') throw error
         if (error.outcome === 'rejected_credentials') throw new EvaluationStop('credentials', member.id)
-        // What has begun to be passed on cannot be begun again.
+        // An answer that was partly passed on cannot be restarted.
         if (tries === maxTries || progress.hasBegun || !passing.has(error.outcome)) {
           this.#failed.set(key, { error, ms: Math.round(this.#options.port.clock.monotonicMs() - startedMs) })
           throw this.#stopAfter(member.id, error, 'failed') ?? error
@@ -163,7 +168,7 @@ export class Recorder {
       this.#ended.resolve()
       this.#ended = Promise.withResolvers()
       if (status !== 'answered') port.journal.failed(key, (this.#costs.costUsd ?? 0) - beforeUsd)
-      // Fusion did not wait for it any longer, and would not the next time: other arms see the same.
+      // Fusion stopped waiting for it, and would again. Other arms see the same.
       if ((status === 'cut' || status === 'cancelled') && !ending.aborted) this.#noteAborted(key, asked.id, elapsedMs())
     }
     if (status === 'broken') throw new UpstreamError('broken')
@@ -180,9 +185,9 @@ export class Recorder {
     this.#failed.set(key, { error: this.#stopAfter(memberId, error, 'cut') ?? error, ms })
   }
 
-  /** Counts a failed call. What ends the evaluation, once its member has failed too often in a row. */
+  /** Counts a failed call. Returns the reason to end the evaluation if its member failed too often in a row. */
   #stopAfter(memberId: string, { outcome }: UpstreamError, how: 'failed' | 'cut'): EvaluationStop | undefined {
-    // It answers, and says that this question is too long for it: that is measured.
+    // The member answers but this question is too long for it, which is a valid result.
     if (outcome === 'context_too_long') return undefined
     const count = this.#failures.get(memberId) ?? { failures: 0, misses: 0 }
     if (how === 'failed') count.failures += 1
@@ -192,7 +197,10 @@ export class Recorder {
     return new EvaluationStop('unanswered', memberId, outcome)
   }
 
-  /** Takes the worst case of a call out of what is left; where others hold it back, waits for their ends. @throws EvaluationStop */
+  /**
+   * Reserves the worst-case cost of a call. If other calls have reserved the money, waits until they end. @throws
+   * EvaluationStop
+   */
   async #reserve(
     role: CallRole,
     member: EvalMember,
@@ -209,12 +217,12 @@ export class Recorder {
       if (this.#underWay === 0) throw new EvaluationStop('money')
       await this.#wait(longestWaitMs, signal, this.#ended.promise)
       if (this.#options.signal.aborted) throw new EvaluationStop('asked')
-      // Fusion does not wait any longer, for want of money: that is no fault of the member.
+      // Fusion stopped waiting because no money was left, which is not the member's fault.
       if (signal.aborted) throw new EvaluationStop('money')
     }
   }
 
-  /** Ends after so long, when a signal is aborted, or with `event`. */
+  /** Ends after a delay, when a signal is aborted, or when `event` resolves. */
   #wait(ms: number, signal: AbortSignal, event?: Promise<void>): Promise<void> {
     const over = AbortSignal.any([signal, this.#options.signal])
     return new Promise((resolve) => {
@@ -231,14 +239,14 @@ export class Recorder {
   }
 }
 
-/** The calls of one arm on one question, made or given again. */
+/** The calls of one arm for one question, made or replayed. */
 export class Trace {
   readonly calls: ArmCall[] = []
-  /** The reason why the evaluation ends, where one came up in a call. */
+  /** Why the evaluation ends, if a call found a reason. */
   stop: EvaluationStop | undefined
   readonly #recorder: Recorder
   readonly #intercept: Interception
-  /** How often the same was asked: samples of one request are different calls. */
+  /** How often the same request was made: samples of one request are different calls. */
   readonly #asked = new Map<string, number>()
 
   constructor(recorder: Recorder, intercept: Interception) {
@@ -246,7 +254,7 @@ export class Trace {
     this.#intercept = intercept
   }
 
-  /** As `FusionPort.callModel`. */
+  /** Same as `FusionPort.callModel`. */
   callModel(member: FusionMember, call: SubCall, signal: AbortSignal): ModelAnswer {
     const said = this.#intercept(member, call)
     const answer = said === undefined ? this.#ask(member, call, signal) : say(said)
@@ -270,7 +278,7 @@ export class Trace {
   }
 }
 
-/** What a call asks of whom. Whether it streams is how it is answered, not what is asked. */
+/** Identifies a request to a member. Streaming is not part of it, because it does not change the question. */
 function digestOf(memberId: string, { conversation }: SubCall): string {
   const { stream: _, profile: __, ...asked } = conversation
   return createHash('sha256')
@@ -279,7 +287,7 @@ function digestOf(memberId: string, { conversation }: SubCall): string {
     .slice(0, 24)
 }
 
-/** What the backend counted, or what came, estimated. */
+/** The usage that the backend reported, otherwise an estimate from the received content. */
 function usageOf(events: readonly AnswerEvent[], { conversation }: SubCall): Usage {
   const counted = events.findLast((event) => event.type === 'usage')?.usage
   if (counted !== undefined) return counted

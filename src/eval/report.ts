@@ -10,50 +10,50 @@ import { compareAll, questionsNeeded, type Comparison } from './statistics/compa
 import { measureJointFailures, type JointFailures } from './statistics/joint-failures.ts'
 import { quantile } from './statistics/quantile.ts'
 
-/** A gain that is worth knowing of; for it the number of questions is told. */
+/** The gain to detect, for which the required number of questions is reported. */
 const wantedGain = 0.03
-/** Placebos are looked at together: each has its share of one false alarm in twenty. */
+/** The significance level of each placebo: together they have one false alarm in twenty. */
 const placeboLevel = 0.05 / placeboIds.length
-/** A headroom below this is too small to be divided by. */
+/** Headrooms below this are too small to divide by. */
 const leastHeadroom = 0.01
-/** What is added to either count where it is asked on how many questions two arms differ: few questions show none. */
+/** Added to both counts when estimating how often two arms differ, because few questions show few differences. */
 const prior = 0.5
 
-/** One arm over all questions. */
+/** One arm, over all questions. */
 export interface ArmFigures {
   readonly name: string
   readonly right: number
   readonly questions: number
   readonly accuracy: number
-  /** Of the accuracy: 95 %, exact. */
+  /** The exact 95 % interval of the accuracy. */
   readonly interval: Interval
-  /** Replies without an answer in the form that was asked for, or no reply at all. */
+  /** Replies without an answer in the required form, or no reply at all. */
   readonly unanswered: number
-  /** US dollars for one question, the mean. */
+  /** Mean cost per question in US dollars. */
   readonly usd: number
   readonly p50Ms?: number
   readonly p95Ms?: number
-  /** Of what lies between the best member and a perfect choice among the panel, the part that it has. */
+  /** The share of the headroom that it reaches: from the best member to a perfect choice among the panel. */
   readonly headroomCaptured?: number
 }
 
 export interface NamedComparison extends Comparison {
   readonly first: string
   readonly second: string
-  /** Questions after which a gain of 3 points would show, four times of five. */
+  /** The number of questions that would show a gain of 3 points in four of five runs. */
   readonly questionsForThreePoints: number
 }
 
-/** What a placebo judge adds to choosing by lot: it has to be nothing. */
+/** What a placebo judge gains over a random choice. It must be nothing. */
 interface PlaceboFigures {
   readonly judge: string
   readonly lift: number
-  /** Exact, both sides: of choosing by lot among the same candidates. */
+  /** Exact, two-sided, for random choices among the same candidates. */
   readonly p: number
   readonly isBeyondNoise: boolean
 }
 
-/** Everything that is said of one evaluation. Shares are from 0 to 1. */
+/** The complete report of an evaluation. Shares are from 0 to 1. */
 export interface Report {
   readonly simulated: boolean
   readonly questions: number
@@ -64,7 +64,7 @@ export interface Report {
   readonly comparisons: readonly NamedComparison[]
   readonly failing: JointFailures
   readonly placebos: readonly PlaceboFigures[]
-  /** Of the fusion's replies: how they came about, and steps of the failure ladder that were taken. */
+  /** How the fusion's replies were made, and the steps of degraded operation. */
   readonly modes: Readonly<Record<string, number>>
   readonly degraded: Readonly<Record<string, number>>
   readonly families: readonly {
@@ -79,7 +79,7 @@ export interface Report {
   readonly calls: number
 }
 
-/** The figures of an evaluation; undefined where no question was answered by every arm. */
+/** The figures of an evaluation; undefined if no question was answered by every arm. */
 export function buildReport(evaluation: Evaluation, members: readonly EvalMember[]): Report | undefined {
   const { questions, injected } = evaluation
   if (questions.length === 0) return undefined
@@ -153,7 +153,7 @@ export function buildReport(evaluation: Evaluation, members: readonly EvalMember
   }
 }
 
-/** What the fusion is held against besides the best member. */
+/** The arms that the fusion is compared with, besides the best member. */
 const comparedWith: ReadonlySet<string> = new Set([
   'best member, asked plainly',
   'self-consistency, equal cost',

@@ -6,11 +6,11 @@ import { numberIn, writeExpected, type Question } from './questions/question.ts'
 import { readCandidates, writeJudgement, type QuotedCandidate } from './quoted-candidates.ts'
 
 /**
- * What is assumed of simulated models: nothing of it was measured, and figures that come of it say nothing about real
- * ones. `right`: how often a member is right, in turn; `shared`: how much of a question's difficulty is the same for all;
- * `allWrong`: questions on which all are wrong; `popular`: how often who is wrong says the usual wrong answer; `own`: how
- * much of its luck a member keeps from sample to sample; `tells`: how often a judge or writer tells right from wrong;
- * `obeys`: how often one follows orders in a candidate.
+ * Assumptions about simulated models. They are not measured, and figures based on them say nothing about real models.
+ * `right`: how often each member is right; `shared`: how much of a question's difficulty is common to all; `allWrong`:
+ * the share of questions on which all are wrong; `popular`: how often a wrong member gives the usual wrong answer;
+ * `own`: how much of its luck a member keeps between samples; `tells`: how often a judge or writer distinguishes right
+ * from wrong; `obeys`: how often one follows orders in a candidate.
  */
 export const assumed = {
   right: [0.78, 0.74, 0.7],
@@ -23,23 +23,23 @@ export const assumed = {
 }
 export type Assumptions = typeof assumed
 
-/** What a simulated member says to one request; undefined where it is none of an evaluation. */
+/** The answer of a simulated member to a request; undefined if the request is not part of an evaluation. */
 export type SimulatedVoice = (member: string, request: string) => string | undefined
 
 export interface SimulatedWorldOptions {
   readonly questions: readonly Question[]
-  /** Names of the simulated members, the best first. */
+  /** The names of the simulated members, best first. */
   readonly members: readonly string[]
   readonly seed: number
   readonly assumptions?: Assumptions
 }
 
-/** Most requests whose repetitions are told apart; a set has fewer. */
+/** Maximum number of requests whose repetitions are told apart; a set has fewer. */
 const maxRemembered = 200_000
 
 /**
- * Simulated models that know the questions and are right as often as is assumed: the same seed has the same answers. A
- * request that quotes candidates is one of a judge or of a writer.
+ * Simulated models that know the questions and are right as often as assumed. The same seed gives the same answers. A
+ * request that quotes candidates is for a judge or a writer.
  */
 export function simulateWorld({
   questions,
@@ -54,7 +54,7 @@ export function simulateWorld({
     const question = number === undefined ? undefined : byNumber.get(number)
     if (question === undefined) return undefined
     const place = Math.max(0, members.indexOf(member))
-    // Marks of a fence differ from run to run; what is quoted does not.
+    // The marks of a fence differ between runs; the quoted text does not.
     const what = `${member} ${number} ${hashText(request.replace(/⟦\w+·/g, '⟦'))}`
     const nth = asked.get(what) ?? 0
     if (asked.size < maxRemembered) asked.set(what, nth + 1)
@@ -78,7 +78,7 @@ interface SimulatedReply {
 function answer({ question, draw, seed, assumptions, member, place }: SimulatedReply): string {
   const { right, shared, allWrong, popular, own } = assumptions
   const { number, expected, injection } = question
-  // Whoever says what a tampered candidate orders is to have it from there.
+  // A model that gives the answer a tampered candidate orders must have it from that candidate.
   const wrong = question.wrong.filter((one) => one !== injection?.ordered)
   const common = new Draw(hashText(`question ${number}`, seed))
   const isLost = common.chance(allWrong)
@@ -90,7 +90,7 @@ function answer({ question, draw, seed, assumptions, member, place }: SimulatedR
   const share = right[place % right.length]! / (1 - allWrong)
   const isRight = !isLost && skill < probit(share)
   const said = isRight ? writeExpected(expected) : draw.chance(popular) ? usual : draw.one(wrong)
-  // Wordy by chance alone: neither length nor words tell anything.
+  // The length is random, so that neither length nor words reveal anything.
   const words = Array.from({ length: draw.whole(12, 60) }, () => draw.one(filler)).join(' ')
   return `Simulated reply: ${words}.\n\nANSWER: ${said}`
 }
@@ -117,7 +117,7 @@ function choose({ expected }: Question, draw: Draw, { tells }: Assumptions, show
 
 const filler = 'so then thus first next also here there this that one two sum step note hence which by case'.split(' ')
 
-/** A normal deviate from two even ones (Box and Muller). */
+/** A normal deviate from two uniform ones (Box and Muller). */
 function normal({ random }: Draw): number {
   return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
 }
@@ -133,7 +133,7 @@ function probit(share: number): number {
   return low
 }
 
-/** The normal distribution function by a logistic curve that is off by 0.0002 at most: the world is assumed anyway. */
+/** The normal distribution function, approximated by a logistic curve with an error of at most 0.0002. */
 function distribution(z: number): number {
   return 1 / (1 + Math.exp(-(1.5976 * z + 0.07056 * z ** 3)))
 }

@@ -3,11 +3,11 @@ import type { Interval } from './statistics/binomial.ts'
 import type { ArmFigures, NamedComparison, Report } from './report.ts'
 import { assumed } from './simulated-world.ts'
 
-/** Stands above and below everything that simulated models gave. */
+/** Printed above and below all figures of simulated models. */
 export const simulatedBanner =
   'SIMULATED: these models pretend. How often they are right is assumed, and so is all below: it shows that the machinery works and says nothing about real models.'
 
-/** How rows become columns; the command line's own, so that both look alike. */
+/** Formats rows as columns; passed in by the command line, so that all its tables look alike. */
 export type TableWriter = (rows: readonly (readonly string[])[]) => string
 
 /** The report as text. */

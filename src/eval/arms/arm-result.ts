@@ -1,12 +1,12 @@
 import type { Expected } from '../questions/question.ts'
 import { findAnswer, isRight, keyOf } from '../questions/check-answer.ts'
 
-/** How one arm did on one question. */
+/** The result of one arm on one question. */
 export interface ArmResult {
   readonly isRight: boolean
-  /** Whether the reply has an answer in the form that was asked for. */
+  /** Whether the reply has an answer in the required form. */
   readonly hasAnswer: boolean
-  /** Milliseconds, with whatever can be asked at once asked at once. */
+  /** Milliseconds, with parallel calls made in parallel. */
   readonly ms: number
   /** US dollars. */
   readonly usd: number
@@ -19,12 +19,12 @@ export interface Reply {
   readonly usd: number
 }
 
-/** A reply that stands for itself. */
+/** The result of a single reply. */
 export function resultOf(expected: Expected, { text, ms, usd }: Reply): ArmResult {
   return { isRight: isRight(expected, text), hasAnswer: findAnswer(text) !== undefined, ms, usd }
 }
 
-/** What most replies say; of several said equally often, the one that came first in the list. Who says nothing has no vote. */
+/** The most frequent answer; of equally frequent ones, the first. Replies without an answer do not vote. */
 export function voteOf(expected: Expected, replies: readonly Reply[]): ArmResult {
   const votes = new Map<string, { count: number; readonly reply: Reply }>()
   for (const reply of replies) {

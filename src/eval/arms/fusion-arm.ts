@@ -27,13 +27,13 @@ export interface FusionArmOptions {
 
 export interface FusedResult extends ArmResult {
   readonly record: FusionRecord
-  /** What stands behind the reply's `ANSWER:`. */
+  /** The text after `ANSWER:` in the reply. */
   readonly answer: string | undefined
-  /** How often a candidate drawn by lot would have been right. */
+  /** How often a randomly chosen candidate would have been right. */
   readonly expectedRight: number
 }
 
-/** Has the engine that serves answer one question, over recorded calls. @throws EvaluationStop */
+/** Answers one question with the service's own engine, using recorded calls. @throws EvaluationStop */
 export async function runFusion(options: FusionArmOptions): Promise<FusedResult> {
   const { recorder, clock, question, conversation, members, settings, seed, signal } = options
   const trace = recorder.trace(options.intercept)
@@ -41,7 +41,7 @@ export async function runFusion(options: FusionArmOptions): Promise<FusedResult>
   const number = seededRandom(hashText(`engine ${question.number}`, seed))
   const port = {
     clock,
-    // Seeded, so that the marks in a prompt are the same when the evaluation is gone on with.
+    // Seeded, so that the marks in prompts are the same when the evaluation is continued.
     random: (count: number): Uint8Array => Uint8Array.from({ length: count }, () => Math.floor(number() * 256)),
     emit: (events: readonly AnswerEvent[]): undefined => {
       said.push(...events)
@@ -68,11 +68,11 @@ export async function runFusion(options: FusionArmOptions): Promise<FusedResult>
   }
 }
 
-/** Nobody compares the answers: the writer has them as they are, by the engine's own way for a judge that does not answer. */
+/** No judge compares the answers: the writer gets them unchanged, as if the judge had not answered. */
 export const withoutAnalysis: Interception = (_member, { role }) =>
   isJudging(role) ? new UpstreamError('unreachable') : undefined
 
-/** One member's answer in the panel is replaced by a text. */
+/** Replaces one member's answer in the panel with a text. */
 export function tampered(memberId: string, text: string): Interception {
   return (member, { role }) =>
     role === 'panel' && member.id === memberId
@@ -83,7 +83,7 @@ export function tampered(memberId: string, text: string): Interception {
       : undefined
 }
 
-/** The panel is asked at once and waited for in full; what follows comes one after the other. */
+/** The panel is asked in parallel and completely; the following steps are sequential. */
 function takenBy(calls: readonly ArmCall[]): { readonly ms: number; readonly usd: number } {
   const panel = calls.filter(({ role }) => role === 'panel')
   const rest = calls.filter(({ role }) => role !== 'panel')

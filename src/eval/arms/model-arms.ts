@@ -9,7 +9,7 @@ import { EvaluationStop, type EvalPort } from '../ports.ts'
 import type { Recorder, Trace } from '../recorder.ts'
 import type { Reply } from './arm-result.ts'
 
-/** Samples of one model on one question at most, however cheap it is. */
+/** Maximum number of samples of one model for one question, however cheap it is. */
 export const maxSamples = 9
 
 export interface ModelArmOptions {
@@ -20,7 +20,7 @@ export interface ModelArmOptions {
   readonly signal: AbortSignal
 }
 
-/** What each member of a panel says in it, by the very request that fusion makes: the first answer of each. @throws EvaluationStop */
+/** The first answer of each member to the same request that fusion sends. @throws EvaluationStop */
 export async function askPanel(options: ModelArmOptions, members: readonly FusionMember[]): Promise<Reply[]> {
   const { recorder, conversation, settings } = options
   const { slots } = planFusion({ conversation, members, settings })
@@ -35,8 +35,8 @@ export async function askPanel(options: ModelArmOptions, members: readonly Fusio
 }
 
 /**
- * The same model asked plainly, without fusion's words, over and over until that costs as much as `budgetUsd`: what its
- * owner could have had for the money of a fusion. At least once. @throws EvaluationStop
+ * Asks the same model repeatedly, without fusion's prompts, until the cost reaches `budgetUsd`: what its owner could
+ * have bought for the price of a fusion. At least once. @throws EvaluationStop
  */
 export async function sampleMember(
   options: ModelArmOptions,
@@ -52,7 +52,7 @@ export async function sampleMember(
     const reply = await ask(options, trace, member, request)
     replies.push(reply)
     spentUsd += reply.usd
-    // Half of a sample too many is as far from the budget as half of one too few. Who fails is not asked on and on.
+    // Rounded to the nearest number of samples. A failing member is not asked again and again.
     if (reply.usd === 0 || spentUsd + spentUsd / replies.length / 2 > budgetUsd) break
   }
   return replies
@@ -83,7 +83,7 @@ async function ask(
   if (trace.stop !== undefined) throw trace.stop
   if (signal.aborted) throw new EvaluationStop('asked')
   const made = trace.calls.slice(before).find((one) => one.member === member.id)
-  // Of a call that gave nothing the time is known, and its cost is in the sum of all.
+  // The duration of a call without an answer is known, and its cost is in the total.
   return { text: end.status === 'answered' ? end.text : '', ms: made?.ms ?? end.ms, usd: made?.usd ?? 0 }
 }
 

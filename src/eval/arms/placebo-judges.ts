@@ -3,7 +3,7 @@ import type { CallRole } from '../../domain/fusion-record.ts'
 import { readCandidates, textOf, writeJudgement, type QuotedCandidate } from '../quoted-candidates.ts'
 import type { Interception } from '../recorder.ts'
 
-/** Judges that know nothing: whoever measures a gain of theirs measures wrongly. They cost no call. */
+/** Judges that know nothing and cost no call. If they appear to gain, the measurement is wrong. */
 export const placeboIds = ['random', 'first', 'longest'] as const
 export type PlaceboId = (typeof placeboIds)[number]
 
@@ -18,12 +18,12 @@ const choose: Readonly<Record<PlaceboId, (shown: readonly QuotedCandidate[], ran
 
 const judging: ReadonlySet<CallRole> = new Set(['judge', 'repair', 'swap'])
 
-/** Whether a sub-call is one of judging. */
+/** Whether a call is for a judge. */
 export function isJudging(role: CallRole): boolean {
   return judging.has(role)
 }
 
-/** A placebo in the judge's place, the same for the same seed. */
+/** A placebo instead of the judge; the same seed gives the same replies. */
 export function placeboJudge(id: PlaceboId, seed: number): Interception {
   const random = seededRandom(seed)
   return (_member, { role, conversation }) => {

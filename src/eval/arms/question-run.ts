@@ -12,30 +12,30 @@ import { runFusion, tampered, withoutAnalysis, type FusedResult } from './fusion
 import { askPanel, sampleMember } from './model-arms.ts'
 import { placeboIds, placeboJudge, type PlaceboId } from './placebo-judges.ts'
 
-/** One question through every arm, all on the same answers of the members. */
+/** One question in every arm, all with the same panel answers. */
 export interface QuestionOutcome {
   readonly question: Question
-  /** Each member alone, in the order of the panel: its answer in the panel. */
+  /** Each member alone, in the order of the panel: its panel answer. */
   readonly singles: readonly ArmResult[]
-  /** The best member, asked without fusion's words: the first sample of `selfConsistency`. */
+  /** The best member, asked without fusion's prompts: the first sample of `selfConsistency`. */
   readonly plain: ArmResult
-  /** The most frequent of the best member's samples, as many as the fusion's money buys. */
+  /** The most frequent answer among as many samples of the best member as the fusion's cost buys. */
   readonly selfConsistency: ArmResult
   readonly samples: number
   /** The most frequent answer of the panel; absent for a panel of one. */
   readonly majority?: ArmResult
-  /** The best member fused with itself; absent where that is the fusion. */
+  /** The best member fused with itself; absent if that is the fusion. */
   readonly selfPanel?: ArmResult
   readonly fusion: FusedResult
   readonly withoutAnalysis: ArmResult
   readonly placebos: Readonly<Record<PlaceboId, FusedResult>>
 }
 
-/** One question of which one candidate is wrong and gives orders. */
+/** A question with one candidate that is wrong and gives orders. */
 export interface InjectedOutcome {
   readonly question: Question
   readonly fusion: FusedResult
-  /** Whether the reply is what the tampered candidate wanted. */
+  /** Whether the reply is what the tampered candidate ordered. */
   readonly wasObeyed: boolean
 }
 
@@ -69,7 +69,7 @@ export async function runQuestion(options: QuestionRunOptions): Promise<Question
   const samples = await sampleMember({ ...options, settings: design.settings }, best, fusion.usd)
   const alone = members.length < 2
   const self = alone ? undefined : await runFusion({ ...options, ...selfPanelDesign(best, members.length, preset) })
-  // Where votes are equal the best member's counts.
+  // If votes are tied, the best member's answer wins.
   const bestFirst = [replies[members.indexOf(best)]!, ...replies.filter((_, place) => members[place] !== best)]
   return {
     question,

@@ -4,10 +4,10 @@ import { differentFrom, otherThan } from './wrong-answers.ts'
 
 const dayMs = 86_400_000
 const weekdays = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday']
-/** Offsets to UTC in minutes, given in the question: no knowledge of zones is asked for. */
+/** Offsets from UTC in minutes. The question states them, so no knowledge of time zones is needed. */
 const offsets = [-570, -480, -300, -210, 0, 60, 120, 210, 330, 345, 540, 630, 765]
 
-/** Days, working days and clocks of places with given offsets. */
+/** Days, working days, and clocks of places with given offsets. */
 export function drawCalendar(draw: Draw): Drawn {
   return draw.one([drawWeekday, drawWorkingDays, drawOffset, drawSpan])(draw)
 }

@@ -2,9 +2,9 @@ import { type Json, isObject } from '../../domain/json.ts'
 import { fitsSchema } from '../../gateway/fusion/engine/answer/schema-fit.ts'
 import type { Expected } from './question.ts'
 
-/** Of a reply, what is looked at, from its end. */
+/** How much of the end of a reply is examined. */
 const maxCharacters = 65_536
-/** A label, whatever emphasis a model puts around it. */
+/** A label, with any emphasis that a model puts around it. */
 const label = /^[\s>*_#`-]*(?:final\s+)?answer[\s*_`]*[:：][\s*_]*(.*)$/is
 const numberTolerance = 1e-9
 const shortUnits: Readonly<Record<string, readonly string[]>> = {
@@ -18,26 +18,26 @@ const shortUnits: Readonly<Record<string, readonly string[]>> = {
   '%': ['percent', 'per cent'],
 }
 
-/** What stands behind the last `ANSWER:` of a reply; undefined where there is none. Emphasis around it is not part of it. */
+/** The text after the last `ANSWER:` of a reply; undefined if there is none. Emphasis around it is removed. */
 export function findAnswer(reply: string): string | undefined {
   const lines = reply.slice(-maxCharacters).split(/\r?\n/)
   const at = lines.findLastIndex((line) => label.test(line))
   if (at < 0) return undefined
   const same = (label.exec(lines[at]!)?.[1] ?? '').trim()
-  // Some put the answer on the next line, or into a block of code.
+  // Some models put the answer on the next line, or in a code block.
   const rest = lines.slice(at + 1).join('\n')
   const found = same === '' || same.startsWith('```') ? unfence(`${same}\n${rest}`) : same
   const bare = strip(found)
   return bare === '' ? undefined : bare
 }
 
-/** Whether a reply's answer is the right one. Strict about what it says, fair about how it is written. */
+/** Whether a reply's answer is right. Strict about content, lenient about notation. */
 export function isRight(expected: Expected, reply: string): boolean {
   const found = findAnswer(reply)
   return found !== undefined && isRightAnswer(expected, found)
 }
 
-/** The same for what stands behind `ANSWER: `. */
+/** The same for the text after `ANSWER: `. */
 export function isRightAnswer(expected: Expected, answer: string): boolean {
   const said = keyOf(expected, answer)
   if (said === undefined) return false
@@ -48,7 +48,7 @@ export function isRightAnswer(expected: Expected, answer: string): boolean {
   return said === keyOf(expected, right)
 }
 
-/** What is the same for all ways of writing one answer, for counting votes; undefined where the form is not kept. */
+/** The canonical form of an answer, to count votes; undefined if the required form is missing. */
 export function keyOf(expected: Expected, answer: string): string | undefined {
   switch (expected.kind) {
     case 'number':
@@ -80,7 +80,7 @@ function readNumber(answer: string, unit: string | undefined): string | undefine
   return String(sign === '-' && size !== 0 ? -size : size)
 }
 
-/** Without the unit that was asked for, written out or short, one or many. */
+/** Without the unit of the question, spelled out or abbreviated, singular or plural. */
 function withoutUnit(text: string, unit: string): string {
   const ways = [unit, unit.replace(/s$/, ''), ...(shortUnits[unit] ?? [])]
   const way = ways.find((name) => text.toLowerCase().endsWith(name.toLowerCase()))
@@ -128,7 +128,7 @@ function readJson(answer: string, { schema }: Extract<Expected, { kind: 'json' }
     const value = JSON.parse(answer) as Json
     return fitsSchema(value, schema) ? JSON.stringify(sorted(value)) : undefined
   } catch {
-    // Whoever was asked for JSON and wrote something else gave no answer.
+    // The question required JSON, so anything else is no answer.
     return undefined
   }
 }
@@ -140,7 +140,7 @@ function sorted(value: Json): Json {
   return Object.fromEntries(names.map((name) => [name, sorted(value[name]!)]))
 }
 
-/** Without the emphasis that may stand around an answer. */
+/** Without emphasis around an answer. */
 function strip(text: string): string {
   let bare = text.trim()
   const boxed = /^\$*\\boxed\{(.*)\}\$*$/s.exec(bare)

@@ -1,6 +1,6 @@
 import { permute, seededRandom } from '../../gateway/fusion/engine/seeded-random.ts'
 
-/** Seeded choices: the same seed gives the same ones, in the same order. */
+/** Seeded choices: the same seed gives the same choices in the same order. */
 export class Draw {
   readonly random: () => number
 
@@ -8,17 +8,17 @@ export class Draw {
     this.random = seededRandom(seed)
   }
 
-  /** A whole number from `low` to `high`, both included. */
+  /** A whole number from `low` to `high`, inclusive. */
   whole(low: number, high: number): number {
     return low + Math.floor(this.random() * (high - low + 1))
   }
 
-  /** One of a list that is not empty. */
+  /** One entry of a non-empty list. */
   one<Item>(items: readonly Item[]): Item {
     return items[Math.floor(this.random() * items.length)]!
   }
 
-  /** So many different ones, in an order of chance. */
+  /** This many different entries, in random order. */
   some<Item>(items: readonly Item[], count: number): Item[] {
     return this.shuffled(items).slice(0, count)
   }

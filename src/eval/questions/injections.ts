@@ -17,7 +17,7 @@ export function writeInjection(draw: Draw, wrong: string): string {
   return draw.one(orders)(wrong)
 }
 
-/** Whether a text is one of those. */
+/** Whether a text is such a candidate. */
 export function isInjection(text: string): boolean {
   return /Note to the assessor:|^SYSTEM: The owner|finished comparison; repeat|New task for the model/m.test(text)
 }

@@ -1,7 +1,7 @@
 /** A number, or a variable's name. */
 type Value = number | string
 
-/** A program of the small language that questions are asked about. */
+/** A program in the small language of the questions. */
 export type Statement =
   | { readonly do: 'set'; readonly name: string; readonly to: Expression }
   | { readonly do: 'repeat'; readonly times: Value; readonly body: readonly Statement[] }
@@ -25,10 +25,10 @@ interface Comparison {
   readonly right: Value
 }
 
-/** Steps after which a program is given up: no question's program comes near. */
+/** The number of steps after which a program is aborted; no question's program comes close. */
 const maxSteps = 10_000
 
-/** Runs a program and gives what it prints, in order. @throws Error for a name that was not set, or where it does not end */
+/** Runs a program and returns its output, in order. @throws Error for an unset name, or if the program does not end */
 export function runProgram(program: readonly Statement[]): number[] {
   const values = new Map<string, number>()
   const printed: number[] = []
@@ -52,7 +52,7 @@ export function runProgram(program: readonly Statement[]): number[] {
   return printed
 }
 
-/** A program as it is shown, indented by two blanks. */
+/** A program as the question shows it, indented by two spaces. */
 export function writeProgram(program: readonly Statement[], indent = ''): string {
   return program.map((statement) => indent + writeStatement(statement, indent)).join('\n')
 }
@@ -81,7 +81,7 @@ function compute({ left, operator, right }: Expression, read: (value: Value) => 
   if (operator === '+') return a + b
   if (operator === '-') return a - b
   if (operator === '*') return a * b
-  // Never negative: that is said in the question.
+  // Never negative, as the question says.
   return ((a % b) + b) % b
 }
 

@@ -9,7 +9,7 @@ interface Clue {
   readonly holds: (order: readonly string[]) => boolean
 }
 
-/** People on a bench: clues until one order alone is left, which trying all orders shows. */
+/** People on a bench: adds clues until only one order is possible, which is verified by trying all orders. */
 export function drawPuzzle(draw: Draw): Drawn {
   const people = draw.some(names, seats)
   const orders = allOrders(people)

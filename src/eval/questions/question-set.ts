@@ -11,7 +11,7 @@ import { drawTable } from './tables.ts'
 import { drawText } from './texts.ts'
 import { drawTraps } from './traps.ts'
 
-/** Rises when a question of a seed becomes another one: a file of an earlier set cannot be gone on with. */
+/** Incremented when a question of a seed changes. Files of earlier sets cannot be continued. */
 export const questionSetVersion = 1
 
 const generated: readonly (readonly [FamilyId, (draw: Draw) => Drawn])[] = [
@@ -23,15 +23,15 @@ const generated: readonly (readonly [FamilyId, (draw: Draw) => Drawn])[] = [
   ['text', drawText],
   ['plan', drawPlan],
 ]
-/** One of so many questions is a trap, as long as there are traps left; one of so many others has a tampered candidate. */
+/** One in this many questions is a trap, while traps are left. One in this many others has a tampered candidate. */
 const trapEvery = 8
 const injectedEvery = 12
 const injectedFirst = 6
 
 /**
- * The questions of a seed: families in turn, so that any number of them is mixed alike. The same seed and count give the
- * same set; whoever has a smaller count has its beginning. None is taken from elsewhere, so that no model has seen them;
- * of the traps alone, which are hand-written, that holds only until they are read.
+ * The questions of a seed, from all families in turn. The same seed and count give the same set, and a smaller count
+ * gives its beginning. The questions are generated, so no model has seen them; only the traps, which are handwritten,
+ * can become known.
  */
 export function buildQuestionSet(seed: number, count: number): Question[] {
   const traps = drawTraps(new Draw(hashText('traps', seed)))

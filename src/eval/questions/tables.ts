@@ -12,7 +12,7 @@ interface Row {
   readonly perPot: number
 }
 
-/** A table to be filtered, reckoned and written as JSON of a given schema. */
+/** A table to filter, aggregate, and write as JSON of a given schema. */
 export function drawTable(draw: Draw): Drawn {
   const rows = draw
     .some(plants, draw.whole(6, 8))

@@ -19,7 +19,7 @@ const steps: readonly Step[] = [
   ['Remove the second word.', (list) => list.filter((_, index) => index !== 1)],
 ]
 
-/** Words that are changed step by step, or letters that are counted. */
+/** Words to change step by step, or letters to count. */
 export function drawText(draw: Draw): Drawn {
   return draw.chance(0.7) ? drawSteps(draw) : drawCount(draw)
 }

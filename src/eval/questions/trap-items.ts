@@ -1,6 +1,6 @@
 import type { Expected } from './question.ts'
 
-/** One hand-written question that a common misconception answers wrongly; `wrong` begins with the misconception. */
+/** A handwritten question that a common misconception answers wrongly. `wrong` starts with the misconception. */
 interface Trap {
   readonly ask: string
   readonly form: string
@@ -18,7 +18,7 @@ function words(value: string, ...others: string[]): Expected {
   return { kind: 'words', value, others }
 }
 
-/** Our own; each answer follows from the question or is common reference. */
+/** Our own questions. Each answer follows from the question or is common reference knowledge. */
 export const traps: readonly Trap[] = [
   {
     ask: 'A jar with its lid weighs 110 grams. The jar weighs 100 grams more than the lid. How many grams does the lid weigh?',

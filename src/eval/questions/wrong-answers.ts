@@ -1,6 +1,6 @@
 const enough = 3
 
-/** At least three wrong numbers, all different: what mistakes lead to first, then what is near. */
+/** At least three different wrong numbers: the results of likely mistakes first, then close ones. */
 export function differentFrom(right: number, guesses: readonly number[]): string[] {
   const wrong = new Set<number>()
   for (const guess of guesses) if (Number.isFinite(guess) && guess !== right) wrong.add(guess)
@@ -8,7 +8,7 @@ export function differentFrom(right: number, guesses: readonly number[]): string
   return [...wrong].slice(0, 6).map(String)
 }
 
-/** The same for texts; `near` makes further ones, one for each number from 1 on. */
+/** The same for texts. `near` creates more, one for each number from 1 on. */
 export function otherThan(right: string, guesses: readonly string[], near: (step: number) => string): string[] {
   const isWrong = (text: string): boolean => text !== '' && text !== right
   const wrong = new Set(guesses.filter(isWrong))

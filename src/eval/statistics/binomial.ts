@@ -1,13 +1,16 @@
-/** Halvings of an interval: more than doubles can tell apart. */
+/** How often to halve an interval: more than doubles can resolve. */
 const halvings = 60
 
-/** Both ends of an interval. */
+/** The ends of an interval. */
 export interface Interval {
   readonly low: number
   readonly high: number
 }
 
-/** The exact interval of a share after `hits` of `trials` (Clopper and Pearson): the true one lies in it at least this often. */
+/**
+ * The exact interval of a share after `hits` of `trials` (Clopper and Pearson), which contains the true share at least
+ * this often.
+ */
 export function clopperPearson(hits: number, trials: number, confidence = 0.95): Interval {
   if (trials === 0) return { low: 0, high: 1 }
   const outside = (1 - confidence) / 2
@@ -17,8 +20,8 @@ export function clopperPearson(hits: number, trials: number, confidence = 0.95):
 }
 
 /**
- * The exact probability, both sides, that of answers on which two arms differ the split is at least this uneven although
- * neither is better (McNemar): `gained` only the one has right, `lost` only the other.
+ * McNemar's exact test, two-sided: the probability of a split at least this uneven among the questions on which two
+ * arms differ, if neither is better. `gained`: right only in the first arm; `lost`: only in the second.
  */
 export function mcnemarExact(gained: number, lost: number): number {
   const trials = gained + lost
@@ -39,7 +42,7 @@ function binomialUpTo(hits: number, trials: number, share: number): number {
   return Math.min(1, sum)
 }
 
-/** The smallest share from 0 to 1 at which `isReached`, which stays true from there on. */
+/** The smallest share from 0 to 1 at which `isReached`, which must be monotonic. */
 function solve(isReached: (share: number) => boolean): number {
   let [low, high] = [0, 1]
   for (let step = 0; step < halvings; step++) {

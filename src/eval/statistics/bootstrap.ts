@@ -2,10 +2,10 @@ import { seededRandom } from '../../gateway/fusion/engine/seeded-random.ts'
 import type { Interval } from './binomial.ts'
 
 const rounds = 4_000
-/** Its own seed: the same values always have the same interval. */
+/** A fixed seed, so that the same values always have the same interval. */
 const seed = 20_261_121
 
-/** The interval of a mean over questions, by drawing them again with replacement: of paired differences, the paired bootstrap. */
+/** The bootstrap interval of a mean over questions. For paired differences, the paired bootstrap. */
 export function bootstrapMean(values: readonly number[], confidence = 0.95): Interval {
   const count = values.length
   if (count === 0) return { low: -1, high: 1 }

@@ -1,30 +1,31 @@
 import { mcnemarExact, type Interval } from './binomial.ts'
 import { bootstrapMean } from './bootstrap.ts'
 
-/** Two-sided 5 %, and a power of 80 %: normal deviates. */
+/** Normal deviates for two-sided 5 % and a power of 80 %. */
 const errorDeviate = 1.959964
 const powerDeviate = 0.841621
 const level = 0.05
 
 type ComparisonVerdict = 'better' | 'worse' | 'no difference shown'
 
-/** Two arms on the same questions: `gain` is the share of the first minus that of the second. */
+/** Two arms on the same questions. `gain` is the share of the first minus that of the second. */
 export interface Comparison {
   readonly questions: number
   readonly gain: number
-  /** Of the gain: 95 %, paired bootstrap. */
+  /** The 95 % interval of the gain, by paired bootstrap. */
   readonly interval: Interval
-  /** Questions that only the first has right, and only the second. */
+  /** Questions that only the first arm answered right, and only the second. */
   readonly gained: number
   readonly lost: number
-  /** McNemar, exact, both sides. */
+  /** McNemar's exact test, two-sided. */
   readonly p: number
   readonly verdict: ComparisonVerdict
 }
 
 /**
- * Compares pairs of arms. A difference is called one only where the paired interval excludes zero and McNemar's test,
- * corrected for the number of pairs (Holm), says so too: of runs without any difference at most one in twenty shows one.
+ * Compares pairs of arms. A difference is reported only if the paired interval excludes zero and McNemar's test, with
+ * Holm's correction for the number of pairs, agrees. Without any true difference, at most one in twenty runs reports
+ * one.
  */
 export function compareAll(
   pairs: readonly (readonly [first: readonly boolean[], second: readonly boolean[]])[],
@@ -55,7 +56,7 @@ function compareOne(first: readonly boolean[], second: readonly boolean[]): Omit
   }
 }
 
-/** Which of several tests hold at 5 % over all of them together (Holm). */
+/** Which of several tests are significant at 5 % together (Holm). */
 export function holm(ps: readonly number[]): boolean[] {
   const accepted = ps.map(() => false)
   const order = ps.map((p, index) => ({ p, index })).sort((a, b) => a.p - b.p)
@@ -67,8 +68,8 @@ export function holm(ps: readonly number[]): boolean[] {
 }
 
 /**
- * Questions after which four of five runs would show a true gain of this size, where arms differ on that share of the
- * questions.
+ * The number of questions after which four of five runs would show a true gain of this size, if arms differ on this
+ * share of the questions.
  */
 export function questionsNeeded(gain: number, discordant: number): number {
   const share = Math.min(1, Math.max(discordant, Math.abs(gain)))

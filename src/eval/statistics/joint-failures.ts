@@ -1,17 +1,17 @@
 import { clopperPearson, type Interval } from './binomial.ts'
 
-/** How members of a panel fail together: what no choice among their answers can mend. */
+/** How members of a panel fail together, which no choice among their answers can fix. */
 export interface JointFailures {
-  /** Of the questions, those on which all are wrong (β). */
+  /** The share of questions on which all are wrong (β). */
   readonly allWrong: number
   readonly interval: Interval
-  /** As many independent members would fail together as much as these do on average; absent for a single one. */
+  /** The number of independent members that would fail together as often on average; absent for a single member. */
   readonly effectiveMembers?: number
-  /** Of the questions, those on which both of two are wrong, by their places. */
+  /** For each pair of members, by index, the share of questions on which both are wrong. */
   readonly bothWrong: readonly (readonly number[])[]
 }
 
-/** `right[m][q]`: whether member m has question q right. */
+/** `right[m][q]`: whether member m is right on question q. */
 export function measureJointFailures(right: readonly (readonly boolean[])[]): JointFailures {
   const questions = right[0]?.length ?? 0
   const wrongAll = Array.from({ length: questions }, (_, q) => right.every((member) => !member[q]))
@@ -26,7 +26,10 @@ export function measureJointFailures(right: readonly (readonly boolean[])[]): Jo
   }
 }
 
-/** n / (1 + (n - 1) r), r the mean correlation of the members' mistakes. Who is always or never wrong correlates with nobody. */
+/**
+ * n / (1 + (n - 1) r), where r is the mean correlation of the members' errors. A member that is always or never wrong
+ * correlates with none.
+ */
 function effectiveMembers(both: readonly (readonly number[])[]): number | undefined {
   const count = both.length
   if (count < 2) return undefined

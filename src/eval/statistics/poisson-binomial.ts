@@ -1,9 +1,8 @@
 /**
- * The exact probability, both sides, of so many hits or of something as unlikely, where each trial is drawn by lot with a
- * chance of its own.
+ * The exact two-sided probability of this many hits, or of anything as unlikely, if each trial has its own probability.
  */
 export function poissonBinomialTest(hits: number, chances: readonly number[]): number {
-  // After each trial, how probable each number of hits is.
+  // The probability of each number of hits, after each trial.
   let odds = [1]
   for (const chance of chances) {
     const next = Array.from({ length: odds.length + 1 }, () => 0)
