@@ -5,13 +5,13 @@ import { errorOf, loadText } from './config-load.ts'
 const env = { STRIPE_SECRET_KEY: 'sk_test_made_up_0123', STRIPE_WEBHOOK_SECRET: 'whsec_made_up_0123' }
 const sold = 'billing:\n  stripe:\n    prices: {pro: price_1AbCdEfGhIjKlMnOpQrStUv2, max: [price_2new, price_1old]}\n'
 
-describe('how plans are sold', () => {
-  test('without a word accounts ask and an operator approves', () => {
+describe('billing settings', () => {
+  test('by default, accounts request plans and an operator approves them', () => {
     expect(loadText('').billing).toBeUndefined()
     expect(loadText('billing:\n  grace: 2d\n').billing).toBeUndefined()
   })
 
-  test('Stripe has its secrets from the environment, and a price or several for each plan', () => {
+  test("Stripe's secrets come from the environment, and each plan has one or more prices", () => {
     const { billing } = loadText(sold, { env })
     expect(billing?.graceMs).toBe(7 * 86_400_000)
     expect(billing?.stripe?.secretKey.reveal()).toBe(env.STRIPE_SECRET_KEY)
@@ -22,7 +22,7 @@ describe('how plans are sold', () => {
     ])
   })
 
-  test('what is described holds no secret', () => {
+  test('the described configuration contains no secret', () => {
     const text = describeConfig(loadText(sold, { env }))
     expect(text).toContain('price_2new')
     expect(text).not.toContain('made_up')
@@ -33,7 +33,7 @@ describe('how plans are sold', () => {
     ['a missing key', sold, { STRIPE_WEBHOOK_SECRET: 'whsec_made_up' }, 'STRIPE_SECRET_KEY is not set'],
     ['a plan that is not there', 'billing: {stripe: {prices: {gold: price_1}}}', env, 'there is no plan "gold"'],
     [
-      'one price for two plans',
+      'the same price for two plans',
       'billing: {stripe: {prices: {pro: price_1, max: price_1}}}',
       env,
       'two plans have the same price',
@@ -46,12 +46,7 @@ describe('how plans are sold', () => {
       env,
       'the file contains a secret',
     ],
-    [
-      'simulated payments beside real ones',
-      `${sold}  simulated: true\n`,
-      env,
-      'either simulated or made through Stripe',
-    ],
+    ['simulated and real payments', `${sold}  simulated: true\n`, env, 'either simulated or made through Stripe'],
     [
       'simulated payments in production',
       'billing: {simulated: true}',

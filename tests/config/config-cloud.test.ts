@@ -15,7 +15,7 @@ backends:
 `
 const env = { AWS_KEY: JSON.stringify(accessKey, undefined, 2), GOOGLE_KEY: JSON.stringify(accountFile, undefined, 2) }
 
-test('cloud credentials come from variables as JSON, regions from the provider, and neither is shown', () => {
+test('cloud credentials come from variables as JSON and regions from the provider, and no secret is displayed', () => {
   const config = loadText(clouds, { env })
   const [aws, google] = config.backends
   expect(aws?.provider).toMatchObject({ preset: 'bedrock', region: 'eu-west-1' })
@@ -48,14 +48,14 @@ test.each([
     'region: us-east-1',
   ],
   ['a region that is none', clouds.replace('eu-west-1', '"EU West"'), env, 'the name of a region'],
-])('%s is a problem with a fix, told before the start', (_, text, variables, fix) => {
+])('%s is reported with a fix before the start', (_, text, variables, fix) => {
   const error = errorOf(text, { env: variables })
   expect(error.problems).toHaveLength(1)
   expect(error.problems[0]!.fix).toContain(fix)
   expect(JSON.stringify(error.problems)).not.toMatch(/made-up|PRIVATE/)
 })
 
-test('an AWS key that names its region needs no provider of its own, and Vertex none at all', () => {
+test('an AWS key with a region and a Vertex credential need no provider entry', () => {
   const text =
     'backends:\n  a: {provider: bedrock, model: m, credential_env: AWS_KEY}\n  b: {provider: vertex, model: m, credential_env: GOOGLE_KEY}'
   const AWS_KEY = JSON.stringify({ ...accessKey, region: 'us-east-1' })

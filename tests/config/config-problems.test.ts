@@ -335,19 +335,19 @@ test.each(rows)('$name', ({ text, env = {}, places, fixes }) => {
   for (const place of places.filter((shown) => shown !== '-')) expect(message).toContain(`svc-router.yaml:${place}\n`)
 })
 
-test('every problem is told at once, in the order of the file, wrong shapes and dangling names together', () => {
+test('all problems are reported at once, in the order of the file: wrong shapes and unknown references together', () => {
   const { problems } = errorOf(
     'listen:\n  prot: 1\nmode: prod\nbackends:\n  a: {provider: opnai, model: m}\nprofiles:\n  my/one:\n    backends: [b]\nkeep_alive: 1',
   )
   expect(problems.map(({ place }) => place?.line)).toEqual([2, 3, 5, 8, 9])
 })
 
-test('what is wrong with an entry does not make the names that point to it dangle', () => {
+test('an invalid entry does not make references to it unknown', () => {
   const { problems } = errorOf('backends:\n  a: {provider: ollama}\nprofiles:\n  my/one: {backends: [a]}')
   expect(problems.map(({ what }) => what)).toEqual(['"model" is missing in backends.a'])
 })
 
-test('the offending text is shown with a caret below it', () => {
+test('the invalid text is displayed with a caret below it', () => {
   expect(errorOf('listen:\n  prot: 8787').message).toMatch(
     /error: unknown setting "prot" in listen\n {2}--> .*svc-router\.yaml:2:3\n2 \| {3}prot: 8787\n {2}\| {3}\^\^\^\^\n {2}= fix: did you mean "port"\?/,
   )
@@ -362,7 +362,7 @@ const secrets = [
   'sk-proj-Ab1'.padEnd(40, 'x'),
 ]
 
-test.each(secrets)('a secret in the file is an error that does not repeat it: %s', (secret) => {
+test.each(secrets)('a secret in the file is reported without repeating it: %s', (secret) => {
   for (const setting of ['credential_env', 'api_key', 'model']) {
     const { problems, message } = errorOf(
       `backends:\n  a:\n    provider: openai\n    ${setting}: ${secret} # ${secret}`,
@@ -373,7 +373,7 @@ test.each(secrets)('a secret in the file is an error that does not repeat it: %s
   }
 })
 
-test('a value that should be the name of a variable and is none is not repeated', () => {
+test('an invalid variable name is reported without repeating it', () => {
   expect(errorOf('secrets:\n  pepper_env: hunter2').message).not.toContain('hunter2')
 })
 
@@ -382,7 +382,7 @@ test.each([
   'anthropic/claude-sonnet-4.5',
   'gpt-oss:20b',
   'accounts/fireworks/models/qwen3-235b-a22b-instruct-2507',
-])('the name of a model is not taken for a secret: %s', (model) => {
+])('a model name is not mistaken for a secret: %s', (model) => {
   expect(() => errorOf(`backends:\n  a: {provider: ollama, model: "${model}"}`)).toThrow(
     'the configuration was accepted',
   )

@@ -25,7 +25,7 @@ const source = (folder: string, more: Partial<ConfigSource> = {}): ConfigSource 
 const example = (): string => readFileSync(new URL('../../svc-router.example.yaml', import.meta.url), 'utf8')
 
 describe('defaults', () => {
-  test('without a file everything has a default: this machine only, SQLite, simulated backends behind frontier', () => {
+  test('without a file, all settings have defaults: this machine only, SQLite, and simulated backends', () => {
     const config = inFolder((folder) => loadConfig(source(folder, { localSecrets: 'pretend' })))
     expect(config).toMatchObject({
       file: undefined,
@@ -70,25 +70,25 @@ describe('defaults', () => {
     })
   })
 
-  test('an empty file, and settings with nothing behind the colon, are the same as no file', () => {
+  test('an empty file, and settings without values, equal no file', () => {
     for (const text of ['', '# nothing\n', 'listen:\n  port:\nbackends:\n'])
       expect(loadText(text).listen).toEqual({ host: '127.0.0.1', port: 8787, trustedProxies: 0 })
   })
 
-  test('a file that is named and missing is an error', () => {
+  test('a named file that does not exist is an error', () => {
     inFolder((folder) => expect(() => loadConfig(source(folder, { explicit: true }))).toThrow(/there is no file/))
   })
 })
 
-describe('what a file says', () => {
-  test('a provider’s further headers are kept by lower-case names, and a credential among them is refused', () => {
+describe('the configuration file', () => {
+  test('extra headers of a provider are stored by lower-case name, and a credential among them is rejected', () => {
     const text = (value: string): string =>
       `providers:\n  mine: {preset: ollama, headers: {X-Team: "${value}"}}\nbackends:\n  a: {provider: mine, model: n}`
     expect(loadText(text('a b')).backends[0]!.provider.headers).toEqual({ 'x-team': 'a b' })
     expect(() => loadText(text(`sk-proj-${'a1B2'.repeat(12)}`))).toThrow()
   })
 
-  test('backends of one’s own replace the simulated ones, and frontier tries them in the order of the file', () => {
+  test('configured backends replace the simulated ones, and frontier tries them in the order of the file', () => {
     const config = loadText(
       'backends:\n  b: {provider: ollama, model: m, reasoning: true, timeouts: {idle: 5s}}\n  a: {provider: mine, model: n, credential_env: KEY}\nproviders:\n  mine: {preset: custom, base_url: "https://models.example.com/v1/", auth_header: X-Key}',
       { env: { KEY: ' made-up ' } },
@@ -109,7 +109,7 @@ describe('what a file says', () => {
     expect(config.backends[1]?.credential?.reveal()).toBe('made-up')
   })
 
-  test('simulated: true keeps the simulated backends behind the real ones, false leaves none', () => {
+  test('with simulated: true, simulated backends follow the real ones; with false, there are none', () => {
     expect(loadText('simulated: true\nbackends:\n  b: {provider: ollama, model: m}').profiles[0]?.backends).toEqual([
       'b',
       'simulated-alpha',
@@ -119,7 +119,7 @@ describe('what a file says', () => {
     expect(loadText('simulated: false').backends).toEqual([])
   })
 
-  test('frontier comes first and fusion second, whatever else is defined', () => {
+  test('frontier is first and fusion second, whatever else is defined', () => {
     const config = loadText('profiles:\n  my/one: {backends: [simulated-beta], premium: true, quota_units: 3}')
     expect(config.profiles.map(({ id, premium, quotaUnits }) => [id, premium, quotaUnits])).toEqual([
       ['svc-router/frontier', false, 1],
@@ -128,7 +128,7 @@ describe('what a file says', () => {
     ])
   })
 
-  test('fusion is premium without being told so, and has the backends that it names and no others', () => {
+  test('fusion is premium by default, and has exactly the backends that it lists', () => {
     const config = loadText('profiles:\n  svc-router/fusion: {backends: [simulated-beta], quota_units: 4}')
     expect(config.profiles[1]).toEqual({
       id: 'svc-router/fusion',
@@ -139,7 +139,7 @@ describe('what a file says', () => {
     })
   })
 
-  test('plans of one’s own replace the default ones, and new accounts get the first where none is free', () => {
+  test('configured plans replace the default ones, and new accounts get the first plan if none is named free', () => {
     const config = loadText('plans:\n  gold: {name: Gold, requests_per_minute: 5, requests_per_month: 9}')
     expect(config.plans).toEqual([
       { id: 'gold', name: 'Gold', requestsPerMinute: 5, requestsPerMonth: 9, premium: false },
@@ -147,7 +147,7 @@ describe('what a file says', () => {
     expect(config.defaultPlan).toBe('gold')
   })
 
-  test('the command line comes before the file', () => {
+  test('the command line overrides the file', () => {
     const config = loadText('listen: {port: 1000, host: 0.0.0.0}\ndata: ./one', {
       overrides: { port: 2000, data: './two' },
     })
@@ -158,7 +158,7 @@ describe('what a file says', () => {
     ])
   })
 
-  test('a port that the system chose changes the URLs that follow from it, and no others', () => {
+  test('a port that the system chose changes only the URLs that depend on it', () => {
     const ports = { api: 4242, app: 4343 }
     expect(withPorts(loadText('listen: {port: 0}'), ports)).toMatchObject({
       listen: { port: 4242 },
@@ -179,7 +179,7 @@ describe('what a file says', () => {
     ['listen: {port: 0}', { host: '127.0.0.1', port: 0, trustedProxies: 0 }],
     ['listen: {host: 0.0.0.0}\napp_listen: {host: 127.0.0.1}', { host: '127.0.0.1', port: 8788, trustedProxies: 0 }],
     ['app_listen: {port: 80}', { host: '127.0.0.1', port: 80, trustedProxies: 0 }],
-  ])('the web app has a port of its own, beside that of the API unless one is said: %s', (text, appListen) => {
+  ])("the web app has its own port, by default next to the API's: %s", (text, appListen) => {
     expect(loadText(text).appListen).toEqual(appListen)
   })
 
@@ -194,7 +194,7 @@ describe('what a file says', () => {
 })
 
 describe('secrets', () => {
-  test('local mode makes them once, for this user alone, and reads them ever after', () => {
+  test('local mode generates secrets once, readable by this user only, and reads them afterwards', () => {
     inFolder((folder) => {
       const first = loadConfig(source(folder))
       const second = loadConfig(source(folder))
@@ -221,13 +221,13 @@ describe('secrets', () => {
     })
   })
 
-  test('the environment comes before the file', () => {
+  test('the environment overrides the stored secrets', () => {
     const config = loadText('', { env: { SVC_ROUTER_PEPPER: madeUpPepper, SVC_ROUTER_SEALING_KEY: '07'.repeat(32) } })
     expect(config.secrets.pepper.reveal()).toBe(madeUpPepper)
     expect(Buffer.from(config.secrets.sealingKey.reveal()).toString('base64')).toBe(madeUpSealingKey)
   })
 
-  test('a database without its secrets is not given new ones', () => {
+  test('no new secrets are generated for an existing database', () => {
     inFolder((folder) => {
       mkdirSync(join(folder, 'data'))
       writeFileSync(join(folder, 'data', 'svc-router.db'), '')
@@ -235,7 +235,7 @@ describe('secrets', () => {
     })
   })
 
-  test('a damaged secrets file is an error that does not repeat it', () => {
+  test('a damaged secrets file is reported without repeating it', () => {
     inFolder((folder) => {
       mkdirSync(join(folder, 'data'))
       writeFileSync(join(folder, 'data', 'secrets.json'), '{"pepper":"hunter2"}')
@@ -246,14 +246,14 @@ describe('secrets', () => {
     })
   })
 
-  test('a data folder that cannot be made is one sentence with its fix', () => {
+  test('a data folder that cannot be created is one sentence with its fix', () => {
     inFolder((folder) => {
       writeFileSync(join(folder, 'data'), 'a file, not a folder')
       expect(() => loadConfig(source(folder))).toThrow(/cannot be written \(E[A-Z]+\)\n {2}= fix: .*--data FOLDER/)
     })
   })
 
-  test('no way of printing a configuration shows one', () => {
+  test('no way of printing a configuration reveals a secret', () => {
     inFolder((folder) => {
       writeFileSync(
         join(folder, 'svc-router.yaml'),
@@ -280,7 +280,7 @@ describe('secrets', () => {
     })
   })
 
-  test('a sealing key has an id that follows from it, and the same one twice is no previous one', () => {
+  test('a sealing key has an id derived from it, and the current key is not also a previous one', () => {
     const env = {
       SVC_ROUTER_PEPPER: madeUpPepper,
       SVC_ROUTER_SEALING_KEY: madeUpSealingKey,
@@ -295,12 +295,12 @@ describe('secrets', () => {
   })
 })
 
-describe('what is published', () => {
-  test('the JSON Schema is what the schema gives now: node bin/run.mjs node scripts/schema.ts', () => {
+describe('published files', () => {
+  test('the JSON Schema is up to date: node bin/run.mjs node scripts/schema.ts', () => {
     expect(readFileSync(new URL('../../svc-router.schema.json', import.meta.url), 'utf8')).toBe(writeJsonSchema())
   })
 
-  test('every setting of the schema is described for editors', () => {
+  test('every setting in the schema has a description for editors', () => {
     const bare: string[] = []
     const visit = (
       schema: { properties?: Record<string, object>; additionalProperties?: object },
@@ -316,13 +316,13 @@ describe('what is published', () => {
     expect(bare).toEqual([])
   })
 
-  test('the example loads as it is, and says what the defaults are', () => {
+  test('the example loads unchanged and states the defaults', () => {
     const { file: _, secrets: __, ...fromExample } = loadText(example())
     const { file: ___, secrets: ____, ...byDefault } = loadText('')
     expect(fromExample).toEqual(byDefault)
   })
 
-  test('the example loads with everything turned on', () => {
+  test('the example loads with all settings enabled', () => {
     const text = example().replaceAll(/^#(?=[a-z]| {2,})/gm, '')
     const env = {
       SVC_ROUTER_OLD_PEPPER: madeUpPepper,
@@ -351,7 +351,7 @@ describe('what is published', () => {
   })
 })
 
-test('what is said of models reaches backends that say no other, and upstreams by the name of their model', () => {
+test('facts about a model apply to backends without their own, and to upstreams by model name', () => {
   const config = loadText(
     `models:
   big-1: {quality: 90, context_window: 1000, reasoning: true, capabilities: {tools: true}, usd_per_million: {input: 1, output: 2, cached_input: 0.5}}

@@ -81,7 +81,7 @@ const tampers: Readonly<Record<string, (copy: string[], random: (below: number) 
   },
 }
 
-describe('a log that somebody tampered with', () => {
+describe('a tampered log', () => {
   test(`${tamperings} random edits, deletions, reorderings, forgeries and cuts are all found with the checkpoint (seed ${seed})`, () => {
     const random = randomFrom(seed)
     const kinds = Object.entries(tampers)
@@ -105,13 +105,13 @@ describe('a log that somebody tampered with', () => {
     expect(Math.min(...done.values())).toBeGreaterThan(tamperings / kinds.length / 2)
   })
 
-  test('one that nobody touched holds, with and without checkpoints', () => {
+  test('an unchanged log is valid, with and without checkpoints', () => {
     expect(breakOf(whole, [])).toBeUndefined()
     expect(breakOf(whole, [{ sequence: 10, hash: whole[9]!.hash }, head])).toBeUndefined()
     expect(breakOf([], [])).toBeUndefined()
   })
 
-  test('what is said of a break is where it is and why', () => {
+  test('a break is reported with its position and reason', () => {
     const changed = whole.with(4, { ...whole[4]!, entry: whole[4]!.entry.replace('acc_', 'acc_9') })
     expect(breakOf(changed, [])).toEqual({ sequence: 5, why: 'changed' })
     expect(breakOf(whole.toSpliced(4, 1), [])).toEqual({ sequence: 5, why: 'gap' })
@@ -125,17 +125,17 @@ describe('a log that somebody tampered with', () => {
     })
   })
 
-  test('entries of a newer version are followed as well as known ones', () => {
+  test('entries of a newer version are verified like known ones', () => {
     const entry = '{"sequence":1,"atMs":5,"actor":{"kind":"robot"},"event":{"type":"later.event","more":[1]}}'
     expect(breakOf(rehashed([{ entry, hash: '' }]), [])).toBeUndefined()
   })
 })
 
-describe('what is written of an event', () => {
+describe('an event in its canonical form', () => {
   const record = { sequence: 1, atMs: 5.7, actor: { kind: 'cli' } as Actor }
   const created: AuditEvent = { type: 'key.created', accountId: 'acc_1', keyId: 'key_1' }
 
-  test('its members stand in one order, whatever order they came in, and others are left out', () => {
+  test('has its members in one order, whatever the input order, and omits unknown ones', () => {
     const shuffled = { keyId: 'key_1', secret: 'made-up', type: 'key.created', accountId: 'acc_1' } as AuditEvent
     expect(writeEntry({ ...record, event: shuffled })).toBe(writeEntry({ ...record, event: created }))
     expect(writeEntry({ ...record, event: created })).toBe(
@@ -150,7 +150,7 @@ describe('what is written of an event', () => {
     '',
     'key_1\n',
     'x'.repeat(90),
-  ])('a key, an address or a text gets into no field, and is not repeated by the error: %j', (text) => {
+  ])('accepts no key, address, or free text, and the error does not repeat it: %j', (text) => {
     const write =
       (event: AuditEvent, actor: Actor = record.actor) =>
       () =>
@@ -170,7 +170,7 @@ describe('what is written of an event', () => {
 })
 
 describe('checkpoints', () => {
-  test('one is authentic under its key alone, also once that is the previous one', () => {
+  test('are authentic only with the key that signed them, even after a rotation', () => {
     const checkpoint = signCheckpoint(madeUpKeys(1), head, 77)
     expect(checkCheckpoint(madeUpKeys(1), checkpoint)).toBe('authentic')
     expect(checkCheckpoint(madeUpKeys(2, 1), checkpoint)).toBe('authentic')
@@ -180,7 +180,7 @@ describe('checkpoints', () => {
       expect(checkCheckpoint(madeUpKeys(1), { ...checkpoint, ...changed })).toBe('forged')
   })
 
-  test('one is written as a line and read again, and anything else is none', () => {
+  test('are written as one line and parsed again, and anything else is rejected', () => {
     const checkpoint = signCheckpoint(madeUpKeys(1), head, 77)
     expect(readCheckpoint(`${writeCheckpoint(checkpoint)}\n`)).toEqual(checkpoint)
     for (const text of [

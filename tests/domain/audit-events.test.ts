@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { auditEvents } from '../../src/domain/audit.ts'
 
-test('the page for operators names every audit event, and none that there is not', () => {
+test('the page for operators lists exactly the existing audit events', () => {
   const page = readFileSync(new URL('../../docs/operators.md', import.meta.url), 'utf8')
   const rows = page.split('\n').filter((line) => line.startsWith('| `'))
   const named = rows.flatMap((row) => Array.from(row.split('|')[1]!.matchAll(/`([a-z_.]+)`/g), (match) => match[1]!))

@@ -26,7 +26,7 @@ describe('an AWS key', () => {
       { AWS_ACCESS_KEY_ID: id, AWS_SECRET_ACCESS_KEY: secret, AWS_REGION: 'eu-west-1' },
       { ...key, region: 'eu-west-1' },
     ],
-  ])('is read from %j', (given, expected) => {
+  ])('is parsed from %j', (given, expected) => {
     expect(readAwsKey(JSON.stringify(given, undefined, 2))).toEqual(expected)
   })
 
@@ -38,11 +38,11 @@ describe('an AWS key', () => {
     '{}',
     JSON.stringify({ ...key, accessKeyId: 'short' }),
     JSON.stringify({ ...key, secretAccessKey: 'two\nlines' }),
-  ])('is not %j', (text) => expect(readAwsKey(text)).toBeUndefined())
+  ])('is not parsed from %j', (text) => expect(readAwsKey(text)).toBeUndefined())
 })
 
 describe('a service account', () => {
-  test('is read from its key file', () => {
+  test('is parsed from its key file', () => {
     expect(readServiceAccount(JSON.stringify(accountFile, undefined, 2))).toEqual({
       clientEmail: accountFile.client_email,
       privateKey: accountFile.private_key,
@@ -59,12 +59,12 @@ describe('a service account', () => {
     ['a key of another kind', { private_key: privateKey.export({ type: 'pkcs8', format: 'pem' }) }],
     ['a project that leads out of the path', { project_id: '../../x' }],
     ['no address', { client_email: undefined }],
-  ])('with %s is none', (_, change) => {
+  ])('with %s is rejected', (_, change) => {
     expect(readServiceAccount(JSON.stringify({ ...accountFile, ...change }))).toBeUndefined()
   })
 })
 
-test('what is kept of a cloud credential is one line, reads back the same, and shows the id of its key', () => {
+test('a cloud credential is stored as one line, parses to the same value, and reveals the id of its key', () => {
   const aws = compactCredential('aws', JSON.stringify({ ...key, Extra: 1 }, undefined, 2))!
   const google = compactCredential('google', JSON.stringify(accountFile, undefined, 2))!
   for (const text of [aws, google]) expect(text).toMatch(/^[\x20-\x7e]+$/)

@@ -12,13 +12,13 @@ function countOf(content: unknown, more: object = {}): number {
   return estimateTokens(openaiChat.readRequest({ model: 'svc-router/frontier', messages, ...more } as never))
 }
 
-test('prose is counted within a third', () => {
+test('the estimate for prose is within a third of the real count', () => {
   const counted = countOf(english.repeat(20))
   expect(counted).toBeGreaterThan((englishTokens * 20 * 2) / 3)
   expect(counted).toBeLessThan((englishTokens * 20 * 4) / 3)
 })
 
-test('everything that a model reads makes it longer: turns, tools and the schema of the answer', () => {
+test('turns, tools, and the schema of the answer all increase the estimate', () => {
   const alone = countOf(english)
   const parameters = { type: 'object', properties: { city: { type: 'string' } } }
   const tools = [{ type: 'function', function: { name: 'get_weather', description: english, parameters } }]
@@ -29,7 +29,7 @@ test('everything that a model reads makes it longer: turns, tools and the schema
   expect(countOf('')).toBeGreaterThan(0)
 })
 
-test('an image is a number of tokens, however many bytes it has', () => {
+test('the estimate for an image does not depend on its bytes', () => {
   const image = (bytes: number): unknown => [
     { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(bytes)}` } },
   ]
@@ -37,7 +37,7 @@ test('an image is a number of tokens, however many bytes it has', () => {
   expect(countOf(image(40))).toBeGreaterThan(1_000)
 })
 
-test('a document is counted by its size, a text that is attached as text', () => {
+test('a document is estimated by its size, and an attached text as text', () => {
   const file = (mediaType: string, bytes: number): unknown => [
     { type: 'file', file: { filename: 'a', file_data: `data:${mediaType};base64,${'A'.repeat(bytes)}` } },
   ]

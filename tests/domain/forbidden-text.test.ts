@@ -5,7 +5,7 @@ import { mintKey } from '../../src/domain/keys.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
 import { harmless, secrets } from './forbidden-samples.ts'
 
-describe('what must not be told', () => {
+describe('text that must not be sent to support', () => {
   test.each(secrets)('%s is found and masked: %s', (kind, text) => {
     expect(findForbidden(`It fails.\n${text}\nHelp!`)).toContain(kind)
     const masked = maskForbidden(`It fails.\n${text}\nHelp!`)
@@ -14,12 +14,12 @@ describe('what must not be told', () => {
     else expect(masked).toMatch(/^It fails\.\n[\s\S]*•••[\s\S]*\nHelp!$/)
   })
 
-  test.each(harmless)('what people write is taken: %s', (text) => {
+  test.each(harmless)('ordinary text is accepted: %s', (text) => {
     expect(findForbidden(text)).toEqual([])
     expect(maskForbidden(text)).toBe(text)
   })
 
-  test('a page finds the same with what it is given', () => {
+  test('a page finds the same with the shapes it receives', () => {
     const {
       harmless: aside,
       exact,
@@ -92,7 +92,7 @@ describe('what must not be told', () => {
     },
   )
 
-  test('sentences, ids and hashes are taken in any order', () => {
+  test('sentences, ids, and hashes are accepted in any order', () => {
     fc.assert(
       fc.property(fc.shuffledSubarray([...harmless], { minLength: 1 }), (all) => {
         expect(findForbidden(all.join('\n'))).toEqual([])
@@ -101,7 +101,7 @@ describe('what must not be told', () => {
     )
   })
 
-  test('the longest text is looked through in no time, whatever it is made of', () => {
+  test('even the longest text is searched quickly, whatever it contains', () => {
     for (const piece of [
       'a',
       'sk-',

@@ -3,7 +3,7 @@ import { HourTally } from '../../src/domain/hour-tally.ts'
 
 const minuteMs = 60_000
 
-test('counts what happened within the hour, and forgets it after', () => {
+test('the tally counts results within the last hour and then drops them', () => {
   const tally = new HourTally(['alpha', 'beta'])
   tally.note(0, 'alpha', true, 100)
   tally.note(minuteMs, 'alpha', true, 300)
@@ -17,7 +17,7 @@ test('counts what happened within the hour, and forgets it after', () => {
   expect(tally.read(0, 'nobody')).toEqual({ answered: 0, failed: 0, meanMs: undefined })
 })
 
-test('keeps thirteen slots of five minutes however long it counts', () => {
+test('the tally never has more than thirteen slots of five minutes', () => {
   const tally = new HourTally(['alpha'])
   for (let minute = 0; minute < 10_000; minute++) tally.note(minute * minuteMs, 'alpha', true, 10)
   expect(tally.read(9_999 * minuteMs, 'alpha').answered).toBe(65)

@@ -8,11 +8,11 @@ test.each([
   ['event: error\ndata: {"message":"stopped"}\n\n', 'stopped'],
   ['<html>Bad Gateway</html>', '<html>Bad Gateway</html>'],
   ['  ', undefined],
-])('the message of %j', (body, expected) => {
+])('the message is extracted from %j', (body, expected) => {
   expect(readProviderError(body)).toBe(expected)
 })
 
-test('a message is bounded, on one line, and without credentials, also one at its end', () => {
+test('a message has a maximum length, is on one line, and contains no credentials, not even at its end', () => {
   const secret = 'sk-proj-abc123def456ghi789jkl012'
   const long = readProviderError(JSON.stringify({ error: { message: `a\nb\u001b[31m ${'x '.repeat(490)}${secret}` } }))
   expect(long?.length).toBeLessThanOrEqual(1_000)

@@ -36,8 +36,8 @@ function shrinkMs(value: number): number {
   return Math.abs(value) / 1024
 }
 
-describe('the period', () => {
-  test('is the calendar month in UTC, its end not included', () => {
+describe('the billing period', () => {
+  test('is the calendar month in UTC, excluding its end', () => {
     const december = periodAt(Date.UTC(2026, 11, 31, 23, 59, 59, 999))
     expect(december).toEqual({ id: '2026-12', startMs: Date.UTC(2026, 11, 1), endMs: Date.UTC(2027, 0, 1) })
     expect(periodAt(Date.UTC(2027, 0, 1)).id).toBe('2027-01')
@@ -45,7 +45,7 @@ describe('the period', () => {
 })
 
 describe('the meter of an account', () => {
-  test('in any 60 s admits at most the limit, shows what it enforces, and never refuses who waits as told', () => {
+  test('admits at most the limit in any 60 s, shows what it enforces, and never rejects a client that waited as told', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 5 }), steps, (limit, course) => {
         const plan = planOf(limit)
@@ -83,7 +83,7 @@ describe('the meter of an account', () => {
     )
   })
 
-  test('says when one more request becomes possible: the reset is never later than the wait it tells', () => {
+  test('reports when one more request becomes possible, never later than the wait in its denial', () => {
     const plan = planOf(2)
     const meter = new AccountMeter(momentAt(startMs), [], 0)
     expect(meter.signals(momentAt(startMs), plan).rateReset).toBe(startMs / 1000)
@@ -105,7 +105,7 @@ describe('the meter of an account', () => {
     })
   })
 
-  test('after its plan was lowered tells to wait until enough of the minute is free', () => {
+  test('after a change to a smaller plan, reports the wait until enough of the minute is free', () => {
     const meter = new AccountMeter(momentAt(startMs), [], 0)
     for (const afterMs of [0, 10_000, 20_000, 30_000]) meter.admit(momentAt(startMs + afterMs), planOf(10), asked(1))
     const lower = planOf(2)
@@ -123,7 +123,7 @@ describe('the meter of an account', () => {
     expect(meter.admit(momentAt(startMs + 80_000), lower, asked(1))).toBeUndefined()
   })
 
-  test('takes units when it admits, gives back what is not charged, and refuses what would pass the month', () => {
+  test("takes units at admission, refunds uncharged ones, and denies requests above the month's quota", () => {
     const plan = planOf(100, 10)
     const meter = new AccountMeter(momentAt(startMs), [], 4)
     expect(meter.admit(momentAt(startMs), plan, asked(5))).toBeUndefined()
@@ -139,13 +139,13 @@ describe('the meter of an account', () => {
     expect(meter.signals(momentAt(startMs), plan)).toMatchObject({ quotaUsed: 10, quotaRemaining: 0 })
   })
 
-  test('a refusal takes nothing', () => {
+  test('takes nothing for a denied request', () => {
     const meter = new AccountMeter(momentAt(startMs), [], 0)
     expect(meter.admit(momentAt(startMs), planOf(5, 0), asked(1))).toMatchObject({ reason: 'month' })
     expect(meter.signals(momentAt(startMs), planOf(5, 5))).toMatchObject({ rateRemaining: 5, quotaUsed: 0 })
   })
 
-  test('a plan below what was used leaves nothing, and used and remaining still make the limit', () => {
+  test('with a plan smaller than the usage, nothing remains, and used plus remaining still equals the limit', () => {
     const meter = new AccountMeter(momentAt(startMs), [], 50)
     expect(meter.signals(momentAt(startMs), planOf(5, 20))).toMatchObject({
       quotaLimit: 20,
@@ -154,7 +154,7 @@ describe('the meter of an account', () => {
     })
   })
 
-  test('from December to January the month starts anew, the minute goes on, and late settlements count for December', () => {
+  test('from December to January, the month restarts, the minute continues, and late settlements count for December', () => {
     const newYearMs = Date.UTC(2027, 0, 1)
     const plan = planOf(3, 5)
     const meter = new AccountMeter(momentAt(newYearMs - 1000), [], 3)
@@ -174,7 +174,7 @@ describe('the meter of an account', () => {
     expect(meter.signals(momentAt(newYearMs), plan).quotaReset).toBe(Date.UTC(2027, 1, 1) / 1000)
   })
 
-  test('times from before a wall clock was set back block for a minute at most', () => {
+  test('after the wall clock was set back, earlier times block for at most a minute', () => {
     const meter = new AccountMeter(momentAt(startMs), recent([startMs + 3_600_000]), 0)
     expect(meter.admit(momentAt(startMs), planOf(1), asked(1))).toMatchObject({
       reason: 'minute',
@@ -183,7 +183,7 @@ describe('the meter of an account', () => {
     expect(meter.admit(momentAt(startMs + 60_000), planOf(1), asked(1))).toBeUndefined()
   })
 
-  test('is idle only without a request in flight and without one in the minute', () => {
+  test('is idle only without a request in flight or in the last minute', () => {
     const meter = new AccountMeter(momentAt(startMs), [], 7)
     expect(meter.isIdle(momentAt(startMs))).toBe(true)
     meter.admit(momentAt(startMs), planOf(1), asked(1))
@@ -213,8 +213,8 @@ const keySteps = fc.array(
   { maxLength: 150 },
 )
 
-describe('the limit of a key inside the minute of its account', () => {
-  test('both hold in any 60 s from the moment of the change, the shown one refuses, and who waits as told is never refused', () => {
+describe("the limit of a key within its account's minute", () => {
+  test("is enforced with the account's in any 60 s after a change; the shown limit rejects, and a client that waited as told is never rejected", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 6 }), keySteps, (limit, course) => {
         const plan = planOf(limit)
@@ -266,7 +266,7 @@ describe('the limit of a key inside the minute of its account', () => {
     )
   })
 
-  test('the tighter of the two is shown: the key’s while it has less left, the account’s once that has', () => {
+  test("is shown while it has less left than the account's", () => {
     const plan = planOf(4)
     const rate = { keyId: 'key_1', perMinute: 3 }
     const meter = new AccountMeter(momentAt(startMs), [], 0)
@@ -278,7 +278,7 @@ describe('the limit of a key inside the minute of its account', () => {
     expect(meter.signals(momentAt(startMs + 5_000), plan)).toMatchObject({ rateLimit: 4, rateRemaining: 1 })
   })
 
-  test('where both are spent the wait is the longer one, and the message speaks of that one', () => {
+  test('if both are used up, the message and the wait are those of the longer one', () => {
     const plan = planOf(2)
     const rate = { keyId: 'key_1', perMinute: 1 }
     const meter = new AccountMeter(momentAt(startMs), [], 0)
@@ -296,7 +296,7 @@ describe('the limit of a key inside the minute of its account', () => {
     })
   })
 
-  test('a limit above the plan’s gives nothing more', () => {
+  test("does not raise the plan's limit", () => {
     const plan = planOf(1)
     const rate = { keyId: 'key_1', perMinute: 100 }
     const meter = new AccountMeter(momentAt(startMs), [], 0)
@@ -305,7 +305,7 @@ describe('the limit of a key inside the minute of its account', () => {
     expect(meter.admit(momentAt(startMs), plan, asked(1), rate)).toMatchObject({ isOfKey: false, limit: 1 })
   })
 
-  test('hundreds of keys with limits are each counted exactly, though not all are kept apart', () => {
+  test('is exact for hundreds of keys, although not all have their own log', () => {
     const plan = planOf(10_000)
     const meter = new AccountMeter(momentAt(startMs), [], 0)
     const rates = Array.from({ length: 600 }, (_, index) => ({ keyId: `key_${index}`, perMinute: 2 }))

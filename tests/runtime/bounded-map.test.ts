@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { BoundedMap } from '../../src/runtime/bounded-map.ts'
 
-test('one too many pushes out the first, and only that one', () => {
+test('an entry above the limit evicts only the first one', () => {
   const map = new BoundedMap<string, number>(2).set('a', 1).set('b', 2).set('c', 3)
   expect([...map]).toEqual([
     ['b', 2],
@@ -9,14 +9,14 @@ test('one too many pushes out the first, and only that one', () => {
   ])
 })
 
-test('what is set again keeps its place and pushes nothing out', () => {
+test('setting an existing key keeps its position and evicts nothing', () => {
   const map = new BoundedMap<string, number>(2).set('a', 1).set('b', 2).set('a', 3)
   expect([...map.keys()]).toEqual(['a', 'b'])
   expect(map.get('a')).toBe(3)
   expect([...map.set('c', 4).keys()]).toEqual(['b', 'c'])
 })
 
-test('what is put last outlives what was put before it', () => {
+test('an entry that was moved to the end outlives earlier ones', () => {
   const map = new BoundedMap<string, number>(2).set('a', 1).set('b', 2)
   map.setLast('a', 1)
   expect([...map.set('c', 3).keys()]).toEqual(['a', 'c'])

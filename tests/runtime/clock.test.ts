@@ -36,7 +36,7 @@ function pause(ms: number): void {
 
 const eventLoopTurned = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-test.each([hourMs, -hourMs])('a wall clock set by %i ms moves the wall time and no duration', (stepMs) => {
+test.each([hourMs, -hourMs])('changing the wall clock by %i ms changes the wall time but no duration', (stepMs) => {
   const beforeMs = clock.monotonicMs()
   clock.after(30_000, () => ran.push('coarse'))
   clock.after(500, () => ran.push('exact'))
@@ -53,7 +53,7 @@ test.each([hourMs, -hourMs])('a wall clock set by %i ms moves the wall time and 
   expect(ran).toEqual(['exact', 'coarse'])
 })
 
-test('a pause does not use up the delay of a long timer', () => {
+test('a pause does not count toward the delay of a long timer', () => {
   clock.after(30_000, () => ran.push('before'))
   pass(10_000)
   pause(35_000)
@@ -68,7 +68,7 @@ test('a pause does not use up the delay of a long timer', () => {
   expect(ran).toEqual(['after', 'before'])
 })
 
-test('a short timer that a pause made late runs after the sockets were read, unless that cancels it', async () => {
+test('a short timer that a pause delayed runs after sockets were read, which can cancel it', async () => {
   clock.after(500, () => ran.push('late'))
   const cancelled = clock.after(500, () => ran.push('cancelled'))
   pause(35_000)

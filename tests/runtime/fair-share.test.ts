@@ -4,20 +4,20 @@ import { FairShare } from '../../src/runtime/fair-share.ts'
 import { addressGroup } from '../../src/runtime/networks.ts'
 
 describe('a fair share', () => {
-  test('one holder alone gets four fifths, and the next one still gets four fifths of the rest', () => {
+  test('gives one holder four fifths, and the next one four fifths of the rest', () => {
     const share = new FairShare(4_000)
     expect(takeAll(share, 'a')).toBe(3_200)
     expect(takeAll(share, 'b')).toBe(640)
     expect(takeAll(share, 'c')).toBe(128)
   })
 
-  test.each([1, 2, 3, 10])('a limit of %i can be used at all, and is never passed', (limit) => {
+  test.each([1, 2, 3, 10])('makes a limit of %i usable and never exceeds it', (limit) => {
     const share = new FairShare(limit)
     expect(takeAll(share, 'a')).toBeGreaterThanOrEqual(1)
     expect(share.used).toBeLessThanOrEqual(limit)
   })
 
-  test('what is given back is free again, for every holder that it was taken for', () => {
+  test('frees released amounts for every holder', () => {
     const share = new FairShare(10)
     expect(share.take('account', 8, 'address')).toBe(true)
     expect(share.take('account', 1, 'address')).toBe(false)
@@ -40,7 +40,7 @@ describe('a fair share', () => {
     expect([share.used, share.heldBy('other 0')]).toEqual([5, 2])
   })
 
-  test('a holder that has its share leaves some for others of its group, and the group some for other groups', () => {
+  test("leaves room for others of a holder's group, and for other groups", () => {
     const share = new FairShare(4_000)
     expect(takeAll(share, 'hostile', 'address')).toBe(3_200)
     expect(takeAll(share, 'neighbor', 'address')).toBeGreaterThanOrEqual(400)
@@ -49,7 +49,7 @@ describe('a fair share', () => {
     expect(takeAll(share, 'elsewhere', 'another')).toBeGreaterThanOrEqual(100)
   })
 
-  test('however greedy others are and in whatever order they come, a newcomer gets something', () => {
+  test('always leaves something for a new holder, however greedy the others are', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 20 }), fc.infiniteStream(fc.nat()), (greedy, picks) => {
         const share = new FairShare(4_000)
@@ -62,7 +62,7 @@ describe('a fair share', () => {
   })
 })
 
-describe('addresses are grouped', () => {
+describe('the group of an address', () => {
   test.each([
     ['203.0.113.7', '203.0.113.7'],
     ['::ffff:203.0.113.7', '203.0.113.7'],
@@ -71,7 +71,7 @@ describe('addresses are grouped', () => {
     ['::1', '0:0:0:0::/64'],
     ['fe80::1%eth0', 'fe80:0:0:0::/64'],
     ['not an address', 'not an address'],
-  ])('%s to %s', (address, group) => {
+  ])('of %s is %s', (address, group) => {
     expect(addressGroup(address)).toBe(group)
   })
 })

@@ -20,7 +20,7 @@ function flip(parts: readonly number[], bit: number, width: number): number[] {
 }
 
 describe('networks', () => {
-  test('an IPv4 address is in a network exactly where their first bits are the same, also written inside IPv6', () => {
+  test('an IPv4 address is in a network exactly if their first bits are equal, even if mapped to IPv6', () => {
     fc.assert(
       fc.property(ipv4, ipv4, fc.nat(32), fc.nat(31), (network, other, length, bit) => {
         const networks = new Networks([readNetwork(`${write4(network)}/${length}`)!])
@@ -33,7 +33,7 @@ describe('networks', () => {
     )
   })
 
-  test('an IPv6 address is in a network exactly where their first bits are the same, and no IPv4 address is in any', () => {
+  test('an IPv6 address is in a network exactly if their first bits are equal, and no IPv4 address is in an IPv6 network', () => {
     fc.assert(
       fc.property(ipv6, ipv6, ipv4, fc.nat(128), fc.nat(127), (network, other, foreign, length, bit) => {
         const networks = new Networks([readNetwork(`${write6(network)}/${length}`)!])
@@ -48,7 +48,7 @@ describe('networks', () => {
     )
   })
 
-  test('a single address is itself alone, and several networks count together', () => {
+  test('a single address matches only itself, and a list matches all its networks', () => {
     const networks = new Networks(['203.0.113.7', '2001:db8::1', '10.0.0.0/8'])
     expect(['203.0.113.7', '2001:db8:0::1', '10.255.0.1', '::ffff:203.0.113.7'].every((one) => networks.has(one))).toBe(
       true,
@@ -56,7 +56,7 @@ describe('networks', () => {
     expect(['203.0.113.8', '2001:db8::2', '11.0.0.1'].some((one) => networks.has(one))).toBe(false)
   })
 
-  test('a link-local address counts with its interface, and what is no address is in none', () => {
+  test('a link-local address matches with its interface, and invalid addresses match nothing', () => {
     const everything = new Networks(['0.0.0.0/0', '::/0'])
     expect(everything.has('fe80::1%eth0')).toBe(true)
     for (const text of ['', 'unknown', '1.2.3', '1.2.3.4:80', '[::1]:80', '_hidden', 'localhost'])
@@ -69,7 +69,7 @@ describe('networks', () => {
     ['10.1.2.3/08', '10.1.2.3/8'],
     ['2001:DB8::/32', '2001:db8::/32'],
     ['::1', '::1'],
-  ])('%j is kept as %j', (text, kept) => expect(readNetwork(text)).toBe(kept))
+  ])('%j is stored as %j', (text, kept) => expect(readNetwork(text)).toBe(kept))
 
   test.each([
     '',
@@ -86,15 +86,15 @@ describe('networks', () => {
     'fe80::1%eth0',
     'example.com',
     '*',
-  ])('%j is no network', (text) => expect(readNetwork(text)).toBeUndefined())
+  ])('%j is not a network', (text) => expect(readNetwork(text)).toBeUndefined())
 })
 
-describe('the address of a caller', () => {
-  test('is the other end of the connection where no proxy is trusted, whatever the caller says', () => {
+describe('the client address', () => {
+  test('is the peer of the connection if no proxy is trusted, whatever the headers say', () => {
     expect(clientAddress('192.0.2.1', '203.0.113.7', 0)).toBe('192.0.2.1')
   })
 
-  test('is what the first of so many trusted proxies saw; what stands before it counts for nothing', () => {
+  test('is the address that the first trusted proxy saw; earlier entries are ignored', () => {
     expect(clientAddress('10.0.0.2', '6.6.6.6, 203.0.113.7', 1)).toBe('203.0.113.7')
     expect(clientAddress('10.0.0.2', '6.6.6.6, 203.0.113.7, 10.0.0.1', 2)).toBe('203.0.113.7')
     expect(clientAddress('10.0.0.2', null, 1)).toBe('10.0.0.2')
@@ -106,7 +106,7 @@ describe('the address of a caller', () => {
     ['[2001:db8::7]', '2001:db8::7'],
     ['2001:db8::7', '2001:db8::7'],
     ['unknown', 'unknown'],
-  ])('a proxy that writes %s means %s', (written, meant) => {
+  ])('an entry of %s means %s', (written, meant) => {
     expect(clientAddress('10.0.0.2', written, 1)).toBe(meant)
   })
 })

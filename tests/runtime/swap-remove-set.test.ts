@@ -2,7 +2,7 @@ import { array, assert, boolean, nat, property, tuple } from 'fast-check'
 import { expect, test } from 'vitest'
 import { SwapRemoveSet } from '../../src/runtime/swap-remove-set.ts'
 
-test('a bag holds what a set would, whatever comes and goes', () => {
+test('after random additions and removals, the set equals a Set', () => {
   const steps = array(tuple(boolean(), nat(9)), { maxLength: 200 })
   assert(
     property(steps, (changes) => {
@@ -22,7 +22,7 @@ test('a bag holds what a set would, whatever comes and goes', () => {
   )
 })
 
-test('what lies in one bag is not taken out of another', () => {
+test('removing an entry of another set does nothing', () => {
   const item = { setIndex: -1 }
   const [here, there] = [new SwapRemoveSet<{ setIndex: number }>(), new SwapRemoveSet<{ setIndex: number }>()]
   here.add(item)
