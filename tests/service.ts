@@ -22,6 +22,7 @@ import { startSimulatedProvider, type SimulatedProvider } from '../src/simulatio
 import { createVault } from '../src/providers/auth/vault.ts'
 import { openSqlite } from '../src/storage/sqlite/open-sqlite.ts'
 import { createStore, type Store } from '../src/storage/store.ts'
+import { placeEmptyDatabase } from './empty-database.ts'
 
 export interface ServiceOptions {
   /** Formats of the simulated providers behind `svc-router/frontier`, in order. Default: three of openai-chat. */
@@ -104,6 +105,7 @@ export class Service {
     const path = join(folder, 'svc-router.yaml')
     writeFileSync(path, stringify(file))
     const given = loadConfig({ path, explicit: true, overrides: {}, env, random, localSecrets: 'make' })
+    await placeEmptyDatabase(given.dataDir)
     const events: ServiceEvent[] = []
     const app = await startApp(given, { log: (event) => void events.push(event), clock, random, unreadyMs: 0 })
     const store = createStore(await openSqlite(given.dataDir))

@@ -9,6 +9,7 @@ import { createOpenAI as createOpenAI3 } from 'ai-sdk-openai-3'
 import { createOpenAICompatible as createCompatible2 } from 'ai-sdk-openai-compatible-2'
 import OpenAI6 from 'openai-6'
 import OpenAI7 from 'openai'
+import { isLongRun } from '../long-run.ts'
 
 /** What is asked, and of whom. */
 interface Question {
@@ -94,12 +95,9 @@ const openai3 = createOpenAI3 as unknown as typeof createOpenAI
 const anthropic3 = createAnthropic3 as unknown as typeof createAnthropic
 const compatible2 = createCompatible2 as unknown as typeof createOpenAICompatible
 
-/** Every real client that streams, by what it is called. */
-export const realClients: Readonly<Record<string, Client>> = {
+const newest: Readonly<Record<string, Client>> = {
   'openai 7, chat completions': openaiChat(OpenAI7),
   'openai 7, responses': openaiResponses(OpenAI7),
-  'openai 6, chat completions': openaiChat(OpenAI6 as unknown as typeof OpenAI7),
-  'openai 6, responses': openaiResponses(OpenAI6 as unknown as typeof OpenAI7),
   'ai 7, responses': aiSdk(streamText, (question) => createOpenAI(question)(question.model)),
   'ai 7, chat completions': aiSdk(streamText, (question) => createOpenAI(question).chat(question.model)),
   'ai 7, openai-compatible': aiSdk(streamText, (question) =>
@@ -108,6 +106,11 @@ export const realClients: Readonly<Record<string, Client>> = {
   '@anthropic-ai/sdk, messages.stream': anthropic('stream'),
   '@anthropic-ai/sdk, messages.create': anthropic('create'),
   'ai 7, anthropic': aiSdk(streamText, (question) => createAnthropic(question)(question.model)),
+}
+
+const older: Readonly<Record<string, Client>> = {
+  'openai 6, chat completions': openaiChat(OpenAI6 as unknown as typeof OpenAI7),
+  'openai 6, responses': openaiResponses(OpenAI6 as unknown as typeof OpenAI7),
   'ai 6, anthropic': aiSdk(stream6, (question) => anthropic3(question)(question.model)),
   'ai 6, responses': aiSdk(stream6, (question) => openai3(question)(question.model)),
   'ai 6, chat completions': aiSdk(stream6, (question) => openai3(question).chat(question.model)),
@@ -115,3 +118,6 @@ export const realClients: Readonly<Record<string, Client>> = {
     compatible2({ ...question, name: 'svc-router', includeUsage: true })(question.model),
   ),
 }
+
+/** The real clients that stream, by name: the newest majors, and in a long run the ones before them. */
+export const realClients: Readonly<Record<string, Client>> = isLongRun ? { ...newest, ...older } : newest

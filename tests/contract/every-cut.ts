@@ -2,6 +2,7 @@ import { Pool } from 'undici'
 import type { ConversationFormatId } from '../../src/domain/format-id.ts'
 import { formatById } from '../../src/formats/formats.ts'
 import { openEventStream, startScriptedUpstream, type ScriptedUpstream } from '../faults/scripted-upstream.ts'
+import { isLongRun } from '../long-run.ts'
 import { Service } from '../service.ts'
 import { clientSides } from './client-sides.ts'
 import type { StreamRecording } from './recordings.ts'
@@ -13,6 +14,9 @@ const failuresInARow = 2
 const maxBytes = 64 * 1024
 /** A prime that no number of cuts is a multiple of: each is met once. */
 const stride = 1_000_003
+/** What a short run takes: cuts this near to an end, and one in so many of the others. */
+const nearBytes = 3
+const sampledEvery = 8
 
 /** One answer of a provider that ends well formed, behind so many of its bytes. */
 export interface Cut {
@@ -127,6 +131,24 @@ export function everyCut(recordings: readonly StreamRecording[]): Cut[] {
     for (let bytes = index === 0 ? 0 : shared + 1; bytes <= length; bytes++) cuts.push({ recording, bytes })
   }
   return cuts
+}
+
+/**
+ * What a run takes of `everyCut`: in a long run all of it, otherwise those near the end of an event or of the answer,
+ * and every eighth of the rest.
+ */
+export function cutsToTake(recordings: readonly StreamRecording[]): Cut[] {
+  const cuts = everyCut(recordings)
+  if (isLongRun) return cuts
+  const places = new Map(recordings.map((recording) => [recording, placesOf(recording)]))
+  return cuts.filter((cut, at) => {
+    const isNear = places.get(cut.recording)!.some((place) => Math.abs(cut.bytes - place) <= nearBytes)
+    return isNear || at % sampledEvery === 0
+  })
+}
+
+function placesOf({ boundaries, completeBytes, text }: StreamRecording): number[] {
+  return [0, ...boundaries, completeBytes, Buffer.byteLength(text)]
 }
 
 /** The cuts of a recording at the end of each of its events, and one byte to either side. */

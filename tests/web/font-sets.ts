@@ -1,14 +1,21 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { type Dirent, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 const more = (process.env['FONT_FOLDERS'] ?? '').split(':').filter((path) => path !== '')
 /** Where fonts are looked for: the system's folder, and further ones that FONT_FOLDERS names, separated by colons. */
 const folders = ['/usr/share/fonts', ...more]
 
+/** Where browsers look for fonts by themselves. */
+const systemFolders = [
+  '/usr/share/fonts',
+  '/usr/local/share/fonts',
+  join(homedir(), '.fonts'),
+  join(homedir(), '.local/share/fonts'),
+]
+
 /** Fonts that a browser may have: those of folders whose name contains one of `named`, or all that there are. */
 const kinds: readonly (readonly [name: string, named: readonly string[] | undefined])[] = [
-  // With the system's own fonts every-page.test.ts looks at the same pages.
   ...(more.length > 0 ? [['all installed fonts', undefined] as const] : []),
   ['DejaVu alone', ['dejavu']],
   ['Noto alone', ['noto']],
@@ -26,7 +33,8 @@ export function fontSets(): { readonly sets: readonly FontSet[]; remove(): void 
   const home = mkdtempSync(join(tmpdir(), 'fonts-'))
   const sets = kinds.flatMap(([name, named], index): FontSet[] => {
     const found = named === undefined ? folders : folders.flatMap((folder) => foldersNamed(folder, named))
-    if (found.length === 0) return []
+    // With the system's own fonts every-page.test.ts looks at the same pages.
+    if (found.length === 0 || isWholeSystem(found)) return []
     const configPath = join(home, `${index}.conf`)
     const dirs = found.map((folder) => `<dir>${folder}</dir>`).join('')
     const rules = '<include ignore_missing="yes">/etc/fonts/conf.d</include>'
@@ -36,11 +44,27 @@ export function fontSets(): { readonly sets: readonly FontSet[]; remove(): void 
   return { sets, remove: () => rmSync(home, { recursive: true, force: true }) }
 }
 
+/** Whether these folders hold every font that the system's folders hold. */
+function isWholeSystem(found: readonly string[]): boolean {
+  const all = systemFolders.flatMap(filesBelow)
+  return all.length === new Set(found.flatMap(filesBelow)).size
+}
+
+function filesBelow(folder: string): string[] {
+  return entriesBelow(folder)
+    .filter((entry) => !entry.isDirectory())
+    .map((entry) => join(entry.parentPath, entry.name))
+}
+
 function foldersNamed(folder: string, named: readonly string[]): string[] {
+  return entriesBelow(folder)
+    .filter((entry) => entry.isDirectory() && named.some((name) => entry.name.toLowerCase().includes(name)))
+    .map((entry) => join(entry.parentPath, entry.name))
+}
+
+function entriesBelow(folder: string): Dirent[] {
   try {
     return readdirSync(folder, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isDirectory() && named.some((name) => entry.name.toLowerCase().includes(name)))
-      .map((entry) => join(entry.parentPath, entry.name))
   } catch {
     // A folder that does not exist holds no fonts.
     return []

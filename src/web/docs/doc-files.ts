@@ -11,7 +11,7 @@ const split = ['clients.md', 'contract.md']
 const writtenBaseUrl = 'http://127.0.0.1:8787/v1'
 const writtenRoot = writtenBaseUrl.slice(0, -'/v1'.length)
 
-/** Reads the project's documents and replaces the base URL in them with this service's. Called once at startup. */
+/** Reads the project's documents and replaces the base URL in them with this service's. Called once. */
 export function readDocFiles(baseUrl: string): readonly Doc[] {
   const names = readdirSync(folder).filter((name) => name.endsWith('.md'))
   const rank = (name: string): number => (first.includes(name) ? first.indexOf(name) : first.length)

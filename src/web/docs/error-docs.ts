@@ -67,12 +67,13 @@ function errorDoc(code: ErrorCode, { links, writeRefusal }: ErrorDocsDeps): Doc 
 }
 
 function errorList({ links }: ErrorDocsDeps): Doc {
-  const statuses = [...new Set(errorCodes.map((code) => exampleOf(code).status))].toSorted((a, b) => a - b)
-  const groups = statuses.map((status) => {
-    const codes = errorCodes.filter((code) => exampleOf(code).status === status)
-    const rows = codes.map((code) => `- [\`${code}\`](/docs/errors/${code}): ${firstSentence(errorHelp[code].why)}`)
-    return `## ${status} ${STATUS_CODES[status] ?? ''}\n\n${rows.join('\n')}`
-  })
+  const byStatus = Map.groupBy(errorCodes, (code) => exampleOf(code).status)
+  const groups = [...byStatus]
+    .toSorted(([a], [b]) => a - b)
+    .map(([status, codes]) => {
+      const rows = codes.map((code) => `- [\`${code}\`](/docs/errors/${code}): ${firstSentence(errorHelp[code].why)}`)
+      return `## ${status} ${STATUS_CODES[status] ?? ''}\n\n${rows.join('\n')}`
+    })
   const markdown = [
     'Every error has the same shape. `message` says what happened and what to do, with a link that helps. `code` identifies the error, and each code has a page here.',
     '`retryable` and the header `X-Should-Retry` say whether to retry, and `Retry-After` says how long to wait. Use the ID in `X-Request-Id` to look up a request.',

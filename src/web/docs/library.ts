@@ -10,22 +10,35 @@ export interface LibraryDeps extends ErrorDocsDeps {
   readonly baseUrl: string
 }
 
-/** Every documentation page, by path. */
+type Readers = 'users' | 'operators'
+
+interface Pages {
+  readonly byPath: ReadonlyMap<string, Doc>
+  readonly listed: readonly Doc[]
+}
+
+/** Every documentation page, by path. Built when the first page is requested, so that starting does not wait for it. */
 export class Library {
   readonly #deps: LibraryDeps
-  readonly #docs: ReadonlyMap<string, Doc>
-  readonly #listed: readonly Doc[]
+  #builtPages: Pages | undefined
   #searchIndex: SearchIndex | undefined
 
   constructor(deps: LibraryDeps) {
     this.#deps = deps
-    const errors = errorDocs(deps)
-    this.#listed = [...readDocFiles(deps.baseUrl), apiDoc(deps), ...errors.slice(-1)]
-    const pages = [...this.#listed, ...errors.slice(0, -1)]
+  }
+
+  get #pages(): Pages {
+    return (this.#builtPages ??= this.#build())
+  }
+
+  #build(): Pages {
+    const errors = errorDocs(this.#deps)
+    const listed = [...readDocFiles(this.#deps.baseUrl), apiDoc(this.#deps), ...errors.slice(-1)]
+    const pages = [...listed, ...errors.slice(0, -1)]
     const forUsers = pages.filter(({ path }) => !isForOperators(path))
     const forOperators = pages.filter(({ path }) => isForOperators(path))
-    const all = [this.#index(), ...forUsers, ...forOperators]
-    this.#docs = new Map(all.map((doc) => [doc.path, doc]))
+    const all = [this.#index(listed), ...forUsers, ...forOperators]
+    return { byPath: new Map(all.map((doc) => [doc.path, doc])), listed }
   }
 
   /** Full-text index of all pages, built at the first search. */
@@ -35,16 +48,16 @@ export class Library {
 
   /** Every page, in reading order. */
   get all(): readonly Doc[] {
-    return [...this.#docs.values()]
+    return [...this.#pages.byPath.values()]
   }
 
   find(path: string): Doc | undefined {
-    return this.#docs.get(path)
+    return this.#pages.byPath.get(path)
   }
 
   /** The top-level pages for users of the service or for its operators. */
-  topPages(who: 'users' | 'operators'): readonly Doc[] {
-    return this.#listed.filter(({ path }) => isTop(path) && isForOperators(path) === (who === 'operators'))
+  topPages(who: Readers): readonly Doc[] {
+    return topPagesOf(this.#pages.listed, who)
   }
 
   /** The pages below `path`. */
@@ -59,7 +72,7 @@ export class Library {
     return { previous: at > 0 ? all[at - 1] : undefined, next: all[at + 1] }
   }
 
-  #index(): Doc {
+  #index(listed: readonly Doc[]): Doc {
     const { baseUrl } = this.#deps
     const row = ({ title, path, summary }: Doc): string => `- [${title}](${path}): ${lowerFirst(summary)}`
     const markdown = [
@@ -73,12 +86,12 @@ export class Library {
       '## Pages',
       '',
       '- [Connect a client](/connect): ready-made configurations with this service’s base URL.',
-      ...this.topPages('users').map(row),
+      ...topPagesOf(listed, 'users').map(row),
       '- [Models](/models), [plans](/pricing) and the [status](/status) of the service.',
       '',
       '## For operators',
       '',
-      ...this.topPages('operators').map(row),
+      ...topPagesOf(listed, 'operators').map(row),
     ]
     return {
       path: '/docs',
@@ -102,7 +115,7 @@ export class Library {
       '',
       '## Documentation',
       '',
-      ...this.#listed.map(row),
+      ...this.#pages.listed.map(row),
       `- [OpenAPI](${appUrl}/openapi.json): a machine-readable description of the API.`,
       `- [Status](${appUrl}/status.json): the current state of the service.`,
       '',
@@ -111,6 +124,10 @@ export class Library {
       ...errors.map(row),
     ].join('\n')}\n`
   }
+}
+
+function topPagesOf(listed: readonly Doc[], who: Readers): readonly Doc[] {
+  return listed.filter(({ path }) => isTop(path) && isForOperators(path) === (who === 'operators'))
 }
 
 /** Every page that is not listed here is for operators. */
