@@ -1,76 +1,13 @@
-import type { Browser, Response } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Service } from '../service.ts'
-import { violationsInBothThemes } from './axe.ts'
+import { describe, expect, test } from 'vitest'
 import { hasChromium, startChromium } from './chromium.ts'
 import { faultsByKeyboard } from './keyboard.ts'
-import { byName, everyPage, signInAs } from './every-page.ts'
-import { fillAccount } from './fill-account.ts'
-import { beholders, tooWide } from './page-state.ts'
+import { faultsInDocument, testEveryPageOf } from './page-rules.ts'
 
 const suite = hasChromium('What holds for every page') ? describe : describe.skip
-const maxHtmlBytes = 30 * 1024
-/** A desk's 1280 pixels at 200 %, which is what browsers make of that zoom. */
-const zoomed = { width: 640, height: 400 }
-const narrow = { width: 320, height: 640 }
-/** What the console says of an answer that a page provokes; anything else that it says is a fault. */
-const provoked = /status of 4(00|04|10|22)/
 
-/** Directives that every answer's policy has, and the only sources that any of them may name besides origins of our own. */
-const directives = [
-  "default-src 'none'",
-  'style-src',
-  'script-src',
-  'img-src',
-  'connect-src',
-  'form-action',
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-]
-const harmless = ["'none'", "'self'", "'script'"]
-
-/** Runs in the page: what a document must not have, each with what has it. */
-const faultsInDocument = `(() => {
-  const all = (selector) => [...document.querySelectorAll(selector)]
-  const found = (fault, elements) => elements.map((element) => fault + ': ' + element.outerHTML.slice(0, 120))
-  const ids = all('[id]').map(({ id }) => id)
-  const names = (element, attribute) => (element.getAttribute(attribute) ?? '').split(' ').filter((id) => id !== '')
-  return [
-    ...(all('h1').length === 1 ? [] : ['headings of the first level: ' + all('h1').length]),
-    ...(/^.+ · svc-router( console)?$/.test(document.title) ? [] : ['title: ' + document.title]),
-    ...(document.documentElement.lang === 'en' ? [] : ['lang']),
-    ...(document.compatMode === 'CSS1Compat' ? [] : ['quirks']),
-    ...ids.filter((id, index) => ids.indexOf(id) !== index).map((id) => 'twice: ' + id),
-    ...found('inline style', all('[style], style')),
-    ...found('inline script', all('script:not([src])')),
-    ...found('handler', all('*').filter((element) => element.getAttributeNames().some((name) => name.startsWith('on')))),
-    ...found('label of nothing', all('label[for]').filter((label) => label.control === null)),
-    ...['aria-describedby', 'aria-labelledby', 'aria-controls'].flatMap((attribute) =>
-      found(attribute, all('[' + attribute + ']').filter((each) => names(each, attribute).some((id) => !ids.includes(id))))),
-    ...found('link to nothing', all('a[href^="#"]').filter((link) => !ids.includes(link.hash.slice(1)))),
-    ...found('form within a form', all('form form')),
-    ...found('button of no form', all('button:not([type=button])').filter((button) => button.form === null)),
-    ...found('picture without words', all('img:not([alt])')),
-  ]
-})()`
-
-let browser: Browser
-let service: Service
-
-suite('every page', () => {
-  beforeAll(async () => {
-    browser = await startChromium()
-    service = await Service.start()
-    await fillAccount(service)
-  })
-  afterAll(async () => {
-    await browser.close()
-    await service.stop()
-  })
-
+suite('what looks for faults', () => {
   test('the page checker detects deliberate problems', async () => {
+    const browser = await startChromium()
     const page = await browser.newPage()
     await page.setContent(
       `<title>Nothing</title><a class="skip" href="#main">Skip</a><i id="a" style="color:red"></i><i id="a"></i>
@@ -82,63 +19,8 @@ suite('every page', () => {
     const more = ['label of nothing', 'aria-describedby', 'link to nothing', 'button of no form', 'picture without']
     for (const fault of [...faults, ...more, 'not reached: <a href="/x"', 'not shown: <a href="/y"'])
       expect(found).toContain(fault)
-    await page.close()
+    await browser.close()
   })
-
-  test.each(beholders)(
-    '%s is small, valid, accessible, complete at 320 pixels and at 200%, usable by Tab alone, and allowed by the strict policy',
-    async (as) => {
-      const context = await browser.newContext({ viewport: narrow, deviceScaleFactor: 2 })
-      context.setDefaultTimeout(10_000)
-      const page = await context.newPage()
-      const origin = byName(service)
-      const told: Response[] = []
-      const complaints: string[] = []
-      page.on('response', (response) => void told.push(response))
-      page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())))
-      page.on('pageerror', (error) => void complaints.push(error.message))
-      await signInAs(as, page, service, origin)
-      for (const state of everyPage.filter((each) => each.as === as)) {
-        told.length = 0
-        await state.show(page, origin)
-        expect(await page.evaluate(faultsInDocument), state.name).toEqual([])
-        expect(await sizeOf(told), state.name).toBeLessThanOrEqual(maxHtmlBytes)
-        expect(await carelessly(told), state.name).toEqual([])
-        expect(await page.evaluate(tooWide), `${state.name} at 320 px`).toEqual([])
-        expect(await violationsInBothThemes(page), state.name).toEqual([])
-        await page.setViewportSize(zoomed)
-        expect(await page.evaluate(tooWide), `${state.name} at 200 %`).toEqual([])
-        expect(await faultsByKeyboard(page), `${state.name} by keyboard`).toEqual([])
-        // The page of the first key has signed in, and leaves.
-        if (as === 'nobody') expect(await context.cookies(), `${state.name} sets no cookie`).toEqual([])
-        await page.setViewportSize(narrow)
-      }
-      expect(complaints.filter((complaint) => !provoked.test(complaint))).toEqual([])
-      await context.close()
-    },
-    120_000,
-  )
 })
 
-/** Bytes of the last document among the answers, as they are sent: nothing zips pages. */
-async function sizeOf(answers: readonly Response[]): Promise<number> {
-  const document = answers.findLast((answer) => answer.request().isNavigationRequest() && answer.status() !== 303)
-  return (await document!.body()).byteLength
-}
-
-/** Answers that came from elsewhere, or under a policy that lets anything but our own files in. */
-async function carelessly(answers: readonly Response[]): Promise<string[]> {
-  const found: string[] = []
-  const { appUrl } = service.config
-  for (const answer of answers) {
-    if (new URL(answer.url()).port !== new URL(appUrl).port) found.push(`from elsewhere: ${answer.url()}`)
-    const policy = (await answer.allHeaders())['content-security-policy'] ?? ''
-    const parts = policy.split('; ')
-    for (const directive of directives)
-      if (!parts.some((part) => `${part} `.startsWith(`${directive} `))) found.push(`${answer.url()}: no ${directive}`)
-    const sources = parts.flatMap((part) => part.split(' ').slice(1))
-    const strange = sources.filter((source) => !harmless.includes(source) && source !== service.origin)
-    if (strange.length > 0) found.push(`${answer.url()}: ${strange.join(' ')}`)
-  }
-  return found
-}
+testEveryPageOf('nobody')

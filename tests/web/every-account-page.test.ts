@@ -1,0 +1,3 @@
+import { testEveryPageOf } from './page-rules.ts'
+
+testEveryPageOf('account')
