@@ -123,7 +123,7 @@ export class CuttingService implements AsyncDisposable {
 }
 
 /** Every cut of these recordings at any byte; what two of them begin with is cut once. */
-export function everyCut(recordings: readonly StreamRecording[]): Cut[] {
+function everyCut(recordings: readonly StreamRecording[]): Cut[] {
   const cuts: Cut[] = []
   for (const [index, recording] of recordings.entries()) {
     const shared = Math.max(0, ...recordings.slice(0, index).map((other) => commonBytes(recording.text, other.text)))

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import type { RunOptions } from 'axe-core'
 import type { Page } from 'playwright-core'
 
 const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const everyRule = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
 /** The rules whose result depends on colors. */
-const colorRules = { type: 'rule', values: ['color-contrast', 'link-in-text-block'] }
+const colorRules = { type: 'rule', values: ['color-contrast', 'link-in-text-block'] } satisfies RunOptions['runOnly']
 
 /** The accessibility rules that a page breaks as it is shown, with the elements that break them. */
 export async function violations(page: Page): Promise<string[]> {
@@ -21,9 +22,9 @@ export async function violationsInBothThemes(page: Page): Promise<string[]> {
   return [...light, ...(await run(page, colorRules)).map((each) => `dark: ${each}`)]
 }
 
-async function run(page: Page, runOnly: unknown): Promise<string[]> {
+async function run(page: Page, runOnly: NonNullable<RunOptions['runOnly']>): Promise<string[]> {
   // Of what passes axe would describe every element, which takes most of its time.
-  const options = JSON.stringify({ runOnly, resultTypes: ['violations'], selectors: false })
-  return page.evaluate<string[]>(`axe.run(document, ${options}).then(({ violations }) =>
+  const options: RunOptions = { runOnly, resultTypes: ['violations'], selectors: false }
+  return page.evaluate<string[]>(`axe.run(document, ${JSON.stringify(options)}).then(({ violations }) =>
     violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html.slice(0, 120)).join(' | ')))`)
 }
