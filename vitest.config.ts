@@ -3,7 +3,7 @@ import { SlowestFiles } from './tests/slowest-files.ts'
 
 /** Tests that measure time or memory. They run after all others, when nothing else uses the processors. */
 const timed = [
-  'tests/faults/{backpressure,concurrency,crash,event-loop,hostile-http,hostile-input,leaks,random-bodies}.test.ts',
+  'tests/faults/{backpressure,concurrency,crash,event-loop,fusion-*,hostile-http,hostile-input,leaks,random-bodies,restart}.test.ts',
   'tests/linear.test.ts',
   'tests/domain/linear-patterns.test.ts',
 ]
@@ -38,7 +38,7 @@ export default defineConfig({
           name: 'waiting',
           include: waiting,
           exclude: [...timed, ...alone],
-          maxWorkers: 4,
+          maxWorkers: 3,
           sequence: { groupOrder: 1 },
         },
       },
