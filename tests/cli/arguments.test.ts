@@ -26,7 +26,7 @@ const positionals = commands.flatMap((command) =>
   command.arguments.map((argument, index) => ({ command, name: argument.replaceAll(/[[\]]/g, ''), index })),
 )
 
-describe('every value of every command is checked before anything is done', () => {
+describe('every value of every command is checked before the command runs', () => {
   test.each(options)('$command.name --$name', async ({ command, name, shape = plainText }) => {
     for (const bad of [control, tooLong, ...(shape === plainText ? [] : ['no such value!', '-1'])]) {
       const given = required(command.arguments).map((argument) => command.shapes?.[argument]?.example ?? 'some')
@@ -55,7 +55,7 @@ describe('every value of every command is checked before anything is done', () =
     expect(cli.seen).toEqual([])
   })
 
-  test.each(commands)('$name refuses unknown options and further arguments', async ({ name, arguments: names }) => {
+  test.each(commands)('$name rejects unknown options and extra arguments', async ({ name, arguments: names }) => {
     const given = names.map(() => 'some')
     const unknown = await cli.say(...name.split(' '), ...given, '--jsno')
     expect([unknown.code, unknown.err]).toEqual([2, expect.stringContaining('did you mean --json?') as string])
@@ -77,14 +77,14 @@ test.each([
   expect(err).toContain(suggestion)
 })
 
-test('a port says what a port is, and what the default is', async () => {
+test('an invalid port is explained with the valid range and the default', async () => {
   const { err } = await cli.say('start', '--port', 'abc')
   expect(err).toContain('--port must be a port: a whole number from 0 to 65535')
   expect(err).toContain('--port 8787')
   expect(err).toContain('Default 8787')
 })
 
-test('every problem is told at once, arguments first', async () => {
+test('all problems are reported at once, arguments first', async () => {
   const { code, err } = await cli.say('operators', 'create', 'foo', '--jsno')
   expect(code).toBe(2)
   expect(err.match(/^error: .*/gm)).toEqual([

@@ -46,7 +46,7 @@ test.each([
   ['an optional one is missing', { 'node_modules/a': { ...a, optional: true } }, {}, true, true],
   ['a development one is missing for the tests', { 'node_modules/a': { ...a, dev: true } }, {}, true, false],
   ['a development one is missing for the service', { 'node_modules/a': { ...a, dev: true } }, {}, false, true],
-])('packages are known to be there or not: %s', (_name, wanted, installed, dev, expected) => {
+])('installed packages are detected: %s', (_name, wanted, installed, dev, expected) => {
   writeLocks(wanted, installed)
   expect(evaluate(`return b.isInstalled(folder, ${dev})`).value).toBe(expected)
 })
@@ -66,7 +66,7 @@ test('missing packages are announced in one line, and a failed installation says
   ])
 })
 
-test('an installation tells how far it is and what goes wrong, and leaves out warnings about packages', () => {
+test('an installation reports progress and failures, and omits warnings about packages', () => {
   writeLocks({ 'node_modules/a': a }, undefined)
   const lines = [
     'warn EBADENGINE x',
@@ -84,11 +84,11 @@ test('an installation tells how far it is and what goes wrong, and leaves out wa
   expect(err.trim().split('\n').slice(1)).toEqual(['npm error code E1', 'svc-router: 3 s, packages downloaded: 1 …'])
 })
 
-test('a published package has no lock and installs nothing', () => {
+test('a published package has no lock file and installs nothing', () => {
   expect(evaluate('await b.ensurePackages({ dev: true, folder }); return "ok"')).toEqual({ value: 'ok', err: '' })
 })
 
-test('where there is no pinned Node, this one is used if it is new enough, and else it is said what to do', () => {
+test('without the pinned Node, the current one is used if it is new enough; otherwise the error says what to do', () => {
   expect(evaluate('return b.findNode({ folder, version: "24.12.0" }) === process.execPath').value).toBe(true)
   expect(evaluate('return b.findNode({ folder, version: "26.0.0" }) === process.execPath').value).toBe(true)
   expect(
@@ -106,7 +106,7 @@ test('a command gets its arguments and the pinned Node, and its exit code is pas
   expect(JSON.parse(stdout)).toEqual([['one', 'two words'], process.version])
 })
 
-test('a command that is not there is one sentence and 1', () => {
+test('an unknown command is reported in one sentence with exit code 1', () => {
   const { status, stderr } = spawnSync(process.execPath, [runner, 'no-such-command-here'], {
     encoding: 'utf8',
     timeout: timeoutMs,
@@ -114,7 +114,7 @@ test('a command that is not there is one sentence and 1', () => {
   expect([status, stderr]).toEqual([1, 'svc-router: there is no command no-such-command-here\n'])
 })
 
-test('SIGTERM reaches the command, which ends as it likes', async () => {
+test('SIGTERM reaches the command, which decides how to end', async () => {
   const script =
     'process.on("SIGTERM", () => { console.log("bye"); process.exit(5) }); setInterval(() => {}, 1000); console.log("up")'
   const child = spawn(process.execPath, [runner, 'node', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -131,7 +131,7 @@ test('SIGTERM reaches the command, which ends as it likes', async () => {
   }
 })
 
-test('the program runs the sources as they are and gives the exit codes of its commands', () => {
+test('the program runs the sources directly and returns the exit codes of its commands', () => {
   const say = (...args: string[]) =>
     spawnSync(process.execPath, [program, ...args], { encoding: 'utf8', timeout: timeoutMs, cwd: folder })
   expect(say('version')).toMatchObject({ status: 0, stdout: expect.stringMatching(/^svc-router /) as string })
@@ -144,7 +144,7 @@ test('the program runs the sources as they are and gives the exit codes of its c
   expect(say('keys', 'list').status).toBe(3)
 })
 
-test('the program takes the place of this process; what the environment says stands, and what was set is named', () => {
+test('the program replaces this process, keeps variables that are set, and names those that boot set', () => {
   const main = join(folder, 'main.mjs')
   writeFileSync(
     main,

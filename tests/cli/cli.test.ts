@@ -57,13 +57,16 @@ describe('every command', () => {
     },
   )
 
-  test.each([[[]], [['help']], [['--help']]])('without a command there is an overview of all: %j', async (args) => {
-    const { code, out } = await cli.say(...args)
-    expect(code).toBe(0)
-    for (const { name } of commands) expect(out).toContain(`  ${name}`)
-  })
+  test.each([[[]], [['help']], [['--help']]])(
+    'without a command, an overview of all commands is printed: %j',
+    async (args) => {
+      const { code, out } = await cli.say(...args)
+      expect(code).toBe(0)
+      for (const { name } of commands) expect(out).toContain(`  ${name}`)
+    },
+  )
 
-  test('version says its own and Node’s', async () => {
+  test("version prints its own version and Node's", async () => {
     expect(await cli.say('version')).toMatchObject({
       code: 0,
       out: expect.stringMatching(/^svc-router \d+\.\d+\.\d+$/) as string,
@@ -75,13 +78,13 @@ describe('every command', () => {
   })
 })
 
-test('resale of a provider where the configuration has none says where to add it', async () => {
+test('managed-access resale without configured providers says where to add one', async () => {
   const said = await cli.say('managed-access', 'resale', 'openai', '--note', 'N-1')
   expect(said).toMatchObject({ code: 1, out: '' })
   expect(said.err).toContain('add it to "providers" in the configuration')
 })
 
-describe('a mistake in the line ends with 2 and the next command', () => {
+describe('invalid arguments end with exit code 2 and the next command', () => {
   test.each([
     [['stort'], 'did you mean "npx svc-router start"?'],
     [['keys', 'crate'], 'did you mean "npx svc-router keys create"?'],
@@ -119,7 +122,7 @@ describe('a mistake in the line ends with 2 and the next command', () => {
   test.each([
     ['http://models.example/v1', 2],
     ['https://models.example/v1', 0],
-  ])('in production a credential goes only to https: %s ends with %i', async (baseUrl, expected) => {
+  ])('in production, a credential is sent only over https: %s ends with %i', async (baseUrl, expected) => {
     cli.env = {
       NODE_ENV: 'production',
       SVC_ROUTER_PEPPER: 'made-up-pepper-of-the-tests',
@@ -149,7 +152,7 @@ describe('a mistake in the line ends with 2 and the next command', () => {
     expect(JSON.parse(err)).toMatchObject({ error: { message: 'there is no such command', exit_code: 2 } })
   })
 
-  test('colours are only where they are wanted', async () => {
+  test('colors are printed only where they are wanted', async () => {
     cli.colors = true
     expect((await cli.say('stort')).err).toContain('\u001B[31m')
     expect((await cli.say('stort', '--no-color')).err).not.toContain('\u001B')
@@ -161,7 +164,7 @@ describe('keys', () => {
     await cli.say('accounts', 'create', 'local', '--plan', 'max')
   })
 
-  test('create prints the key alone on standard output, and the next command on standard error', async () => {
+  test('create prints only the key to standard output, and the next command to standard error', async () => {
     const { code, out, err } = await cli.say('keys', 'create', '--name', 'laptop')
     expect([code, isWellFormedKey(out)]).toEqual([0, true])
     expect(err).toContain('shown only once')
@@ -169,7 +172,7 @@ describe('keys', () => {
     expect(err).not.toContain(out)
   })
 
-  test('list shows hints and states and no key; with --json the same as data', async () => {
+  test('list shows hints and states but no key, and the same data with --json', async () => {
     const { out: key } = await cli.say('keys', 'create', '--name', 'laptop')
     const table = await cli.say('keys', 'list')
     expect(table.out).toMatch(/^ID +NAME +KEY +STATE/)
@@ -180,7 +183,7 @@ describe('keys', () => {
     expect(table.out + data.out).not.toContain(key)
   })
 
-  test('rotate, then revoke', async () => {
+  test('a key can be rotated and then revoked', async () => {
     const made = JSON.parse((await cli.say('keys', 'create', '--json')).out) as { id: string; key: string }
     const next = JSON.parse((await cli.say('keys', 'rotate', made.id, '--overlap', '1h', '--json')).out) as {
       id: string
@@ -201,7 +204,7 @@ describe('keys', () => {
     expect(cli.store.keys.map(({ state }) => state)).toEqual(['revoked', 'active'])
   })
 
-  test('limits are given when a key is made, changed one by one, lifted, and listed', async () => {
+  test('limits can be set at creation, changed one by one, removed, and listed', async () => {
     const limits = [
       '--profile',
       'svc-router/frontier',
@@ -240,7 +243,7 @@ describe('keys', () => {
     [['--per-minute', 'many'], 'a whole number from 1'],
     [['--address', '10.0.0.0/33'], 'IPv4 or IPv6'],
     [[], 'there is nothing to change'],
-  ])('limits that cannot be are refused and nothing is changed: %j', async (options, what) => {
+  ])('invalid limits are rejected and change nothing: %j', async (options, what) => {
     const { id } = JSON.parse((await cli.say('keys', 'create', '--json')).out) as { id: string }
     const { code, err } = await cli.say('keys', 'limit', id, ...options)
     expect(code).not.toBe(0)
@@ -248,19 +251,19 @@ describe('keys', () => {
     expect(cli.store.keys[0]?.limits).toEqual({ profiles: null, perMinute: null, addresses: null })
   })
 
-  test('the limits of a key that is unknown or revoked cannot be changed', async () => {
+  test('the limits of an unknown or revoked key cannot be changed', async () => {
     const { id } = JSON.parse((await cli.say('keys', 'create', '--json')).out) as { id: string }
     expect((await cli.say('keys', 'limit', 'key_unknown', '--per-minute', '1')).err).toContain('there is no such key')
     await cli.say('keys', 'revoke', id, '--yes')
     expect((await cli.say('keys', 'limit', id, '--per-minute', '1')).err).toContain('already revoked')
   })
 
-  test('names from people cannot steer the terminal', async () => {
+  test('names from users cannot control the terminal', async () => {
     cli.store.accounts.push({ ...cli.store.accounts[0]!, id: 'acc_evil', name: 'evil\u001B[2J\u202E' })
     expect((await cli.say('accounts', 'list')).out).toContain('evil?[2J?')
   })
 
-  test('the store is closed, whatever happens', async () => {
+  test('the store is closed even after a failure', async () => {
     cli.seen.length = 0
     await cli.say('keys', 'create')
     await cli.say('keys', 'create', '--account', 'nobody')
@@ -269,14 +272,14 @@ describe('keys', () => {
 })
 
 describe('accounts', () => {
-  test('without any, commands say how to make one', async () => {
+  test('without an account, commands say how to create one', async () => {
     expect(await cli.say('keys', 'list')).toMatchObject({
       code: 1,
       err: expect.stringContaining('npx svc-router accounts create NAME') as string,
     })
   })
 
-  test('new ones are on the default plan, and change to plans that exist', async () => {
+  test('new accounts have the default plan and can change to existing plans', async () => {
     await cli.say('accounts', 'create', 'team')
     expect(cli.store.accounts).toMatchObject([{ name: 'team', planId: 'free' }])
     expect(JSON.parse((await cli.say('accounts', 'plan', 'team', 'pro', '--json')).out)).toMatchObject({
@@ -290,7 +293,7 @@ describe('accounts', () => {
     expect((await cli.say('accounts', 'list')).out).toMatch(/team +pro +open/)
   })
 
-  test('the only one is meant, or the local one among several, or else --account says which', async () => {
+  test('the only account or the local one is selected by default, otherwise --account is required', async () => {
     await cli.say('accounts', 'create', 'one')
     expect((await cli.say('keys', 'create')).code).toBe(0)
     await cli.say('accounts', 'create', 'two')
@@ -315,7 +318,7 @@ describe('upstream', () => {
     await cli.say('accounts', 'create', 'local')
   })
 
-  test('a cloud credential comes as JSON, is kept as one line, and fills in region and project', async () => {
+  test('a cloud credential is given as JSON, stored as one line, and provides region and project', async () => {
     const accessKey = { AccessKeyId: 'AKIAMADEUP0MADEUP000', SecretAccessKey: 'made-up-secret-of-the-tests' }
     cli.stdin = JSON.stringify(accessKey, undefined, 2)
     const bedrock = await cli.say(
@@ -352,7 +355,7 @@ describe('upstream', () => {
     ['bedrock', 'made-up-bedrock-api-key', ['--region', 'EU West'], '--region us-east-1'],
     ['vertex', 'made-up-key', [], 'gcloud iam service-accounts keys create'],
     ['vertex', JSON.stringify({ ...accountFile, token_uri: 'https://example.com' }), [], 'gcloud iam'],
-  ])('a credential of %s that cannot sign is refused, with what to do', async (provider, stdin, options, fix) => {
+  ])('a credential of %s that cannot sign requests is rejected with a fix', async (provider, stdin, options, fix) => {
     cli.stdin = stdin
     const { code, err } = await cli.say('upstream', 'add', provider, '--model', 'm', ...options)
     expect(code).toBe(2)
@@ -361,7 +364,7 @@ describe('upstream', () => {
     expect(cli.store.upstreams).toEqual([])
   })
 
-  test('a credential comes from standard input or from a named variable, and is printed nowhere', async () => {
+  test('a credential comes from standard input or a named variable and is never printed', async () => {
     cli.stdin = `${secret}\n`
     const first = await cli.say('upstream', 'add', 'openai', '--model', 'gpt-5.1', '--json')
     cli.stdin = ''
@@ -395,13 +398,13 @@ describe('upstream', () => {
     expect(list.out).toMatch(/openai +gpt-5\.1 +…ests/)
   })
 
-  test('a provider that can do without a credential is not asked for one', async () => {
+  test('a provider that needs no credential can be added without one', async () => {
     expect((await cli.say('upstream', 'add', 'ollama', '--model', 'm')).code).toBe(0)
     expect(cli.store.upstreams[0]?.sealedCredential).toBeNull()
   })
 
   const optional = presetNames.filter((name) => findPreset(name)?.credential === 'optional')
-  test.each(optional)('what is piped in is the credential of %s too', async (preset) => {
+  test.each(optional)('piped input is the credential of %s, too', async (preset) => {
     const add = ['upstream', 'add', preset, '--model', 'm', '--base-url', 'http://127.0.0.1:1/v1']
     cli.stdin = `${secret}\n`
     expect((await cli.say(...add)).code).toBe(0)
@@ -431,7 +434,7 @@ describe('upstream', () => {
     expect(untested.err).toContain('was not tested')
   })
 
-  test('every timeout and extra headers are set where a provider is added', async () => {
+  test('upstream add sets every timeout and extra headers', async () => {
     const timeouts = ['--connect-timeout', '5s', '--first-content-timeout', '300s', '--whole-answer-timeout', '10m']
     const rest = ['--idle-timeout', '90s', '--total-timeout', '20m', '--header', 'X-Team=blue', '--header', 'x-b: a=b']
     const added = await cli.say('upstream', 'add', 'ollama', '--model', 'm', ...timeouts, ...rest)
@@ -455,14 +458,14 @@ describe('upstream', () => {
     ['--header', 'x-key=sk-madeup0madeup0madeup0', 'looks like a credential'],
     ['--header', 'content-length=5', 'cannot be set'],
     ['--header', 'x-a=b\r\nx-c: d', 'control characters'],
-  ])('%s %s is refused', async (option, value, sentence) => {
+  ])('%s %s is rejected', async (option, value, sentence) => {
     const { code, err } = await cli.say('upstream', 'add', 'ollama', '--model', 'm', option, value)
     expect([code, cli.store.upstreams.length]).toEqual([2, 0])
     expect(err).toContain(sentence)
     expect(err).not.toMatch(/madeup0|Bearer/)
   })
 
-  test('where none came, the next command names the usual variable', async () => {
+  test('if the credential is missing, the next command names the usual variable', async () => {
     for (const isTty of [true, false]) {
       cli.stdinIsTty = isTty
       expect(await cli.say('upstream', 'add', 'openai', '--model', 'm')).toMatchObject({
@@ -494,7 +497,7 @@ describe('upstream', () => {
     ])
   })
 
-  test('an unknown one can be neither tested nor removed', async () => {
+  test('an unknown upstream can be neither tested nor removed', async () => {
     expect((await cli.say('upstream', 'test', 'ups_x')).code).toBe(1)
     expect((await cli.say('upstream', 'remove', 'ups_x', '--yes')).code).toBe(1)
     await cli.say('upstream', 'add', 'ollama', '--model', 'm')
@@ -504,7 +507,7 @@ describe('upstream', () => {
 })
 
 describe('requests', () => {
-  test('one is shown with its attempts', async () => {
+  test('a request is shown with its attempts', async () => {
     cli.records.push(record)
     const { code, out } = await cli.say('request', 'req_1')
     expect(code).toBe(0)
@@ -518,12 +521,12 @@ describe('requests', () => {
     })
   })
 
-  test('of a request that skipped backends says which, and why', async () => {
+  test('a request that skipped backends shows which ones and why', async () => {
     cli.records.push({ ...record, passedBy: [{ backend: 'b-0', reason: 'rate' }] })
     expect((await cli.say('request', 'req_1')).out).toMatch(/^skipped +b-0: its provider limits our rate$/m)
   })
 
-  test('a deliberated one is shown with its decision, its costs and the end of every sub-call', async () => {
+  test('a fused request is shown with its decision, its costs, and the result of every call', async () => {
     const usage = {
       inputTokens: 200,
       outputTokens: 90,
@@ -583,7 +586,7 @@ describe('requests', () => {
     expect((await cli.say('requests')).out).toMatch(/req_1 .* done +fusion:synthesised 2\/3 +1 +52 ms/)
   })
 
-  test('the latest of all accounts or of one', async () => {
+  test('the latest requests of all accounts or of one are listed', async () => {
     await cli.say('accounts', 'create', 'team')
     const mine = { ...record, id: 'req_2', accountId: cli.store.accounts[0]!.id }
     cli.records.push(record, mine, record)
@@ -592,7 +595,7 @@ describe('requests', () => {
     expect((await cli.say('requests')).out).toMatch(/req_1 .* done +a:server_error b:answered +1 +52 ms/)
   })
 
-  test('those that were refused, by error, with the page that explains it', async () => {
+  test('rejected requests are counted by error, with a link to the explanation', async () => {
     expect((await cli.say('requests', '--refused')).err).toContain('No requests were rejected in the last 7 days')
     const last = { lastRequestId: 'req_9', lastKeyId: 'key_1', lastAtMs: Date.UTC(2026, 10, 22, 12) }
     cli.refused.push({ accountId: 'acc_1', code: 'key_revoked', requests: 12, ...last })
@@ -606,7 +609,7 @@ describe('requests', () => {
 })
 
 describe('configuration', () => {
-  test('check prints what is in effect, and writes nothing', async () => {
+  test('check prints the effective configuration and writes nothing', async () => {
     const { code, out, err } = await cli.say('check')
     expect([code, cli.seen]).toEqual([0, []])
     expect(out).toContain('pepper: "********"')
@@ -614,7 +617,7 @@ describe('configuration', () => {
     expect(JSON.parse((await cli.say('check', '--json')).out)).toMatchObject({ mode: 'local', default_plan: 'free' })
   })
 
-  test('a broken one ends every command with 3, all problems and the next command', async () => {
+  test('an invalid configuration ends every command with 3, all problems, and the next command', async () => {
     const path = join(cli.folder, 'mine.yaml')
     writeFileSync(path, 'mode: prod\nlisten: {prot: 1}')
     for (const name of [['check'], ['start'], ['keys', 'list']]) {
@@ -636,14 +639,14 @@ describe('configuration', () => {
     })
   })
 
-  test('a named file that is missing ends with 3', async () => {
+  test('a missing configuration file that was named ends with 3', async () => {
     expect(await cli.say('start', '--config', join(cli.folder, 'none.yaml'))).toMatchObject({
       code: 3,
       err: expect.stringContaining('there is no file') as string,
     })
   })
 
-  test('the default file written out need not be there, just as where it is left out', async () => {
+  test('the default file may be missing even if it is named explicitly', async () => {
     const here = process.cwd()
     process.chdir(cli.folder)
     try {
@@ -673,7 +676,7 @@ describe('a data folder without data', () => {
     ['upstream remove', 'up_1', '--yes'],
     ['requests'],
     ['request', 'req_1'],
-  ])('%s says that there is none, makes nothing, and ends with 3', async (name, ...rest) => {
+  ])('%s says that there is no data, creates nothing, and ends with 3', async (name, ...rest) => {
     cli.hasStore = false
     const { code, out, err } = await cli.say(...name.split(' '), ...rest)
     expect({ code, out }).toEqual({ code: 3, out: '' })
@@ -684,7 +687,7 @@ describe('a data folder without data', () => {
     expect(others).toContain(name)
   })
 
-  test('accounts create begins one', async () => {
+  test('accounts create starts a new data folder', async () => {
     cli.hasStore = false
     expect((await cli.say('accounts', 'create', 'team')).code).toBe(0)
   })

@@ -203,12 +203,12 @@ function bound(store: object): object {
   )
 }
 
-test('every command is either walked with hostile rows or prints only our own words', () => {
+test('every command is tested with hostile rows or prints only our own text', () => {
   const listed = [...Object.keys(printing), ...ownWords]
   expect(commands.map(({ name }) => name).filter((name) => !listed.includes(name))).toEqual([])
 })
 
-test.each(Object.entries(printing))('%s prints nothing that steers a terminal', async (name, args) => {
+test.each(Object.entries(printing))('%s prints nothing that controls a terminal', async (name, args) => {
   const all = [...name.split(' '), ...args]
   if (name === 'doctor') all.push('--url', await hostileServer())
   for (const line of [all, [...all, '--json']]) {
@@ -221,13 +221,13 @@ test.each(Object.entries(printing))('%s prints nothing that steers a terminal', 
   }
 })
 
-test('JSON of a hostile row reads back as it is', async () => {
+test('JSON of a hostile row parses to the same values', async () => {
   const harness = hostile()
   const { out } = await harness.say('keys', 'list', '--json')
   expect((JSON.parse(out) as { name: string }[])[0]?.name).toBe(evil)
 })
 
-test('colors are ours alone', async () => {
+test('colors come only from svc-router', async () => {
   const harness = hostile()
   harness.colors = true
   const { err } = await harness.say('request', 'req_none')

@@ -33,7 +33,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const filesIn = (path: string): string[] => readdirSync(path, { recursive: true, encoding: 'utf8' })
 
-test('what is packed holds the program, every file that pages load, and the documents', () => {
+test('the package contains the program, every file that pages load, and the documentation', () => {
   const { stdout } = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
     cwd: folder,
     encoding: 'utf8',

@@ -47,7 +47,7 @@ async function makeChanges(): Promise<void> {
 }
 
 describe('audit', () => {
-  test('list shows who changed what, newest first, page by page, and of one account where asked', async () => {
+  test('list shows who changed what, newest first, in pages, and for one account', async () => {
     await makeChanges()
     await cli.say('accounts', 'create', 'eve')
     const { out, err } = await cli.say('audit', 'list', '--limit', '2')
@@ -64,7 +64,7 @@ describe('audit', () => {
     expect(ofEve).toHaveLength(1)
   })
 
-  test('what was exported with its checkpoint is verified without the database', async () => {
+  test('an export with its checkpoint can be verified without the database', async () => {
     await makeChanges()
     const file = await keep('audit.jsonl', 'audit', 'export')
     const checkpoint = await keep('checkpoint.json', 'audit', 'checkpoint')
@@ -80,7 +80,7 @@ describe('audit', () => {
     expect((await cli.say('audit', 'verify', '--file', file, '--checkpoint', checkpoint, '--trust')).code).toBe(0)
   })
 
-  test('an export that was changed or cut is broken, where and why, and so is one with a forged checkpoint', async () => {
+  test('a changed or truncated export, or a forged checkpoint, is reported with its position and reason', async () => {
     await makeChanges()
     const file = await keep('audit.jsonl', 'audit', 'export')
     const checkpoint = await keep('checkpoint.json', 'audit', 'checkpoint')
@@ -108,7 +108,7 @@ describe('audit', () => {
     })
   })
 
-  test('verify over the database says the same, and a broken log is not signed', async () => {
+  test('verify reports the same for the database, and a broken log is not signed', async () => {
     await makeChanges()
     expect((await cli.say('audit', 'verify')).code).toBe(6)
     const checkpoint = await keep('checkpoint.json', 'audit', 'checkpoint')
@@ -135,14 +135,14 @@ describe('audit', () => {
     [['--trust'], 'add --file FILE'],
     [['--file', 'nowhere.jsonl'], 'name the exported file'],
     [['--checkpoint', import.meta.filename], 'the output of audit checkpoint'],
-  ])('a mistake in the line ends with 2: %j', async (args, fix) => {
+  ])('invalid arguments end with 2: %j', async (args, fix) => {
     const { code, err } = await cli.say('audit', 'verify', ...args)
     expect([code, err]).toEqual([2, expect.stringContaining(fix)])
   })
 })
 
 describe('accounts', () => {
-  test('a suspended account is suspended once and resumed once', async () => {
+  test('an account can be suspended once and resumed once', async () => {
     await cli.say('accounts', 'create', 'ada')
     expect((await cli.say('accounts', 'suspend', 'ada')).code).toBe(0)
     expect((await store.listAccounts(5))[0]?.suspended).toBe(true)
@@ -169,7 +169,7 @@ backends: { theirs: { provider: vendor, model: m, credential_env: MADE_UP, manag
     return (await requestManagedAccess({ ...parts, actor }, account!.id)).id
   }
 
-  test('status makes the checks, and it is on once the switch and all three hold', async () => {
+  test('status runs the checks, and managed access is on once the switch is on and all three pass', async () => {
     expect((await say('managed-access', 'status')).out).toMatch(
       /switch +off\ndurable quotas +proven\ndurable audit events +proven\nresale controls of vendor +NOT recorded: managed access is off$/,
     )
@@ -195,7 +195,7 @@ backends: { theirs: { provider: vendor, model: m, credential_env: MADE_UP, manag
     ])
   })
 
-  test('a request is listed, approved, ended, and not decided twice', async () => {
+  test('a request can be listed, approved, and ended, but not decided twice', async () => {
     const id = await request()
     expect((await say('managed-access', 'requests', '--state', 'requested')).out).toContain(id)
     expect((await say('managed-access', 'approve', id)).code).toBe(0)
@@ -212,7 +212,7 @@ backends: { theirs: { provider: vendor, model: m, credential_env: MADE_UP, manag
     [['resale', 'vendor', '--note', 'sk-madeup0madeup0madeup0'], 1],
     [['resale', 'vendor', '--revoke'], 1],
     [['requests', '--state', 'lost'], 2],
-  ])('%j is refused', async (args, code) => {
+  ])('%j is rejected', async (args, code) => {
     expect((await say('managed-access', ...args)).code).toBe(code)
     expect((await store.managedAccess()).controls).toEqual([])
   })

@@ -21,7 +21,7 @@ async function listed(): Promise<readonly { backend: string; holds: { kind: stri
   return JSON.parse(out) as never
 }
 
-test('a backend is drained, quarantined, released and let in again, and each is in the audit log', async () => {
+test('a backend can be drained, quarantined, released, and undrained, and the audit log records each step', async () => {
   expect((await harness.say('backends', 'drain', backend, '--reason', 'maintenance')).code).toBe(0)
   expect((await harness.say('backends', 'quarantine', backend)).code).toBe(0)
   const table = (await harness.say('backends', 'list')).out
@@ -42,7 +42,7 @@ test('a backend is drained, quarantined, released and let in again, and each is 
   ])
 })
 
-test('the list says how each answered in the last hour, and that it knows no more', async () => {
+test("the list shows each backend's results in the last hour, and says that it knows no more", async () => {
   const record = (outcome: string, ageMs: number): RequestRecord =>
     ({ attempts: [{ backend, outcome, ms: 1 }], admittedAtMs: Date.now() - ageMs }) as never
   harness.records.push(
@@ -64,13 +64,13 @@ test.each([
   [['drain', backend, '--reason', 'because'], '--reason must be one of'],
   [['undrain', backend], 'is already in that state'],
   [['release', 'not a name'], 'that is not a valid backend name'],
-])('what is wrong is said: %j', async (args, sentence) => {
+])('invalid arguments are explained: %j', async (args, sentence) => {
   const { code, err } = await harness.say('backends', ...args)
   expect(code).not.toBe(0)
   expect(err).toContain(sentence)
 })
 
-test('a backend that has left the configuration is shown while it is held, and can be let go', async () => {
+test('a backend that was removed from the configuration is listed while it is held, and can be released', async () => {
   const record = { actor: { kind: 'cli' }, atMs: 1, event: { type: 'backend.undrained', backend: 'gone' } } as const
   await harness.real!.holdBackend({ backendId: 'gone', kind: 'drained', atMs: 1, by: 'cli', reason: 'cost' }, record)
   expect((await listed()).some((row) => row.backend === 'gone')).toBe(true)
@@ -78,7 +78,7 @@ test('a backend that has left the configuration is shown while it is held, and c
   expect((await listed()).some((row) => row.backend === 'gone')).toBe(false)
 })
 
-test('tickets are closed, left out of those that are open, and opened again', async () => {
+test('tickets can be closed, are then omitted from open ones, and can be reopened', async () => {
   const ticket = { accountId: null, replyTo: 'a@example.com', requestId: null, text: 'Help', createdAtMs: 1 }
   await harness.real!.addTicket({ ...ticket, id: 'tic_1' }, 0, 10)
   await harness.real!.addTicket({ ...ticket, id: 'tic_2' }, 0, 10)

@@ -76,7 +76,7 @@ describe('every client', () => {
     },
   )
 
-  test('one that there is not is a mistake in the line', async () => {
+  test('an unknown client ends with a usage error', async () => {
     expect(await cli.say('connect', 'codx')).toMatchObject({
       code: 2,
       err: expect.stringContaining(`did you mean "npx svc-router connect codex`) as string,
@@ -87,7 +87,7 @@ describe('every client', () => {
     })
   })
 
-  test('an unset variable is told with the line that sets it', async () => {
+  test('an unset variable is reported with the line that sets it', async () => {
     expect((await cli.say('connect', 'codex')).err).toContain(
       `export SVC_ROUTER_API_KEY=$(cat ${join(cli.dataDir, 'first-key')})`,
     )
@@ -110,13 +110,13 @@ describe('the base URL', () => {
     expect(await printed('openai')).toContain(`baseURL: "${expected}"`)
   })
 
-  test('is the one that the configuration has', async () => {
+  test('is the configured one', async () => {
     const path = join(cli.folder, 'svc-router.yaml')
     writeFileSync(path, 'listen: { port: 9123 }\n')
     expect(await printed('openai', '--config', path)).toContain('"http://127.0.0.1:9123/v1"')
   })
 
-  test('is where the service really listens while it runs, and not when it has gone', async () => {
+  test('is the actual address while the service runs, and the configured one afterwards', async () => {
     mkdirSync(cli.dataDir)
     const takeBack = announceRunning(cli.dataDir, {
       baseUrl: 'http://127.0.0.1:4242/v1',
@@ -132,7 +132,7 @@ describe('the base URL', () => {
     expect(findRunning(cli.dataDir)).toBeUndefined()
   })
 
-  test('a start says where it listens, and takes it back at its end', async () => {
+  test('start records its address, and removes it at the end', async () => {
     let seen: string | undefined
     cli.onStarted = () => {
       seen = findRunning(cli.dataDir)?.baseUrl
@@ -142,7 +142,7 @@ describe('the base URL', () => {
   })
 })
 
-describe('what is printed is what docs/clients.md has, and the tests and agents run', () => {
+describe('the printed configuration equals docs/clients.md, which tests and agents run', () => {
   test('codex', async () => {
     expect(`${await printed('codex')}\n`).toBe(documentedBlocks('Codex', 'toml')[0])
   })
@@ -152,10 +152,10 @@ describe('what is printed is what docs/clients.md has, and the tests and agents 
   })
 })
 
-describe('what is printed is read by whoever it is for', () => {
+describe('the printed configuration is valid for its client', () => {
   const key = 'made-up "key" $of `the` tests'
 
-  test('claude: the address without /v1, every tier, the key as Bearer, and nothing that leads past us', async () => {
+  test('claude gets the URL without /v1, every tier, the key as Bearer, and no variable that bypasses the service', async () => {
     const env = await exportedBy(await printed('claude', '--url', 'https://router.example.com/v1'), {
       SVC_ROUTER_API_KEY: key,
       ANTHROPIC_API_KEY: 'another',
@@ -225,7 +225,7 @@ describe('what is printed is read by whoever it is for', () => {
   })
 })
 
-describe('the programs that are printed run as they stand', () => {
+describe('the printed programs run unchanged', () => {
   let service: Service
   let folder: string
   beforeAll(async () => {

@@ -76,8 +76,8 @@ function without(header: string): NonNullable<Meddling['requestHeaders']> {
   return (headers) => Object.fromEntries(Object.entries(headers).filter(([name]) => name !== header))
 }
 
-describe('where all is well', () => {
-  test('one line says so, with what is left, and the exit code is 0', async () => {
+describe('without problems', () => {
+  test('one line says so with the remaining quota, and the exit code is 0', async () => {
     const { code, out, err } = await cli.say('doctor', '--url', service.baseUrl)
     expect([code, err]).toEqual([0, ''])
     expect(out).toMatch(
@@ -85,19 +85,19 @@ describe('where all is well', () => {
     )
   })
 
-  test('the service that runs on the data folder is found, and its first key', async () => {
+  test('doctor finds the service that uses the data folder, and its first key', async () => {
     makeOwn()
     cli.env = {}
     writeFileSync(join(cli.dataDir, 'first-key'), `${service.key}\n`)
     expect(await examine(undefined)).toMatchObject({ ok: true, base_url: service.baseUrl })
   })
 
-  test('the address in SVC_ROUTER_BASE_URL and the key in another variable are taken', async () => {
+  test('doctor uses the URL in SVC_ROUTER_BASE_URL and a key in another variable', async () => {
     cli.env = { SVC_ROUTER_BASE_URL: `${service.baseUrl}/`, MY_KEY: service.key }
     expect(await examine(undefined, '--key-variable', 'MY_KEY')).toMatchObject({ ok: true, base_url: service.baseUrl })
   })
 
-  test('nothing was asked of a provider, and nothing counted', async () => {
+  test('doctor sends nothing to a provider and uses no quota', async () => {
     const before = service.providers[0]!.counts().requests
     const { key } = await service.addAccount('looker', 'slow')
     cli.env['SVC_ROUTER_API_KEY'] = key
@@ -106,7 +106,7 @@ describe('where all is well', () => {
     expect(service.providers[0]!.counts().requests).toBe(before)
   })
 
-  test('with --ask one real request is sent and timed', async () => {
+  test('with --ask, doctor sends and times one real request', async () => {
     const before = service.providers[0]!.counts().requests
     expect((await examine(service.baseUrl, '--ask')).first_byte_ms).toBeGreaterThanOrEqual(0)
     expect(service.providers[0]!.counts().requests).toBe(before + 1)
@@ -117,7 +117,7 @@ describe('where all is well', () => {
 })
 
 describe('the key', () => {
-  test('not set: where to get one, and the line that sets it', async () => {
+  test('if the key is not set, doctor says where to get one and how to set it', async () => {
     cli.env = {}
     const { accountSetupUrl } = linksFor(service.config.appUrl)
     expect(await found(service.baseUrl)).toEqual([
@@ -130,7 +130,7 @@ describe('the key', () => {
     ])
   })
 
-  test('not set, for the service of this machine: the command that takes its first key', async () => {
+  test('if the key of a local service is not set, doctor prints the command that uses its first key', async () => {
     makeOwn()
     cli.env = {}
     expect(await found(undefined)).toMatchObject([
@@ -143,7 +143,7 @@ describe('the key', () => {
     ['"sk_svc_quoted"', 'quotes or brackets'],
     ['$SVC_ROUTER_API_KEY', 'the name of a variable'],
     ['sk_svc_tooshort', 'its checksum is wrong'],
-  ])('malformed is told offline, and such a key is sent nowhere: %s', async (key, sentence) => {
+  ])('doctor reports a malformed key without sending it: %s', async (key, sentence) => {
     cli.env['SVC_ROUTER_API_KEY'] = key
     const seen: unknown[] = []
     const findings = await through({
@@ -156,14 +156,14 @@ describe('the key', () => {
     expect(new Set(seen)).toEqual(new Set([undefined]))
   })
 
-  test('with a line end behind it', async () => {
+  test('doctor reports a line break after the key', async () => {
     cli.env['SVC_ROUTER_API_KEY'] = `${service.key}\n`
     expect(await found(service.baseUrl)).toMatchObject([
       { code: 'key_malformed', what: expect.stringContaining('spaces or line breaks') as string },
     ])
   })
 
-  test('revoked', async () => {
+  test('doctor reports a revoked key', async () => {
     const { stored, key } = await service.addAccount('revoker', 'free')
     await service.revoke(stored.id)
     cli.env['SVC_ROUTER_API_KEY'] = key
@@ -177,7 +177,7 @@ describe('the key', () => {
     ])
   })
 
-  test('well formed and unknown', async () => {
+  test('doctor reports an unknown key that is well-formed', async () => {
     cli.env['SVC_ROUTER_API_KEY'] = mintKey(systemRandom()).reveal()
     makeOwn()
     expect(await found(undefined)).toMatchObject([
@@ -185,7 +185,7 @@ describe('the key', () => {
     ])
   })
 
-  test('in place of a variable’s name, or as an argument, it is refused and not repeated', async () => {
+  test("a key instead of a variable's name, or as an argument, is rejected without repeating it", async () => {
     for (const args of [
       ['--key-variable', service.key],
       ['--key', service.key],
@@ -203,31 +203,31 @@ describe('the URL', () => {
     ['without /v1', (origin: string) => origin],
     ['with another path', (origin: string) => `${origin}/api`],
     ['of one endpoint', (origin: string) => `${origin}/v1/chat/completions`],
-  ])('%s: the right one', async (_, urlOf) => {
+  ])('doctor suggests the right URL: %s', async (_, urlOf) => {
     expect(await found(urlOf(service.origin))).toMatchObject([
       { code: 'url_path', fix: `use --url ${service.baseUrl}`, blocks: true },
     ])
   })
 
-  test('https where http is spoken', async () => {
+  test('doctor reports https for an http service', async () => {
     expect(await found(service.baseUrl.replace('http:', 'https:'))).toMatchObject([
       { code: 'url_scheme', fix: `use --url ${service.baseUrl}` },
     ])
   })
 
-  test('http where https is spoken', async () => {
+  test('doctor reports http for an https service', async () => {
     await using server = await serveTls((_, response) => void response.end())
     expect(await found(`http://${server.host}/v1`)).toMatchObject([
       { code: 'url_scheme', fix: `use --url https://${server.host}/v1` },
     ])
   })
 
-  test('a certificate that is not trusted', async () => {
+  test('doctor reports an untrusted certificate', async () => {
     await using server = await serveTls((_, response) => void response.end())
     expect(await found(`https://${server.host}/v1`)).toMatchObject([{ code: 'certificate' }])
   })
 
-  test('an address that only leads to another', async () => {
+  test('doctor reports a redirect', async () => {
     await using server = await serveHttp((request, response) => {
       response.writeHead(301, { location: `https://router.example.com${request.url}` }).end()
     })
@@ -236,7 +236,7 @@ describe('the URL', () => {
     ])
   })
 
-  test('nothing listens: start it, where it is the one of this machine', async () => {
+  test('if nothing listens on this machine, doctor says how to start the service', async () => {
     const host = await freeHost()
     expect(await found(`http://${host}/v1`)).toMatchObject([{ code: 'refused', what: `nothing listens on ${host}` }])
     mkdirSync(cli.dataDir, { recursive: true })
@@ -246,13 +246,13 @@ describe('the URL', () => {
     ])
   })
 
-  test('a host that there is not', async () => {
+  test('doctor reports an unknown host', async () => {
     const [finding] = await found('http://nowhere.invalid/v1')
     // Where no name server answers at all, that is what is told.
     expect(['unresolved', 'timeout']).toContain(finding!.code)
   })
 
-  test('another program', async () => {
+  test('doctor reports another program at the URL', async () => {
     await using server = await serveHttp((_, response) => {
       response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end('<html>Hello</html>')
     })
@@ -261,7 +261,7 @@ describe('the URL', () => {
     ])
   })
 
-  test('a server that takes the connection and says nothing', async () => {
+  test('doctor reports a server that accepts connections and never answers', async () => {
     await using server = await serveSilence()
     const findings = await found(`http://${server.host}/v1`)
     expect(findings).toMatchObject([
@@ -269,12 +269,12 @@ describe('the URL', () => {
     ])
   })
 
-  test('a server that begins an answer and does not end it', async () => {
+  test('doctor reports a server that never completes its answer', async () => {
     await using server = await serveHttp((_, response) => void response.writeHead(200).write('{'))
     expect(await found(`http://${server.host}/v1`)).toMatchObject([{ code: 'timeout' }])
   })
 
-  test('one that is none is a mistake in the line', async () => {
+  test('an invalid URL is a usage error', async () => {
     for (const url of ['router', 'ftp://router.example.com', 'http://me:secret@router.example.com/v1']) {
       const { code, err } = await cli.say('doctor', '--url', url)
       expect(code).toBe(2)
@@ -285,57 +285,57 @@ describe('the URL', () => {
 })
 
 describe('a proxy in front', () => {
-  test('takes the key away', async () => {
+  test('that removes the key is reported', async () => {
     const findings = await through({ requestHeaders: without('authorization') })
     expect(findings).toMatchObject([{ code: 'header_stripped' }])
     expect(findings[0]!.fix).toContain('proxy_set_header Authorization')
   })
 
-  test('changes the key', async () => {
+  test('that changes the key is reported', async () => {
     expect(
       await through({ requestHeaders: (headers) => ({ ...headers, authorization: 'Basic bWFkZTp1cA==' }) }),
     ).toMatchObject([{ code: 'header_stripped' }])
   })
 
-  test('takes the User-Agent away', async () => {
+  test('that removes the User-Agent is reported', async () => {
     expect(await through({ requestHeaders: without('user-agent') })).toMatchObject([
       { code: 'user_agent', what: expect.stringContaining('a proxy removes') as string },
     ])
   })
 
-  test('holds streams back', async () => {
+  test('that buffers streams is reported', async () => {
     const findings = await through({ buffers: true })
     expect(findings).toMatchObject([{ code: 'buffering', blocks: false }])
     expect(findings[0]!.fix).toContain('proxy_buffering off')
   })
 
-  test('lets everything but the API through', async () => {
+  test('that blocks only the API is reported', async () => {
     expect(await through({ refuses: (path) => (path.startsWith('/v1/') ? 403 : undefined) })).toMatchObject([
       { code: 'proxy_blocks', what: expect.stringContaining('answers 403 for /v1') as string },
     ])
   })
 
-  test('does not reach the service', async () => {
+  test('that cannot reach the service is reported', async () => {
     expect(await through({ refuses: () => 502 })).toMatchObject([
       { code: 'proxy_unreached', what: expect.stringContaining('answers 502') as string },
     ])
   })
 
-  test('answers with a status of its own in the name of the service', async () => {
+  test('that answers with its own status is reported', async () => {
     const said = { data: [{ owned_by: 'svc-router' }] }
     expect(await through({ says: (path) => (path === '/v1/models' ? said : undefined) })).toMatchObject([
       { code: 'unexpected', what: expect.stringContaining('answers 503') as string },
     ])
   })
 
-  test('takes the signals away, and nothing else: all is well', async () => {
+  test('that removes only the signal headers is not a problem', async () => {
     const responseHeaders = without('x-quota-limit')
     await using proxy = await serveProxy(service.origin, { responseHeaders })
     const { code, out } = await cli.say('doctor', '--url', `http://${proxy.host}/v1`)
     expect([code, out.includes('undefined')]).toEqual([0, false])
   })
 
-  test('in front of a service that is not ready for requests', async () => {
+  test('in front of a service that is not ready is reported as such', async () => {
     const said = { ready: false, reasons: ['draining\u001B[2J'] }
     expect(await through({ says: (path) => (path === '/ready' ? said : undefined) })).toMatchObject([
       { code: 'not_ready', what: 'the service is not ready for requests: draining?[2J' },
@@ -343,7 +343,7 @@ describe('a proxy in front', () => {
   })
 })
 
-test('a User-Agent that the gate refuses, where the client names it', async () => {
+test('doctor reports a User-Agent that the edge gate rejects', async () => {
   expect(await found(service.baseUrl, '--user-agent', 'unknown')).toMatchObject([
     { code: 'user_agent', what: expect.stringContaining('"unknown"') as string },
   ])
@@ -354,7 +354,7 @@ describe('the clock', () => {
   test.each([
     ['ahead', -300_000, '5 min ahead of'],
     ['behind', 600_900, '10 min behind'],
-  ])('%s of the service’s by more than half a minute', async (_, byMs, sentence) => {
+  ])("doctor reports a clock %s of the service's by more than half a minute", async (_, byMs, sentence) => {
     const date = new Date(Date.now() + byMs).toUTCString()
     const findings = await through({ responseHeaders: (headers) => ({ ...headers, date }) })
     expect(findings).toMatchObject([
@@ -362,14 +362,14 @@ describe('the clock', () => {
     ])
   })
 
-  test('a few seconds do not matter', async () => {
+  test('doctor ignores a difference of a few seconds', async () => {
     const date = new Date(Date.now() - 10_000).toUTCString()
     expect(await through({ responseHeaders: (headers) => ({ ...headers, date }) })).toEqual([])
   })
 })
 
 describe('the account', () => {
-  test('a premium profile on a plan without it', async () => {
+  test('doctor reports a premium profile on a plan without it', async () => {
     cli.env['SVC_ROUTER_API_KEY'] = (await service.addAccount('freeloader', 'free')).key
     const { upgradeUrl } = linksFor(service.config.appUrl)
     expect(await found(service.baseUrl, '--model', 'svc-router/fusion')).toMatchObject([
@@ -381,13 +381,13 @@ describe('the account', () => {
     ])
   })
 
-  test('a profile that there is not', async () => {
+  test('doctor reports an unknown profile', async () => {
     expect(await found(service.baseUrl, '--model', 'svc-router/frontir')).toMatchObject([
       { code: 'model', fix: 'use --model svc-router/frontier' },
     ])
   })
 
-  test('the minute is spent', async () => {
+  test('doctor reports a reached rate limit', async () => {
     const { key } = await service.addAccount('hasty', 'slow')
     cli.env['SVC_ROUTER_API_KEY'] = key
     await (await service.chat({}, { authorization: `Bearer ${key}` })).text()
@@ -396,7 +396,7 @@ describe('the account', () => {
     expect(Number(/^sleep (\d+)$/.exec(finding!.fix)?.[1])).toBeGreaterThan(50)
   })
 
-  test('the month is used up', async () => {
+  test('doctor reports an exhausted monthly quota', async () => {
     const { key } = await service.addAccount('spent', 'small')
     cli.env['SVC_ROUTER_API_KEY'] = key
     await (await service.chat({}, { authorization: `Bearer ${key}` })).text()
@@ -405,7 +405,7 @@ describe('the account', () => {
     ])
   })
 
-  test('no provider is connected for the profile', async () => {
+  test('doctor reports a profile without a provider', async () => {
     makeOwn()
     expect(await found(undefined, '--model', 'team/empty')).toMatchObject([
       {
@@ -416,7 +416,7 @@ describe('the account', () => {
   })
 })
 
-describe('what stands behind', () => {
+describe('the provider', () => {
   let failing: Service
   beforeEach(async () => {
     failing = await Service.start({ formats: ['openai-chat'] })
@@ -424,7 +424,7 @@ describe('what stands behind', () => {
   })
   afterEach(() => failing.stop())
 
-  test('cools down', async () => {
+  test('doctor reports an open circuit breaker', async () => {
     failing.providers[0]!.script([{ do: 'status', status: 429, retryAfter: '30', repeat: true }])
     await (await failing.chat()).text()
     expect(await found(failing.baseUrl)).toMatchObject([
@@ -435,7 +435,7 @@ describe('what stands behind', () => {
     ])
   })
 
-  test('rejects the credential', async () => {
+  test('doctor reports a rejected credential', async () => {
     failing.providers[0]!.script([{ do: 'status', status: 401, repeat: true }])
     await (await failing.chat()).text()
     const what = `the one backend of svc-router/frontier is not asked: ${openNotes.credentials}`
@@ -452,7 +452,7 @@ describe('what stands behind', () => {
     expect(findings).toMatchObject([{ code, fix: expect.stringMatching(/the request id req_\w+$/) as string }])
   })
 
-  test('failed the last request: all is not well until it answers again', async () => {
+  test('doctor reports a failed provider until it answers again', async () => {
     failing.providers[0]!.script([{ do: 'status', status: 503 }])
     expect((await failing.chat()).status).toBe(503)
     expect(await found(failing.baseUrl)).toMatchObject([
@@ -462,7 +462,7 @@ describe('what stands behind', () => {
     expect(await found(failing.baseUrl)).toEqual([])
   })
 
-  test('partly fails', async () => {
+  test('doctor reports providers that fail in part', async () => {
     await using several = { service: await Service.start(), [Symbol.asyncDispose]: () => several.service.stop() }
     cli.env['SVC_ROUTER_API_KEY'] = several.service.key
     several.service.providers[0]!.script([{ do: 'status', status: 503 }])
@@ -473,7 +473,7 @@ describe('what stands behind', () => {
   })
 })
 
-test('several things that are wrong are all told, what blocks first', async () => {
+test('doctor reports all of several problems, blocking ones first', async () => {
   const date = new Date(Date.now() - 3_600_000).toUTCString()
   const meddling = { responseHeaders: (headers: object) => ({ ...headers, date }), buffers: true }
   const findings = await through(meddling, '--model', 'svc-router/frontir')

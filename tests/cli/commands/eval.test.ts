@@ -47,7 +47,7 @@ interface Told {
 }
 
 describe('eval with the simulated models', () => {
-  test('asks them over real connections, says before and after that they pretend, and keeps a file for this user alone', async () => {
+  test('uses real connections, says before and after that the models are simulated, and stores a file for this user only', async () => {
     const { code, out, err } = await cli.say('eval', '--items', '60', '--seed', '4711')
     expect(code).toBe(0)
     expect(out.split('\n')[0]).toContain('SIMULATED')
@@ -68,7 +68,7 @@ describe('eval with the simulated models', () => {
     expect(statSync(join(cli.dataDir, 'eval')).mode & 0o777).toBe(0o700)
   }, 60_000)
 
-  test('the same seed has the same figures, and as JSON they are one object', async () => {
+  test('gives the same figures for the same seed, and one object with --json', async () => {
     const told = async (): Promise<Told> =>
       JSON.parse((await cli.say('eval', '--items', '24', '--seed', '9', '--json')).out) as Told
     const [first, second] = [await told(), await told()]
@@ -81,7 +81,7 @@ describe('eval with the simulated models', () => {
       if (verdict === 'better') expect(interval.low).toBeGreaterThan(0)
   }, 60_000)
 
-  test('goes on where the money ended, and pays for nothing twice', async () => {
+  test('continues where the money ran out, and pays for nothing twice', async () => {
     const stopped = await cli.say('eval', '--items', '24', '--seed', '5', '--max-usd', '0.04')
     expect(stopped.err).toContain('Stopped: the next call could exceed --max-usd')
     expect(stopped.out).toMatch(/^$|^PARTIAL: \d+ of 24 questions/)
@@ -99,7 +99,7 @@ describe('eval with the simulated models', () => {
     expect(gone.report.arms.map(({ right }) => right)).toEqual(whole.report.arms.map(({ right }) => right))
   }, 60_000)
 
-  test('an interrupted one ends with 130, the figures so far, and the command that goes on', async () => {
+  test('ends with 130 after an interruption, with the figures so far and the command that continues', async () => {
     cli.onStop = (stop) => {
       const looking = setInterval(() => {
         if (!files().some((path) => readFileSync(path, 'utf8').includes('"answered"'))) return
@@ -115,7 +115,7 @@ describe('eval with the simulated models', () => {
     expect(readFileSync(file!, 'utf8')).toContain('"answered"')
   }, 60_000)
 
-  test('a dry run asks nothing, keeps nothing and says what it would cost', async () => {
+  test('sends and stores nothing in a dry run, and estimates the cost', async () => {
     const { code, out } = await cli.say('eval', '--dry-run', '--items', '40', '--preset', 'fast')
     expect(code).toBe(0)
     expect(out).toMatch(/40 questions with seed \d+, preset fast, members: simulated-alpha/)
@@ -126,7 +126,7 @@ describe('eval with the simulated models', () => {
     expect(json.reckoning.most.usd).toBeGreaterThan(0)
   })
 
-  test('fewer members can be named', async () => {
+  test('accepts fewer members', async () => {
     const { out } = await cli.say('eval', '--items', '8', '--members', 'simulated-beta,simulated-alpha')
     expect(out).toContain('alone: simulated-beta')
     expect(out).not.toContain('simulated-gamma')
@@ -150,7 +150,7 @@ describe('eval with models of a configuration', () => {
   const say = (...args: readonly string[]): ReturnType<Harness['say']> =>
     cli.say('eval', '--config', join(cli.folder, 'c.yaml'), '--items', '8', ...args)
 
-  test('a price that nobody said is asked for, before anything is spent', async () => {
+  test('requires missing prices before it spends anything', async () => {
     const { code, err } = await say()
     expect(code).toBe(2)
     expect(err).toContain('the price of model-a, model-b is unknown')
@@ -159,7 +159,7 @@ describe('eval with models of a configuration', () => {
     expect(files()).toEqual([])
   })
 
-  test('they are asked as the service asks them, and their key is in no file and no output', async () => {
+  test('sends the same requests as the service, and the key is in no file and no output', async () => {
     const { code, out, err } = await say('--price', 'model-a=1/4,b=2/8')
     expect(err).not.toContain('error')
     expect(code).toBe(0)
@@ -169,7 +169,7 @@ describe('eval with models of a configuration', () => {
     expect(out + err + readFileSync(files()[0]!, 'utf8')).not.toContain(key)
   }, 60_000)
 
-  test('a rejected credential ends it with 4', async () => {
+  test('ends with 4 if a credential is rejected', async () => {
     provider.script([{ do: 'status', status: 401, repeat: true }])
     const { code, err } = await say('--price', 'model-a=1/4,b=2/8')
     expect(code).toBe(4)
@@ -177,7 +177,7 @@ describe('eval with models of a configuration', () => {
   })
 })
 
-describe('a mistake in the line', () => {
+describe('invalid arguments and files', () => {
   test.each([
     [['--items', '3'], 'from 8 to 5000'],
     [['--preset', 'best'], '--preset must be one of fast, balanced, quality'],
@@ -187,13 +187,13 @@ describe('a mistake in the line', () => {
     [['--members', 'nobody'], 'use one of: simulated-alpha, simulated-beta, simulated-gamma'],
     [['--price', 'simulated-alpah=1/2'], '--price names simulated-alpah, which is not a model of this account'],
     [['--price', 'simulated-alpha=1/2,simulated-alpha=3/4'], 'names simulated-alpha twice'],
-  ])('%j ends with 2 and says how it is meant', async (args, words) => {
+  ])('%j ends with 2 and says what is valid', async (args, words) => {
     const { code, err } = await cli.say('eval', ...args)
     expect(code).toBe(2)
     expect(err).toContain(words)
   })
 
-  test('a file with a line that cannot be read is refused with 3, and the line is named', async () => {
+  test('a file with an invalid line is rejected with 3, naming the line', async () => {
     await cli.say('eval', '--items', '8', '--seed', '1')
     const [file] = files()
     const lines = readFileSync(file!, 'utf8').split('\n')
@@ -207,7 +207,7 @@ describe('a mistake in the line', () => {
     expect((await cli.say('eval', '--resume', file!)).err).toContain('its line 1 cannot be read')
   })
 
-  test('a line that was cut off is nothing, also once the file has been gone on with', async () => {
+  test('an incomplete last line is ignored, even after the file was continued', async () => {
     await cli.say('eval', '--items', '8', '--seed', '1')
     const [file] = files()
     const whole = readFileSync(file!, 'utf8').split('\n')
@@ -219,7 +219,7 @@ describe('a mistake in the line', () => {
     expect(readFileSync(file!, 'utf8')).not.toContain('"k.1"')
   })
 
-  test('money that ends before there are figures is said, and the command ends with 1', async () => {
+  test('if the money runs out before there are figures, the command says so and ends with 1', async () => {
     const { code, out, err } = await cli.say('eval', '--items', '8', '--seed', '1', '--max-usd', '0.000001')
     expect(code).toBe(1)
     expect(out).toBe('')
@@ -227,7 +227,7 @@ describe('a mistake in the line', () => {
     expect(readFileSync('docs/eval.md', 'utf8')).toContain('1 out of money before there were any')
   })
 
-  test('a file that is not there or is none is refused, and so is another seed for one that is', async () => {
+  test('a missing or invalid file is rejected, and so is another seed for a valid one', async () => {
     expect((await cli.say('eval', '--resume', join(cli.folder, 'none'))).err).toContain('there is no file')
     writeFileSync(join(cli.folder, 'x'), 'x')
     expect((await cli.say('eval', '--resume', join(cli.folder, 'x'))).err).toContain('not a file of an evaluation')

@@ -7,7 +7,7 @@ beforeEach(() => {
 })
 afterEach(() => harness.remove())
 
-test('an incident is opened, updated, listed and resolved', async () => {
+test('an incident can be opened, updated, listed, and resolved', async () => {
   const opened = await harness.say('incidents', 'open', 'Slow answers', 'We look into it.', '--impact', 'major')
   expect(opened.code).toBe(0)
   const id = opened.out.trim()
@@ -24,7 +24,7 @@ test.each([
   [['update', 'inc_none', 'resolved', 'x'], 'there is no such incident'],
   [['update', 'inc_none', 'mended', 'x'], 'STATE must be one of'],
   [['open', ' ', 'x'], 'empty or too long'],
-])('what is wrong is said: %j', async (args, sentence) => {
+])('invalid arguments are explained: %j', async (args, sentence) => {
   const { code, err } = await harness.say('incidents', ...args)
   expect(code).not.toBe(0)
   expect(err).toContain(sentence)

@@ -9,7 +9,7 @@ beforeEach(() => {
 })
 afterEach(() => cli.remove())
 
-test('operators are made, listed, given another role and removed', async () => {
+test('operators can be created, listed, given another role, and removed', async () => {
   const made = await cli.say('operators', 'create', 'Ada@Example.com', '--role', 'admin')
   expect(made.code, made.err).toBe(0)
   expect(made.out).toMatch(/^opr_/)
@@ -32,14 +32,14 @@ test('operators are made, listed, given another role and removed', async () => {
   expect(log).not.toContain('example.com')
 })
 
-test('a link signs an operator in, and is of the console', async () => {
+test('a link signs an operator in to the console', async () => {
   await cli.say('operators', 'create', 'ada@example.com', '--role', 'admin')
   const link = await cli.say('operators', 'sign-in-link', 'ada@example.com')
   expect(link.out).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/operator\/sign-in\/link\?token=[\w-]{43}$/)
   expect(link.err).toContain('within 15 minutes')
 })
 
-test('the last admin stays, an address is of one operator, and roles are those that there are', async () => {
+test('the last admin cannot be removed, addresses are unique, and roles must exist', async () => {
   await cli.say('operators', 'create', 'ada@example.com', '--role', 'admin')
   const refused = async (...args: string[]): Promise<string> => {
     const { code, err } = await cli.say('operators', ...args)

@@ -18,7 +18,7 @@ async function plan(...args: readonly string[]): Promise<RoutePlan> {
   return JSON.parse(out) as RoutePlan
 }
 
-test('says who would be asked, in order, and who is kept out', async () => {
+test('the dry run lists the backends in order, and those that are skipped', async () => {
   expect((await plan('svc-router/frontier')).asked.map(({ backend }) => backend)).toEqual([
     'simulated-alpha',
     'simulated-beta',
@@ -34,7 +34,7 @@ test('says who would be asked, in order, and who is kept out', async () => {
   expect(err).toContain('exist only in the running service')
 })
 
-test('for a plan instead of an account, with what the plan does not allow', async () => {
+test('the dry run for a plan reports what the plan does not allow', async () => {
   const refused = await plan('svc-router/fusion', '--plan', 'free')
   expect(refused.refusal).toMatchObject({ code: 'plan_required' })
   expect((await harness.say('profiles', 'dry-run', 'svc-router/fusion', '--plan', 'free')).out).toContain(
@@ -50,7 +50,7 @@ test.each([
   [['frontier'], 'did you mean "svc-router/frontier"?'],
   [['svc-router/frontier', '--plan', 'platinum'], 'there is no such plan'],
   [['svc-router/frontier', '--tokens', '0'], '--tokens'],
-])('what is wrong is said: %j', async (args, sentence) => {
+])('invalid arguments are explained: %j', async (args, sentence) => {
   const { code, err } = await harness.say('profiles', 'dry-run', ...args)
   expect(code).not.toBe(0)
   expect(err).toContain(sentence)

@@ -42,7 +42,7 @@ function overridesOf(args: readonly string[]): Record<string, unknown> {
   )
 }
 
-describe('each agent is started with arguments and environment alone', () => {
+describe('each agent is configured only through arguments and environment', () => {
   test('codex', async () => {
     const { code, out, err } = await cli.say('run', 'codex', '--', 'exec', '--json', 'Say hello.')
     expect([code, out, err]).toEqual([0, '', ''])
@@ -79,7 +79,7 @@ describe('each agent is started with arguments and environment alone', () => {
     ])
   })
 
-  test('opencode, over what its user has in the same variable', async () => {
+  test("opencode, merged with the user's own value of the same variable", async () => {
     cli.env['OPENCODE_CONFIG_CONTENT'] = JSON.stringify({ share: 'disabled', provider: { mine: {} }, model: 'mine/x' })
     await cli.say('run', 'opencode')
     const [program] = cli.programs
@@ -96,7 +96,7 @@ describe('each agent is started with arguments and environment alone', () => {
     expect(config).not.toContain(service.key)
   })
 
-  test('opencode, where its variable holds something else, is not started', async () => {
+  test('opencode is not started if its variable has an unexpected value', async () => {
     cli.env['OPENCODE_CONFIG_CONTENT'] = '{ // a comment\n}'
     expect(await cli.say('run', 'opencode')).toMatchObject({
       code: 2,
@@ -105,7 +105,7 @@ describe('each agent is started with arguments and environment alone', () => {
     expect(cli.programs).toEqual([])
   })
 
-  test('with the fusion tool attached by a header, among those that its user has', async () => {
+  test("the fusion tool is attached by a header, in addition to the user's own headers", async () => {
     cli.env['ANTHROPIC_CUSTOM_HEADERS'] = 'X-Team: blue'
     for (const name of ['codex', 'claude', 'opencode']) await cli.say('run', name, '--fusion-tool')
     const [codex, claude, opencode] = cli.programs
@@ -120,7 +120,7 @@ describe('each agent is started with arguments and environment alone', () => {
     expect(cli.programs.at(-1)!.env).not.toHaveProperty('ANTHROPIC_CUSTOM_HEADERS')
   })
 
-  test('past a proxy that the environment names, because it cannot reach this machine', async () => {
+  test('the proxy in the environment is bypassed, because it cannot reach this machine', async () => {
     Object.assign(cli.env, { HTTPS_PROXY: 'http://proxy.example.com:3128', no_proxy: 'example.org' })
     await cli.say('run', 'codex')
     expect(cli.programs[0]!.env).toMatchObject({ NO_PROXY: 'example.org,127.0.0.1', no_proxy: 'example.org,127.0.0.1' })
@@ -131,7 +131,7 @@ describe('each agent is started with arguments and environment alone', () => {
     expect((await cli.say('run', 'claude')).code).toBe(42)
   })
 
-  test('the first key is taken for the service of this machine, and for no other', async () => {
+  test('the first key is used only for the service on this machine', async () => {
     mkdirSync(cli.dataDir)
     writeFileSync(join(cli.dataDir, 'first-key'), `${service.key}\n`)
     announceRunning(cli.dataDir, { baseUrl: service.baseUrl, appUrl: 'http://127.0.0.1:4343' })
@@ -153,12 +153,12 @@ describe('each agent is started with arguments and environment alone', () => {
   })
 })
 
-describe('nothing is started where it could not work, and one sentence says why', () => {
+describe('an agent that could not work is not started, and one sentence says why', () => {
   test.each([
     ['codex', 'npm install -g @openai/codex'],
     ['claude', 'npm install -g @anthropic-ai/claude-code'],
     ['opencode', 'npm install -g opencode-ai'],
-  ])('%s is not installed: 3, and how to install it', async (name, command) => {
+  ])('if %s is not installed, the command ends with 3 and says how to install it', async (name, command) => {
     rmSync(join(bin, name))
     expect(await cli.say('run', name)).toMatchObject({
       code: 3,
@@ -166,7 +166,7 @@ describe('nothing is started where it could not work, and one sentence says why'
     })
   })
 
-  test('the service does not run', async () => {
+  test('the service is not running', async () => {
     cli.env = { PATH: bin, SVC_ROUTER_API_KEY: service.key }
     mkdirSync(cli.dataDir)
     announceRunning(cli.dataDir, { baseUrl: 'http://127.0.0.1:9/v1', appUrl: 'http://127.0.0.1:4343' })
@@ -177,7 +177,7 @@ describe('nothing is started where it could not work, and one sentence says why'
     )
   })
 
-  test('the service takes the connection and says nothing', async () => {
+  test('the service accepts the connection and never answers', async () => {
     await using silent = await serveSilence()
     const beganMs = performance.now()
     const { code, err } = await cli.say('run', 'codex', '--url', `http://${silent.host}/v1`)
@@ -266,12 +266,12 @@ describe('as a process', () => {
     },
   )
 
-  test('an agent that a signal ended is told by 128 and its number', async () => {
+  test("an agent that a signal ended results in 128 plus the signal's number", async () => {
     install('claude', 'kill -KILL $$')
     expect((await finished(start())).code).toBe(137)
   })
 
-  test('a file that is no program is told in one sentence', async () => {
+  test('a file that is not a program is reported in one sentence', async () => {
     writeFileSync(join(bin, 'claude'), '', { mode: 0o755 })
     writeFileSync(join(bin, 'claude'), '#!/nowhere/interpreter\n')
     const child = start()

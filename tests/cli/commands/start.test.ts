@@ -16,7 +16,7 @@ afterEach(() => cli.remove())
 
 const keyFile = (): string => join(cli.dataDir, 'first-key')
 
-test('the first start shows the key once, keeps it for this user alone, and prints a curl that reads it', async () => {
+test('the first start shows the key once, stores it for this user only, and prints a curl command that reads it', async () => {
   const { code, out } = await cli.say('start')
   const key = readFileSync(keyFile(), 'utf8').trim()
   expect(code).toBe(0)
@@ -29,7 +29,7 @@ test('the first start shows the key once, keeps it for this user alone, and prin
   expect(cli.seen).toEqual(['open', 'close', 'start', 'open', 'close', 'stop'])
 })
 
-test('the printed curl is one that a shell takes apart as meant', async () => {
+test('a shell parses the printed curl command correctly', async () => {
   const { out } = await cli.say('start', '--json')
   const { curl } = JSON.parse(out) as { curl: string }
   const words = execFileSync('sh', ['-c', `curl() { printf '%s\\n' "$@"; }; ${curl}`], { encoding: 'utf8' })
@@ -47,7 +47,7 @@ test('the printed curl is one that a shell takes apart as meant', async () => {
   ])
 })
 
-test('a later start makes nothing new, shows no key and the same curl', async () => {
+test('a later start creates nothing, shows no key, and prints the same curl command', async () => {
   const first = await cli.say('start')
   const before = [readFileSync(keyFile(), 'utf8'), JSON.stringify(cli.store)]
   const second = await cli.say('start')
@@ -58,7 +58,7 @@ test('a later start makes nothing new, shows no key and the same curl', async ()
   expect(curlOf(second.out)).toBe(curlOf(first.out))
 })
 
-test('a kept key that does not work any more is not recommended', async () => {
+test('a stored key that no longer works is not recommended', async () => {
   await cli.say('start')
   await cli.say('keys', 'revoke', cli.store.keys[0]!.id, '--yes')
   const { out } = await cli.say('start')
@@ -66,7 +66,7 @@ test('a kept key that does not work any more is not recommended', async () => {
   expect(out).toContain('Bearer $SVC_ROUTER_API_KEY')
 })
 
-test('a link signs in to the local account of the web app, kept as a digest and good for 15 minutes', async () => {
+test('the printed link signs in to the local account for 15 minutes, and only its digest is stored', async () => {
   const { out } = await cli.say('start')
   const [, origin, token = ''] = /^ {4}(http:\/\/\S+)\/sign-in\/link\?token=(\S+)$/m.exec(out) ?? []
   expect([origin, token.length]).toEqual(['http://127.0.0.1:8788', 43])
@@ -77,7 +77,7 @@ test('a link signs in to the local account of the web app, kept as a digest and 
   expect(JSON.stringify(proof)).not.toContain(token)
 })
 
-test('sign-in-link makes such a link for any account, where the service runs', async () => {
+test('sign-in-link creates such a link for any account, at the address of the running service', async () => {
   await cli.say('accounts', 'create', 'team-a')
   const { code, out, err } = await cli.say('sign-in-link', '--account', 'team-a')
   expect(code).toBe(0)
@@ -86,7 +86,7 @@ test('sign-in-link makes such a link for any account, where the service runs', a
   expect(cli.proofs[0]!.accountId).toBe(cli.store.accounts[0]!.id)
 })
 
-test('with --json the one line on standard output is data, with the port that was chosen', async () => {
+test('with --json, standard output is one line of data with the actual port', async () => {
   const { out } = await cli.say('start', '--json', '--port', '0')
   expect(JSON.parse(out)).toMatchObject({
     ready: true,
@@ -96,7 +96,7 @@ test('with --json the one line on standard output is data, with the port that wa
   })
 })
 
-test('in production nothing is made and no key is shown', async () => {
+test('in production, nothing is created and no key is shown', async () => {
   cli.env = {
     NODE_ENV: 'production',
     SVC_ROUTER_PEPPER: 'made-up-pepper-of-the-tests',
@@ -168,7 +168,7 @@ test.each([
   expect(err).toContain(fix)
 })
 
-test('a service that cannot go on is stopped, says why and ends with 1, so that whoever supervises it starts it again', async () => {
+test('a service that cannot continue stops, says why, and ends with 1, so that its supervisor restarts it', async () => {
   cli.stopFailure = new CommandError(1, 'requests cannot be recorded any more', 'start it again')
   expect(await cli.say('start')).toMatchObject({
     code: 1,
@@ -185,12 +185,12 @@ test('a data folder that is a file ends with 3', async () => {
   })
 })
 
-test('a bug is not taken for the operator’s mistake', async () => {
+test("a bug is not reported as the operator's mistake", async () => {
   cli.startFailure = new TypeError('bug')
   await expect(cli.say('start')).rejects.toThrow('bug')
 })
 
-test('standard input is bounded in size and in time', async () => {
+test('standard input is limited in size and time', async () => {
   expect(await readAll(Readable.from([Buffer.from('abc'), Buffer.from('def')]))).toBe('abcdef')
   await expect(readAll(Readable.from([Buffer.alloc(65_537)]))).rejects.toThrow('too large for a credential')
   await expect(readAll(new Readable({ read() {} }), 5)).rejects.toThrow('timed out waiting for standard input')

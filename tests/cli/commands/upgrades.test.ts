@@ -28,7 +28,7 @@ afterEach(() => cli.remove())
 
 const planOf = async (id: string): Promise<string | undefined> => (await cli.store.findAccount(id))?.planId
 
-test('an operator sees what is asked for, approves one request and rejects another', async () => {
+test('an operator lists requests, approves one, and rejects another', async () => {
   const wanted = await requestUpgrade(deps, 'acc_1', 'pro')
   const other = await requestUpgrade(deps, 'acc_2', 'max')
   const listed = await cli.say('upgrades', 'list')
@@ -43,7 +43,7 @@ test('an operator sees what is asked for, approves one request and rejects anoth
   expect((await cli.say('upgrades', 'list', '--all')).out).toMatch(/rejected[\s\S]*approved|approved[\s\S]*rejected/)
 })
 
-test('what was decided or never asked cannot be approved, and the sentence says what to do', async () => {
+test('a decided or unknown request cannot be approved, and the error says what to do', async () => {
   const { id } = await requestUpgrade(deps, 'acc_1', 'pro')
   await withdrawUpgrade(deps, 'acc_1', id)
   const decided = await cli.say('upgrades', 'approve', id)
@@ -56,7 +56,7 @@ test('what was decided or never asked cannot be approved, and the sentence says 
   expect(await planOf('acc_1')).toBe('free')
 })
 
-test('an account asks for one plan at a time, for one that exists and that it does not have', async () => {
+test('an account can request one existing plan at a time, other than its own', async () => {
   const refusal = (code: string): object => expect.objectContaining({ name: 'AccountsError', code }) as object
   await expect(requestUpgrade(deps, 'acc_1', 'gold')).rejects.toEqual(refusal('plan_unknown'))
   await expect(requestUpgrade(deps, 'acc_1', 'free')).rejects.toEqual(refusal('plan_same'))
