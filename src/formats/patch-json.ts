@@ -5,14 +5,17 @@ import { JsonScan, patchMembers } from './json-scan.ts'
 
 const answerLimits = { maxDepth: maxAnswerDepth, maxTokens: 2_000_000, maxMembers: 2_000_000 }
 
-/** The same JSON object with members replaced, all other bytes as they were. @throws UpstreamError `broken` for one too deep or of too many pieces */
+/**
+ * The same JSON object with some members replaced and all other bytes unchanged. @throws UpstreamError `broken` if it
+ * is too deep or has too many parts
+ */
 export function patchJson(bytes: Buffer, changes: Readonly<Record<string, string>>): Buffer {
   return patchMembers(bytes, membersOf(bytes), changes)
 }
 
 /**
- * One event of a stream, as its lines in latin1 text, with members of its `response` replaced, or where it has none
- * members of its own; all other bytes stay. Gives the data as well, parsed. @throws UpstreamError as above
+ * One event of a stream, as its lines in latin1 text, with members of its `response` replaced, or its own members if it
+ * has none; all other bytes are unchanged. Also returns the parsed data. @throws UpstreamError as above
  */
 export function patchEvent(
   block: string,
@@ -45,7 +48,7 @@ function membersOf(bytes: Buffer): ReturnType<JsonScan['members']> {
   try {
     scan.push(bytes)
   } catch {
-    // The provider's fault, not the caller's.
+    // The provider caused this, not the caller.
     throw new UpstreamError('broken')
   }
   return scan.members(bytes)

@@ -6,76 +6,76 @@ import type { AnswerContext, Dialect, WriteTarget } from './format.ts'
 import type { StreamFailure } from './stream-failure.ts'
 import type { EncryptedReasoningRules } from './encrypted-reasoning.ts'
 
-/** Members of a request's outermost object to replace, as JSON text; `undefined` leaves a member out. */
+/** Members of a request's top-level object to replace, as JSON text; `undefined` removes a member. */
 export type RequestChanges = Record<string, string | undefined>
 
 /**
- * What the relay lane must know of a format (contract 35.3): how to touch as little as possible of a request and
- * of an answer that stay in the same format. What is absent, the format does not have.
+ * What the relay lane must know about a format (contract 35.3): how to change as little as possible of requests and
+ * answers that stay in the same format. An absent member means that the format has no such thing.
  */
 export interface RelayRules {
   /**
-   * Whether an endpoint takes such a request as it is, but for the changes; where not it is translated, in its own format
-   * too. Absent where every endpoint does.
+   * Whether an endpoint accepts the request with only the usual changes; otherwise it is translated, even into its own
+   * format. Absent if every endpoint does.
    */
   fits?(body: JsonObject, dialect: Dialect): boolean
-  /** What is changed in requests of this format besides what is changed in all. @see relayChanges */
+  /** Changes to requests of this format besides those that all formats share. @see relayChanges */
   requestChanges?(body: JsonObject, conversation: Conversation, target: WriteTarget): RequestChanges
-  /** Headers of the request, in lower case, that say how its body is to be read and so go with it. */
+  /** Request headers, in lowercase, that affect how the body is read and are therefore forwarded. */
   readonly passedHeaders?: readonly string[]
-  /** Where requests and answers have what providers seal for themselves. */
+  /** Where requests and answers contain values that providers encrypt for themselves. */
   readonly encryptedReasoning?: EncryptedReasoningRules
-  /** Where a request has what users say: the list of messages, and the type of a part that is text. */
+  /** Where a request contains the users' words: the list of messages, and the type of a text part. */
   readonly words?: { readonly member: string; readonly part: string }
   /**
-   * The members of a response object (`response` of an event, or a whole answer) to replace, as JSON text, where what
-   * its provider says of it is not so here: under which id it is kept, if at all. Undefined where nothing is.
+   * Members of a response object (`response` of an event, or a whole answer) to replace, as JSON text, because the
+   * provider's values do not apply here: the id under which it is stored, if at all. Undefined if there are none.
    */
   responsePatches?(response: JsonObject, context: AnswerContext): Record<string, string> | undefined
-  /** How streams are relayed; absent where nothing is streamed. */
+  /** How streams are relayed; absent if the format has no streams. */
   readonly stream?: StreamRules
 }
 
-/** What the relay lane must know of a format's streams. */
+/** What the relay lane must know about a format's streams. */
 export interface StreamRules {
   /**
-   * Members whose string values are all that differs between events that only say more. An event that differs in anything
-   * else from those before it is read.
+   * Members whose string values are the only difference between consecutive delta events. An event that differs in
+   * anything else is parsed.
    */
   readonly deltas: readonly string[]
-  /** What follows the last event of every stream, such as `data: [DONE]`; empty where the format has no such thing. */
+  /** What follows the last event of every stream, such as `data: [DONE]`; empty if the format has no such thing. */
   readonly ending: string
-  /** Whether events carry a `sequence_number`, which events of our own must go on from. */
+  /** Whether events carry a `sequence_number`, which our own events must continue. */
   readonly numbered: boolean
-  /** Whether an event may follow the end of an answer (its parsed data given); absent where none may. */
+  /** Whether an event may follow the end of an answer, given its parsed data; absent if none may. */
   followsEnd?(data: JsonObject): boolean
-  /** Whether an event is only there because we asked for usage and the caller did not (its parsed data given). */
+  /** Whether an event exists only because we requested usage and the caller did not, given its parsed data. */
   isUnrequested?(data: JsonObject, conversation: Conversation): boolean
-  /** Whether this event is where `svc_router` stands: in its `response` where it has one, else beside its other members. */
+  /** Whether this event carries `svc_router`: in its `response` if it has one, otherwise next to its other members. */
   carriesReport(data: JsonObject, conversation: Conversation): boolean
-  /** What the stream itself has told, for ending it in its own terms. */
+  /** Observes what the stream contains, so that it can be ended in its own terms. */
   observe?(data: JsonObject, memory: RelayState): void
-  /** What keeps the stream alive, or undefined where that needs an event that no backend has sent yet. */
+  /** A keep-alive for the stream; undefined if that requires an event that no backend has sent yet. */
   keepAlive(memory: RelayState): string | undefined
-  /** Ends a stream that broke (contract 10). */
+  /** Ends a stream that failed (contract 10). */
   failure(failure: StreamFailure, memory: RelayState): string
 }
 
-/** What one relayed stream has shown of itself so far. */
+/** The state of one relayed stream. */
 export interface RelayState {
-  /** The `response` object of `response.created`, on the Responses format. */
+  /** The `response` object of `response.created`, in the Responses format. */
   response?: JsonObject
-  /** Whether an item of the answer was begun, on the Responses format. */
+  /** Whether an item of the answer has begun, in the Responses format. */
   hasItems?: boolean
-  /** On chat, the numbers of the choices that have finished: with `n` above 1 the first to finish is not the end. */
+  /** In chat, the indexes of finished choices: with `n` above 1, the first to finish does not end the answer. */
   finishedChoices?: Set<unknown>
-  /** The last `sequence_number` that was sent. */
+  /** The last `sequence_number` sent. */
   sequence: number
-  /** How many events of our own were put between: later numbers rise by as many. */
+  /** How many of our own events were inserted: later numbers increase by this much. */
   inserted: number
 }
 
-/** Everything that is changed in a request that is relayed to that backend. */
+/** All changes to a request that is relayed to a backend. */
 export function relayChanges(
   rules: RelayRules,
   body: JsonObject,
@@ -89,7 +89,7 @@ export function relayChanges(
   return changes
 }
 
-/** The changes that take our own server tool out of a request: no provider knows it (contract 11.1). */
+/** The changes that remove our own server tool from a request: no provider supports it (contract 11.1). */
 function withoutFusionTool({ tools }: JsonObject): RequestChanges {
   if (!isArray(tools)) return {}
   const others = tools.filter((tool) => objectOf(tool)['type'] !== fusionToolType)

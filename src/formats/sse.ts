@@ -2,44 +2,46 @@ import { UpstreamError } from '../domain/upstream.ts'
 import { TextBuffer } from './text-buffer.ts'
 
 /**
- * The most bytes of one line, and of one event's data: room for an image, and for a terminal event that repeats a long
- * answer. Longer ones are not an answer but an attack or a fault.
+ * Maximum bytes of one line, and of one event's data: enough for an image, and for a terminal event that repeats a long
+ * answer. Anything longer is an attack or a fault.
  */
 export const maxEventBytes = 8 * 1024 * 1024
 /** `data:` lines of one event. Pretty-printed JSON has thousands; millions of empty ones would only cost memory. */
 const maxDataLines = 65_536
-/** UTF-8's mark as it looks when each byte is one character. */
+/** UTF-8's byte order mark, with one character per byte. */
 const byteOrderMark = '\u00ef\u00bb\u00bf'
 const lineFeed = 0x0a
 const space = 0x20
 const beyondAscii = /[\u0080-\u00ff]/
 const nothing: readonly SseEvent[] = []
 
-/** One server-sent event: its name, absent where it has none, and its data lines joined by line feeds. */
+/** One server-sent event: its name, absent if it has none, and its data lines joined by line feeds. */
 export interface SseEvent {
   readonly event?: string
   readonly data: string
-  /** A line of the event has a field that the standard does not know: raw JSON, HTML, `error: …` (contract 10.6). */
+  /** A line of the event has a field that the standard does not define: raw JSON, HTML, `error: …` (contract 10.6). */
   readonly malformed?: true
 }
 
 /**
- * Reads server-sent events from bytes that arrive in any pieces; one reader for each stream. Every split of the same
- * bytes gives the same events, in time linear in their number. Comments, `id` and `retry` are passed over, and so are
- * events without data unless they are named `error`.
+ * Reads server-sent events from bytes that arrive in pieces of any size; one reader per stream. Every split of the same
+ * bytes gives the same events, in linear time. Skips comments, `id`, `retry`, and events without data unless they are
+ * named `error`.
  */
 export class SseReader {
-  /** The unfinished line; like all text here until `#dispatch`, one character for each byte. */
+  /** The incomplete line; like all text until `#dispatch`, it has one character per byte. */
   readonly #line = new TextBuffer()
   #data: string | undefined
   #dataLines = 0
   #malformed = false
   #event = ''
   #atStart = true
-  /** Whether the last piece ended in a carriage return: a line feed that follows belongs to it. */
+  /** Whether the last piece ended in a carriage return: a line feed after it belongs to it. */
   #afterReturn = false
 
-  /** Takes the next bytes, or the same as latin1 text. @throws UpstreamError `broken` for an event above `maxEventBytes` */
+  /**
+   * Reads the next bytes, or the same as latin1 text. @throws UpstreamError `broken` for an event above `maxEventBytes`
+   */
   push(chunk: Uint8Array | string): readonly SseEvent[] {
     const text = typeof chunk === 'string' ? chunk : latin1(chunk)
     if (text === '') return nothing
@@ -72,12 +74,12 @@ export class SseReader {
     return events ?? nothing
   }
 
-  /** Bytes of an event whose end has not arrived; 0 between events. */
+  /** Bytes of an incomplete event; 0 between events. */
   get waiting(): number {
     return this.#line.length + (this.#data?.length ?? 0) + this.#event.length
   }
 
-  /** What is left when the stream ends: some endpoints leave out the empty line behind their last event. */
+  /** The last event when the stream ends: some endpoints omit the empty line after it. */
   end(): readonly SseEvent[] {
     if (this.#line.length > 0) this.#endLine('')
     const event = this.#dispatch()
@@ -107,7 +109,7 @@ export class SseReader {
   }
 
   #dispatch(): SseEvent | undefined {
-    // An event without data is a ping, unless its name says that it is an error.
+    // An event without data is a ping, unless its name marks an error.
     const data = this.#data || (this.#event === 'error' ? '' : undefined)
     const event = this.#event
     const isMalformed = this.#malformed
@@ -121,7 +123,7 @@ export class SseReader {
   }
 }
 
-/** Comments have an empty field name. A line of nothing but blanks says nothing either. */
+/** Comments have an empty field name. A blank line is skipped too. */
 function isPassedOver(field: string): boolean {
   return field === '' || field === 'id' || field === 'retry' || field.trim() === ''
 }

@@ -44,7 +44,7 @@ export function closedSchema(schema: JsonObject): JsonObject {
     const description = typeof schema['description'] === 'string' ? `${schema['description']}\n` : ''
     closed.push(['description', `${description}${notes.join('; ')}`])
   }
-  // Not by assignment, because a property may be called `__proto__`.
+  // Not by assignment: a property may be called `__proto__`.
   return Object.fromEntries(closed)
 }
 

@@ -13,7 +13,7 @@ import { UsageReader } from './usage.ts'
 
 const nothing: readonly AnswerEvent[] = []
 
-/** Reads one answer in messages. It is complete with `message_stop`, and only then. */
+/** Reads one answer in messages. Only `message_stop` completes it. */
 export class MessagesReader implements AnswerReader {
   #started = false
   #finished = false
@@ -58,7 +58,7 @@ export class MessagesReader implements AnswerReader {
         this.#finish(events)
         break
       default:
-        // New kinds of events may come to be. What has no type, or one that names a fault, is none of them.
+        // Unknown kinds of events are allowed, but not an event without a type or one whose type names a fault.
         if (typeof event['type'] !== 'string' || namesFault(event['type'])) throw classifyMessagesError(event)
     }
     return events
@@ -94,7 +94,7 @@ export class MessagesReader implements AnswerReader {
     if (usage !== undefined) events.push({ type: 'usage', usage })
     const reason = errorText(isObject(delta) ? delta['stop_reason'] : delta)
     if (reason === '') return
-    // Before anybody is told of it: the relay lane passes this event on.
+    // Before anything is written: the relay lane passes this event on.
     readStopReason(reason, 0)
     this.#stopReason = reason
   }

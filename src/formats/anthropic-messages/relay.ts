@@ -2,9 +2,9 @@ import type { JsonObject } from '../../domain/json.ts'
 import type { RelayRules } from '../relay.ts'
 import { failureFrame, pingFrame } from './frames.ts'
 
-/** Messages, relayed. The stream ends with its own last event; a ping keeps it alive wherever it stands. */
+/** Messages, relayed. The stream ends with its own last event; a ping keeps it alive at any position. */
 export const anthropicMessagesRelay: RelayRules = {
-  // Fields that are not for everybody yet are refused without it; Claude Code sends such in every request.
+  // Beta fields are rejected without it; Claude Code sends such fields in every request.
   passedHeaders: ['anthropic-beta'],
 
   words: { member: 'messages', part: 'text' },
@@ -27,7 +27,10 @@ export const anthropicMessagesRelay: RelayRules = {
   },
 }
 
-/** Only of thoughts: tools have members of these names, and images have data. A thought that nobody signed has an empty signature. */
+/**
+ * Only of reasoning: tools have members with these names, and images have data. Unsigned reasoning has an empty
+ * signature.
+ */
 function sealedMember({ type, signature, data }: JsonObject): string | undefined {
   if (type === 'thinking' || type === 'signature_delta') {
     return typeof signature === 'string' && signature !== '' ? 'signature' : undefined

@@ -11,7 +11,7 @@ import { isEncodable, writeInput, writeParts } from './write-parts.ts'
 
 /** Result of a call that was never answered: providers reject a call without a result. */
 const missingResult = 'aborted'
-/** First message if the user has not said anything: a conversation must begin with the user. */
+/** The first message if there is no user message: a conversation must begin with the user. */
 const opener = 'Begin.'
 
 type Role = 'user' | 'assistant' | 'system'
@@ -129,7 +129,7 @@ class MessageList {
 
   #say(role: Role, blocks: readonly JsonObject[]): void {
     if (blocks.length === 0) return
-    // Instructions may only stand between the user and the answer.
+    // Instructions may only be placed between the user and the answer.
     if (role === 'user' && this.#messages.at(-1)?.role === 'system') this.#system.push(...this.#messages.pop()!.content)
     const last = this.#messages.at(-1)
     if (last?.role !== role) this.#messages.push({ role, content: [...blocks] })

@@ -9,23 +9,29 @@ import { readFinishReason } from './finish-reason.ts'
 import { readLogprobs } from './logprobs.ts'
 import { readUsage } from './usage.ts'
 
-/** What a prompt that Google blocks is answered with: it says so in a good answer, other providers with this status. */
+/**
+ * The status of a prompt that Google blocks: Google reports it in a successful answer, other providers with this
+ * status.
+ */
 const blockedStatus = 400
-/** What each piece of an answer has one of. */
+/** Every piece of an answer has at least one of these. */
 const answerMembers = ['candidates', 'usageMetadata', 'promptFeedback', 'responseId', 'modelVersion']
 
 /**
- * Reads one answer of `generateContent`, of whose candidates the first counts. A stream is a row of such answers, ended by
- * a `finishReason` and by nothing else: there is no `[DONE]`.
+ * Reads one answer of `generateContent`; only the first candidate counts. A stream is a series of such answers. It ends
+ * with a `finishReason`; there is no `[DONE]`.
  */
 export class GeminiReader implements AnswerReader {
   #started = false
-  /** The last `finishReason`. Some servers send one in every chunk, so that it ends the answer only with the stream. */
+  /** The last `finishReason`. Some servers send one in every chunk, so it ends the answer only when the stream ends. */
   #finishReason: string | undefined
-  /** Whether the answer went on after a reason. Then no reason proves that it is whole: only the end of the stream does. */
+  /**
+   * Whether content followed a reason. Then no reason proves that the answer is complete; only the end of the stream
+   * does.
+   */
   #continued = false
   #ended = false
-  /** Whether the answer ended for a reason that is no success. */
+  /** Whether the answer ended for a reason that is not a success. */
   #failed = false
   readonly #parser = new EventParser()
   #calls = 0
@@ -97,15 +103,16 @@ export class GeminiReader implements AnswerReader {
     if (finishReason === '') return
     if (readFinishReason(finishReason, this.#calls) !== undefined) this.#finishReason = finishReason
     else if (this.#finishReason !== undefined && !this.#continued) {
-      // Behind the end of the answer nothing counts but usage.
+      // After the end of the answer, only usage counts.
     } else if (events.some(isContent)) {
-      // What was said with it, such as a whole call, is told; the end that is missing then breaks the answer (decision 40).
+      // Content of the same piece, such as a whole call, is passed on; the missing end then breaks the answer (decision
+      // 40).
       this.#failed = true
       this.#finishReason = undefined
     } else throw new UpstreamError('server_error')
   }
 
-  /** Code that Google ran and pictures that it made have no place in an answer: they were not asked for, and are passed over. */
+  /** Skips code that Google ran and images that it generated: the request did not ask for them. */
   #readPart(
     part: JsonObject,
     logprobs: readonly Json[] | undefined,
@@ -127,7 +134,10 @@ export class GeminiReader implements AnswerReader {
     return undefined
   }
 
-  /** A call comes whole. Its signature is what Google wants back with it: it goes before it, as the end of what was thought. */
+  /**
+   * A call arrives whole. Google wants its signature back with it, so the signature precedes it as the end of the
+   * reasoning.
+   */
   #readCall(call: JsonObject, signature: Json | undefined, events: AnswerEvent[]): void {
     const { name, id, args } = call
     if (typeof name !== 'string' || name === '' || (args != null && !isObject(args))) throw new UpstreamError('broken')

@@ -20,7 +20,7 @@ const reasons = new Map<string, FinishReason>([
 /** Why a choice ended, given the number of its tool calls; undefined for a reason that is not a known success. */
 export function readFinishReason(reason: string, calls: number): FinishReason | undefined {
   const known = reasons.get(reason.toLowerCase())
-  // Many servers say `stop` after a call, or announce calls and make none.
+  // Many servers return `stop` after a call, or announce calls and make none.
   if (known === 'stop' || known === 'tool_calls') return calls > 0 ? 'tool_calls' : 'stop'
   return known
 }

@@ -12,11 +12,11 @@ import { readUsage } from './usage.ts'
 
 const nothing: readonly AnswerEvent[] = []
 
-/** What is particular to one kind of completions. */
+/** The differences between the kinds of completions. */
 export interface CompletionKind {
-  /** What `object` of a chunk says. */
+  /** The value of `object` in a chunk. */
   readonly chunk: string
-  /** What a choice says, as a chat message or its delta. */
+  /** A choice's content, as a chat message or its delta. */
   messageOf(choice: JsonObject): Json | undefined
 }
 
@@ -25,11 +25,11 @@ const chat: CompletionKind = {
   messageOf: ({ delta, message }) => delta ?? message,
 }
 
-/** Reads one answer in completions, chat unless another kind is given; of several choices only the first. */
+/** Reads one answer in completions, chat by default; only the first of several choices is read. */
 export class ChatReader implements AnswerReader {
   readonly #kind: CompletionKind
   #started = false
-  /** Whether the model has said anything at all. */
+  /** Whether any content has arrived. */
   #said = false
   #finished = false
   readonly #parser = new EventParser()
@@ -80,7 +80,7 @@ export class ChatReader implements AnswerReader {
     const events: AnswerEvent[] = []
     this.#start(body, events)
     this.#readMessage(message, choice, events)
-    // A whole answer is complete: some servers give it without a reason.
+    // A whole answer is complete: some servers omit the reason.
     this.#readFinish(isReason(choice['finish_reason']) ? choice['finish_reason'] : 'stop', events)
     this.#readUsage(body, events)
     return events
@@ -88,14 +88,17 @@ export class ChatReader implements AnswerReader {
 
   #readDone(): readonly AnswerEvent[] {
     if (this.#finished) return nothing
-    // Some servers give no reason behind an answer, but then there is one: an end without any is none.
+    // Some servers omit the reason, but only after content; an empty answer without a reason is broken.
     if (!this.#said) throw new UpstreamError('broken')
     const events: AnswerEvent[] = []
     this.#readFinish('stop', events)
     return events
   }
 
-  /** What has no choices must be beside them, which `{"detail": …}` is not. @throws UpstreamError `broken` */
+  /**
+   * A chunk without choices must have the other members of the format, which `{"detail": …}` does not. @throws
+   * UpstreamError `broken`
+   */
   #choicesOf(chunk: JsonObject): readonly Json[] | undefined {
     const { choices } = chunk
     if (isArray(choices)) return choices
@@ -107,7 +110,7 @@ export class ChatReader implements AnswerReader {
     return object === this.#kind.chunk || isObject(usage)
   }
 
-  /** The first choice. None of them may have failed, not even those that are only passed on. @throws UpstreamError */
+  /** The first choice. No choice may have failed, including those that are only relayed. @throws UpstreamError */
   #check(choices: readonly Json[]): JsonObject | undefined {
     for (const choice of choices) {
       if (!isObject(choice)) throw new UpstreamError('broken')
@@ -168,7 +171,7 @@ function firstChoice(choices: readonly Json[]): JsonObject | undefined {
   return undefined
 }
 
-/** @throws UpstreamError for an error, `broken` for what the model said in no form that is known */
+/** @throws UpstreamError for an error, `broken` for content in an unknown form */
 function checkMessage(message: JsonObject): void {
   throwError(message)
   const { content, refusal, tool_calls: calls } = message
@@ -202,7 +205,7 @@ function readBlocks(blocks: readonly Json[], events: AnswerEvent[]): void {
   }
 }
 
-/** A citation of the caller's form is flat, as on Responses; chat has it one level deeper. */
+/** The caller's format has flat citations, like Responses; chat nests them one level deeper. */
 function readAnnotations(annotations: readonly Json[], events: AnswerEvent[]): void {
   for (const annotation of annotations) {
     if (!isObject(annotation)) continue
@@ -212,7 +215,7 @@ function readAnnotations(annotations: readonly Json[], events: AnswerEvent[]): v
   }
 }
 
-/** Some servers write the reason that is not there yet as an empty text, or as the word. */
+/** Some servers write a missing reason as an empty text or as the word `null`. */
 function isReason(reason: Json | undefined): reason is string {
   return typeof reason === 'string' && reason !== '' && reason !== 'null'
 }

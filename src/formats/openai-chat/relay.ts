@@ -6,14 +6,14 @@ import type { Conversation } from '../../domain/conversation.ts'
 import type { WriteTarget } from '../format.ts'
 import type { RelayRules, RequestChanges, StreamRules } from '../relay.ts'
 
-/** What is changed in every request for completions: it says whether it streams, and streams count their tokens. */
+/** Changes to every completions request: it says whether it streams, and streams report usage. */
 export function streamChanges(
   body: JsonObject,
   { streamUsage }: Conversation,
   { stream, dialect }: WriteTarget,
 ): RequestChanges {
   const changes: RequestChanges = {}
-  // Some servers stream unless told not to.
+  // Some servers stream by default.
   if (!stream && body['stream'] === undefined) changes['stream'] = 'false'
   if (stream && dialect.streamUsage && !streamUsage)
     changes['stream_options'] = JSON.stringify({ ...objectOf(body['stream_options']), include_usage: true })
@@ -28,7 +28,7 @@ export const completionStream: StreamRules = {
 
   numbered: false,
 
-  // Usage has a chunk of its own, behind the last reason.
+  // Usage has a chunk of its own, after the last finish reason.
   followsEnd: ({ usage }) => usage != null,
 
   isUnrequested({ usage, choices }, { streamUsage }) {
@@ -55,14 +55,14 @@ export const completionStream: StreamRules = {
   },
 }
 
-/** Chat completions, relayed. A comment keeps the stream alive; every chunk is independent of the others. */
+/** Chat completions, relayed. A comment keeps the stream alive; chunks do not depend on each other. */
 export const openaiChatRelay: RelayRules = {
   requestChanges(body, conversation, target) {
     const changes = streamChanges(body, conversation, target)
     const { maxTokensField, refusedFields } = target.dialect
     const other = limitNames[maxTokensField]
     const limit = body[other]
-    // OpenAI's models that reason refuse the old name; the new one is known wherever this dialect is.
+    // OpenAI's reasoning models reject the old name; every endpoint with this dialect supports the new one.
     const isRenamed = other === 'max_tokens' || refusedFields.includes(other)
     if (isRenamed && limit !== undefined && body[maxTokensField] === undefined) {
       changes[other] = undefined

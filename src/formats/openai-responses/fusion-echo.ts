@@ -51,7 +51,7 @@ function parse(text: Json | undefined): JsonObject | undefined {
     const value = JSON.parse(text) as Json
     return isObject(value) ? value : undefined
   } catch {
-    // Somebody changed it: ignore it.
+    // The item was modified: ignore it.
     return undefined
   }
 }

@@ -6,7 +6,10 @@ import { isArray } from '../fields.ts'
 
 type Kind = 'message' | 'reasoning' | 'call' | 'other'
 
-/** The state of one output item. `heard` is the content of its deltas: what they left out is read at its end. */
+/**
+ * The state of one output item. `heard` is the content of its deltas; anything they left out is read when the item
+ * ends.
+ */
 interface ItemState {
   heard: boolean
   isClosed: boolean

@@ -77,7 +77,7 @@ export class ResponsesReader implements AnswerReader {
     throwError(response)
     this.#start(response, events)
     const { output } = response
-    // Some endpoints tell the whole answer only here.
+    // Some endpoints send the whole answer only here.
     if (isArray(output)) this.#items.readOutput(output, events)
     const usage = readUsage(response['usage'])
     if (usage !== undefined) events.push({ type: 'usage', usage })
@@ -87,13 +87,16 @@ export class ResponsesReader implements AnswerReader {
   }
 }
 
-/** Event types have a namespace: `response.…`, or a vendor's own, with a colon. What has none is none of them, but for what keeps a stream alive. */
+/**
+ * Event types have a namespace: `response.…`, or a vendor's own, with a colon. Other types are not part of the format,
+ * except keep-alives.
+ */
 function isOfFormat(type: Json | undefined): boolean {
   if (type === 'keepalive' || type === 'ping') return true
   return typeof type === 'string' && /[.:]/.test(type) && type !== 'response.error'
 }
 
-/** Why an answer may end before it is complete. Every other reason says that it failed (contract 11.18). */
+/** Reasons for an incomplete answer that count as success. Every other reason is a failure (contract 11.18). */
 const incompleteReasons = new Map<Json | undefined, FinishReason>([
   [undefined, 'length'],
   [null, 'length'],
@@ -103,7 +106,7 @@ const incompleteReasons = new Map<Json | undefined, FinishReason>([
   ['content_filter', 'content_filter'],
 ])
 
-/** @throws UpstreamError for a status or a reason that is no known success */
+/** @throws UpstreamError for a status or reason that is not a known success */
 function finishReason(response: JsonObject, calls: number): FinishReason {
   const { status, incomplete_details: details } = response
   if (status === undefined || status === 'completed') return calls > 0 ? 'tool_calls' : 'stop'

@@ -8,16 +8,17 @@ import { responseIdFor } from './response-object.ts'
 import { isBareReasoning } from './stored-items.ts'
 import { takesTools } from './tool-types.ts'
 
-/** Asks for reasoning in a form that can be told again to a provider which keeps nothing. */
+/** Requests reasoning in a form that can be sent back to a provider that stores nothing. */
 const sealedReasoning = 'reasoning.encrypted_content'
 
-/** Responses, relayed. The stream's own response object ends it and keeps it alive, so that its id never changes. */
+/** Responses, relayed. The stream's own response object ends it and keeps it alive, so its id never changes. */
 export const openaiResponsesRelay: RelayRules = {
   fits: takesTools,
 
   requestChanges(body, conversation, { dialect }) {
     const changes: RequestChanges = {}
-    // Answers are kept here and not at the provider: any backend can go on from them, and none keeps text (contract 11.6).
+    // Answers are stored here and not at the provider, so any backend can continue them and none stores text (contract
+    // 11.6).
     if (body['store'] !== false) changes['store'] = 'false'
     const include = includeFor(body, conversation)
     if (include !== undefined) changes['include'] = include
@@ -31,7 +32,7 @@ export const openaiResponsesRelay: RelayRules = {
 
   encryptedReasoning: {
     member: 'input',
-    // Inside a string a quote has a backslash before it: only a member's own name is found.
+    // Inside a string, a quote has a backslash before it, so this finds only the name of a member.
     opening: /(?<!\\)"encrypted_content"\s*:\s*"/g,
     needles: ['"encrypted_content"'],
     encryptedMember: (object) => (typeof object['encrypted_content'] === 'string' ? 'encrypted_content' : undefined),
@@ -67,8 +68,8 @@ export const openaiResponsesRelay: RelayRules = {
       if (memory.response === undefined) return undefined
       memory.inserted += 1
       memory.sequence += 1
-      // Readers take the state in a lifecycle event for all there is, and the items are known to the caller alone: with
-      // items there is the event by which OpenAI keeps its own streams alive.
+      // Clients treat the state in a lifecycle event as complete, and only the caller has the items. Once there are
+      // items, use the event with which OpenAI keeps its own streams alive.
       if (memory.hasItems === true) return frame('keepalive', { sequence_number: memory.sequence })
       return frame('response.in_progress', { sequence_number: memory.sequence, response: memory.response })
     },
@@ -87,14 +88,17 @@ function frame(type: string, data: JsonObject): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`
 }
 
-/** Only where the caller set up reasoning: models without it refuse to be asked. */
+/** Only if the caller configured reasoning: models without it reject the request. */
 function includeFor(body: JsonObject, { reasoning, hints }: Conversation): string | undefined {
   const asked = isArray(body['include']) ? body['include'] : []
   if (reasoning === undefined || hints.store === false || asked.includes(sealedReasoning)) return undefined
   return JSON.stringify([...asked, sealedReasoning])
 }
 
-/** Without what only we know, and for a provider that keeps nothing without reasoning that is only named. */
+/**
+ * Removes what only this service knows, and for a provider that stores nothing, reasoning that is only referenced by
+ * id.
+ */
 function asProvidersKnow(body: JsonObject, dropsBare: boolean): string {
   const items = withoutFusionItems(isArray(body['input']) ? body['input'] : [])
   return JSON.stringify(dropsBare ? items.filter((item) => !isObject(item) || !isBareReasoning(item)) : items)

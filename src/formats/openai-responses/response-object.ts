@@ -13,7 +13,7 @@ export interface ResponseState {
   readonly usage?: Usage
   readonly incompleteReason?: 'max_output_tokens' | 'content_filter'
   readonly error?: { readonly code: string; readonly message: string }
-  /** Our report on how it came about, if any. */
+  /** Our report on how the answer was produced, if any. */
   readonly report?: JsonObject
 }
 

@@ -1,19 +1,22 @@
 import { Buffer } from 'node:buffer'
 import type { UpstreamHeaders } from './head.ts'
 
-/** A status line with all headers may not be longer than this, nor all trailers together. */
+/** Maximum length of a status line with all headers, and of all trailers together. */
 const maxHeadBytes = 16 * 1024
-/** Of all interim answers (1xx) before one answer, in number and in bytes. */
+/** Limits on all interim answers (1xx) before one answer: their number and their bytes. */
 const maxInterimHeads = 64
 const maxInterimBytes = 64 * 1024
-/** Of a chunk's size with its extensions. */
+/** Maximum length of a chunk's size with its extensions. */
 const maxSizeLineChars = 1024
-/** Of all extensions of one answer's chunks together. Blanks that pad a size do not count up to this many a line. */
+/**
+ * Maximum length of all extensions of one answer's chunks together. Up to this many blanks that pad a size are not
+ * counted per line.
+ */
 const maxExtensionChars = 16 * 1024
 const uncountedSizeChars = 16
-/** An answer's body may not be longer than this. */
+/** Maximum length of an answer's body. */
 const maxAnswerBytes = 64 * 1024 * 1024
-/** More hexadecimal digits than any chunk that `maxAnswerBytes` lets through needs. */
+/** More hexadecimal digits than any chunk within `maxAnswerBytes` needs. */
 const maxSizeDigits = 8
 const chunkSize = /^([0-9A-Fa-f]{1,8})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/
 
@@ -24,20 +27,22 @@ const fieldName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const notInFields = /[^\t\x20-\x7e\x80-\xff]/
 const cr = 0x0d
 const lf = 0x0a
-/** By byte, its value as a hexadecimal digit, or -1. */
+/** The value of each byte as a hexadecimal digit, or -1. */
 const hexDigits = Int8Array.from({ length: 256 }, (_, byte) =>
   '0123456789abcdef'.indexOf(String.fromCharCode(byte).toLowerCase()),
 )
 
-/** The peer sent what is not HTTP/1.1, or more of it than is taken. Its message has nothing of what was sent. */
+/**
+ * The peer sent something other than HTTP/1.1, or exceeded a limit. The message contains nothing that the peer sent.
+ */
 export class HttpViolation extends Error {
   override readonly name = 'HttpViolation'
 }
 
-/** Told in this order: a head, any number of chunks, one end. */
+/** Called in this order: one head, any number of chunks, one end. */
 export interface AnswerListener {
   onAnswerHead(status: number, headers: UpstreamHeaders): void
-  /** A piece of the body, without its framing: it is there only until this returns. */
+  /** A piece of the body without its framing, valid only until this returns. */
   onAnswerData(chunk: Buffer): void
   onAnswerEnd(): void
 }
@@ -45,22 +50,22 @@ export interface AnswerListener {
 type Step = 'head' | 'length' | 'close' | 'size' | 'chunk' | 'chunk end' | 'trailers' | 'done'
 
 /**
- * Reads answers to POST requests from one connection, one after the other (RFC 9112). Strict: what two readers could
- * frame differently is a violation. All chunks that one read brought are told as one piece.
+ * Reads answers to POST requests from one connection, one after another (RFC 9112). Strict: anything that two readers
+ * could frame differently is a violation. All chunks of one read are delivered as one piece.
  */
 export class AnswerParser {
   /** Whether the connection may carry another request after this answer. */
   keepAlive = false
-  /** How long the peer keeps an idle connection, milliseconds; undefined where it does not say. */
+  /** How long the peer keeps an idle connection open, milliseconds; undefined if it does not say. */
   peerKeepAliveMs: number | undefined
   readonly #listener: AnswerListener
   #step: Step = 'done'
-  /** What came of a head before its end: the first `#headLength` bytes. */
+  /** The start of an incomplete head: its first `#headLength` bytes. */
   #head: Buffer | undefined
   #headLength = 0
   #interimHeads = 0
   #interimBytes = 0
-  /** What came of a line before its end. */
+  /** The start of an incomplete line. */
   #line = ''
   #left = 0
   #bodyBytes = 0
@@ -71,12 +76,12 @@ export class AnswerParser {
     this.#listener = listener
   }
 
-  /** Whether an answer was read to its end, and none is waited for. */
+  /** Whether an answer was read completely and no other is expected. */
   get isDone(): boolean {
     return this.#step === 'done'
   }
 
-  /** A request was sent: its answer comes next. */
+  /** A request was sent: its answer is next. */
   expect(): void {
     this.#step = 'head'
     this.#headLength = 0
@@ -88,14 +93,14 @@ export class AnswerParser {
     this.#extensionChars = 0
   }
 
-  /** The peer closes. True where that is how the answer ends, which is told then. */
+  /** The peer closed the connection. True if that ends the answer, which is then reported. */
   close(): boolean {
     if (this.#step !== 'close') return false
     this.#end()
     return true
   }
 
-  /** Takes what was read; may move bytes inside it, and keeps none of it. @throws HttpViolation */
+  /** Parses what was read; may move bytes inside it, and does not retain it. @throws HttpViolation */
   push(read: Buffer): void {
     let at = 0
     while (this.#step === 'head') {
@@ -106,7 +111,7 @@ export class AnswerParser {
     this.#readBody(read, at)
   }
 
-  /** Takes one head, or the part of it that is here; gives where the next byte lies, undefined where the end is missing. */
+  /** Reads a head or a part of it; returns the position after it, undefined if the end is missing. */
   #takeHead(read: Buffer, from: number): number | undefined {
     const held = this.#headLength
     if (held === 0) {
@@ -116,14 +121,14 @@ export class AnswerParser {
         return end + headEnd.length
       }
     }
-    // One byte more than is allowed shows that there is too much.
+    // One byte more than allowed is enough to detect the excess.
     const head = (this.#head ??= Buffer.allocUnsafe(maxHeadBytes + headEnd.length))
     const taken = read.copy(head, held, from)
     this.#headLength = held + taken
     const end = head.subarray(0, this.#headLength).indexOf(headEnd, Math.max(0, held - headEnd.length + 1))
     if (end < 0) {
       if (this.#headLength === head.length) throw new HttpViolation('a head too long')
-      // What is no HTTP may never come to the end of a head.
+      // Anything that is not HTTP may never reach the end of a head.
       const first = head.toString('latin1', 0, Math.min(version.length, this.#headLength))
       if (!version.startsWith(first)) throw new HttpViolation('no HTTP')
       return undefined
@@ -135,7 +140,7 @@ export class AnswerParser {
 
   #readBody(chunk: Buffer, from: number): void {
     let at = from
-    // The body's bytes of this read are gathered at its front, from `start` to `stop`.
+    // The body bytes of this read are moved to its front, from `start` to `stop`.
     let start = at
     let stop = at
     let violation: unknown
@@ -169,7 +174,7 @@ export class AnswerParser {
     if (this.#left === 0) this.#step = this.#step === 'chunk' ? 'chunk end' : 'done'
   }
 
-  /** What nearly all framing looks like, if it is all here: the end of a chunk and a size without extensions. */
+  /** Reads the usual framing if it is complete: the end of a chunk and a size without extensions. */
   #readPlainFraming(chunk: Buffer, from: number): number | undefined {
     if (this.#line !== '' || this.#step === 'trailers') return undefined
     let at = from
@@ -185,14 +190,14 @@ export class AnswerParser {
       if (digit < 0) break
       size = size * 16 + digit
     }
-    // What else was read stands: only the size is read again, as a line.
+    // Everything read so far is valid; only the size is read again, as a line.
     if (at === sizeAt || chunk[at] !== cr || chunk[at + 1] !== lf) return sizeAt === from ? undefined : sizeAt
     this.#left = size
     this.#step = size === 0 ? 'trailers' : 'chunk'
     return at + 2
   }
 
-  /** Takes one line of the framing, or the part of it that is here; gives where the next byte lies. */
+  /** Reads one line of the framing or a part of it; returns the position after it. */
   #readLine(chunk: Buffer, from: number): number {
     const end = chunk.indexOf(lf, from)
     const until = end < 0 ? chunk.length : end
@@ -235,7 +240,7 @@ export class AnswerParser {
     for (let index = 1; index < lines.length; index += 1) readField(lines[index]!, headers)
     const code = Number(status[2])
     if (code < 200) {
-      // An announcement, not the answer; what we asked for cannot switch protocols.
+      // This is an announcement, not the answer. The request does not allow a protocol switch.
       if (code === 101) throw new HttpViolation('another protocol')
       this.#interimHeads += 1
       this.#interimBytes += bytes
@@ -252,7 +257,7 @@ export class AnswerParser {
     this.#listener.onAnswerHead(code, headers)
   }
 
-  /** How the body ends (RFC 9112, 6.3). */
+  /** How the end of the body is determined (RFC 9112, 6.3). */
   #framing(code: number, headers: Readonly<Record<string, string>>): Step {
     const coding = headers['transfer-encoding']
     const length = headers['content-length']
@@ -277,7 +282,7 @@ export class AnswerParser {
   }
 }
 
-/** Reads `Name: value` into lower-cased names; of a repeated one the first counts, unless it frames the answer. */
+/** Reads `Name: value` into lowercase names. The first of a repeated name counts, unless it frames the answer. */
 function readField(line: string, headers: Record<string, string>): void {
   const colon = line.indexOf(':')
   const name = line.slice(0, Math.max(colon, 0)).toLowerCase()

@@ -9,26 +9,26 @@ import type { Connection } from './connection.ts'
 import type { Loss } from './connector.ts'
 import type { Pool, PooledCall } from './pool.ts'
 
-/** A body up to this size is sent in one piece with its head: copying it costs less than a second write. */
+/** A body up to this size is sent together with its head: copying it costs less than a second write. */
 const maxCopiedBytes = 16 * 1024
 /**
- * A request that is lost this soon after it was sent met a connection that its peer was closing. One that is lost later
- * may have been worked on, and is not sent again (decision 09).
+ * If a request is lost this soon after it was sent, the peer was closing the connection. A request lost later may have
+ * been processed, and is not sent again (decision 09).
  */
 const replayWithinMs = 1_000
 
-/** Everything about a backend's requests that is the same for each of them, made once. */
+/** The parts that all of a backend's requests share, prepared once. */
 export interface CallOptions {
   readonly clock: Clock
   readonly onBug: (error: unknown) => void
-  /** The request line and all headers but `x-request-id` and `content-length`, each with its line end. */
+  /** The request line and all headers except `x-request-id` and `content-length`, each with its line end. */
   readonly head: string
 }
 
 const silent: UpstreamListener = { onHead() {}, onData() {}, onEnd() {}, onError() {} }
 
 /**
- * One upstream call: one object for each call, and nothing for each chunk. The listener is told `onEnd` or `onError`
+ * One upstream call: allocates one object per call and nothing per chunk. Calls `onEnd` or `onError` of the listener
  * once and last, and nothing after `abort`.
  */
 export class Call implements UpstreamCall, PooledCall {
@@ -39,7 +39,7 @@ export class Call implements UpstreamCall, PooledCall {
   #connection: Connection | undefined
   #ended = false
   #paused = false
-  /** Whether the request was sent over a connection that had carried an answer before. */
+  /** Whether the request was sent over a connection that had been used before. */
   #reused = false
   /** Whether a byte of the answer has arrived. */
   #answering = false
@@ -153,7 +153,7 @@ export class Call implements UpstreamCall, PooledCall {
   }
 }
 
-/** Names and values by turns as lines; what may be in them was decided where they came in. */
+/** Converts alternating names and values to lines. Their content was validated where they entered. */
 function linesOf(headers: readonly string[]): string {
   let lines = ''
   for (let index = 0; index + 1 < headers.length; index += 2) lines += `${headers[index]}: ${headers[index + 1]}\r\n`

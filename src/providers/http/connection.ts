@@ -4,32 +4,32 @@ import type { Connect, Loss } from './connector.ts'
 import { AnswerParser, HttpViolation, type AnswerListener } from './answer-parser.ts'
 import type { UpstreamHeaders } from './head.ts'
 
-/** Idle connections are not used any more before the 60 s after which common load balancers close theirs. */
+/** Idle connections are reused for this long: common load balancers close theirs after 60 s. */
 const keepAliveMs = 55_000
-/** A peer that says when it closes an idle connection is left this much earlier. */
+/** If the peer says when it closes an idle connection, stop using it this much earlier. */
 const beforePeerMs = 1_000
 
-/** What a connection carries: one call at a time. Of `onLost` and `onAnswerEnd` one is called, once. */
+/** What a connection carries: one call at a time. Either `onLost` or `onAnswerEnd` is called, once. */
 export interface CarriedCall extends AnswerListener {
-  /** The connection is there: the request is to be written. */
+  /** The connection is open: write the request. */
   onConnected(socket: Socket, isReused: boolean): void
-  /** A byte of the answer, or of what was to be one, has arrived. */
+  /** A byte of the answer, or of something else in its place, has arrived. */
   onAnswering(): void
   onLost(loss: Loss): void
 }
 
 export interface ConnectionOwner {
-  /** Its call is over, or gave up while connecting, and the connection is good. */
+  /** The call has ended, or was abandoned while connecting, and the connection is reusable. */
   release(connection: Connection): void
-  /** It is not to be used again. */
+  /** The connection must not be reused. */
   discard(connection: Connection): void
 }
 
-/** One connection, or the place of one. It lives until the first trouble; what comes after is a new one. */
+/** One connection, or the slot for one. It ends with the first failure; a new one takes its place. */
 export class Connection implements AnswerListener {
-  /** Until when the connection may be used again, once it is idle; epoch milliseconds. */
+  /** Until when the idle connection may be reused; epoch milliseconds. */
   goodUntilMs = Number.POSITIVE_INFINITY
-  /** Answers read: above 0 the peer may have closed it in the meantime. */
+  /** Answers read so far: above 0, the peer may have closed the connection in the meantime. */
   served = 0
   readonly #connect: Connect
   readonly #owner: ConnectionOwner
@@ -47,7 +47,7 @@ export class Connection implements AnswerListener {
     this.#onBug = onBug
   }
 
-  /** Carries a call, over a new connection where there is none yet. */
+  /** Carries a call, over a new connection if none is open yet. */
   carry(call: CarriedCall): void {
     this.#call = call
     if (this.#socket !== undefined) this.#send(call, this.#socket)
@@ -70,7 +70,7 @@ export class Connection implements AnswerListener {
     this.#socket?.resume()
   }
 
-  /** The call is given up: its connection goes with it, unless nothing was sent yet. */
+  /** Abandons the call: its connection is closed, unless nothing was sent yet. */
   abandon(): void {
     this.#call = undefined
     if (this.#socket !== undefined) this.#drop()
@@ -82,7 +82,7 @@ export class Connection implements AnswerListener {
     this.#socket?.destroy()
   }
 
-  /** Ends everything now; a call that runs is told. */
+  /** Closes everything immediately; a running call is notified. */
   destroy(): void {
     this.#lose('reset')
   }
@@ -98,7 +98,7 @@ export class Connection implements AnswerListener {
   onAnswerEnd(): void {
     const call = this.#call
     const socket = this.#socket
-    // An answer that came before the whole request was taken: the rest of that would be read as another request.
+    // The answer ended before the whole request was sent: the peer would read the rest as another request.
     if (call === undefined || socket === undefined) return
     this.#call = undefined
     this.served += 1
@@ -113,7 +113,7 @@ export class Connection implements AnswerListener {
     try {
       call.onAnswerEnd()
     } catch (error) {
-      // Not to rise into the reading of this connection, which may carry another call already.
+      // Must not propagate into the reader of this connection, which may already carry another call.
       this.#onBug(error)
     }
   }
@@ -136,7 +136,7 @@ export class Connection implements AnswerListener {
   }
 
   #read(chunk: Buffer): void {
-    // Nobody asked for anything: whoever speaks now is not to be trusted with the next request.
+    // Data without a request: the peer cannot be trusted with the next one.
     if (this.#call === undefined || this.#parser.isDone) return this.#hangUp()
     this.#call.onAnswering()
     try {

@@ -36,8 +36,8 @@ class ForbiddenAddressError extends Error {
 }
 
 /**
- * Why a call lost its connection: it was never there, it went away, what came over it was not HTTP, or this service had no
- * descriptor, port, or place for it (`not_sent`).
+ * Why a call lost its connection: it never opened, it was closed, its data was not HTTP, or this service had no
+ * descriptor, port, or slot for it (`not_sent`).
  */
 export type Loss = 'timeout' | 'unreachable' | 'reset' | 'broken' | 'not_sent'
 
@@ -47,7 +47,7 @@ export type Loss = 'timeout' | 'unreachable' | 'reset' | 'broken' | 'not_sent'
  */
 export type Connect = (onRead: (bytes: Buffer) => void, callback: (opened: Socket | Loss) => void) => void
 
-/** The read buffer shared by all plain connections: each read is handed over before the next one begins. */
+/** The read buffer shared by all plain connections: each read is processed before the next one begins. */
 const readBuffer = Buffer.allocUnsafeSlow(64 * 1024)
 
 /** Opens the connections of one origin: plain or TLS, HTTP/1.1 only, within `connectMs`. */

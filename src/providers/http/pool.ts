@@ -2,27 +2,27 @@ import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Connect } from './connector.ts'
 import { Connection, type CarriedCall, type ConnectionOwner } from './connection.ts'
 
-/** How often idle connections that will not be used any more are closed. */
+/** How often idle connections that are too old to reuse are closed. */
 const sweepEveryMs = 5_000
 
 export interface PoolLimits {
-  /** Connections of one pool at the same time, at least 1. */
+  /** Maximum concurrent connections of one pool; at least 1. */
   readonly maxConnections: number
-  /** Calls that wait for a connection when all are busy. */
+  /** Maximum calls that wait while all connections are busy. */
   readonly maxWaiting: number
-  /** How long one of them waits. */
+  /** How long one of them waits at most. */
   readonly waitMs: number
 }
 
-/** A call as the pool sees it: `start` or `refuse` is called once, `start` once more for a replay. */
+/** A call as the pool sees it: `start` or `refuse` is called once, and `start` once more for a replay. */
 export interface PooledCall extends CarriedCall {
   start(connection: Connection): void
   refuse(): void
 }
 
 /**
- * The connections to one origin with one credential: at most `maxConnections`, the most recently used one first, and a
- * bounded queue with a deadline behind them.
+ * The connections to one origin with one credential: at most `maxConnections`, the most recently used first, and a
+ * bounded queue with a deadline.
  */
 export class Pool implements ConnectionOwner {
   readonly #connect: Connect
@@ -34,9 +34,9 @@ export class Pool implements ConnectionOwner {
   readonly #idle: Connection[] = []
   readonly #waiting = new Map<PooledCall, Timer>()
   #sweeping: Timer | undefined
-  /** Whether it takes no new calls; those that run finish. */
+  /** Whether it accepts no new calls; running calls finish. */
   retired = false
-  /** For finding the pool that was not used for longest. */
+  /** Used to find the least recently used pool. */
   lastUse = 0
 
   constructor(
@@ -74,20 +74,20 @@ export class Pool implements ConnectionOwner {
     }
   }
 
-  /** Gives the call a connection that no call has used: for the one replay. */
+  /** Gives the call a connection that no call has used, for its only replay. */
   takeFresh(call: PooledCall): void {
     if (this.#all.size < this.#limits.maxConnections) call.start(this.#add())
     else this.take(call)
   }
 
-  /** Forgets a call that waits. */
+  /** Removes a waiting call. */
   leave(call: PooledCall): void {
     this.#waiting.get(call)?.cancel()
     this.#waiting.delete(call)
     this.#tellIfEmpty()
   }
 
-  /** Its call is over and it is good for another. */
+  /** Takes back a connection whose call has ended and that is reusable. */
   release(connection: Connection): void {
     const next = this.#nextWaiting()
     if (next !== undefined) next.start(connection)
@@ -98,7 +98,7 @@ export class Pool implements ConnectionOwner {
     }
   }
 
-  /** It has closed, whether it was idle or not. */
+  /** Removes a closed connection, idle or not. */
   discard(connection: Connection): void {
     this.#all.delete(connection)
     const index = this.#idle.indexOf(connection)
@@ -108,7 +108,7 @@ export class Pool implements ConnectionOwner {
     if (next !== undefined) next.start(this.#add())
   }
 
-  /** Takes no further calls, closes what is idle, and lets the calls that run and wait finish. */
+  /** Accepts no further calls and closes idle connections; running and waiting calls finish. */
   retire(): void {
     this.retired = true
     for (const connection of this.#idle.splice(0)) this.#close(connection)
@@ -116,7 +116,7 @@ export class Pool implements ConnectionOwner {
     this.#tellIfEmpty()
   }
 
-  /** Ends everything now; running calls are told that their connection is gone. */
+  /** Closes everything immediately; running calls are notified. */
   destroy(): void {
     this.retired = true
     for (const [call, timer] of this.#waiting) {
@@ -127,7 +127,7 @@ export class Pool implements ConnectionOwner {
     for (const connection of this.#all) connection.destroy()
   }
 
-  /** The connection that was used last, unless its peer is about to close it; then so are all others. */
+  /** The most recently used connection, unless its peer is about to close it: then all others are too old as well. */
   #takeIdle(): Connection | undefined {
     const connection = this.#idle.pop()
     if (connection === undefined || this.#clock.monotonicMs() < connection.goodUntilMs) return connection
@@ -150,7 +150,7 @@ export class Pool implements ConnectionOwner {
     return connection
   }
 
-  /** Closes a connection that is idle, and not in the list of those any more. */
+  /** Closes an idle connection that was already removed from the list. */
   #close(connection: Connection): void {
     this.#all.delete(connection)
     connection.close()

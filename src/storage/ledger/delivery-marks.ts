@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
 import { markPath } from '../data-folder.ts'
 
-/** How many marks are kept. More requests than this must never be undecided at once. */
+/** Marks in the ring. The number of undecided requests must never exceed it. */
 export const markCapacity = 65_536
 /** The longest request id that fits into a mark. */
 export const markedIdLength = 32
@@ -9,13 +9,16 @@ export const markedIdLength = 32
 const headerBytes = 64
 const slotBytes = 8 + markedIdLength
 const fileBytes = headerBytes + markCapacity * slotBytes
-/** Filled in small pieces: what the kernel caches in one large piece costs ten times as much to write into later. */
+/**
+ * The file is filled in small pieces: the kernel caches a large piece such that later writes into it cost ten times as
+ * much.
+ */
 const fillBytes = 4096
 const bootIdFile = '/proc/sys/kernel/random/boot_id'
 
-/** What an earlier process left behind. */
+/** The marks of an earlier process. */
 export interface DeliveryHistory {
-  /** Whether every mark that was made is here. Not so after a reboot, which may have lost what was not yet on disk. */
+  /** Whether every mark is present. False after a reboot, which may have lost marks that were not yet on disk. */
   readonly complete: boolean
   readonly ids: ReadonlySet<string>
   /** The number of the next mark. */
@@ -35,7 +38,10 @@ export class DeliveryMarks {
     this.#file = file
   }
 
-  /** Makes the ring of a data folder anew and empty; read the history before. It belongs to the boot `bootId`. */
+  /**
+   * Creates an empty ring in a data folder, replacing the old one: read its history first. It belongs to the boot
+   * `bootId`.
+   */
   static create(folder: string, bootId: string | undefined): DeliveryMarks {
     const ring = openSync(markPath(folder), 'w+', 0o600)
     try {
@@ -60,7 +66,7 @@ export class DeliveryMarks {
     return this.#next
   }
 
-  /** Marks the request; the mark is there when this returns. Throws the system's error where it could not be written. */
+  /** Marks the request; the mark is written when this returns. @throws the system's error */
   add(requestId: string): void {
     this.#slot.fill(0, 8)
     this.#slot.writeDoubleLE(this.#next, 0)
@@ -103,12 +109,12 @@ export function readDeliveryHistory(folder: string, bootId: string | undefined):
   return { complete, ids, next }
 }
 
-/** What tells this run of the machine from every other; undefined where the system does not say. */
+/** Identifies the current boot of the machine; undefined if the system does not report one. */
 export function readBootId(): string | undefined {
   try {
     return readFileSync(bootIdFile, 'latin1').trim()
   } catch {
-    // Not Linux: then every start is taken for a reboot.
+    // Not Linux: every start counts as a reboot.
     return undefined
   }
 }

@@ -16,19 +16,27 @@ import {
 import { LedgerUnavailable } from './ledger-unavailable.ts'
 import type { SqliteThread } from '../sqlite/sqlite-thread.ts'
 
-/** What nobody waits for is written this much later: most requests are then told in one record, beginning and end together. */
+/**
+ * Delay before writing what nothing waits for. Most requests end within it, so one record holds both beginning and end.
+ */
 const lazyMs = 10
-/** A batch that is not on disk after this long has failed for all who wait for it: a disk can hang without an error. */
+/**
+ * A batch that is not on disk after this long has failed for everything that waits for it: a disk can hang without an
+ * error.
+ */
 const commitLimitMs = 10_000
-/** The longest that `flush` goes on, however much comes meanwhile. */
+/** Time limit of `flush`, however many records arrive during it. */
 const flushLimitMs = 20_000
-/** The reason that is told where a batch hangs. */
+/** The reason reported if a batch hangs. */
 export const commitHangs = 'commit_hangs'
-/** Under load two commits begin at least this far apart, so that many requests share one. */
+/** Minimum time between the starts of two commits under load, so that many requests share one. */
 const commitEveryMs = 3
-/** A last batch of at least so many requests is load; below it nobody is made to wait for company. */
+/** If the last batch had this many requests, the service is under load; otherwise a commit starts immediately. */
 const busyBatch = 8
-/** How often the place where recovery begins moves on. It stays one such step behind, see `#moveRecoverFrom`. */
+/**
+ * How often the point where recovery begins advances. It stays one such step behind the oldest request; see
+ * `#moveRecoverFrom`.
+ */
 const recoverStepMs = 10_000
 
 export interface JournalListener {
@@ -36,11 +44,11 @@ export interface JournalListener {
   onFinished(entry: JournalEntry): void
   /** From now on nothing can be recorded, until a commit succeeds again; `reason` is a code. */
   onFailing(reason: string): void
-  /** The charge of an answer that was still to leave could not be written and is taken back. */
+  /** The charge of an undelivered answer could not be written and is canceled. */
   onVoided(entry: JournalEntry): void
 }
 
-/** Gathers what is said of requests into batches, has them written in order, and knows what is on disk. */
+/** Collects the records of requests into batches, has them written in order, and tracks what is on disk. */
 export class LedgerJournal {
   readonly #clock: Clock
   readonly #listener: JournalListener
@@ -77,7 +85,7 @@ export class LedgerJournal {
     return this.#recoverFrom
   }
 
-  /** False from a failed commit until the next one that succeeds. */
+  /** False from a failed commit until the next successful one. */
   get isHealthy(): boolean {
     return this.#writer !== undefined && !this.#isFailing
   }
@@ -87,7 +95,7 @@ export class LedgerJournal {
     this.#writer = writer
   }
 
-  /** Batches go nowhere any more: the writer is gone for good. */
+  /** Stops writing: the writer is gone permanently. */
   end(): void {
     this.#writer = undefined
     this.#commitLimit?.cancel()
@@ -102,12 +110,12 @@ export class LedgerJournal {
     return entry
   }
 
-  /** Says that a stream has begun. */
+  /** Records that a stream has begun. */
   markDelivered(entry: JournalEntry): void {
     this.#queue(entry, writeDelivered)
   }
 
-  /** Ends a request. `dueMark` is given where its charged answer is still to leave. */
+  /** Ends a request. `dueMark` is set if its charged answer has not been delivered yet. */
   settle(entry: JournalEntry, result: RequestOutcome, dueMark: number | null): void {
     entry.outcome = result
     entry.dueMark = dueMark
@@ -115,7 +123,9 @@ export class LedgerJournal {
     if (dueMark !== null && !this.isHealthy) this.#void(entry)
   }
 
-  /** See `Admission.durable`. It rejects after two commits' limits at the latest: the one under way and its own. */
+  /**
+   * See `Admission.durable`. Rejects after the time limits of two commits at the latest: the current one's and its own.
+   */
   durable(entry: JournalEntry): Promise<void> | undefined {
     if (entry.isVoid) return Promise.reject(new LedgerUnavailable())
     if (entry.batch.isDurable) return undefined
@@ -125,7 +135,7 @@ export class LedgerJournal {
     return entry.batch.waiting.promise
   }
 
-  /** Resolves when all that was said up to now is on disk; rejects when that fails or takes too long. */
+  /** Resolves when everything recorded so far is on disk; rejects if that fails or takes too long. */
   async flush(): Promise<void> {
     const giveUpAtMs = this.#clock.monotonicMs() + flushLimitMs
     for (;;) {
@@ -156,7 +166,7 @@ export class LedgerJournal {
     else if (this.#gathering.entries.length > 0) this.#flushLater()
   }
 
-  /** A commit failed or hangs: told once, until one succeeds. */
+  /** Handles a commit that failed or hangs. Reports it once until a commit succeeds. */
   onFailed(reason: string): void {
     if (!this.#isFailing) this.#listener.onFailing(reason)
     this.#refuseWaiting()
@@ -173,7 +183,7 @@ export class LedgerJournal {
     }
   }
 
-  /** Takes back a charge that is not on disk, although it may get there when a commit succeeds again. */
+  /** Cancels a charge that is not on disk, although a later commit may still write it. */
   #void(entry: JournalEntry): void {
     entry.isVoid = true
     this.#listener.onVoided(entry)
@@ -189,7 +199,10 @@ export class LedgerJournal {
     this.#flushLater()
   }
 
-  /** Somebody waits: at the end of this turn of the loop, or when the worker is done with the batch that it has. */
+  /**
+   * Something waits: writes at the end of this turn of the event loop, or when the worker has finished its current
+   * batch.
+   */
   #flushSoon(): void {
     if (this.#isFlushDue || this.#posted.length > 0) return
     this.#isFlushDue = true
@@ -225,7 +238,7 @@ export class LedgerJournal {
     for (const entry of batch.entries) {
       const { id } = entry.opening
       if ((entry.toWrite & writeOpening) !== 0) {
-        // An id is minted before its request has arrived: a slow one may be older than all others that run.
+        // An id is minted before its request has arrived: a slow request may be older than all others in flight.
         if (id < this.#nextRecoverFrom) this.#nextRecoverFrom = id
         if (id < this.#recoverFrom) {
           this.#recoverFrom = id
@@ -257,7 +270,7 @@ export class LedgerJournal {
     )
   }
 
-  /** Gives the oldest batch that is posted its time. */
+  /** Restarts the time limit for the oldest posted batch. */
   #watchCommit(): void {
     this.#commitLimit?.cancel()
     this.#commitLimit =

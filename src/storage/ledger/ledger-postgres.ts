@@ -9,24 +9,26 @@ import { SettlementQueue } from './settlements.ts'
 import { LedgerUnavailable } from './ledger-unavailable.ts'
 import type { Tables } from '../schema/schema.ts'
 
-/** Admissions of one account that are decided in one transaction. */
+/** Maximum admissions of one account that are decided in one transaction. */
 const maxGroup = 200
-/** Requests of this node that wait for a decision. */
+/** Maximum requests of this node that wait for a decision. */
 const maxWaiting = 20_000
-/** Sets our advisory locks apart from those of others in the same database. */
+/** Separates our advisory locks from those of other programs that use the same database. */
 const lockSeed = 7_308_413
 
-/** The ledger of any number of nodes over one Postgres database: decided there, one account at a time (contract 35.6). */
+/**
+ * The ledger of any number of nodes on one PostgreSQL database, which decides one account at a time (contract 35.6).
+ */
 export interface PostgresLedger extends Ledger {
   admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Promise<Admission>
   signals(accountId: string, plan: Plan, rate?: KeyRate): Promise<UsageSignals>
   /** Whether the last write succeeded. */
   healthy(): boolean
-  /** Writes every settlement that waits. Does not end the database, which was opened elsewhere. */
+  /** Writes all waiting settlements. Does not close the database. */
   close(): Promise<void>
 }
 
-/** Makes the ledger over a database opened with `openPostgres`. */
+/** Creates the ledger on a database opened with `openPostgres`. */
 export function createPostgresLedger(db: Kysely<Tables>): PostgresLedger {
   return new DatabaseLedger(db)
 }
@@ -47,7 +49,7 @@ interface Counters {
 class DatabaseLedger implements PostgresLedger {
   readonly #db: Kysely<Tables>
   readonly #settlements: SettlementQueue
-  /** By account: those who wait for its transaction that runs now to end. */
+  /** By account: requests that wait for the running transaction to end. */
   readonly #waiting = new Map<string, Waiting[]>()
   #waitingCount = 0
   #isHealthy = true
@@ -89,7 +91,7 @@ class DatabaseLedger implements PostgresLedger {
     await this.#settlements.close()
   }
 
-  /** Decides what waits for an account, group after group, until nobody waits. */
+  /** Decides the waiting admissions of an account, one group after another, until none are left. */
   async #serve(accountId: string): Promise<void> {
     for (;;) {
       const line = this.#waiting.get(accountId) ?? []
@@ -117,8 +119,8 @@ class DatabaseLedger implements PostgresLedger {
 
   #decide(accountId: string, group: readonly Waiting[]): Promise<readonly (Admission | Error)[]> {
     return this.#db.transaction().execute(async (transaction) => {
-      // A statement of its own: what comes after it sees all that earlier holders of the lock have committed, and takes
-      // the time after the waiting.
+      // A separate statement: later ones see everything that earlier holders of the lock committed, and read the time
+      // after the wait.
       await sql`select pg_advisory_xact_lock(hashtextextended(${accountId}, ${lockSeed}))`.execute(transaction)
       const limit = Math.max(...group.map(({ plan }) => plan.requestsPerMinute))
       const byKey = group.some(({ rate }) => rate !== undefined)
@@ -144,14 +146,14 @@ class DatabaseLedger implements PostgresLedger {
             stream: opening.stream ? 1 : 0,
             units: opening.units,
             period_id: periodId,
-            // Rounded up, so that the minute is never shorter than it was.
+            // Rounded up, so that the minute never becomes shorter.
             admitted_at_ms: Math.ceil(now.wallMs),
             state: 'open',
             charged: 0,
           })),
         )
         .execute()
-      // Taken now and given back when settled: what a node that dies had taken stays taken.
+      // Charged now and refunded at settlement: units charged by a node that dies stay charged.
       const units = admitted.reduce((sum, opening) => sum + opening.units, 0)
       await transaction
         .insertInto('usage')
@@ -179,12 +181,12 @@ class DatabaseAdmission implements Admission {
     this.#settlements = settlements
   }
 
-  /** As they stood when it was admitted. */
+  /** The values at the time of admission. */
   signals(): UsageSignals {
     return this.#signals
   }
 
-  /** The charge was on disk before this admission was given out. */
+  /** The charge was on disk before this admission was returned. */
   durable(): undefined {
     return undefined
   }
@@ -199,8 +201,8 @@ class DatabaseAdmission implements Admission {
 }
 
 /**
- * The counters of an account by the database's own clock, at the moment of this statement. `limit` admissions of the last
- * minute are enough: where there are more, none is admitted before only they are left. `byKey`: whose they are, too.
+ * An account's counters by the database's clock. `limit` admissions of the last minute are enough: if there are more,
+ * nothing is admitted until only that many are left. `byKey` also returns the key of each.
  */
 async function readCounters(db: Kysely<Tables>, accountId: string, limit: number, byKey: boolean): Promise<Counters> {
   const entry = byKey ? sql`json_build_array(admitted_at_ms, key_id)` : sql`admitted_at_ms`

@@ -22,47 +22,46 @@ import { QuotaCalendar } from './quota-calendar.ts'
 import type { AccountCounters } from '../sqlite/sqlite-messages.ts'
 import { SqliteThread } from '../sqlite/sqlite-thread.ts'
 
-/** Requests under way at once. Below `markCapacity`, so that the mark of none of them is overwritten before it is needed. */
+/** Maximum requests in flight. Below `markCapacity`, so that no mark is overwritten while it is needed. */
 const maxInFlight = 60_000
 /** Accounts whose counters are in memory, besides those with requests under way. */
 const defaultMaxMeters = 100_000
-/** How many of the oldest are looked at to make room for one. */
+/** How many of the oldest accounts to check when evicting one. */
 const evictionEffort = 32
 const defaultBusyTimeoutMs = 5000
-/** Accounts whose counters are being read at once. */
+/** Maximum accounts whose counters are being read. */
 const maxLoads = 5_000
 
 export interface SqliteLedgerOptions {
-  /** What tells this run of the machine from others; for tests. */
+  /** Identifies the current boot of the machine; for tests. */
   readonly bootId?: string | undefined
-  /** How long the worker waits for another process that writes; for tests. */
+  /** How long the worker waits for another writing process; for tests. */
   readonly busyTimeoutMs?: number
   /** Accounts whose counters are in memory; for tests. */
   readonly maxMeters?: number
-  /** Told when records cannot be written any more, once until they can be again; `reason` is a code. */
+  /** Called when records can no longer be written, once per outage; `reason` is a code. */
   readonly onFailing?: (reason: string) => void
-  /** Told when the writer is gone: this ledger never becomes healthy again. */
+  /** Called when the writer is gone: this ledger never becomes healthy again. */
   readonly onDied?: (reason: string) => void
 }
 
 /** The ledger of one process over a data folder: decisions in memory, records on disk (contract 35.6). */
 export interface SqliteLedger extends Ledger {
-  /** The thread that writes it, which runs other queries on the same database too. */
+  /** The thread that writes the ledger and also runs other queries on the same database. */
   readonly thread: SqliteThread
-  /** Whether records can be written just now. */
+  /** Whether records can be written right now. */
   healthy(): boolean
   /**
-   * Writes everything that was said, and gives the folder back. Requests that are not settled count as lost. Of a writer
-   * that is gone `onDied` told: the next start decides what it left.
-   * @throws LedgerUnavailable where not everything could be written in time
+   * Writes all pending records and releases the folder. Unsettled requests count as lost. If the writer is gone,
+   * `onDied` has reported it, and the next start decides those requests. @throws LedgerUnavailable if not everything
+   * could be written in time
    */
   close(): Promise<void>
 }
 
 /**
- * Takes the data folder for this process, decides what an earlier one left open, and starts the writer. The database
- * must have been opened before with `openSqlite`, which makes its tables.
- * @throws DataFolderInUse
+ * Locks the data folder for this process, decides the requests that an earlier one left open, and starts the writer.
+ * Call `openSqlite` first: it creates the tables. @throws DataFolderInUse
  */
 export async function openSqliteLedger(
   folder: string,
@@ -88,7 +87,7 @@ export async function openSqliteLedger(
   }
 }
 
-/** Decides what an earlier process left open, before anything is served; see `recoverRequests`. */
+/** Decides the requests that an earlier process left open, before the service starts; see `recoverRequests`. */
 function recover(path: string, busyTimeoutMs: number, history: DeliveryHistory): string {
   using database = connectSqlite(path, busyTimeoutMs)
   return recoverRequests(database, history)
@@ -194,10 +193,10 @@ class MemoryLedger implements SqliteLedger {
         isComplete = true
       }
     } finally {
-      // After a complete flush every answer that was due has left: the next start has nothing to decide.
+      // After a complete flush every charged answer has been delivered: the next start has nothing to decide.
       isGone = this.#isDead || (await thread.close(isComplete ? this.#journal.recoverFrom : undefined))
       this.#journal.end()
-      // What hangs may still write: then the folder is given back by the end of the process alone.
+      // A hung thread may still write, so only the end of the process releases the folder.
       if (isGone) this.#release()
     }
     if (!isGone) throw new LedgerUnavailable()
@@ -226,7 +225,7 @@ class MemoryLedger implements SqliteLedger {
     return known?.meter.covers(now.period) ? known : undefined
   }
 
-  /** Reads the counters of an account, once for all who ask meanwhile. @throws StoreUnavailable, LedgerUnavailable */
+  /** Reads the counters of an account, once for all concurrent callers. @throws StoreUnavailable, LedgerUnavailable */
   #load(id: string, now: Moment): Promise<MeteredAccount> {
     const running = this.#loads.get(id)
     if (running !== undefined) return running
@@ -249,7 +248,7 @@ class MemoryLedger implements SqliteLedger {
     return account
   }
 
-  /** Forgets one account that can be read again from the store: everything about it is on disk. */
+  /** Evicts one account that can be read again from the store because everything about it is on disk. */
   #evict(now: Moment): void {
     let fallback: string | undefined
     let effort = 0
@@ -306,7 +305,8 @@ class MemoryAdmission implements Admission {
     if (entry.isVoid || !entry.batch.isDurable) throw new LedgerUnavailable()
     this.#marks.add(entry.opening.id)
     this.#isDelivered = true
-    // A whole answer is settled at once; of a stream the disk should know before its mark is overwritten.
+    // A whole answer is settled immediately; for a stream, the disk must record the delivery before its mark is
+    // overwritten.
     if (entry.opening.stream && entry.outcome === undefined) this.#journal.markDelivered(entry)
   }
 

@@ -1,4 +1,4 @@
-/** The ledger cannot record anything just now: nothing is admitted and nothing that is not recorded may be delivered. */
+/** The ledger cannot record anything right now: nothing is admitted, and nothing unrecorded may be delivered. */
 export class LedgerUnavailable extends Error {
   override readonly name = 'LedgerUnavailable'
 

@@ -2,7 +2,7 @@ import type { RequestOpening, RequestOutcome } from '../../domain/requests.ts'
 import { type Cell, delivered, opening, outcome, voided, whole } from '../sqlite/ledger-batch.ts'
 import { outcomeColumns } from '../requests.ts'
 
-/** What is still to be written of a request: a set of bits. */
+/** What remains to be written about a request, as bit flags. */
 export const writeOpening = 1
 export const writeDelivered = 2
 export const writeOutcome = 4
@@ -24,9 +24,9 @@ export class JournalEntry {
   outcome: RequestOutcome | undefined
   /** Set while a charged answer is settled before it leaves: the number of the next delivery mark at that time. */
   dueMark: number | null = null
-  /** Whether its charge could not be written and was taken back: nothing may be delivered. */
+  /** Whether its charge could not be written and was canceled: nothing may be delivered. */
   isVoid = false
-  /** The batch that the last word on this request goes into. */
+  /** The batch that contains the request's last record. */
   batch: LedgerBatch
   toWrite = writeOpening
   setIndex = -1
@@ -54,7 +54,7 @@ export interface LedgerBatch {
   waiting: PromiseWithResolvers<void> | undefined
 }
 
-/** Adds to `into` what is still to be written of the request, as the worker wants it. */
+/** Appends to `into` what remains to be written about the request, as the worker expects it. */
 export function writeRecords(entry: JournalEntry, into: Cell[]): void {
   const { toWrite } = entry
   const { id } = entry.opening
@@ -77,7 +77,7 @@ export function writeRecords(entry: JournalEntry, into: Cell[]): void {
 function writeOpeningCells({ opening: facts, periodId, admittedAtMs }: JournalEntry, into: Cell[]): void {
   const stream = facts.stream ? 1 : 0
   into.push(facts.id, facts.accountId, facts.keyId, facts.profile, facts.format, stream, facts.units)
-  // Rounded up, so that after a restart the minute is never shorter than it was.
+  // Rounded up, so that the minute is never shorter after a restart.
   into.push(periodId, Math.ceil(admittedAtMs))
 }
 

@@ -18,8 +18,8 @@ interface Decision {
 }
 
 /**
- * Decides every request that an earlier process left open, in one transaction: what was delivered is charged, what
- * was not is not; where the marks may be lost it is charged (contract 6.13). Gives the id from which on records may be
+ * Decides every request that an earlier process left open, in one transaction: delivered answers are charged, others
+ * are not; if marks may be lost, all are charged (contract 6.13). Returns the id from which on records may be
  * undecided.
  */
 export function recoverRequests(database: DatabaseSync, history: DeliveryHistory): string {
@@ -42,7 +42,7 @@ export function recoverRequests(database: DatabaseSync, history: DeliveryHistory
       decide.run(state, charged, row.id)
       if (charged !== row.charged) charge.run(row.account_id, row.period_id, charged - row.charged)
     }
-    // Nothing is undecided any more; who admits a request with a lower id moves this back first.
+    // Nothing is undecided now; admitting a request with a lower id moves this back first.
     const latest = String(database.prepare('select max(id) as id from requests').get()?.id ?? '')
     database
       .prepare('insert into ledger (name, value) values (?, ?) on conflict (name) do update set value = excluded.value')
@@ -59,7 +59,8 @@ function decideRequest(row: Undecided, { complete, ids, next }: DeliveryHistory)
   if (row.state === 'delivered') return { state: 'lost', charged: row.units }
   const mayHaveLeft = ids.has(row.id) || !complete
   if (row.state === 'open') return { state: 'lost', charged: mayHaveLeft ? row.units : 0 }
-  // An answer leaves right after its charge is on disk: where the ring does not reach back so far, it left long ago.
+  // An answer is delivered right after its charge is on disk: if the ring does not reach back that far, that was long
+  // ago.
   const ringReaches = (row.due_mark ?? 0) >= next - markCapacity
   return mayHaveLeft || !ringReaches ? { state: 'done', charged: row.charged } : { state: 'lost', charged: 0 }
 }

@@ -17,7 +17,7 @@ interface Settlement {
   readonly outcome: RequestOutcome
 }
 
-/** Writes outcomes to Postgres behind the callers' backs, again and again until each is there. */
+/** Writes outcomes to PostgreSQL in the background, and retries each until it succeeds. */
 export class SettlementQueue {
   readonly #db: Kysely<Tables>
   readonly #waiting: Settlement[] = []
@@ -33,7 +33,7 @@ export class SettlementQueue {
     return this.#waiting.length >= maxWaiting
   }
 
-  /** False from a failed write until the next one that succeeds. */
+  /** False from a failed write until the next successful one. */
   get isHealthy(): boolean {
     return this.#retryMs === 0
   }
@@ -43,7 +43,7 @@ export class SettlementQueue {
     if (this.#running < maxAtOnce) void this.#run()
   }
 
-  /** Resolves when all is written. @throws LedgerUnavailable when that takes too long. */
+  /** Resolves when everything is written. @throws LedgerUnavailable if that takes too long */
   async close(): Promise<void> {
     const giveUpAtMs = performance.now() + closeTimeoutMs
     while (this.#running > 0 && performance.now() < giveUpAtMs) await sleep(5)
@@ -68,7 +68,7 @@ export class SettlementQueue {
   }
 }
 
-/** Safe to repeat: only what is still open is ended, and gives its units back in the same statement. */
+/** Safe to repeat: ends the request only if it is still open, and refunds its unused units in the same statement. */
 async function writeOutcome(db: Kysely<Tables>, { id, outcome }: Settlement): Promise<void> {
   const row = outcomeColumns(outcome)
   await sql`

@@ -10,7 +10,7 @@ const statementTimeoutMs = 10_000
 /** The client gives up after this time: longer, so that the server's own error comes first. */
 const queryTimeoutMs = 15_000
 const idleTimeoutMs = 30_000
-/** An arbitrary advisory lock key, held while migrating. */
+/** An arbitrary advisory lock key, locked while migrating. */
 const migrationLock = 7_308_412
 const int8 = 20
 

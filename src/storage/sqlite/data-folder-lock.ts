@@ -6,7 +6,7 @@ import { makePrivateFile } from './private-file.ts'
 /** Long enough for a killed predecessor to exit, short enough for a user. */
 const lockTimeoutMs = 500
 
-/** Another process holds the ledger of this data folder (contract 32.2). */
+/** Another process has locked the ledger of this data folder (contract 32.2). */
 export class DataFolderInUse extends Error {
   override readonly name = 'DataFolderInUse'
 

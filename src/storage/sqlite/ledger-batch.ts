@@ -11,7 +11,7 @@ export interface Batch {
   readonly recoverFrom?: string
 }
 
-/** The `ledger` entry that says from which request id on records may be undecided. */
+/** The `ledger` entry with the request id from which on records may be undecided. */
 export const recoverFromName = 'recover_from'
 
 const openingColumns = [
@@ -41,7 +41,7 @@ const outcomeColumns = [
   'passed_by',
 ]
 
-/** The kinds of records by number: how many cells follow, and the statement that takes them. */
+/** The kinds of records by number: how many cells follow, and the statement that they are passed to. */
 export const recordKinds = [
   {
     cells: openingColumns.length,

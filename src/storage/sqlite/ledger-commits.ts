@@ -33,7 +33,7 @@ export class LedgerCommits {
     this.#busyTimeoutMs = busyTimeoutMs
     this.#tell = tell
     this.#onIdle = onIdle
-    // Waits for other writers asynchronously: one of them may be a query of this very thread.
+    // Waits for other writers asynchronously: one of them may be a query of this thread.
     database.exec('pragma busy_timeout = 0')
     this.#statements = recordKinds.map((kind) => database.prepare(kind.sql))
     this.#addUsage = database.prepare(

@@ -15,7 +15,7 @@ import { isBusy } from './connect-sqlite.ts'
 import { ConnectionSlot } from './connection-slot.ts'
 import type { SqliteResult } from './sqlite-messages.ts'
 
-/** How long a statement waits for another writer. The waiting is asynchronous: nothing else is held up meanwhile. */
+/** How long a statement waits for another writer. The wait is asynchronous and blocks nothing else. */
 const busyTimeoutMs = 5000
 const busyPauseMs = 3
 
@@ -64,7 +64,7 @@ class SqliteDriver implements Driver {
     return this.#opened()
   }
 
-  // The write lock is taken at the start: a transaction that first reads and then writes could not get it any more.
+  // Takes the write lock at the start: a transaction that reads first could not get it later.
   async beginTransaction(connection: DatabaseConnection): Promise<void> {
     await connection.executeQuery(Query.raw('begin immediate'))
   }
@@ -82,7 +82,7 @@ class SqliteDriver implements Driver {
     this.#slot.release()
   }
 
-  /** Waits for the queries that were asked before, for 5 s at most. */
+  /** Waits for earlier queries, for at most 5 s. */
   async destroy(): Promise<void> {
     await this.#slot.close()
     this.#connection?.connection.close()

@@ -33,7 +33,7 @@ export interface SqliteResult {
 export interface CallMessage {
   readonly type: 'call'
   readonly id: number
-  /** By `threadClockMs`. A call that is read later is refused: its caller was told that it failed. */
+  /** By `threadClockMs`. A call read later is rejected: its caller was already told that it failed. */
   readonly expiresAtMs: number
   readonly call: Call
 }

@@ -1,7 +1,7 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import type { SqliteResult } from './sqlite-messages.ts'
 
-/** Prepared statements in the cache of one connection. */
+/** Maximum cached prepared statements of one connection. */
 const statementLimit = 200
 
 interface Prepared {

@@ -21,7 +21,7 @@ export interface ThreadListener {
   onCommitted(number: number): void
   /** A commit failed; it is tried again until it succeeds. */
   onFailed(reason: string): void
-  /** The thread is gone; nothing will be written any more. */
+  /** The thread has ended; nothing will be written anymore. */
   onDied(reason: string): void
 }
 
@@ -29,7 +29,7 @@ interface Pending {
   resolve(value: unknown): void
   reject(error: Error): void
   readonly limit: NodeJS.Timeout | undefined
-  /** Its caller was told that it failed, and the thread still has it. */
+  /** Its caller received an error, but the thread still has the call. */
   isOverdue: boolean
 }
 
@@ -61,7 +61,7 @@ export class SqliteThread {
       })
     })
     worker.on('message', (message: FromWorker) => this.#receive(message))
-    // An exit follows, and is what the listener hears of.
+    // An exit follows, which the listener is told about.
     worker.on('error', (error) => {
       this.#failure = failureReason(error)
     })
@@ -82,14 +82,14 @@ export class SqliteThread {
     return new SqliteThread(worker, listener)
   }
 
-  /** Commits a batch after those before it; the listener is told. */
+  /** Commits a batch after earlier ones; the listener is notified. */
   post(batch: Batch): void {
     this.#post(JSON.stringify(batch))
   }
 
   /**
-   * Runs one call; rejects with SQLite's error, or with StoreUnavailable where no answer comes in time.
-   * @throws StoreUnavailable where the call was not sent: the thread hangs, is gone, or is behind
+   * Runs one call; rejects with SQLite's error, or with StoreUnavailable if no answer arrives in time. @throws
+   * StoreUnavailable if the call was not sent: the thread hangs, has ended, or is overdue
    */
   call<Value>(call: Call): Promise<Value> {
     if (this.#isGone || this.#isClosing) throw new StoreUnavailable('the database thread has ended')
@@ -97,21 +97,21 @@ export class SqliteThread {
     if (this.#calls.size >= maxCalls) throw new StoreUnavailable('too many calls wait for the database')
     const id = ++this.#lastCall
     return new Promise<Value>((resolve, reject) => {
-      // An answer that arrived while this thread was held up is read before the second of these two.
+      // An answer that arrived while this thread was blocked is read before the second of these two callbacks.
       const limit = setTimeout(() => setImmediate(() => this.#giveUp(id)), answerLimitMs)
       this.#calls.set(id, { resolve, reject, limit, isOverdue: false })
       this.#post({ type: 'call', id, expiresAtMs: threadClockMs() + answerLimitMs, call })
     })
   }
 
-  /** Sends a call whose answer nobody needs. It is never too late for it. */
+  /** Sends a call whose answer nobody needs. It never expires. */
   send(call: Call): void {
     if (!this.#isGone) this.#post({ type: 'call', id: 0, expiresAtMs: Infinity, call })
   }
 
   /**
-   * Ends the thread after what was asked before is done, or by force when that takes too long. `finishFrom`: see
-   * `CloseMessage`. False where it hangs. @throws StoreUnavailable where its last write failed
+   * Ends the thread once earlier calls are done, or by force if that takes too long. `finishFrom`: see `CloseMessage`.
+   * Resolves to false if the thread hangs. @throws StoreUnavailable if its last write failed
    */
   async close(finishFrom: string | undefined): Promise<boolean> {
     this.#isClosing = true
@@ -168,11 +168,11 @@ export class SqliteThread {
 }
 
 /**
- * Nothing of the process's own environment, which has secrets; only where Node keeps what it made of the sources. Without
- * that a thread loads Node's whole TypeScript reader for a handful of files, and keeps its 20 MB.
+ * Omits the process's environment, which contains secrets, and passes only the location of Node's compile cache.
+ * Without the cache, a thread loads Node's whole TypeScript compiler for a few files, which costs 20 MB.
  */
 function workerEnvironment(): Record<string, string> {
-  // It has a folder for each version inside the one that it was given.
+  // Node creates a folder per version inside the configured one.
   const folder = getCompileCacheDir()
   return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) }
 }

@@ -8,7 +8,7 @@ import { StoreUnavailable } from './store-unavailable.ts'
 export class ThreadConnection implements SqliteConnection {
   readonly #thread: SqliteThread
   readonly #name: ConnectionName
-  /** A statement of the current caller got no answer: its transaction is abandoned. */
+  /** A statement of the current caller received no answer: its transaction is abandoned. */
   #isAbandoned = false
   /** Whether nothing was sent since the last rollback. */
   #isReset = true
@@ -47,7 +47,7 @@ export class ThreadConnection implements SqliteConnection {
   /** The thread closes its own connections when it ends. */
   close(): void {}
 
-  /** Rolls back whatever the thread still does in this transaction before the next one begins. */
+  /** Rolls back what the thread is still doing in this transaction before the next one begins. */
   #abandon(): void {
     this.#isAbandoned = true
     if (this.#isReset) return
