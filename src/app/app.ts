@@ -188,7 +188,7 @@ function openResponses(
   const shared = { sealer, clock, log, retentionMs: config.responseRetentionMs, maxBytes: config.limits.bodyBytes }
   const mintId = idMinter('conv_', () => clock.nowMs(), random)
   const conversations = new Conversations({ ...shared, store: storage.conversations, mintId })
-  const stored = new StoredResponses({ ...shared, store: storage.responses, conversations })
+  const stored = new StoredResponses({ ...shared, formats: formatById, store: storage.responses, conversations })
   return { stored, conversations }
 }
 

@@ -33,6 +33,14 @@ export interface Format extends ProviderFormat {
   readonly id: ClientFormatId
   /** The clients' path below our base URL: `/chat/completions`. */
   readonly path: string
+  /** The request's field with the conversation or other input, for errors about its content. */
+  readonly inputField: string
+  /** Whether answers are stored, so that a later request may continue them (contract 12.1). */
+  readonly storesAnswers?: boolean
+  /** Whether answers have items for calls of the service's own tools. */
+  readonly hasServiceCalls?: boolean
+  /** Whether an answer has one text, which progress does not end; otherwise progress is an item that ends the text. */
+  readonly hasOneText?: boolean
   /** What its clients expect of HTTP besides the body. */
   readonly conventions: ClientConventions
   /** The clients' name for a field that an error names by another format's word: `input`, `messages`, `stop`. */

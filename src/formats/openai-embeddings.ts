@@ -16,6 +16,7 @@ import type { RelayRules } from './relay.ts'
 export const openaiEmbeddings: Format = {
   id: 'openai-embeddings',
   path: '/embeddings',
+  inputField: 'input',
   conventions: openaiConventions,
   upstreamPath: () => '/embeddings',
   readRequest,

@@ -225,7 +225,7 @@ export class Gateway {
     // A fusion chooses its members by capability itself.
     const backends =
       fuser === undefined
-        ? assertCapable(turn.backends, conversation, request.format, this.#deps.learned)
+        ? assertCapable(turn.backends, conversation, this.#deps.formats(request.format).inputField, this.#deps.learned)
         : turn.backends
     const bodies = fuser === undefined ? this.#deps : { ...this.#deps, relays: translatedOnly }
     const written = assertEncodable(request, conversation, backends, bodies)

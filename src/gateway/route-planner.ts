@@ -63,7 +63,7 @@ export async function planRoute(
     const panel = planPanel(deps, profile, { conversation, backends: served, breakerKey })
     const backends =
       panel === undefined
-        ? assertCapable(served, conversation, question.format, deps.learned)
+        ? assertCapable(served, conversation, deps.formats(question.format).inputField, deps.learned)
         : capableFirst(served, conversation, deps.learned)
     const incapable = served.filter((backend) => !backends.includes(backend))
     if (panel === undefined) assertEncodable(request, conversation, backends, deps)

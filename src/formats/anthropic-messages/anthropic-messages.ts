@@ -9,6 +9,7 @@ import { writeRequest } from './write-request.ts'
 export const anthropicMessages: Format = {
   id: 'anthropic-messages',
   path: '/messages',
+  inputField: 'messages',
   conventions: anthropicConventions,
   fieldNames: { input: 'messages', stop: 'stop_sequences' },
   upstreamPath: () => '/messages',

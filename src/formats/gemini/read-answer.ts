@@ -124,13 +124,13 @@ export class GeminiReader implements AnswerReader {
       return logprobs
     }
     if (functionCall != null) throw new UpstreamError('broken')
-    const said = errorText(text)
-    if (said === '') return logprobs
+    const plain = errorText(text)
+    if (plain === '') return logprobs
     if (thought === true) {
-      events.push({ type: 'reasoning', text: said })
+      events.push({ type: 'reasoning', text: plain })
       return logprobs
     }
-    events.push(logprobs === undefined ? { type: 'text', text: said } : { type: 'text', text: said, logprobs })
+    events.push(logprobs === undefined ? { type: 'text', text: plain } : { type: 'text', text: plain, logprobs })
     return undefined
   }
 

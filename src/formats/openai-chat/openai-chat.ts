@@ -9,6 +9,8 @@ import { writeRequest } from './write-request.ts'
 export const openaiChat: Format = {
   id: 'openai-chat',
   path: '/chat/completions',
+  inputField: 'messages',
+  hasOneText: true,
   conventions: openaiConventions,
   fieldNames: { input: 'messages' },
   upstreamPath: () => '/chat/completions',

@@ -30,7 +30,7 @@ export class ChatReader implements AnswerReader {
   readonly #kind: CompletionKind
   #started = false
   /** Whether any content has arrived. */
-  #said = false
+  #hasContent = false
   #finished = false
   readonly #parser = new EventParser()
   readonly #calls = new CallReader()
@@ -62,7 +62,7 @@ export class ChatReader implements AnswerReader {
         const delta = this.#kind.messageOf(choice)
         const before = events.length
         if (isObject(delta)) this.#readMessage(delta, choice, events)
-        if (events.length > before) this.#said = true
+        if (events.length > before) this.#hasContent = true
         this.#readFinish(choice['finish_reason'], events)
       }
     }
@@ -89,7 +89,7 @@ export class ChatReader implements AnswerReader {
   #readDone(): readonly AnswerEvent[] {
     if (this.#finished) return nothing
     // Some servers omit the reason, but only after content; an empty answer without a reason is broken.
-    if (!this.#said) throw new UpstreamError('broken')
+    if (!this.#hasContent) throw new UpstreamError('broken')
     const events: AnswerEvent[] = []
     this.#readFinish('stop', events)
     return events
@@ -193,8 +193,8 @@ function readBlocks(blocks: readonly Json[], events: AnswerEvent[]): void {
     if (!isObject(block)) continue
     const { type, text, thinking } = block
     if (type === 'text') {
-      const said = errorText(text)
-      if (said !== '') events.push({ type: 'text', text: said })
+      const plain = errorText(text)
+      if (plain !== '') events.push({ type: 'text', text: plain })
     }
     if (type !== 'thinking') continue
     if (typeof thinking === 'string' && thinking !== '') events.push({ type: 'reasoning', text: thinking })

@@ -17,6 +17,7 @@ const kind: CompletionKind = {
 export const openaiCompletions: Format = {
   id: 'openai-completions',
   path: '/completions',
+  inputField: 'prompt',
   conventions: openaiConventions,
   fieldNames: { input: 'prompt', messages: 'prompt' },
   upstreamPath: () => '/completions',

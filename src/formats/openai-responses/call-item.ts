@@ -61,8 +61,8 @@ export class CallItem {
       this.#text = '{}'
       frames += this.#frames.writeDelta(this.#frame, this.#text)
     }
-    const said = isFunction ? { name: this.#identity.name, arguments: this.#text } : { input: this.#text }
-    frames += this.#frames.write(`${this.#event}.done`, { ...this.#place, ...said })
+    const content = isFunction ? { name: this.#identity.name, arguments: this.#text } : { input: this.#text }
+    frames += this.#frames.write(`${this.#event}.done`, { ...this.#place, ...content })
     // Clients accept no other final status of a custom call.
     const item = this.#item(this.#text, isFunction ? status : 'completed')
     frames += this.#frames.write('response.output_item.done', { output_index: this.outputIndex, item })

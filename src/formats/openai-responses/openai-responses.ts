@@ -9,6 +9,9 @@ import { writeRequest } from './write-request.ts'
 export const openaiResponses: Format = {
   id: 'openai-responses',
   path: '/responses',
+  inputField: 'input',
+  storesAnswers: true,
+  hasServiceCalls: true,
   conventions: openaiConventions,
   fieldNames: { messages: 'input' },
   upstreamPath: () => '/responses',

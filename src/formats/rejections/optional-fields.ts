@@ -1,4 +1,4 @@
-import type { Dialect } from '../format.ts'
+import type { Dialect, FormatId } from '../format.ts'
 
 /**
  * Request fields that express a preference and are not part of the question: if a backend rejects one, the request is
@@ -54,6 +54,11 @@ export const limitNames = {
 
 export function isLimitName(field: string): field is keyof typeof limitNames {
   return Object.hasOwn(limitNames, field)
+}
+
+/** The fields that a request in this format can do without: only chat has another name for the length limit. */
+export function removableFields(fields: readonly string[], format: FormatId): readonly string[] {
+  return format === 'openai-chat' ? fields : fields.filter((field) => !isLimitName(field))
 }
 
 /**

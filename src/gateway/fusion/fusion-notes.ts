@@ -55,15 +55,14 @@ export class FusionNotes {
   }
 
   /** Saves what this request leaves; returns its encrypted form if the caller accepts one and will send it back. */
-  saverFor(accountId: string, { format }: ModelRequest, { turns, hints }: Conversation): NotesSaver {
-    const takesSeal = format === 'openai-responses' && hints.sealedReasoning === true
+  saverFor(accountId: string, { turns, hints }: Conversation): NotesSaver {
     return (memo) => {
       const nowMs = this.#clock.nowMs()
       this.#byConversation.setLast(conversationKey(accountId, turns), {
         memo,
         untilMs: this.#clock.monotonicMs() + rememberedMs,
       })
-      if (!takesSeal) return undefined
+      if (hints.sealedReasoning !== true) return undefined
       return markWithIssuer(
         ownIssuer,
         this.#sealer.seal([accountId, purpose], JSON.stringify({ ...memo, madeAtMs: nowMs })),

@@ -105,11 +105,11 @@ export class FusionPlanner {
 
   #planAlias({ accountId, plan }: Principal, fusable: FusableRequest, of: AliasPlan): FusionRoute {
     const { members, settings, recalled } = of
-    const { request, conversation } = fusable
+    const { conversation } = fusable
     assertConnected(settings, membersOf(fusable.backends))
     assertPlannable(conversation, members, settings)
     const slot = this.#slots.take(accountId, plan)
-    const remember = this.#deps.notes?.saverFor(accountId, request, conversation)
+    const remember = this.#deps.notes?.saverFor(accountId, conversation)
     const alias = { backends: members, settings, pinned: recalled?.pinned }
     const make = (session: FusionSession) => answerWithFusion(session, alias)
     const runner = this.#runner({ accountId, backends: members, remember, make })
@@ -118,14 +118,14 @@ export class FusionPlanner {
 
   #planTool({ accountId, plan }: Principal, fusable: FusableRequest, of: ToolPlan): FusionRoute {
     const { tool, members, recalled } = of
-    const { request, conversation } = fusable
+    const { conversation } = fusable
     assertConnected(tool.settings, membersOf(members))
     assertPlannable(conversation, members, tool.settings)
     const backends = withinCostLimit(conversation, pinnedFirst(fusable.backends, recalled?.pinned), tool.settings)
     const last = conversation.turns.findLastIndex(isUserTurn)
     // Findings belong to the last user message, even if tools have answered since.
     const upToUserTurn = { ...conversation, turns: conversation.turns.slice(0, last + 1) }
-    const remember = this.#deps.notes?.saverFor(accountId, request, upToUserTurn)
+    const remember = this.#deps.notes?.saverFor(accountId, upToUserTurn)
     const decision = decideGate(conversation)
     const toolOf = {
       tool,

@@ -284,7 +284,7 @@ export class Failover implements AnswerSource {
     const unasked = this.skippedBackends ?? []
     if (unasked.length === 0 && !this.#candidates.hasUsable) {
       if (this.#lacking !== undefined && !this.#isUncommitted)
-        return notCapable(this.#lacking, profile, this.#request.format)
+        return notCapable(this.#lacking, profile, this.#deps.formats(this.#request.format).inputField)
       if (tried.length > 0 && tried.every((outcome) => outcome === 'not_found'))
         return new ServiceError('upstream_misconfigured', { retryCount })
     }

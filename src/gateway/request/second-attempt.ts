@@ -1,6 +1,6 @@
 import { ServiceError } from '../../domain/errors.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { isLimitName } from '../../formats/rejections/optional-fields.ts'
+import { removableFields } from '../../formats/rejections/optional-fields.ts'
 import { writeFor, type RequestWriter, type BackendRequestBody } from './backend-request.ts'
 import type { Backend } from '../ports.ts'
 import type { LearnedLimits } from '../routing/learned-limits.ts'
@@ -60,8 +60,8 @@ export function secondAttempt(error: unknown, refused: RejectedAttempt): SecondA
   const count = (earlier?.count ?? 0) + 1
   if (!(error instanceof UpstreamError) || count > maxRetries) return undefined
   const { isGeneral } = error.rejection ?? {}
-  // Only chat has two names for the length limit; in other formats it stays.
-  const fields = error.rejection?.fields?.filter((field) => endpoint.format === 'openai-chat' || !isLimitName(field))
+  const { fields: rejected } = error.rejection ?? {}
+  const fields = rejected && removableFields(rejected, endpoint.format)
   if (fields !== undefined) {
     const without = [...new Set([...(earlier?.without ?? []), ...fields])]
     const body = writer.write(endpoint, without)

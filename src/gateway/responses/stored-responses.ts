@@ -1,4 +1,5 @@
 import { errorName } from '../../runtime/describe-bug.ts'
+import type { Formats } from '../../formats/format.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Conversation } from '../../domain/conversation.ts'
 import type { JsonObject } from '../../domain/json.ts'
@@ -25,6 +26,7 @@ const openedBodies = 4
 const maxLinks = 1_000
 
 export interface StoredResponsesDeps {
+  readonly formats: Formats
   readonly store: ResponseStore
   readonly conversations: Conversations
   readonly sealer: Sealer
@@ -70,8 +72,8 @@ export class StoredResponses {
     conversation: Conversation,
     resolved?: ResolvedReferences,
   ): ResponsePersister | undefined {
-    const { retentionMs, maxBytes } = this.#deps
-    if (request.format !== 'openai-responses' || retentionMs === 0) return undefined
+    const { formats, retentionMs, maxBytes } = this.#deps
+    if (retentionMs === 0 || formats(request.format).storesAnswers !== true) return undefined
     const isStored = conversation.hints.store !== false
     if (!isStored && resolved?.conversationId === undefined) return undefined
     const from = resolved ?? { ...nothingBefore, own: inputItems(request.body['input']) }

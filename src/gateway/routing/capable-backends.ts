@@ -2,7 +2,6 @@ import type { Conversation, InputPart } from '../../domain/conversation.ts'
 import type { CapabilityId } from '../../domain/model-facts.ts'
 import type { Need } from '../../domain/upstream.ts'
 import { estimateTokens } from '../../domain/estimate-tokens.ts'
-import type { ClientFormatId } from '../../formats/format.ts'
 import type { Backend } from '../ports.ts'
 import { notCapable } from './rejection-errors.ts'
 import type { LearnedLimits } from './learned-limits.ts'
@@ -54,18 +53,18 @@ function capableBackends(
 }
 
 /**
- * The capable backends for a request.
+ * The capable backends for a request; `inputField` is its format's.
  * @throws ServiceError `unsupported_parameter` that names what no backend can do
  */
 export function assertCapable(
   backends: readonly Backend[],
   conversation: Conversation,
-  format: ClientFormatId,
+  inputField: string,
   learned: LearnedLimits,
 ): readonly Backend[] {
   if (!backends.some((backend) => isLimited(backend, learned))) return backends
   const { capable, lacking } = capableBackends(backends, conversation, learned)
-  if (capable.length === 0 && lacking !== undefined) throw notCapable(lacking, conversation.profile, format)
+  if (capable.length === 0 && lacking !== undefined) throw notCapable(lacking, conversation.profile, inputField)
   return capable
 }
 

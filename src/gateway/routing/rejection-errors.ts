@@ -10,37 +10,28 @@ const needWords: Readonly<Record<Need, { readonly what: string; readonly fix: st
   tools: { what: 'calls tools', fix: 'Send the request without tools, or use a profile whose models call them.' },
   structured_outputs: {
     what: 'enforces this response format',
-    fix: 'Ask for plain text or another format, or use a profile whose models enforce it.',
+    fix: 'Request plain text or another format, or use a profile whose models enforce it.',
   },
 }
 
 /** The broken rules in our own words. Each follows "did not accept the content of this request". */
 const ruleWords: Readonly<Record<ViolatedRule, string>> = {
-  answer_length: 'the answer length asked for is longer than it allows',
-  content_filter: 'its content filter refused it',
+  answer_length: 'the requested answer length exceeds its limit',
+  content_filter: 'its content filter rejected it',
   image_unreadable: 'it could not read an image',
-  schema_invalid: 'a JSON schema is invalid or uses what it does not support',
+  schema_invalid: 'a JSON schema is invalid or uses a feature that it does not support',
   tool_results: 'tool calls and their results do not match',
-  turn_order: 'the messages are in an order that it does not take',
-  unknown_field: 'it does not know a field',
+  turn_order: 'the messages are in an order that it does not accept',
+  unknown_field: 'it does not support a field',
   unsupported_value: 'a field has a value that it does not support',
-}
-
-/** The name of the field that holds the conversation in each format. */
-const conversationFields: Readonly<Record<ModelRequest['format'], string>> = {
-  'openai-chat': 'messages',
-  'openai-responses': 'input',
-  'anthropic-messages': 'messages',
-  'openai-completions': 'prompt',
-  'openai-embeddings': 'input',
 }
 
 const needFields: Readonly<Partial<Record<Need, string>>> = { tools: 'tools' }
 
-/** No backend of the profile can do what the request needs. */
-export function notCapable(need: Need, profile: string, format: ModelRequest['format']): ServiceError {
+/** No backend of the profile can do what the request needs. `inputField` is the format's. */
+export function notCapable(need: Need, profile: string, inputField: string): ServiceError {
   const { what, fix } = needWords[need]
-  return unsupported(needFields[need] ?? conversationFields[format], `No backend of ${profile} ${what}. ${fix}`)
+  return unsupported(needFields[need] ?? inputField, `No backend of ${profile} ${what}. ${fix}`)
 }
 
 /**

@@ -5,7 +5,6 @@ import { createSealer } from '../../../src/runtime/sealer.ts'
 import { Secret } from '../../../src/runtime/secret.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'
 import { FusionNotes } from '../../../src/gateway/fusion/fusion-notes.ts'
-import type { ModelRequest } from '../../../src/gateway/ports.ts'
 
 const clock: Clock = { nowMs: () => 0, monotonicMs: () => 0, after: () => ({ cancel: () => {} }) }
 const sealer = createSealer({
@@ -15,13 +14,12 @@ const sealer = createSealer({
 const says = (text: string): Turn => ({ role: 'user', parts: [{ type: 'text', text }] })
 const told = (turns: readonly Turn[]): Conversation =>
   ({ turns, hints: { sealedReasoning: true } }) as unknown as Conversation
-const request = { format: 'openai-responses' } as ModelRequest
 const memo = { writer: 'beta', notes: 'n', mark: 'm' }
 
 test('in the turn that was deliberated its findings are known, in later ones only who wrote', () => {
   const notes = new FusionNotes(sealer, clock)
   const first = [says('One.')]
-  const sealed = notes.saverFor('acc_1', request, told(first))(memo)!
+  const sealed = notes.saverFor('acc_1', told(first))(memo)!
   const answered: Turn = { role: 'assistant', parts: [{ type: 'text', text: 'Uno.' }] }
   expect(notes.recall('acc_1', told(first))).toEqual({ pinned: 'beta', memo })
   expect(notes.recall('acc_1', told([...first, answered, says('Two.')]))).toEqual({ pinned: 'beta' })
@@ -38,10 +36,10 @@ test('in the turn that was deliberated its findings are known, in later ones onl
 
 test('only so many conversations are remembered, the newest, and of what is sent back only the newest is tried', () => {
   const notes = new FusionNotes(sealer, clock)
-  for (let index = 0; index < 2_001; index++) notes.saverFor('acc_1', request, told([says(`${index}`)]))(memo)
+  for (let index = 0; index < 2_001; index++) notes.saverFor('acc_1', told([says(`${index}`)]))(memo)
   expect(notes.recall('acc_1', told([says('0')]))).toBeUndefined()
   expect(notes.recall('acc_1', told([says('1')]))).toBeDefined()
-  const sealed = notes.saverFor('acc_1', request, told([says('Kept.')]))(memo)!
+  const sealed = notes.saverFor('acc_1', told([says('Kept.')]))(memo)!
   const made = Array.from(
     { length: 16 },
     () => ({ type: 'reasoning', text: '', sealed: 'svcr1.fusion.v1.k1.AA.AA' }) as const,

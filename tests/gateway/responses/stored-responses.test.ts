@@ -14,6 +14,7 @@ import type { ModelRequest } from '../../../src/gateway/ports.ts'
 import type { ResponseStore } from '../../../src/gateway/responses/response-store.ts'
 import { Conversations } from '../../../src/gateway/responses/conversations.ts'
 import { StoredResponses, type StoredResponsesDeps } from '../../../src/gateway/responses/stored-responses.ts'
+import { formatById } from '../../../src/formats/formats.ts'
 import { createConversationStore } from '../../../src/storage/conversation-store.ts'
 import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
 import { createResponseStore } from '../../../src/storage/response-store.ts'
@@ -52,10 +53,10 @@ function storedResponses(changes: { store?: ResponseStore; retentionMs?: number;
   return withConversations({ store, sealer, clock, log, retentionMs: 30 * dayMs, maxBytes: 1_000_000, ...rest })
 }
 
-function withConversations(parts: Omit<StoredResponsesDeps, 'conversations'>): StoredResponses {
+function withConversations(parts: Omit<StoredResponsesDeps, 'conversations' | 'formats'>): StoredResponses {
   const mintId = (): string => 'conv_0123456789'
   const conversations = new Conversations({ ...parts, store: createConversationStore(db), mintId })
-  return new StoredResponses({ ...parts, conversations })
+  return new StoredResponses({ ...parts, formats: formatById, conversations })
 }
 
 let count = 0

@@ -33,16 +33,16 @@ export class CallingModelCall implements Disposable {
   }
 
   /**
-   * `isBehindRun`: the model is shown a fusion's findings, so a second router at the backend must not start another
+   * `hasFindings`: the model is shown a fusion's findings, so a second router at the backend must not start another
    * fusion.
    */
-  constructor(session: FusionSession, conversation: Conversation, backends: readonly Backend[], isBehindRun: boolean) {
+  constructor(session: FusionSession, conversation: Conversation, backends: readonly Backend[], hasFindings: boolean) {
     const { deps, request, context, accountId, port } = session
     this.#session = session
     this.#conversation = conversation
     this.#startedMs = port.clock.monotonicMs()
     this.#events = new AnswerEvents(port.clock)
-    const fusionDepth = isBehindRun ? (request.fusionDepth ?? 0) + 1 : request.fusionDepth
+    const fusionDepth = hasFindings ? (request.fusionDepth ?? 0) + 1 : request.fusionDepth
     const sent = { ...request, passedHeaders: undefined, fusionDepth }
     const able = capableFirst(backends, conversation, deps.learned)
     const failoverOptions = { request: sent, accountId, conversation, backends: able, written: undefined }

@@ -1,4 +1,5 @@
 import type { AnswerEvent, FinishReason, Usage } from '../../../domain/conversation.ts'
+import type { Format } from '../../../formats/format.ts'
 import type { JsonObject } from '../../../domain/json.ts'
 import type { FusionSession } from '../fused-answer.ts'
 import type { DeliberationListener } from '../engine/deliberate.ts'
@@ -52,14 +53,19 @@ export class ToolRunReporter {
   get listener(): DeliberationListener & { onBegin(asked: number): void } {
     const tell = (text: string): void => {
       this.#writer.reportProgress(text)
-      // A reasoning item of its own ends the text before it, except in chat, which has one text for the whole answer.
-      if (this.#session.request.format !== 'openai-chat') this.#isWithinText = false
+      // A reasoning item of its own ends the text before it.
+      if (this.#format.hasOneText !== true) this.#isWithinText = false
     }
     return {
       onBegin: (asked) => tell(progress.asked(asked)),
       onAnswer: (answered, asked) => tell(progress.answered(answered, asked)),
       onCompared: (disagreements) => tell(progress.compared(disagreements)),
     }
+  }
+
+  get #format(): Format {
+    const { deps, request } = this.#session
+    return deps.formats(request.format)
   }
 
   /** Marks the start of another reply of the model. */
@@ -84,8 +90,7 @@ export class ToolRunReporter {
     this.#runs += 1
     this.#last = result
     const { resultItem } = this.#settings
-    if (this.#session.request.format !== 'openai-responses' || resultItem === 'none' || resultItem === 'reasoning')
-      return
+    if (this.#format.hasServiceCalls !== true || resultItem === 'none' || resultItem === 'reasoning') return
     const shape = resultItem === 'native' ? 'native' : 'mcp_call'
     const callArguments: JsonObject = questions === undefined ? {} : { ...questions }
     const outcome =
