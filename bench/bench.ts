@@ -17,19 +17,19 @@ import { join } from 'node:path'
 
 const startTimeoutMs = 10_000
 const commandTimeoutMs = 5000
-/** On top of a run's own time: answers on their way, and the generator's own patience. */
+/** Added to a run's duration, for answers in flight and the generator's own timeouts. */
 const loadGraceMs = 45_000
-/** Chunk framing differs between gateways; an answer that was cut differs by far more. */
+/** Chunk framing differs between gateways; a truncated answer differs by far more. */
 const leastShareOfBody = 0.9
 
-/** Something that could not be measured, and why. */
+/** A figure that could not be measured, and why. */
 export interface Trouble {
   readonly scenario: string
   readonly gateway: string
   readonly reason: string
 }
 
-/** One run: the upstream, the load generator and the gateways, and what went wrong with any of them. */
+/** One run: the upstream, the load generator, the gateways, and their failures. */
 export class Bench {
   readonly options: Options
   readonly maxOpenFiles: number
@@ -52,7 +52,7 @@ export class Bench {
     }
   }
 
-  /** Starts the two processes that every scenario needs. `folder` is for files of this run. */
+  /** Starts the two processes that every scenario needs. `folder` is for the files of this run. */
   static async open(options: Options, processes: Processes, folder: string, maxOpenFiles: number): Promise<Bench> {
     const here = import.meta.dirname
     const upstream = processes.start('upstream', 'others', [join(here, 'upstream.ts')], { talks: true })
@@ -61,12 +61,12 @@ export class Bench {
     return new Bench(options, maxOpenFiles, { processes, folder, upstreamPort: port }, upstream, load)
   }
 
-  /** The gateways of this run that can be measured here, the relay first. */
+  /** The gateways of this run that can be measured here, relay first. */
   names(among: readonly GatewayName[] = this.options.gateways): GatewayName[] {
     return this.options.gateways.filter((name) => among.includes(name) && !this.absent.has(name))
   }
 
-  /** The gateways that all CPU scenarios share, and others; one that cannot be started is noted and left out for good. */
+  /** The gateways that all CPU scenarios share, and others. One that cannot start is noted and omitted from the run. */
   async shared(besides: readonly GatewayName[] = []): Promise<Gateway[]> {
     const gateways: Gateway[] = []
     for (const name of [...this.names(), ...besides]) {
@@ -88,7 +88,7 @@ export class Bench {
     }
   }
 
-  /** A gateway of its own for one scenario: the caller stops it. */
+  /** A separate gateway for one scenario, which the caller must stop. */
   async startFresh(name: GatewayName, connections?: number): Promise<Gateway> {
     await this.setMode({ name: 'whole', bodyBytes: 1024 })
     return await startGateway(name, connections === undefined ? this.#start : { ...this.#start, connections })
@@ -106,12 +106,12 @@ export class Bench {
     return await this.#upstream.ask<UpstreamReport>(command, commandTimeoutMs)
   }
 
-  /** Where the upstream itself is asked, with no gateway between. */
+  /** The address of the upstream itself, without a gateway. */
   upstreamTarget(gateway: Gateway, kind: RequestKind): Target {
     return { port: this.#start.upstreamPort, request: gateway.target(kind).request }
   }
 
-  /** Runs load and gives what it saw. @throws Error when anything but whole 200 answers came. */
+  /** Runs load and returns the results. @throws Error if any answer was not a complete 200 */
   async run(command: LoadCommand, leastBytes: number): Promise<LoadReport> {
     const report = await this.runRaw(command)
     const failures = Object.entries(report.failures)
@@ -129,8 +129,8 @@ export class Bench {
   }
 
   /**
-   * Asks once and reads the answer as a client would: the whole text has to be there. Gives the least size that later
-   * answers of this kind may have. @throws Error when the answer is not what the upstream said.
+   * Asks once and reads the answer as a client would: the text must be complete. Returns the minimum size of later
+   * answers of this kind. @throws Error if the answer differs from the upstream's
    */
   async check(gateway: Gateway, kind: RequestKind, mode: UpstreamMode): Promise<number> {
     const text = await gateway.probe(kind)
@@ -152,7 +152,7 @@ interface AnyEvent {
   readonly choices?: readonly { readonly message?: { content: string }; readonly delta?: { content?: string } }[]
 }
 
-/** The text of an answer; a stream without its last event counts as none. */
+/** The text of an answer. A stream without its last event counts as empty. */
 function readText(kind: RequestKind, answer: string): string {
   if (kind === 'chat') return (JSON.parse(answer) as AnyEvent).choices?.[0]?.message?.content ?? ''
   const data = answer

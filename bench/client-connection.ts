@@ -1,13 +1,16 @@
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 
-/** One answer: its status and the bytes of its body on the wire, chunk framing included. */
+/** One answer: its status, and the bytes of its body as received, including chunk framing. */
 export interface WireAnswer {
   readonly status: number
   readonly bodyBytes: number
 }
 
-/** Told of everything that happens on a connection; `onClosed` is the last, `error` absent where the other side closed. */
+/**
+ * Receives everything that happens on a connection. `onClosed` is the last call; `error` is absent if the peer closed
+ * it.
+ */
 export interface ConnectionListener {
   onOpen(connection: ClientConnection): void
   onAnswer(connection: ClientConnection, answer: WireAnswer): void
@@ -19,10 +22,10 @@ const maxHeadBytes = 16 * 1024
 const headEnd = Buffer.from('\r\n\r\n')
 const chunkedEnd = Buffer.from('\r\n0\r\n\r\n')
 
-// One buffer serves all sockets: each read is handed over before the next one begins.
+// One buffer for all sockets: each read is processed before the next one.
 const readBuffer = Buffer.allocUnsafe(readBufferBytes)
 
-/** A keep-alive HTTP/1.1 client connection that knows just enough of HTTP to tell where an answer ends. */
+/** A keep-alive HTTP/1.1 client connection with only enough HTTP to find the end of an answer. */
 export class ClientConnection {
   readonly #socket: Socket
   readonly #listener: ConnectionListener
@@ -59,7 +62,7 @@ export class ClientConnection {
     return this.#sentAtUs > 0
   }
 
-  /** When the request on its way was sent, in microseconds of the process's clock. */
+  /** When the current request was sent, in microseconds of the process's clock. */
   get sentAtUs(): number {
     return this.#sentAtUs
   }
@@ -95,7 +98,7 @@ export class ClientConnection {
     this.#missingBytes = declared === null ? 0 : Number(declared[1])
     this.#bodyBytes = 0
     this.#isAnswering = true
-    // The line end that closes the head also stands before the first chunk.
+    // The line break that ends the headers also precedes the first chunk.
     if (this.#isChunked) this.#readBody(all.subarray(end + 2))
     else this.#readBody(all.subarray(end + headEnd.length))
   }
@@ -112,7 +115,7 @@ export class ClientConnection {
     else if (this.#missingBytes < 0) this.#fail('more bytes than announced')
   }
 
-  // The last seven bytes tell whether a chunked answer is over: an event stream never contains them itself.
+  // The last seven bytes show whether a chunked answer is complete: an event stream never contains them.
   #keepTail(bytes: Buffer): void {
     const size = this.#tail.length
     if (bytes.length >= size) {
@@ -130,7 +133,7 @@ export class ClientConnection {
     this.#listener.onAnswer(this, answer)
   }
 
-  /** Says that the last answer has been dealt with. */
+  /** Marks the last answer as processed. */
   rest(): void {
     this.#sentAtUs = 0
   }

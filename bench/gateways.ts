@@ -13,7 +13,7 @@ const startTimeoutMs = 30_000
 const probeTimeoutMs = 10_000
 const probePauseMs = 100
 const relayConnections = 512
-/** A made-up key of the right length, for gateways that do not look at it. */
+/** A made-up key of the right length, for gateways that do not check it. */
 const nobodysKey = `sk_svc_${'0'.repeat(38)}`
 
 export type GatewayName = 'relay' | 'relay-again' | 'floor' | 'svc-router' | 'portkey'
@@ -23,28 +23,28 @@ export interface Gateway {
   readonly name: GatewayName
   readonly pid: number
   target(kind: RequestKind): Target
-  /** One request as the kind says. @throws Error unless the answer is a 200. */
+  /** One request of that kind. @throws Error unless the answer is a 200 */
   probe(kind: RequestKind): Promise<string>
   stop(): Promise<void>
 }
 
 export interface StartOptions {
   readonly processes: Processes
-  /** Where gateways keep their files. */
+  /** The folder for the gateways' files. */
   readonly folder: string
   readonly upstreamPort: number
-  /** Connections to the upstream, where the gateway lets us say. */
+  /** Maximum number of upstream connections, if the gateway has such a setting. */
   readonly connections?: number
 }
 
-/** Why a gateway cannot be measured on this machine; undefined when it can. */
+/** Why a gateway cannot be measured on this machine; undefined if it can. */
 export function whyAbsent(name: GatewayName): string | undefined {
   if (name === 'svc-router') return whyNoSvcRouter()
   if (name !== 'portkey' || portkeyProgram() !== undefined) return undefined
   return 'it is not installed: run `node bench/install-portkey.mjs`, or name a folder in BENCH_PORTKEY'
 }
 
-/** Starts a gateway on the core that gateways have, and waits until it answers. @throws Error with the end of its log. */
+/** Starts a gateway on the core for gateways, and waits until it answers. @throws Error with the end of its log */
 export async function startGateway(name: GatewayName, options: StartOptions): Promise<Gateway> {
   if (name === 'svc-router') return await startSvcRouter(options)
   if (name === 'portkey') return await startPortkey(options)
@@ -99,7 +99,7 @@ function portkeyProgram(): string | undefined {
   return places.find((place) => existsSync(place))
 }
 
-/** `headers` is undefined for as long as the gateway has not made what a caller needs. */
+/** `headers` returns undefined until the gateway has created what a client needs. */
 async function whenReady(
   name: GatewayName,
   child: Child,
@@ -127,7 +127,7 @@ async function whenReady(
     }
     await delay(probePauseMs)
   }
-  // Left running, it would take its share of the core from the others.
+  // If it kept running, it would take CPU from the other gateways.
   await child.stop()
   throw child.failure(`not ready after ${startTimeoutMs} ms (${trouble})`)
 }

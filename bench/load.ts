@@ -1,17 +1,17 @@
-// The load generator, in a process of its own. It counts and times; it judges nothing.
+// The load generator, in its own process. It only counts and measures.
 import { ClientConnection } from './client-connection.ts'
 import type { WireAnswer } from './client-connection.ts'
 import type { LoadCommand, LoadReport, Target } from './protocol.ts'
 
 const maxFailures = 50
-/** Answers on their way when the time is up have this long to arrive. */
+/** How long answers may take to arrive after the run's time is up. */
 const drainMs = 30_000
 const openConnectionsAtFirst = 16
 const maxOpenConnections = 256
 const idleConnectsAtOnce = 200
 const openTickMs = 1
 
-/** Counts what one run sees, and ends it once. */
+/** Counts the results of one run, and ends it once. */
 class Tally {
   readonly latenciesUs: number[] = []
   answers = 0
@@ -178,7 +178,7 @@ function dropIdle(): LoadReport {
   return report
 }
 
-/** Asks every millisecond until the answer is yes; false when `timeoutMs` have passed first. */
+/** Checks a condition every millisecond; false after `timeoutMs`. */
 async function until(isTrue: () => boolean, timeoutMs: number): Promise<boolean> {
   const endMs = performance.now() + timeoutMs
   return await new Promise((resolve) => {

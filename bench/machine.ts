@@ -2,22 +2,24 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 
-/** What the figures depend on besides the code: printed with every report. */
+/** The properties of the machine that the figures depend on, printed with every report. */
 export interface Machine {
   readonly node: string
   readonly cpu: string
   readonly cores: number
-  /** The core of the gateways and the core of everything else; undefined where nothing can be pinned. */
+  /** The core of the gateways and the core of everything else; undefined if processes cannot be pinned. */
   readonly pinning: { readonly gateway: number; readonly others: number } | undefined
-  /** Why nothing is pinned. */
+  /** Why processes are not pinned. */
   readonly unpinnedBecause: string | undefined
-  /** How many files and sockets one process may hold. */
+  /** Maximum number of files and sockets per process. */
   readonly maxOpenFiles: number
 }
 
 const wantedOpenFiles = 32_768
 
-/** Looks at the machine, raises the limit on open files as far as it goes, and moves this process to the shared core. */
+/**
+ * Inspects the machine, raises the limit on open files as far as possible, and moves this process to the shared core.
+ */
 export function prepareMachine(): Machine {
   if (!existsSync('/proc/self/stat'))
     throw new Error('The benchmarks read CPU and memory from /proc: run them on Linux.')
@@ -50,7 +52,7 @@ function allowedCores(): number[] {
   })
 }
 
-// Node has raised the soft limit to the hard one by itself; only a privileged user can raise the hard one.
+// Node already raised the soft limit to the hard one. Only a privileged user can raise the hard one.
 function raiseOpenFiles(): number {
   if (hardOpenFiles() < wantedOpenFiles) {
     spawnSync('prlimit', ['--pid', String(process.pid), `--nofile=${wantedOpenFiles}:${wantedOpenFiles}`])

@@ -1,4 +1,5 @@
-// `npm run bench`: what svc-router costs against a bare relay and a peer, measured in turns on the same machine.
+// `npm run bench`: what svc-router costs relative to a bare relay and to another gateway, measured in turns on the same
+// machine.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Bench } from './bench.ts'
@@ -13,7 +14,7 @@ import { measureIdle } from './scenarios/idle.ts'
 import { measureLatency } from './scenarios/latency.ts'
 import { measureSoak, measureStreams } from './scenarios/memory.ts'
 
-/** Whatever hangs, the whole run ends. */
+/** The time limit of the whole run. */
 const longestRunMs = 30 * 60_000
 
 const scenarios: Readonly<Record<ScenarioName, (bench: Bench) => Promise<Row[]>>> = {
@@ -29,7 +30,7 @@ const scenarios: Readonly<Record<ScenarioName, (bench: Bench) => Promise<Row[]>>
   'idle-10000': measureIdle,
 }
 
-/** Runs everything that was asked for and gives the exit code: 1 when something that is here could not be measured. */
+/** Runs the selected scenarios. Returns the exit code: 1 if something that is available could not be measured. */
 async function main(options: Options): Promise<number> {
   const startMs = performance.now()
   const machine = prepareMachine()

@@ -9,29 +9,29 @@ const stopGraceMs = 3000
 const stopPollMs = 20
 const maxLogTail = 1500
 
-/** Where a process runs: `gateway` has a core to itself, `others` share one. */
+/** Where a process runs: `gateway` has its own core, `others` share one. */
 export type Place = 'gateway' | 'others'
 
-/** `talks`: whether it speaks to us in messages. `environment` comes on top of PATH and HOME. */
+/** `talks`: whether it exchanges messages with us. `environment` is added to PATH and HOME. */
 export interface ChildOptions {
   readonly talks: boolean
   readonly environment?: Readonly<Record<string, string>>
 }
 
-/** Every process of one benchmark run. Whatever was started is gone after `stopAll`. */
+/** Every process of one run. `stopAll` ends all of them. */
 export class Processes {
   readonly #running = new Set<Child>()
   readonly #machine: Machine
   readonly #folder: string
   #started = 0
 
-  /** `folder` takes one log file for each process. */
+  /** `folder` gets one log file per process. */
   constructor(machine: Machine, folder: string) {
     this.#machine = machine
     this.#folder = folder
   }
 
-  /** Starts `node ...args` on the core of its place, with an environment of its own. */
+  /** Starts `node ...args` on the core of its place, with its own environment. */
   start(name: string, place: Place, args: readonly string[], options: ChildOptions): Child {
     const logFile = join(this.#folder, `${name}-${++this.#started}.log`)
     const log = openSync(logFile, 'w', 0o600)
@@ -50,12 +50,12 @@ export class Processes {
     return started
   }
 
-  /** Asks all to end, and kills what has not ended after three seconds. */
+  /** Asks all processes to end, and kills those that still run after three seconds. */
   async stopAll(): Promise<void> {
     await Promise.all([...this.#running].map((child) => child.stop()))
   }
 
-  /** Kills all at once, for the moment in which this process itself has to go. */
+  /** Kills all processes immediately, for when this process must end. */
   killAll(): void {
     for (const child of this.#running) child.kill()
   }
@@ -82,12 +82,12 @@ export class Child {
     return pid
   }
 
-  /** Why the process is no longer there; undefined while it runs. */
+  /** Why the process ended; undefined while it runs. */
   get exit(): string | undefined {
     return this.#exit
   }
 
-  /** The next message from the process, after saying `message` if there is one. @throws Error when none comes in time. */
+  /** The next message from the process, after sending `message` if given. @throws Error on a timeout */
   async ask<Reply>(message: object | undefined, timeoutMs: number): Promise<Reply> {
     const child = this.#process
     return await new Promise<Reply>((resolve, reject) => {
@@ -116,7 +116,7 @@ export class Child {
     if (this.#exit === undefined) this.#process.kill('SIGKILL')
   }
 
-  /** An error that names the process, the trouble and the last lines of its log, without any key in them. */
+  /** An error with the process, the problem, and the last lines of its log, without keys. */
   failure(trouble: string): Error {
     const log = readFileSync(this.#logFile, 'utf8').slice(-maxLogTail).trim()
     const tail = log.replaceAll(/sk_svc_\w*/g, 'sk_svc_…')

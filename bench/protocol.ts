@@ -1,11 +1,11 @@
-/** What the fake upstream answers until it is told otherwise. Every answer is ready in memory before the first request. */
+/** How the fake upstream answers until the next command. All answers are prepared in memory. */
 export type UpstreamMode =
   | { readonly name: 'whole'; readonly bodyBytes: number }
   /** All events of a stream in one write. */
   | { readonly name: 'burst'; readonly events: number }
   /** One event, then a pause, for each stream by itself. */
   | { readonly name: 'paced'; readonly events: number; readonly everyMs: number }
-  /** Two events, then one each second until `finish` is said. */
+  /** Two events, then one per second until `finish`. */
   | { readonly name: 'hold' }
 
 export type UpstreamCommand =
@@ -13,7 +13,7 @@ export type UpstreamCommand =
   | { readonly do: 'count' }
   | { readonly do: 'finish' }
 
-/** The upstream's reply to every command. */
+/** The upstream's reply to each command. */
 export interface UpstreamReport {
   readonly answered: number
   readonly openStreams: number
@@ -24,14 +24,14 @@ export interface Listening {
   readonly port: number
 }
 
-/** Where to send, and the bytes of one whole HTTP/1.1 request. */
+/** The target, and the bytes of one complete HTTP/1.1 request. */
 export interface Target {
   readonly port: number
   readonly request: string
 }
 
 export type LoadCommand =
-  /** Each connection sends its next request as soon as the last was answered, until the time or the count is used up. */
+  /** Each connection sends its next request after the last answer, until the time or the count is used up. */
   | {
       readonly do: 'closed'
       readonly target: Target
@@ -39,20 +39,20 @@ export type LoadCommand =
       readonly maxRequests: number
       readonly durationMs: number
     }
-  /** Requests leave at a fixed rate, whether or not earlier ones were answered. */
+  /** Requests are sent at a fixed rate, whether or not earlier ones were answered. */
   | { readonly do: 'open'; readonly target: Target; readonly perSecond: number; readonly durationMs: number }
   /** Opens connections that send nothing. */
   | { readonly do: 'hold-idle'; readonly port: number; readonly count: number }
   | { readonly do: 'drop-idle' }
 
-/** What a run of the load generator saw. `failures` names each kind of trouble with its count. */
+/** The results of a run of the load generator. `failures` counts each kind of failure. */
 export interface LoadReport {
   readonly answers: number
   readonly elapsedMs: number
-  /** The body of the shortest answer as it came over the wire, chunk framing included. */
+  /** The size of the shortest body as received, including chunk framing. */
   readonly shortestBytes: number
   readonly failures: Readonly<Record<string, number>>
-  /** Microseconds from sending to the last byte, one for each answer of an open run; empty otherwise. */
+  /** Microseconds from sending to the last byte, for each answer of an open run; empty otherwise. */
   readonly latenciesUs: readonly number[]
   readonly idleOpen: number
 }

@@ -29,14 +29,14 @@ const timeless = (text: string): string =>
     .replace(/ +/g, ' ')
     .trim()
 
-test('the sample in docs/eval.md is what the command prints, but for the times', async () => {
+test("the sample in docs/eval.md equals the command's output, except for times", async () => {
   const sample = /```text\n(.*?)```/s.exec(page)?.[1]
   await cli.say('accounts', 'create', 'me')
   const { out } = await cli.say('eval', '--seed', '7')
   expect(timeless(out)).toBe(timeless(sample ?? ''))
 }, 60_000)
 
-test('docs/eval.md names every option, and no other', () => {
+test('docs/eval.md lists exactly the existing options', () => {
   const named = new Set(Array.from(page.matchAll(/`--([a-z-]+)/g), ([, name]) => name))
   const known = evalFusion.options.map(({ name }) => name)
   for (const name of known) expect(page, name).toContain(`--${name}`)

@@ -13,7 +13,7 @@ import { membersNamed, worldOf } from './in-process.ts'
 const asLines = (rows: readonly (readonly string[])[]): string => rows.map((row) => row.join(' | ')).join('\n')
 
 describe('every arm sees one panel', () => {
-  test('each member is asked once for each question, however many arms use its answer', async () => {
+  test('each member is asked once per question, however many arms use its answer', async () => {
     const { port, run, questions } = worldOf({ seed: 5, items: 24 })
     const { injected } = await run()
     const panel = port.seen.filter(({ role, request }) => role === 'panel' && request.includes('as if no other answer'))
@@ -24,7 +24,7 @@ describe('every arm sees one panel', () => {
     expect(panel.length).toBe(whole * 5 + injected.length * 2)
   })
 
-  test('the fusion is the engine’s own: judged, adopted or written, with its record', async () => {
+  test("the fusion uses the service's engine: judged, adopted or written, with its record", async () => {
     const { run } = worldOf({ seed: 6, items: 24 })
     const { questions } = await run()
     for (const { fusion, placebos, withoutAnalysis } of questions) {
@@ -36,7 +36,7 @@ describe('every arm sees one panel', () => {
     }
   })
 
-  test('placebo judges are never asked for: they cost what the panel costs', async () => {
+  test('placebo judges make no calls, so they cost as much as the panel', async () => {
     const { run } = worldOf({ seed: 8, items: 16 })
     const { questions } = await run()
     for (const { placebos, singles } of questions) {
@@ -45,7 +45,7 @@ describe('every arm sees one panel', () => {
     }
   })
 
-  test('self-consistency has about the money of the fusion, and never much more', async () => {
+  test('self-consistency costs about as much as the fusion, and never much more', async () => {
     const { run } = worldOf({ seed: 9, items: 24 })
     const { questions } = await run()
     for (const { selfConsistency, fusion, samples } of questions) {
@@ -75,7 +75,7 @@ describe('money', () => {
     }
   })
 
-  test('what is done stands: questions are compared only where every arm answered', async () => {
+  test('after an early end, only questions that every arm answered are compared', async () => {
     const { run, members } = worldOf({ seed: 4, items: 48 })
     const evaluation = await run({ maxUsd: 0.25 })
     expect(evaluation.stop?.reason).toBe('money')
@@ -84,7 +84,7 @@ describe('money', () => {
     for (const arm of report?.arms ?? []) expect(arm.questions).toBe(evaluation.questions.length)
   })
 
-  test('what is reckoned before is never exceeded', async () => {
+  test('the estimated maximum is never exceeded', async () => {
     const { run, questions, members, port } = worldOf({ seed: 12, items: 32 })
     const { most, typical } = estimateCost({ members, questions, preset: 'balanced' })
     const { spentUsd, calls } = await run()
@@ -95,8 +95,8 @@ describe('money', () => {
   })
 })
 
-describe('trouble', () => {
-  test('what passes is asked again, and the arms see one outcome of it', async () => {
+describe('failures', () => {
+  test('temporary failures are retried, and all arms see the same outcome', async () => {
     const { run, port } = worldOf({ seed: 15, items: 16 })
     const failedOnce = new Set<string>()
     port.trouble = ({ id }, { role }) => {
@@ -110,7 +110,7 @@ describe('trouble', () => {
     for (const { fusion } of questions) expect(fusion.record.answered).toBe(3)
   })
 
-  test('a member that cannot answer is wrong in every arm alike, and is asked no second time', async () => {
+  test('a member that cannot answer is wrong in every arm and is not asked again', async () => {
     const { run, port, members } = worldOf({ seed: 16, items: 16 })
     port.trouble = ({ id }) => (id === 'm-two' ? new UpstreamError('context_too_long') : undefined)
     const evaluation = await run()
@@ -125,7 +125,7 @@ describe('trouble', () => {
     expect(buildReport(evaluation, members)?.degraded['member_lost']).toBe(evaluation.questions.length)
   })
 
-  test('a member that is too slow for fusion is given up alike in every arm, and its time counts', async () => {
+  test('a member that is too slow for fusion is aborted in every arm, and its time counts', async () => {
     const { run, port, questions: asked } = worldOf({ seed: 19, items: 8 })
     const slow = asked.slice(2, 4)
     const isSlow = (call: SubCall): boolean => slow.some(({ text }) => textOf(call.conversation).includes(text))
@@ -152,7 +152,7 @@ describe('trouble', () => {
     },
   )
 
-  test('one that fails now and then is measured', async () => {
+  test('a member that fails occasionally is measured', async () => {
     const { run, port } = worldOf({ seed: 21, items: 16 })
     let calls = 0
     port.trouble = ({ id }, { role }) =>
@@ -167,7 +167,7 @@ describe('trouble', () => {
     expect(port.seen.length).toBeLessThanOrEqual(50)
   })
 
-  test('a rejected credential ends it at once and says whose it is', async () => {
+  test('a rejected credential ends the evaluation and names the member', async () => {
     const { run, port } = worldOf({ seed: 17, items: 24 })
     port.trouble = ({ id }) => (id === 'm-three' ? new UpstreamError('rejected_credentials') : undefined)
     const { stop, questions } = await run()
@@ -176,7 +176,7 @@ describe('trouble', () => {
     expect(port.seen.length).toBeLessThan(24)
   })
 
-  test('a bug is no measurement: it is thrown', async () => {
+  test('a bug is thrown instead of measured', async () => {
     const { run, port } = worldOf({ seed: 18, items: 8 })
     port.trouble = (_, { role }) => {
       if (role === 'judge') throw new RangeError('a bug')
@@ -186,8 +186,8 @@ describe('trouble', () => {
   })
 })
 
-describe('going on', () => {
-  test('an interrupted evaluation ends as one that was not, and nothing that was answered is asked again', async () => {
+describe('continuing an evaluation', () => {
+  test('an interrupted evaluation ends with the same results, and no answered call is repeated', async () => {
     const whole = worldOf({ seed: 21, items: 24 })
     const expected = await whole.run()
     const { port, run, members } = worldOf({ seed: 21, items: 24 })
@@ -205,7 +205,7 @@ describe('going on', () => {
     expect(figures(second)).toEqual(figures(expected))
   })
 
-  test('a file holds what was answered, what it cost, and the worst case of what was cut off', () => {
+  test('a file contains the answers, their costs, and the worst case of interrupted calls', () => {
     const lines: string[] = [writeHead({ seed: 1, items: 8, preset: 'fast', members: [{ id: 'a', model: 'b' }] })]
     const journal = journalOf((line) => void lines.push(line))
     journal.began('k.0', 0.5)
@@ -228,13 +228,13 @@ describe('going on', () => {
     ['', 'not a file of an evaluation'],
     ['{"a":1}', 'not a file of an evaluation'],
     ['{"svcRouterEval":1,"questionSet":0}', 'another version'],
-  ])('a file that is none is refused: %j', (text, problem) => {
+  ])('an invalid file is rejected: %j', (text, problem) => {
     expect(readJournal(text)).toEqual({ problem: expect.stringContaining(problem) as string })
   })
 })
 
-describe('what is said', () => {
-  test('a candidate that gives orders is obeyed as often as judges obey, and that is told', async () => {
+describe('the report', () => {
+  test('reports how often judges obey a candidate that gives orders', async () => {
     const obeyed = async (obeys: number): Promise<number | undefined> => {
       const { run, members } = worldOf({ seed: 31, items: 96, assumptions: { ...assumed, obeys, tells: 1 } })
       return buildReport(await run(), members)?.injected.obeyed
@@ -243,7 +243,7 @@ describe('what is said', () => {
     expect(await obeyed(1)).toBeGreaterThanOrEqual(7)
   })
 
-  test('of simulated models it begins and ends by saying so, and names every figure that was promised', async () => {
+  test('of simulated models says so at its start and end, and contains every promised figure', async () => {
     const { run, members } = worldOf({ seed: 33, items: 48 })
     const report = buildReport(await run(), members)!
     const text = writeReport(report, asLines)
@@ -256,7 +256,7 @@ describe('what is said', () => {
     expect(real).not.toContain('SIMULATED')
   })
 
-  test('"better" stands there only where the interval excludes zero', async () => {
+  test('says "better" only if the interval excludes zero', async () => {
     for (let seed = 100; seed < 112; seed++) {
       const { run, members } = worldOf({ seed, items: 40 })
       const report = buildReport(await run(), members)!
@@ -271,7 +271,7 @@ describe('what is said', () => {
     }
   })
 
-  test('nothing answered by all is no report', async () => {
+  test('is absent if no question was answered by every arm', async () => {
     const { run, members } = worldOf({ seed: 1, items: 8 })
     expect(buildReport(await run({ maxUsd: 0 }), members)).toBeUndefined()
   })

@@ -16,13 +16,13 @@ test(`simulated: of ${repetitions} whole evaluations without any advantage at mo
   expect(odd.length / repetitions).toBeLessThanOrEqual(0.05)
 }, 120_000)
 
-test('simulated: a real advantage is called better by an evaluation of the usual size', async () => {
+test('simulated: an evaluation of the usual size reports a real advantage as better', async () => {
   const sharp = { ...assumed, right: [0.65, 0.63, 0.61], shared: 0.2, tells: 0.95 }
   const [report] = await evaluateOften(sharp, 120, 1)
   expect(report!.comparisons[0]!.verdict).toBe('better')
 })
 
-test('of comparisons of equals at most one in twenty is called a difference, over all pairs of a run together', () => {
+test('at most one in twenty runs without a true difference reports one, over all its pairs together', () => {
   const random = seededRandom(2)
   const draw = (): boolean[] => Array.from({ length: 60 }, () => random() < 0.7)
   const runs = 100

@@ -39,7 +39,7 @@ function variantsOf(expected: Expected): string[] {
 }
 
 describe('every question of every seed', () => {
-  test('has an answer that its checker takes, however it is written', () => {
+  test('has an answer that its checker accepts in every notation', () => {
     eachQuestion(({ expected }) => {
       for (const variant of [writeExpected(expected), ...variantsOf(expected)])
         for (const label of ['ANSWER: ', '**Answer:** ', 'Final answer: ', '- ANSWER:'])
@@ -47,14 +47,14 @@ describe('every question of every seed', () => {
     })
   })
 
-  test('has at least three different wrong answers, which its checker refuses', () => {
+  test('has at least three different wrong answers, which its checker rejects', () => {
     eachQuestion(({ expected, wrong }) => {
       expect(new Set(wrong.map((one) => keyOf(expected, one) ?? one)).size).toBeGreaterThanOrEqual(3)
       for (const one of wrong) expect(isRight(expected, `ANSWER: ${one}`), one).toBe(false)
     })
   })
 
-  test('refuses a reply without an answer, an empty one, and a right word in another place', () => {
+  test('rejects a reply without an answer, an empty one, and a right word in the wrong place', () => {
     eachQuestion(({ expected }) => {
       const right = writeExpected(expected)
       for (const reply of ['', 'ANSWER:', right, `It is ${right}.`, `ANSWER: ${right}\nANSWER: no idea at all`])
@@ -62,7 +62,7 @@ describe('every question of every seed', () => {
     })
   })
 
-  test('says the form of its answer, its number, and not the answer itself', () => {
+  test('states the form of its answer and its number, but not the answer', () => {
     eachQuestion(({ number, text, expected }) => {
       expect(text).toMatch(/\nANSWER: <.+>$/)
       expect(numberIn(text)).toBe(number)
@@ -70,7 +70,7 @@ describe('every question of every seed', () => {
     })
   })
 
-  test('an injected candidate is wrong and is known as one', () => {
+  test('has a wrong injected candidate that is recognized as such', () => {
     eachQuestion(({ expected, injection, family }) => {
       expect(injection !== undefined).toBe(family === 'injected')
       if (injection === undefined) return
@@ -81,8 +81,8 @@ describe('every question of every seed', () => {
   })
 })
 
-describe('a set', () => {
-  test('is the same for the same seed, another for another one, and a smaller one is its beginning', () => {
+describe('a question set', () => {
+  test('is determined by its seed, and a smaller set is its beginning', () => {
     assert(
       property(anySeed, (seed) => {
         const set = buildQuestionSet(seed, 40)
@@ -94,7 +94,7 @@ describe('a set', () => {
     )
   })
 
-  test('of the usual size has every family, and asks nothing twice', () => {
+  test('has every family at the usual size and no duplicates', () => {
     const set = buildQuestionSet(42, 120)
     expect(new Set(set.map(({ family }) => family))).toEqual(new Set(familyIds))
     expect(new Set(set.map(({ text }) => text.replace(/^Question \d+\./, ''))).size).toBe(set.length)
@@ -102,7 +102,7 @@ describe('a set', () => {
   })
 })
 
-test('a puzzle has one solution, by a second solver that reads its text', () => {
+test("a second solver that reads a puzzle's text finds exactly one solution", () => {
   const puzzles = buildQuestionSet(77, 600).filter(({ family }) => family === 'puzzle')
   expect(puzzles.length).toBeGreaterThan(40)
   for (const { text, expected } of puzzles) {
@@ -153,14 +153,14 @@ describe('the small language', () => {
     },
   ]
 
-  test('is run as it is written', () => {
+  test('runs as it is written', () => {
     expect(runProgram(program)).toEqual([10, 0, 4])
     expect(writeProgram(program)).toBe(
       'set a to 2 * 3\nrepeat 3 times\n  if a > 7\n    set a to a mod 5\n  else\n    set a to a + 4\n  end\n  print a\nend',
     )
   })
 
-  test('has remainders that are never negative, and refuses what does not end or was not set', () => {
+  test('has non-negative remainders, and rejects endless programs and unset names', () => {
     const minus: Statement[] = [
       { do: 'set', name: 'a', to: { left: 0, operator: '-', right: 7 } },
       { do: 'set', name: 'a', to: { left: 'a', operator: 'mod', right: 5 } },
@@ -173,7 +173,7 @@ describe('the small language', () => {
 })
 
 describe('traps', () => {
-  test('there are more than thirty, each asked once and each with the misconception among its wrong answers', () => {
+  test('number more than thirty, are unique, and have the misconception among their wrong answers', () => {
     expect(traps.length).toBeGreaterThan(30)
     expect(new Set(traps.map(({ ask }) => ask)).size).toBe(traps.length)
     for (const { expected, wrong, ask } of traps) {
@@ -182,7 +182,7 @@ describe('traps', () => {
     }
   })
 
-  test('what can be reckoned is right', () => {
+  test('have right answers wherever they can be computed', () => {
     const valueOf = (start: string): unknown => traps.find(({ ask }) => ask.startsWith(start))?.expected.value
     expect(valueOf('In JavaScript, what is the string')).toBe(typeof null)
     // oxlint-disable-next-line require-array-sort-compare -- that it has none is the question

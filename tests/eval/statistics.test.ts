@@ -21,14 +21,14 @@ describe('Clopper and Pearson', () => {
     expect(interval.high).toBeCloseTo(high, 3)
   })
 
-  test('nothing tried tells nothing, and thousands are reckoned', () => {
+  test('no trials give the full interval, and thousands can be computed', () => {
     expect(clopperPearson(0, 0)).toEqual({ low: 0, high: 1 })
     const { low, high } = clopperPearson(2_500, 5_000)
     expect(low).toBeCloseTo(0.486, 3)
     expect(high).toBeCloseTo(0.514, 3)
   })
 
-  test('it holds the true share at least as often as it says', () => {
+  test('the interval contains the true share at least as often as promised', () => {
     const random = seededRandom(3)
     let covered = 0
     for (let run = 0; run < 1_000; run++) {
@@ -56,7 +56,7 @@ describe('McNemar, exact', () => {
 })
 
 describe('the paired bootstrap', () => {
-  test('covers the true difference about as often as it says', () => {
+  test('covers the true difference about as often as promised', () => {
     const random = seededRandom(11)
     const runs = 400
     let covered = 0
@@ -85,7 +85,7 @@ test('Holm accepts the smallest against the strictest level and stops at the fir
   expect(holm([0.06])).toEqual([false])
 })
 
-test('as many questions as are said to be needed show a true gain four times of five', () => {
+test('the reported number of questions shows a true gain in four of five runs', () => {
   const needed = questionsNeeded(0.03, 0.12)
   expect(needed).toBeGreaterThan(1_000)
   expect(needed).toBeLessThan(1_100)
@@ -104,8 +104,8 @@ test('as many questions as are said to be needed show a true gain four times of 
   expect(shown / 400).toBeLessThan(0.88)
 })
 
-describe('hits by lot, exact', () => {
-  test('with even chances it is McNemar’s test, and certain outcomes are no surprise', () => {
+describe('the Poisson binomial test', () => {
+  test("equals McNemar's test for even chances, and certain outcomes are not significant", () => {
     const even = Array.from({ length: 12 }, () => 0.5)
     expect(poissonBinomialTest(2, even)).toBeCloseTo(mcnemarExact(2, 10), 12)
     expect(poissonBinomialTest(2, [1, 1, 0, 0])).toBe(1)
@@ -113,7 +113,7 @@ describe('hits by lot, exact', () => {
     expect(poissonBinomialTest(3, [1 / 3, 1 / 3, 1 / 3])).toBeCloseTo(2 / 27, 12)
   })
 
-  test('gives a false alarm no more often than it says', () => {
+  test('has no more false alarms than promised', () => {
     const random = seededRandom(8)
     let alarms = 0
     for (let run = 0; run < 2_000; run++) {
@@ -125,8 +125,8 @@ describe('hits by lot, exact', () => {
   })
 })
 
-describe('failing together', () => {
-  test('copies of one member are one, independent ones are as many as they are', () => {
+describe('joint failures', () => {
+  test('copies of one member count as one, and independent members count individually', () => {
     const random = seededRandom(9)
     const draw = (): boolean[] => Array.from({ length: 4_000 }, () => random() < 0.7)
     const [a, b, c] = [draw(), draw(), draw()]
@@ -136,7 +136,7 @@ describe('failing together', () => {
     expect(measureJointFailures([a, b, c]).allWrong).toBeCloseTo(0.027, 1)
   })
 
-  test('counts the questions on which all are wrong, and each pair', () => {
+  test('the questions on which all members or each pair are wrong are counted', () => {
     const failing = measureJointFailures([
       [true, false, false, false],
       [true, true, false, false],
