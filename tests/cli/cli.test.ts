@@ -454,7 +454,7 @@ describe('upstream', () => {
   test.each([
     ['--idle-timeout', 'soon', '--idle-timeout takes a duration'],
     ['--first-content-timeout', '25h', '--first-content-timeout takes a duration'],
-    ['--header', 'authorization=Bearer made-up', 'authorization is not an extra header'],
+    ['--header', 'authorization=Bearer made-up', 'authorization cannot be an extra header'],
     ['--header', 'x-key=sk-madeup0madeup0madeup0', 'looks like a credential'],
     ['--header', 'content-length=5', 'cannot be set'],
     ['--header', 'x-a=b\r\nx-c: d', 'control characters'],

@@ -79,7 +79,7 @@ describe('providers', () => {
 
   test.each([
     [{ timeout_idle: 'soon' }, 'That is not a duration'],
-    [{ headers: 'cookie=a' }, 'is not an extra header'],
+    [{ headers: 'cookie=a' }, 'cannot be an extra header'],
     [{ provider: 'opnai' }, 'Choose a provider of the list'],
     [{ model: '' }, 'Name a model as the provider calls it'],
     [{ base_url: '' }, 'needs the address of its API'],
