@@ -30,7 +30,7 @@ import type { CircuitBreakers } from './routing/circuit-breakers.ts'
 import { contentKindOf } from './routing/content-kind.ts'
 import { assertCapable, needsOf, capableFirst } from './routing/capable-backends.ts'
 import type { LearnedLimits } from './routing/learned-limits.ts'
-import { planOrder } from './routing/planned-order.ts'
+import { planOrder } from './routing/dry-run-order.ts'
 import { sampleRequest } from './routing/sample-request.ts'
 
 export interface RoutePlannerDeps extends BackendRequestDeps {

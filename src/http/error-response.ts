@@ -3,7 +3,7 @@ import { keyPrefix } from '../domain/keys.ts'
 import type { ServiceError } from '../domain/errors.ts'
 import { errorMessage } from '../domain/error-text.ts'
 import type { Links } from '../domain/links.ts'
-import type { UsageSignals } from '../domain/usage.ts'
+import type { UsageSignals } from '../domain/account-meter.ts'
 import type { ClientConventions } from '../formats/client-conventions.ts'
 import { reliabilityHeaders, usageHeaders, type HeaderList } from './usage-headers.ts'
 

@@ -1,6 +1,6 @@
 import type { AnswerHead } from '../gateway/ports.ts'
 import { minuteMs } from '../runtime/minute-log.ts'
-import type { UsageSignals } from '../domain/usage.ts'
+import type { UsageSignals } from '../domain/account-meter.ts'
 import type { LimiterState } from './attempt-limiter.ts'
 import type { BackendCount } from '../gateway/routing/count-backends.ts'
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/runtime/clock.ts'
-import { periodAt } from '../../src/domain/usage.ts'
+import { periodAt } from '../../src/domain/account-meter.ts'
 import { openSqliteLedger } from '../../src/storage/ledger/ledger-sqlite.ts'
 import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 

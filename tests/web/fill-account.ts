@@ -3,7 +3,7 @@ import { openIncident, updateIncident } from '../../src/accounts/status/incident
 import { errorCodes } from '../../src/domain/error-text.ts'
 import { idMinter } from '../../src/runtime/ids.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
-import { periodAt } from '../../src/domain/usage.ts'
+import { periodAt } from '../../src/domain/account-meter.ts'
 import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import type { RequestRow } from '../../src/storage/schema/schema.ts'
 import type { Service } from '../service.ts'

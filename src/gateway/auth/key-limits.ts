@@ -2,7 +2,7 @@ import type { StoredKey } from '../../domain/accounts.ts'
 import { type KeyOwner, ServiceError } from '../../domain/errors.ts'
 import { isLimited } from '../../domain/key-limits.ts'
 import { Networks, plainAddress } from '../../runtime/networks.ts'
-import type { KeyRate } from '../../domain/usage.ts'
+import type { KeyRate } from '../../domain/account-meter.ts'
 
 /** The limits of a key, prepared once per key for the checks that every request makes. */
 export interface EnforcedLimits {

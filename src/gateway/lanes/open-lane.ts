@@ -4,7 +4,7 @@ import { TranslationLane } from './translation-lane.ts'
 import { rejectingUnofferedCalls } from './refuse-unoffered-calls.ts'
 import { WholeLane } from './whole-lane.ts'
 
-/** The lane for one attempt: a relay if both sides use the same format, otherwise a translation. */
+/** Opens the lane for one attempt: a relay if `relayRulesFor` gave rules, otherwise a translation. */
 export function openLane(given: LaneOptions): Lane {
   const choice = given.refusesOurCalls === true ? rejectingUnofferedCalls(given) : given
   if (!choice.context.conversation.stream) return new WholeLane(choice)

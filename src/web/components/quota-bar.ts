@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import type { UsageSignals } from '../../domain/usage.ts'
+import type { UsageSignals } from '../../domain/account-meter.ts'
 import type { Html } from './layout.ts'
 import { writeDay, writeNumber } from './time.ts'
 

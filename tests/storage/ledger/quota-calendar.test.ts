@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { AccountMeter } from '../../../src/domain/usage.ts'
+import { AccountMeter } from '../../../src/domain/account-meter.ts'
 import { QuotaCalendar } from '../../../src/storage/ledger/quota-calendar.ts'
 
 const minuteMs = 60_000

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { CostBasis, UsageGroup } from '../../../src/accounts/ports.ts'
-import type { UsageSignals } from '../../../src/domain/usage.ts'
+import type { UsageSignals } from '../../../src/domain/account-meter.ts'
 import { writeCsv } from '../../../src/web/http/download.ts'
 import { barsByDay, costOf, countBy, projectMonth } from '../../../src/web/components/usage-sums.ts'
 
