@@ -3,20 +3,23 @@ import { UpstreamError } from '../../domain/upstream.ts'
 import type { AttemptRun, AnswerFlow } from './attempt.ts'
 import type { AnswerSink } from '../ports.ts'
 
-/** A caller that takes nothing for this long is given up (contract 9.12). */
+/** A client that reads nothing for this long is dropped (contract 9.12). */
 const slowReaderMs = 60_000
-/** A look at least this often: the answer may have become complete. */
-const longestLookMs = 1_000
-/** A look that is later than this shows that the process was paused: nobody could be heard meanwhile. */
+/** Longest time between two checks: the answer may have become complete. */
+const longestCheckMs = 1_000
+/** A check that is later than this shows that the process was paused and could read nothing. */
 const pauseFromMs = 1_000
 
-/** How a stream that had begun came to its end. */
+/** How a started stream ended. */
 export type AnswerDeliveryEnd =
   | { readonly whole: true }
-  /** `slowReader`: it was the caller who took nothing any more, and not the backend's fault. */
+  /** `slowReader`: the client stopped reading; the backend is not at fault. */
   | { readonly whole: false; readonly error: Error; readonly slowReader: boolean }
 
-/** Carries one stream from its backend to the caller: keeps it alive, holds a fast backend back, notices stalls (contract 9.5, 9.12, 10.10). */
+/**
+ * Delivers one stream from its backend to the client: sends keep-alives, applies backpressure, and detects stalls
+ * (contract 9.5, 9.12, 10.10).
+ */
 export class AnswerDelivery implements AnswerFlow {
   readonly #run: AttemptRun
   readonly #sink: AnswerSink
@@ -24,7 +27,7 @@ export class AnswerDelivery implements AnswerFlow {
   readonly #keepAliveMs: number
   readonly #done: (end: AnswerDeliveryEnd) => void
   #lastWriteMs: number
-  /** When the caller stopped taking, or undefined while it takes. */
+  /** When the client stopped reading; undefined while it reads. */
   #blockedSinceMs: number | undefined
   #slowReader = false
   #timer: Timer | undefined
@@ -75,7 +78,7 @@ export class AnswerDelivery implements AnswerFlow {
     this.#run.resume()
   }
 
-  /** `dueAtMs` is when this look was to happen. What a pause of the process took away counts as nobody's silence. */
+  /** `dueAtMs` is when this check was due. A pause of the process counts as nobody's silence. */
   #watch(dueAtMs?: number): void {
     const nowMs = this.#clock.monotonicMs()
     const pausedMs = dueAtMs === undefined ? 0 : nowMs - dueAtMs
@@ -97,11 +100,13 @@ export class AnswerDelivery implements AnswerFlow {
       if (quietMs >= this.#keepAliveMs) this.#keepAlive(nowMs)
       else dueMs -= quietMs
     }
-    const nextMs = Math.min(dueMs, silentMs, longestLookMs)
+    const nextMs = Math.min(dueMs, silentMs, longestCheckMs)
     this.#timer = this.#clock.after(nextMs, () => this.#watch(nowMs + nextMs))
   }
 
   #keepAlive(nowMs: number): void {
+    // The last event may be held back until the answer is stored: a keep-alive would have the number after it.
+    if (this.#run.lane.finished) return
     const text = this.#run.lane.keepAlive()
     if (text === undefined) return
     this.#lastWriteMs = nowMs
