@@ -24,7 +24,7 @@ import { systemClock, type Clock } from '../runtime/clock.ts'
 import { errorName } from '../runtime/describe-bug.ts'
 import { idMinter, randomBase62 } from '../runtime/ids.ts'
 import { systemRandom, type RandomBytes } from '../runtime/random.ts'
-import { createSealer, type Sealer } from '../runtime/sealer.ts'
+import { createSealer } from '../runtime/sealer.ts'
 import { readVersion } from '../runtime/version.ts'
 import { startProviderErrorSweep } from '../storage/sweeps/provider-error-sweep.ts'
 import { startRequestSweep } from '../storage/sweeps/request-sweep.ts'
@@ -82,11 +82,8 @@ export async function startApp(
   listeners.unshift((event) => status.note(event))
   const checks = openBackgroundChecks(runtime, storage)
   const { managed } = checks
-  const { connections: configured } = given.limits
-  const openFiles = openFilesLimit()
-  const connections = connectionLimits(configured, openFiles)
-  const wanted = wantedDescriptors(configured)
-  const descriptors = parts.use(new DescriptorWatch({ clock, log, wanted, limit: openFiles }))
+  const { connections, descriptors } = watchDescriptors(runtime)
+  parts.use(descriptors)
   const onShortage = (code: string): void => descriptors.report(code)
   const providers = parts.use(
     await openProviders(runtime, { store: storage.store, managed, onShortage, maxConnections: connections.upstream }),
@@ -94,9 +91,104 @@ export async function startApp(
   await checks.start(() => providers.backends.forget())
   parts.use(checks)
   const onFailed = (error: unknown): void => log({ event: 'store_failing', reason: errorName(error) })
-  const watch = new BackendWatch({ store: storage.store, keeper: breakers, clock, onFailed })
+  const { keys } = parts.use(await openKeyCache(runtime, { storage, breakers, providers, onFailed }))
+  parts.use(startSweeps(runtime, storage, onFailed))
+  const sales = parts.use(await openBilling(runtime, { storage, onFailed }))
+  const offerCache = new OfferCache({ billing: sales.sold?.plansDeps.billing, clock, log })
+  const offers = (): Promise<readonly Offer[]> => offerCache.read()
+  const answers = parts.use(openAnswerStores(runtime, storage))
+  const mail = await openMail(runtime)
+
+  let isDraining = false
+  const refused = new RefusedRequests({ store: storage.store, clock, log })
+  parts.defer(() => refused.close())
+  const readiness = (): Readiness => readinessOf({ isDraining, keys, storage })
+  const web = parts.use(await listenForWeb({ ...given.appListen, connections: connections.web }))
+  const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port })
+  const deps = { ...answers, storage, keys, providers, breakers, offers, readiness, refused }
+  const listening = await listen(runtime, { withPort, connections }, deps)
+  const { api } = listening
+  const config = withPort(listening.port)
+  const shown = { ...answers, storage, sales, offers, providers, managed, mail, status, recentFailures, breakers, api }
+  web.serve(parts.use(openWeb(withConfig(runtime, config), shown)).fetch)
+  descriptors.start()
+  log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
+
+  const owned = parts.move()
+  let stopping: Promise<void> | undefined
+  const stop = (): Promise<void> => {
+    isDraining = true
+    log({ event: 'draining', openRequests: api.openRequests })
+    return drainAndClose(withConfig(runtime, config), unreadyMs, listening, owned)
+  }
+  return { config, failed: fatal.promise, stop: () => (stopping ??= stop()) }
+}
+
+/** Lets running requests finish, then closes all parts. */
+async function drainAndClose(
+  { config, log }: Runtime,
+  unreadyMs: number | undefined,
+  listening: Pick<Listening, 'drain'>,
+  owned: AsyncDisposableStack,
+): Promise<void> {
+  await new Promise<void>((resolve) => setTimeout(resolve, unreadyMs ?? unreadyBeforeCloseMs[config.mode]))
+  let cutRequests = 0
+  try {
+    const aborted = await listening.drain(config.drainMs)
+    cutRequests = aborted.running + aborted.unread
+    if (cutRequests > 0) log({ event: 'drain_limit', limitMs: config.drainMs, ...aborted })
+  } finally {
+    try {
+      await owned.disposeAsync()
+    } finally {
+      log({ event: 'stopped', cutRequests })
+    }
+  }
+}
+
+/** Starts the jobs that delete old data. */
+function startSweeps(
+  { config, clock }: Runtime,
+  { store, responses, conversations }: Storage,
+  onFailed: (error: unknown) => void,
+): AsyncDisposable {
+  const sweeps = new AsyncDisposableStack()
+  const requestSweep = { retentionMs: config.requestRetentionMs, clock, onFailed }
+  const responseSweep = { retentionMs: config.responseRetentionMs, clock, onFailed }
+  sweeps.defer(startRequestSweep(store, requestSweep))
+  sweeps.defer(startProviderErrorSweep(store, requestSweep))
+  sweeps.defer(startResponseSweep(responses, responseSweep))
+  sweeps.defer(startResponseSweep(conversations, responseSweep))
+  return sweeps
+}
+
+/** How many connections each listener accepts, and what watches the file descriptors that they use. */
+function watchDescriptors({ config, clock, log }: Runtime): {
+  readonly connections: ConnectionLimits
+  readonly descriptors: DescriptorWatch
+} {
+  const configured = config.limits.connections
+  const limit = openFilesLimit()
+  const descriptors = new DescriptorWatch({ clock, log, wanted: wantedDescriptors(configured), limit })
+  return { connections: connectionLimits(configured, limit), descriptors }
+}
+
+interface OpenKeyCacheDeps {
+  readonly storage: Storage
+  readonly breakers: CircuitBreakers
+  readonly providers: Providers
+  readonly onFailed: (error: unknown) => void
+}
+
+/** The key cache, which also reports every change of the store's revision to those that cache other data. */
+async function openKeyCache(
+  { clock, log }: Runtime,
+  { storage: { store }, breakers, providers, onFailed }: OpenKeyCacheDeps,
+): Promise<Disposable & { readonly keys: KeyCache }> {
+  using parts = new DisposableStack()
+  const watch = new BackendWatch({ store, keeper: breakers, clock, onFailed })
   parts.defer(() => watch.close())
-  const keys = new KeyCache(storage.store, clock, log, () => {
+  const keys = new KeyCache(store, clock, log, () => {
     providers.backends.forget()
     watch.refresh()
   })
@@ -104,92 +196,30 @@ export async function startApp(
   parts.defer(() => keys.close())
   // After the key cache has read the revision: it reports every later change to `watch`.
   await watch.start()
-  parts.defer(startRequestSweep(storage.store, { retentionMs: given.requestRetentionMs, clock, onFailed }))
-  const responseSweep = { retentionMs: given.responseRetentionMs, clock, onFailed }
-  parts.defer(startResponseSweep(storage.responses, responseSweep))
-  parts.defer(startResponseSweep(storage.conversations, responseSweep))
-  const sales = parts.use(await openBilling(runtime, { storage, onFailed }))
-  const offerCache = new OfferCache({ billing: sales.sold?.plansDeps.billing, clock, log })
-  const offers = (): Promise<readonly Offer[]> => offerCache.read()
-  const sealer = createSealer({ ...runtime.keys, random })
-  const { stored, conversations } = openResponses(runtime, storage, sealer)
-  const mail = await openMail(runtime)
-
-  let isDraining = false
-  const providerErrors = new ProviderErrors({ store: storage.store, sealer, clock, random, log })
-  parts.defer(() => providerErrors.flush())
-  parts.defer(startProviderErrorSweep(storage.store, { retentionMs: given.requestRetentionMs, clock, onFailed }))
-  const refused = new RefusedRequests({ store: storage.store, clock, log })
-  parts.defer(() => refused.close())
-  const readiness = (): Readiness => readinessOf({ isDraining, keys, storage })
-  const web = parts.use(await listenForWeb({ ...given.appListen, connections: connections.web }))
-  const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port })
-  const notes = new FusionNotes(sealer, clock)
-  const deps = {
-    storage,
-    keys,
-    providers,
-    breakers,
-    stored,
-    notes,
-    providerErrors,
-    conversations,
-    offers,
-    readiness,
-    refused,
-  }
-  const listening = await listen(runtime, { withPort, connections }, deps)
-  const { api } = listening
-  const config = withPort(listening.port)
-  const shown = {
-    storage,
-    stored,
-    conversations,
-    sales,
-    offers,
-    providers,
-    managed,
-    mail,
-    status,
-    recentFailures,
-    breakers,
-  }
-  web.serve(parts.use(openWeb(withConfig(runtime, config), { ...shown, api })).fetch)
-  descriptors.start()
-  log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
-
   const owned = parts.move()
-  let stopping: Promise<void> | undefined
-  const stop = async (): Promise<void> => {
-    isDraining = true
-    log({ event: 'draining', openRequests: api.openRequests })
-    await new Promise<void>((resolve) => setTimeout(resolve, unreadyMs ?? unreadyBeforeCloseMs[config.mode]))
-    let cutRequests = 0
-    try {
-      const aborted = await listening.drain(config.drainMs)
-      cutRequests = aborted.running + aborted.unread
-      if (cutRequests > 0) log({ event: 'drain_limit', limitMs: config.drainMs, ...aborted })
-    } finally {
-      try {
-        await owned.disposeAsync()
-      } finally {
-        log({ event: 'stopped', cutRequests })
-      }
-    }
-  }
-  return { config, failed: fatal.promise, stop: () => (stopping ??= stop()) }
+  return { keys, [Symbol.dispose]: () => owned.dispose() }
 }
 
-function openResponses(
-  { config, clock, random, log }: Runtime,
+interface AnswerStores {
+  readonly stored: StoredResponses
+  readonly conversations: Conversations
+  readonly notes: FusionNotes
+  readonly providerErrors: ProviderErrors
+}
+
+/** What is stored encrypted about answers. */
+function openAnswerStores(
+  { config, keys, clock, random, log }: Runtime,
   storage: Storage,
-  sealer: Sealer,
-): { readonly stored: StoredResponses; readonly conversations: Conversations } {
+): AnswerStores & AsyncDisposable {
+  const sealer = createSealer({ ...keys, random })
   const shared = { sealer, clock, log, retentionMs: config.responseRetentionMs, maxBytes: config.limits.bodyBytes }
   const mintId = idMinter('conv_', () => clock.nowMs(), random)
   const conversations = new Conversations({ ...shared, store: storage.conversations, mintId })
   const stored = new StoredResponses({ ...shared, formats: formatById, store: storage.responses, conversations })
-  return { stored, conversations }
+  const providerErrors = new ProviderErrors({ store: storage.store, sealer, clock, random, log })
+  const notes = new FusionNotes(sealer, clock)
+  return { stored, conversations, notes, providerErrors, [Symbol.asyncDispose]: () => providerErrors.flush() }
 }
 
 interface BuildGatewayDeps {

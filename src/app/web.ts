@@ -1,3 +1,4 @@
+import type { Clock } from '../runtime/clock.ts'
 import type { PlanSales } from '../accounts/billing/billing-deps.ts'
 import { readVersion } from '../runtime/version.ts'
 import { recentReadiness } from '../accounts/managed-access/managed-readiness.ts'
@@ -78,11 +79,7 @@ export function openWeb(runtime: Runtime, deps: OpenWebDeps): Web {
       prices: (upstreams) => priceBook(config.backends, upstreams, config.modelFacts),
       defaultPlan: config.defaultPlan,
       ...mail,
-      limiters: {
-        mails: new RateLimiter(emailsPerWindow, limiterWindowMs, clock),
-        tries: new RateLimiter(triesPerWindow, limiterWindowMs, clock),
-        downloads: new RateLimiter(downloadsPerWindow, limiterWindowMs, clock),
-      },
+      limiters: createLimiters(clock),
       async usageOf({ id, planId }) {
         const plan = config.plans.find((known) => known.id === planId)
         return plan === undefined ? undefined : storage.ledger.signals(id, plan)
@@ -129,6 +126,14 @@ export function openWeb(runtime: Runtime, deps: OpenWebDeps): Web {
     routes,
   )
   return { fetch, [Symbol.dispose]: close }
+}
+
+function createLimiters(clock: Clock): WebDeps['limiters'] {
+  return {
+    mails: new RateLimiter(emailsPerWindow, limiterWindowMs, clock),
+    tries: new RateLimiter(triesPerWindow, limiterWindowMs, clock),
+    downloads: new RateLimiter(downloadsPerWindow, limiterWindowMs, clock),
+  }
 }
 
 /** The public facts about the backends. */

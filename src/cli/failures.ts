@@ -36,94 +36,78 @@ export interface CommandFailure {
 
 type Refusals = Readonly<Record<AccountsErrorCode, readonly [what: string, fix: string]>>
 
-function refusals(command: (text: string) => string): Refusals {
-  return {
-    name_invalid: [`a name has 1 to ${maxNameCharacters} visible characters`, 'choose another name'],
-    account_unknown: ['there is no such account', `see them: ${command('accounts list')}`],
-    account_name_taken: ['an account with that name already exists', `see them: ${command('accounts list')}`],
-    account_limit: ['the store has the maximum number of accounts', 'use another data folder'],
-    account_name_differs: ['that is not the name of the account', `see it: ${command('accounts list')}`],
-    plan_unknown: ['there is no such plan', `see the plans: ${command('check')}`],
-    key_unknown: ['there is no such key', `see them: ${command('keys list')}`],
-    key_limit: [`the account has ${maxKeysPerAccount} keys, the maximum`, `revoke one first: ${command('keys list')}`],
-    key_not_active: ['only an active key can be rotated', `create a new one: ${command('keys create')}`],
-    profiles_invalid: ['a key can only be limited to profiles that exist', `see them: ${command('check')}`],
-    per_minute_invalid: [
-      "the key's limit must be a whole number from 1 to the plan's requests per minute",
-      `see the plan: ${command('accounts list')}`,
-    ],
-    addresses_invalid: [
-      `a key takes 1 to ${maxNetworks} IPv4 or IPv6 addresses or networks`,
-      'for example --address 203.0.113.7 --address 2001:db8::/32',
-    ],
-    key_revoked_before: ['this key is already revoked', `see the keys: ${command('keys list')}`],
-    upstream_unknown: ['the account has no such upstream', `see them: ${command('upstream list')}`],
-    upstream_limit: [
-      `the account has ${maxUpstreamsPerAccount} upstreams, the maximum`,
-      `remove one first: ${command('upstream list')}`,
-    ],
-    account_suspended_before: ['the account is already suspended', `see it: ${command('accounts list')}`],
-    account_not_suspended: ['the account is not suspended', `see it: ${command('accounts list')}`],
-    operator_only: ['only an operator can do that', 'ask the operator of this service'],
-    managed_stands_so: ['managed access is already in that state', `see it: ${command('managed-access status')}`],
-    note_invalid: [
-      'the note must have 1 to 40 letters, digits, ".", "_", or "-", and must not be a credential',
-      'use the id of the agreement: --note CONTRACT-17',
-    ],
-    provider_invalid: [
-      'a provider name must have 1 to 64 letters, digits, ".", "_", or "-"',
-      `see the names: ${command('check')}`,
-    ],
-    resale_recorded_before: [
-      'resale controls are already recorded for that provider',
-      `see them: ${command('managed-access status')}`,
-    ],
-    resale_unknown: [
-      'no resale controls are recorded for that provider',
-      `see them: ${command('managed-access status')}`,
-    ],
-    managed_request_open: [
-      'the account already has a request, or has reached the maximum number of requests',
-      `see them: ${command('managed-access requests')}`,
-    ],
-    managed_request_unknown: ['there is no such request', `see them: ${command('managed-access requests')}`],
-    managed_request_decided: [
-      'this is not possible in the current state of the request',
-      `see it: ${command('managed-access requests')}`,
-    ],
-    incident_invalid: [
-      'the title or the text of the incident is empty or too long',
-      `see: ${command('help incidents open')}`,
-    ],
-    incident_unknown: ['there is no such incident', `see them: ${command('incidents list')}`],
-    backend_invalid: ['that is not a valid backend name', `see them: ${command('backends list')}`],
-    backend_stands_so: ['the backend is already in that state', `see it: ${command('backends list')}`],
-    ticket_unknown: ['there is no such ticket', `see them: ${command('tickets list')}`],
-    ticket_stands_so: ['the ticket is already in that state', `see it: ${command('tickets list')}`],
-    credential_invalid: [
-      'the credential is empty, too long, or contains invalid characters',
-      'pass it as one line, without quotes',
-    ],
-    plan_not_sold: ['this plan is not for sale', `see the plans: ${command('check')}`],
-    plan_same: ['the account is already on this plan', `see it: ${command('accounts list')}`],
-    not_subscribed: ['the account has not bought a plan', `see it: ${command('accounts list')}`],
-    upgrade_unknown: ['there is no such upgrade request', `see them: ${command('upgrades list')}`],
-    upgrade_open: ['the account already has an open upgrade request', `see it: ${command('upgrades list')}`],
-    email_invalid: ['that is not an email address', 'it looks like name@example.com'],
-    operator_unknown: ['there is no such operator', `see them: ${command('operators list')}`],
-    operator_exists: ['an operator with this address already exists', `see them: ${command('operators list')}`],
-    operator_limit: ['the maximum number of operators is reached', `remove one first: ${command('operators list')}`],
-    operator_same_role: ['the operator already has that role', `see them: ${command('operators list')}`],
-    operator_last_admin: [
-      'this is the only admin',
-      `add another one first: ${command('operators create EMAIL --role admin')}`,
-    ],
-    operator_self: ['operators cannot change themselves', 'ask another admin to do it'],
-    upgrade_decided: [
-      'this upgrade request is already decided or withdrawn',
-      `see them: ${command('upgrades list --all')}`,
-    ],
-  }
+/** What each refused change prints. `{accounts list}` stands for that command as the user types it. */
+const refusals: Refusals = {
+  name_invalid: [`a name has 1 to ${maxNameCharacters} visible characters`, 'choose another name'],
+  account_unknown: ['there is no such account', 'see them: {accounts list}'],
+  account_name_taken: ['an account with that name already exists', 'see them: {accounts list}'],
+  account_limit: ['the store has the maximum number of accounts', 'use another data folder'],
+  account_name_differs: ['that is not the name of the account', 'see it: {accounts list}'],
+  plan_unknown: ['there is no such plan', 'see the plans: {check}'],
+  key_unknown: ['there is no such key', 'see them: {keys list}'],
+  key_limit: [`the account has ${maxKeysPerAccount} keys, the maximum`, 'revoke one first: {keys list}'],
+  key_not_active: ['only an active key can be rotated', 'create a new one: {keys create}'],
+  profiles_invalid: ['a key can only be limited to profiles that exist', 'see them: {check}'],
+  per_minute_invalid: [
+    "the key's limit must be a whole number from 1 to the plan's requests per minute",
+    'see the plan: {accounts list}',
+  ],
+  addresses_invalid: [
+    `a key takes 1 to ${maxNetworks} IPv4 or IPv6 addresses or networks`,
+    'for example --address 203.0.113.7 --address 2001:db8::/32',
+  ],
+  key_revoked_before: ['this key is already revoked', 'see the keys: {keys list}'],
+  upstream_unknown: ['the account has no such upstream', 'see them: {upstream list}'],
+  upstream_limit: [
+    `the account has ${maxUpstreamsPerAccount} upstreams, the maximum`,
+    'remove one first: {upstream list}',
+  ],
+  account_suspended_before: ['the account is already suspended', 'see it: {accounts list}'],
+  account_not_suspended: ['the account is not suspended', 'see it: {accounts list}'],
+  operator_only: ['only an operator can do that', 'ask the operator of this service'],
+  managed_stands_so: ['managed access is already in that state', 'see it: {managed-access status}'],
+  note_invalid: [
+    'the note must have 1 to 40 letters, digits, ".", "_", or "-", and must not be a credential',
+    'use the id of the agreement: --note CONTRACT-17',
+  ],
+  provider_invalid: ['a provider name must have 1 to 64 letters, digits, ".", "_", or "-"', 'see the names: {check}'],
+  resale_recorded_before: [
+    'resale controls are already recorded for that provider',
+    'see them: {managed-access status}',
+  ],
+  resale_unknown: ['no resale controls are recorded for that provider', 'see them: {managed-access status}'],
+  managed_request_open: [
+    'the account already has a request, or has reached the maximum number of requests',
+    'see them: {managed-access requests}',
+  ],
+  managed_request_unknown: ['there is no such request', 'see them: {managed-access requests}'],
+  managed_request_decided: [
+    'this is not possible in the current state of the request',
+    'see it: {managed-access requests}',
+  ],
+  incident_invalid: ['the title or the text of the incident is empty or too long', 'see: {help incidents open}'],
+  incident_unknown: ['there is no such incident', 'see them: {incidents list}'],
+  backend_invalid: ['that is not a valid backend name', 'see them: {backends list}'],
+  backend_stands_so: ['the backend is already in that state', 'see it: {backends list}'],
+  ticket_unknown: ['there is no such ticket', 'see them: {tickets list}'],
+  ticket_stands_so: ['the ticket is already in that state', 'see it: {tickets list}'],
+  credential_invalid: [
+    'the credential is empty, too long, or contains invalid characters',
+    'pass it as one line, without quotes',
+  ],
+  plan_not_sold: ['this plan is not for sale', 'see the plans: {check}'],
+  plan_same: ['the account is already on this plan', 'see it: {accounts list}'],
+  not_subscribed: ['the account has not bought a plan', 'see it: {accounts list}'],
+  upgrade_unknown: ['there is no such upgrade request', 'see them: {upgrades list}'],
+  upgrade_open: ['the account already has an open upgrade request', 'see it: {upgrades list}'],
+  email_invalid: ['that is not an email address', 'it looks like name@example.com'],
+  operator_unknown: ['there is no such operator', 'see them: {operators list}'],
+  operator_exists: ['an operator with this address already exists', 'see them: {operators list}'],
+  operator_limit: ['the maximum number of operators is reached', 'remove one first: {operators list}'],
+  operator_same_role: ['the operator already has that role', 'see them: {operators list}'],
+  operator_last_admin: ['this is the only admin', 'add another one first: {operators create EMAIL --role admin}'],
+  operator_self: ['operators cannot change themselves', 'ask another admin to do it'],
+  upgrade_decided: ['this upgrade request is already decided or withdrawn', 'see them: {upgrades list --all}'],
 }
 
 const folderCodes = ['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT', 'ENOTDIR', 'EEXIST', 'EISDIR']
@@ -144,7 +128,8 @@ export function explain(
   }
   if (error instanceof SetupError) return { what: error.message, fix: error.fix, exitCode: exitCodes.config }
   if (error instanceof AccountsError) {
-    const [what, fix] = refusals(command)[error.code]
+    const [what, given] = refusals[error.code]
+    const fix = given.replace(/\{([^}]+)\}/, (_, text: string) => command(text))
     return { what, fix, exitCode: exitCodes.failure }
   }
   if (error instanceof ConfigError || !(error instanceof Error)) return undefined

@@ -127,13 +127,7 @@ export function buildReport(evaluation: Evaluation, members: readonly EvalMember
       questionsForThreePoints: neededFor(comparison),
     })),
     failing,
-    placebos: placeboIds.map((judge) => {
-      const results = pick((one) => one.placebos[judge])
-      const chances = questions.map(({ placebos }) => placebos[judge].expectedRight)
-      const chosenRight = rightOf(results).filter(Boolean).length
-      const p = poissonBinomialTest(chosenRight, chances)
-      return { judge, lift: chosenRight / questions.length - meanOf(chances), p, isBeyondNoise: p < placeboLevel }
-    }),
+    placebos: placeboIds.map((judge) => comparePlacebo(judge, questions)),
     modes: countOf(questions.map((one) => one.fusion.record.mode ?? 'none')),
     degraded: countOf(questions.flatMap((one) => one.fusion.record.degraded)),
     families: familyIds.flatMap((family) => {
@@ -151,6 +145,14 @@ export function buildReport(evaluation: Evaluation, members: readonly EvalMember
     spentUsd: evaluation.spentUsd,
     calls: evaluation.calls,
   }
+}
+
+/** Whether a judge that ignores the answers' content chooses right ones more often than chance. */
+function comparePlacebo(judge: (typeof placeboIds)[number], questions: readonly QuestionOutcome[]): PlaceboFigures {
+  const chances = questions.map(({ placebos }) => placebos[judge].expectedRight)
+  const chosenRight = questions.filter(({ placebos }) => placebos[judge].isRight).length
+  const p = poissonBinomialTest(chosenRight, chances)
+  return { judge, lift: chosenRight / questions.length - meanOf(chances), p, isBeyondNoise: p < placeboLevel }
 }
 
 /** The arms that the fusion is compared with, besides the best member. */

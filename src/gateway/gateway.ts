@@ -8,7 +8,7 @@ import type { Links } from '../domain/links.ts'
 import type { Plan } from '../domain/plans.ts'
 import { fusionId, profileNamed, type Profile } from '../domain/profiles.ts'
 import type { RandomBytes } from '../runtime/random.ts'
-import type { RequestOpening } from '../domain/requests.ts'
+import type { RequestOpening, RequestOutcome } from '../domain/requests.ts'
 import type { KeyRate, UsageSignals } from '../domain/account-meter.ts'
 import type { Conversation } from '../domain/conversation.ts'
 import type { JsonObject } from '../domain/json.ts'
@@ -217,7 +217,7 @@ export class Gateway {
 
   /** Admits a checked request and runs it. */
   async #serve(principal: Principal, turn: ServedRequest, sink: AnswerSink, plan?: FusionRoute): Promise<void> {
-    const { mintId, log } = this.#deps
+    const { mintId } = this.#deps
     const { profile, conversation, persister, previousResponseId, conversationId } = turn
     const request = { ...turn.request, grant: callGrant(principal, this.#deps.backends) }
     const { accountId, keyId, limits } = principal
@@ -271,22 +271,26 @@ export class Gateway {
       this.#running.delete(course)
     }
     const { outcome, refusal } = end
-    log({
+    this.#logRequest(opening, outcome, fused?.backend.id ?? outcome.attempts.at(-1)?.backend)
+    if (refusal === undefined) return
+    refusal.isRecorded = true
+    throw refusal
+  }
+
+  #logRequest(opening: RequestOpening, outcome: RequestOutcome, upstream: string | undefined): void {
+    this.#deps.log({
       event: 'request',
-      requestId: id,
-      accountId,
-      profile: profile.id,
-      format,
+      requestId: opening.id,
+      accountId: opening.accountId,
+      profile: opening.profile,
+      format: opening.format,
       outcome: outcomeName(outcome),
-      upstream: fused?.backend.id ?? outcome.attempts.at(-1)?.backend,
+      upstream,
       attempts: outcome.attempts.length,
       failed: failedBackends(outcome.attempts),
       charged: outcome.charged,
       ms: outcome.totalMs,
     })
-    if (refusal === undefined) return
-    refusal.isRecorded = true
-    throw refusal
   }
 
   /** @throws ServiceError `store_unavailable` */

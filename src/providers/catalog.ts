@@ -75,14 +75,8 @@ export interface CachedBackends extends Backends {
  * if there is no real one.
  */
 export function createBackends(options: BackendsOptions): CachedBackends {
-  const { upstreamsOf, hasManagedAccess, managed, vault, pools, publicOnly, modelFacts } = options
-  const maxCachedAccounts = options.maxCachedAccounts ?? defaultMaxCachedAccounts
-  const configured = new Map(
-    options.configured.map((entry) => [entry.id, { entry, backend: openConfigured(entry, pools) }]),
-  )
-  const profiles = new Map(
-    options.profiles.map(({ id, backends }) => [id, backends.flatMap((backendId) => configured.get(backendId) ?? [])]),
-  )
+  const { managed, maxCachedAccounts = defaultMaxCachedAccounts } = options
+  const { configured, profiles } = openAllConfigured(options)
   const likeFrontier = new Set(options.profiles.filter(({ isLikeFrontier }) => isLikeFrontier).map(({ id }) => id))
   /** Least recently used first once full. Its values are available once their promise has settled. */
   const own = new BoundedMap<string, OwnBackends>(maxCachedAccounts)
@@ -91,16 +85,8 @@ export function createBackends(options: BackendsOptions): CachedBackends {
   /** Profiles that depend on the account's own data: the others need no store access. */
   const personal = new Set([frontierId, ...(isManaged ? profiles.keys() : [])])
 
-  const read = async (accountId: string): Promise<OwnAccess> => {
-    const upstreams = await upstreamsOf(accountId)
-    const backends = upstreams
-      .filter((upstream) => upstream.accountId === accountId)
-      .map((row) => openUpstream(row, { vault, pools, publicOnly, facts: modelFacts?.get(row.model) }))
-    return { backends, isApproved: isManaged && (await hasManagedAccess(accountId)) }
-  }
-
   const load = (accountId: string): Promise<OwnAccess> => {
-    const loading = read(accountId)
+    const loading = readOwnAccess(accountId, options, isManaged)
     const cached: OwnBackends = { loading, chosen: new Map() }
     own.set(accountId, cached)
     return loading.then(
@@ -112,17 +98,8 @@ export function createBackends(options: BackendsOptions): CachedBackends {
     )
   }
 
-  const reasonAgainst = (
-    { managedBy, account, credential }: ConfiguredBackend,
-    accountId: string,
-    isApproved: boolean,
-  ): ExclusionReason | undefined => {
-    if (managedBy !== undefined) {
-      if (!isApproved) return 'managed_not_approved'
-      return managed.isOn(managedBy) ? undefined : 'managed_off'
-    }
-    return (account === undefined ? credential === undefined : account === accountId) ? undefined : 'another_account'
-  }
+  const reasonAgainst = (entry: ConfiguredBackend, accountId: string, isApproved: boolean) =>
+    exclusionOf(entry, accountId, isApproved, managed)
 
   const served = (askedId: string): string => (likeFrontier.has(askedId) ? frontierId : askedId)
 
@@ -166,7 +143,7 @@ export function createBackends(options: BackendsOptions): CachedBackends {
     forget: () => own.clear(),
     async leftOut(askedId, accountId) {
       const profileId = served(askedId)
-      const access = personal.has(profileId) ? await read(accountId) : nothingOwn
+      const access = personal.has(profileId) ? await readOwnAccess(accountId, options, isManaged) : nothingOwn
       const chosen = choose(profileId, accountId, access)
       return (profiles.get(profileId) ?? []).flatMap(({ entry, backend }): ExcludedBackend[] => {
         if (chosen.includes(backend)) return []
@@ -174,6 +151,51 @@ export function createBackends(options: BackendsOptions): CachedBackends {
       })
     },
   }
+}
+
+interface OpenedBackend {
+  readonly entry: ConfiguredBackend
+  readonly backend: Backend
+}
+
+/** The configured backends by ID, and those of each profile in its order. */
+function openAllConfigured(options: BackendsOptions): {
+  readonly configured: ReadonlyMap<string, OpenedBackend>
+  readonly profiles: ReadonlyMap<string, readonly OpenedBackend[]>
+} {
+  const configured = new Map(
+    options.configured.map((entry) => [entry.id, { entry, backend: openConfigured(entry, options.pools) }]),
+  )
+  const profiles = new Map(
+    options.profiles.map(({ id, backends }) => [id, backends.flatMap((backendId) => configured.get(backendId) ?? [])]),
+  )
+  return { configured, profiles }
+}
+
+/** Why a configured backend does not serve an account; undefined if it does. */
+function exclusionOf(
+  { managedBy, account, credential }: ConfiguredBackend,
+  accountId: string,
+  isApproved: boolean,
+  managed: BackendsOptions['managed'],
+): ExclusionReason | undefined {
+  if (managedBy !== undefined) {
+    if (!isApproved) return 'managed_not_approved'
+    return managed.isOn(managedBy) ? undefined : 'managed_off'
+  }
+  return (account === undefined ? credential === undefined : account === accountId) ? undefined : 'another_account'
+}
+
+async function readOwnAccess(
+  accountId: string,
+  { upstreamsOf, hasManagedAccess, vault, pools, publicOnly, modelFacts }: BackendsOptions,
+  isManaged: boolean,
+): Promise<OwnAccess> {
+  const upstreams = await upstreamsOf(accountId)
+  const backends = upstreams
+    .filter((upstream) => upstream.accountId === accountId)
+    .map((row) => openUpstream(row, { vault, pools, publicOnly, facts: modelFacts?.get(row.model) }))
+  return { backends, isApproved: isManaged && (await hasManagedAccess(accountId)) }
 }
 
 /** Whether two backends have the same endpoint and credential. */

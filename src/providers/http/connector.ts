@@ -1,7 +1,7 @@
 import { lookup as systemLookup } from 'node:dns'
 import { connect as connectTcp, isIP } from 'node:net'
 import type { LookupFunction, Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import { connect as connectTls, type ConnectionOptions } from 'node:tls'
 import type { Clock } from '../../runtime/clock.ts'
 import { isPublicAddress } from './public-address.ts'
 import { shortageOf } from './shortage.ts'
@@ -109,13 +109,7 @@ export function createConnector(origin: string, options: ConnectorOptions): Conn
       if (publicOnly && !isPublicAddress(tcp.remoteAddress ?? '')) fail('unreachable')
       else if (!secure) succeed(tcp)
       else {
-        const tls = connectTls({
-          socket: tcp,
-          ...(isIP(hostname) === 0 ? { servername: hostname } : { host: hostname }),
-          ALPNProtocols: ['http/1.1'],
-          ...(options.ca === undefined ? undefined : { ca: options.ca }),
-          ...(session === undefined ? undefined : { session }),
-        })
+        const tls = connectTls({ socket: tcp, ...tlsOptions(hostname, options.ca, session) })
         socket = tls
         tls.on('session', (next) => {
           session = next
@@ -129,6 +123,15 @@ export function createConnector(origin: string, options: ConnectorOptions): Conn
         tls.once('close', () => fail('unreachable'))
       }
     })
+  }
+}
+
+function tlsOptions(hostname: string, ca: string | undefined, session: Buffer | undefined): ConnectionOptions {
+  return {
+    ...(isIP(hostname) === 0 ? { servername: hostname } : { host: hostname }),
+    ALPNProtocols: ['http/1.1'],
+    ...(ca === undefined ? undefined : { ca }),
+    ...(session === undefined ? undefined : { session }),
   }
 }
 

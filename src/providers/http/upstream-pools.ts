@@ -81,10 +81,7 @@ export function createUpstreamPools(options: UpstreamPoolsOptions): UpstreamPool
   }
 
   const retireOldest = (): void => {
-    let oldest: [string, Pool] | undefined
-    for (const entry of pools) {
-      if (oldest === undefined || entry[1].lastUse < oldest[1].lastUse) oldest = entry
-    }
+    const oldest = leastRecentlyUsed(pools)
     if (oldest !== undefined) retire(...oldest)
   }
 
@@ -111,14 +108,7 @@ export function createUpstreamPools(options: UpstreamPoolsOptions): UpstreamPool
       uses += 1
       pool.lastUse = uses
     },
-    counts() {
-      const all = [...pools.values(), ...leaving]
-      return {
-        pools: all.length,
-        connections: all.reduce((sum, pool) => sum + pool.connections, 0),
-        open: all.reduce((sum, pool) => sum + pool.open, 0),
-      }
-    },
+    counts: () => countsOf([...pools.values(), ...leaving]),
     async close(limitMs) {
       closed = true
       for (const [key, pool] of pools) retire(key, pool)
@@ -142,4 +132,20 @@ function rethrow(error: unknown): void {
   queueMicrotask(() => {
     throw error
   })
+}
+
+function leastRecentlyUsed(pools: ReadonlyMap<string, Pool>): readonly [key: string, pool: Pool] | undefined {
+  let oldest: readonly [string, Pool] | undefined
+  for (const entry of pools) {
+    if (oldest === undefined || entry[1].lastUse < oldest[1].lastUse) oldest = entry
+  }
+  return oldest
+}
+
+function countsOf(pools: readonly Pool[]): ReturnType<UpstreamPools['counts']> {
+  return {
+    pools: pools.length,
+    connections: pools.reduce((sum, pool) => sum + pool.connections, 0),
+    open: pools.reduce((sum, pool) => sum + pool.open, 0),
+  }
 }

@@ -1,4 +1,5 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type JsonObject, isObject } from '../../domain/json.ts'
 import { behave, sendStatus } from './behave.ts'
@@ -81,34 +82,11 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
   const idPrefix = `sim${name.replace(/[^A-Za-z0-9]/g, '').slice(0, 12)}${Date.now().toString(36)}`
   const script = new Script()
   const captured: CapturedRequest[] = []
-  const abortedAtMs: number[] = []
-  let requests = 0
-  let open = 0
-  let aborted = 0
-  let connections = 0
-
-  const counts = (): SimulatedCounts => ({
-    requests,
-    open,
-    aborted,
-    abortedAtMs: [...abortedAtMs],
-    connections,
-    stepsLeft: script.left,
-  })
+  const counter = new RequestCounter()
+  const counts = (): SimulatedCounts => ({ ...counter.counts(), stepsLeft: script.left })
 
   const answer = async (request: IncomingMessage, response: ServerResponse, speaker: FormatAnswers): Promise<void> => {
-    requests += 1
-    open += 1
-    const disconnected = new AbortController()
-    let ours = false
-    response.once('close', () => {
-      open -= 1
-      if (!response.writableFinished && !ours) {
-        aborted += 1
-        remember(abortedAtMs, performance.timeOrigin + performance.now())
-      }
-      disconnected.abort()
-    })
+    const counted = counter.begin(response)
     const text = await readBody(request)
     if (text === undefined) return sendStatus(response, 413, speaker.errorBody)
     if (capture) remember(captured, { path: request.url ?? '', headers: request.headers, body: text })
@@ -118,20 +96,13 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
     if (hasForeignSeal(name, body)) {
       return sendStatus(response, 400, speaker.errorBody, {}, 'invalid_encrypted_content')
     }
-    if (hasOrphanedOutput(body)) {
-      const message = 'No tool call found for function call output.'
-      const error = { message, type: 'invalid_request_error', param: 'input', code: null }
-      return sendStatus(response, 400, speaker.errorBody, { body: JSON.stringify({ error }) })
-    }
+    if (hasOrphanedOutput(body)) return sendStatus(response, 400, speaker.errorBody, { body: orphanedOutputBody })
     const step = withWords(unsignedStep(body) ?? script.next(), say?.(textsIn(body)))
     const stamp = {
-      id: `${idPrefix}${requests.toString(36).padStart(5, '0')}`,
+      id: `${idPrefix}${counted.number.toString(36).padStart(5, '0')}`,
       createdAt: Math.floor(Date.now() / 1000),
     }
     response.setHeader('x-request-id', `simulated-${stamp.id}`)
-    const leave = (): void => {
-      ours = true
-    }
     await behave({
       ...speaker.answers(name, body, step, stamp),
       ending: speaker.ending,
@@ -139,8 +110,8 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
       response,
       step,
       tokenDelayMs,
-      signal: disconnected.signal,
-      leave,
+      signal: counted.signal,
+      leave: counted.leave,
     })
   }
 
@@ -159,22 +130,12 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
     // A failure here is a bug of the simulation, and is reported to the caller.
     Promise.resolve(done).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined))
   })
-  server.on('connection', () => {
-    connections += 1
-  })
-
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, () => {
-      server.off('error', reject)
-      resolve()
-    })
-  })
-  const address = server.address() as AddressInfo
+  server.on('connection', () => counter.connected())
+  const listening = await listenOn(server, port)
   return {
     name,
-    port: address.port,
-    baseUrl: `http://${host}:${address.port}/v1`,
+    port: listening,
+    baseUrl: `http://${host}:${listening}/v1`,
     script: (steps) => script.replace(readScript(steps)),
     counts,
     captured: () => captured,
@@ -183,6 +144,69 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
         server.close(() => resolve())
         server.closeAllConnections()
       }),
+  }
+}
+
+/** @returns the actual port, if `port` is 0. @throws what `listen` throws */
+async function listenOn(server: Server, port: number): Promise<number> {
+  server.listen(port, host)
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
+}
+
+const orphanedOutputBody = JSON.stringify({
+  error: {
+    message: 'No tool call found for function call output.',
+    type: 'invalid_request_error',
+    param: 'input',
+    code: null,
+  },
+})
+
+/** Counts requests and connections. */
+class RequestCounter {
+  readonly #abortedAtMs: number[] = []
+  #requests = 0
+  #open = 0
+  #aborted = 0
+  #connections = 0
+
+  connected(): void {
+    this.#connections += 1
+  }
+
+  /** Counts a request until its response closes. `leave` says that the provider closes it early on purpose. */
+  begin(response: ServerResponse): {
+    readonly number: number
+    readonly signal: AbortSignal
+    readonly leave: () => void
+  } {
+    this.#requests += 1
+    this.#open += 1
+    const disconnected = new AbortController()
+    let ours = false
+    response.once('close', () => {
+      this.#open -= 1
+      if (!response.writableFinished && !ours) {
+        this.#aborted += 1
+        remember(this.#abortedAtMs, performance.timeOrigin + performance.now())
+      }
+      disconnected.abort()
+    })
+    const leave = (): void => {
+      ours = true
+    }
+    return { number: this.#requests, signal: disconnected.signal, leave }
+  }
+
+  counts(): Omit<SimulatedCounts, 'stepsLeft'> {
+    return {
+      requests: this.#requests,
+      open: this.#open,
+      aborted: this.#aborted,
+      abortedAtMs: [...this.#abortedAtMs],
+      connections: this.#connections,
+    }
   }
 }
 
