@@ -1,7 +1,7 @@
-/** `"model":"…"` of any provider, wherever the format has it: the caller reads the profile instead (contract 2.31). */
+/** `"model":"…"` of any provider, wherever it appears: the client gets the profile instead (contract 2.31). */
 export const modelMember = /"model"\s*:\s*"[^"\\]*"/g
 
-/** Shapes that are remembered: deltas of text, of arguments, and of a few choices take turns in one stream. */
+/** Number of shapes that are remembered: deltas of text, arguments, and a few choices alternate in one stream. */
 const maxShapes = 4
 const maxHoles = 8
 const maxLiteralCharacters = 4_096
@@ -10,20 +10,23 @@ const quote = 0x22
 const backslash = 0x5c
 const firstPrintable = 0x20
 
-/** One shape: literal text with a hole after each literal but the last. */
+/** One shape: literal text with a hole after each literal except the last. */
 interface Shape {
   readonly literals: readonly string[]
-  /** Whether each hole is the inside of a string; the others are whole numbers. */
+  /** Whether each hole is the inside of a string; all others are whole numbers. */
   readonly isText: readonly boolean[]
-  /** Events of this shape in a row, as long as their strings have no escapes. Sticky; linear, because no hole can match the quote after it. */
+  /**
+   * Matches consecutive events of this shape whose strings have no escapes. Sticky; linear, because no hole can match
+   * the quote after it.
+   */
   readonly run: RegExp
   /** The literal that names the model; undefined if none does. */
   readonly named: string | undefined
-  /** That literal with our name for the model, as a replacement pattern. */
+  /** That literal with the profile as the model, as a replacement pattern. */
   readonly renamed: string
 }
 
-/** By the list of members: every stream of a format has the same. */
+/** Keyed by the list of members, which all streams of a format share. */
 const holePatterns = new WeakMap<readonly string[], RegExp>()
 
 function holeOf(members: readonly string[]): RegExp {
@@ -39,9 +42,9 @@ const textHole = '[^"\\\\\\x00-\\x1f]*'
 const numberHole = '(?:0|[1-9][0-9]{0,14})'
 
 /**
- * The shapes of a stream's events that were read in full and only said something: their exact text but for the values of
- * a few members. A later event of the same shape is valid JSON and says something too, so that it can go on unread. An
- * event of any other shape, such as an error in a form that nobody has seen, must be read (contract 10.7).
+ * The shapes of events that were parsed and only continued content: their exact text except the values of a few members.
+ * A later event of the same shape is valid JSON and only continues content too, so it is forwarded unparsed. An event of
+ * any other shape, such as an unknown form of error, must be parsed (contract 10.7).
  *
  * All text is latin1, with line feeds as the only line ends.
  */
@@ -52,13 +55,13 @@ export class EventShapes {
   /** The shape that matched last is tried first. */
   #last = 0
 
-  /** `members` are those whose string values differ from event to event; `model` replaces what `modelMember` finds. */
+  /** `members` have string values that differ from event to event; `model` replaces what `modelMember` finds. */
   constructor(members: readonly string[], model: string) {
     this.#hole = holeOf(members)
     this.#model = model
   }
 
-  /** Remembers the shape of an event that was read: its lines without the empty one. `event` must be valid. */
+  /** Remembers the shape of a parsed event: its lines without the empty one. `event` must be valid. */
   learn(event: string): void {
     const literals: string[] = []
     const isText: boolean[] = []
@@ -82,7 +85,7 @@ export class EventShapes {
     this.#remember(literals, isText)
   }
 
-  /** The text from `from` on, as far as its events have a known shape, with our name for the model; gives where that ends. */
+  /** Writes the events from `from` on that have a known shape, with the profile as the model; returns where they end. */
   pass(text: string, from: number, write: (out: string) => void): number {
     let out = ''
     let at = from
@@ -97,7 +100,7 @@ export class EventShapes {
     return at
   }
 
-  /** Where the events that matched last end. */
+  /** The end of the last match. */
   #end = 0
 
   #match(text: string, from: number): Shape | undefined {
@@ -112,7 +115,7 @@ export class EventShapes {
     return undefined
   }
 
-  /** Whether events without escapes begin at `from`: most do, and one comparison takes all of them. */
+  /** Whether events without escapes begin at `from`. Most have none, and one comparison matches all of them. */
   #fitsRun({ run }: Shape, text: string, from: number): boolean {
     run.lastIndex = from
     if (!run.test(text)) return false
@@ -136,14 +139,14 @@ export class EventShapes {
   }
 
   #remember(sliced: readonly string[], isText: readonly boolean[]): void {
-    // Copies: a slice would keep all that was read with it.
+    // Copies, because a slice would retain the whole chunk.
     const literals = sliced.map((literal) => Buffer.from(literal, 'latin1').toString('latin1'))
     let named: string | undefined
     let renamed = ''
     for (const literal of literals) {
       const own = literal.replace(modelMember, this.#model)
       if (own === literal) continue
-      // No format names it twice.
+      // No format names the model twice.
       if (named !== undefined) return
       named = literal
       renamed = own.replaceAll('$', '$$$$')
@@ -159,7 +162,7 @@ export class EventShapes {
   }
 }
 
-/** The place of the quote that ends the JSON string whose inside begins at `from`; -1 where it is not valid JSON. */
+/** The offset of the quote that ends the JSON string whose inside begins at `from`; -1 if it is not valid JSON. */
 function endOfText(text: string, from: number): number {
   for (let at = from; ; at += 1) {
     const code = text.charCodeAt(at)
@@ -175,7 +178,7 @@ function endOfText(text: string, from: number): number {
   }
 }
 
-/** The place behind the whole number that begins at `from`; -1 where there is none, or one too large to count with. */
+/** The offset after the whole number that begins at `from`; -1 if there is none, or it is too large to be exact. */
 function endOfNumber(text: string, from: number): number {
   let at = from
   while (at - from <= 15 && text.charCodeAt(at) >= 0x30 && text.charCodeAt(at) <= 0x39) at += 1

@@ -14,17 +14,17 @@ import { TextBuffer } from '../../formats/text-buffer.ts'
 import { EventShapes, modelMember } from './event-shapes.ts'
 import { maxFaultCharacters, type Lane } from './lane.ts'
 
-/** A streamed token takes about this many characters with all that a format puts around it. */
+/** Approximate characters per streamed token, including the event around it. */
 const relayedCharsPerToken = 220
-/** `"sequence_number": 1234567` with the spaces that some put in. */
+/** `"sequence_number": 1234567`, with the spaces that some servers add. */
 const longestSequenceChars = 48
 const done = '[DONE]'
-/** `"sequence_number":7`; renumbered only after events of our own were put between. */
+/** `"sequence_number":7`. Renumbered only after events of our own were inserted. */
 const sequenceMember = /"sequence_number"\s*:\s*(\d+)/g
 
 /**
- * Passes a stream on in its own format. The bytes are never decoded: they travel as latin1 text, in which every byte is
- * one character. Most events have a shape that was read before, and cost one comparison (@see EventShapes).
+ * Forwards a stream in its own format. The bytes are never decoded: they are handled as latin1 text, one character per
+ * byte. Most events have a known shape and cost one comparison (@see EventShapes).
  */
 export class RelayLane implements Lane {
   readonly encoding = 'latin1'
@@ -42,18 +42,18 @@ export class RelayLane implements Lane {
   readonly #model: string
   readonly #backendCounts: boolean
   readonly #issuer: string
-  readonly #memory: RelayState = { sequence: -1, inserted: 0 }
+  readonly #state: RelayState = { sequence: -1, inserted: 0 }
   readonly #shapes: EventShapes
   readonly #sse = new SseReader()
-  /** What came of an event before its end. */
+  /** The part of an incomplete event that has arrived. */
   readonly #rest = new TextBuffer()
   #endsInFeed = false
   #endsInReturn = false
   #isDone = false
-  /** The events that were last passed on without being read. */
-  #passedOn = ''
+  /** The last events that were forwarded without being parsed. */
+  #forwarded = ''
 
-  /** `issuer` is who seals what is sealed in the answer (`Backend.issuer`). */
+  /** `issuer` encrypts the reasoning in the answer (`Backend.issuer`). */
   constructor(rules: RelayRules, reader: AnswerReader, context: AnswerContext, backendCounts: boolean, issuer: string) {
     if (rules.stream === undefined) throw new Error('this format is never streamed')
     this.#rules = rules
@@ -73,7 +73,7 @@ export class RelayLane implements Lane {
 
   get finished(): boolean {
     if (!this.#reader.finished) return false
-    const { finishedChoices } = this.#memory
+    const { finishedChoices } = this.#state
     return (
       this.#isDone ||
       finishedChoices === undefined ||
@@ -92,7 +92,7 @@ export class RelayLane implements Lane {
     const end = isSplit ? 1 : found < 0 ? 0 : found + 2
     if (text !== '') this.#endsInFeed = text.endsWith('\n')
     if (end === 0) {
-      // Nothing looks into an event until it is complete: one that comes in many reads is put together once.
+      // An event is not inspected until it is complete, so one that arrives in many reads is joined once.
       this.#keepRest(text)
       this.alive = false
       return ''
@@ -104,9 +104,9 @@ export class RelayLane implements Lane {
   }
 
   end(): string {
-    // Behind a complete answer its usage may still come.
+    // The usage may still follow a complete answer.
     const rest = this.finished ? '' : this.#rest.take()
-    // Some endpoints leave out the empty line behind their last event.
+    // Some endpoints omit the empty line after their last event.
     const last = rest === '' ? '' : this.#readEvents(`${rest}${rest.endsWith('\n') ? '\n' : '\n\n'}`)
     if (!this.finished) throw this.upstreamError ?? new UpstreamError('broken')
     return last + this.#stream.ending
@@ -114,30 +114,30 @@ export class RelayLane implements Lane {
 
   keepAlive(): string | undefined {
     this.#readSequence()
-    const text = this.#stream.keepAlive(this.#memory)
-    return text === undefined ? undefined : this.#ours(text)
+    const text = this.#stream.keepAlive(this.#state)
+    return text === undefined ? undefined : this.#withOurModel(text)
   }
 
   failure(failure: StreamFailure): string {
     this.#readSequence()
-    return this.#ours(this.#stream.failure(failure, this.#memory))
+    return this.#withOurModel(this.#stream.failure(failure, this.#state))
   }
 
-  /** Events of our own: what they repeat of the provider's response names its model still. */
-  #ours(text: string): string {
+  /** Finishes events of our own: what they repeat of the provider's response still names its model. */
+  #withOurModel(text: string): string {
     return asBytes(text).replace(modelMember, this.#model)
   }
 
-  /** Reads the number of the last event that was passed on unread: events of our own go on from there. */
+  /** Reads the number of the last event that was forwarded unparsed: events of our own continue from it. */
   #readSequence(): void {
     if (!this.#stream.numbered) return
-    const at = this.#passedOn.lastIndexOf('"sequence_number"')
-    const number = at < 0 ? undefined : /\d+/.exec(this.#passedOn.slice(at, at + longestSequenceChars))?.[0]
-    this.#passedOn = ''
-    if (number !== undefined) this.#memory.sequence = Number(number) + this.#memory.inserted
+    const at = this.#forwarded.lastIndexOf('"sequence_number"')
+    const number = at < 0 ? undefined : /\d+/.exec(this.#forwarded.slice(at, at + longestSequenceChars))?.[0]
+    this.#forwarded = ''
+    if (number !== undefined) this.#state.sequence = Number(number) + this.#state.inserted
   }
 
-  /** All line ends as line feeds. A return at the very end may be half of a line end that the next read completes. */
+  /** Converts line ends to line feeds. A carriage return at the very end may be the first half of one. */
   #withLineFeeds(arrived: string): string {
     const text = this.#endsInReturn && arrived.startsWith('\n') ? arrived.slice(1) : arrived
     if (!text.includes('\r')) {
@@ -153,16 +153,16 @@ export class RelayLane implements Lane {
     if (this.#rest.length > maxEventBytes) throw new UpstreamError('broken')
   }
 
-  /** Reads event by event, but for events of a shape that was read before: those go on together. */
+  /** Parses event by event, except events of a known shape, which are forwarded together. */
   #readEvents(events: string): string {
     let out = ''
     let from = 0
     this.alive = false
     const hadContent = this.hasContent
-    const write = (passed: string): void => {
+    const write = (known: string): void => {
       this.alive = true
-      this.#passedOn = passed
-      out += this.#renumber(passed)
+      this.#forwarded = known
+      out += this.#renumber(known)
     }
     while (from < events.length) {
       if (this.#maySkip && (from = this.#shapes.pass(events, from, write)) === events.length) break
@@ -170,11 +170,11 @@ export class RelayLane implements Lane {
       try {
         out += this.#readOne(events.slice(from, end))
       } catch (error) {
-        // After a complete answer it does not matter any more.
+        // After a complete answer a fault no longer matters.
         if (!this.finished) {
           this.faultText = Buffer.from(events.slice(from, end).slice(0, maxFaultCharacters), 'latin1').toString('utf8')
           if (!hadContent) throw error
-          // What was said before the fault is still passed on.
+          // The events before the fault are still forwarded.
           this.upstreamError = asError(error)
           return out
         }
@@ -184,7 +184,7 @@ export class RelayLane implements Lane {
     return out
   }
 
-  /** Whether events may go on unread: not before content or behind the end, nor where usage may stand in any of them. */
+  /** Whether events may be forwarded unparsed: not before content, after the end, or if any of them may have usage. */
   get #maySkip(): boolean {
     return this.hasContent && this.#backendCounts && !this.#reader.finished
   }
@@ -195,26 +195,26 @@ export class RelayLane implements Lane {
     this.#readSequence()
     this.alive = true
     const wasFinished = this.finished
-    const said = readSse(this.#reader, event)
-    this.#note(said)
+    const read = readSse(this.#reader, event)
+    this.#note(read)
     if (event.data === done) this.#isDone = true
     const parsed = this.#reader.lastData
     if (event.data === done || this.#isDone || parsed === undefined) return ''
-    // A complete answer stays as it is, whatever its backend says afterwards.
+    // A complete answer does not change, whatever its backend sends afterwards.
     if (wasFinished && this.#stream.followsEnd?.(parsed) !== true) return ''
-    const shown = this.#restate(block, parsed)
-    this.#stream.observe?.(shown.data, this.#memory)
+    const shown = this.#patch(block, parsed)
+    this.#stream.observe?.(shown.data, this.#state)
     if (this.#stream.isUnrequested?.(parsed, this.#conversation) === true) return ''
     const { encryptedReasoning } = this.#rules
     const renamed = this.#renumber(shown.block.replace(modelMember, this.#model))
-    const sealed =
+    const marked =
       encryptedReasoning === undefined ? renamed : markText(encryptedReasoning, renamed, shown.data, this.#issuer)
-    if (this.#maySkip && shown.block === block && sealed === renamed && said.every(isDelta)) this.#shapes.learn(block)
-    return `${sealed}\n\n`
+    if (this.#maySkip && shown.block === block && marked === renamed && read.every(isDelta)) this.#shapes.learn(block)
+    return `${marked}\n\n`
   }
 
-  /** What the provider says of the response as a whole, where it is not so here, and what we say of it. */
-  #restate(block: string, data: JsonObject): { readonly block: string; readonly data: JsonObject } {
+  /** Replaces what the provider says about the response as a whole where it differs here, and adds our report. */
+  #patch(block: string, data: JsonObject): { readonly block: string; readonly data: JsonObject } {
     const response = data['response']
     let changes = isObject(response) ? this.#rules.responsePatches?.(response, this.#context) : undefined
     const { report } = this.#context
@@ -231,13 +231,13 @@ export class RelayLane implements Lane {
   }
 
   #renumber(events: string): string {
-    const { inserted } = this.#memory
+    const { inserted } = this.#state
     if (inserted === 0) return events
     return events.replace(sequenceMember, (_, number: string) => `"sequence_number":${Number(number) + inserted}`)
   }
 }
 
-/** Whether an event only says more of what is being said: nothing has to be noted of the next one like it. */
+/** Whether an event only continues content: the next one like it needs no inspection. */
 function isDelta({ type }: AnswerEvent): boolean {
   return type === 'text' || type === 'reasoning' || type === 'refusal' || type === 'call_arguments'
 }

@@ -10,7 +10,7 @@ import { SseReader, type SseEvent } from '../../formats/sse.ts'
 import { charsPerToken, estimateUsage } from '../../domain/estimate-tokens.ts'
 import { ArgumentLimit, maxFaultCharacters, type Lane } from './lane.ts'
 
-/** Turns a stream of one format into a stream of another, event by event. */
+/** Translates a stream of one format into a stream of another, event by event. */
 export class TranslationLane implements Lane {
   readonly encoding = 'utf8'
   hasContent = false
@@ -20,7 +20,7 @@ export class TranslationLane implements Lane {
   usage: Usage | undefined
   #outputChars = 0
   readonly #arguments = new ArgumentLimit()
-  /** A fault after what looked like the end. It counts once content follows: then that was not the end. */
+  /** A fault after the apparent end. It counts if content follows, because then that was not the end. */
   #deferredError: Error | undefined
   readonly #sse = new SseReader()
   readonly #reader: AnswerReader
@@ -30,8 +30,8 @@ export class TranslationLane implements Lane {
   readonly #report: JsonObject | undefined
 
   /**
-   * `issuer` is who seals what is sealed in the answer (`Backend.issuer`); `conversation` is what is answered, `report`
-   * what is said of how (`AnswerContext.report`).
+   * `issuer` encrypts the reasoning in the answer (`Backend.issuer`); `conversation` is what is answered, `report` how
+   * (`AnswerContext.report`).
    */
   constructor(
     reader: AnswerReader,
@@ -66,7 +66,7 @@ export class TranslationLane implements Lane {
   }
 
   end(): string {
-    // Some endpoints leave out the empty line behind their last event.
+    // Some endpoints omit the empty line after their last event.
     const last = this.finished ? '' : this.#translate(this.#sse.end())
     const ending = this.upstreamError === undefined ? this.#write(this.#marked(this.#reader.readEnd?.() ?? [])) : ''
     if (!this.finished) throw this.upstreamError ?? new UpstreamError('broken')
@@ -81,7 +81,7 @@ export class TranslationLane implements Lane {
     return this.#writer.writeFailure(failure)
   }
 
-  /** Callers measure their conversations by it: an estimate where the backend did not count, never 0 (contract 10.13). */
+  /** Clients measure their conversations by it: an estimate if the backend did not count, never 0 (contract 10.13). */
   #estimate(): string {
     if (this.usage !== undefined) return ''
     this.usage = estimateUsage(this.#conversation, this.estimatedTokens)
@@ -99,7 +99,7 @@ export class TranslationLane implements Lane {
         all.push(...this.#marked(events))
       } catch (error) {
         if (!this.finished) this.faultText = Buffer.from(arrived.data.slice(0, maxFaultCharacters)).toString()
-        // Nothing of this was written yet: another backend can go on with the same writer.
+        // Nothing of this was written yet, so another backend can continue with the same writer.
         if (!hadContent && !this.finished) throw error
         if (this.finished && error !== this.#deferredError) {
           this.#deferredError = asError(error)

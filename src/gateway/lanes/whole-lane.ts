@@ -10,10 +10,10 @@ import { mayBeEncrypted, markEvent, markText } from '../../formats/encrypted-rea
 import { ArgumentLimit, maxFaultCharacters, type Lane, type LaneOptions } from './lane.ts'
 import { charsPerToken, estimateUsage } from '../../domain/estimate-tokens.ts'
 
-/** A whole answer may not be longer than this. */
+/** Maximum size of a whole answer. */
 const maxAnswerBytes = 32 * 1024 * 1024
 
-/** Gathers a whole answer, checks that it is one, and gives it in the caller's format. */
+/** Collects a whole answer, checks that it is complete, and returns it in the client's format. */
 export class WholeLane implements Lane {
   readonly encoding = 'latin1'
   hasContent = false
@@ -92,12 +92,12 @@ export class WholeLane implements Lane {
     if (event.type === 'finish') this.finished = true
     if ('text' in event) this.#outputChars += event.text.length
     this.#arguments.count(event)
-    // Callers parse them, and some formats have them as an object.
+    // Clients parse them, and some formats write them as an object.
     if (event.type === 'call_arguments' && isTooComplex(event.text)) throw new UpstreamError('broken')
   }
 }
 
-/** Some servers put UTF-8's byte order mark before their JSON; readers of JSON may pass it over (RFC 8259, 8.1). */
+/** Some servers send a UTF-8 byte order mark before their JSON, which parsers may ignore (RFC 8259, 8.1). */
 function withoutMark(bytes: Buffer): Buffer {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes
 }
@@ -108,7 +108,7 @@ const quote = 0x22
 const colon = 0x3a
 const backslash = 0x5c
 
-/** The same bytes with the profile in the model's place (contract 2.31). */
+/** The same bytes with the profile instead of the model (contract 2.31). */
 function renameModel(bytes: Buffer, profile: string): Buffer {
   const name = JSON.stringify(profile)
   const from = onlyModelIn(bytes)
@@ -125,8 +125,8 @@ function renameModel(bytes: Buffer, profile: string): Buffer {
 }
 
 /**
- * Where the model's name begins. Where its key stands once it is the answer's own, for an answer has one; -1 otherwise:
- * then the structure tells which it is.
+ * The offset of the model's name, if its key appears only once: then it is the answer's own. Otherwise -1, and the JSON
+ * must be parsed to find it.
  */
 function onlyModelIn(bytes: Buffer): number {
   let only = -1
@@ -139,7 +139,7 @@ function onlyModelIn(bytes: Buffer): number {
   return only
 }
 
-/** Where the value begins whose key ends at `from`; -1 where no value follows. */
+/** The offset of the value whose key ends at `from`; -1 if no value follows. */
 function valueAfter(bytes: Buffer, from: number): number {
   let at = from
   while (bytes[at]! <= space) at += 1

@@ -15,60 +15,60 @@ import { TextBuffer } from '../../formats/text-buffer.ts'
 import type { Lane } from '../lanes/lane.ts'
 import type { ProviderErrors } from './provider-errors.ts'
 
-/** As much of a refusal's body as is read for its codes. */
+/** Bytes of a rejection's body that are read for its error codes. */
 const maxRefusalBytes = 64 * 1024
-/** How long a refusal's body is waited for: its status says most of it. */
+/** Time limit for the body of a rejection; the status alone says most of it. */
 const refusalBodyMs = 2_000
-/** Text that waits here for the caller before the backend is told to pause (contract 9.12). */
+/** Text buffered for the client before the backend is paused (contract 9.12). */
 const maxHeldChars = 256 * 1024
-/** After its terminal event a backend has this long to close its stream before its reader's is ended. */
+/** Time that a backend has to close its stream after the terminal event, before the client's stream is ended. */
 const afterTerminalMs = 1_000
-/** How long a backend's count of a complete answer is waited for, once its reader has all of the answer. */
+/** Time to wait for the usage of an answer that the client has already received in full. */
 const lateUsageMs = 10_000
-/** What a stream may send before its first content (contract 9.13), comments not counted… */
+/** Bytes that a stream may send before its first content (contract 9.13), without comments, */
 const maxEarlyBytes = 256 * 1024
-/** …nor so many repetitions of the request: the first events of a response have its instructions and tools. */
+/** plus this many times the size of the request: the first events of a response repeat its instructions and tools. */
 const requestEchoes = 3
 
-/** Where an attempt's text goes once content has begun. */
+/** Receives an attempt's text from the first content on. */
 export interface AnswerFlow {
   write(text: string): void
-  /** The answer is complete; `last` is the last piece of a stream, or all of a whole answer. */
+  /** The answer is complete; `last` is the last piece of a stream, or a whole answer. */
   ended(last: string | Buffer): void
   /** `error` is an UpstreamError, or a bug. */
   broke(error: Error): void
 }
 
-/** Whether a silent backend can be left for another one. */
+/** Whether a silent backend may be abandoned for another one. */
 type MayFailOver = (sawHeaders: boolean) => boolean
 
 /**
- * One call to one backend (contract 1.5). Until the first content its text is held back, so that a failure can still be
- * answered by another backend; from then on it flows.
+ * One call to one backend (contract 1.5). Its text is buffered until the first content, so that another backend can
+ * still answer after a failure; then it flows to the client.
  */
 export class AttemptRun implements UpstreamListener {
   readonly backend: Backend
   lane: Lane
   upstreamRequestId: string | undefined
-  /** When the last event came, monotonic milliseconds: keep-alives of the backend do not count (contract 9.9). */
+  /** When the last event arrived, monotonic milliseconds. Keep-alives of the backend do not count (contract 9.9). */
   lastEventMs: number
   readonly startedMs: number
   readonly #clock: Clock
   readonly #stream: boolean
   readonly #observer: AttemptObserver | undefined
-  /** What came before content, as latin1, so that it can be read again in another lane: events, and what is no event yet. */
+  /** What arrived before content, as latin1, for another lane to read again: whole events, and an incomplete one. */
   readonly #early = new TextBuffer()
   readonly #incomplete = new TextBuffer()
   #maxEarlyBytes = maxEarlyBytes
   #held = ''
-  /** A whole answer, once it is there. */
+  /** The whole answer, once it has arrived. */
   #whole: Buffer | undefined
   #call: UpstreamCall | undefined
   #flow: AnswerFlow | undefined
   #rejection: { head: UpstreamHead; chunks: Buffer[]; length: number } | undefined
-  /** What the backend said as it failed, from its first bytes on. */
+  /** The text with which the backend failed. */
   #failureBody: string | undefined
-  /** Open while the backend's count is waited for behind a complete answer. */
+  /** Pending while the usage of a complete answer is awaited. */
   #lateUsage: PromiseWithResolvers<void> | undefined
   #sawHead = false
   #sawBody = false
@@ -89,10 +89,10 @@ export class AttemptRun implements UpstreamListener {
   }
 
   /**
-   * Calls the backend. Resolves when content is there (of a whole answer: all of it). A stream without a byte of its
-   * body after `headersMs` is given up where `mayLeave` says that another backend can be asked; it is told whether the
-   * response headers have come (contract 9.2, 9.8). Nothing is sent
-   * unless `grant` allows it. @throws UpstreamError, and what `grant` throws
+   * Calls the backend if `grant` allows it. Resolves with the first content of a stream, or with all of a whole answer.
+   * A stream without a byte of its body after `headersMs` is abandoned if `mayLeave` allows it, which is called with
+   * whether the response headers have arrived (contract 9.2, 9.8).
+   * @throws UpstreamError, and errors of `grant`
    */
   async open(request: UpstreamRequest, grant: CallGrant, mayLeave?: MayFailOver): Promise<void> {
     try {
@@ -126,7 +126,7 @@ export class AttemptRun implements UpstreamListener {
     return ready
   }
 
-  /** Gives the attempt up: nothing more is read, and whoever waits for it gets `error`. */
+  /** Aborts the attempt: nothing more is read, and it fails with `error`. */
   stop(error: Error): void {
     if (this.#over) return this.#endLateUsage()
     this.#call?.abort()
@@ -139,15 +139,15 @@ export class AttemptRun implements UpstreamListener {
     return this.lane.finished ? Math.min(afterTerminalMs, idleMs) : idleMs
   }
 
-  /** The backend was silent for too long: ends a complete answer, and gives up any other. */
+  /** Handles a backend that was silent for too long: ends a complete answer, and aborts any other. */
   passSilence(): void {
     if (this.lane.finished) this.#finish()
     else this.stop(new UpstreamError('timeout'))
   }
 
   /**
-   * Ends a complete answer whose backend does not end its stream. Where the backend counts tokens and has not done so yet,
-   * the call goes on for 10 s: `lateUsage` says when that is over.
+   * Ends a complete answer whose backend does not close its stream. If the backend still owes its usage, the call
+   * continues for up to 10 s, until `lateUsage` resolves.
    */
   #finish(): void {
     if (this.#over) return
@@ -158,12 +158,12 @@ export class AttemptRun implements UpstreamListener {
     if (mayCount) this.#timer = this.#clock.after(lateUsageMs, () => this.#endLateUsage())
   }
 
-  /** Resolves when the lane has the usage that there is; undefined where it has it already. */
+  /** Resolves when the lane has the usage, or it will not come; undefined if there is nothing to wait for. */
   get lateUsage(): Promise<void> | undefined {
     return this.#lateUsage?.promise
   }
 
-  /** Lets the text go to `flow`, beginning with what was held back. */
+  /** Sends the text to `flow` from now on, beginning with the buffered text. */
   flowTo(flow: AnswerFlow): void {
     const held = this.#held
     this.#held = ''
@@ -174,13 +174,13 @@ export class AttemptRun implements UpstreamListener {
       flow.ended(this.#whole ?? held)
     } else {
       this.#flow = flow
-      // Before the text, which may be so much that the flow wants a pause.
+      // Before the text, which may be long enough for the flow to pause the call again.
       this.#call?.resume()
       flow.write(held)
     }
   }
 
-  /** Hands over what the backend said as it failed, if it did. Of what may be an answer only an error's message is kept. */
+  /** Reports the text of a failure, if any. If it may contain an answer, only an error message in it is stored. */
   reportError(errors: ProviderErrors | undefined, requestId: string): void {
     const mayBeAnswer = this.#rejection === undefined && (this.lane.hasContent || !this.#stream)
     if (this.#failureBody !== undefined) errors?.note(this.backend, requestId, this.#failureBody, mayBeAnswer)
@@ -195,7 +195,7 @@ export class AttemptRun implements UpstreamListener {
     if (!this.#over) this.#call?.resume()
   }
 
-  /** Before content: reads again what has come so far in another lane, which is used from here on. */
+  /** Before content: switches to another lane, which first reads what has arrived so far. */
   changeLane(lane: Lane): void {
     this.lane = lane
     this.#held = ''
@@ -276,20 +276,20 @@ export class AttemptRun implements UpstreamListener {
     this.#fail(error)
   }
 
-  /** A chunk that is an error, or cannot be read. What it says is kept for the owner of the backend. */
+  /** Handles a chunk that is an error, or malformed. Its text is stored for the owner of the backend. */
   #failOn(chunk: Buffer, error: Error): void {
     if (error instanceof UpstreamError)
       this.#failureBody = this.lane.faultText ?? (this.lane.hasContent ? undefined : chunk.toString('utf8'))
     this.stop(error)
   }
 
-  /** The answer is complete and on its way: only its usage matters. */
+  /** Reads what follows a complete answer, for its usage. */
   #readLate(chunk: Buffer): void {
     if (this.#lateUsage === undefined) return
     try {
       this.lane.push(chunk)
     } catch {
-      // What follows a complete answer cannot break it.
+      // Nothing after a complete answer can break it.
       this.#endLateUsage()
     }
     if (this.lane.usage?.source === 'counted') this.#endLateUsage()
@@ -318,7 +318,7 @@ export class AttemptRun implements UpstreamListener {
   }
 
   #fail(error: Error): void {
-    // What comes after the terminal event does not matter any more: the answer is complete.
+    // After the terminal event the answer is complete: later failures no longer matter.
     if (this.lane.finished && this.#stream && error instanceof UpstreamError && error.outcome !== 'cancelled') {
       this.#end(this.lane.end())
       return
@@ -354,13 +354,13 @@ export class AttemptRun implements UpstreamListener {
     if (refusal.length > maxRefusalBytes) this.#endRejection()
   }
 
-  /** Judges a refusal by what is there of it. */
+  /** Classifies a rejection by what has arrived of its body. */
   #endRejection(): void {
     this.#call?.abort()
     this.onEnd()
   }
 
-  /** Keeps what came before content, but for comments. Too much of it is no answer. */
+  /** Buffers what arrives before content, without comments. Too much of it breaks the attempt. */
   #keepEarly(chunk: Buffer): void {
     this.#incomplete.add(chunk.toString('latin1'))
     if (this.lane.alive) this.#early.add(this.#incomplete.take())
@@ -369,7 +369,7 @@ export class AttemptRun implements UpstreamListener {
   }
 }
 
-/** Some servers declare their events as plain text. The lane reads them, and refuses what is no event. */
+/** Some servers declare their events as plain text. The lane rejects what is not an event. */
 function mayStream(contentType: string): boolean {
   return contentType === '' || contentType.includes('event-stream') || contentType.startsWith('text/plain')
 }
