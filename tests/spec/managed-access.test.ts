@@ -70,7 +70,7 @@ describe('managed access (contract 23)', () => {
     await recordResale(deps, 'vendor', 'CONTRACT-17')
     await expect(until(200, 1_500)).rejects.toThrow('still 403')
     await reviewManagedRequest(deps, id, 'approved')
-    await until(200, 3_000)
+    await until(200, 5_000)
     const stranger = await service.addAccount('stranger', 'max')
     const refused = await service.chat({}, { authorization: `Bearer ${stranger.key}` })
     expect(refused.status).toBe(403)
