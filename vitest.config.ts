@@ -6,6 +6,7 @@ const timed = [
   'tests/faults/{backpressure,concurrency,crash,event-loop,fusion-*,hostile-http,hostile-input,leaks,random-bodies,restart}.test.ts',
   'tests/linear.test.ts',
   'tests/domain/linear-patterns.test.ts',
+  'tests/spec/{fusion,fusion-record,fusion-tool,managed-access}.test.ts',
 ]
 /** Tests whose limits are in milliseconds, but which mostly wait. */
 const waiting = ['tests/faults/**/*.test.ts']

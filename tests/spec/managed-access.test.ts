@@ -44,6 +44,9 @@ afterEach(async () => {
 
 const status = async (): Promise<number> => (await service.chat()).status
 
+/** A check that fails on a busy machine keeps access closed for 10 s. */
+const opensWithinMs = 15_000
+
 async function until(right: number, limitMs: number): Promise<number> {
   const startMs = performance.now()
   for (;;) {
@@ -59,7 +62,7 @@ async function open(): Promise<void> {
   await reviewManagedRequest(deps, id, 'approved')
   await switchManagedAccess(deps, true)
   await recordResale(deps, 'vendor', 'CONTRACT-17')
-  await until(200, 5_000)
+  await until(200, opensWithinMs)
 }
 
 describe('managed access (contract 23)', () => {
@@ -70,7 +73,7 @@ describe('managed access (contract 23)', () => {
     await recordResale(deps, 'vendor', 'CONTRACT-17')
     await expect(until(200, 1_500)).rejects.toThrow('still 403')
     await reviewManagedRequest(deps, id, 'approved')
-    await until(200, 5_000)
+    await until(200, opensWithinMs)
     const stranger = await service.addAccount('stranger', 'max')
     const refused = await service.chat({}, { authorization: `Bearer ${stranger.key}` })
     expect(refused.status).toBe(403)
