@@ -129,7 +129,7 @@ export function explain(
   if (error instanceof SetupError) return { what: error.message, fix: error.fix, exitCode: exitCodes.config }
   if (error instanceof AccountsError) {
     const [what, given] = refusals[error.code]
-    const fix = given.replace(/\{([^}]+)\}/, (_, text: string) => command(text))
+    const fix = given.replace(/\{([^{}]+)\}/, (_, text: string) => command(text))
     return { what, fix, exitCode: exitCodes.failure }
   }
   if (error instanceof ConfigError || !(error instanceof Error)) return undefined
