@@ -96,7 +96,8 @@ export async function startApp(
   const sales = parts.use(await openBilling(runtime, { storage, onFailed }))
   const offerCache = new OfferCache({ billing: sales.sold?.plansDeps.billing, clock, log })
   const offers = (): Promise<readonly Offer[]> => offerCache.read()
-  const answers = parts.use(openAnswerStores(runtime, storage))
+  const answers = openAnswerStores(runtime, storage)
+  parts.defer(() => answers.providerErrors.flush())
   const mail = await openMail(runtime)
 
   let isDraining = false
@@ -110,7 +111,8 @@ export async function startApp(
   const { api } = listening
   const config = withPort(listening.port)
   const shown = { ...answers, storage, sales, offers, providers, managed, mail, status, recentFailures, breakers, api }
-  web.serve(parts.use(openWeb(withConfig(runtime, config), shown)).fetch)
+  const started = withConfig(runtime, config)
+  web.serve(parts.use(openWeb(started, shown)).fetch)
   descriptors.start()
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
 
@@ -119,7 +121,7 @@ export async function startApp(
   const stop = (): Promise<void> => {
     isDraining = true
     log({ event: 'draining', openRequests: api.openRequests })
-    return drainAndClose(withConfig(runtime, config), unreadyMs, listening, owned)
+    return drainAndClose(started, unreadyMs, listening, owned)
   }
   return { config, failed: fatal.promise, stop: () => (stopping ??= stop()) }
 }
@@ -208,10 +210,7 @@ interface AnswerStores {
 }
 
 /** What is stored encrypted about answers. */
-function openAnswerStores(
-  { config, keys, clock, random, log }: Runtime,
-  storage: Storage,
-): AnswerStores & AsyncDisposable {
+function openAnswerStores({ config, keys, clock, random, log }: Runtime, storage: Storage): AnswerStores {
   const sealer = createSealer({ ...keys, random })
   const shared = { sealer, clock, log, retentionMs: config.responseRetentionMs, maxBytes: config.limits.bodyBytes }
   const mintId = idMinter('conv_', () => clock.nowMs(), random)
@@ -219,7 +218,7 @@ function openAnswerStores(
   const stored = new StoredResponses({ ...shared, formats: formatById, store: storage.responses, conversations })
   const providerErrors = new ProviderErrors({ store: storage.store, sealer, clock, random, log })
   const notes = new FusionNotes(sealer, clock)
-  return { stored, conversations, notes, providerErrors, [Symbol.asyncDispose]: () => providerErrors.flush() }
+  return { stored, conversations, notes, providerErrors }
 }
 
 interface BuildGatewayDeps {

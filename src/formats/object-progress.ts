@@ -1,3 +1,5 @@
+import { parseObject } from '../domain/json.ts'
+
 const quote = 0x22
 const backslash = 0x5c
 const openBrace = 0x7b
@@ -25,7 +27,7 @@ export class ObjectProgress {
   /** Whether the object has ended. `text` is everything that was added; it is parsed once. */
   hasEnded(text: () => string): boolean {
     if (!this.#isObject || !this.#hasClosed) return false
-    this.#isValid ??= isJson(text())
+    this.#isValid ??= parseObject(text()) !== undefined
     return this.#isValid
   }
 
@@ -45,14 +47,5 @@ export class ObjectProgress {
       this.#depth -= 1
       this.#hasClosed = this.#depth === 0
     }
-  }
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
   }
 }

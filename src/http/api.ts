@@ -275,9 +275,8 @@ export class Api {
   }
 
   /** Reads the body, counted against its sender's shares (contract 29.2). @throws ServiceError */
-  async #readBody({ request, principal }: Exchange, work: RequestWork): Promise<JsonBody> {
-    if (principal === undefined) throw new Error('a body without a principal')
-    using share = this.#intake.read(principal.accountId, this.#callers.groupOf(request), work)
+  async #readBody({ request }: Exchange, work: RequestWork): Promise<JsonBody> {
+    using share = this.#intake.read(work, this.#callers.groupOf(request))
     return await readJsonBody(request, this.#bodyLimits, share)
   }
 

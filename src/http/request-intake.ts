@@ -43,12 +43,12 @@ export class Intake {
   }
 
   /**
-   * Starts reading a body. `address` is the result of `addressGroup`; the bytes also count toward `work`.
+   * Starts reading a body, whose bytes also count toward `work`. `address` is the result of `addressGroup`.
    * @throws ServiceError `server_busy`
    */
-  read(accountId: string, address: string, work: RequestWork): ReadingShare {
-    if (!this.#reading.bodies.take(accountId, 1, address)) throw busy()
-    return new ReadingShare(this.#reading, accountId, address, work)
+  read(work: RequestWork, address: string): ReadingShare {
+    if (!this.#reading.bodies.take(work.accountId, 1, address)) throw busy()
+    return new ReadingShare(this.#reading, work, address)
   }
 
   /**
@@ -116,23 +116,21 @@ export class AnsweringShare implements HeldBytes, Disposable {
 /** What one body holds while it is read. */
 export class ReadingShare implements BodyCost, Disposable {
   readonly #shared: ReadingResources
-  readonly #accountId: string
   readonly #address: string
   readonly #work: RequestWork
   #bytes = 0
   #isSlow = false
   #isHeld = true
 
-  constructor(shared: ReadingResources, accountId: string, address: string, work: RequestWork) {
+  constructor(shared: ReadingResources, work: RequestWork, address: string) {
     this.#shared = shared
-    this.#accountId = accountId
-    this.#address = address
     this.#work = work
+    this.#address = address
   }
 
   /** Counts received bytes. @throws ServiceError `server_busy` if the share is used up, and errors of the work */
   spend(bytes: number): void {
-    if (!this.#shared.bytes.take(this.#accountId, bytes, this.#address)) throw busy()
+    if (!this.#shared.bytes.take(this.#work.accountId, bytes, this.#address)) throw busy()
     this.#bytes += bytes
     this.#work.spend(bytes)
   }
@@ -140,7 +138,7 @@ export class ReadingShare implements BodyCost, Disposable {
   /** Counts the body as slow, once. @throws ServiceError `server_busy` if its sender has too many slow bodies */
   slow(): void {
     if (this.#isSlow) return
-    if (!this.#shared.slow.take(this.#accountId, 1, this.#address)) throw busy()
+    if (!this.#shared.slow.take(this.#work.accountId, 1, this.#address)) throw busy()
     this.#isSlow = true
   }
 
@@ -148,9 +146,9 @@ export class ReadingShare implements BodyCost, Disposable {
     if (!this.#isHeld) return
     this.#isHeld = false
     const { bodies, bytes, slow } = this.#shared
-    bodies.give(this.#accountId, 1, this.#address)
-    bytes.give(this.#accountId, this.#bytes, this.#address)
-    if (this.#isSlow) slow.give(this.#accountId, 1, this.#address)
+    bodies.give(this.#work.accountId, 1, this.#address)
+    bytes.give(this.#work.accountId, this.#bytes, this.#address)
+    if (this.#isSlow) slow.give(this.#work.accountId, 1, this.#address)
   }
 }
 

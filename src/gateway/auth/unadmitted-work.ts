@@ -78,12 +78,12 @@ export class UnadmittedWork {
 /** What one request has cost before admission. */
 export class RequestWork {
   readonly #all: Pick<UnadmittedWork, 'spend'>
-  readonly #accountId: string
+  readonly accountId: string
   #bytes = 0
 
   constructor(all: Pick<UnadmittedWork, 'spend'>, accountId: string) {
     this.#all = all
-    this.#accountId = accountId
+    this.accountId = accountId
   }
 
   /**
@@ -92,12 +92,12 @@ export class RequestWork {
    */
   spend(bytes: number): void {
     this.#bytes += bytes
-    this.#all.spend(this.#accountId, bytes)
+    this.#all.spend(this.accountId, bytes)
   }
 
   /** Refunds the cost when the request is admitted. */
   admitted(): void {
-    this.#all.spend(this.#accountId, -this.#bytes)
+    this.#all.spend(this.accountId, -this.#bytes)
     this.#bytes = 0
   }
 }

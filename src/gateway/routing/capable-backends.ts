@@ -13,7 +13,7 @@ const declaredAs: Readonly<Partial<Record<Need, CapabilityId>>> = {
   tools: 'tools',
   structured_outputs: 'structured_outputs',
 }
-const declarable = Object.values(declaredAs)
+const declarable = Object.keys(declaredAs) as Need[]
 const partNeeds: Readonly<Partial<Record<InputPart['type'], Need>>> = { image: 'images', audio: 'audio', file: 'files' }
 
 interface CapableBackends {
@@ -84,13 +84,8 @@ export function capableFirst(
 
 /** Whether any limit of a backend is known. For most there is none, and requests need not be inspected. */
 function isLimited(backend: Backend, learned: LearnedLimits): boolean {
-  return backend.contextWindow !== undefined || declaresLack(backend) || learned.knows(backend)
-}
-
-function declaresLack({ capabilities }: Backend): boolean {
-  if (capabilities === undefined) return false
-  for (const id of declarable) if (capabilities[id] === false) return true
-  return false
+  if (backend.contextWindow !== undefined || learned.knows(backend)) return true
+  return declarable.some((need) => lacksAsDeclared(backend, need))
 }
 
 function lacksAsDeclared({ capabilities }: Backend, need: Need): boolean {
