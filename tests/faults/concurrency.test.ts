@@ -78,7 +78,7 @@ const upstreamRequests = (): number => service.providers.reduce((sum, provider) 
 
 describe('a thousand simultaneous requests', () => {
   test(
-    'with 500 a minute and 700 a month, exactly 500 are answered and 500 are told to wait',
+    'with 500 a minute and 700 a month, exactly 500 are answered and 500 get a 429',
     { timeout: limitMs },
     async () => {
       await startWith(500, 700)

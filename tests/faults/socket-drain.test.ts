@@ -41,7 +41,7 @@ test('on SIGTERM idle connections receive a going-away close and do not delay th
   expect(performance.now() - startedMs).toBeLessThan(3_000)
 })
 
-test('on SIGTERM the current answer finishes, queued messages are told to retry, and the connection closes', async () => {
+test('on SIGTERM the current answer finishes, queued messages get an error that asks for a retry, and the connection closes', async () => {
   await start()
   provider.script([{ do: 'answer', words: 30, tokenDelayMs: 50 }])
   const client = await open()

@@ -148,7 +148,7 @@ describe('an operator', () => {
     async (_, route) => {
       for (const role of operatorRoles) {
         const response = await call(operators[role], route)
-        // A proof is of the session that asked for it, whoever else is an operator.
+        // A proof belongs to the session that asked for it, even if other operators are signed in.
         expect(response.status, role).toBe(route.path.includes(':proofId') ? 404 : 200)
         await response.text()
       }
