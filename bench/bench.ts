@@ -1,7 +1,9 @@
+import { join } from 'node:path'
 import { streamEvents, wholeAnswer } from './bodies.ts'
 import type { RequestKind } from './bodies.ts'
 import { startGateway, whyAbsent } from './gateways.ts'
 import type { Gateway, GatewayName, StartOptions } from './gateways.ts'
+import type { Options } from './options.ts'
 import type { Child, Processes } from './processes.ts'
 import type {
   LoadCommand,
@@ -12,8 +14,6 @@ import type {
   UpstreamMode,
   UpstreamReport,
 } from './protocol.ts'
-import type { Options } from './options.ts'
-import { join } from 'node:path'
 
 const startTimeoutMs = 10_000
 const commandTimeoutMs = 5000

@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Plan } from '../src/domain/plans.ts'
+import type { RequestOpening, RequestOutcome } from '../src/domain/requests.ts'
 import { systemClock } from '../src/runtime/clock.ts'
 import { idMinter } from '../src/runtime/ids.ts'
-import type { Plan } from '../src/domain/plans.ts'
 import { systemRandom } from '../src/runtime/random.ts'
-import type { RequestOpening, RequestOutcome } from '../src/domain/requests.ts'
 import { openSqliteLedger, type SqliteLedger } from '../src/storage/ledger/ledger-sqlite.ts'
 import { openSqlite } from '../src/storage/sqlite/open-sqlite.ts'
 

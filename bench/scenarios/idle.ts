@@ -1,9 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Bench } from '../bench.ts'
 import type { Gateway } from '../gateways.ts'
 import { readCpuUs, readRssMb } from '../proc-stat.ts'
-import { pairedRatios, median } from '../statistics.ts'
 import type { Row } from '../rows.ts'
-import { setTimeout as delay } from 'node:timers/promises'
+import { pairedRatios, median } from '../statistics.ts'
 
 const wantedIdle = 10_000
 /** Files that a gateway and the load generator need besides the idle connections. */

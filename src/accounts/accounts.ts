@@ -1,8 +1,8 @@
 import type { Account } from '../domain/accounts.ts'
-import { idMinter } from '../runtime/ids.ts'
 import type { Plan } from '../domain/plans.ts'
-import { auditRecord, type AccountsDeps } from './control-plane.ts'
+import { idMinter } from '../runtime/ids.ts'
 import { AccountsError, checkName } from './accounts-error.ts'
+import { auditRecord, type AccountsDeps } from './control-plane.ts'
 
 /** Most accounts in one listing, and the most that a lookup by name searches. */
 export const maxListedAccounts = 10_000

@@ -2,8 +2,8 @@ import type { Actor, AuditEvent, AuditRecord } from '../domain/audit.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { RandomBytes } from '../runtime/random.ts'
 import type { Secret } from '../runtime/secret.ts'
-import type { AccountStore } from './ports.ts'
 import { AccountsError } from './accounts-error.ts'
+import type { AccountStore } from './ports.ts'
 
 /**
  * What a control plane operation needs: the store, clock, randomness, the pepper for key digests, and the actor. A

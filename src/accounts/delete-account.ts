@@ -1,6 +1,6 @@
+import { AccountsError } from './accounts-error.ts'
 import { auditRecord, type AccountsDeps } from './control-plane.ts'
 import type { AccountDataStore } from './ports.ts'
-import { AccountsError } from './accounts-error.ts'
 
 /**
  * Deletes an account and all its data. Its keys stop working within a second, and the deletion cannot be undone; the

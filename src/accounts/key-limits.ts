@@ -1,6 +1,6 @@
 import type { KeyLimits } from '../domain/key-limits.ts'
-import { readNetwork } from '../runtime/networks.ts'
 import type { Plan } from '../domain/plans.ts'
+import { readNetwork } from '../runtime/networks.ts'
 import { AccountsError } from './accounts-error.ts'
 
 /** Most addresses and networks per key (contract 3.13). */

@@ -1,11 +1,11 @@
 import type { StoredKey } from '../domain/accounts.ts'
 import type { AuditEvent, RevocationReason } from '../domain/audit.ts'
-import { idMinter } from '../runtime/ids.ts'
 import { isLimited, type KeyLimits, noLimits } from '../domain/key-limits.ts'
 import { keyDigest, keyHint, mintKey, rotationOverlapsMs, type RotationOverlap } from '../domain/keys.ts'
+import { idMinter } from '../runtime/ids.ts'
 import type { Secret } from '../runtime/secret.ts'
-import { auditRecord, type AccountsDeps } from './control-plane.ts'
 import { AccountsError, checkName } from './accounts-error.ts'
+import { auditRecord, type AccountsDeps } from './control-plane.ts'
 
 /** Unrevoked keys per account (contract 19.9). */
 export const maxKeysPerAccount = 100

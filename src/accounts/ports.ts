@@ -1,10 +1,10 @@
 import type { Account, StoredKey, Upstream } from '../domain/accounts.ts'
-import type { Usage } from '../domain/conversation.ts'
-import type { KeyLimits } from '../domain/key-limits.ts'
-import type { AccountEmail, Passkey, Session, SignInProof } from '../domain/identity.ts'
-import type { AuditEntry, AuditRecord } from '../domain/audit.ts'
 import type { ChainLink, ChainPosition } from '../domain/audit-chain.ts'
+import type { AuditEntry, AuditRecord } from '../domain/audit.ts'
 import type { Checkpoint } from '../domain/checkpoint.ts'
+import type { Usage } from '../domain/conversation.ts'
+import type { AccountEmail, Passkey, Session, SignInProof } from '../domain/identity.ts'
+import type { KeyLimits } from '../domain/key-limits.ts'
 import type {
   ManagedAccessState,
   ManagedRequest,

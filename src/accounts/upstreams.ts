@@ -1,9 +1,9 @@
-import { publicKeyId } from '../domain/cloud-credentials.ts'
 import type { Upstream } from '../domain/accounts.ts'
+import { publicKeyId } from '../domain/cloud-credentials.ts'
 import { idMinter } from '../runtime/ids.ts'
 import type { Secret } from '../runtime/secret.ts'
-import { auditRecord, type AccountsDeps } from './control-plane.ts'
 import { AccountsError } from './accounts-error.ts'
+import { auditRecord, type AccountsDeps } from './control-plane.ts'
 
 export const maxUpstreamsPerAccount = 20
 const maxCredentialCharacters = 8192

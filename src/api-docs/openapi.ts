@@ -1,10 +1,10 @@
-import type { ApiOperation, Schema } from './operation.ts'
-import { apiAnswers } from './answer-schemas.ts'
-import { apiOperations } from './operations.ts'
-import { errorCatalog, type ErrorCode } from '../domain/errors.ts'
 import { errorCodes } from '../domain/error-text.ts'
+import { errorCatalog, type ErrorCode } from '../domain/errors.ts'
 import { keyPrefix } from '../domain/keys.ts'
 import type { Links } from '../domain/links.ts'
+import { apiAnswers } from './answer-schemas.ts'
+import type { ApiOperation, Schema } from './operation.ts'
+import { apiOperations } from './operations.ts'
 
 export interface OpenApiOptions {
   /** With its `/v1`, which the paths of the document have, too. */

@@ -1,5 +1,5 @@
-import type { ApiOperation } from './operation.ts'
 import { conversationOperations, paging } from './conversation-operations.ts'
+import type { ApiOperation } from './operation.ts'
 
 const profile = 'svc-router/frontier'
 const model = { type: 'string', description: 'A profile, such as `svc-router/frontier`.' }

@@ -1,14 +1,14 @@
 import { join } from 'node:path'
 import type { BillingDeps, PlanSales, PlansDeps } from '../accounts/billing/billing-deps.ts'
 import { startChecks } from '../accounts/billing/checks.ts'
-import { createWebhookHandler } from '../accounts/billing/webhook.ts'
 import type { HandleWebhook } from '../accounts/billing/ports.ts'
+import { createWebhookHandler } from '../accounts/billing/webhook.ts'
 import type { BillingConfig, StripeConfig } from '../config/config.ts'
 import { randomBase62 } from '../runtime/ids.ts'
 import { Secret } from '../runtime/secret.ts'
+import { startSweep } from '../storage/sweeps/sweep.ts'
 import type { Runtime } from './runtime.ts'
 import type { Storage } from './storage.ts'
-import { startSweep } from '../storage/sweeps/sweep.ts'
 
 /** How long processed events are remembered, to ignore repetitions. Stripe repeats an event for up to three days. */
 const eventsKeptMs = 30 * 86_400_000

@@ -7,12 +7,12 @@ import type { BackendConfig } from '../config/config.ts'
 import { checkpointKeys } from '../domain/checkpoint.ts'
 import type { ManagedAccess } from '../gateway/ports.ts'
 import type { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
+import { checkpointFile } from '../storage/checkpoint-file.ts'
+import type { ConsoleBackend, ConsoleDeps } from '../web/operator/console-deps.ts'
 import type { Providers } from './providers.ts'
 import { openRoutePlanner } from './route-planner.ts'
 import type { Runtime } from './runtime.ts'
 import type { Storage } from './storage.ts'
-import { checkpointFile } from '../storage/checkpoint-file.ts'
-import type { ConsoleBackend, ConsoleDeps } from '../web/operator/console-deps.ts'
 
 export interface OpenConsoleDeps {
   readonly storage: Pick<Storage, 'store'>

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts'
+import { periodAt, type UsageSignals } from '../domain/account-meter.ts'
 import type { ServiceError } from '../domain/errors.ts'
 import { linksFor } from '../domain/links.ts'
-import { periodAt, type UsageSignals } from '../domain/account-meter.ts'
 import { openaiConventions } from '../formats/openai/client-conventions.ts'
 import { errorBody, errorHeaders } from '../http/error-response.ts'
 import type { WrittenError } from '../web/docs/error-docs.ts'

@@ -1,6 +1,6 @@
 import { constants, fstatSync, open, write as writeFile } from 'node:fs'
-import { promisify } from 'node:util'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 
 const standardError = 2
 /** Wait before writing to a full pipe again, milliseconds. */

@@ -6,11 +6,11 @@ import type { RouteCaller, RoutePlan, RouteQuestion } from '../domain/route-plan
 import { formatById, relayById } from '../formats/formats.ts'
 import { planRoute } from '../gateway/route-planner.ts'
 import { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
+import { databasePath } from '../storage/sqlite/connect-sqlite.ts'
+import { proveQuotasOnSqlite } from '../storage/sqlite/prove-quotas.ts'
 import { openProviders, type Providers } from './providers.ts'
 import type { Runtime } from './runtime.ts'
 import { openStore } from './storage.ts'
-import { databasePath } from '../storage/sqlite/connect-sqlite.ts'
-import { proveQuotasOnSqlite } from '../storage/sqlite/prove-quotas.ts'
 
 type PlanRoute = (asker: RouteCaller, question: RouteQuestion) => Promise<RoutePlan>
 

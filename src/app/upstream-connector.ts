@@ -1,5 +1,5 @@
-import { prepareUpstream, saveUpstream } from '../accounts/upstreams.ts'
 import type { AccountsDeps } from '../accounts/control-plane.ts'
+import { prepareUpstream, saveUpstream } from '../accounts/upstreams.ts'
 import type { Mode } from '../config/config.ts'
 import { findPreset, presetNames } from '../config/presets.ts'
 import {
@@ -12,8 +12,6 @@ import {
 } from '../config/read-upstream.ts'
 import { timeoutSettings } from '../config/upstream-extras.ts'
 import { formatIds } from '../domain/format-id.ts'
-import type { Providers } from './providers.ts'
-import type { Runtime } from './runtime.ts'
 import { createVault } from '../providers/auth/vault.ts'
 import type {
   OfferedProvider,
@@ -22,6 +20,8 @@ import type {
   UpstreamField,
   UpstreamForm,
 } from '../web/http/upstream-connector.ts'
+import type { Providers } from './providers.ts'
+import type { Runtime } from './runtime.ts'
 
 /** What the page that connects providers needs: presets, validation, encryption, and test requests. */
 export function openUpstreamConnector({ config, keys, random }: Runtime, providers: Providers): UpstreamConnector {

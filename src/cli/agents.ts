@@ -1,4 +1,4 @@
-import { objectOf, parseObject } from '../domain/json.ts'
+import type { ClientConfig } from '../domain/client-config.ts'
 import {
   claudeHeaders,
   claudeHeadersVariable,
@@ -8,9 +8,9 @@ import {
   codexSettings,
   opencodeConfig,
 } from '../domain/client-settings.ts'
+import { objectOf, parseObject } from '../domain/json.ts'
 import { CommandError, exitCodes } from './failures.ts'
 import type { Program } from './ports.ts'
-import type { ClientConfig } from '../domain/client-config.ts'
 
 /** What is needed to start an agent. */
 interface AgentStart {

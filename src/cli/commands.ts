@@ -1,3 +1,4 @@
+import type { Command } from './command.ts'
 import { accountsCreate, accountsList, accountsPlan, accountsResume, accountsSuspend } from './commands/accounts.ts'
 import { auditCheckpoint, auditExport, auditList, auditVerify } from './commands/audit.ts'
 import {
@@ -39,7 +40,6 @@ import { ticketsList, ticketsClose, ticketsReopen } from './commands/tickets.ts'
 import { upgradesApprove, upgradesList, upgradesReject } from './commands/upgrades.ts'
 import { upstreamAdd, upstreamList, upstreamRemove, upstreamTest } from './commands/upstream.ts'
 import { version } from './commands/version.ts'
-import type { Command } from './command.ts'
 
 /** Every command, in the order of the help. */
 export const commands: readonly Command[] = [

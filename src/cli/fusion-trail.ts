@@ -1,6 +1,6 @@
-import { counted } from '../runtime/counted.ts'
 import type { CallRecord, FusionRecord } from '../domain/fusion-record.ts'
 import { writeUsd } from '../domain/request-cost.ts'
+import { counted } from '../runtime/counted.ts'
 import { writeTable } from './terminal/table.ts'
 
 /** Summarizes one fusion for a list, such as `synthesised 3/3`. */

@@ -1,5 +1,5 @@
-import { checkLimits } from '../accounts/key-limits.ts'
 import { AccountsError } from '../accounts/accounts-error.ts'
+import { checkLimits } from '../accounts/key-limits.ts'
 import type { Config } from '../config/config.ts'
 import type { Account } from '../domain/accounts.ts'
 import type { KeyLimits } from '../domain/key-limits.ts'

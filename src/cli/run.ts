@@ -1,5 +1,6 @@
 import { ConfigError } from '../config/problems.ts'
 import { nearest } from '../domain/profiles.ts'
+import { counted } from '../runtime/counted.ts'
 import { commonOptions, ownArguments, readCommandLine } from './command-line.ts'
 import { Invocation, program, type Command } from './command.ts'
 import { commands } from './commands.ts'
@@ -7,7 +8,6 @@ import { CommandError, exitCodes, explain, type ExitCode, type CommandFailure } 
 import { writeGroup, writeHelp, writeOverview } from './help.ts'
 import type { CliPorts, Terminal } from './ports.ts'
 import { SafeTerminal, type Piece } from './terminal/safe-terminal.ts'
-import { counted } from '../runtime/counted.ts'
 
 const errorWord: Piece = { style: 'red', text: 'error' }
 

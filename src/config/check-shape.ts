@@ -1,9 +1,9 @@
 import type { z } from 'zod'
 import { nearest } from '../domain/profiles.ts'
+import { holdsSecret } from '../domain/secret-shapes.ts'
 import type { ConfigDocument } from './document.ts'
 import type { Problem } from './problems.ts'
 import { configSchema, type ConfigFile } from './schema.ts'
-import { holdsSecret } from '../domain/secret-shapes.ts'
 
 type Issue = z.core.$ZodIssue
 type Path = readonly PropertyKey[]

@@ -1,9 +1,9 @@
 import type { ModelFacts } from '../domain/model-facts.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { Profile } from '../domain/profiles.ts'
-import type { Secret } from '../runtime/secret.ts'
 import type { FormatId } from '../formats/format.ts'
 import type { BackendTimeouts } from '../gateway/ports.ts'
+import type { Secret } from '../runtime/secret.ts'
 
 /** `local` generates secrets and has simulated providers; `production` allows neither. */
 export type Mode = 'local' | 'production'

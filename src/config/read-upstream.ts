@@ -1,8 +1,7 @@
+import type { Upstream } from '../domain/accounts.ts'
 import { regionShape } from '../domain/cloud-credentials.ts'
 import { formatIds, type FormatId } from '../domain/format-id.ts'
-import type { Upstream } from '../domain/accounts.ts'
-import { isOneLine } from '../runtime/one-line.ts'
-import { Secret } from '../runtime/secret.ts'
+import { holdsSecret } from '../domain/secret-shapes.ts'
 import {
   canCarryCredential,
   checkCredential,
@@ -13,9 +12,10 @@ import {
   type CloudLocation,
 } from '../providers/cloud-location.ts'
 import { vendorEndpoint, type Vendor } from '../providers/registry.ts'
-import { findPreset } from './presets.ts'
-import { holdsSecret } from '../domain/secret-shapes.ts'
+import { isOneLine } from '../runtime/one-line.ts'
+import { Secret } from '../runtime/secret.ts'
 import type { Mode } from './config.ts'
+import { findPreset } from './presets.ts'
 import { isProviderUrl } from './settings.ts'
 import { readHeaders, readTimeouts, type GivenTimeouts } from './upstream-extras.ts'
 

@@ -1,6 +1,6 @@
-import { Secret } from '../runtime/secret.ts'
 import { checkCredential, needsRegion, vendorUrl, type CloudLocation } from '../providers/cloud-location.ts'
 import { vendorEndpoint } from '../providers/registry.ts'
+import { Secret } from '../runtime/secret.ts'
 import type { ProviderConfig } from './config.ts'
 import type { Findings } from './findings.ts'
 import { findPreset } from './presets.ts'

@@ -1,17 +1,17 @@
-import { withoutEndSlashes } from '../runtime/end-slashes.ts'
 import { joinFacts, type Capabilities, type ModelFacts } from '../domain/model-facts.ts'
 import type { BackendTimeouts } from '../gateway/ports.ts'
 import { isPlainHttp } from '../providers/cloud-location.ts'
 import { defaultTimeouts } from '../providers/timeouts.ts'
-import type { BackendConfig, Mode, ProviderConfig } from './config.ts'
+import { withoutEndSlashes } from '../runtime/end-slashes.ts'
 import { suggest } from './check-shape.ts'
+import type { BackendConfig, Mode, ProviderConfig } from './config.ts'
 import type { Findings } from './findings.ts'
 import { readDurationMs } from './measures.ts'
 import { findPreset, presetNames, simulatedBackendIds, simulatedPreset } from './presets.ts'
-import { resolveFacts, resolveModelFacts } from './resolve-facts.ts'
-import { readHeaders } from './upstream-extras.ts'
 import { resolveCredential } from './resolve-credential.ts'
+import { resolveFacts, resolveModelFacts } from './resolve-facts.ts'
 import type { ConfigFile } from './schema.ts'
+import { readHeaders } from './upstream-extras.ts'
 
 /** The capabilities of the simulated provider. Its sizes are left unknown. */
 const simulatedCapabilities: Capabilities = {

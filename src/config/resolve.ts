@@ -1,7 +1,7 @@
-import { withoutEndSlashes } from '../runtime/end-slashes.ts'
-import { suggest } from './check-shape.ts'
 import { defaultPlans, type Plan, usualFusionsAtOnce } from '../domain/plans.ts'
+import { withoutEndSlashes } from '../runtime/end-slashes.ts'
 import { Secret } from '../runtime/secret.ts'
+import { suggest } from './check-shape.ts'
 import {
   baseUrlFor,
   originFor,
@@ -14,8 +14,8 @@ import {
 import type { Findings } from './findings.ts'
 import { readDurationMs, readSizeBytes } from './measures.ts'
 import { resolveBilling } from './resolve-billing.ts'
-import { resolveProfiles } from './resolve-profiles.ts'
 import { resolveModelFacts } from './resolve-facts.ts'
+import { resolveProfiles } from './resolve-profiles.ts'
 import { resolveBackends, resolveProviders } from './resolve-routes.ts'
 import type { ConfigFile } from './schema.ts'
 import { isPepper, readSealingKey, sealingKeyBytes, type KeptSecrets } from './secrets.ts'

@@ -1,9 +1,9 @@
 import { linkSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { RandomBytes } from '../runtime/random.ts'
-import { SetupError } from '../runtime/setup-error.ts'
 import { parseObject } from '../domain/json.ts'
 import { createFolder } from '../runtime/create-folder.ts'
+import type { RandomBytes } from '../runtime/random.ts'
+import { SetupError } from '../runtime/setup-error.ts'
 
 /** The file below the data folder with the secrets that local mode generated. */
 const secretsFileName = 'secrets.json'

@@ -1,8 +1,8 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
-import type { ChainPosition } from './audit-chain.ts'
-import { parseObject } from './json.ts'
 import type { SealingKey, SealingKeys } from '../runtime/sealer.ts'
 import { Secret } from '../runtime/secret.ts'
+import type { ChainPosition } from './audit-chain.ts'
+import { parseObject } from './json.ts'
 
 const version = 1
 const derivedBytes = 32

@@ -1,3 +1,5 @@
+import { quoteForShell } from '../runtime/quote-for-shell.ts'
+import type { ClientConfig } from './client-config.ts'
 import {
   claudeKeyVariable,
   claudeOtherVariables,
@@ -5,8 +7,6 @@ import {
   codexSettings,
   opencodeConfig,
 } from './client-settings.ts'
-import { quoteForShell } from '../runtime/quote-for-shell.ts'
-import type { ClientConfig } from './client-config.ts'
 
 /** How to configure one client: the file or command, where it goes, and the next step. */
 export interface ClientRecipe {

@@ -1,5 +1,5 @@
-import { attachedToolsHeader, fusionToolType } from './profiles.ts'
 import { rootOf, type ClientConfig } from './client-config.ts'
+import { attachedToolsHeader, fusionToolType } from './profiles.ts'
 
 /** The id of this service in the provider lists of Codex and opencode. */
 const providerId = 'svc-router'

@@ -1,6 +1,6 @@
+import { counted } from '../runtime/counted.ts'
 import { errorCatalog, type ServiceError } from './errors.ts'
 import type { Links } from './links.ts'
-import { counted } from '../runtime/counted.ts'
 
 /** The longest message that clients receive, in characters (contract 4.2). */
 const maxMessageChars = 240

@@ -1,6 +1,6 @@
-import { isObject, parseObject } from './json.ts'
 import { terminalLine } from '../runtime/safe-text.ts'
 import { SealError, type Sealer } from '../runtime/sealer.ts'
+import { isObject, parseObject } from './json.ts'
 import { maskSecrets } from './secret-shapes.ts'
 
 /** Maximum length of a stored provider message (contract 21.11). */

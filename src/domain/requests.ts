@@ -1,8 +1,8 @@
 import type { SkippedBackend } from './backend-state.ts'
+import type { Usage } from './conversation.ts'
 import type { ErrorCode } from './errors.ts'
 import type { FusionRecord } from './fusion-record.ts'
 import type { Attempt } from './upstream.ts'
-import type { Usage } from './conversation.ts'
 
 /** What is known of a request at admission. Its text is never stored (contract 28.3). */
 export interface RequestOpening {

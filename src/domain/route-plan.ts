@@ -1,5 +1,5 @@
-import type { OpenReason } from './backend-state.ts'
 import type { HoldKind } from './backend-controls.ts'
+import type { OpenReason } from './backend-state.ts'
 import type { ErrorCode } from './errors.ts'
 import type { ClientFormatId, FormatId } from './format-id.ts'
 import type { Plan } from './plans.ts'

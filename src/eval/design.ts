@@ -1,7 +1,7 @@
 import type { Conversation } from '../domain/conversation.ts'
+import type { PresetName } from '../domain/fusion-presets.ts'
 import { fusionId } from '../domain/profiles.ts'
 import type { FusionMember } from '../gateway/fusion/engine/ports.ts'
-import type { PresetName } from '../domain/fusion-presets.ts'
 import { settingsOf, type FusionSettings } from '../gateway/fusion/engine/settings.ts'
 import type { Question } from './questions/question.ts'
 

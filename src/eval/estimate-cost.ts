@@ -1,7 +1,7 @@
+import type { PresetName } from '../domain/fusion-presets.ts'
 import { maxAnalysisTokens } from '../gateway/fusion/engine/judge/judge.ts'
 import { cautiousInputTokens, outputLimit } from '../gateway/fusion/engine/measure-conversation.ts'
 import type { FusionSettings } from '../gateway/fusion/engine/settings.ts'
-import type { PresetName } from '../domain/fusion-presets.ts'
 import { maxSamples } from './arms/model-arms.ts'
 import { conversationOf, fusionDesign, selfPanelDesign } from './design.ts'
 import type { EvalMember } from './ports.ts'

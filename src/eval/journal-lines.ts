@@ -1,6 +1,6 @@
 import type { AnswerEvent } from '../domain/conversation.ts'
-import { type JsonObject, isObject, objectOf, parseObject } from '../domain/json.ts'
 import { fusionPresetNames, type PresetName } from '../domain/fusion-presets.ts'
+import { type JsonObject, isObject, objectOf, parseObject } from '../domain/json.ts'
 import type { AnsweredCall, Journal, Kept } from './ports.ts'
 import { questionSetVersion } from './questions/question-set.ts'
 

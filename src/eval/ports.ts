@@ -1,6 +1,6 @@
-import type { Clock } from '../runtime/clock.ts'
 import type { AnswerEvent } from '../domain/conversation.ts'
 import type { FusionMember, FusionPort } from '../gateway/fusion/engine/ports.ts'
+import type { Clock } from '../runtime/clock.ts'
 
 /** A model that can be a member. */
 export interface EvalCandidate extends FusionMember {

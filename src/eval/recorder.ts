@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { AnswerEvent, Usage } from '../domain/conversation.ts'
-import { UpstreamError } from '../domain/upstream.ts'
 import { charsPerToken, estimateUsage } from '../domain/estimate-tokens.ts'
-import { CostTracker } from '../gateway/fusion/engine/cost-tracker.ts'
 import type { CallRole } from '../domain/fusion-record.ts'
+import { UpstreamError } from '../domain/upstream.ts'
+import { CostTracker } from '../gateway/fusion/engine/cost-tracker.ts'
 import type { FusionMember, ModelAnswer, SubCall } from '../gateway/fusion/engine/ports.ts'
 import { EvaluationStop, type AnsweredCall, type EvalMember, type EvalPort, type Kept } from './ports.ts'
 

@@ -5,9 +5,9 @@ import type { Evaluation } from './evaluation.ts'
 import type { EvalMember } from './ports.ts'
 import { familyIds, type FamilyId } from './questions/question.ts'
 import { clopperPearson, type Interval } from './statistics/binomial.ts'
-import { poissonBinomialTest } from './statistics/poisson-binomial.ts'
 import { compareAll, questionsNeeded, type Comparison } from './statistics/compare.ts'
 import { measureJointFailures, type JointFailures } from './statistics/joint-failures.ts'
+import { poissonBinomialTest } from './statistics/poisson-binomial.ts'
 import { quantile } from './statistics/quantile.ts'
 
 /** The gain to detect, for which the required number of questions is reported. */

@@ -1,6 +1,6 @@
-import { Draw } from './questions/draw.ts'
 import { hashText } from '../gateway/fusion/engine/seeded-random.ts'
 import { findAnswer, isRightAnswer } from './questions/check-answer.ts'
+import { Draw } from './questions/draw.ts'
 import { isInjection } from './questions/injections.ts'
 import { numberIn, writeExpected, type Question } from './questions/question.ts'
 import { readCandidates, writeJudgement, type QuotedCandidate } from './quoted-candidates.ts'

@@ -1,7 +1,7 @@
 import { counted } from '../runtime/counted.ts'
-import type { Interval } from './statistics/binomial.ts'
 import type { ArmFigures, NamedComparison, Report } from './report.ts'
 import { assumed } from './simulated-world.ts'
+import type { Interval } from './statistics/binomial.ts'
 
 /** Printed above and below all figures of simulated models. */
 export const simulatedBanner =

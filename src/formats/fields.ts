@@ -1,5 +1,5 @@
-import { type Json, type JsonObject, isObject } from '../domain/json.ts'
 import { invalidRequest, type ServiceError } from '../domain/errors.ts'
+import { type Json, type JsonObject, isObject } from '../domain/json.ts'
 
 /** A readonly shape under construction, field by field, so that fields the caller did not send stay absent. */
 export type Draft<Shape> = { -readonly [Name in keyof Shape]: Shape[Name] }

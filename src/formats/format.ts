@@ -1,6 +1,6 @@
 import type { AnswerEvent, Conversation } from '../domain/conversation.ts'
-import type { JsonObject } from '../domain/json.ts'
 import type { ClientFormatId, FormatId } from '../domain/format-id.ts'
+import type { JsonObject } from '../domain/json.ts'
 import type { ClientConventions } from './client-conventions.ts'
 import type { StreamFailure } from './stream-failure.ts'
 

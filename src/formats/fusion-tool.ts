@@ -1,5 +1,5 @@
-import type { JsonObject } from '../domain/json.ts'
 import { invalidRequest } from '../domain/errors.ts'
+import type { JsonObject } from '../domain/json.ts'
 import { fusionToolType } from '../domain/profiles.ts'
 
 /**

@@ -1,12 +1,12 @@
 import type { Conversation } from '../domain/conversation.ts'
-import type { JsonObject } from '../domain/json.ts'
 import { invalidRequest } from '../domain/errors.ts'
+import type { JsonObject } from '../domain/json.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { throwError } from './error-event.ts'
 import { isArray, requiredString, wrongType } from './fields.ts'
 import type { AnswerReader, Format } from './format.ts'
-import { openaiConventions } from './openai/client-conventions.ts'
 import { readUsage } from './openai-chat/usage.ts'
+import { openaiConventions } from './openai/client-conventions.ts'
 import type { RelayRules } from './relay.ts'
 
 /**

@@ -1,10 +1,10 @@
 import type { Conversation } from '../domain/conversation.ts'
 import { type JsonObject, objectOf } from '../domain/json.ts'
 import { fusionToolType } from '../domain/profiles.ts'
+import type { EncryptedReasoningRules } from './encrypted-reasoning.ts'
 import { isArray } from './fields.ts'
 import type { AnswerContext, Dialect, WriteTarget } from './format.ts'
 import type { StreamFailure } from './stream-failure.ts'
-import type { EncryptedReasoningRules } from './encrypted-reasoning.ts'
 
 /** Members of a request's top-level object to replace, as JSON text; `undefined` removes a member. */
 export type RequestChanges = Record<string, string | undefined>

@@ -1,7 +1,7 @@
 import type { Json } from '../domain/json.ts'
 import { bodyShape, JsonScan, patchMembers } from '../formats/json-scan.ts'
-import type { ModelRequest } from './ports.ts'
 import { yieldToEventLoop } from '../runtime/yield-to-event-loop.ts'
+import type { ModelRequest } from './ports.ts'
 
 /**
  * Returns the request with new values for some top-level members; `undefined` removes one, and all other bytes are

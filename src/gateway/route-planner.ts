@@ -1,7 +1,7 @@
 import type { Conversation } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
+import { estimateTokens } from '../domain/estimate-tokens.ts'
 import { fusionId, type Profile } from '../domain/profiles.ts'
-import type { Need } from '../domain/upstream.ts'
 import type {
   ExcludedBackend,
   PlannedPanel,
@@ -10,7 +10,13 @@ import type {
   RoutePlan,
   RouteQuestion,
 } from '../domain/route-plan.ts'
+import type { Need } from '../domain/upstream.ts'
 import { allowedProfile } from './auth/allowed-profile.ts'
+import { decideGate } from './fusion/engine/fusion-gate.ts'
+import { planFusion } from './fusion/engine/plan.ts'
+import { fusionDefaultsFor } from './fusion/fusion-planner.ts'
+import { membersOf } from './fusion/members.ts'
+import type { Backend, Backends } from './ports.ts'
 import {
   assertEncodable,
   assertSupported,
@@ -19,18 +25,12 @@ import {
   writeFor,
   type BackendRequestDeps,
 } from './request/backend-request.ts'
-import { estimateTokens } from '../domain/estimate-tokens.ts'
-import { fusionDefaultsFor } from './fusion/fusion-planner.ts'
-import { decideGate } from './fusion/engine/fusion-gate.ts'
-import { membersOf } from './fusion/members.ts'
-import { planFusion } from './fusion/engine/plan.ts'
-import type { Backend, Backends } from './ports.ts'
 import type { BreakerKey } from './routing/backend-breakers.ts'
+import { assertCapable, needsOf, capableFirst } from './routing/capable-backends.ts'
 import type { CircuitBreakers } from './routing/circuit-breakers.ts'
 import { contentKindOf } from './routing/content-kind.ts'
-import { assertCapable, needsOf, capableFirst } from './routing/capable-backends.ts'
-import type { LearnedLimits } from './routing/learned-limits.ts'
 import { planOrder } from './routing/dry-run-order.ts'
+import type { LearnedLimits } from './routing/learned-limits.ts'
 import { sampleRequest } from './routing/sample-request.ts'
 
 export interface RoutePlannerDeps extends BackendRequestDeps {

@@ -1,5 +1,5 @@
-import type { Clock } from '../runtime/clock.ts'
 import { type KeyOwner, type LimiterWindow, ServiceError } from '../domain/errors.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { minuteMs } from '../runtime/minute-log.ts'
 import { WindowCounts } from '../runtime/window-counts.ts'
 

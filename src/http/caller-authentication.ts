@@ -1,11 +1,11 @@
-import type { Clock } from '../runtime/clock.ts'
 import type { IncomingMessage } from 'node:http'
 import { clientAddress } from '../domain/client-address.ts'
 import { ServiceError } from '../domain/errors.ts'
-import { addressGroup } from '../runtime/networks.ts'
 import { assertAddressAllowed } from '../gateway/auth/key-limits.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { Principal } from '../gateway/ports.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { addressGroup } from '../runtime/networks.ts'
 import { AttemptLimiter } from './attempt-limiter.ts'
 
 /** Requests per minute with a bad key from one address (contract 3.21). */

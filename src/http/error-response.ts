@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
-import { keyPrefix } from '../domain/keys.ts'
-import type { ServiceError } from '../domain/errors.ts'
-import { errorMessage } from '../domain/error-text.ts'
-import type { Links } from '../domain/links.ts'
 import type { UsageSignals } from '../domain/account-meter.ts'
+import { errorMessage } from '../domain/error-text.ts'
+import type { ServiceError } from '../domain/errors.ts'
+import { keyPrefix } from '../domain/keys.ts'
+import type { Links } from '../domain/links.ts'
 import type { ClientConventions } from '../formats/client-conventions.ts'
 import { reliabilityHeaders, usageHeaders, type HeaderList } from './usage-headers.ts'
 

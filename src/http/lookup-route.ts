@@ -1,6 +1,6 @@
-import type { JsonObject } from '../domain/json.ts'
-import { invalidRequest, ServiceError } from '../domain/errors.ts'
 import type { UsageSignals } from '../domain/account-meter.ts'
+import { invalidRequest, ServiceError } from '../domain/errors.ts'
+import type { JsonObject } from '../domain/json.ts'
 import type { Principal } from '../gateway/ports.ts'
 import type { AttemptLimiter } from './attempt-limiter.ts'
 import { sendJson } from './respond.ts'

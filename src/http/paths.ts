@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { clientFormatIds } from '../domain/format-id.ts'
-import { formatById } from '../formats/formats.ts'
 import type { ClientConventions } from '../formats/client-conventions.ts'
+import { formatById } from '../formats/formats.ts'
 import { openaiConventions } from '../formats/openai/client-conventions.ts'
 
 /** Path prefix of single models. */

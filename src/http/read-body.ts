@@ -1,15 +1,15 @@
-import type { IncomingMessage } from 'node:http'
 import { isUtf8 } from 'node:buffer'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { IncomingMessage } from 'node:http'
 import type { Transform } from 'node:stream'
-import type { Clock, Timer } from '../runtime/clock.ts'
-import { asError } from '../runtime/describe-bug.ts'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { invalidRequest, ServiceError } from '../domain/errors.ts'
 import { type JsonObject, isObject } from '../domain/json.ts'
+import { bodyShape, duplicateKey, JsonScan, type JsonMember } from '../formats/json-scan.ts'
+import { foldCase, findMiscasedMember } from '../formats/rewritten-members.ts'
+import type { Clock, Timer } from '../runtime/clock.ts'
+import { asError } from '../runtime/describe-bug.ts'
 import { GatheredBytes } from '../runtime/gathered-bytes.ts'
 import { decoderFor, isOverRatio, overRatio, undecodable } from './content-encoding.ts'
-import { foldCase, findMiscasedMember } from '../formats/rewritten-members.ts'
-import { bodyShape, duplicateKey, JsonScan, type JsonMember } from '../formats/json-scan.ts'
 
 /** A larger body is parsed in several turns of the event loop, so that no turn takes long. */
 const largeBodyBytes = 256 * 1024

@@ -1,10 +1,10 @@
-import { errorName } from '../runtime/describe-bug.ts'
-import type { Clock, Timer } from '../runtime/clock.ts'
 import { errorCodes } from '../domain/error-text.ts'
 import type { ErrorCode, KeyOwner } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
-import { FairShare } from '../runtime/fair-share.ts'
 import { type RefusedHour, refusedHourMs } from '../domain/refused-requests.ts'
+import type { Clock, Timer } from '../runtime/clock.ts'
+import { errorName } from '../runtime/describe-bug.ts'
+import { FairShare } from '../runtime/fair-share.ts'
 
 /** Interval between writes, milliseconds; also after failed writes. */
 const flushMs = 1_000

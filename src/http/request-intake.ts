@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import { ServiceError } from '../domain/errors.ts'
-import { FairShare } from '../runtime/fair-share.ts'
 import type { RequestWork } from '../gateway/auth/unadmitted-work.ts'
 import type { HeldBytes } from '../gateway/ports.ts'
+import { FairShare } from '../runtime/fair-share.ts'
 import type { BodyCost } from './read-body.ts'
 
 /** Bytes of bodies being read: at least this many in total, and room for several of the largest. */

@@ -1,5 +1,5 @@
-import type { ServerResponse } from 'node:http'
 import { createHash } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
 
 /** Writes a JSON body with the headers of every response (contract 2.36, 2.38). */
 export function sendJson(

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Clock } from '../runtime/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
+import type { Clock } from '../runtime/clock.ts'
 
 const events = 3
 const betweenMs = 100

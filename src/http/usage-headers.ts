@@ -1,8 +1,8 @@
-import type { AnswerHead } from '../gateway/ports.ts'
-import { minuteMs } from '../runtime/minute-log.ts'
 import type { UsageSignals } from '../domain/account-meter.ts'
-import type { LimiterState } from './attempt-limiter.ts'
+import type { AnswerHead } from '../gateway/ports.ts'
 import type { BackendCount } from '../gateway/routing/count-backends.ts'
+import { minuteMs } from '../runtime/minute-log.ts'
+import type { LimiterState } from './attempt-limiter.ts'
 
 /** Characters that a header cannot contain: a model's name is free text of the operator or an account. */
 const notInHeader = /[^\x20-\x7e]/g

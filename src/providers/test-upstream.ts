@@ -1,10 +1,10 @@
-import type { Clock } from '../runtime/clock.ts'
 import type { Conversation } from '../domain/conversation.ts'
 import { readProviderError } from '../domain/provider-error.ts'
 import { UpstreamError, type AttemptOutcome, type UpstreamTest } from '../domain/upstream.ts'
 import { parseAnswer, classifyRejection } from '../formats/answer-faults.ts'
 import { formatById } from '../formats/formats.ts'
 import type { Backend, UpstreamHead } from '../gateway/ports.ts'
+import type { Clock } from '../runtime/clock.ts'
 
 /**
  * A local server may have to load the model first: if the backend's first content may take longer, the test may too.

@@ -1,11 +1,9 @@
 import type { PlanSales } from '../accounts/billing/billing-deps.ts'
 import type { AccountsDeps } from '../accounts/control-plane.ts'
 import type { IdentityDeps } from '../accounts/identity/identity.ts'
-import type { OperatorIdentity } from '../accounts/operators/operator-sessions.ts'
 import type { LeakedKeysDeps } from '../accounts/leaked-keys/leaked-keys.ts'
 import type { TakeScanningReport } from '../accounts/leaked-keys/scanning-report.ts'
-import type { SupportDeps } from '../accounts/support/support.ts'
-import type { StatusBoard } from '../accounts/status/status-board.ts'
+import type { OperatorIdentity } from '../accounts/operators/operator-sessions.ts'
 import type {
   ActivityStore,
   AuditStore,
@@ -14,23 +12,25 @@ import type {
   ManagedAccessStore,
   SendMail,
 } from '../accounts/ports.ts'
+import type { StatusBoard } from '../accounts/status/status-board.ts'
+import type { SupportDeps } from '../accounts/support/support.ts'
+import type { UsageSignals } from '../domain/account-meter.ts'
 import type { Account, Upstream } from '../domain/accounts.ts'
 import type { Offer } from '../domain/billing.ts'
-import type { Clock } from '../runtime/clock.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { ModelFacts } from '../domain/model-facts.ts'
 import type { Plan } from '../domain/plans.ts'
-import type { ProviderError } from '../domain/provider-error.ts'
 import type { Profile } from '../domain/profiles.ts'
+import type { ProviderError } from '../domain/provider-error.ts'
 import type { FindPrice } from '../domain/request-cost.ts'
 import type { RequestRecord } from '../domain/requests.ts'
-import type { UsageSignals } from '../domain/account-meter.ts'
-import type { HttpConnection } from './http/visit.ts'
+import type { Clock } from '../runtime/clock.ts'
 import type { Library } from './docs/library.ts'
-import type { ConsoleDeps } from './operator/console-deps.ts'
 import type { ManagedAccessView } from './http/managed-access-view.ts'
 import type { RateLimiter } from './http/rate-limiter.ts'
 import type { UpstreamConnector } from './http/upstream-connector.ts'
+import type { HttpConnection } from './http/visit.ts'
+import type { ConsoleDeps } from './operator/console-deps.ts'
 
 /** Rate limits shared by all pages. */
 interface Limiters {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
+import { AuditReviewer } from '../../src/accounts/audit/audit-reviewer.ts'
 import { verifyAudit } from '../../src/accounts/audit/audit.ts'
 import type { AuditStore, StoredLink } from '../../src/accounts/ports.ts'
-import { accountOf, writeEntry, type AuditRecord } from '../../src/domain/audit.ts'
 import { chainHash } from '../../src/domain/audit-chain.ts'
-import { AuditReviewer } from '../../src/accounts/audit/audit-reviewer.ts'
+import { accountOf, writeEntry, type AuditRecord } from '../../src/domain/audit.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { madeUpKeys } from '../domain/audit-log.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { BillingFailure } from '../../src/accounts/billing/ports.ts'
 import { OfferCache } from '../../src/accounts/billing/offer-cache.ts'
+import { BillingFailure } from '../../src/accounts/billing/ports.ts'
 import type { Offer } from '../../src/domain/billing.ts'
 import { ManualClock } from '../gateway/manual-clock.ts'
 

@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
 import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
 import { quoteForShell } from '../../src/runtime/quote-for-shell.ts'
 
 /** A folder for PATH, with commands under the names that people type. */

@@ -1,5 +1,5 @@
-import { systemClock } from '../../src/runtime/clock.ts'
 import { linksFor } from '../../src/domain/links.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
 import { plans } from '../clients/refusal-plans.ts'
 import { Service } from '../service.ts'
 import { CountingProxy } from './counting-proxy.ts'

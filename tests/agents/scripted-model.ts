@@ -1,6 +1,6 @@
 import type { AnswerEvent, Conversation } from '../../src/domain/conversation.ts'
-import type { JsonObject } from '../../src/domain/json.ts'
 import type { ConversationFormatId } from '../../src/domain/format-id.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import { formatById } from '../../src/formats/formats.ts'
 import { openEventStream, sendJson, startScriptedUpstream } from '../faults/scripted-upstream.ts'
 

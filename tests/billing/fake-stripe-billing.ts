@@ -1,10 +1,10 @@
 import type { Stripe } from 'stripe'
 import type { Billing, BillingHint, CheckoutDraft } from '../../src/accounts/billing/ports.ts'
+import { readSubscription } from '../../src/billing/read-subscription.ts'
+import type { Offer, Subscription } from '../../src/domain/billing.ts'
 import { FakeStripe, type FakeEvent } from '../../src/simulation/stripe/fake-stripe.ts'
 import type { FakePrice } from '../../src/simulation/stripe/state.ts'
 import { writeSubscription } from '../../src/simulation/stripe/write-json.ts'
-import { readSubscription } from '../../src/billing/read-subscription.ts'
-import type { Offer, Subscription } from '../../src/domain/billing.ts'
 
 export const doublePrices: readonly FakePrice[] = [
   { id: 'price_pro', productId: 'prod_pro', name: 'Pro', minorUnits: 2000 },

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { cutsAtEvents, CuttingService, type Cut } from '../contract/every-cut.ts'
-import { realClients } from './reported-success.ts'
 import { formatIds, streamsOf } from '../contract/recordings.ts'
+import { realClients } from './reported-success.ts'
 
 const withinMs = 60_000
 const atOnce = 16

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { Service } from '../service.ts'
 import type { JsonObject } from '../../src/domain/json.ts'
+import { Service } from '../service.ts'
 
 let service: Service
 const weather = { name: 'get_weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } }

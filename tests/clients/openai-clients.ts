@@ -1,6 +1,6 @@
+import OpenAI7 from 'openai'
 import OpenAI6 from 'openai-6'
 import { zodResponseFormat as zodResponseFormat6, zodTextFormat as zodTextFormat6 } from 'openai-6/helpers/zod'
-import OpenAI7 from 'openai'
 import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod'
 import type { Service } from '../service.ts'
 import { countingFetch, type Traffic } from './counting-fetch.ts'

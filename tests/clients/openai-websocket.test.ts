@@ -1,6 +1,6 @@
 import OpenAI from 'openai'
-import { ResponsesWS } from 'openai/resources/responses/ws'
 import type { Response, ResponsesClientEvent } from 'openai/resources/responses/responses'
+import { ResponsesWS } from 'openai/resources/responses/ws'
 import { afterEach, expect, test } from 'vitest'
 import { Service } from '../service.ts'
 

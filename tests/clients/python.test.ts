@@ -7,9 +7,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { linksFor, type Links } from '../../src/domain/links.ts'
 import { Service } from '../service.ts'
 import { documentedBlocks } from './docs.ts'
+import { weatherIn } from './openai-clients.ts'
 import { pythonWithOpenai } from './python.ts'
 import { plans } from './refusal-plans.ts'
-import { weatherIn } from './openai-clients.ts'
 
 const script = join(import.meta.dirname, 'python', 'openai_client.py')
 const limitMs = 120_000

@@ -7,8 +7,8 @@ import { streamText as streamText6 } from 'ai-6'
 import { createAnthropic as createAnthropic3 } from 'ai-sdk-anthropic-3'
 import { createOpenAI as createOpenAI3 } from 'ai-sdk-openai-3'
 import { createOpenAICompatible as createCompatible2 } from 'ai-sdk-openai-compatible-2'
-import OpenAI6 from 'openai-6'
 import OpenAI7 from 'openai'
+import OpenAI6 from 'openai-6'
 import { isLongRun } from '../long-run.ts'
 
 /** What is asked, and of whom. */

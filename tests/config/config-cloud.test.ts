@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { describeConfig } from '../../src/config/describe.ts'
 import { readAwsKey, readServiceAccount } from '../../src/domain/cloud-credentials.ts'
-import { errorOf, loadText } from './config-load.ts'
 import { accountFile } from '../providers/google-account.ts'
+import { errorOf, loadText } from './config-load.ts'
 
 const accessKey = { AccessKeyId: 'AKIAMADEUP0MADEUP000', SecretAccessKey: 'made-up-secret-of-the-tests' }
 const clouds = `

@@ -4,8 +4,8 @@ import type { AccountStore } from '../../src/accounts/ports.ts'
 import type { Subscription, UpgradeRequest } from '../../src/domain/billing.ts'
 import { createStore } from '../../src/storage/store.ts'
 import { MemoryStore } from '../accounts/memory-store.ts'
-import { MemoryBillingStore } from '../billing/memory-billing-store.ts'
 import { someRecord } from '../audit-record.ts'
+import { MemoryBillingStore } from '../billing/memory-billing-store.ts'
 import { enginesFor } from './engines.ts'
 
 interface Opened {

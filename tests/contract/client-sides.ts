@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../src/domain/json.ts'
 import type { ConversationFormatId } from '../../src/domain/format-id.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 
 /** How the client side of a format is used in a test that is for all of them. */
 interface ClientSide {

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Kysely } from 'kysely'
 import { openPostgres } from '../../src/storage/postgres/open-postgres.ts'
-import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import type { Tables } from '../../src/storage/schema/schema.ts'
+import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
 
 /** One engine of databases, and what a suite wants of a fresh one. */

@@ -1,13 +1,12 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { AnswerEvent, Conversation } from '../../src/domain/conversation.ts'
+import { clientFormatIds, formatIds } from '../../src/domain/format-id.ts'
 import type { JsonObject } from '../../src/domain/json.ts'
 import { UpstreamError } from '../../src/domain/upstream.ts'
-import { clientFormatIds, formatIds } from '../../src/domain/format-id.ts'
 import type { Format } from '../../src/formats/format.ts'
 import { clientFormats, formatById } from '../../src/formats/formats.ts'
 import { arbitraryAnswer, arbitraryConversation } from '../formats/arbitraries.ts'
-import { asGemini, asWholeGemini } from '../formats/gemini-recordings.ts'
 import {
   type Content,
   contentOf,
@@ -20,6 +19,7 @@ import {
   targetOf,
   writeStream,
 } from '../formats/exchange.ts'
+import { asGemini, asWholeGemini } from '../formats/gemini-recordings.ts'
 
 const all = Object.values(clientFormats)
 /** All formats that providers speak, those that no client of ours speaks included. */

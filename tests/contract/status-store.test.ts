@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { someRecord } from '../audit-record.ts'
 import type { Incident, IncidentUpdate } from '../../src/domain/incidents.ts'
 import type { UptimeCount } from '../../src/domain/uptime.ts'
 import { createStore, type Store } from '../../src/storage/store.ts'
+import { someRecord } from '../audit-record.ts'
 import { enginesFor } from './engines.ts'
 
 const count = (day: string, answered: number, failed: number, name = 'alpha'): UptimeCount => ({

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { AccountMeter, type KeyRate, momentAt, periodAt } from '../../src/domain/account-meter.ts'
 import type { Plan } from '../../src/domain/plans.ts'
 import { minuteMs } from '../../src/runtime/minute-log.ts'
-import { AccountMeter, type KeyRate, momentAt, periodAt } from '../../src/domain/account-meter.ts'
 
 const startMs = Date.UTC(2026, 10, 20, 12)
 const planOf = (requestsPerMinute: number, requestsPerMonth = 1e6): Plan => ({

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { type Actor, type AuditEvent, writeEntry } from '../../src/domain/audit.ts'
 import {
   type ChainBreak,
   ChainFollower,
@@ -9,6 +8,7 @@ import {
   readLink,
   writeLink,
 } from '../../src/domain/audit-chain.ts'
+import { type Actor, type AuditEvent, writeEntry } from '../../src/domain/audit.ts'
 import { checkCheckpoint, readCheckpoint, signCheckpoint, writeCheckpoint } from '../../src/domain/checkpoint.ts'
 import { chainOf, madeUpKeys, rehashed } from './audit-log.ts'
 

@@ -1,6 +1,6 @@
+import { chainHash, type ChainLink, chainStart } from '../../src/domain/audit-chain.ts'
 import type { AuditEvent, AuditRecord } from '../../src/domain/audit.ts'
 import { writeEntry } from '../../src/domain/audit.ts'
-import { chainHash, type ChainLink, chainStart } from '../../src/domain/audit-chain.ts'
 import { checkpointKeys, type CheckpointKeys } from '../../src/domain/checkpoint.ts'
 import { Secret } from '../../src/runtime/secret.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
 import { estimateTokens } from '../../src/domain/estimate-tokens.ts'
+import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
 
 const english =
   'The committee met on Tuesday to discuss the proposal, and after a long debate it decided to postpone the vote until every member had read the report.'

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { describe, expect, test } from 'vitest'
 import { parseSync } from 'vite'
+import { describe, expect, test } from 'vitest'
 
 const src = new URL('../../src/', import.meta.url)
 

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { systemClock } from '../../src/runtime/clock.ts'
-import { systemRandom } from '../../src/runtime/random.ts'
 import { evalFusion } from '../../src/cli/commands/eval.ts'
 import { openEvalModels } from '../../src/eval-models.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
+import { systemRandom } from '../../src/runtime/random.ts'
 import { Harness } from '../cli/harness.ts'
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/eval.md'), 'utf8')

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { UpstreamError } from '../../src/domain/upstream.ts'
-import { journalOf, readJournal, writeHead } from '../../src/eval/journal-lines.ts'
 import { estimateCost } from '../../src/eval/estimate-cost.ts'
+import { journalOf, readJournal, writeHead } from '../../src/eval/journal-lines.ts'
+import { familyIds } from '../../src/eval/questions/question.ts'
+import { textOf } from '../../src/eval/quoted-candidates.ts'
 import { buildReport } from '../../src/eval/report.ts'
 import { assumed } from '../../src/eval/simulated-world.ts'
 import { writeReport } from '../../src/eval/write-report.ts'
-import { textOf } from '../../src/eval/quoted-candidates.ts'
 import type { SubCall } from '../../src/gateway/fusion/engine/ports.ts'
-import { familyIds } from '../../src/eval/questions/question.ts'
 import { membersNamed, worldOf } from './in-process.ts'
 
 const asLines = (rows: readonly (readonly string[])[]): string => rows.map((row) => row.join(' | ')).join('\n')

@@ -1,16 +1,16 @@
-import { systemClock } from '../../src/runtime/clock.ts'
 import type { AnswerEvent } from '../../src/domain/conversation.ts'
+import type { CallRole } from '../../src/domain/fusion-record.ts'
 import { UpstreamError } from '../../src/domain/upstream.ts'
 import { evaluate, type Evaluation } from '../../src/eval/evaluation.ts'
 import type { AnsweredCall, EvalMember, EvalPort, Journal, Kept } from '../../src/eval/ports.ts'
 import { makePrice } from '../../src/eval/prices.ts'
-import { buildReport, type Report } from '../../src/eval/report.ts'
 import { buildQuestionSet } from '../../src/eval/questions/question-set.ts'
 import type { Question } from '../../src/eval/questions/question.ts'
 import { textOf } from '../../src/eval/quoted-candidates.ts'
+import { buildReport, type Report } from '../../src/eval/report.ts'
 import { simulateWorld, type Assumptions, type SimulatedVoice } from '../../src/eval/simulated-world.ts'
-import type { CallRole } from '../../src/domain/fusion-record.ts'
 import type { FusionMember, SubCall } from '../../src/gateway/fusion/engine/ports.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
 
 /** Members of different families; simulated. */
 export function membersNamed(...names: readonly string[]): EvalMember[] {

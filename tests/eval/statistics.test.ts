@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { clopperPearson, mcnemarExact } from '../../src/eval/statistics/binomial.ts'
 import { bootstrapMean } from '../../src/eval/statistics/bootstrap.ts'
-import { poissonBinomialTest } from '../../src/eval/statistics/poisson-binomial.ts'
 import { holm, questionsNeeded } from '../../src/eval/statistics/compare.ts'
 import { measureJointFailures } from '../../src/eval/statistics/joint-failures.ts'
+import { poissonBinomialTest } from '../../src/eval/statistics/poisson-binomial.ts'
 import { seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
 
 describe('Clopper and Pearson', () => {

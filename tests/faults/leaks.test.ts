@@ -1,6 +1,6 @@
+import { Agent, request } from 'node:http'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { Agent, request } from 'node:http'
 import { expect, test } from 'vitest'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { Service } from '../service.ts'

@@ -1,5 +1,5 @@
-import { loadConfig } from '../../src/config/load.ts'
 import { startApp } from '../../src/app/app.ts'
+import { loadConfig } from '../../src/config/load.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
 
 /** The service in a process of its own, that tells on request how long its event loop was held. First argument: the configuration file. */

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { ServerResponse } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { formatById, relayById } from '../../src/formats/formats.ts'
 import { RelayLane } from '../../src/gateway/lanes/relay-lane.ts'

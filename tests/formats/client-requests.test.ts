@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import type { JsonObject } from '../../src/domain/json.ts'
 import { ServiceError } from '../../src/domain/errors.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
+import { anthropicMessages } from '../../src/formats/anthropic-messages/anthropic-messages.ts'
+import { unmarkConversation } from '../../src/formats/encrypted-reasoning.ts'
 import type { Format } from '../../src/formats/format.ts'
 import { clientFormats } from '../../src/formats/formats.ts'
-import { anthropicMessages } from '../../src/formats/anthropic-messages/anthropic-messages.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
 import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
-import { unmarkConversation } from '../../src/formats/encrypted-reasoning.ts'
 import { recordedRequests, targetOf, type RecordedRequest } from './exchange.ts'
 
 const recorded = recordedRequests()

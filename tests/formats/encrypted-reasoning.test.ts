@@ -1,8 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Json, JsonObject } from '../../src/domain/json.ts'
-import { elementsOf } from '../../src/formats/json-elements.ts'
-import { relayById } from '../../src/formats/formats.ts'
 import {
   mayBeEncrypted,
   markWithIssuer,
@@ -10,6 +8,8 @@ import {
   unmarkIssuer,
   unmarkMember,
 } from '../../src/formats/encrypted-reasoning.ts'
+import { relayById } from '../../src/formats/formats.ts'
+import { elementsOf } from '../../src/formats/json-elements.ts'
 
 const reasoning = relayById('openai-responses').encryptedReasoning!
 const thinking = relayById('anthropic-messages').encryptedReasoning!

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { JsonObject } from '../../src/domain/json.ts'
 import { ServiceError } from '../../src/domain/errors.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import { gemini } from '../../src/formats/gemini/gemini.ts'
 import { unsignedCall } from '../../src/formats/gemini/write-contents.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { Json, JsonObject } from '../../src/domain/json.ts'
 import { ServiceError } from '../../src/domain/errors.ts'
+import type { Json, JsonObject } from '../../src/domain/json.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
 import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
 

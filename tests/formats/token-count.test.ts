@@ -2,10 +2,10 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Usage } from '../../src/domain/conversation.ts'
 import type { Json } from '../../src/domain/json.ts'
+import { UsageReader } from '../../src/formats/anthropic-messages/usage.ts'
+import { readUsage as gemini } from '../../src/formats/gemini/usage.ts'
 import { readUsage as chat } from '../../src/formats/openai-chat/usage.ts'
 import { readUsage as responses } from '../../src/formats/openai-responses/usage.ts'
-import { readUsage as gemini } from '../../src/formats/gemini/usage.ts'
-import { UsageReader } from '../../src/formats/anthropic-messages/usage.ts'
 
 const messages = (usage: Json): Usage | undefined => {
   const reader = new UsageReader()

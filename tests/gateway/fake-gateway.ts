@@ -1,13 +1,13 @@
 import type { ServiceEvent } from '../../src/domain/events.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import { linksFor } from '../../src/domain/links.ts'
 import type { RequestOutcome } from '../../src/domain/requests.ts'
-import type { JsonObject } from '../../src/domain/json.ts'
 import type { ClientFormatId, FormatId, Formats, ProviderFormat } from '../../src/formats/format.ts'
 import { formatById, relayById } from '../../src/formats/formats.ts'
 import { JsonScan } from '../../src/formats/json-scan.ts'
 import { DigestCache } from '../../src/gateway/auth/digest-cache.ts'
-import { Gateway } from '../../src/gateway/gateway.ts'
 import { KeyCache } from '../../src/gateway/auth/key-cache.ts'
+import { Gateway } from '../../src/gateway/gateway.ts'
 import type {
   Admission,
   AnswerHead,

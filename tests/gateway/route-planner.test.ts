@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ServiceError } from '../../src/domain/errors.ts'
+import { estimateTokens } from '../../src/domain/estimate-tokens.ts'
 import { clientFormatIds, formatIds } from '../../src/domain/format-id.ts'
 import { linksFor } from '../../src/domain/links.ts'
 import type { Plan } from '../../src/domain/plans.ts'
@@ -9,17 +10,16 @@ import type { ExcludedBackend, RouteQuestion } from '../../src/domain/route-plan
 import { UpstreamError } from '../../src/domain/upstream.ts'
 import { formatById, relayById } from '../../src/formats/formats.ts'
 import { DigestCache } from '../../src/gateway/auth/digest-cache.ts'
-import { estimateTokens } from '../../src/domain/estimate-tokens.ts'
-import { Gateway } from '../../src/gateway/gateway.ts'
 import { KeyCache } from '../../src/gateway/auth/key-cache.ts'
+import { Gateway } from '../../src/gateway/gateway.ts'
 import type { Backend, Principal } from '../../src/gateway/ports.ts'
 import { planRoute } from '../../src/gateway/route-planner.ts'
 import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
 import { LearnedLimits } from '../../src/gateway/routing/learned-limits.ts'
 import { sampleRequest } from '../../src/gateway/routing/sample-request.ts'
 import { FakeSink } from './fake-gateway.ts'
-import { failOnce } from './routing/breaker-outcomes.ts'
 import { ManualClock } from './manual-clock.ts'
+import { failOnce } from './routing/breaker-outcomes.ts'
 
 const premium: Plan = { id: 'max', name: 'Max', requestsPerMinute: 10, requestsPerMonth: 10, premium: true }
 const free: Plan = { ...premium, id: 'free', name: 'Free', premium: false }

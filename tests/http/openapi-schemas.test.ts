@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { apiOperations } from '../../src/api-docs/operations.ts'
-import { misfits, type Schema } from '../json-schema.ts'
 import { startEmbeddingsService } from '../embeddings-service.ts'
+import { misfits, type Schema } from '../json-schema.ts'
 import type { Service } from '../service.ts'
 
 interface Content {

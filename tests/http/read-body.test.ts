@@ -3,8 +3,8 @@ import { PassThrough } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { brotliCompressSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { GatheredBytes } from '../../src/runtime/gathered-bytes.ts'
 import { readJsonBody } from '../../src/http/read-body.ts'
+import { GatheredBytes } from '../../src/runtime/gathered-bytes.ts'
 import { ManualClock } from '../gateway/manual-clock.ts'
 
 test('a body that has arrived is never late, however long it waits for its decoder', async () => {

@@ -3,9 +3,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { linksFor } from '../../src/domain/links.ts'
 import { expectRefusal, expectUsage } from '../refusals.ts'
-import { refused, unauthorized } from '../spec/refusal-row.ts'
 import { Service } from '../service.ts'
 import { refusedUpgrade, SocketClient } from '../socket-client.ts'
+import { refused, unauthorized } from '../spec/refusal-row.ts'
 import { Wire, type Answer } from '../wire.ts'
 
 /** As many as one account may have open. */

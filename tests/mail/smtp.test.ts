@@ -4,8 +4,8 @@ import { SMTPServer } from 'smtp-server'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { ServiceEvent } from '../../src/domain/events.ts'
 import { MailError } from '../../src/domain/mail-error.ts'
-import { Secret } from '../../src/runtime/secret.ts'
 import { openSmtp } from '../../src/mail/smtp.ts'
+import { Secret } from '../../src/runtime/secret.ts'
 
 const password = 'made-up-password-of-mail'
 const letter = { to: 'somebody@example.com', subject: 'A letter', text: 'code 123456\n' }

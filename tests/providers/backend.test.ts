@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { uuidOf } from '../../src/runtime/ids.ts'
-import { Secret } from '../../src/runtime/secret.ts'
 import { vendors } from '../../src/providers/registry.ts'
 import { defaultTimeouts } from '../../src/providers/timeouts.ts'
+import { uuidOf } from '../../src/runtime/ids.ts'
+import { Secret } from '../../src/runtime/secret.ts'
 import {
   bugs,
   madeUpCredential,

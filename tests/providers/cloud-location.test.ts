@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { Secret } from '../../src/runtime/secret.ts'
 import { openConfigured } from '../../src/providers/catalog.ts'
 import { fillBaseUrl, vendorUrl } from '../../src/providers/cloud-location.ts'
 import { findVendor, vendorEndpoint, vendors } from '../../src/providers/registry.ts'
 import { defaultTimeouts } from '../../src/providers/timeouts.ts'
+import { Secret } from '../../src/runtime/secret.ts'
 import { accountFile } from './google-account.ts'
 import { openPools } from './support.ts'
 

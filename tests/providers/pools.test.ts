@@ -1,9 +1,9 @@
 import { createServer as createTlsServer } from 'node:https'
 import { performance } from 'node:perf_hooks'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { Secret } from '../../src/runtime/secret.ts'
-import { systemClock } from '../../src/runtime/clock.ts'
 import { isPublicAddress } from '../../src/providers/http/public-address.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
+import { Secret } from '../../src/runtime/secret.ts'
 import { makeCertificate } from './certificate.ts'
 import { listen, openBackend, openPools, record, run, serveHttp, serveTcp, simulate, sleep, until } from './support.ts'
 

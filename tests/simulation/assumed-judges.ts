@@ -1,5 +1,5 @@
-import { normal } from './statistics.ts'
 import type { SimulatedJudge } from './closed-fusions.ts'
+import { normal } from './statistics.ts'
 
 /** What is assumed of a judge, in standard deviations of the noise in its scores. That is what nobody can know of a real one. */
 export interface JudgeKnobs {

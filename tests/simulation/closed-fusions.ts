@@ -1,6 +1,6 @@
-import { fuse } from '../../src/gateway/fusion/engine/fusion.ts'
 import type { PresetName } from '../../src/domain/fusion-presets.ts'
 import type { FusionMode } from '../../src/domain/fusion-record.ts'
+import { fuse } from '../../src/gateway/fusion/engine/fusion.ts'
 import { seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
 import { settingsOf } from '../../src/gateway/fusion/engine/settings.ts'
 import { drawItem, type World } from './accuracy-world.ts'

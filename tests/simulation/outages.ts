@@ -4,9 +4,9 @@ import { UpstreamError } from '../../src/domain/upstream.ts'
 import { formatById, relayById } from '../../src/formats/formats.ts'
 import { JsonScan } from '../../src/formats/json-scan.ts'
 import { DigestCache } from '../../src/gateway/auth/digest-cache.ts'
+import { KeyCache } from '../../src/gateway/auth/key-cache.ts'
 import { seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
 import { Gateway } from '../../src/gateway/gateway.ts'
-import { KeyCache } from '../../src/gateway/auth/key-cache.ts'
 import type {
   Admission,
   Backend,

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { mintKey } from '../../src/domain/keys.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
-import { errorOf } from '../refusals.ts'
 import { changeDatabase } from '../change-database.ts'
+import { errorOf } from '../refusals.ts'
 import { Service } from '../service.ts'
 import { readAnswer, type Answer } from '../wire.ts'
 

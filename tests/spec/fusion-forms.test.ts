@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { JsonObject } from '../../src/domain/json.ts'
 import type { FormatId } from '../../src/domain/format-id.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import { pixel } from '../clients/openai-clients.ts'
 import { Service } from '../service.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'

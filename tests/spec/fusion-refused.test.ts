@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/domain/json.ts'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
-import type { Service } from '../service.ts'
 import { seenIn } from '../seen-answer.ts'
+import type { Service } from '../service.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
 import { answer, recordOf, startScripted, until } from './fused-answers.ts'
 

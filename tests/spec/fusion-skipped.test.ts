@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { JsonObject } from '../../src/domain/json.ts'
 import type { FormatId } from '../../src/domain/format-id.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { seenIn } from '../seen-answer.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/domain/json.ts'
-import { systemClock, type Clock } from '../../src/runtime/clock.ts'
 import { progressAfterMs } from '../../src/gateway/fusion/fused-answer.ts'
+import { systemClock, type Clock } from '../../src/runtime/clock.ts'
 import { answerAs } from '../../src/simulation/providers/model.ts'
 import { readChatPrompt } from '../../src/simulation/providers/prompt.ts'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'

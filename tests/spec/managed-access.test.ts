@@ -1,5 +1,7 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { sql } from 'kysely'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { takeCheckpoint, verifyAudit } from '../../src/accounts/audit/audit.ts'
+import type { AccountsDeps } from '../../src/accounts/control-plane.ts'
 import {
   recordResale,
   requestManagedAccess,
@@ -7,8 +9,6 @@ import {
   revokeResale,
   switchManagedAccess,
 } from '../../src/accounts/managed-access/managed-access.ts'
-import type { AccountsDeps } from '../../src/accounts/control-plane.ts'
-import { takeCheckpoint, verifyAudit } from '../../src/accounts/audit/audit.ts'
 import { sealingKeys } from '../../src/config/sealing-keys.ts'
 import { checkpointKeys } from '../../src/domain/checkpoint.ts'
 import { startSimulatedProvider, type SimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'

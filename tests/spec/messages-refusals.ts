@@ -1,6 +1,6 @@
-import { ask, canaries, messages, prompt, upstreamBody } from './provoke.ts'
 import type { Service } from '../service.ts'
 import type { Answer } from '../wire.ts'
+import { ask, canaries, messages, prompt, upstreamBody } from './provoke.ts'
 import { client, links, plans, refused, unauthorized, unavailable, type RefusalRow } from './refusal-row.ts'
 
 /** What all rows here share: Anthropic's clients read them. */

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/domain/json.ts'
-import { Service, type ServiceOptions } from '../service.ts'
 import { jsonUpToDone } from '../faults/event-stream.ts'
+import { Service, type ServiceOptions } from '../service.ts'
 
 let service: Service
 afterEach(() => service.stop())

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { goodAnswers } from '../gateway/provider-faults.ts'
 import { openEventStream, sendJson, startScriptedUpstream, type ScriptedUpstream } from '../faults/scripted-upstream.ts'
+import { goodAnswers } from '../gateway/provider-faults.ts'
 import { Service } from '../service.ts'
 
 const model = 'maker/model-7'

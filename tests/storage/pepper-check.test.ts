@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Secret } from '../../src/runtime/secret.ts'
 import { SetupError } from '../../src/runtime/setup-error.ts'
-import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import { checkPepper } from '../../src/storage/pepper-check.ts'
+import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 
 test('a database knows the pepper of its keys: another one is refused, a change with the previous one named is not', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-router-pepper-'))

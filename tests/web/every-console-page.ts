@@ -1,14 +1,14 @@
 import type { Page } from 'playwright-core'
 import { controlBackend } from '../../src/accounts/backends/backend-controls.ts'
-import { openIncident, updateIncident } from '../../src/accounts/status/incidents.ts'
+import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
+import { createOperatorLink } from '../../src/accounts/identity/proofs.ts'
 import {
   recordResale,
   requestManagedAccess,
   reviewManagedRequest,
 } from '../../src/accounts/managed-access/managed-access.ts'
 import { createOperator } from '../../src/accounts/operators/operators.ts'
-import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
-import { createOperatorLink } from '../../src/accounts/identity/proofs.ts'
+import { openIncident, updateIncident } from '../../src/accounts/status/incidents.ts'
 import { fileTicket } from '../../src/accounts/support/support.ts'
 import { markTicket } from '../../src/accounts/support/tickets.ts'
 import type { OperatorRole } from '../../src/domain/operators.ts'

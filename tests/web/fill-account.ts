@@ -1,11 +1,11 @@
 import { setTimeout } from 'node:timers/promises'
 import { openIncident, updateIncident } from '../../src/accounts/status/incidents.ts'
+import { periodAt } from '../../src/domain/account-meter.ts'
 import { errorCodes } from '../../src/domain/error-text.ts'
 import { idMinter } from '../../src/runtime/ids.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
-import { periodAt } from '../../src/domain/account-meter.ts'
-import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import type { RequestRow } from '../../src/storage/schema/schema.ts'
+import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import type { Service } from '../service.ts'
 
 /** A past month of requests, as the ledger would have left it. */

@@ -1,6 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { request, type IncomingMessage } from 'node:http'
 import { gzipSync } from 'node:zlib'
-import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openSession } from '../../src/accounts/identity/sessions.ts'
 import { routes } from '../../src/web/routes.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { maxNetworks } from '../../src/accounts/key-limits.ts'
 import { openSession } from '../../src/accounts/identity/sessions.ts'
+import { maxNetworks } from '../../src/accounts/key-limits.ts'
 import type { StoredKey } from '../../src/domain/accounts.ts'
 import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'

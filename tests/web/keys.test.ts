@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { maxKeysPerAccount } from '../../src/accounts/keys.ts'
 import { createSignInLink } from '../../src/accounts/identity/proofs.ts'
+import { maxKeysPerAccount } from '../../src/accounts/keys.ts'
 import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 

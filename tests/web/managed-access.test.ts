@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openSession } from '../../src/accounts/identity/sessions.ts'
 import {
   recordResale,
   reviewManagedRequest,
   switchManagedAccess,
 } from '../../src/accounts/managed-access/managed-access.ts'
-import { openSession } from '../../src/accounts/identity/sessions.ts'
-import { SkippingClock } from '../skipping-clock.ts'
 import type { Service } from '../service.ts'
+import { SkippingClock } from '../skipping-clock.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 
 const path = '/account/managed-access'

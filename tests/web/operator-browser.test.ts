@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createOperator } from '../../src/accounts/operators/operators.ts'
 import { createSignInLink } from '../../src/accounts/identity/proofs.ts'
+import { createOperator } from '../../src/accounts/operators/operators.ts'
 import { hasChromium } from './chromium.ts'
 import { operatorsPlane } from './operator.ts'
 import { WatchedPages } from './watched-pages.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openIncident, updateIncident } from '../../src/accounts/status/incidents.ts'
 import { requestManagedAccess } from '../../src/accounts/managed-access/managed-access.ts'
+import { openIncident, updateIncident } from '../../src/accounts/status/incidents.ts'
 import { fileTicket } from '../../src/accounts/support/support.ts'
 import type { Service } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
 import { verifyExport } from '../../src/accounts/audit/audit-export.ts'
+import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
 import { readCheckpoint } from '../../src/domain/checkpoint.ts'
 import type { Operator } from '../../src/domain/operators.ts'
 import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { changeOperatorRole, createOperator, removeOperator } from '../../src/accounts/operators/operators.ts'
 import { createSignInLink } from '../../src/accounts/identity/proofs.ts'
+import { changeOperatorRole, createOperator, removeOperator } from '../../src/accounts/operators/operators.ts'
 import type { Operator } from '../../src/domain/operators.ts'
 import type { Service } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'

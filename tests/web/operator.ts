@@ -1,8 +1,8 @@
 import type { UpgradesDeps } from '../../src/accounts/billing/billing-deps.ts'
 import { createOperatorLink } from '../../src/accounts/identity/proofs.ts'
 import { createOperator, type OperatorsDeps } from '../../src/accounts/operators/operators.ts'
-import { systemClock } from '../../src/runtime/clock.ts'
 import type { Operator, OperatorRole } from '../../src/domain/operators.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
 import type { Service } from '../service.ts'
 import { Visitor } from './browser-less.ts'
 

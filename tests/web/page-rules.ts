@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Service } from '../service.ts'
 import { violationsInBothThemes } from './axe.ts'
 import { hasChromium, startChromium } from './chromium.ts'
-import { faultsByKeyboard } from './keyboard.ts'
 import { byName, everyPage, signInAs } from './every-page.ts'
 import { fillAccount } from './fill-account.ts'
+import { faultsByKeyboard } from './keyboard.ts'
 import { type PageState, tooWide } from './page-state.ts'
 
 const maxHtmlBytes = 30 * 1024

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openIncident, updateIncident } from '../../src/accounts/status/incidents.ts'
 import { openSession } from '../../src/accounts/identity/sessions.ts'
+import { openIncident, updateIncident } from '../../src/accounts/status/incidents.ts'
 import { clientRecipes } from '../../src/domain/client-recipes.ts'
 import { clientConfigFor } from '../../src/web/components/connect-text.ts'
-import { SkippingClock } from '../skipping-clock.ts'
 import type { Service } from '../service.ts'
+import { SkippingClock } from '../skipping-clock.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 
 let service: Service

@@ -1,9 +1,9 @@
-import type { Checkpoint, CheckpointKeys } from '../../domain/checkpoint.ts'
 import { writeLink } from '../../domain/audit-chain.ts'
+import type { Checkpoint, CheckpointKeys } from '../../domain/checkpoint.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import type { AuditStore, CheckpointStore } from '../ports.ts'
 import { type AuditVerdict, readAll, verifyAudit } from './audit.ts'
 import { signRemembered } from './checkpoints.ts'
-import type { AuditStore, CheckpointStore } from '../ports.ts'
 
 /** How long a caller waits for a verification. A longer one continues, and its result is visible later. */
 const waitMs = 5_000

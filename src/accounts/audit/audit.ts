@@ -1,5 +1,5 @@
-import { accountOf, type AuditEntry } from '../../domain/audit.ts'
 import { type ChainBreak, ChainFollower, type ChainPosition, chainStart } from '../../domain/audit-chain.ts'
+import { accountOf, type AuditEntry } from '../../domain/audit.ts'
 import { checkCheckpoint, type Checkpoint, type CheckpointKeys, signCheckpoint } from '../../domain/checkpoint.ts'
 import type { AuditStore, StoredLink } from '../ports.ts'
 

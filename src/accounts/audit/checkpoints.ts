@@ -1,8 +1,8 @@
-import { errorName } from '../../runtime/describe-bug.ts'
 import type { Checkpoint, CheckpointKeys } from '../../domain/checkpoint.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
-import { AuditBroken, takeCheckpoint } from './audit.ts'
+import { errorName } from '../../runtime/describe-bug.ts'
 import type { AuditStore, CheckpointStore } from '../ports.ts'
+import { AuditBroken, takeCheckpoint } from './audit.ts'
 
 /** Entries removed from the end of the log go unnoticed only if they came after the last checkpoint (contract 25.4). */
 const everyMs = 60_000

@@ -1,7 +1,7 @@
 import type { HoldReason } from '../../domain/backend-controls.ts'
-import type { BackendControlStore } from './backend-ports.ts'
-import { operatorOf, auditRecord, type AccountsDeps } from '../control-plane.ts'
 import { AccountsError } from '../accounts-error.ts'
+import { operatorOf, auditRecord, type AccountsDeps } from '../control-plane.ts'
+import type { BackendControlStore } from './backend-ports.ts'
 
 /** The names that the configuration allows for backends. */
 const backendShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/

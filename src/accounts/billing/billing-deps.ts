@@ -1,7 +1,7 @@
 import type { Actor } from '../../domain/audit.ts'
-import type { Clock } from '../../runtime/clock.ts'
 import type { EventLog } from '../../domain/events.ts'
 import type { Plan } from '../../domain/plans.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import type { RandomBytes } from '../../runtime/random.ts'
 import type { AccountStore } from '../ports.ts'
 import type { Billing, BillingStore, HandleWebhook } from './ports.ts'

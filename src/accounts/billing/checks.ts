@@ -1,5 +1,5 @@
-import { errorName } from '../../runtime/describe-bug.ts'
 import type { Timer } from '../../runtime/clock.ts'
+import { errorName } from '../../runtime/describe-bug.ts'
 import type { BillingDeps } from './billing-deps.ts'
 import { BillingFailure } from './ports.ts'
 import { refresh } from './refresh.ts'

@@ -1,6 +1,6 @@
 import type { Offer } from '../../domain/billing.ts'
-import type { Clock } from '../../runtime/clock.ts'
 import type { EventLog } from '../../domain/events.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import { BillingFailure, type Billing } from './ports.ts'
 
 /** How long a page waits for prices; a later answer is used by the next page. */

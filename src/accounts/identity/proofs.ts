@@ -1,11 +1,10 @@
-import { idMinter } from '../../runtime/ids.ts'
 import { realmOf, type AccountPurpose, type Realm, type SignInProof } from '../../domain/identity.ts'
 import type { Operator } from '../../domain/operators.ts'
+import { idMinter } from '../../runtime/ids.ts'
 import { Secret } from '../../runtime/secret.ts'
 import { mintCode, mintToken, tokenDigest } from '../../runtime/tokens.ts'
-import type { IdentityDeps } from './identity.ts'
-import { writeProofMail } from './sign-in-mails.ts'
 import type { SendMail } from '../ports.ts'
+import type { IdentityDeps } from './identity.ts'
 import {
   askedProof,
   findExceeded,
@@ -14,6 +13,7 @@ import {
   type ProofRequester,
   type TooManyProofs,
 } from './proof-limits.ts'
+import { writeProofMail } from './sign-in-mails.ts'
 
 const minuteMs = 60_000
 /** How long a link printed on the server works (contract 19.1). */

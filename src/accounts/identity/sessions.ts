@@ -1,6 +1,6 @@
 import type { Account } from '../../domain/accounts.ts'
-import { idMinter } from '../../runtime/ids.ts'
 import type { Session } from '../../domain/identity.ts'
+import { idMinter } from '../../runtime/ids.ts'
 import type { Secret } from '../../runtime/secret.ts'
 import { mintToken, tokenDigest } from '../../runtime/tokens.ts'
 import type { IdentityDeps } from './identity.ts'

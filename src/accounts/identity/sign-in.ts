@@ -1,9 +1,9 @@
 import type { Account } from '../../domain/accounts.ts'
-import { idMinter } from '../../runtime/ids.ts'
 import type { AccountEmail, Passkey, SignInProof } from '../../domain/identity.ts'
+import { idMinter } from '../../runtime/ids.ts'
 import { auditRecord, type AccountsDeps } from '../control-plane.ts'
-import type { IdentityDeps } from './identity.ts'
 import type { IdentityStore } from '../ports.ts'
+import type { IdentityDeps } from './identity.ts'
 
 /** Addresses of one account (contract 19.7). */
 export const maxEmailsPerAccount = 5

@@ -1,10 +1,10 @@
 import type { StoredKey } from '../../domain/accounts.ts'
-import { keyDigest } from '../../domain/keys.ts'
 import { findKeys } from '../../domain/find-keys.ts'
+import { keyDigest } from '../../domain/keys.ts'
 import type { Secret } from '../../runtime/secret.ts'
+import { AccountsError } from '../accounts-error.ts'
 import type { AccountsDeps } from '../control-plane.ts'
 import { revokeKey } from '../keys.ts'
-import { AccountsError } from '../accounts-error.ts'
 
 /** A key of this service that was found leaked and is now revoked. */
 export interface LeakedKey {

@@ -1,5 +1,5 @@
-import type { Clock } from '../../runtime/clock.ts'
 import { checkScanningSignature, type ScanningKey, type SignedMessage } from '../../domain/secret-scanning.ts'
+import type { Clock } from '../../runtime/clock.ts'
 
 /** How long fetched keys are cached, and how soon they may be fetched again for an unknown key (contract 26.3). */
 const cacheMs = 3_600_000

@@ -1,6 +1,6 @@
-import { errorName } from '../../runtime/describe-bug.ts'
 import type { EventLog } from '../../domain/events.ts'
 import { readScanningMatches, scanningHeaders, tokenHash, type ScanningMatch } from '../../domain/secret-scanning.ts'
+import { errorName } from '../../runtime/describe-bug.ts'
 import { revokeLeakedKeys, type LeakedKeysDeps } from './leaked-keys.ts'
 import { ScanningKeysUnavailable, type Scanner } from './scanning-keys.ts'
 

@@ -1,9 +1,9 @@
-import { errorName } from '../../runtime/describe-bug.ts'
 import type { AuditEvent, AuditRecord, GateReason } from '../../domain/audit.ts'
-import type { Timer } from '../../runtime/clock.ts'
 import type { ManagedReadiness } from '../../domain/managed-access.ts'
-import { checkReadiness, type ReadinessDeps } from './managed-readiness.ts'
+import type { Timer } from '../../runtime/clock.ts'
+import { errorName } from '../../runtime/describe-bug.ts'
 import type { AuditStore } from '../ports.ts'
+import { checkReadiness, type ReadinessDeps } from './managed-readiness.ts'
 
 /** Pause between two rounds of checks (contract 23.4). */
 const everyMs = 400

@@ -1,8 +1,8 @@
-import { idMinter } from '../../runtime/ids.ts'
 import type { ManagedRequest, ManagedAction } from '../../domain/managed-access.ts'
+import { idMinter } from '../../runtime/ids.ts'
+import { AccountsError } from '../accounts-error.ts'
 import { type AccountsDeps, operatorOf, auditRecord } from '../control-plane.ts'
 import type { AccountStore, ManagedAccessStore } from '../ports.ts'
-import { AccountsError } from '../accounts-error.ts'
 
 /** Most requests an account may ever file: it cannot flood the review queue (contract 23.5). */
 export const maxRequestsPerAccount = 20

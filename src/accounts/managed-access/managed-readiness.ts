@@ -1,6 +1,6 @@
 import type { AuditRecord } from '../../domain/audit.ts'
-import type { Clock } from '../../runtime/clock.ts'
 import type { ManagedReadiness } from '../../domain/managed-access.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import type { AuditStore, ManagedAccessStore } from '../ports.ts'
 
 /** A check that takes longer counts as failed. */

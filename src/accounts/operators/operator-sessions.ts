@@ -1,6 +1,6 @@
-import { idMinter } from '../../runtime/ids.ts'
 import type { SignInMethod } from '../../domain/identity.ts'
 import type { Operator, OperatorSession } from '../../domain/operators.ts'
+import { idMinter } from '../../runtime/ids.ts'
 import type { Secret } from '../../runtime/secret.ts'
 import { mintToken, tokenDigest } from '../../runtime/tokens.ts'
 import { auditRecord, type AccountsDeps } from '../control-plane.ts'

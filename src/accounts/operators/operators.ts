@@ -1,9 +1,9 @@
-import { idMinter } from '../../runtime/ids.ts'
 import { readEmailAddress } from '../../domain/identity.ts'
 import type { Operator, OperatorRole } from '../../domain/operators.ts'
+import { idMinter } from '../../runtime/ids.ts'
+import { AccountsError } from '../accounts-error.ts'
 import { auditRecord, type AccountsDeps } from '../control-plane.ts'
 import type { OperatorChange, OperatorStore } from './operator-ports.ts'
-import { AccountsError } from '../accounts-error.ts'
 
 /** Most active operators. */
 const maxOperators = 200

@@ -1,7 +1,7 @@
-import { idMinter } from '../../runtime/ids.ts'
 import type { Impact, Incident, IncidentState, IncidentUpdate } from '../../domain/incidents.ts'
-import { type AccountsDeps, operatorOf, auditRecord } from '../control-plane.ts'
+import { idMinter } from '../../runtime/ids.ts'
 import { AccountsError } from '../accounts-error.ts'
+import { type AccountsDeps, operatorOf, auditRecord } from '../control-plane.ts'
 import type { StatusStore } from './status-ports.ts'
 
 /** Length limits of an incident's title and text (contract 18.6). */

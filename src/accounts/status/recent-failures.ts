@@ -1,7 +1,7 @@
-import { BoundedMap } from '../../runtime/bounded-map.ts'
-import type { Clock } from '../../runtime/clock.ts'
 import { errorCatalog } from '../../domain/errors.ts'
 import type { ServiceEvent } from '../../domain/events.ts'
+import { BoundedMap } from '../../runtime/bounded-map.ts'
+import type { Clock } from '../../runtime/clock.ts'
 
 const slotMs = 60_000
 /** Minutes covered by the error rate, including the current one. */

@@ -1,8 +1,7 @@
-import type { Clock } from '../../runtime/clock.ts'
-import { errorCatalog } from '../../domain/errors.ts'
-import type { ServiceEvent } from '../../domain/events.ts'
 import type { BackendState, HourCount } from '../../domain/backend-state.ts'
 import { describeBackend } from '../../domain/backend-status-text.ts'
+import { errorCatalog } from '../../domain/errors.ts'
+import type { ServiceEvent } from '../../domain/events.ts'
 import { HourTally } from '../../domain/hour-tally.ts'
 import {
   indicatorOf,
@@ -20,6 +19,7 @@ import {
   type UptimeCount,
   type UptimeKind,
 } from '../../domain/uptime.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import type { StatusStore } from './status-ports.ts'
 
 /** How often counts are stored; a crash loses at most this much (contract 18.5). */

@@ -1,9 +1,9 @@
-import type { Clock } from '../../runtime/clock.ts'
 import { findForbidden } from '../../domain/forbidden-text.ts'
-import { idMinter } from '../../runtime/ids.ts'
 import { readEmailAddress } from '../../domain/identity.ts'
-import type { RandomBytes } from '../../runtime/random.ts'
 import type { NewTicket } from '../../domain/tickets.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import { idMinter } from '../../runtime/ids.ts'
+import type { RandomBytes } from '../../runtime/random.ts'
 import type { SendMail } from '../ports.ts'
 import type { SupportStore } from './support-ports.ts'
 

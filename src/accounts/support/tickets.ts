@@ -1,6 +1,6 @@
 import type { Ticket } from '../../domain/tickets.ts'
-import { operatorOf, auditRecord, type AccountsDeps } from '../control-plane.ts'
 import { AccountsError } from '../accounts-error.ts'
+import { operatorOf, auditRecord, type AccountsDeps } from '../control-plane.ts'
 import type { SupportStore } from './support-ports.ts'
 
 /** What closing tickets needs. */

@@ -1,6 +1,6 @@
+import { clientRecipes, type ClientRecipe } from '../../domain/client-recipes.ts'
 import { nearest } from '../../domain/profiles.ts'
 import type { Command, Invocation } from '../command.ts'
-import { clientRecipes, type ClientRecipe } from '../../domain/client-recipes.ts'
 import { CommandError, exitCodes } from '../failures.ts'
 import { addressOptions, findService, keyCommand, readClientConfig } from '../service-address.ts'
 import { writeTable } from '../terminal/table.ts'

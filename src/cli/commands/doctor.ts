@@ -1,10 +1,6 @@
+import { readVersion } from '../../runtime/version.ts'
 import type { Option } from '../command-line.ts'
 import type { Command, Invocation } from '../command.ts'
-import type { Answer } from './doctor/ask.ts'
-import { diagnose } from './doctor/diagnose.ts'
-import type { Finding, Wording } from './doctor/finding.ts'
-import { sendTestRequest, inspectService, type Observations, type Subject } from './doctor/inspect-service.ts'
-import { readNumberHeader, shown, standingOf } from './doctor/read-answer.ts'
 import { exitCodes } from '../failures.ts'
 import {
   addressOptions,
@@ -15,7 +11,11 @@ import {
   readModel,
   type ServiceAddress,
 } from '../service-address.ts'
-import { readVersion } from '../../runtime/version.ts'
+import type { Answer } from './doctor/ask.ts'
+import { diagnose } from './doctor/diagnose.ts'
+import type { Finding, Wording } from './doctor/finding.ts'
+import { sendTestRequest, inspectService, type Observations, type Subject } from './doctor/inspect-service.ts'
+import { readNumberHeader, shown, standingOf } from './doctor/read-answer.ts'
 
 const doctorOptions: readonly Option[] = [
   ...addressOptions,

@@ -5,9 +5,9 @@ import {
   changeOperatorRole,
   removeOperator,
 } from '../../accounts/operators/operators.ts'
+import { operatorRoles, type OperatorRole } from '../../domain/operators.ts'
 import type { Option } from '../command-line.ts'
 import type { Command, Invocation } from '../command.ts'
-import { operatorRoles, type OperatorRole } from '../../domain/operators.ts'
 import { CommandError, exitCodes } from '../failures.ts'
 import { findRunning } from '../process/running-file.ts'
 import { writeTable, writeTime } from '../terminal/table.ts'

@@ -2,11 +2,11 @@ import { findAccount } from '../../accounts/accounts.ts'
 import { linksFor } from '../../domain/links.ts'
 import type { RefusedCount } from '../../domain/refused-requests.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
-import { accountOption, type Command, type Result } from '../command.ts'
 import { readWhole } from '../command-line.ts'
+import { accountOption, type Command, type Result } from '../command.ts'
 import { fusionInShort } from '../fusion-trail.ts'
-import { whole } from '../value-shapes.ts'
 import { writeTable, writeTime } from '../terminal/table.ts'
+import { whole } from '../value-shapes.ts'
 
 const defaultLimit = 20
 const maxLimit = 1000

@@ -1,14 +1,14 @@
 import { nearest } from '../../domain/profiles.ts'
 import { agents, type Agent } from '../agents.ts'
 import type { Command, Invocation } from '../command.ts'
+import { CommandError, exitCodes, type ExitCode } from '../failures.ts'
+import type { Terminal } from '../ports.ts'
+import { isProgramThere } from '../process/find-program.ts'
+import { addressOptions, findService, readClientConfig } from '../service-address.ts'
+import { prepare } from './doctor.ts'
 import { diagnose } from './doctor/diagnose.ts'
 import { fetchModels, type Observations } from './doctor/inspect-service.ts'
 import { jsonOf, listOf } from './doctor/read-answer.ts'
-import { prepare } from './doctor.ts'
-import { CommandError, exitCodes, type ExitCode } from '../failures.ts'
-import { isProgramThere } from '../process/find-program.ts'
-import type { Terminal } from '../ports.ts'
-import { addressOptions, findService, readClientConfig } from '../service-address.ts'
 
 const names = agents.map(({ name }) => name)
 const proxyVariables = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY']

@@ -1,16 +1,16 @@
-import { withoutEndSlashes } from '../../runtime/end-slashes.ts'
 import { firstRun, type FirstRun } from '../../accounts/identity/first-run.ts'
 import type { Config } from '../../config/config.ts'
-import type { Secret } from '../../runtime/secret.ts'
 import { frontierId } from '../../domain/profiles.ts'
+import { withoutEndSlashes } from '../../runtime/end-slashes.ts'
 import { quoteForShell } from '../../runtime/quote-for-shell.ts'
+import type { Secret } from '../../runtime/secret.ts'
+import { readVersion } from '../../runtime/version.ts'
 import type { Command, Invocation } from '../command.ts'
 import { exitCodes } from '../failures.ts'
 import { firstKeyFile, firstKeyName } from '../process/first-key-file.ts'
 import { announceRunning } from '../process/running-file.ts'
 import type { Piece } from '../terminal/safe-terminal.ts'
 import { port } from '../value-shapes.ts'
-import { readVersion } from '../../runtime/version.ts'
 
 export const start: Command = {
   name: 'start',

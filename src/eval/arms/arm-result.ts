@@ -1,5 +1,5 @@
-import type { Expected } from '../questions/question.ts'
 import { findAnswer, isRight, keyOf } from '../questions/check-answer.ts'
+import type { Expected } from '../questions/question.ts'
 
 /** The result of one arm on one question. */
 export interface ArmResult {

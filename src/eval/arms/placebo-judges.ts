@@ -1,5 +1,5 @@
-import { seededRandom } from '../../gateway/fusion/engine/seeded-random.ts'
 import type { CallRole } from '../../domain/fusion-record.ts'
+import { seededRandom } from '../../gateway/fusion/engine/seeded-random.ts'
 import { readCandidates, textOf, writeJudgement, type QuotedCandidate } from '../quoted-candidates.ts'
 import type { Interception } from '../recorder.ts'
 

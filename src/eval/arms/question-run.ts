@@ -1,6 +1,6 @@
 import type { Conversation } from '../../domain/conversation.ts'
-import { hashText } from '../../gateway/fusion/engine/seeded-random.ts'
 import type { PresetName } from '../../domain/fusion-presets.ts'
+import { hashText } from '../../gateway/fusion/engine/seeded-random.ts'
 import { selfPanelDesign, type FusionDesign } from '../design.ts'
 import type { EvalMember, EvalPort } from '../ports.ts'
 import { keyOf } from '../questions/check-answer.ts'

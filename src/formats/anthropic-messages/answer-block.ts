@@ -1,8 +1,8 @@
 import type { Json, JsonObject } from '../../domain/json.ts'
 import { wrapInput } from '../custom-tools.ts'
 import { ObjectProgress } from '../object-progress.ts'
-import { frame } from './frames.ts'
 import { signatureFrom } from './encrypted-reasoning.ts'
+import { frame } from './frames.ts'
 import { writeInput } from './write-parts.ts'
 
 /** One content block of an answer while it is written. Until it is opened it buffers its content. */

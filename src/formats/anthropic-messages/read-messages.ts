@@ -1,9 +1,9 @@
 import type { AssistantPart, InputPart, Turn } from '../../domain/conversation.ts'
-import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { invalidRequest } from '../../domain/errors.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { isArray, requiredString, wrongType } from '../fields.ts'
-import { readPart, readParts } from './read-parts.ts'
 import { encryptedFromRedacted, encryptedFromThinking } from './encrypted-reasoning.ts'
+import { readPart, readParts } from './read-parts.ts'
 
 /**
  * Claude Code reports about itself to Anthropic in this block: it is not an instruction, and only noise for other

@@ -1,8 +1,8 @@
 import type { Conversation, Tool, ToolChoice } from '../../domain/conversation.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { fusionToolType } from '../../domain/profiles.ts'
-import { addFusionTool } from '../fusion-tool.ts'
 import { booleanField, type Draft, objectField, requiredString, stringField, wrongType } from '../fields.ts'
+import { addFusionTool } from '../fusion-tool.ts'
 import { clientTool } from './client-tools.ts'
 
 /** The tools declared in `tools`; `fusionTool` is our `svc-router:fusion` (contract 16.1). */

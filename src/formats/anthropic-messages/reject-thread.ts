@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../domain/json.ts'
 import { ServiceError } from '../../domain/errors.ts'
+import type { JsonObject } from '../../domain/json.ts'
 
 const field = 'thread'
 /**

@@ -1,11 +1,11 @@
 import type { AssistantTurn, Conversation, InputPart, ToolCall, Turn } from '../../domain/conversation.ts'
-import type { JsonObject } from '../../domain/json.ts'
 import { invalidRequest } from '../../domain/errors.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import type { Draft } from '../fields.ts'
 import type { ToolNames } from '../tool-names.ts'
 import { ToolResults } from '../tool-results.ts'
-import type { ModelTraits } from './model-traits.ts'
 import { writeReasoning } from './encrypted-reasoning.ts'
+import type { ModelTraits } from './model-traits.ts'
 import { ToolUseIds } from './tool-use-ids.ts'
 import { isEncodable, writeInput, writeParts } from './write-parts.ts'
 

@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
 import type { InputPart } from '../../domain/conversation.ts'
 import { type JsonObject, isObject } from '../../domain/json.ts'
-import type { Draft } from '../fields.ts'
 import { unsupported } from '../assert-translatable.ts'
+import type { Draft } from '../fields.ts'
 
 /** Image types that models accept. */
 const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])

@@ -1,8 +1,8 @@
 import type { Conversation, Turn } from '../../domain/conversation.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import type { Draft } from '../fields.ts'
-import type { ModelTraits } from './model-traits.ts'
 import { readEncrypted } from './encrypted-reasoning.ts'
+import type { ModelTraits } from './model-traits.ts'
 import { isForced } from './write-tools.ts'
 
 /** Thinking budget in tokens for each effort, for models that take a budget. */

@@ -1,9 +1,9 @@
 import type { AssistantTurn, Conversation, InputPart, ToolCall } from '../../domain/conversation.ts'
-import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { invalidRequest } from '../../domain/errors.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import type { Draft } from '../fields.ts'
-import { ToolResults } from '../tool-results.ts'
 import type { ToolNames } from '../tool-names.ts'
+import { ToolResults } from '../tool-results.ts'
 import { generationOf } from './model-generation.ts'
 import { writePart } from './write-media.ts'
 

@@ -2,8 +2,8 @@ import type { Conversation, ToolChoice } from '../../domain/conversation.ts'
 import type { Json, JsonObject } from '../../domain/json.ts'
 import { customAsFunction } from '../custom-tools.ts'
 import type { Draft } from '../fields.ts'
-import { writeSchema } from './write-schema.ts'
 import type { ToolNames } from '../tool-names.ts'
+import { writeSchema } from './write-schema.ts'
 
 /** Writes `tools` and `toolConfig`; nothing if no tool is left. */
 export function writeTools(body: Draft<JsonObject>, conversation: Conversation, names: ToolNames): void {

@@ -1,9 +1,9 @@
-import { limitNames } from '../rejections/optional-fields.ts'
-import { errorFields } from '../error-fields.ts'
-import { objectOf, type JsonObject } from '../../domain/json.ts'
-import { isArray } from '../fields.ts'
 import type { Conversation } from '../../domain/conversation.ts'
+import { objectOf, type JsonObject } from '../../domain/json.ts'
+import { errorFields } from '../error-fields.ts'
+import { isArray } from '../fields.ts'
 import type { WriteTarget } from '../format.ts'
+import { limitNames } from '../rejections/optional-fields.ts'
 import type { RelayRules, RequestChanges, StreamRules } from '../relay.ts'
 
 /** Changes to every completions request: it says whether it streams, and streams report usage. */

@@ -1,12 +1,12 @@
 import type { AssistantTurn, Conversation, InputPart } from '../../domain/conversation.ts'
-import type { Json, JsonObject } from '../../domain/json.ts'
 import { invalidRequest } from '../../domain/errors.ts'
+import type { Json, JsonObject } from '../../domain/json.ts'
+import { unsupported } from '../assert-translatable.ts'
 import { wrapInput } from '../custom-tools.ts'
 import type { Draft } from '../fields.ts'
 import type { Dialect } from '../format.ts'
 import { resultText } from '../result-text.ts'
 import type { ToolNames } from '../tool-names.ts'
-import { unsupported } from '../assert-translatable.ts'
 import { ToolResults } from '../tool-results.ts'
 
 /** Result of a call that was never answered: providers reject a call without a result. */

@@ -1,10 +1,10 @@
 import type { Conversation, OutputFormat, Tool, ToolChoice } from '../../domain/conversation.ts'
 import type { Json, JsonObject } from '../../domain/json.ts'
+import { assertTranslatable } from '../assert-translatable.ts'
 import { customAsFunction } from '../custom-tools.ts'
 import { type Draft, writeFields } from '../fields.ts'
 import type { WriteTarget } from '../format.ts'
 import { ToolNames } from '../tool-names.ts'
-import { assertTranslatable } from '../assert-translatable.ts'
 import { hintNames, openaiHintNames, samplingNames } from './fields.ts'
 import { writeMessages } from './write-messages.ts'
 

@@ -1,7 +1,7 @@
-import { openaiConventions } from '../openai/client-conventions.ts'
-import type { Format } from '../format.ts'
 import { unsupported } from '../assert-translatable.ts'
+import type { Format } from '../format.ts'
 import { ChatReader, type CompletionKind } from '../openai-chat/read-answer.ts'
+import { openaiConventions } from '../openai/client-conventions.ts'
 import { readRequest } from './read-request.ts'
 import { CompletionsWriter } from './write-answer.ts'
 

@@ -1,4 +1,5 @@
 import type { Conversation, Hints, Sampling } from '../../domain/conversation.ts'
+import { invalidRequest } from '../../domain/errors.ts'
 import type { Json, JsonObject } from '../../domain/json.ts'
 import {
   booleanField,
@@ -11,7 +12,6 @@ import {
   stringFields,
   wrongType,
 } from '../fields.ts'
-import { invalidRequest } from '../../domain/errors.ts'
 import { samplingNames } from '../openai-chat/fields.ts'
 import { readStop } from '../openai/read-stop.ts'
 

@@ -2,8 +2,8 @@ import type { AnswerEvent, FinishReason, Usage } from '../../domain/conversation
 import type { JsonObject } from '../../domain/json.ts'
 import { errorFields } from '../error-fields.ts'
 import type { AnswerContext, AnswerWriter } from '../format.ts'
-import type { StreamFailure } from '../stream-failure.ts'
 import { writeUsage } from '../openai-chat/usage.ts'
+import type { StreamFailure } from '../stream-failure.ts'
 
 const done = 'data: [DONE]\n\n'
 

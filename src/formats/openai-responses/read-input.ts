@@ -1,6 +1,6 @@
 import type { AssistantPart, ToolTurn, Turn } from '../../domain/conversation.ts'
-import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { invalidRequest } from '../../domain/errors.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { fusionToolType } from '../../domain/profiles.ts'
 import { arrayField, isArray, requiredString, stringField, wrongType } from '../fields.ts'
 import { readAssistantParts, readInputParts } from '../openai/read-parts.ts'

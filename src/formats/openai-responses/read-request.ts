@@ -1,6 +1,6 @@
 import type { Conversation, Hints, Sampling } from '../../domain/conversation.ts'
-import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { invalidRequest, type ServiceError } from '../../domain/errors.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import {
   arrayField,
   booleanField,

@@ -1,6 +1,6 @@
+import { invalidRequest } from '../../domain/errors.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { toBase62 } from '../../runtime/ids.ts'
-import { invalidRequest } from '../../domain/errors.ts'
 import { isArray } from '../fields.ts'
 
 /** Id prefixes by item type; all other types use the last. */

@@ -1,12 +1,12 @@
 import type { AssistantPart, AssistantTurn, Conversation, InputPart } from '../../domain/conversation.ts'
-import type { Json, JsonObject } from '../../domain/json.ts'
 import { invalidRequest, type ServiceError } from '../../domain/errors.ts'
-import type { Draft } from '../fields.ts'
+import type { Json, JsonObject } from '../../domain/json.ts'
+import { unsupported } from '../assert-translatable.ts'
 import { wrapInput } from '../custom-tools.ts'
+import type { Draft } from '../fields.ts'
 import type { WriteTarget } from '../format.ts'
 import { resultText } from '../result-text.ts'
 import type { ToolNames } from '../tool-names.ts'
-import { unsupported } from '../assert-translatable.ts'
 
 /**
  * Writes the turns as input items (contract 11.7). `names` are those of an endpoint that supports only functions: it

@@ -1,10 +1,10 @@
 import type { Conversation, OutputFormat, Tool, ToolChoice } from '../../domain/conversation.ts'
 import type { Json, JsonObject } from '../../domain/json.ts'
+import { assertTranslatable, unsupported } from '../assert-translatable.ts'
+import { customAsFunction } from '../custom-tools.ts'
 import { type Draft, writeFields } from '../fields.ts'
 import type { Dialect, WriteTarget } from '../format.ts'
-import { customAsFunction } from '../custom-tools.ts'
 import { ToolNames } from '../tool-names.ts'
-import { assertTranslatable, unsupported } from '../assert-translatable.ts'
 import { hintNames, includeLogprobs, includeSealed, penaltyNames, samplingNames } from './fields.ts'
 import { writeInput } from './write-input.ts'
 

@@ -1,5 +1,5 @@
-import { errorFields } from '../error-fields.ts'
 import type { ClientConventions } from '../client-conventions.ts'
+import { errorFields } from '../error-fields.ts'
 
 /** How OpenAI's own API behaves; also used for paths that belong to no format. */
 export const openaiConventions: ClientConventions = {

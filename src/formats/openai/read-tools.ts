@@ -1,7 +1,6 @@
 import type { Tool, ToolChoice } from '../../domain/conversation.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { fusionFunctionName, fusionToolType } from '../../domain/profiles.ts'
-import { addFusionTool } from '../fusion-tool.ts'
 import {
   arrayField,
   booleanField,
@@ -12,6 +11,7 @@ import {
   stringField,
   wrongType,
 } from '../fields.ts'
+import { addFusionTool } from '../fusion-tool.ts'
 
 /** The tools of one request while they are collected; `fusionTool` is our `svc-router:fusion` (contract 16.1). */
 export interface DeclaredTools {

@@ -2,8 +2,8 @@ import type { Conversation } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { embeddingsFormatId, type ClientFormatId } from '../../domain/format-id.ts'
 import { aliasOf, fusionId, fusionToolType, profileNamed, type Profile } from '../../domain/profiles.ts'
-import { assertProfileAllowed, type EnforcedLimits } from './key-limits.ts'
 import type { Principal } from '../ports.ts'
+import { assertProfileAllowed, type EnforcedLimits } from './key-limits.ts'
 import { unknownProfile, wrongEndpoint } from './unknown-profile.ts'
 
 /**

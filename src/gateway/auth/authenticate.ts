@@ -1,11 +1,11 @@
-import { type ErrorCode, type ErrorFacts, invalidRequest, ServiceError } from '../../domain/errors.ts'
 import type { Account } from '../../domain/accounts.ts'
-import { isWellFormedKey, keyLength, playgroundKeyId } from '../../domain/keys.ts'
 import { describeMalformedKey } from '../../domain/describe-malformed-key.ts'
+import { type ErrorCode, type ErrorFacts, invalidRequest, ServiceError } from '../../domain/errors.ts'
+import { isWellFormedKey, keyLength, playgroundKeyId } from '../../domain/keys.ts'
 import type { Plan } from '../../domain/plans.ts'
+import type { KnownKey, Principal } from '../ports.ts'
 import type { DigestCache } from './digest-cache.ts'
 import type { KeyCache } from './key-cache.ts'
-import type { KnownKey, Principal } from '../ports.ts'
 
 /** Length of an Authorization header in the usual form. */
 const wholeHeaderChars = 'Bearer '.length + keyLength

@@ -1,5 +1,5 @@
-import { BoundedMap } from '../../runtime/bounded-map.ts'
 import { keyDigest } from '../../domain/keys.ts'
+import { BoundedMap } from '../../runtime/bounded-map.ts'
 import type { Secret } from '../../runtime/secret.ts'
 
 /** Maximum number of cached keys; the oldest entry is evicted first. */

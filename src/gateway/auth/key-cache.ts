@@ -1,9 +1,9 @@
-import { errorName } from '../../runtime/describe-bug.ts'
+import type { EventLog } from '../../domain/events.ts'
 import { BoundedMap } from '../../runtime/bounded-map.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
-import type { EventLog } from '../../domain/events.ts'
-import { enforcedLimits } from './key-limits.ts'
+import { errorName } from '../../runtime/describe-bug.ts'
 import type { KeyStore, KnownKey } from '../ports.ts'
+import { enforcedLimits } from './key-limits.ts'
 
 /** How often the store is polled for changes: the longest time until a revocation takes effect (contract 3.11). */
 const pollMs = 250

@@ -1,8 +1,8 @@
+import type { KeyRate } from '../../domain/account-meter.ts'
 import type { StoredKey } from '../../domain/accounts.ts'
 import { type KeyOwner, ServiceError } from '../../domain/errors.ts'
 import { isLimited } from '../../domain/key-limits.ts'
 import { Networks, plainAddress } from '../../runtime/networks.ts'
-import type { KeyRate } from '../../domain/account-meter.ts'
 
 /** The limits of a key, prepared once per key for the checks that every request makes. */
 export interface EnforcedLimits {

@@ -1,6 +1,6 @@
-import type { Clock } from '../../runtime/clock.ts'
-import { BoundedMap } from '../../runtime/bounded-map.ts'
 import { ServiceError } from '../../domain/errors.ts'
+import { BoundedMap } from '../../runtime/bounded-map.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import { minuteMs } from '../../runtime/minute-log.ts'
 
 /**

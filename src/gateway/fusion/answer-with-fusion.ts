@@ -1,10 +1,10 @@
 import type { AnswerEvent } from '../../domain/conversation.ts'
-import type { FusionEnd, FusionSession } from './fused-answer.ts'
+import type { Backend } from '../ports.ts'
 import { fuse } from './engine/fusion.ts'
-import { membersOf } from './members.ts'
 import { publicCall, buildReportFromRecord } from './engine/report.ts'
 import { withTimeLimit, type FusionSettings } from './engine/settings.ts'
-import type { Backend } from '../ports.ts'
+import type { FusionEnd, FusionSession } from './fused-answer.ts'
+import { membersOf } from './members.ts'
 
 /** Share of the request's time that the fusion may use, so that its best result is sent before the deadline. */
 const shareOfTime = 0.9

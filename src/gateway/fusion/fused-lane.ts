@@ -1,8 +1,8 @@
 import type { AnswerEvent, Usage } from '../../domain/conversation.ts'
+import { charsPerToken } from '../../domain/estimate-tokens.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import type { AnswerWriter } from '../../formats/format.ts'
 import type { StreamFailure } from '../../formats/stream-failure.ts'
-import { charsPerToken } from '../../domain/estimate-tokens.ts'
 import type { Lane } from '../lanes/lane.ts'
 
 /** Turns the events of a fused answer into the caller's format; there are no bytes to parse. */

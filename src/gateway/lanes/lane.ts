@@ -1,8 +1,8 @@
 import type { AnswerEvent, Usage } from '../../domain/conversation.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import type { AnswerContext, Format, ProviderFormat } from '../../formats/format.ts'
-import type { StreamFailure } from '../../formats/stream-failure.ts'
 import type { RelayRules } from '../../formats/relay.ts'
+import type { StreamFailure } from '../../formats/stream-failure.ts'
 import type { Backend, HeldBytes } from '../ports.ts'
 
 /** The most of an upstream error's text that is stored, characters. */

@@ -1,7 +1,7 @@
 import type { Lane, LaneOptions } from './lane.ts'
+import { rejectingUnofferedCalls } from './refuse-unoffered-calls.ts'
 import { RelayLane } from './relay-lane.ts'
 import { TranslationLane } from './translation-lane.ts'
-import { rejectingUnofferedCalls } from './refuse-unoffered-calls.ts'
 import { WholeLane } from './whole-lane.ts'
 
 /** Opens the lane for one attempt: a relay if `relayRulesFor` gave rules, otherwise a translation. */

@@ -1,13 +1,13 @@
-import { asError } from '../../runtime/describe-bug.ts'
 import { isContent, type AnswerEvent, type Conversation, type Usage } from '../../domain/conversation.ts'
+import { charsPerToken, estimateUsage } from '../../domain/estimate-tokens.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import type { AnswerReader, AnswerWriter } from '../../formats/format.ts'
-import type { StreamFailure } from '../../formats/stream-failure.ts'
-import { readSse } from '../../formats/error-event.ts'
 import { markEvent } from '../../formats/encrypted-reasoning.ts'
+import { readSse } from '../../formats/error-event.ts'
+import type { AnswerReader, AnswerWriter } from '../../formats/format.ts'
 import { SseReader, type SseEvent } from '../../formats/sse.ts'
-import { charsPerToken, estimateUsage } from '../../domain/estimate-tokens.ts'
+import type { StreamFailure } from '../../formats/stream-failure.ts'
+import { asError } from '../../runtime/describe-bug.ts'
 import { ArgumentLimit, maxFaultCharacters, type Lane } from './lane.ts'
 
 /** Translates a stream of one format into a stream of another, event by event. */

@@ -1,14 +1,14 @@
 import type { AnswerEvent, Usage } from '../../domain/conversation.ts'
-import { GatheredBytes } from '../../runtime/gathered-bytes.ts'
+import { charsPerToken, estimateUsage } from '../../domain/estimate-tokens.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { parseAnswer } from '../../formats/answer-faults.ts'
+import { mayBeEncrypted, markEvent, markText } from '../../formats/encrypted-reasoning.ts'
 import { shownModel } from '../../formats/format.ts'
-import type { StreamFailure } from '../../formats/stream-failure.ts'
 import { isTooComplex } from '../../formats/json-limits.ts'
 import { patchJson } from '../../formats/patch-json.ts'
-import { mayBeEncrypted, markEvent, markText } from '../../formats/encrypted-reasoning.ts'
+import type { StreamFailure } from '../../formats/stream-failure.ts'
+import { GatheredBytes } from '../../runtime/gathered-bytes.ts'
 import { ArgumentLimit, maxFaultCharacters, type Lane, type LaneOptions } from './lane.ts'
-import { charsPerToken, estimateUsage } from '../../domain/estimate-tokens.ts'
 
 /** Maximum size of a whole answer. */
 const maxAnswerBytes = 32 * 1024 * 1024

@@ -1,10 +1,10 @@
-import { asError } from '../../runtime/describe-bug.ts'
-import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { AnswerEvent } from '../../domain/conversation.ts'
 import type { AnswerWriter } from '../../formats/format.ts'
-import type { AttemptRun } from './attempt.ts'
+import type { Clock, Timer } from '../../runtime/clock.ts'
+import { asError } from '../../runtime/describe-bug.ts'
 import type { Lane, LaneOptions } from '../lanes/lane.ts'
 import { openLane } from '../lanes/open-lane.ts'
+import type { AttemptRun } from './attempt.ts'
 
 /** Reads of one answer that wait to be taken before the backend is told to pause: of 64 KiB at most each (contract 9.12). */
 const maxWaiting = 4

@@ -1,3 +1,9 @@
+import { UpstreamError } from '../../domain/upstream.ts'
+import { classifyRejection } from '../../formats/answer-faults.ts'
+import { TextBuffer } from '../../formats/text-buffer.ts'
+import type { Clock, Timer } from '../../runtime/clock.ts'
+import { asError } from '../../runtime/describe-bug.ts'
+import type { Lane } from '../lanes/lane.ts'
 import type {
   AttemptObserver,
   Backend,
@@ -7,12 +13,6 @@ import type {
   UpstreamRequest,
   CallGrant,
 } from '../ports.ts'
-import { asError } from '../../runtime/describe-bug.ts'
-import type { Clock, Timer } from '../../runtime/clock.ts'
-import { UpstreamError } from '../../domain/upstream.ts'
-import { classifyRejection } from '../../formats/answer-faults.ts'
-import { TextBuffer } from '../../formats/text-buffer.ts'
-import type { Lane } from '../lanes/lane.ts'
 import type { ProviderErrors } from './provider-errors.ts'
 
 /** Bytes of a rejection's body that are read for its error codes. */

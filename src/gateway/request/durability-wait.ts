@@ -1,5 +1,5 @@
-import type { Clock } from '../../runtime/clock.ts'
 import { ServiceError } from '../../domain/errors.ts'
+import type { Clock } from '../../runtime/clock.ts'
 
 /**
  * A ledger that takes longer than this counts as failed. Higher than the ledger's own limit (see

@@ -1,13 +1,22 @@
-import type { AnswerSource } from './answer-source.ts'
 import type { SkippedBackend } from '../../domain/backend-state.ts'
-import type { Clock } from '../../runtime/clock.ts'
 import type { Conversation } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { EventLog } from '../../domain/events.ts'
 import { fusionDepthHeader } from '../../domain/profiles.ts'
 import { UpstreamError, type Attempt, type Need } from '../../domain/upstream.ts'
-import { AttemptRun } from './attempt.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { Lane } from '../lanes/lane.ts'
+import type { Backend, AllowedRequest } from '../ports.ts'
+import type { BreakerKey } from '../routing/backend-breakers.ts'
+import { Candidates, maxAttempts } from '../routing/candidates.ts'
+import { needsOf } from '../routing/capable-backends.ts'
+import type { CircuitBreakers } from '../routing/circuit-breakers.ts'
+import { contentKindOf, type ContentKind } from '../routing/content-kind.ts'
+import { contentRejected, notCapable } from '../routing/rejection-errors.ts'
+import type { RetryBudget } from '../routing/retry-budget.ts'
+import type { AnswerSource } from './answer-source.ts'
 import { attemptRecord, logConfigurationFault } from './attempt-end.ts'
+import { AttemptRun } from './attempt.ts'
 import {
   CallerRequestWriter,
   writeFor,
@@ -15,16 +24,7 @@ import {
   type RequestWriter,
   type BackendRequestBody,
 } from './backend-request.ts'
-import type { Lane } from '../lanes/lane.ts'
-import type { Backend, AllowedRequest } from '../ports.ts'
 import type { ProviderErrors } from './provider-errors.ts'
-import { contentRejected, notCapable } from '../routing/rejection-errors.ts'
-import { Candidates, maxAttempts } from '../routing/candidates.ts'
-import type { BreakerKey } from '../routing/backend-breakers.ts'
-import { needsOf } from '../routing/capable-backends.ts'
-import type { CircuitBreakers } from '../routing/circuit-breakers.ts'
-import { contentKindOf, type ContentKind } from '../routing/content-kind.ts'
-import type { RetryBudget } from '../routing/retry-budget.ts'
 import { isTransientFailure, secondAttempt, type SecondAttempt } from './second-attempt.ts'
 
 export interface FailoverDeps extends BackendRequestDeps {

@@ -1,8 +1,8 @@
-import { asError } from '../../runtime/describe-bug.ts'
 import { type JsonObject, isObject } from '../../domain/json.ts'
 import { dataOfLines, patchEvent } from '../../formats/patch-json.ts'
-import type { AttemptRun, AnswerFlow } from './attempt.ts'
+import { asError } from '../../runtime/describe-bug.ts'
 import type { ResponsePersister } from '../responses/response-persister.ts'
+import type { AttemptRun, AnswerFlow } from './attempt.ts'
 
 const maxBehindChars = 64 * 1024
 const terminal = /"type"\s*:\s*"response\.(?:completed|incomplete)"/g

@@ -1,7 +1,7 @@
 import type { AnswerContext } from '../../formats/format.ts'
-import type { ComposedAnswerSource } from './answer-source.ts'
-import type { ResponsePersister } from '../responses/response-persister.ts'
 import type { Admission, AnswerSink, Backend, AllowedRequest } from '../ports.ts'
+import type { ResponsePersister } from '../responses/response-persister.ts'
+import type { ComposedAnswerSource } from './answer-source.ts'
 
 /** One admitted request and everything that it owns. */
 export interface RequestRunOptions {

@@ -1,7 +1,7 @@
 import type { Usage } from '../../domain/conversation.ts'
+import { charsPerToken, estimatedUsage } from '../../domain/estimate-tokens.ts'
 import type { Lane } from '../lanes/lane.ts'
 import type { ModelRequest } from '../ports.ts'
-import { charsPerToken, estimatedUsage } from '../../domain/estimate-tokens.ts'
 
 /** The usage that the backend reported, or an estimate marked as such. */
 export function usageOf(lane: Lane, request: ModelRequest): Usage {

@@ -1,9 +1,9 @@
 import { ServiceError } from '../../domain/errors.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { removableFields } from '../../formats/rejections/optional-fields.ts'
-import { writeFor, type RequestWriter, type BackendRequestBody } from './backend-request.ts'
 import type { Backend } from '../ports.ts'
 import type { LearnedLimits } from '../routing/learned-limits.ts'
+import { writeFor, type RequestWriter, type BackendRequestBody } from './backend-request.ts'
 
 /** Some servers reject one field at a time; a request is retried on one backend at most this often (contract 7.11). */
 const maxRetries = 3

@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../domain/json.ts'
 import { invalidRequest } from '../../domain/errors.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import { SealError, type Sealer } from '../../runtime/sealer.ts'
 
 /** Prefix of our own compactions, which distinguishes them from a provider's. */

@@ -1,15 +1,15 @@
-import { errorName } from '../../runtime/describe-bug.ts'
-import type { Clock } from '../../runtime/clock.ts'
-import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import type { NewConversationItem, StoredConversation } from '../../domain/conversations.ts'
 import { invalidRequest, ServiceError } from '../../domain/errors.ts'
 import type { EventLog } from '../../domain/events.ts'
-import type { Sealer } from '../../runtime/sealer.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { itemDigest } from '../../domain/stored-responses.ts'
-import type { AppendOptions, AppendRefusal, ConversationStore, ItemPage } from './conversation-store.ts'
-import { readObject, textBinding } from './encrypted-texts.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import { errorName } from '../../runtime/describe-bug.ts'
+import type { Sealer } from '../../runtime/sealer.ts'
 import { yieldToEventLoop, nextEventLoopTurn } from '../../runtime/yield-to-event-loop.ts'
 import type { RequestWork } from '../auth/unadmitted-work.ts'
+import type { AppendOptions, AppendRefusal, ConversationStore, ItemPage } from './conversation-store.ts'
+import { readObject, textBinding } from './encrypted-texts.ts'
 
 /** Items in one conversation (contract 13.5). */
 const maxItems = 2_000

@@ -1,6 +1,6 @@
+import { estimateTokens } from '../../domain/estimate-tokens.ts'
 import { frontierId } from '../../domain/profiles.ts'
 import { readRequest } from '../../formats/openai-responses/read-request.ts'
-import { estimateTokens } from '../../domain/estimate-tokens.ts'
 import type { Gateway } from '../gateway.ts'
 import type { ModelRequest, Principal } from '../ports.ts'
 import { refersToStored, type StoredResponses } from './stored-responses.ts'

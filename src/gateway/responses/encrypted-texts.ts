@@ -1,6 +1,6 @@
-import type { JsonObject } from '../../domain/json.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { EventLog } from '../../domain/events.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import { SealError, type Sealer } from '../../runtime/sealer.ts'
 import { yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
 

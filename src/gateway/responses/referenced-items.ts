@@ -1,12 +1,12 @@
-import type { JsonObject } from '../../domain/json.ts'
 import { invalidRequest, type ServiceError } from '../../domain/errors.ts'
 import type { EventLog } from '../../domain/events.ts'
-import type { Sealer } from '../../runtime/sealer.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import { itemDigest } from '../../domain/stored-responses.ts'
 import { responseIdOf, withIds } from '../../formats/openai-responses/stored-items.ts'
-import type { ResponseStore } from './response-store.ts'
-import { readItems } from './encrypted-texts.ts'
+import type { Sealer } from '../../runtime/sealer.ts'
 import type { RequestWork } from '../auth/unadmitted-work.ts'
+import { readItems } from './encrypted-texts.ts'
+import type { ResponseStore } from './response-store.ts'
 
 /** Items that one request may reference. */
 export const maxReferences = 1_000

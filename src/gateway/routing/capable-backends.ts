@@ -1,10 +1,10 @@
 import type { Conversation, InputPart } from '../../domain/conversation.ts'
+import { estimateTokens } from '../../domain/estimate-tokens.ts'
 import type { CapabilityId } from '../../domain/model-facts.ts'
 import type { Need } from '../../domain/upstream.ts'
-import { estimateTokens } from '../../domain/estimate-tokens.ts'
 import type { Backend } from '../ports.ts'
-import { notCapable } from './rejection-errors.ts'
 import type { LearnedLimits } from './learned-limits.ts'
+import { notCapable } from './rejection-errors.ts'
 
 /** The configured capability that corresponds to each need. */
 const declaredAs: Readonly<Partial<Record<Need, CapabilityId>>> = {

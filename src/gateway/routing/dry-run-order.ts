@@ -1,8 +1,8 @@
 import { ServiceError } from '../../domain/errors.ts'
 import type { ExcludedBackend, PlannedBackend, RouteDoubt } from '../../domain/route-plan.ts'
 import type { Backend } from '../ports.ts'
-import { Candidates, maxAttempts } from './candidates.ts'
 import type { BreakerKey } from './backend-breakers.ts'
+import { Candidates, maxAttempts } from './candidates.ts'
 import type { CircuitBreakers } from './circuit-breakers.ts'
 
 /** The input of a dry run. */

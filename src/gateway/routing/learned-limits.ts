@@ -1,8 +1,8 @@
-import { BoundedMap } from '../../runtime/bounded-map.ts'
-import type { Clock } from '../../runtime/clock.ts'
 import type { Need } from '../../domain/upstream.ts'
 import type { Dialect } from '../../formats/format.ts'
 import { withRejectedFields } from '../../formats/rejections/optional-fields.ts'
+import { BoundedMap } from '../../runtime/bounded-map.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import type { Backend } from '../ports.ts'
 
 /**

@@ -1,12 +1,12 @@
-import { clientFormatIds, completionsFormatId, embeddingsFormatId } from '../../domain/format-id.ts'
 import type { Offer as PlanOffer } from '../../domain/billing.ts'
+import { clientFormatIds, completionsFormatId, embeddingsFormatId } from '../../domain/format-id.ts'
 import type { Links } from '../../domain/links.ts'
 import { capabilityIds, factsOfAll, type ModelFacts } from '../../domain/model-facts.ts'
 import type { Plan } from '../../domain/plans.ts'
 import { profileNamed, type Profile } from '../../domain/profiles.ts'
 import { formatById } from '../../formats/formats.ts'
-import type { ServedProfile } from '../../gateway/gateway.ts'
 import { unknownProfile } from '../../gateway/auth/unknown-profile.ts'
+import type { ServedProfile } from '../../gateway/gateway.ts'
 import { codexModel, displayName } from './codex-model.ts'
 
 export interface CatalogDeps {

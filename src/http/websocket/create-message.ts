@@ -1,9 +1,9 @@
-import type { Json, JsonObject } from '../../domain/json.ts'
 import { invalidRequest } from '../../domain/errors.ts'
+import type { Json, JsonObject } from '../../domain/json.ts'
 import { bodyShape, JsonScan, patchMembers } from '../../formats/json-scan.ts'
 import type { ModelRequest } from '../../gateway/ports.ts'
-import { replayHistory, type HistoryNode } from './connection-cache.ts'
 import { readJson, tooLarge, type JsonBody } from '../read-body.ts'
+import { replayHistory, type HistoryNode } from './connection-cache.ts'
 
 /** As OpenAI documents it. */
 const streamIdShape = /^[A-Za-z0-9_.-]{1,256}$/

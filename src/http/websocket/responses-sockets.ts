@@ -1,13 +1,13 @@
 import { WebSocketServer, type ServerOptions } from 'ws'
 import { invalidRequest, type KeyOwner, ServiceError } from '../../domain/errors.ts'
 import { FairShare } from '../../runtime/fair-share.ts'
-import { CacheBudget } from './connection-cache.ts'
 import type { EdgeGate } from '../edge-gate.ts'
 import { checkRequestHeaders } from '../request-headers.ts'
-import { ResponsesSocket, type SocketDeps } from './responses-socket.ts'
 import type { Exchange } from '../route.ts'
-import { usageHeaders } from '../usage-headers.ts'
 import { unknownPathError } from '../unknown-path.ts'
+import { usageHeaders } from '../usage-headers.ts'
+import { CacheBudget } from './connection-cache.ts'
+import { ResponsesSocket, type SocketDeps } from './responses-socket.ts'
 import { SocketRequests, type SocketRequestsDeps } from './socket-requests.ts'
 
 /** Open connections per account, and in total, shared fairly among accounts. */

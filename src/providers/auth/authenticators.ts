@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
+import { readAwsKey, readServiceAccount, type CloudKind } from '../../domain/cloud-credentials.ts'
 import { BoundedMap } from '../../runtime/bounded-map.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import { readAwsKey, readServiceAccount, type CloudKind } from '../../domain/cloud-credentials.ts'
 import type { Authenticator } from './authenticator.ts'
 import { createAwsAuthenticator } from './aws-signature.ts'
 import { createGoogleAuthenticator, fetchGoogleToken } from './google-token.ts'

@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto'
-import type { Clock } from '../../runtime/clock.ts'
 import type { AwsKey } from '../../domain/cloud-credentials.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import type { AuthenticatedRequest, Authenticator } from './authenticator.ts'
 
 /**

@@ -1,7 +1,7 @@
-import type { Clock } from '../../runtime/clock.ts'
 import type { ServiceAccount } from '../../domain/cloud-credentials.ts'
-import { UpstreamError } from '../../domain/upstream.ts'
 import { objectOf } from '../../domain/json.ts'
+import { UpstreamError } from '../../domain/upstream.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import type { Authenticator } from './authenticator.ts'
 
 const googleTokenUrl = 'https://oauth2.googleapis.com/token'

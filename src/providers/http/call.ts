@@ -1,12 +1,12 @@
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
-import type { Clock } from '../../runtime/clock.ts'
-import { uuidOf } from '../../runtime/ids.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import type { UpstreamCall, UpstreamListener, UpstreamRequest } from '../../gateway/ports.ts'
-import { readHead, type UpstreamHeaders } from './head.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import { uuidOf } from '../../runtime/ids.ts'
 import type { Connection } from './connection.ts'
 import type { Loss } from './connector.ts'
+import { readHead, type UpstreamHeaders } from './head.ts'
 import type { Pool, PooledCall } from './pool.ts'
 
 /** A body up to this size is sent together with its head: copying it costs less than a second write. */

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '../../runtime/clock.ts'
-import type { Connect, Loss } from './connector.ts'
 import { AnswerParser, HttpViolation, type AnswerListener } from './answer-parser.ts'
+import type { Connect, Loss } from './connector.ts'
 import type { UpstreamHeaders } from './head.ts'
 
 /** Idle connections are reused for this long: common load balancers close theirs after 60 s. */

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises'
-import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { EventLog } from '../../domain/events.ts'
+import type { Clock, Timer } from '../../runtime/clock.ts'
 
 /**
  * How often a descriptor is opened and closed to test whether any is left: without one, Node silently drops new

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../runtime/clock.ts'
-import type { Connect } from './connector.ts'
 import { Connection, type CarriedCall, type ConnectionOwner } from './connection.ts'
+import type { Connect } from './connector.ts'
 
 /** How often idle connections that are too old to reuse are closed. */
 const sweepEveryMs = 5_000

@@ -2,12 +2,12 @@ import type { JsonObject } from '../../domain/json.ts'
 import type { Exchange } from './behave.ts'
 import { chatErrorBody, doneFrame, streamChat, streamChatError, writeChat, type AnswerStamp } from './chat.ts'
 import { writeEmbeddings } from './embeddings.ts'
+import { sealAs } from './encrypted-reasoning.ts'
 import { geminiAnswers, isGeminiPath } from './gemini.ts'
 import { messageErrorBody, streamMessage, streamMessageError, writeMessage } from './messages.ts'
 import { answerAs, type SimulatedCall } from './model.ts'
 import { readChatPrompt, readMessagesPrompt, readResponsesPrompt, type Prompt } from './prompt.ts'
 import { streamResponse, streamResponseError, writeResponse } from './responses.ts'
-import { sealAs } from './encrypted-reasoning.ts'
 import type { ScriptStep } from './script.ts'
 
 /** A format's answers to one body. */

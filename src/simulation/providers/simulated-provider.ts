@@ -3,13 +3,13 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { type JsonObject, isObject } from '../../domain/json.ts'
 import { behave, sendStatus } from './behave.ts'
-import { hasForeignSeal } from './encrypted-reasoning.ts'
 import { chatErrorBody } from './chat.ts'
+import { hasForeignSeal } from './encrypted-reasoning.ts'
+import { formatAnswersAt, type FormatAnswers } from './format-answers.ts'
 import { unsignedStep, withPath } from './gemini.ts'
 import { hasOrphanedOutput } from './prompt.ts'
 import { readScript, Script, type ScriptStep } from './script.ts'
 import { textsIn } from './texts-in.ts'
-import { formatAnswersAt, type FormatAnswers } from './format-answers.ts'
 
 const host = '127.0.0.1'
 const maxBodyBytes = 64 * 1024 * 1024

@@ -1,6 +1,6 @@
+import type { QuotaDenial, UsageSignals } from '../../domain/account-meter.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { Plan } from '../../domain/plans.ts'
-import type { QuotaDenial, UsageSignals } from '../../domain/account-meter.ts'
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 

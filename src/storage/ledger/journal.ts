@@ -1,7 +1,9 @@
-import { SwapRemoveSet } from '../../runtime/swap-remove-set.ts'
-import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { RequestOpening, RequestOutcome } from '../../domain/requests.ts'
+import type { Clock, Timer } from '../../runtime/clock.ts'
+import { SwapRemoveSet } from '../../runtime/swap-remove-set.ts'
 import type { Cell } from '../sqlite/ledger-batch.ts'
+import type { SqliteThread } from '../sqlite/sqlite-thread.ts'
+import { LedgerUnavailable } from './ledger-unavailable.ts'
 import {
   type ChargedAccount,
   chargedUnits,
@@ -13,8 +15,6 @@ import {
   writeRecords,
   writeVoid,
 } from './records.ts'
-import { LedgerUnavailable } from './ledger-unavailable.ts'
-import type { SqliteThread } from '../sqlite/sqlite-thread.ts'
 
 /**
  * Delay before writing what nothing waits for. Most requests end within it, so one record holds both beginning and end.

@@ -1,13 +1,13 @@
 import { type Kysely, sql } from 'kysely'
+import { AccountMeter, type KeyRate, type Moment, momentAt, type UsageSignals } from '../../domain/account-meter.ts'
 import type { Plan } from '../../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../../domain/requests.ts'
-import { minuteMs } from '../../runtime/minute-log.ts'
-import { AccountMeter, type KeyRate, type Moment, momentAt, type UsageSignals } from '../../domain/account-meter.ts'
 import type { Admission, Ledger } from '../../gateway/ports.ts'
-import { denialError } from './denial-error.ts'
-import { SettlementQueue } from './settlements.ts'
-import { LedgerUnavailable } from './ledger-unavailable.ts'
+import { minuteMs } from '../../runtime/minute-log.ts'
 import type { Tables } from '../schema/schema.ts'
+import { denialError } from './denial-error.ts'
+import { LedgerUnavailable } from './ledger-unavailable.ts'
+import { SettlementQueue } from './settlements.ts'
 
 /** Maximum admissions of one account that are decided in one transaction. */
 const maxGroup = 200

@@ -1,11 +1,13 @@
-import type { Clock } from '../../runtime/clock.ts'
+import { AccountMeter, type KeyRate, type Moment, type UsageSignals } from '../../domain/account-meter.ts'
 import type { Plan } from '../../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../../domain/requests.ts'
-import { minuteMs } from '../../runtime/minute-log.ts'
-import { AccountMeter, type KeyRate, type Moment, type UsageSignals } from '../../domain/account-meter.ts'
 import type { Admission, DeliveryState, Ledger } from '../../gateway/ports.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import { minuteMs } from '../../runtime/minute-log.ts'
 import { connectSqlite, databasePath } from '../sqlite/connect-sqlite.ts'
 import { lockDataFolder } from '../sqlite/data-folder-lock.ts'
+import type { AccountCounters } from '../sqlite/sqlite-messages.ts'
+import { SqliteThread } from '../sqlite/sqlite-thread.ts'
 import {
   type DeliveryHistory,
   DeliveryMarks,
@@ -13,14 +15,12 @@ import {
   readBootId,
   readDeliveryHistory,
 } from './delivery-marks.ts'
-import { LedgerJournal } from './journal.ts'
-import type { ChargedAccount, JournalEntry } from './records.ts'
-import { recoverRequests } from './recovery.ts'
 import { denialError } from './denial-error.ts'
+import { LedgerJournal } from './journal.ts'
 import { LedgerUnavailable } from './ledger-unavailable.ts'
 import { QuotaCalendar } from './quota-calendar.ts'
-import type { AccountCounters } from '../sqlite/sqlite-messages.ts'
-import { SqliteThread } from '../sqlite/sqlite-thread.ts'
+import type { ChargedAccount, JournalEntry } from './records.ts'
+import { recoverRequests } from './recovery.ts'
 
 /** Maximum requests in flight. Below `markCapacity`, so that no mark is overwritten while it is needed. */
 const maxInFlight = 60_000

@@ -1,6 +1,6 @@
 import { uptime } from 'node:os'
-import type { Clock } from '../../runtime/clock.ts'
 import { type Moment, type Period, periodAt } from '../../domain/account-meter.ts'
+import type { Clock } from '../../runtime/clock.ts'
 
 /** Wall clock corrections up to this size apply immediately. */
 const smallMs = 1_000

@@ -1,6 +1,6 @@
 import type { RequestOpening, RequestOutcome } from '../../domain/requests.ts'
-import { type Cell, delivered, opening, outcome, voided, whole } from '../sqlite/ledger-batch.ts'
 import { outcomeColumns } from '../requests.ts'
+import { type Cell, delivered, opening, outcome, voided, whole } from '../sqlite/ledger-batch.ts'
 
 /** What remains to be written about a request, as bit flags. */
 export const writeOpening = 1

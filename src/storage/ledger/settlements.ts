@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 import type { RequestOutcome } from '../../domain/requests.ts'
-import { LedgerUnavailable } from './ledger-unavailable.ts'
 import { outcomeColumns } from '../requests.ts'
 import type { Tables } from '../schema/schema.ts'
+import { LedgerUnavailable } from './ledger-unavailable.ts'
 
 /** Settlements that wait; beyond it nothing more is admitted. */
 const maxWaiting = 60_000

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { type Kysely, SqliteAdapter, type Transaction, sql } from 'kysely'
-import { migrations } from './steps.ts'
-import type { Migration } from './migration.ts'
 import type { Tables } from '../schema/schema.ts'
+import type { Migration } from './migration.ts'
+import { migrations } from './steps.ts'
 
 /** Data that this version must not touch: written by a newer version, or by a migration that was changed later. */
 export class SchemaMismatch extends Error {

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { isBusy } from './connect-sqlite.ts'
-import { type Batch, recordKinds, recoverFromName } from './ledger-batch.ts'
 import { failureReason } from './failure-reason.ts'
+import { type Batch, recordKinds, recoverFromName } from './ledger-batch.ts'
 import type { FromWorker } from './sqlite-messages.ts'
 
 /** How long to wait before a failed commit is tried again: doubled each time. */

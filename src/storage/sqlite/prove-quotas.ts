@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { connectSqlite, isBusy } from './connect-sqlite.ts'
 import { readProof, writeProof } from '../quota-proof.ts'
+import { connectSqlite, isBusy } from './connect-sqlite.ts'
 
 /** How long the proof waits for other writers; it waits asynchronously, so that the event loop is not blocked. */
 const busyTimeoutMs = 400

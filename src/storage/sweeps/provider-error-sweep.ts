@@ -1,5 +1,5 @@
-import type { RequestSweepOptions } from './request-sweep.ts'
 import type { Store } from '../store.ts'
+import type { RequestSweepOptions } from './request-sweep.ts'
 import { startSweep } from './sweep.ts'
 
 /** Backends' error messages may contain parts of requests: stored long enough to fix a backend, and no longer. */

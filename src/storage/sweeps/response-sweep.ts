@@ -1,6 +1,6 @@
-import type { RequestSweepOptions } from './request-sweep.ts'
 import type { RetainedConversations } from '../conversations.ts'
 import type { ResponseList } from '../responses.ts'
+import type { RequestSweepOptions } from './request-sweep.ts'
 import { startSweep } from './sweep.ts'
 
 /** With the pause between chunks, 2,000 answers a second. */

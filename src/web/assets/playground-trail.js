@@ -1,7 +1,7 @@
 // The details of an answer: raw request and response, headers, and record.
 
-import { at, count, empty, facts, make, number, pretty, table, tag, time } from './playground-make.js'
 import { showFusion } from './playground-fusion.js'
+import { at, count, empty, facts, make, number, pretty, table, tag, time } from './playground-make.js'
 
 /** @import { Answer } from './playground-answer.js' */
 /** @import { ChatRequest, ChatUsage, PlaygroundAttempt, PlaygroundTrail } from '../playground-types.ts' */

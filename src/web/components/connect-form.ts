@@ -1,9 +1,9 @@
 import { html } from 'hono/html'
-import { field, select, type Field } from './field.ts'
-import { csrfInput, type Html } from './layout.ts'
 import type { UpstreamTest } from '../../domain/upstream.ts'
 import type { UpstreamFault, UpstreamField } from '../http/upstream-connector.ts'
 import type { AccountVisit } from '../http/visit.ts'
+import { field, select, type Field } from './field.ts'
+import { csrfInput, type Html } from './layout.ts'
 
 /** The form that connects a provider. Rarely used fields are collapsed unless one of them has an error. */
 export function connectForm(

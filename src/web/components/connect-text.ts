@@ -1,6 +1,6 @@
+import { defaultKeyVariable, type ClientConfig } from '../../domain/client-config.ts'
 import type { ClientRecipe } from '../../domain/client-recipes.ts'
 import { frontierId } from '../../domain/profiles.ts'
-import { defaultKeyVariable, type ClientConfig } from '../../domain/client-config.ts'
 import type { WebDeps } from '../web-deps.ts'
 
 /** The client configuration for this service. It names the key's environment variable and never contains a key. */

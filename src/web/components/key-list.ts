@@ -1,12 +1,12 @@
 import { html } from 'hono/html'
 import { effectiveState } from '../../accounts/keys.ts'
 import type { StoredKey } from '../../domain/accounts.ts'
+import type { SignedIn } from '../http/visit.ts'
 import { choices } from './field.ts'
-import { writeLimits } from './limit-fields.ts'
 import { csrfInput, type Html } from './layout.ts'
+import { writeLimits } from './limit-fields.ts'
 import { revokeForm } from './revoke-form.ts'
 import { writeAgo, writeDay, writeMinute, writeNumber } from './time.ts'
-import type { SignedIn } from '../http/visit.ts'
 
 /** Most revoked keys shown, latest first. */
 const maxShownRevoked = 50

@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
-import type { Secret } from '../../runtime/secret.ts'
 import { frontierId } from '../../domain/profiles.ts'
+import type { Secret } from '../../runtime/secret.ts'
 import type { Html } from './layout.ts'
 
 /** A new key, shown only once, with a request to try it. */

@@ -1,8 +1,8 @@
 import { html } from 'hono/html'
 import { assetUrl, type AssetName } from '../http/assets.ts'
 import { csrfField } from '../http/csrf.ts'
-import { noticeOf } from './notices.ts'
 import type { SignedIn, Visit } from '../http/visit.ts'
+import { noticeOf } from './notices.ts'
 
 /** HTML in which all interpolated values are escaped. */
 export type Html = ReturnType<typeof html>

@@ -1,13 +1,13 @@
 import { html } from 'hono/html'
-import { checkLimits, maxNetworks } from '../../accounts/key-limits.ts'
 import { AccountsError, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
+import { checkLimits, maxNetworks } from '../../accounts/key-limits.ts'
 import type { KeyLimits } from '../../domain/key-limits.ts'
 import { plainAddress, readNetwork } from '../../runtime/networks.ts'
-import { field, lines, ticks } from './field.ts'
 import type { Form } from '../http/form.ts'
+import type { AccountVisit } from '../http/visit.ts'
+import { field, lines, ticks } from './field.ts'
 import type { Html } from './layout.ts'
 import { writeNumber } from './time.ts'
-import type { AccountVisit } from '../http/visit.ts'
 
 /** Enough for the maximum number of networks. */
 const maxAddressCharacters = maxNetworks * 50

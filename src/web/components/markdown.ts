@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
-import { inlineHtml, plainText } from './markdown-inline.ts'
-import type { Html } from './layout.ts'
 import { codeSample } from './code-sample.ts'
+import type { Html } from './layout.ts'
+import { inlineHtml, plainText } from './markdown-inline.ts'
 
 type Block =
   | { readonly kind: 'heading'; readonly level: number; readonly text: string }

@@ -1,10 +1,10 @@
 import { html } from 'hono/html'
 import type { Offer, Price } from '../../domain/billing.ts'
 import { usualFusionsAtOnce, type Plan } from '../../domain/plans.ts'
+import type { Visit } from '../http/visit.ts'
 import type { Html } from './layout.ts'
 import { writePrice } from './money.ts'
 import { writeCount, writeNumber } from './time.ts'
-import type { Visit } from '../http/visit.ts'
 
 /** The plans side by side, with the limits that are enforced. */
 export function planCards({ deps, signedIn }: Pick<Visit, 'deps' | 'signedIn'>, offers: readonly Offer[]): Html {

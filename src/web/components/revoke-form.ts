@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
-import { csrfInput, type Html } from './layout.ts'
 import type { SignedIn } from '../http/visit.ts'
+import { csrfInput, type Html } from './layout.ts'
 
 /** A form that revokes a key after a second click; for owners and operators. */
 export function revokeForm(name: string, action: string, session: Pick<SignedIn, 'csrfToken'>): Html {

@@ -1,8 +1,8 @@
 import { html } from 'hono/html'
 import type { Impact } from '../../domain/incidents.ts'
 import { indicatorWords, type ComponentState } from '../../domain/service-status.ts'
-import type { Html } from './layout.ts'
 import type { WebDeps } from '../web-deps.ts'
+import type { Html } from './layout.ts'
 
 const tones: Readonly<Record<Impact, 'good' | 'warn' | 'bad'>> = {
   none: 'good',

@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
-import { writeCount } from './time.ts'
 import { shareOver, type StatusDay } from '../../domain/service-status.ts'
 import type { Html } from './layout.ts'
+import { writeCount } from './time.ts'
 
 const tones = ['no', 'good', 'warn', 'bad'] as const
 /** Days below these shares of answered requests are shown as degraded or as bad. */

@@ -1,6 +1,6 @@
 import type { UsageGroup } from '../../accounts/ports.ts'
-import { usageCostUsd, type FindPrice } from '../../domain/request-cost.ts'
 import type { UsageSignals } from '../../domain/account-meter.ts'
+import { usageCostUsd, type FindPrice } from '../../domain/request-cost.ts'
 import { dayOf } from '../../domain/uptime.ts'
 import type { DayBar } from './chart.ts'
 

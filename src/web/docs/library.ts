@@ -1,6 +1,6 @@
 import { apiDoc } from './api-doc.ts'
-import type { Doc } from './doc.ts'
 import { readDocFiles } from './doc-files.ts'
+import type { Doc } from './doc.ts'
 import { errorDocs, type ErrorDocsDeps } from './error-docs.ts'
 import { SearchIndex } from './search-index.ts'
 

@@ -1,6 +1,6 @@
 import type { AccountsDeps } from '../../accounts/control-plane.ts'
-import type { IdentityStore } from '../../accounts/ports.ts'
 import type { OperatorsDeps } from '../../accounts/operators/operators.ts'
+import type { IdentityStore } from '../../accounts/ports.ts'
 import { actorOf, operatorActor } from './actor.ts'
 import type { AccountVisit, OperatorVisit } from './visit.ts'
 

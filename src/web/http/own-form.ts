@@ -2,8 +2,8 @@ import { isSameDigest } from '../../runtime/tokens.ts'
 import { csrfField, csrfHeader, isFromOwnPage } from './csrf.ts'
 import { Form } from './form.ts'
 import { originOf } from './hosts.ts'
-import { readForm } from './read-form.ts'
 import { PageError } from './page-error.ts'
+import { readForm } from './read-form.ts'
 import type { SignedIn, Visit } from './visit.ts'
 
 /**

@@ -1,7 +1,7 @@
-import { BillingFailure } from '../../accounts/billing/ports.ts'
 import { AccountsError, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
-import { describeBug } from '../../runtime/describe-bug.ts'
+import { BillingFailure } from '../../accounts/billing/ports.ts'
 import type { EventLog } from '../../domain/events.ts'
+import { describeBug } from '../../runtime/describe-bug.ts'
 
 /** The content of an error page. */
 interface ErrorPage {

@@ -1,6 +1,6 @@
 import type { OperatorRole } from '../../domain/operators.ts'
-import type { AccountVisit, ConsoleSignInRequest, OperatorVisit, ScriptVisit, Visit, WebhookVisit } from './visit.ts'
 import type { WebDeps } from '../web-deps.ts'
+import type { AccountVisit, ConsoleSignInRequest, OperatorVisit, ScriptVisit, Visit, WebhookVisit } from './visit.ts'
 
 /**
  * Who can call a route. `public`: anyone. `account`: anyone signed in to an account. `script`: the same, from one of our

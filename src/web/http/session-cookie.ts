@@ -1,12 +1,12 @@
 import { knownLifeMs, mintKnownBrowser } from '../../accounts/identity/known-browser.ts'
-import { findOperatorSession, operatorLifeMs } from '../../accounts/operators/operator-sessions.ts'
 import type { ProofRequester } from '../../accounts/identity/proof-limits.ts'
 import { findSession, sessionLifeMs } from '../../accounts/identity/sessions.ts'
+import { findOperatorSession, operatorLifeMs } from '../../accounts/operators/operator-sessions.ts'
 import { addressGroup } from '../../runtime/networks.ts'
 import { Secret } from '../../runtime/secret.ts'
+import type { WebDeps } from '../web-deps.ts'
 import { csrfTokenFor } from './csrf.ts'
 import type { SignedInOperator, SignedIn, Visit } from './visit.ts'
-import type { WebDeps } from '../web-deps.ts'
 
 /**
  * With https, the `__Host-` prefix makes browsers reject such cookies from another host, path, or plain http. Accounts and

@@ -1,7 +1,7 @@
 import type { AccountsDeps } from '../../accounts/control-plane.ts'
 import type { Upstream } from '../../domain/accounts.ts'
-import type { Secret } from '../../runtime/secret.ts'
 import type { UpstreamTest } from '../../domain/upstream.ts'
+import type { Secret } from '../../runtime/secret.ts'
 
 /** A provider that accounts can connect. */
 export interface OfferedProvider {

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Account } from '../../domain/accounts.ts'
 import type { Session } from '../../domain/identity.ts'
 import type { Operator, OperatorSession } from '../../domain/operators.ts'
-import type { Form } from './form.ts'
 import type { WebDeps } from '../web-deps.ts'
+import type { Form } from './form.ts'
 
 /** A browser request as page handlers see it. */
 export interface Visit {

@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
-import { effectiveState, maxListedKeys } from '../../accounts/keys.ts'
 import { listSessions } from '../../accounts/identity/sessions.ts'
+import { effectiveState, maxListedKeys } from '../../accounts/keys.ts'
 import type { Account, StoredKey } from '../../domain/accounts.ts'
 import { hasRole, operatorActions } from '../../domain/operators.ts'
 import { choices } from '../components/field.ts'

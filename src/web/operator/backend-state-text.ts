@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
-import type { BackendState, HourCount } from '../../domain/backend-state.ts'
 import { holdsOf, type BackendControl } from '../../domain/backend-controls.ts'
+import type { BackendState, HourCount } from '../../domain/backend-state.ts'
 import { describeBackend } from '../../domain/backend-status-text.ts'
 import type { Html } from '../components/layout.ts'
 

@@ -1,13 +1,13 @@
 import { isConfirmed } from '../../accounts/operators/operator-sessions.ts'
 import { hasRole, type OperatorRole } from '../../domain/operators.ts'
 import { readOwnForm } from '../http/own-form.ts'
-import { redirect } from '../http/redirect.ts'
 import { PageError } from '../http/page-error.ts'
+import { redirect } from '../http/redirect.ts'
 import type { ConsoleSignInRoute, OperatorRoute } from '../http/route.ts'
 import { readSignedInOperator, readSessionToken, readSignedIn } from '../http/session-cookie.ts'
 import type { OperatorVisit, Visit } from '../http/visit.ts'
-import { backToOverview, consolePage, consoleErrorPage } from './console-page.ts'
 import { consolePath, pathToConfirm, pathToSignIn } from './console-links.ts'
+import { backToOverview, consolePage, consoleErrorPage } from './console-page.ts'
 
 /** Serves a console request after checking the session, the role, and recent confirmation. */
 export async function serveConsole(

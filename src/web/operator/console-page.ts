@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import { hasRole, type OperatorRole } from '../../domain/operators.ts'
-import { assetUrl } from '../http/assets.ts'
 import { csrfInput, frame, type Html, type Page } from '../components/layout.ts'
+import { assetUrl } from '../http/assets.ts'
 import { describeError } from '../http/page-error.ts'
 import type { SignedInOperator, Visit } from '../http/visit.ts'
 

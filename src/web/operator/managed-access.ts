@@ -1,4 +1,5 @@
 import { html } from 'hono/html'
+import { AccountsError, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
 import {
   maxListedRequests,
   recordResale,
@@ -7,13 +8,12 @@ import {
   switchManagedAccess,
   type ManagedAccessDeps,
 } from '../../accounts/managed-access/managed-access.ts'
-import { AccountsError, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
 import { isManagedOn, managedRequestStates } from '../../domain/managed-access.ts'
 import { operatorActions } from '../../domain/operators.ts'
-import { operatorAccountsDepsFor } from '../http/control.ts'
 import { withNotice, type Notice } from '../components/notices.ts'
-import { redirect } from '../http/redirect.ts'
+import { operatorAccountsDepsFor } from '../http/control.ts'
 import { PageError } from '../http/page-error.ts'
+import { redirect } from '../http/redirect.ts'
 import type { OperatorRoute, PageRoute } from '../http/route.ts'
 import type { OperatorVisit } from '../http/visit.ts'
 import { consolePage } from './console-page.ts'

@@ -8,9 +8,9 @@ import type {
 import { hasRole, operatorActions } from '../../domain/operators.ts'
 import { field } from '../components/field.ts'
 import { csrfInput, type Html } from '../components/layout.ts'
+import { pageOf } from '../components/paging.ts'
 import { writeMinute } from '../components/time.ts'
 import type { OperatorVisit } from '../http/visit.ts'
-import { pageOf } from '../components/paging.ts'
 import { confirmFirst } from './confirm.ts'
 import { nameOperator } from './operator-emails.ts'
 

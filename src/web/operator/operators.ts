@@ -1,19 +1,19 @@
 import { html } from 'hono/html'
+import { AccountsError, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
 import {
   changeOperatorRole,
   createOperator,
   maxListedOperators,
   removeOperator,
 } from '../../accounts/operators/operators.ts'
-import { AccountsError, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
 import { operatorActions, operatorRoles, type Operator } from '../../domain/operators.ts'
-import { operatorsDepsFor } from '../http/control.ts'
 import { choices, field, type Choice } from '../components/field.ts'
 import { csrfInput, type Html } from '../components/layout.ts'
 import { withNotice } from '../components/notices.ts'
+import { writeDay } from '../components/time.ts'
+import { operatorsDepsFor } from '../http/control.ts'
 import { redirect } from '../http/redirect.ts'
 import type { PageRoute } from '../http/route.ts'
-import { writeDay } from '../components/time.ts'
 import type { OperatorVisit } from '../http/visit.ts'
 import { confirmFirst } from './confirm.ts'
 import { consolePage } from './console-page.ts'

@@ -1,15 +1,15 @@
 import { html } from 'hono/html'
 import { operatorActions } from '../../domain/operators.ts'
 import type { Html } from '../components/layout.ts'
-import type { PageRoute } from '../http/route.ts'
 import { writeNumber } from '../components/time.ts'
+import type { PageRoute } from '../http/route.ts'
 import type { OperatorVisit } from '../http/visit.ts'
 import type { WebDeps } from '../web-deps.ts'
 import { reviewLine } from './audit-card.ts'
 import { auditRows } from './audit-row.ts'
 import { consolePage } from './console-page.ts'
-import { findTroubles, troublesCard, type Trouble } from './troubles.ts'
 import { operatorEmails } from './operator-emails.ts'
+import { findTroubles, troublesCard, type Trouble } from './troubles.ts'
 
 /** What needs attention. */
 export const overviewRoutes: readonly PageRoute[] = [

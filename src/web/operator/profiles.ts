@@ -5,8 +5,8 @@ import type { Profile } from '../../domain/profiles.ts'
 import type { Html } from '../components/layout.ts'
 import type { PageRoute } from '../http/route.ts'
 import type { OperatorVisit } from '../http/visit.ts'
-import { consolePage } from './console-page.ts'
 import { backendStanding, standingTag } from './backend-state-text.ts'
+import { consolePage } from './console-page.ts'
 
 /** Every profile with its backends in order. */
 export const profilesRoutes: readonly PageRoute[] = [

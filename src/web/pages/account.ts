@@ -1,17 +1,17 @@
 import { html } from 'hono/html'
-import { effectiveState, maxListedKeys } from '../../accounts/keys.ts'
 import { listSessions } from '../../accounts/identity/sessions.ts'
 import { maxEmailsPerAccount } from '../../accounts/identity/sign-in.ts'
+import { effectiveState, maxListedKeys } from '../../accounts/keys.ts'
 import type { StoredKey } from '../../domain/accounts.ts'
 import type { AccountEmail, Session } from '../../domain/identity.ts'
 import { csrfInput, page, type Html } from '../components/layout.ts'
 import { newKeyForm } from '../components/new-key-form.ts'
-import { passkeyCard } from './passkeys.ts'
 import { quotaBar } from '../components/quota-bar.ts'
-import type { PageRoute } from '../http/route.ts'
 import { writeAgo, writeNumber } from '../components/time.ts'
+import type { PageRoute } from '../http/route.ts'
 import type { AccountVisit, SignedIn } from '../http/visit.ts'
 import type { WebDeps } from '../web-deps.ts'
+import { passkeyCard } from './passkeys.ts'
 
 export const accountRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/account', access: 'account', handle: showAccount },

@@ -1,14 +1,14 @@
 import { html } from 'hono/html'
 import { clientRecipes, type ClientRecipe } from '../../domain/client-recipes.ts'
+import { breadcrumbs } from '../components/breadcrumbs.ts'
+import { codeSample } from '../components/code-sample.ts'
 import { connectCommand, clientConfigFor } from '../components/connect-text.ts'
 import { page, type Html } from '../components/layout.ts'
 import { PageError } from '../http/page-error.ts'
 import type { PageRoute } from '../http/route.ts'
-import { codeSample } from '../components/code-sample.ts'
 import { jsonAnswer } from '../http/text-answer.ts'
 import type { AccountVisit, Visit } from '../http/visit.ts'
 import { firstRequest, readProgress } from './first-request.ts'
-import { breadcrumbs } from '../components/breadcrumbs.ts'
 
 export const connectRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/connect', access: 'public', handle: showClients },

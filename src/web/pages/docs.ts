@@ -1,15 +1,15 @@
 import { html } from 'hono/html'
-import type { Doc } from '../docs/doc.ts'
-import { maxQueryCharacters } from '../docs/search-index.ts'
-import { docLink } from '../docs/doc-files.ts'
+import { breadcrumbs } from '../components/breadcrumbs.ts'
 import { page, type Html } from '../components/layout.ts'
 import { inlineHtml } from '../components/markdown-inline.ts'
 import { renderMarkdown } from '../components/markdown.ts'
+import { docLink } from '../docs/doc-files.ts'
+import type { Doc } from '../docs/doc.ts'
+import { maxQueryCharacters } from '../docs/search-index.ts'
 import { PageError } from '../http/page-error.ts'
 import type { PageRoute } from '../http/route.ts'
 import { textAnswer } from '../http/text-answer.ts'
 import type { Visit } from '../http/visit.ts'
-import { breadcrumbs } from '../components/breadcrumbs.ts'
 
 const paths = [
   '/docs',

@@ -1,12 +1,12 @@
 import { html } from 'hono/html'
 import { clientRecipes } from '../../domain/client-recipes.ts'
+import { codeSample } from '../components/code-sample.ts'
 import { clientConfigFor } from '../components/connect-text.ts'
 import { page } from '../components/layout.ts'
 import { planCards } from '../components/plan-cards.ts'
-import type { PageRoute } from '../http/route.ts'
-import { codeSample } from '../components/code-sample.ts'
 import { statusDot } from '../components/status-dot.ts'
 import { tabs } from '../components/tabs.ts'
+import type { PageRoute } from '../http/route.ts'
 import type { Visit } from '../http/visit.ts'
 
 export const homeRoutes: readonly PageRoute[] = [{ method: 'GET', path: '/', access: 'public', handle: showHome }]

@@ -1,15 +1,15 @@
 import { html } from 'hono/html'
-import { effectiveState, findOwnKey, limitKey } from '../../accounts/keys.ts'
 import { AccountsError, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
+import { effectiveState, findOwnKey, limitKey } from '../../accounts/keys.ts'
 import type { StoredKey } from '../../domain/accounts.ts'
-import { accountsDepsFor } from '../http/control.ts'
+import { breadcrumbs } from '../components/breadcrumbs.ts'
 import { csrfInput, page } from '../components/layout.ts'
 import { isOfLimits, limitFields, readLimits } from '../components/limit-fields.ts'
 import { withNotice } from '../components/notices.ts'
+import { accountsDepsFor } from '../http/control.ts'
 import { redirect } from '../http/redirect.ts'
 import type { PageRoute } from '../http/route.ts'
 import type { AccountVisit } from '../http/visit.ts'
-import { breadcrumbs } from '../components/breadcrumbs.ts'
 
 export const keyLimitRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/account/keys/:keyId/limits', access: 'account', handle: show },

@@ -1,4 +1,5 @@
 import { html } from 'hono/html'
+import { AccountsError, maxNameCharacters, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
 import {
   createKey,
   defaultOverlap,
@@ -10,20 +11,19 @@ import {
   revokeKey,
   rotateKey,
 } from '../../accounts/keys.ts'
-import { AccountsError, maxNameCharacters, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
 import { noLimits } from '../../domain/key-limits.ts'
 import { rotationOverlapsMs, type RotationOverlap } from '../../domain/keys.ts'
 import type { Secret } from '../../runtime/secret.ts'
-import { accountsDepsFor } from '../http/control.ts'
 import { keyList } from '../components/key-list.ts'
-import { isOfLimits, limitFields, readLimits } from '../components/limit-fields.ts'
 import { showKeyOnce } from '../components/key-once.ts'
 import { csrfInput, page, type Html } from '../components/layout.ts'
+import { isOfLimits, limitFields, readLimits } from '../components/limit-fields.ts'
 import { newKeyForm } from '../components/new-key-form.ts'
 import { withNotice } from '../components/notices.ts'
+import { writeMinute } from '../components/time.ts'
+import { accountsDepsFor } from '../http/control.ts'
 import { redirect } from '../http/redirect.ts'
 import type { PageRoute } from '../http/route.ts'
-import { writeMinute } from '../components/time.ts'
 import type { AccountVisit } from '../http/visit.ts'
 
 export const keyRoutes: readonly PageRoute[] = [

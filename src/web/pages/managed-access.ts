@@ -1,19 +1,19 @@
 import { html } from 'hono/html'
+import { AccountsError } from '../../accounts/accounts-error.ts'
 import {
   maxRequestsPerAccount,
   requestManagedAccess,
   withdrawManagedRequest,
 } from '../../accounts/managed-access/managed-access.ts'
-import { AccountsError } from '../../accounts/accounts-error.ts'
 import type { ManagedReadiness, ManagedRequest, ManagedRequestState } from '../../domain/managed-access.ts'
-import { actorOf } from '../http/actor.ts'
+import { breadcrumbs } from '../components/breadcrumbs.ts'
 import { csrfInput, page, type Html } from '../components/layout.ts'
 import { withNotice } from '../components/notices.ts'
+import { writeMinute } from '../components/time.ts'
+import { actorOf } from '../http/actor.ts'
 import { redirect } from '../http/redirect.ts'
 import type { PageRoute } from '../http/route.ts'
-import { writeMinute } from '../components/time.ts'
 import type { AccountVisit } from '../http/visit.ts'
-import { breadcrumbs } from '../components/breadcrumbs.ts'
 
 const path = '/account/managed-access'
 export const managedAccessRoutes: readonly PageRoute[] = [

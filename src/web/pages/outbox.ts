@@ -1,8 +1,8 @@
 import { html } from 'hono/html'
 import { page, type Html } from '../components/layout.ts'
+import { writeAgo } from '../components/time.ts'
 import { PageError } from '../http/page-error.ts'
 import type { PageRoute } from '../http/route.ts'
-import { writeAgo } from '../components/time.ts'
 
 /** The emails that would have been sent, in local mode without a mail server; shown only to this machine. */
 export const outboxRoutes: readonly PageRoute[] = [

@@ -1,8 +1,6 @@
 import { html } from 'hono/html'
 import { addPasskey, maxPasskeysPerAccount, removePasskey } from '../../accounts/identity/sign-in.ts'
 import type { Passkey } from '../../domain/identity.ts'
-import { describeBrowser } from '../http/browser-name.ts'
-import { identityDepsFor } from '../http/control.ts'
 import { csrfInput, page, type Html } from '../components/layout.ts'
 import { withNotice } from '../components/notices.ts'
 import {
@@ -12,11 +10,13 @@ import {
   registrationOptions,
   signInOptions,
 } from '../components/passkey-ceremony.ts'
-import { landingPath } from '../http/landing.ts'
-import { ownPath, redirect } from '../http/redirect.ts'
-import { PageError } from '../http/page-error.ts'
-import type { PageRoute } from '../http/route.ts'
 import { writeAgo } from '../components/time.ts'
+import { describeBrowser } from '../http/browser-name.ts'
+import { identityDepsFor } from '../http/control.ts'
+import { landingPath } from '../http/landing.ts'
+import { PageError } from '../http/page-error.ts'
+import { ownPath, redirect } from '../http/redirect.ts'
+import type { PageRoute } from '../http/route.ts'
 import type { AccountVisit, Visit } from '../http/visit.ts'
 import { startSession } from './complete-sign-in.ts'
 

@@ -1,8 +1,8 @@
 import { html } from 'hono/html'
 import { page } from '../components/layout.ts'
 import { planCards } from '../components/plan-cards.ts'
-import type { PageRoute } from '../http/route.ts'
 import { writeNumber } from '../components/time.ts'
+import type { PageRoute } from '../http/route.ts'
 import type { Visit } from '../http/visit.ts'
 
 export const pricingRoutes: readonly PageRoute[] = [

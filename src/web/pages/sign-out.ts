@@ -1,7 +1,7 @@
 import { endEverySession, endSession } from '../../accounts/identity/sessions.ts'
 import { withNotice } from '../components/notices.ts'
-import { redirect } from '../http/redirect.ts'
 import { PageError } from '../http/page-error.ts'
+import { redirect } from '../http/redirect.ts'
 import type { PageRoute } from '../http/route.ts'
 import { endedSessionCookie } from '../http/session-cookie.ts'
 import type { AccountVisit } from '../http/visit.ts'

@@ -2,13 +2,13 @@ import { html } from 'hono/html'
 import { stateOf, type Incident } from '../../domain/incidents.ts'
 import { indicatorWords, shareOver, type StatusComponent } from '../../domain/service-status.ts'
 import { page, type Html } from '../components/layout.ts'
-import type { PageRoute } from '../http/route.ts'
 import { stateTag, toneOf } from '../components/status-dot.ts'
-import { statusJson, summaryJson } from './status-json.ts'
-import { jsonAnswer } from '../http/text-answer.ts'
 import { writeMinute } from '../components/time.ts'
 import { uptimeBar, writeShare } from '../components/uptime-bar.ts'
+import type { PageRoute } from '../http/route.ts'
+import { jsonAnswer } from '../http/text-answer.ts'
 import type { Visit } from '../http/visit.ts'
+import { statusJson, summaryJson } from './status-json.ts'
 
 /** How long clients may cache the status. */
 const keptSeconds = 10

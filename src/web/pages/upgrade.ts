@@ -1,19 +1,19 @@
 import { html } from 'hono/html'
-import { actorOf } from '../http/actor.ts'
+import { AccountsError } from '../../accounts/accounts-error.ts'
 import { openCheckout } from '../../accounts/billing/checkout.ts'
 import { describeChange, listOwnRequests, type PlanChange } from '../../accounts/billing/overview.ts'
 import { requestUpgrade, withdrawUpgrade } from '../../accounts/billing/upgrade-requests.ts'
-import { AccountsError } from '../../accounts/accounts-error.ts'
 import type { Offer } from '../../domain/billing.ts'
+import { breadcrumbs } from '../components/breadcrumbs.ts'
 import { csrfInput, page, type Html } from '../components/layout.ts'
 import { writePrice } from '../components/money.ts'
 import { withNotice } from '../components/notices.ts'
+import { writeDay } from '../components/time.ts'
+import { actorOf } from '../http/actor.ts'
 import { redirect } from '../http/redirect.ts'
 import type { PageRoute } from '../http/route.ts'
-import { writeDay } from '../components/time.ts'
 import type { AccountVisit } from '../http/visit.ts'
 import { ownOrigin, paymentOrigins, planFacts, simulatedNote } from './billing.ts'
-import { breadcrumbs } from '../components/breadcrumbs.ts'
 
 export const upgradeRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/billing/upgrade', access: 'account', formTargets: paymentOrigins, handle: showPlans },

@@ -1,17 +1,17 @@
 import { html } from 'hono/html'
 import { maxListedKeys } from '../../accounts/keys.ts'
 import type { UsageGroup } from '../../accounts/ports.ts'
-import { writeUsd, type FindPrice } from '../../domain/request-cost.ts'
 import { type Period, periodAt, type UsageSignals } from '../../domain/account-meter.ts'
+import { writeUsd, type FindPrice } from '../../domain/request-cost.ts'
 import { dayChart, shareTable } from '../components/chart.ts'
-import { download, writeCsv } from '../http/download.ts'
 import { page, type Html } from '../components/layout.ts'
+import { buildNames, type Names } from '../components/names.ts'
 import { quotaBar } from '../components/quota-bar.ts'
-import type { PageRoute } from '../http/route.ts'
 import { writeCount, writeDay, writeNumber } from '../components/time.ts'
 import { barsByDay, costOf, countBy, projectMonth, sumOf } from '../components/usage-sums.ts'
+import { download, writeCsv } from '../http/download.ts'
+import type { PageRoute } from '../http/route.ts'
 import type { AccountVisit } from '../http/visit.ts'
-import { buildNames, type Names } from '../components/names.ts'
 
 const dayMs = 86_400_000
 const recentDays = 30

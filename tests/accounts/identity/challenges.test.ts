@@ -1,13 +1,13 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
-import { challengeLifeMs, mintChallenge, takeChallenge } from '../../../src/accounts/identity/challenges.ts'
-import type { IdentityDeps } from '../../../src/accounts/identity/identity.ts'
-import { Secret } from '../../../src/runtime/secret.ts'
-import { systemRandom } from '../../../src/runtime/random.ts'
-import { createStore, type Store } from '../../../src/storage/store.ts'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { challengeLifeMs, mintChallenge, takeChallenge } from '../../../src/accounts/identity/challenges.ts'
+import type { IdentityDeps } from '../../../src/accounts/identity/identity.ts'
+import { systemRandom } from '../../../src/runtime/random.ts'
+import { Secret } from '../../../src/runtime/secret.ts'
 import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
+import { createStore, type Store } from '../../../src/storage/store.ts'
 
 let folder: string
 let store: Store

@@ -5,11 +5,9 @@ import type { AccountsDeps } from '../../../src/accounts/control-plane.ts'
 import { createKey, rotateKey } from '../../../src/accounts/keys.ts'
 import { type LeakNotice, revokeLeakedKeys } from '../../../src/accounts/leaked-keys/leaked-keys.ts'
 import { Scanner } from '../../../src/accounts/leaked-keys/scanning-keys.ts'
-import { mintKey } from '../../../src/domain/keys.ts'
 import { findKeys, maxReportedKeys } from '../../../src/domain/find-keys.ts'
+import { mintKey } from '../../../src/domain/keys.ts'
 import { defaultPlans } from '../../../src/domain/plans.ts'
-import { systemRandom } from '../../../src/runtime/random.ts'
-import { Secret } from '../../../src/runtime/secret.ts'
 import {
   checkScanningSignature,
   readScanningKeys,
@@ -17,6 +15,8 @@ import {
   scanningHeaders,
   type ScanningKey,
 } from '../../../src/domain/secret-scanning.ts'
+import { systemRandom } from '../../../src/runtime/random.ts'
+import { Secret } from '../../../src/runtime/secret.ts'
 import { MemoryStore } from '../memory-store.ts'
 
 const random = systemRandom()

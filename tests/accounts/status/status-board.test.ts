@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { openIncident, updateIncident } from '../../../src/accounts/status/incidents.ts'
-import type { BackendState } from '../../../src/domain/backend-state.ts'
 import { StatusBoard } from '../../../src/accounts/status/status-board.ts'
+import type { BackendState } from '../../../src/domain/backend-state.ts'
 import type { ServiceEvent } from '../../../src/domain/events.ts'
 import { shareOver } from '../../../src/domain/service-status.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'

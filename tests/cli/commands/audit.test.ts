@@ -6,8 +6,8 @@ import { requestManagedAccess } from '../../../src/accounts/managed-access/manag
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'
 import { Secret } from '../../../src/runtime/secret.ts'
-import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
 import type { Tables } from '../../../src/storage/schema/schema.ts'
+import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
 import { createStore, type Store } from '../../../src/storage/store.ts'
 import { Harness } from '../harness.ts'
 

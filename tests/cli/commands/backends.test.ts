@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { RequestRecord } from '../../../src/domain/requests.ts'
-import { createStore } from '../../../src/storage/store.ts'
 import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
+import { createStore } from '../../../src/storage/store.ts'
 import { Harness } from '../harness.ts'
 
 let harness: Harness

@@ -1,10 +1,10 @@
 import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { systemClock } from '../../../src/runtime/clock.ts'
-import { systemRandom } from '../../../src/runtime/random.ts'
 import { UpstreamError } from '../../../src/domain/upstream.ts'
 import { openEvalModels } from '../../../src/eval-models.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
+import { systemRandom } from '../../../src/runtime/random.ts'
 import { startSimulatedProvider, type SimulatedProvider } from '../../../src/simulation/providers/simulated-provider.ts'
 import { Harness } from '../harness.ts'
 

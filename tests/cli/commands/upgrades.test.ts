@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { requestUpgrade, withdrawUpgrade } from '../../../src/accounts/billing/upgrade-requests.ts'
 import type { UpgradesDeps } from '../../../src/accounts/billing/billing-deps.ts'
-import { systemClock } from '../../../src/runtime/clock.ts'
+import { requestUpgrade, withdrawUpgrade } from '../../../src/accounts/billing/upgrade-requests.ts'
 import { defaultPlans } from '../../../src/domain/plans.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'
-import { Harness } from '../harness.ts'
 import { someRecord } from '../../audit-record.ts'
+import { Harness } from '../harness.ts'
 
 let cli: Harness
 let deps: UpgradesDeps

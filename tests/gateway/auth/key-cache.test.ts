@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { noLimits } from '../../../src/domain/key-limits.ts'
 import type { ServiceEvent } from '../../../src/domain/events.ts'
+import { noLimits } from '../../../src/domain/key-limits.ts'
 import { KeyCache } from '../../../src/gateway/auth/key-cache.ts'
 import type { KeyEntry, KeyStore } from '../../../src/gateway/ports.ts'
 import { ManualClock, settled } from '../manual-clock.ts'

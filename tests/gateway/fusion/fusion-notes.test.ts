@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import type { Clock } from '../../../src/runtime/clock.ts'
 import type { Conversation, Turn } from '../../../src/domain/conversation.ts'
+import { FusionNotes } from '../../../src/gateway/fusion/fusion-notes.ts'
+import type { Clock } from '../../../src/runtime/clock.ts'
+import { systemRandom } from '../../../src/runtime/random.ts'
 import { createSealer } from '../../../src/runtime/sealer.ts'
 import { Secret } from '../../../src/runtime/secret.ts'
-import { systemRandom } from '../../../src/runtime/random.ts'
-import { FusionNotes } from '../../../src/gateway/fusion/fusion-notes.ts'
 
 const clock: Clock = { nowMs: () => 0, monotonicMs: () => 0, after: () => ({ cancel: () => {} }) }
 const sealer = createSealer({

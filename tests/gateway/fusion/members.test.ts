@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { ModelFacts } from '../../../src/domain/model-facts.ts'
 import { CostTracker } from '../../../src/gateway/fusion/engine/cost-tracker.ts'
-import { membersOf } from '../../../src/gateway/fusion/members.ts'
 import { planFusion } from '../../../src/gateway/fusion/engine/plan.ts'
 import { settingsFrom, settingsOf } from '../../../src/gateway/fusion/engine/settings.ts'
+import { membersOf } from '../../../src/gateway/fusion/members.ts'
 import type { Backend } from '../../../src/gateway/ports.ts'
 import { question } from '../../simulation/conversations.ts'
 

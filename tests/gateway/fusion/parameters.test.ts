@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type { Json } from '../../../src/domain/json.ts'
-import { ServiceError } from '../../../src/domain/errors.ts'
 import { errorMessage } from '../../../src/domain/error-text.ts'
+import { ServiceError } from '../../../src/domain/errors.ts'
+import type { Json } from '../../../src/domain/json.ts'
 import { readFusionParameters } from '../../../src/gateway/fusion/engine/read-parameters.ts'
 import { presets, settingsOf } from '../../../src/gateway/fusion/engine/settings.ts'
 

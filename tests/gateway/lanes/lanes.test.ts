@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { anthropicMessages } from '../../../src/formats/anthropic-messages/anthropic-messages.ts'
+import { formatById, relayById } from '../../../src/formats/formats.ts'
 import { openaiChat } from '../../../src/formats/openai-chat/openai-chat.ts'
 import { openaiResponses } from '../../../src/formats/openai-responses/openai-responses.ts'
-import { formatById, relayById } from '../../../src/formats/formats.ts'
-import type { Backend } from '../../../src/gateway/ports.ts'
 import { RelayLane } from '../../../src/gateway/lanes/relay-lane.ts'
 import { TranslationLane } from '../../../src/gateway/lanes/translation-lane.ts'
 import { WholeLane } from '../../../src/gateway/lanes/whole-lane.ts'
+import type { Backend } from '../../../src/gateway/ports.ts'
 import { contextOf, golden, readStream } from '../../formats/exchange.ts'
 
 const conversation = openaiChat.readRequest({ model: 'p', messages: [], stream: true })

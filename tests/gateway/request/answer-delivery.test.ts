@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import type { AnswerSink } from '../../../src/gateway/ports.ts'
 import { AnswerDelivery } from '../../../src/gateway/request/answer-delivery.ts'
 import type { AttemptRun } from '../../../src/gateway/request/attempt.ts'
-import type { AnswerSink } from '../../../src/gateway/ports.ts'
 import { ManualClock } from '../manual-clock.ts'
 
 const keepAliveMs = 100

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ServiceError } from '../../../src/domain/errors.ts'
-import { formatById } from '../../../src/formats/formats.ts'
 import { UpstreamError } from '../../../src/domain/upstream.ts'
+import { formatById } from '../../../src/formats/formats.ts'
 import { FakeGateway } from '../fake-gateway.ts'
 import { settled } from '../manual-clock.ts'
 

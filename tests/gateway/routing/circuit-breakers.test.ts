@@ -3,8 +3,8 @@ import type { ServiceEvent } from '../../../src/domain/events.ts'
 import { UpstreamError } from '../../../src/domain/upstream.ts'
 import { CircuitBreakers } from '../../../src/gateway/routing/circuit-breakers.ts'
 import type { ContentKind } from '../../../src/gateway/routing/content-kind.ts'
-import { answerOnce, failOnce, someAsker } from './breaker-outcomes.ts'
 import { ManualClock } from '../manual-clock.ts'
+import { answerOnce, failOnce, someAsker } from './breaker-outcomes.ts'
 
 function opened(random = 0.5) {
   const clock = new ManualClock()

@@ -3,8 +3,8 @@ import { UpstreamError } from '../../../src/domain/upstream.ts'
 import type { Backend } from '../../../src/gateway/ports.ts'
 import { Candidates } from '../../../src/gateway/routing/candidates.ts'
 import { CircuitBreakers } from '../../../src/gateway/routing/circuit-breakers.ts'
-import { answerOnce, failOnce, someAsker } from './breaker-outcomes.ts'
 import { ManualClock } from '../manual-clock.ts'
+import { answerOnce, failOnce, someAsker } from './breaker-outcomes.ts'
 
 function backend(id: string, failureDomain = id, contextWindow?: number): Backend {
   return {

@@ -1,11 +1,11 @@
-import * as fc from 'fast-check'
 import { randomBytes } from 'node:crypto'
 import { inspect } from 'node:util'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { createVault } from '../../../src/providers/auth/vault.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'
 import { SealError, type SealingKey } from '../../../src/runtime/sealer.ts'
 import { Secret } from '../../../src/runtime/secret.ts'
-import { createVault } from '../../../src/providers/auth/vault.ts'
 
 const random = systemRandom()
 const keyOf = (id: string): SealingKey => ({ id, key: new Secret<Uint8Array>(randomBytes(32)) })

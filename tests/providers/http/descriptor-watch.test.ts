@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { DescriptorWatch } from '../../../src/providers/http/descriptor-watch.ts'
 import type { ServiceEvent } from '../../../src/domain/events.ts'
+import { DescriptorWatch } from '../../../src/providers/http/descriptor-watch.ts'
 import { ManualClock } from '../../gateway/manual-clock.ts'
 
 function watching(limit: number, probe: () => Promise<void> = () => Promise.resolve()) {

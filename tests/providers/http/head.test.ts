@@ -1,5 +1,5 @@
-import * as fc from 'fast-check'
 import { validateHeaderValue } from 'node:http'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readHead, readRetryAfter } from '../../../src/providers/http/head.ts'
 

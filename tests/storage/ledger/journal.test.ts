@@ -2,8 +2,8 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { beforeEach, expect, test } from 'vitest'
 import type { Clock } from '../../../src/runtime/clock.ts'
 import { commitHangs, LedgerJournal } from '../../../src/storage/ledger/journal.ts'
-import type { JournalEntry } from '../../../src/storage/ledger/records.ts'
 import { LedgerUnavailable } from '../../../src/storage/ledger/ledger-unavailable.ts'
+import type { JournalEntry } from '../../../src/storage/ledger/records.ts'
 
 let nowMs: number
 let timers: { readonly dueMs: number; readonly run: () => void }[]

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { CostBasis, UsageGroup } from '../../../src/accounts/ports.ts'
 import type { UsageSignals } from '../../../src/domain/account-meter.ts'
-import { writeCsv } from '../../../src/web/http/download.ts'
 import { barsByDay, costOf, countBy, projectMonth } from '../../../src/web/components/usage-sums.ts'
+import { writeCsv } from '../../../src/web/http/download.ts'
 
 const dayMs = 86_400_000
 const startMs = Date.UTC(2026, 10, 1)

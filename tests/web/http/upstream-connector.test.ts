@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import type { AccountsDeps } from '../../../src/accounts/control-plane.ts'
+import type { Providers } from '../../../src/app/providers.ts'
+import { createRuntime } from '../../../src/app/runtime.ts'
+import { openUpstreamConnector } from '../../../src/app/upstream-connector.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'
 import { Secret } from '../../../src/runtime/secret.ts'
-import { openUpstreamConnector } from '../../../src/app/upstream-connector.ts'
-import type { Providers } from '../../../src/app/providers.ts'
-import { createRuntime } from '../../../src/app/runtime.ts'
 import { loadText, madeUpPepper, madeUpSealingKey } from '../../config/config-load.ts'
 
 const form = {

@@ -1,5 +1,5 @@
-import { isWellFormedKey } from '../../../domain/keys.ts'
 import { describeMalformedKey } from '../../../domain/describe-malformed-key.ts'
+import { isWellFormedKey } from '../../../domain/keys.ts'
 import type { Finding, Wording } from './finding.ts'
 import type { Observations, Subject } from './inspect-service.ts'
 import { refusalOf } from './read-answer.ts'

@@ -1,6 +1,6 @@
-import type { Secret } from '../../../runtime/secret.ts'
-import { isWellFormedKey } from '../../../domain/keys.ts'
 import { rootOf } from '../../../domain/client-config.ts'
+import { isWellFormedKey } from '../../../domain/keys.ts'
+import type { Secret } from '../../../runtime/secret.ts'
 import { ask } from './ask.ts'
 import { isOurs, type Outcome } from './read-answer.ts'
 

@@ -1,6 +1,6 @@
-import type { Answer, NoAnswer } from './ask.ts'
-import { terminalLine } from '../../../runtime/safe-text.ts'
 import { objectOf, parseObject } from '../../../domain/json.ts'
+import { terminalLine } from '../../../runtime/safe-text.ts'
+import type { Answer, NoAnswer } from './ask.ts'
 
 export type Outcome = Answer | NoAnswer
 

@@ -9,10 +9,10 @@ import {
   truncateSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { SetupError } from '../../../runtime/setup-error.ts'
 import { journalOf, readJournal, writeHead, type EvaluationHead } from '../../../eval/journal-lines.ts'
 import type { Journal, Kept } from '../../../eval/ports.ts'
 import { createFolder } from '../../../runtime/create-folder.ts'
+import { SetupError } from '../../../runtime/setup-error.ts'
 
 const folderName = 'eval'
 /** Enough for several thousand calls with long answers. */

@@ -1,11 +1,11 @@
-import type { Option } from '../../command-line.ts'
-import { readWhole } from '../../command-line.ts'
-import { accountOption, type Invocation } from '../../command.ts'
-import { oneOf, whole } from '../../value-shapes.ts'
-import { CommandError, exitCodes } from '../../failures.ts'
 import { fusionPresetNames, maxPanelSize, type PresetName } from '../../../domain/fusion-presets.ts'
 import type { EvalCandidate, EvalMember } from '../../../eval/ports.ts'
 import { makePrice, withPrices } from '../../../eval/prices.ts'
+import type { Option } from '../../command-line.ts'
+import { readWhole } from '../../command-line.ts'
+import { accountOption, type Invocation } from '../../command.ts'
+import { CommandError, exitCodes } from '../../failures.ts'
+import { oneOf, whole } from '../../value-shapes.ts'
 
 export const defaultItems = 120
 const leastItems = 8

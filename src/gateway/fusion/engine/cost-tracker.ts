@@ -1,5 +1,5 @@
-import type { CallRecord, CallRole, CallStatus } from '../../../domain/fusion-record.ts'
 import type { Conversation, Usage, UsagePart } from '../../../domain/conversation.ts'
+import type { CallRecord, CallRole, CallStatus } from '../../../domain/fusion-record.ts'
 import { usageCostUsd } from '../../../domain/request-cost.ts'
 import { cautiousInputTokens, unsaidOutputTokens } from './measure-conversation.ts'
 import type { FusionMember } from './ports.ts'

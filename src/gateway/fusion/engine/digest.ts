@@ -1,8 +1,8 @@
 import type { FusionMemo } from '../../../domain/fusion-memo.ts'
-import type { Analysis } from './judge/analysis.ts'
-import type { Fence } from './fence.ts'
-import { notesPrompt } from './prompts.ts'
 import type { Notes } from './answer/synthesis-request.ts'
+import type { Fence } from './fence.ts'
+import type { Analysis } from './judge/analysis.ts'
+import { notesPrompt } from './prompts.ts'
 
 /** About 600 tokens, and few enough bytes that the encrypted form is at most 6 kB. */
 const maxCharacters = 2_400

@@ -1,6 +1,6 @@
+import type { Conversation } from '../../../domain/conversation.ts'
 import type { Degradation } from '../../../domain/fusion-record.ts'
 import type { Timer } from '../../../runtime/clock.ts'
-import type { Conversation } from '../../../domain/conversation.ts'
 import { CostTracker } from './cost-tracker.ts'
 import { planFusion, type FusionPlan } from './plan.ts'
 import type { FusionMember, FusionPort } from './ports.ts'

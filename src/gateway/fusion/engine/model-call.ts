@@ -1,9 +1,9 @@
-import type { CallStatus } from '../../../domain/fusion-record.ts'
 import type { AnswerEvent, FinishReason, Usage } from '../../../domain/conversation.ts'
 import { ServiceError } from '../../../domain/errors.ts'
+import { charsPerToken, estimateUsage } from '../../../domain/estimate-tokens.ts'
+import type { CallStatus } from '../../../domain/fusion-record.ts'
 import { UpstreamError } from '../../../domain/upstream.ts'
 import type { CostTracker } from './cost-tracker.ts'
-import { charsPerToken, estimateUsage } from '../../../domain/estimate-tokens.ts'
 import type { FusionMember, FusionPort, SubCall } from './ports.ts'
 
 /** The most characters of a collected answer; a longer one is cut off there. */

@@ -1,9 +1,9 @@
-import type { CallRecord, CallStatus, FusionMode, FusionRecord } from '../../../domain/fusion-record.ts'
 import type { Usage } from '../../../domain/conversation.ts'
 import { ServiceError } from '../../../domain/errors.ts'
+import type { CallRecord, CallStatus, FusionMode, FusionRecord } from '../../../domain/fusion-record.ts'
 import type { Deliberation } from './deliberate.ts'
-import { promptVersions } from './prompts.ts'
 import type { FusionRun } from './fusion-run.ts'
+import { promptVersions } from './prompts.ts'
 
 /** How one fusion ended. */
 export interface FusionOutcome {

@@ -1,8 +1,8 @@
-import type { CallRole } from '../../../domain/fusion-record.ts'
-import type { Clock } from '../../../runtime/clock.ts'
 import type { AnswerEvent, Conversation } from '../../../domain/conversation.ts'
 import type { FusionMemo } from '../../../domain/fusion-memo.ts'
+import type { CallRole } from '../../../domain/fusion-record.ts'
 import type { ModelFacts, UsdPerMillion } from '../../../domain/model-facts.ts'
+import type { Clock } from '../../../runtime/clock.ts'
 import type { RandomBytes } from '../../../runtime/random.ts'
 
 /** One model on one backend, from fusion's point of view. None of this ever reaches the caller or another model. */

@@ -1,6 +1,6 @@
+import { invalidRequest, type ServiceError } from '../../../domain/errors.ts'
 import { defaultPreset, fusionPresetNames, maxPanelSize, type PresetName } from '../../../domain/fusion-presets.ts'
 import { type Json, type JsonObject, isObject } from '../../../domain/json.ts'
-import { invalidRequest, type ServiceError } from '../../../domain/errors.ts'
 import { nearest } from '../../../domain/profiles.ts'
 import { isArray, type Draft } from '../../../formats/fields.ts'
 import {

@@ -1,9 +1,9 @@
-import type { Degradation } from '../../../domain/fusion-record.ts'
 import type { ServiceCall } from '../../../domain/conversation.ts'
+import type { Degradation } from '../../../domain/fusion-record.ts'
 import type { JsonObject } from '../../../domain/json.ts'
 import type { Draft } from '../../../formats/fields.ts'
-import type { Analysis } from './judge/analysis.ts'
 import type { Deliberation } from './deliberate.ts'
+import type { Analysis } from './judge/analysis.ts'
 import type { FusionOutcome } from './outcome.ts'
 import type { FusionSettings } from './settings.ts'
 

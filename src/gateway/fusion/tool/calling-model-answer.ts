@@ -1,7 +1,7 @@
 import type { AnswerEvent, AssistantPart, FinishReason, ToolCall } from '../../../domain/conversation.ts'
 import { fusionFunctionName } from '../../../domain/profiles.ts'
-import type { Draft } from '../../../formats/fields.ts'
 import { CallIds } from '../../../formats/call-ids.ts'
+import type { Draft } from '../../../formats/fields.ts'
 import { MarkScrubber, type Fence } from '../engine/fence.ts'
 
 /** Our tool's calls are buffered while they arrive; longer arguments contain no question. */

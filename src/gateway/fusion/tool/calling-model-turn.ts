@@ -1,14 +1,14 @@
 import type { AnswerEvent, Conversation, Usage } from '../../../domain/conversation.ts'
-import { UpstreamError } from '../../../domain/upstream.ts'
-import { AnswerEvents } from '../../request/answer-events.ts'
-import type { AttemptRun } from '../../request/attempt.ts'
-import { attemptRecord } from '../../request/attempt-end.ts'
-import { translatedOnly } from '../../request/backend-request.ts'
 import { estimateUsage } from '../../../domain/estimate-tokens.ts'
-import { Failover } from '../../request/failover.ts'
-import type { FusionSession } from '../fused-answer.ts'
-import { capableFirst } from '../../routing/capable-backends.ts'
+import { UpstreamError } from '../../../domain/upstream.ts'
 import type { Backend } from '../../ports.ts'
+import { AnswerEvents } from '../../request/answer-events.ts'
+import { attemptRecord } from '../../request/attempt-end.ts'
+import type { AttemptRun } from '../../request/attempt.ts'
+import { translatedOnly } from '../../request/backend-request.ts'
+import { Failover } from '../../request/failover.ts'
+import { capableFirst } from '../../routing/capable-backends.ts'
+import type { FusionSession } from '../fused-answer.ts'
 
 /** One call of the calling model: tries one backend after another until one starts to answer (contract 7). */
 export class CallingModelCall implements Disposable {

@@ -1,7 +1,7 @@
-import { BoundedMap } from '../../../runtime/bounded-map.ts'
-import type { Clock } from '../../../runtime/clock.ts'
 import type { Turn } from '../../../domain/conversation.ts'
 import { conversationKey } from '../../../domain/fusion-memo.ts'
+import { BoundedMap } from '../../../runtime/bounded-map.ts'
+import type { Clock } from '../../../runtime/clock.ts'
 import { isUserTurn } from '../engine/user-turns.ts'
 import type { Questions } from './questions.ts'
 

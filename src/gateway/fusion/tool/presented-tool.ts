@@ -1,8 +1,8 @@
 import type { Conversation, Tool, ToolChoice, Turn } from '../../../domain/conversation.ts'
 import { fusionFunctionName } from '../../../domain/profiles.ts'
 import type { Draft } from '../../../formats/fields.ts'
-import { toolPrompt } from '../engine/prompts.ts'
 import { writerRequest } from '../engine/answer/synthesis-request.ts'
+import { toolPrompt } from '../engine/prompts.ts'
 
 /** `declared`: present because it was called before, but not callable again. */
 export type ToolPresence = 'offered' | 'declared' | 'absent'

@@ -1,6 +1,6 @@
 import type { Conversation, ToolChoice } from '../../../domain/conversation.ts'
-import type { PresetName } from '../../../domain/fusion-presets.ts'
 import { invalidRequest, ServiceError } from '../../../domain/errors.ts'
+import type { PresetName } from '../../../domain/fusion-presets.ts'
 import { fusionFunctionName, fusionToolType } from '../../../domain/profiles.ts'
 import { readFusionParameters } from '../engine/read-parameters.ts'
 import type { FusionSettings } from '../engine/settings.ts'

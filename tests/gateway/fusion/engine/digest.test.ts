@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { createSealer } from '../../../../src/runtime/sealer.ts'
-import { Secret } from '../../../../src/runtime/secret.ts'
-import { systemRandom } from '../../../../src/runtime/random.ts'
-import type { Analysis } from '../../../../src/gateway/fusion/engine/judge/analysis.ts'
 import { digestOf } from '../../../../src/gateway/fusion/engine/digest.ts'
 import { buildFence } from '../../../../src/gateway/fusion/engine/fence.ts'
+import type { Analysis } from '../../../../src/gateway/fusion/engine/judge/analysis.ts'
+import { systemRandom } from '../../../../src/runtime/random.ts'
+import { createSealer } from '../../../../src/runtime/sealer.ts'
+import { Secret } from '../../../../src/runtime/secret.ts'
 
 const fence = buildFence([], systemRandom())
 const analysis: Analysis = {

@@ -1,6 +1,6 @@
-import type { CallRole } from '../../../../src/domain/fusion-record.ts'
 import { describe, expect, test } from 'vitest'
 import type { AnswerEvent, Conversation } from '../../../../src/domain/conversation.ts'
+import type { CallRole } from '../../../../src/domain/fusion-record.ts'
 import { fuse } from '../../../../src/gateway/fusion/engine/fusion.ts'
 import type { FusionOutcome } from '../../../../src/gateway/fusion/engine/outcome.ts'
 import type { FusionMember } from '../../../../src/gateway/fusion/engine/ports.ts'

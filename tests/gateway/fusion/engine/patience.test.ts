@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import type { FusionRecord } from '../../../../src/domain/fusion-record.ts'
 import { fuse } from '../../../../src/gateway/fusion/engine/fusion.ts'
 import type { FusionMember } from '../../../../src/gateway/fusion/engine/ports.ts'
-import type { FusionRecord } from '../../../../src/domain/fusion-record.ts'
 import { settingsOf } from '../../../../src/gateway/fusion/engine/settings.ts'
 import { question } from '../../../simulation/conversations.ts'
 import { expectSound } from '../../../simulation/invariants.ts'

@@ -1,10 +1,10 @@
-import type { CallRole } from '../../../../domain/fusion-record.ts'
 import type { AnswerEvent, Conversation, FinishReason } from '../../../../domain/conversation.ts'
-import { callModel, type ModelCallEnd } from '../model-call.ts'
-import { MarkScrubber, type Fence } from '../fence.ts'
+import type { CallRole } from '../../../../domain/fusion-record.ts'
 import type { EventWriter } from '../event-writer.ts'
-import type { FusionMember } from '../ports.ts'
+import { MarkScrubber, type Fence } from '../fence.ts'
 import type { FusionRun } from '../fusion-run.ts'
+import { callModel, type ModelCallEnd } from '../model-call.ts'
+import type { FusionMember } from '../ports.ts'
 
 /** From the start of the fusion to the last byte of a streamed answer (contract 9.6). */
 const longestMs = 600_000

@@ -1,6 +1,6 @@
 import type { AnswerType, Verdict } from '../../../../domain/fusion-record.ts'
-import { criteria, type Analysis, type Scores } from './analysis.ts'
 import type { Candidate } from '../candidates.ts'
+import { criteria, type Analysis, type Scores } from './analysis.ts'
 
 /** The weight of each criterion by type of answer. Each row adds up to 1. */
 const weights: Readonly<Record<AnswerType, Scores>> = {

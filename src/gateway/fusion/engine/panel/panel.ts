@@ -2,10 +2,10 @@ import type { CallRole, DropOut } from '../../../../domain/fusion-record.ts'
 import type { Timer } from '../../../../runtime/clock.ts'
 import type { CostTracker } from '../cost-tracker.ts'
 import { callModel, type ModelCallEnd } from '../model-call.ts'
-import type { PanelRequests } from './panel-request.ts'
 import type { FusionPlan, PlannedSlot } from '../plan.ts'
 import type { FusionMember, FusionPort } from '../ports.ts'
 import type { FusionSettings } from '../settings.ts'
+import type { PanelRequests } from './panel-request.ts'
 
 /** After the quorum, the other members get this share of the time that the quorum took, within these bounds. */
 const graceShare = 0.5

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Json, JsonObject } from '../../../../../src/domain/json.ts'
-import { readAnalysis } from '../../../../../src/gateway/fusion/engine/judge/analysis.ts'
 import { findJsonObject } from '../../../../../src/gateway/fusion/engine/answer/find-json-object.ts'
+import { readAnalysis } from '../../../../../src/gateway/fusion/engine/judge/analysis.ts'
 import { seededRandom } from '../../../../../src/gateway/fusion/engine/seeded-random.ts'
 
 const labels = ['A', 'B', 'C']
