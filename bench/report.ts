@@ -49,7 +49,7 @@ function writeRow(row: Row, previous: Row | undefined): string[] {
   const isSame = previous?.scenario === row.scenario && previous.figure === row.figure
   const range = row.values.length < 2 ? '' : `${number(Math.min(...row.values))}–${number(Math.max(...row.values))}`
   const ratio = row.ratios === undefined ? '' : median(row.ratios).toFixed(2)
-  const aim = row.aim === undefined ? '' : `${row.aim.says} ${row.aim.isMet ? 'met' : 'MISSED'}`
+  const aim = row.aim === undefined ? '' : `${row.aim.text} ${row.aim.isMet ? 'met' : 'MISSED'}`
   const to = row.ratioTo === undefined || row.ratioTo === 'relay' ? '' : `ratio to ${row.ratioTo}`
   const remark = [to, row.remark ?? ''].filter(Boolean).join('; ')
   const place = isSame ? ['', ''] : [row.scenario, row.figure]

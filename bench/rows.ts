@@ -2,7 +2,7 @@ import { median, pairedRatios } from './statistics.ts'
 
 /** An aim in words, and whether the figure reached it. */
 export interface Aim {
-  readonly says: string
+  readonly text: string
   readonly isMet: boolean
 }
 
@@ -57,13 +57,13 @@ function aimOf(gateway: string, values: readonly number[], comparison: Compariso
   const referenceValues = comparison.values.get(reference)
   if (gateway === 'svc-router' && aimAtMost !== undefined && referenceValues !== undefined) {
     const ratio = median(pairedRatios(values, referenceValues))
-    return { says: `≤ ${aimAtMost.toFixed(2)} × ${reference}`, isMet: ratio <= aimAtMost }
+    return { text: `≤ ${aimAtMost.toFixed(2)} × ${reference}`, isMet: ratio <= aimAtMost }
   }
   const ours = comparison.values.get('svc-router')
   if (gateway === 'portkey' && aimPeerAtLeast !== undefined && ours !== undefined) {
     const ratio = median(pairedRatios(values, ours))
-    const says = `≥ ${aimPeerAtLeast.toFixed(1)} × svc-router: ${ratio.toFixed(1)}`
-    return { says, isMet: ratio >= aimPeerAtLeast }
+    const text = `≥ ${aimPeerAtLeast.toFixed(1)} × svc-router: ${ratio.toFixed(1)}`
+    return { text, isMet: ratio >= aimPeerAtLeast }
   }
   return undefined
 }

@@ -11,9 +11,9 @@ import { bodyShape, JsonScan } from '../src/formats/json-scan.ts'
 import { patchJson, patchEvent } from '../src/formats/patch-json.ts'
 import { SseReader } from '../src/formats/sse.ts'
 import { findJsonObject } from '../src/gateway/fusion/engine/answer/find-json-object.ts'
-import { cutPieces } from '../src/gateway/fusion/engine/cut-pieces.ts'
-import { cutText } from '../src/gateway/fusion/engine/cut-text.ts'
-import { vectorise } from '../src/gateway/fusion/engine/panel/similarity.ts'
+import { vectorize } from '../src/gateway/fusion/engine/panel/similarity.ts'
+import { shortenMiddle } from '../src/gateway/fusion/engine/shorten-middle.ts'
+import { splitIntoPieces } from '../src/gateway/fusion/engine/split-into-pieces.ts'
 import { RelayLane } from '../src/gateway/lanes/relay-lane.ts'
 import { TranslationLane } from '../src/gateway/lanes/translation-lane.ts'
 import { EdgeGate } from '../src/http/edge-gate.ts'
@@ -254,10 +254,10 @@ function modelText(): LinearRow[] {
     ['the object in a reply of braces', '{', findJsonObject],
     ['the object in a reply of commas and blanks', '{},   ', findJsonObject],
     ['the object in a reply of quotes', '{"\\', findJsonObject],
-    ['the pieces of a text without breaks', 'x', cutPieces],
-    ['the pieces of a text of breaks', '\n', cutPieces],
-    ['the cut of a text', 'x\n', (text) => cutText(text, 9_000)],
-    ['the words of a text', 'a1,', (text) => vectorise([text, text])],
+    ['the pieces of a text without breaks', 'x', splitIntoPieces],
+    ['the pieces of a text of breaks', '\n', splitIntoPieces],
+    ['the cut of a text', 'x\n', (text) => shortenMiddle(text, 9_000)],
+    ['the words of a text', 'a1,', (text) => vectorize([text, text])],
   ]
   return texts.map(([what, unit, read]) => ({
     what,

@@ -17,7 +17,7 @@ const requestAimAtMost = 1.5
 const eventAimAtMost = 2
 const peerAimAtLeast = 8
 
-/** Who takes part in a round: a gateway, asked in one way, under the name that the report shows. */
+/** One participant of a round: a gateway with one kind of request. `label` is its name in the report. */
 interface Contender {
   readonly label: string
   readonly gateway: Gateway
@@ -33,7 +33,7 @@ interface Load {
   readonly durationMs: number
 }
 
-/** CPU for each request, whole answers of `bodyBytes` bytes, each of the connections asking again once it was answered. */
+/** CPU per request for whole answers of `bodyBytes` bytes. Each connection sends its next request after an answer. */
 export async function measureWhole(
   bench: Bench,
   scenario: string,
@@ -48,7 +48,7 @@ export async function measureWhole(
   return compare({ ...comparison, figure: 'CPU µs/request', ...aims })
 }
 
-/** CPU for each stream and each event, all events of a stream arriving at once. */
+/** CPU per stream and per event if all events of a stream arrive at once. */
 export async function measureBurst(bench: Bench): Promise<Row[]> {
   const mode = { name: 'burst', events: burstEvents } as const
   const contenders = await enter(bench, 'burst', 'chat-stream', mode)
@@ -61,11 +61,11 @@ export async function measureBurst(bench: Bench): Promise<Row[]> {
   ]
 }
 
-/** CPU for each event where events come one by one. */
+/** CPU per event if events arrive one by one. */
 export async function measurePaced(bench: Bench): Promise<Row[]> {
   const events = bench.options.pacedEvents
   const mode = { name: 'paced', events, everyMs: pacedEveryMs } as const
-  // Paced streams are too slow to warm anything up: bursts do it.
+  // Paced streams are too slow for a warm-up, so use bursts.
   await enter(bench, 'paced', 'chat-stream', { name: 'burst', events: burstEvents })
   const contenders = await enter(bench, 'paced', 'chat-stream', mode, { warm: false })
   const durationMs = events * pacedEveryMs + 1000
@@ -76,17 +76,17 @@ export async function measurePaced(bench: Bench): Promise<Row[]> {
   return compare({ ...comparison, figure: 'CPU µs/event', values, aimAtMost: eventAimAtMost })
 }
 
-/** What svc-router's translation costs: a responses client on a chat provider, against its own relay of the same stream. */
+/** The cost of translation: a Responses client with a chat provider, compared with svc-router's relay of the same stream. */
 export async function measureTranslate(bench: Bench): Promise<Row[]> {
   const gateway = (await bench.shared()).find(({ name }) => name === 'svc-router')
   if (gateway === undefined) return []
   const mode = { name: 'burst', events: burstEvents } as const
-  const ways = [
+  const lanes = [
     ['svc-router relay', 'chat-stream'],
     ['svc-router translate', 'responses-stream'],
   ] as const
   const contenders: Contender[] = []
-  for (const [label, kind] of ways) {
+  for (const [label, kind] of lanes) {
     const contender = await enterOne(bench, 'translate', { label, gateway, kind, mode, warm: true })
     if (contender !== undefined) contenders.push(contender)
   }
@@ -118,7 +118,7 @@ async function enter(
 
 type Entry = Omit<Contender, 'leastBytes'> & { readonly mode: UpstreamMode; readonly warm: boolean }
 
-/** Checks one answer for its content and warms the gateway up; undefined, and noted, where that fails. */
+/** Checks one answer and warms the gateway up. If that fails, reports it and returns undefined. */
 async function enterOne(bench: Bench, scenario: string, entry: Entry): Promise<Contender | undefined> {
   const { label, gateway, kind, mode, warm } = entry
   try {
@@ -135,7 +135,7 @@ async function enterOne(bench: Bench, scenario: string, entry: Entry): Promise<C
   }
 }
 
-/** Microseconds of CPU for each answer, round by round; each contender's turn comes once in every round. */
+/** Microseconds of CPU per answer in each round. Every round measures each contender once. */
 async function measure(bench: Bench, entered: readonly Contender[], load: Load): Promise<Omit<Comparison, 'figure'>> {
   const values = new Map<string, number[]>()
   const loads = new Map<string, number[]>()

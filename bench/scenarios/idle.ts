@@ -6,16 +6,16 @@ import type { Row } from '../rows.ts'
 import { pairedRatios, median } from '../statistics.ts'
 
 const wantedIdle = 10_000
-/** Files that a gateway and the load generator need besides the idle connections. */
+/** File descriptors that a gateway and the load generator need besides the idle connections. */
 const spareFiles = 1500
 const connections = 32
 const maxRequests = 100_000
 const settleMs = 300
-/** "No slower", with room for what two runs of the same thing differ by. */
+/** "No slower", with a margin for the noise between two runs. */
 const aimAtMost = 1.1
 const mode = { name: 'whole', bodyBytes: 1024 } as const
 
-/** CPU for each request with 10,000 idle client connections open, against none, in turn on one process. */
+/** CPU per request with 10,000 idle client connections and with none, alternating in one process. */
 export async function measureIdle(bench: Bench): Promise<Row[]> {
   const count = Math.min(wantedIdle, bench.maxOpenFiles - spareFiles)
   const rows: Row[] = []
@@ -48,7 +48,7 @@ async function compareIdle(bench: Bench, gateway: Gateway, count: number): Promi
   for (let round = 0; round < bench.options.longRounds; round++) {
     none.push(await cpuPerRequest(bench, gateway, leastBytes))
     opened = (await bench.runRaw({ do: 'hold-idle', port: target.port, count })).idleOpen
-    // What connecting cost belongs to connecting: the collector is given time to move the sockets out of its way.
+    // Exclude the cost of connecting: run long enough for the garbage collector to promote the new sockets.
     await bench.run({ do: 'closed', target, ...warmUp }, leastBytes)
     many.push(await cpuPerRequest(bench, gateway, leastBytes))
     mb = readRssMb(gateway.pid)
@@ -57,7 +57,7 @@ async function compareIdle(bench: Bench, gateway: Gateway, count: number): Promi
   }
   const ratios = pairedRatios(many, none)
   const isMet = median(ratios) <= aimAtMost && opened === wantedIdle && left === wantedIdle
-  const aim = { says: `≤ ${aimAtMost.toFixed(2)} × none`, isMet }
+  const aim = { text: `≤ ${aimAtMost.toFixed(2)} × none`, isMet }
   return {
     scenario: 'idle-10000',
     figure: 'CPU µs/request',

@@ -10,7 +10,7 @@ const perSecond = 300
 const direct = 'direct'
 const mode = { name: 'whole', bodyBytes: 1024 } as const
 
-/** Microseconds that a gateway adds to an answer at 300 requests a second, against asking the upstream itself, and its CPU. */
+/** The latency that a gateway adds to direct upstream requests at 300 requests per second, in microseconds, and its CPU. */
 export async function measureLatency(bench: Bench): Promise<Row[]> {
   const gateways = await bench.shared()
   const [first] = gateways
@@ -67,7 +67,7 @@ async function targetsOf(bench: Bench, first: Gateway, gateways: readonly Gatewa
   return targets
 }
 
-/** What is left of each round's figure when the direct way's figure of the same round is taken off. */
+/** Each round's figure minus the figure of the direct requests in the same round. */
 function added(figures: ReadonlyMap<string, readonly number[]>): Map<string, number[]> {
   const base = figures.get(direct) ?? []
   const gateways = [...figures].filter(([label]) => label !== direct)

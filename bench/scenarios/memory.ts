@@ -5,29 +5,29 @@ import { readRssMb } from '../proc-stat.ts'
 import type { Aim, Row } from '../rows.ts'
 
 const heldStreams = 1000
-/** The relay's pool is made large enough for this scenario: it is the floor for open streams, not for queued ones. */
+/** The size of the relay's connection pool: large enough that no stream waits, because the relay is the floor for open streams. */
 const heldConnections = 1024
 const openTimeoutMs = 15_000
 const watchMs = 2000
 const watchEveryMs = 100
 const streamAimMb = 200
 
-/** The heap rises until it is collected: growth is between the lowest of the first half and of the second. */
+/** The heap grows until it is collected, so growth compares the minimum of the first half of the steps with that of the second. */
 const soakSteps = 40
 const soakConnections = 32
 const soakStepMs = 60_000
 const soakWarmUpMs = 120_000
-/** Growth is what the last steps have over the first ones. Before them the same number warms up: until then V8's heap finds its size. */
+/** Measured after as many requests to warm up, because V8's heap first has to reach its size. */
 const growthAimPercent = 5
 
-/** Resident memory with 1,000 streams open at once, in a process that has done nothing else: the highest that was seen. */
+/** Peak resident memory with 1,000 streams open at once, in a new process. */
 export async function measureStreams(bench: Bench): Promise<Row[]> {
   const rows: Row[] = []
   for (const name of bench.names(bench.options.quick ? ['relay', 'svc-router'] : undefined)) {
     await withFresh(bench, 'streams-1000', name, heldConnections, async (gateway) => {
       const idleMb = readRssMb(gateway.pid)
       const { peakMb, open } = await holdStreams(bench, gateway)
-      const says = `< ${streamAimMb} MB with all open`
+      const text = `< ${streamAimMb} MB with all open`
       const isMet = peakMb < streamAimMb && open === heldStreams
       const remark = `${open} of ${heldStreams} open; ${Math.round(idleMb)} MB before`
       rows.push({
@@ -35,7 +35,7 @@ export async function measureStreams(bench: Bench): Promise<Row[]> {
         figure: 'RSS MB',
         gateway: name,
         values: [peakMb],
-        ...(name === 'svc-router' ? { aim: { says, isMet } } : {}),
+        ...(name === 'svc-router' ? { aim: { text, isMet } } : {}),
         remark,
       })
     })
@@ -49,7 +49,7 @@ async function holdStreams(bench: Bench, gateway: Gateway): Promise<{ peakMb: nu
   const durationMs = openTimeoutMs + watchMs
   const load = { connections: heldStreams, maxRequests: heldStreams, durationMs }
   const run = bench.run({ do: 'closed', target, ...load }, 1)
-  // The outcome is awaited below; until then a failure must not count as unhandled.
+  // The result is awaited below. Until then, a failure must not be reported as unhandled.
   run.catch(() => undefined)
   let open = 0
   let peakMb = 0
@@ -63,13 +63,13 @@ async function holdStreams(bench: Bench, gateway: Gateway): Promise<{ peakMb: nu
     peakMb = Math.max(peakMb, readRssMb(gateway.pid))
     await delay(watchEveryMs)
   }
-  // Streams that were still waiting for a place open when others end, and are then ended as well.
+  // Queued streams open when others end, so keep ending streams until none is left.
   const ended = run.then(() => true)
   while (!(await Promise.race([ended, delay(watchEveryMs, false)]))) await bench.tellUpstream({ do: 'finish' })
   return { peakMb, open }
 }
 
-/** Whether memory grows over many requests, in a process of its own that has already answered as many. */
+/** How much memory grows over many requests, in a new process that has already answered the same number. */
 export async function measureSoak(bench: Bench): Promise<Row[]> {
   const rows: Row[] = []
   const total = bench.options.soakRequests
@@ -77,22 +77,22 @@ export async function measureSoak(bench: Bench): Promise<Row[]> {
     await withFresh(bench, 'soak', name, undefined, async (gateway) => {
       const steps = await soak(bench, gateway, total)
       const growth = (Math.min(...steps.slice(soakSteps / 2)) / Math.min(...steps.slice(0, soakSteps / 2)) - 1) * 100
-      const aim: Aim = { says: `growth ≤ ${growthAimPercent}%`, isMet: growth <= growthAimPercent }
-      const course = steps.map((mb) => Math.round(mb)).join(' ')
+      const aim: Aim = { text: `growth ≤ ${growthAimPercent}%`, isMet: growth <= growthAimPercent }
+      const series = steps.map((mb) => Math.round(mb)).join(' ')
       rows.push({
         scenario: 'soak',
         figure: `growth % in ${total.toLocaleString('en-US')}`,
         gateway: name,
         values: [growth],
         ...(name === 'svc-router' ? { aim } : {}),
-        remark: `RSS MB ${course}`,
+        remark: `RSS MB ${series}`,
       })
     })
   }
   return rows
 }
 
-/** Resident memory after the warm-up and after each tenth of the requests. */
+/** Resident memory in MB after the warm-up and after each of the `soakSteps` steps. */
 async function soak(bench: Bench, gateway: Gateway, total: number): Promise<number[]> {
   const mode = { name: 'whole', bodyBytes: 1024 } as const
   await bench.setMode(mode)

@@ -1,19 +1,19 @@
 import { isOneLine } from '../runtime/one-line.ts'
 
-/** Error codes of the control plane, which the caller turns into a sentence. */
+/** Error codes of the control plane. Callers turn them into messages. */
 export type AccountsErrorCode =
   | 'name_invalid'
   | 'account_unknown'
   | 'account_name_taken'
   | 'account_limit'
-  | 'account_suspended_before'
+  | 'account_already_suspended'
   | 'account_not_suspended'
-  | 'account_name_differs'
+  | 'account_name_mismatch'
   | 'plan_unknown'
   | 'key_unknown'
   | 'key_limit'
   | 'key_not_active'
-  | 'key_revoked_before'
+  | 'key_already_revoked'
   | 'profiles_invalid'
   | 'per_minute_invalid'
   | 'addresses_invalid'
@@ -21,10 +21,10 @@ export type AccountsErrorCode =
   | 'upstream_limit'
   | 'credential_invalid'
   | 'operator_only'
-  | 'managed_stands_so'
+  | 'managed_unchanged'
   | 'note_invalid'
   | 'provider_invalid'
-  | 'resale_recorded_before'
+  | 'resale_already_recorded'
   | 'resale_unknown'
   | 'managed_request_open'
   | 'managed_request_unknown'
@@ -45,9 +45,9 @@ export type AccountsErrorCode =
   | 'operator_last_admin'
   | 'operator_self'
   | 'backend_invalid'
-  | 'backend_stands_so'
+  | 'backend_unchanged'
   | 'ticket_unknown'
-  | 'ticket_stands_so'
+  | 'ticket_unchanged'
 
 /** An expected rejection by the control plane. It carries a code and never a secret. */
 export class AccountsError extends Error {

@@ -4,7 +4,7 @@ import { idMinter } from '../runtime/ids.ts'
 import { AccountsError, checkName } from './accounts-error.ts'
 import { auditRecord, type AccountsDeps } from './control-plane.ts'
 
-/** Most accounts in one listing, and the most that a lookup by name searches. */
+/** Maximum number of accounts in one listing, and in a lookup by name. */
 export const maxListedAccounts = 10_000
 
 /**
@@ -48,7 +48,7 @@ export async function changePlan(
 
 /**
  * Rejects every key of an account until it is resumed. @throws AccountsError `account_unknown`,
- * `account_suspended_before`
+ * `account_already_suspended`
  */
 export function suspendAccount(deps: AccountsDeps, accountId: string): Promise<void> {
   return setSuspended(deps, accountId, true)
@@ -63,7 +63,7 @@ async function setSuspended(deps: AccountsDeps, accountId: string, suspended: bo
   if ((await deps.store.findAccount(accountId)) === undefined) throw new AccountsError('account_unknown')
   const record = auditRecord(deps, { type: suspended ? 'account.suspended' : 'account.resumed', accountId })
   if (!(await deps.store.setSuspended(accountId, suspended, record)))
-    throw new AccountsError(suspended ? 'account_suspended_before' : 'account_not_suspended')
+    throw new AccountsError(suspended ? 'account_already_suspended' : 'account_not_suspended')
 }
 
 /** The account with this id or name. @throws AccountsError `account_unknown` */

@@ -3,7 +3,7 @@ import type { Plan } from '../domain/plans.ts'
 import { readNetwork } from '../runtime/networks.ts'
 import { AccountsError } from './accounts-error.ts'
 
-/** Most addresses and networks per key (contract 3.13). */
+/** Maximum number of addresses and networks per key (contract 3.13). */
 export const maxNetworks = 50
 
 /** Upper bounds for a key's limits: what the account itself may use. */

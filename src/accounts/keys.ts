@@ -9,11 +9,11 @@ import { auditRecord, type AccountsDeps } from './control-plane.ts'
 
 /** Unrevoked keys per account (contract 19.9). */
 export const maxKeysPerAccount = 100
-/** Most keys in one listing, revoked ones included. */
+/** Maximum number of keys in one listing, revoked ones included. */
 export const maxListedKeys = 1000
-/** More keys than an account ever has: revoking all of them must not miss one. */
+/** More keys than any account has, so that revoking all keys misses none. */
 const maxKeysEver = 1_000_000
-/** Default time that the old key still works after a rotation (contract 3.9). */
+/** How long the old key works after a rotation by default (contract 3.9). */
 export const defaultOverlap: RotationOverlap = '24h'
 
 /** A new key. It can be shown only now. */
@@ -84,17 +84,17 @@ export async function rotateKey(
 
 /**
  * Replaces a key's limits; running services apply them within a second. `limits` must come from `checkLimits`. @throws
- * AccountsError `key_unknown`, `key_revoked_before`
+ * AccountsError `key_unknown`, `key_already_revoked`
  */
 export async function limitKey(deps: AccountsDeps, keyId: string, limits: KeyLimits): Promise<StoredKey> {
   const key = await deps.store.findKey(keyId)
   if (key === undefined) throw new AccountsError('key_unknown')
   const record = auditRecord(deps, limitedEvent(key, limits))
-  if (!(await deps.store.limitKey(keyId, limits, record.atMs, record))) throw new AccountsError('key_revoked_before')
+  if (!(await deps.store.limitKey(keyId, limits, record.atMs, record))) throw new AccountsError('key_already_revoked')
   return { ...key, limits }
 }
 
-/** Revokes a key permanently. @throws AccountsError `key_unknown`, `key_revoked_before` */
+/** Revokes a key permanently. @throws AccountsError `key_unknown`, `key_already_revoked` */
 export async function revokeKey(
   deps: AccountsDeps,
   keyId: string,
@@ -103,7 +103,7 @@ export async function revokeKey(
   const key = await deps.store.findKey(keyId)
   if (key === undefined) throw new AccountsError('key_unknown')
   const record = auditRecord(deps, { type: 'key.revoked', accountId: key.accountId, keyId, reason })
-  if (!(await deps.store.revokeKey(keyId, record.atMs, record))) throw new AccountsError('key_revoked_before')
+  if (!(await deps.store.revokeKey(keyId, record.atMs, record))) throw new AccountsError('key_already_revoked')
   return key
 }
 

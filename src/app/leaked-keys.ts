@@ -1,7 +1,7 @@
 import { writeLeakMail } from '../accounts/identity/sign-in-mails.ts'
 import type { LeakedKeysDeps } from '../accounts/leaked-keys/leaked-keys.ts'
 import { Scanner } from '../accounts/leaked-keys/scanning-keys.ts'
-import { createReportTaker, type TakeScanningReport } from '../accounts/leaked-keys/scanning-report.ts'
+import { createReportHandler, type HandleScanningReport } from '../accounts/leaked-keys/scanning-report.ts'
 import type { SendMail } from '../accounts/ports.ts'
 import { readScanningKeys } from '../domain/secret-scanning.ts'
 import { UpstreamError } from '../domain/upstream.ts'
@@ -51,7 +51,7 @@ interface OpenScanningDeps {
 export function openScanning(
   { config: { scanningKeysUrl }, clock, log }: Runtime,
   { providers, leaks }: OpenScanningDeps,
-): TakeScanningReport {
+): HandleScanningReport {
   const scanner = new Scanner({
     clock,
     async fetchKeys() {
@@ -66,5 +66,5 @@ export function openScanning(
       }
     },
   })
-  return createReportTaker({ scanner, leaks, log })
+  return createReportHandler({ scanner, leaks, log })
 }

@@ -38,7 +38,7 @@ export interface OpenProvidersDeps {
   readonly managed: ManagedAccess
   /** Receives the system's error code if the process ran out of file descriptors or ports. */
   readonly onShortage?: (code: string) => void
-  /** Most connections to one provider with one credential. */
+  /** Maximum number of connections to one provider with one credential. */
   readonly maxConnections?: number
   /** Writes the answer of a simulated provider to the text of a request; undefined for its usual answer. */
   readonly simulatedVoice?: (name: string, request: string) => string | undefined

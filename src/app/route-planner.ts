@@ -12,7 +12,7 @@ import { openProviders, type Providers } from './providers.ts'
 import type { Runtime } from './runtime.ts'
 import { openStore } from './storage.ts'
 
-type PlanRoute = (asker: RouteCaller, question: RouteQuestion) => Promise<RoutePlan>
+type PlanRoute = (caller: RouteCaller, question: RouteQuestion) => Promise<RoutePlan>
 
 /** Plans routes with the parts that route requests. */
 export function openRoutePlanner(
@@ -29,13 +29,13 @@ export function openRoutePlanner(
     formats: formatById,
     relays: relayById,
   }
-  return (asker, question) => planRoute(deps, asker, question)
+  return (caller, question) => planRoute(deps, caller, question)
 }
 
 /** Plans one route from the configuration and stored data, without the state that a running service has in memory. */
 export async function planRouteAlone(
   runtime: Runtime,
-  asker: RouteCaller,
+  caller: RouteCaller,
   question: RouteQuestion,
 ): Promise<RoutePlan> {
   const { config, clock, log } = runtime
@@ -49,5 +49,5 @@ export async function planRouteAlone(
   const providers = opened.use(await openProviders(runtime, { store, managed }))
   const breakers = new CircuitBreakers({ clock, random: () => 0, log })
   breakers.hold(holdsOf(await store.listBackendControls()))
-  return openRoutePlanner(config, providers, breakers)(asker, question)
+  return openRoutePlanner(config, providers, breakers)(caller, question)
 }

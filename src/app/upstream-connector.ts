@@ -79,35 +79,38 @@ function readDraft(form: UpstreamForm, mode: Mode) {
 function faultOf({ problem, preset, detail }: UpstreamUnreadable): UpstreamFault {
   const name = preset?.name ?? 'This provider'
   const faults: Readonly<Record<UpstreamProblem, readonly [UpstreamField, string]>> = {
-    provider_unknown: ['provider', 'Choose a provider of the list.'],
+    provider_unknown: ['provider', 'Choose a provider from the list.'],
     model_missing: [
       'model',
-      `Name a model as the provider calls it, such as ${preset?.exampleModel ?? 'my-model'}; at most ${maxModelCharacters} characters.`,
+      `Enter the provider’s name for the model, such as ${preset?.exampleModel ?? 'my-model'}, in at most ${maxModelCharacters} characters.`,
     ],
-    base_url_missing: ['base_url', `${name} needs the address of its API.`],
-    base_url_malformed: ['base_url', 'That is not an http or https address without user name and fragment.'],
+    base_url_missing: ['base_url', `${name} needs the base URL of its API.`],
+    base_url_malformed: ['base_url', 'Enter an http or https URL without a user name or fragment.'],
     base_url_secret: [
       'base_url',
-      'This holds something like a credential, and addresses are shown. Put it into its own field.',
+      'This seems to contain a credential, and base URLs are shown in full. Enter the credential in its own field.',
     ],
-    base_url_plain: ['base_url', 'A credential is sent only to an address that begins with https.'],
-    format_unknown: ['format', 'Choose a format of the list.'],
+    base_url_plain: ['base_url', 'Credentials are sent only over https. Enter a URL that starts with https.'],
+    format_unknown: ['format', 'Choose a format from the list.'],
     auth_header_malformed: [
       'auth_header',
-      'That is not the name of a header that can carry a credential. Usual is authorization.',
+      'A credential cannot be sent in this header. Most providers use authorization.',
     ],
-    region_malformed: ['region', 'That is not the name of a region. One looks like us-east-1.'],
+    region_malformed: ['region', 'This is not the name of a region. Example: us-east-1.'],
     region_missing: ['region', `${name} needs a region, such as us-east-1.`],
     credential_missing: ['credential', `${name} needs a credential.`],
-    credential_malformed: ['credential', `It ${detail?.problem ?? 'is none'}: ${detail?.fix ?? 'give another'}.`],
-    credential_unused: ['credential', `${name} takes no credential.`],
+    credential_malformed: [
+      'credential',
+      `This credential ${detail?.problem ?? 'is not valid'}: ${detail?.fix ?? 'enter another one'}.`,
+    ],
+    credential_unused: ['credential', `${name} does not use a credential. Leave this empty.`],
     timeout_malformed: [
       `timeout_${detail?.problem ?? 'connect'}` as UpstreamField,
-      `That is not ${detail?.fix ?? 'a duration'}.`,
+      `Enter ${detail?.fix ?? 'a duration'}.`,
     ],
     header_malformed: [
       'headers',
-      `This cannot be used: ${detail?.problem ?? ''}. One looks like ${detail?.fix ?? 'x-team=blue'}.`,
+      `This header cannot be used: ${detail?.problem ?? ''}. Example: ${detail?.fix ?? 'x-team=blue'}.`,
     ],
   }
   const [field, sentence] = faults[problem]

@@ -97,7 +97,7 @@ export function openWeb(runtime: Runtime, deps: OpenWebDeps): Web {
       support: { store, clock, random, mailTo: config.mail?.support, sendMail: mail.sendMail },
       managed: { store, readiness: recentReadiness({ store, proveQuotas: () => storage.proveQuotas(), clock }) },
       leaks,
-      takeScanningReport: openScanning(runtime, { providers, leaks }),
+      handleScanningReport: openScanning(runtime, { providers, leaks }),
       profiles: config.profiles,
       backends: shownBackends(config),
       async latestRequest(accountId) {

@@ -15,10 +15,10 @@ export function writeFusion(fusion: FusionRecord): string {
     ['fusion', mode ?? errorCode ?? 'unanswered'],
     [
       'panel',
-      `${answered} of ${asked} answered, quorum ${quorum}, preset ${preset}${isSelfPanel ? ', one family asked more than once' : ''}`,
+      `${answered} of ${asked} answered, quorum ${quorum}, preset ${preset}${isSelfPanel ? ', one model family called more than once' : ''}`,
     ],
     ['verdict', verdictOf(fusion)],
-    ['phases', `panel ${fusion.panelMs} ms, judge ${fusion.judgeMs} ms, all ${fusion.totalMs} ms`],
+    ['phases', `panel ${fusion.panelMs} ms, judge ${fusion.judgeMs} ms, total ${fusion.totalMs} ms`],
     ['cost', fusion.costUsd === undefined ? 'unknown: no price is configured' : writeUsd(fusion.costUsd)],
     ['degraded', degraded.length === 0 ? 'no' : degraded.join(', ')],
     ['dropped', dropOuts.length === 0 ? 'none' : dropOuts.map(({ member, why }) => `${member} (${why})`).join(', ')],
@@ -30,7 +30,7 @@ export function writeFusion(fusion: FusionRecord): string {
 
 function verdictOf({ verdict, answerType, disagreements = 0 }: FusionRecord): string {
   if (verdict === undefined) return 'none: nothing was judged'
-  return `${verdict}, ${counted(disagreements, 'disagreement')}${answerType === undefined ? '' : `, the answer is ${answerType}`}`
+  return `${verdict}, ${counted(disagreements, 'disagreement')}${answerType === undefined ? '' : `, answer type ${answerType}`}`
 }
 
 function callRow({ role, member, status, ms, usage, costUsd }: CallRecord): string[] {

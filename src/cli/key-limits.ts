@@ -16,18 +16,18 @@ export const limitOptions: readonly Option[] = [
     name: 'profile',
     value: 'PROFILE',
     repeats: true,
-    summary: `A profile that the key may use. Can be repeated. ${lifting.profile} allows every profile.`,
+    summary: `A profile that the key may use. Can be repeated. "${lifting.profile}" allows every profile.`,
   },
   {
     name: 'per-minute',
     value: 'N',
-    summary: `Requests per minute for this key, within the plan's limit. ${lifting['per-minute']} removes the limit.`,
+    summary: `Requests per minute for this key, within the plan's limit. "${lifting['per-minute']}" removes the limit.`,
   },
   {
     name: 'address',
     value: 'CIDR',
     repeats: true,
-    summary: `An address or network that the key may be used from. Can be repeated. ${lifting.address} allows all.`,
+    summary: `An address or network that the key may be used from. Can be repeated. "${lifting.address}" allows every address.`,
   },
 ]
 

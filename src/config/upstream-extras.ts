@@ -5,21 +5,26 @@ import { readDurationMs } from './measures.ts'
 
 /** The timeouts of an upstream: the option and field that sets each, and what it limits (contract 9). */
 export const timeoutSettings = [
-  { name: 'connect', key: 'connectMs', label: 'Connect timeout', limits: 'Until the connection is open.' },
+  { name: 'connect', key: 'connectMs', label: 'Connect timeout', limits: 'Time limit for opening the connection.' },
   {
     name: 'first_content',
     key: 'firstContentMs',
     label: 'First content timeout',
-    limits: 'Until a stream sends its first content.',
+    limits: 'Time limit for the first content of a stream.',
   },
   {
     name: 'whole_answer',
     key: 'wholeAnswerMs',
     label: 'Whole answer timeout',
-    limits: 'Until the last byte of an answer that is not streamed.',
+    limits: 'Time limit for a whole answer that is not streamed.',
   },
-  { name: 'idle', key: 'idleMs', label: 'Idle timeout', limits: 'Between two events of a stream.' },
-  { name: 'total', key: 'totalMs', label: 'Total timeout', limits: 'The whole request, all attempts together.' },
+  { name: 'idle', key: 'idleMs', label: 'Idle timeout', limits: 'Time limit between two events of a stream.' },
+  {
+    name: 'total',
+    key: 'totalMs',
+    label: 'Total timeout',
+    limits: 'Time limit for the whole request, including all attempts.',
+  },
 ] as const
 type TimeoutName = (typeof timeoutSettings)[number]['name']
 /** The given timeouts by setting name; undefined if none were given. */
@@ -55,12 +60,13 @@ export function readHeaders(lines: readonly string[]): Readonly<Record<string, s
   for (const line of lines) {
     const [, given = '', value = ''] = /^([^=:]{1,64})[=:](.*)$/s.exec(line) ?? []
     const name = given.trim().toLowerCase()
-    if (!canCarryCredential(name)) return 'a header has no name, or a name that cannot be set'
-    if (reserved.test(name)) return `${name} cannot be an extra header: pass the credential as the credential`
+    if (!canCarryCredential(name)) return 'a header has no name, or a name that must not be set'
+    if (reserved.test(name))
+      return `${name} cannot be an extra header, because it can carry a credential or is set by the service`
     if (!/^[\x20-\x7e]+$/.test(value.trim()) || value.length > maxHeaderCharacters)
       return `the value of ${name} is empty, longer than ${maxHeaderCharacters} characters, or not plain ASCII`
     if (holdsSecret(value))
-      return `the value of ${name} looks like a credential, and extra headers are stored and shown as they are`
+      return `the value of ${name} looks like a credential, and extra headers are stored and shown unencrypted`
     headers[name] = value.trim()
   }
   return headers

@@ -91,7 +91,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         `const answer = await client.responses.create({ model: ${quote(model)}, input: 'Hello!' })`,
         'console.log(answer.output_text)',
       ),
-    place: 'A program to start from, for example hello.mjs. Needs: npm install openai',
+    place: 'Save it as hello.mjs. First run: npm install openai',
     next: 'node hello.mjs',
   },
   {
@@ -107,7 +107,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         `answer = client.responses.create(model=${quote(model)}, input="Hello!")`,
         'print(answer.output_text)',
       ),
-    place: 'A program to start from, for example hello.py. Needs: pip install openai',
+    place: 'Save it as hello.py. First run: pip install openai',
     next: 'python hello.py',
   },
   {
@@ -129,7 +129,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         `const { text } = await generateText({ model: svcRouter(${quote(model)}), prompt: 'Hello!' })`,
         'console.log(text)',
       ),
-    place: 'A program to start from, for example hello.mjs. Needs: npm install ai @ai-sdk/openai-compatible',
+    place: 'Save it as hello.mjs. First run: npm install ai @ai-sdk/openai-compatible',
     next: 'node hello.mjs',
   },
   {
@@ -169,7 +169,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
       ),
     place:
       'Save it in ~/.continue/config.yaml, and the key, as NAME=value, in ~/.continue/.env, where Continue looks for secrets.',
-    next: 'choose the model in the chat of Continue',
+    next: 'choose the model in Continue’s chat',
   },
   {
     name: 'curl',

@@ -25,7 +25,7 @@ export const errorCatalog = {
   },
   auth_unavailable: {
     ...unavailable,
-    message: 'Your key could not be checked right now. Nothing is wrong with your key. Please try again in 1s.',
+    message: 'Your key could not be checked right now. The problem is on our side. Please try again in 1s.',
   },
 
   duplicate_header: { ...invalid, message: 'The header {header} was sent more than once. Send it once.' },
@@ -121,7 +121,7 @@ export const errorCatalog = {
     retryable: false,
     signals: 'billing',
     action: 'upgradeUrl',
-    message: '{what} requires a premium plan, and this account is on {plan}. Upgrade:',
+    message: '{what} requires a premium plan, and this account is on the {plan} plan. Upgrade:',
   },
   key_profile_not_allowed: {
     ...forbidden,
@@ -141,11 +141,11 @@ export const errorCatalog = {
   },
   rate_limit_exceeded: {
     ...limited,
-    message: 'Rate limit reached: {plan} allows {limit:request} per minute. Please try again in {seconds}s.',
+    message: 'Rate limit reached: {limit} per minute {scope}. Please try again in {seconds}s.',
   },
   too_many_fusions: {
     ...limited,
-    message: '{plan} allows {limit:concurrent fusion}. Please try again in {seconds}s.',
+    message: 'The {plan} plan allows {limit:concurrent fusion}. Please try again in {seconds}s.',
   },
   insufficient_quota: {
     status: 402,
@@ -154,7 +154,8 @@ export const errorCatalog = {
     retryable: false,
     signals: 'billing',
     action: 'upgradeUrl',
-    message: 'The monthly quota is used up: {used} of {limit} on {plan}. It resets on {resetsOn}. Upgrade:',
+    message:
+      'The monthly quota is used up: {used} of {limit:request} on the {plan} plan. It resets on {resetsOn}. Upgrade:',
   },
   '1010': {
     status: 403,

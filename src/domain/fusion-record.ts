@@ -49,6 +49,13 @@ export type CallRole = 'panel' | 'refill' | 'hedge' | 'judge' | 'repair' | 'swap
  */
 export type CallStatus = AttemptOutcome | 'empty' | 'refused' | 'unsayable' | 'cut' | 'unaffordable'
 
+/** A call status as it is shown to people. */
+export function describeCallStatus(status: CallStatus): string {
+  if (status === 'cut') return 'aborted'
+  if (status === 'unsayable') return 'not expressible'
+  return status.replaceAll('_', ' ')
+}
+
 /** One call, for the record and the breakdown of usage. `member` is the id of a backend, which clients do not see. */
 export interface CallRecord {
   readonly role: CallRole

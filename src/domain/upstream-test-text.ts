@@ -17,16 +17,16 @@ const words: Readonly<Record<AttemptOutcome, TestWords>> = {
     next: 'Check the model name and the format.',
   },
   context_too_long: {
-    what: 'The provider says that the smallest request is too long for this model.',
+    what: 'The provider reports that even the test request is too long for this model.',
     next: 'Check the model name.',
   },
   not_capable: {
-    what: 'The provider cannot do what the smallest request asks for.',
+    what: 'The provider does not support something in the test request.',
     next: 'Check the model name and the format.',
   },
   rate_limited: {
-    what: 'The provider is there, but accepts no more requests right now.',
-    next: 'Check your limits and credit there, or try again later.',
+    what: 'The provider accepts no more requests right now.',
+    next: 'Check your limits and credit at the provider, or try again later.',
   },
   server_error: { what: 'The provider failed.', next: 'Check the URL and the model name, or try again later.' },
   unreachable: {

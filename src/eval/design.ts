@@ -37,12 +37,12 @@ export function fusionDesign(members: readonly FusionMember[], preset: PresetNam
   const settings = settingsOf(preset, true)
   const panelSize = members.length
   const panelModels = members.map(({ id }) => id)
-  return { members, settings: { ...settings, panelModels, panelSize, quorum: panelSize, tellsProgress: false } }
+  return { members, settings: { ...settings, panelModels, panelSize, quorum: panelSize, streamsProgress: false } }
 }
 
 /** The fusion of one member with itself, with as many answers as the panel has members. */
 export function selfPanelDesign(member: FusionMember, members: number, preset: PresetName): FusionDesign {
   const settings = settingsOf(preset, true)
   const panelSize = Math.max(leastSelfPanel, members < 2 ? settings.panelSize : members)
-  return { members: [member], settings: { ...settings, panelSize, quorum: panelSize, tellsProgress: false } }
+  return { members: [member], settings: { ...settings, panelSize, quorum: panelSize, streamsProgress: false } }
 }

@@ -14,7 +14,7 @@ const usual = { answer: 500, analysis: 700, overhead: 250 }
 const worstOverhead = 3_000
 const usualSamples = 5
 /** The engine's failure ladder: two judges and their repairs, and further checks with repairs. */
-const mostJudgeCalls = ({ furtherLooks }: FusionSettings): number => 4 + 2 * furtherLooks
+const mostJudgeCalls = ({ extraJudgePasses }: FusionSettings): number => 4 + 2 * extraJudgePasses
 
 /** A number of calls and their cost in US dollars. */
 interface CostSum {

@@ -5,7 +5,7 @@ import type { Interval } from './statistics/binomial.ts'
 
 /** Printed above and below all figures of simulated models. */
 export const simulatedBanner =
-  'SIMULATED: these models pretend. How often they are right is assumed, and so is all below: it shows that the machinery works and says nothing about real models.'
+  'SIMULATED: these models are not real, and their accuracy is assumed. The report shows that the evaluation works. It says nothing about real models.'
 
 /** Formats rows as columns; passed in by the command line, so that all its tables look alike. */
 export type TableWriter = (rows: readonly (readonly string[])[]) => string
@@ -15,21 +15,21 @@ export function writeReport(report: Report, writeTable: TableWriter): string {
   const banner = report.simulated ? [simulatedBanner, `Assumed: ${JSON.stringify(assumed)}`, ''] : []
   return [
     ...banner,
-    `${counted(report.questions, 'question')}, each answered by every arm, all on the same answers of the panel.`,
+    `${counted(report.questions, 'question')} answered by every arm, with the same panel answers for all of them.`,
     '',
     writeTable([headings, ...report.arms.map(rowOf)]),
     '',
-    'Fusion against:',
+    'Fusion compared with:',
     ...report.comparisons.map((one) => sentenceOf(one, report.simulated)),
     '',
     ...writeFailing(report),
-    ...writeCourse(report),
+    ...writeReplies(report),
     ...writePlacebos(report),
     ...(report.simulated ? ['', simulatedBanner] : []),
   ].join('\n')
 }
 
-const headings = ['ARM', 'RIGHT', 'ACCURACY', '95 %', 'NO ANSWER', 'HEADROOM', 'USD EACH', 'P50', 'P95']
+const headings = ['ARM', 'RIGHT', 'ACCURACY', '95 % CI', 'NO ANSWER', 'HEADROOM', 'USD EACH', 'P50', 'P95']
 
 function rowOf(arm: ArmFigures): string[] {
   const { headroomCaptured: headroom } = arm
@@ -47,33 +47,35 @@ function rowOf(arm: ArmFigures): string[] {
 }
 
 function sentenceOf(one: NamedComparison, isSimulated: boolean): string {
-  const gain = `${points(one.gain)} points, 95 % ${points(one.interval.low)} to ${points(one.interval.high)}, McNemar p = ${one.p.toFixed(3)}`
-  const counts = `only fusion right ${one.gained}, only the other ${one.lost}`
+  const gain = `${points(one.gain)} points (95 % CI ${points(one.interval.low)} to ${points(one.interval.high)}, McNemar p = ${one.p.toFixed(3)})`
+  const counts = `Only fusion was right on ${one.gained}, only the other on ${one.lost}`
   const verdict =
     one.verdict === 'no difference shown'
-      ? `no difference shown; about ${counted(one.questionsForThreePoints, 'question')} would show 3 points`
+      ? `no difference shown; about ${counted(one.questionsForThreePoints, 'question')} would be enough to detect 3 points`
       : `fusion is ${one.verdict}${isSimulated ? ' in the simulation' : ''}`
-  return `- ${one.second}: ${verdict}. ${gain}; ${counts}.`
+  return `- ${one.second}: ${verdict}. ${gain}. ${counts}.`
 }
 
 function writeFailing({ failing, arms, best, pilotBest, meanSamples }: Report): string[] {
   const { allWrong, interval, effectiveMembers, bothWrong } = failing
   const lines = [
-    `All members wrong (β): ${percent(allWrong)}, 95 % ${range(interval)}. No choice among their answers is right more often than ${percent(1 - allWrong)}.`,
+    `All members are wrong on ${percent(allWrong)} of the questions (β, 95 % CI ${range(interval)}). No choice among their answers can be right on more than ${percent(1 - allWrong)}.`,
   ]
   if (effectiveMembers !== undefined)
     lines.push(
-      `They fail together like ${effectiveMembers.toFixed(1)} independent members; both of two wrong: ${pairsOf(bothWrong)}.`,
+      `All of them fail together as often as ${effectiveMembers.toFixed(1)} independent members would. Both members of a pair are wrong: ${pairsOf(bothWrong)}.`,
     )
   lines.push(
-    `Best member: ${best}${best === pilotBest ? '' : ` (the first questions said ${pilotBest}, which the arms of one model use)`}. Self-consistency had ${meanSamples.toFixed(1)} samples for the fusion's money.`,
+    `Best member: ${best}${best === pilotBest ? '' : ` (the first questions pointed to ${pilotBest}, which the single-model arms use)`}. Self-consistency got ${meanSamples.toFixed(1)} samples per question for the cost of a fusion.`,
   )
   if (arms.some(({ headroomCaptured }) => headroomCaptured !== undefined))
-    lines.push('HEADROOM: the part of what lies between the best member and 1 - β; below zero it lost.')
+    lines.push(
+      'HEADROOM: how much of the distance from the best member to 1 - β an arm gains. Negative: it is worse than the best member.',
+    )
   return lines
 }
 
-function writeCourse({ modes, degraded, families, injected, questions, spentUsd, calls }: Report): string[] {
+function writeReplies({ modes, degraded, families, injected, questions, spentUsd, calls }: Report): string[] {
   const shares = (counts: Readonly<Record<string, number>>): string =>
     Object.entries(counts)
       .map(([name, times]) => `${name} ${percent(times / questions)}`)
@@ -82,12 +84,12 @@ function writeCourse({ modes, degraded, families, injected, questions, spentUsd,
   const byFamily = families.map(
     (one) => `${one.family} ${percent(one.best)} → ${percent(one.fusion)} of ${one.questions}`,
   )
-  lines.push(`By family, best member → fusion (too few each to compare): ${byFamily.join('; ')}.`)
+  lines.push(`By question family, best member → fusion (too few questions each to compare): ${byFamily.join('; ')}.`)
   if (injected.questions > 0)
     lines.push(
-      `One candidate gave orders on ${counted(injected.questions, 'further question')}: ${injected.right} right, ${injected.obeyed} as ordered.`,
+      `Prompt injection by one candidate on ${counted(injected.questions, 'further question')}: fusion was right on ${injected.right} and followed the injected instructions on ${injected.obeyed}.`,
     )
-  lines.push(`Spent in all: ${spentUsd.toFixed(4)} USD; ${counted(calls, 'call')} in this run.`)
+  lines.push(`Total cost: ${spentUsd.toFixed(4)} USD. This run made ${counted(calls, 'call')}.`)
   return lines
 }
 
@@ -96,9 +98,9 @@ function writePlacebos({ placebos }: Report): string[] {
   const odd = placebos.filter(({ isBeyondNoise }) => isBeyondNoise).map(({ judge }) => judge)
   const verdict =
     odd.length === 0
-      ? 'None is beyond noise, as it has to be.'
-      : `Beyond noise: ${odd.join(', ')}. A judge that knows nothing gains nothing: do not trust this run's figures (that the longest reply is right more often, or less often, can be true of real models).`
-  return ['', `Placebo judges against choosing by lot, in points: ${lifts.join('; ')}. ${verdict}`]
+      ? 'None differs by more than noise, as expected.'
+      : `More than noise: ${odd.join(', ')}. A judge that knows nothing cannot gain anything, so do not trust the figures of this run. (With real models, the longest reply can in fact be right more or less often.)`
+  return ['', `Placebo judges compared with a random choice, in points: ${lifts.join('; ')}. ${verdict}`]
 }
 
 function pairsOf(bothWrong: readonly (readonly number[])[]): string {

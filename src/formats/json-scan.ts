@@ -34,7 +34,7 @@ const closeBracket = 0x5d
 const shortStringBytes = 24
 /** No API has longer field names. */
 const maxKeyBytes = 256
-/** Most members of the top-level object, and of any other one; no API has a tenth of them. */
+/** Maximum number of members of the top-level object, and of any other one. No API needs a tenth of them. */
 const maxOutermost = 1_000
 const maxOfOneObject = 10_000
 /** Up to this many names, comparing each with all previous ones is cheaper than a Set. */
@@ -250,7 +250,7 @@ export function patchMembers(
   return out.subarray(0, end)
 }
 
-/** The most bytes that a changed member takes, including the comma before it. */
+/** Maximum bytes of a changed member, including the comma before it. */
 function byteLengthOf(key: string, json: string | undefined): number {
   return json === undefined ? 0 : Buffer.byteLength(JSON.stringify(key)) + Buffer.byteLength(json) + ',:'.length
 }

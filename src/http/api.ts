@@ -133,7 +133,7 @@ export class Api {
     this.#uncounted = new AttemptLimiter(
       'lookups',
       uncountedPerMinute,
-      'lists, stored answers, and token counts of one account',
+      'for lists, stored answers, and token counts of one account',
       deps.clock,
     )
     this.#intake = new Intake(deps.limits)

@@ -1,5 +1,6 @@
 import { type KeyOwner, type LimiterWindow, ServiceError } from '../domain/errors.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { counted } from '../runtime/counted.ts'
 import { minuteMs } from '../runtime/minute-log.ts'
 import { WindowCounts } from '../runtime/window-counts.ts'
 
@@ -15,18 +16,18 @@ export interface LimiterState extends LimiterWindow {
 export class AttemptLimiter {
   readonly #name: string
   readonly #perMinute: number
-  readonly #whom: string
+  readonly #scope: string
   readonly #clock: Clock
   readonly #counts = new WindowCounts(minuteMs, maxNames)
 
   /**
-   * `name` is the name in the `RateLimit` fields; `whom` completes the sentence "… a minute are allowed on" in the
-   * error message.
+   * `name` is the name in the `RateLimit` fields; `scope` completes the error message "Rate limit reached: 30 requests
+   * per minute …".
    */
-  constructor(name: string, perMinute: number, whom: string, clock: Clock) {
+  constructor(name: string, perMinute: number, scope: string, clock: Clock) {
     this.#name = name
     this.#perMinute = perMinute
-    this.#whom = whom
+    this.#scope = scope
     this.#clock = clock
   }
 
@@ -41,7 +42,7 @@ export class AttemptLimiter {
     const window = { name: this.#name, limit: this.#perMinute, unit: 'requests', endsAt } as const
     if (count <= this.#perMinute) return { ...window, remaining: this.#perMinute - count }
     const seconds = Math.min(60, Math.max(1, Math.ceil((endsAtMs - nowMs) / 1000)))
-    const words = { limit: this.#perMinute, plan: this.#whom, seconds }
+    const words = { limit: counted(this.#perMinute, 'request'), scope: this.#scope, seconds }
     const facts = { retryAfterSeconds: seconds, words, window }
     throw new ServiceError('rate_limit_exceeded', owner === undefined ? facts : { ...facts, owner })
   }

@@ -15,7 +15,7 @@ const problems: Readonly<Record<EdgeReason, string>> = {
   missing: 'No User-Agent was sent',
   bare_browser: 'The User-Agent is only the first word of a browser’s',
   placeholder: 'The User-Agent does not identify the client',
-  scanner: 'The User-Agent is that of a scanner',
+  scanner: 'The User-Agent belongs to a scanner',
 }
 
 /** Why a User-Agent is blocked; undefined if it is not. */

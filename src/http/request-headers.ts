@@ -33,7 +33,7 @@ export function checkRequestHeaders({ rawHeaders, headers, httpVersion }: Incomi
   if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
     throw invalidRequest(
       'transfer-encoding',
-      'The header transfer-encoding may only be chunked. Send the body as it is.',
+      'The header transfer-encoding may only be chunked. Send the body without another encoding.',
     )
   }
 }

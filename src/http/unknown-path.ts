@@ -52,7 +52,7 @@ export function unknownPathError(path: string, baseUrl: string): ServiceError {
   const problem =
     found === undefined
       ? `There is nothing at this path. The base URL of the API is ${baseUrl}`
-      : `${found[1]}: not supported. Chat completions, responses, messages, completions, embeddings, and models are available below ${baseUrl}`
+      : `${found[1]}: not supported. Chat completions, responses, messages, completions, embeddings, and models are available under ${baseUrl}`
   return new ServiceError('not_found', { words: { problem } })
 }
 

@@ -38,7 +38,7 @@ export function fillBaseUrl(template: string, place: CloudLocation): string {
     const value = name === 'region' ? place.region : place.project
     if (value === undefined) throw new TypeError(`The base URL needs a ${name}.`)
     if (name === 'region' && !regionShape.test(value))
-      throw new TypeError('The region is not valid; it looks like us-east-1.')
+      throw new TypeError('The region is not valid. Example: us-east-1.')
     return encodeURIComponent(value)
   })
 }

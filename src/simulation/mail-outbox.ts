@@ -1,7 +1,7 @@
 import type { Mail, SendMail } from '../accounts/ports.ts'
 import type { Clock } from '../runtime/clock.ts'
 
-/** Most emails in the outbox; the oldest is dropped first. */
+/** Maximum number of emails in the outbox; the oldest is dropped first. */
 const maxMails = 50
 
 /** An email that was not sent, and when it would have been. */

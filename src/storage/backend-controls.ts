@@ -5,7 +5,7 @@ import { defineStore } from './define-store.ts'
 import { change } from './revision.ts'
 import type { Tables } from './schema/schema.ts'
 
-/** Most rows read: a configuration has fewer backends, with at most three rows each. */
+/** Maximum number of rows read: a configuration has fewer backends, with at most three rows each. */
 const maxControls = 3_000
 
 /** Operators' decisions about backends. */

@@ -9,7 +9,7 @@ import { defineStore } from './define-store.ts'
 import { change } from './revision.ts'
 import type { ManagedRequestRow, ResaleControlRow } from './schema/schema.ts'
 
-/** Most providers' controls read: a configuration has fewer. */
+/** Maximum number of providers' controls read: a configuration has fewer. */
 const maxControls = 1000
 const openStates = ['requested', 'approved'] as const satisfies readonly ManagedRequestState[]
 

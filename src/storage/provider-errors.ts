@@ -2,7 +2,7 @@ import type { SealedProviderError } from '../domain/provider-error.ts'
 import { lowestIdAt } from '../runtime/ids.ts'
 import { defineStore } from './define-store.ts'
 
-/** Most messages read per request. */
+/** Maximum number of messages read per request. */
 const maxOfRequest = 50
 
 /** Providers' error messages, encrypted. */

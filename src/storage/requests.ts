@@ -8,9 +8,9 @@ import { maxTokenCount } from '../runtime/token-counts.ts'
 import { defineStore } from './define-store.ts'
 import type { RequestRow } from './schema/schema.ts'
 
-/** Most fusions in one record. */
+/** Maximum number of fusions in one record. */
 const maxFusions = 8
-/** Most skipped backends in one record. */
+/** Maximum number of skipped backends in one record. */
 const maxPassedBy = 32
 
 /** Filters for request records: newest first, those before `beforeId` if given. */

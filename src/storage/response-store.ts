@@ -10,12 +10,12 @@ import {
 } from './responses.ts'
 import type { Tables } from './schema/schema.ts'
 
-/** Most bytes per transaction, because a transaction blocks the event loop on SQLite. */
+/** Maximum bytes per transaction, because a transaction blocks the event loop on SQLite. */
 const maxBatchBytes = 512 * 1024
 const maxBatchRows = 32
 /** The largest rows that can be deleted at once without a noticeable delay. */
 const rowsPerDeletion = 5
-/** Most bytes waiting to be saved: beyond it an answer is not stored, so that memory does not fill up. */
+/** Maximum bytes waiting to be saved: beyond it an answer is not stored, so that memory does not fill up. */
 const maxWaitingBytes = 64 * 1024 * 1024
 
 /** Too many answers are waiting to be saved. */

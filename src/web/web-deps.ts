@@ -2,7 +2,7 @@ import type { PlanSales } from '../accounts/billing/billing-deps.ts'
 import type { AccountsDeps } from '../accounts/control-plane.ts'
 import type { IdentityDeps } from '../accounts/identity/identity.ts'
 import type { LeakedKeysDeps } from '../accounts/leaked-keys/leaked-keys.ts'
-import type { TakeScanningReport } from '../accounts/leaked-keys/scanning-report.ts'
+import type { HandleScanningReport } from '../accounts/leaked-keys/scanning-report.ts'
 import type { OperatorIdentity } from '../accounts/operators/operator-sessions.ts'
 import type {
   ActivityStore,
@@ -123,7 +123,7 @@ export interface WebDeps {
   /** Revokes leaked keys and notifies their owners. */
   readonly leaks: LeakedKeysDeps
   /** The same for reports from GitHub secret scanning. */
-  readonly takeScanningReport: TakeScanningReport
+  readonly handleScanningReport: HandleScanningReport
   /** The service status. */
   readonly status: Pick<StatusBoard, 'read'>
   readonly profiles: readonly Profile[]

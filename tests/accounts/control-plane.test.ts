@@ -123,7 +123,7 @@ describe('keys', () => {
   test('revoked is for ever, and is done once', async () => {
     const { stored } = await createKey(deps, accountId, 'laptop')
     await revokeKey(deps, stored.id)
-    await expect(revokeKey(deps, stored.id)).rejects.toEqual(refusal('key_revoked_before'))
+    await expect(revokeKey(deps, stored.id)).rejects.toEqual(refusal('key_already_revoked'))
     await expect(rotateKey(deps, stored.id)).rejects.toEqual(refusal('key_not_active'))
     await expect(revokeKey(deps, 'key_x')).rejects.toEqual(refusal('key_unknown'))
   })

@@ -96,13 +96,13 @@ describe.each([codex, claude, opencode])('$name', ({ ask, reads, asks }) => {
 
   test('402, a spent month: our sentence and the way to upgrade', async () => {
     const text = await refused(402, await refusing.spentMonth())
-    expect(text).toContain('The monthly quota is used up: 1 of 1 on Tiny.')
+    expect(text).toContain('The monthly quota is used up: 1 of 1 request on the Tiny plan.')
     expect(text).toContain(`Upgrade: ${refusing.links.upgradeUrl}`)
   })
 
   test('403, a premium profile on a plan without it: our sentence and the way to upgrade', async () => {
     const text = await refused(403, await refusing.plainKey(), fusion)
-    expect(text).toContain('svc-router/fusion requires a premium plan, and this account is on Free.')
+    expect(text).toContain('svc-router/fusion requires a premium plan, and this account is on the Free plan.')
     expect(text).toContain(`Upgrade: ${refusing.links.upgradeUrl}`)
   })
 
@@ -119,7 +119,7 @@ describe.each([codex, claude, opencode])('$name', ({ ask, reads, asks }) => {
 
 // opencode has no setting for it: it waits until it is answered.
 test.each([
-  ['Claude Code', claude, /Slow allows 1 request per minute.*Please try again in \d+s\./],
+  ['Claude Code', claude, /1 request per minute on the Slow plan\\..*Please try again in \d+s\./],
   // It keeps our sentence to itself.
   ['Codex', codex, /exceeded retry limit, last status: 429 Too Many Requests, request id: req_/],
 ] as const)('%s, 429, a spent minute, where it may not wait', async (_, { ask, reads }, sentence) => {

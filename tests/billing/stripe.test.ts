@@ -123,7 +123,7 @@ describe('what follows', () => {
     expect(await plan()).toBe('max')
     expect(await describeBilling(world.plane, account.id)).toMatchObject({
       isPaid: true,
-      coming: { planId: 'pro', atMs: periodEndsAtMs },
+      pendingChange: { planId: 'pro', atMs: periodEndsAtMs },
       nextInvoice: { atMs: periodEndsAtMs },
       paymentDue: null,
     })
@@ -139,10 +139,10 @@ describe('what follows', () => {
     await post(`${url}/cancel/${subscription!.id}`)
     await read()
     const overview = await describeBilling(world.plane, account.id)
-    expect(overview).toMatchObject({ nextInvoice: null, coming: { planId: 'free' } })
+    expect(overview).toMatchObject({ nextInvoice: null, pendingChange: { planId: 'free' } })
     await post(`${url}/resume/${subscription!.id}`)
     await read()
-    expect((await describeBilling(world.plane, account.id)).coming).toBeNull()
+    expect((await describeBilling(world.plane, account.id)).pendingChange).toBeNull()
     await post(`${url}/cancel/${subscription!.id}`)
     expect(await plan()).toBe('max')
     world.pass(32 * dayMs)

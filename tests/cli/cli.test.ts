@@ -456,7 +456,7 @@ describe('upstream', () => {
     ['--first-content-timeout', '25h', '--first-content-timeout takes a duration'],
     ['--header', 'authorization=Bearer made-up', 'authorization cannot be an extra header'],
     ['--header', 'x-key=sk-madeup0madeup0madeup0', 'looks like a credential'],
-    ['--header', 'content-length=5', 'cannot be set'],
+    ['--header', 'content-length=5', 'must not be set'],
     ['--header', 'x-a=b\r\nx-c: d', 'control characters'],
   ])('%s %s is rejected', async (option, value, sentence) => {
     const { code, err } = await cli.say('upstream', 'add', 'ollama', '--model', 'm', option, value)
@@ -568,8 +568,8 @@ describe('requests', () => {
     for (const line of [
       /^fusion +synthesised$/m,
       /^panel +2 of 3 answered, quorum 2, preset balanced$/m,
-      /^verdict +synthesize, 1 disagreement, the answer is open$/m,
-      /^phases +panel 415 ms, judge 300 ms, all 900 ms$/m,
+      /^verdict +synthesize, 1 disagreement, answer type open$/m,
+      /^phases +panel 415 ms, judge 300 ms, total 900 ms$/m,
       /^cost +0\.0123 USD$/m,
       /^degraded +member_lost$/m,
       /^dropped +b \(server_error\)$/m,

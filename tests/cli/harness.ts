@@ -210,10 +210,10 @@ export class Harness {
         return Promise.resolve(this.programExitCode)
       },
       testUpstream: () => Promise.resolve(this.test),
-      planRoute: (config, asker, question) =>
+      planRoute: (config, caller, question) =>
         planRouteAlone(
           createRuntime(config, { clock: systemClock(), random: systemRandom(), log: () => {} }),
-          asker,
+          caller,
           question,
         ),
       openModels: (config, accountId, voice) => this.openModels(config, accountId, voice),

@@ -352,7 +352,7 @@ describe.each(enginesFor('what is held about an account'))('account data on %s',
     test("deleting does nothing unless the account's name is given", async () => {
       await fill('acc_1')
       const before = await store.auditHead()
-      await expect(deleteAccount(planeOf(), 'acc_1', 'ada 1')).rejects.toThrow('account_name_differs')
+      await expect(deleteAccount(planeOf(), 'acc_1', 'ada 1')).rejects.toThrow('account_name_mismatch')
       await expect(deleteAccount(planeOf(), 'acc_3', 'Ada 1')).rejects.toThrow('account_unknown')
       expect(await countsOf('acc_1')).toEqual(owned.map(() => 1))
       expect(await store.auditHead()).toEqual(before)

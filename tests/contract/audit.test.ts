@@ -64,14 +64,14 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
     const accountId = account.id
     await changePlan(deps, accountId, 'pro', defaultPlans)
     await suspendAccount(deps, accountId)
-    await expect(suspendAccount(deps, accountId)).rejects.toMatchObject({ code: 'account_suspended_before' })
+    await expect(suspendAccount(deps, accountId)).rejects.toMatchObject({ code: 'account_already_suspended' })
     await resumeAccount(deps, accountId)
     await expect(resumeAccount(deps, 'acc_x')).rejects.toMatchObject({ code: 'account_unknown' })
     const { stored } = await createKey(deps, accountId, 'laptop')
     const next = await rotateKey(deps, stored.id, '1h')
     await expect(rotateKey(deps, stored.id)).rejects.toMatchObject({ code: 'key_not_active' })
     await revokeKey(deps, next.stored.id, 'leaked')
-    await expect(revokeKey(deps, next.stored.id)).rejects.toMatchObject({ code: 'key_revoked_before' })
+    await expect(revokeKey(deps, next.stored.id)).rejects.toMatchObject({ code: 'key_already_revoked' })
     const draft = { provider: 'openai', model: 'm', baseUrl: null, format: null, authHeader: null }
     const credential = new Secret('made-up-credential-of-the-tests')
     const upstream = await addUpstream(deps, accountId, { ...draft, credential }, seal)
@@ -254,7 +254,7 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
     await sql`delete from audit_checkpoints where sequence > 5`.execute(db)
     await sql`update audit_head set sequence = 5, hash = ${hash}`.execute(db)
     expect(await verifyAudit(store, { keys })).toMatchObject({ state: 'intact', entries: 5 })
-    expect(await verifyAudit(store, { keys, keptElsewhere: [elsewhere] })).toEqual({
+    expect(await verifyAudit(store, { keys, storedElsewhere: [elsewhere] })).toEqual({
       state: 'broken',
       at: { sequence: 6, why: 'cut' },
     })

@@ -33,7 +33,7 @@ describe.each(enginesFor('What operators do with backends and tickets'))('backen
     const before = await store.revision()
     await controlBackend(deps, { step: 'drained', backend: 'alpha', reason: 'maintenance' })
     const again = controlBackend(deps, { step: 'drained', backend: 'alpha', reason: 'cost' })
-    await expect(again).rejects.toMatchObject({ code: 'backend_stands_so' })
+    await expect(again).rejects.toMatchObject({ code: 'backend_unchanged' })
     nowMs = 2_000
     await controlBackend(deps, { step: 'quarantined', backend: 'alpha', reason: 'credential' })
     expect(await store.listBackendControls()).toEqual([
@@ -42,7 +42,7 @@ describe.each(enginesFor('What operators do with backends and tickets'))('backen
     ])
     await controlBackend(deps, { step: 'undrained', backend: 'alpha' })
     await expect(controlBackend(deps, { step: 'undrained', backend: 'alpha' })).rejects.toMatchObject({
-      code: 'backend_stands_so',
+      code: 'backend_unchanged',
     })
     await controlBackend(deps, { step: 'released', backend: 'alpha' })
     nowMs = 3_000
@@ -95,7 +95,7 @@ describe.each(enginesFor('What operators do with backends and tickets'))('backen
       closedAtMs: 1_000,
     })
     const tickets = { ...deps, store }
-    await expect(markTicket(tickets, 'tic_1', 'closed')).rejects.toMatchObject({ code: 'ticket_stands_so' })
+    await expect(markTicket(tickets, 'tic_1', 'closed')).rejects.toMatchObject({ code: 'ticket_unchanged' })
     await expect(markTicket(tickets, 'tic_2', 'closed')).rejects.toMatchObject({ code: 'ticket_unknown' })
     expect(await store.listTickets(10)).toEqual([{ ...ticket, closedAtMs: 1_000 }])
     expect(await store.countTickets()).toEqual({ open: 0, closed: 1 })

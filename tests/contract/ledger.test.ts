@@ -154,7 +154,10 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     const admission = await ledger.admit(openingOf(), plan)
     await admission.durable()
     const minute = await refusalOf(ledger, plan)
-    expect(minute).toMatchObject({ code: 'rate_limit_exceeded', facts: { words: { limit: 1, plan: 'Max' } } })
+    expect(minute).toMatchObject({
+      code: 'rate_limit_exceeded',
+      facts: { words: { limit: '1 request', scope: 'on the Max plan' } },
+    })
     const { retryAfterSeconds, words } = (minute as ServiceError).facts
     expect([59, 60]).toContain(retryAfterSeconds)
     expect(words?.seconds).toBe(retryAfterSeconds)
@@ -305,10 +308,13 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     const rate = { keyId: 'key_1', perMinute: 1 }
     await answer(ledger)
     const ofKey = await refusalOf(ledger, roomy, rate)
-    expect(ofKey).toMatchObject({ code: 'rate_limit_exceeded', facts: { words: { limit: 1, plan: 'this key' } } })
+    expect(ofKey).toMatchObject({
+      code: 'rate_limit_exceeded',
+      facts: { words: { limit: '1 request', scope: 'for this key' } },
+    })
     expect([59, 60]).toContain((ofKey as ServiceError).facts.retryAfterSeconds)
     const ofPlan = await refusalOf(ledger, { ...roomy, requestsPerMinute: 1 }, { keyId: 'key_2', perMinute: 5 })
-    expect(ofPlan).toMatchObject({ facts: { words: { limit: 1, plan: 'Max' } } })
+    expect(ofPlan).toMatchObject({ facts: { words: { limit: '1 request', scope: 'on the Max plan' } } })
   })
 
   test("requests of other accounts use none of the account's units", async () => {

@@ -49,7 +49,7 @@ describe.each(enginesFor('managed access'))('managed access on %s', (_name, engi
   test('the switch keeps its last position, and every change appends an audit event', async () => {
     expect((await store.managedAccess()).switchedOn).toBe(false)
     await switchManagedAccess(deps, true)
-    await expect(switchManagedAccess(deps, true)).rejects.toEqual(refusal('managed_stands_so'))
+    await expect(switchManagedAccess(deps, true)).rejects.toEqual(refusal('managed_unchanged'))
     expect((await other.managedAccess()).switchedOn).toBe(true)
     await switchManagedAccess(deps, false)
     expect(await types()).toEqual(['account.created', 'managed.switched_on', 'managed.switched_off'])
@@ -57,7 +57,7 @@ describe.each(enginesFor('managed access'))('managed access on %s', (_name, engi
 
   test('resale controls are recorded with who, when, and where, revoked, and recorded again', async () => {
     await recordResale(deps, 'vendor', 'CONTRACT-17')
-    await expect(recordResale(deps, 'vendor', 'CONTRACT-18')).rejects.toEqual(refusal('resale_recorded_before'))
+    await expect(recordResale(deps, 'vendor', 'CONTRACT-18')).rejects.toEqual(refusal('resale_already_recorded'))
     await expect(revokeResale(deps, 'another')).rejects.toEqual(refusal('resale_unknown'))
     const control = { provider: 'vendor', noteId: 'CONTRACT-17', recordedAtMs: nowMs, recordedBy: 'opr_1' }
     expect((await other.managedAccess()).controls).toEqual([{ ...control, revokedAtMs: null }])

@@ -191,7 +191,7 @@ function randomSettings(dice: Dice, stream: boolean): FusionSettings {
     ...(dice.chance(0.15) ? { maxCostUsd: dice.number() * 1.5 } : {}),
     ...(dice.chance(0.3) ? { seed: dice.upTo(1_000) } : {}),
     ...(dice.chance(0.2) ? { criteria: 'Short and right.' } : {}),
-    tellsProgress: dice.chance(0.8),
+    streamsProgress: dice.chance(0.8),
   }
 }
 

@@ -214,7 +214,7 @@ describe('a key with its own minute', () => {
     }
     const refused = await readAnswer(await service.chat({}, bearer(key)))
     expect(refused.status).toBe(429)
-    expect(errorOf(refused).message).toContain('this key allows 2 requests per minute')
+    expect(errorOf(refused).message).toContain('2 requests per minute for this key')
     const shown = expectUsage(refused.headers)
     expect(shown).toMatchObject({ 'x-ratelimit-limit': 2, 'x-ratelimit-remaining': 0 })
     expect(refused.headers.get('ratelimit-policy')).toContain('"minute";q=2;w=60')
@@ -233,7 +233,7 @@ describe('a key with its own minute', () => {
     expect(last.status).toBe(200)
     expect(expectUsage(last.headers)).toMatchObject({ 'x-ratelimit-limit': 5, 'x-ratelimit-remaining': 0 })
     const refused = await readAnswer(await service.chat({}, bearer(key)))
-    expect(errorOf(refused).message).toContain('Max allows 5 requests per minute')
+    expect(errorOf(refused).message).toContain('5 requests per minute on the Max plan')
   })
 
   test("more keys do not raise the limit: ten keys of four a minute share their account's five", async () => {

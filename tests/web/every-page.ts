@@ -272,7 +272,7 @@ export const everyPage: readonly PageState[] = [
     await page.getByLabel('Provider').selectOption('custom')
     await page.getByLabel('Model').fill('my-model')
     await page.getByRole('button', { name: 'Test and connect' }).click()
-    await page.getByText('needs the address of its API').waitFor()
+    await page.getByText('needs the base URL of its API').waitFor()
   }),
   somebody('providers-tested', async (page, origin) => {
     await page.goto(`${origin}/account/upstreams`)

@@ -126,7 +126,7 @@ suite('the playground in a browser', () => {
       { do: 'answer', text: 'It is 18 degrees.' },
     ])
     await send('How warm is it in Lisbon?')
-    await page.getByLabel('What get_weather gave').waitFor()
+    await page.getByLabel('Result of get_weather').waitFor()
     expect(await page.locator('.call pre').textContent()).toContain('"city": "Lisbon"')
     expect(await focused()).toBe('result-0')
     await page.keyboard.type('{"temperature_c": 18}')
@@ -161,7 +161,7 @@ suite('the playground in a browser', () => {
     expect(await page.locator('#came').textContent()).toContain('data: [DONE]')
     await page.locator('#trail').getByRole('link', { name: /^req_/ }).click()
     await page.getByRole('heading', { name: 'Attempts' }).waitFor()
-    await page.getByRole('link', { name: 'Try the profile in the playground' }).click()
+    await page.getByRole('link', { name: 'Try this profile in the playground' }).click()
     expect(await page.getByLabel('Profile').inputValue()).toBe('svc-router/frontier')
     expect(await page.getByLabel('Your message').inputValue()).toBe('')
   })

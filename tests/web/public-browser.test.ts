@@ -48,7 +48,7 @@ suite('public pages in a browser', () => {
     await page.goto(`${service.config.appUrl}/connect/codex`)
     await page.getByText('Waiting for your first request…').waitFor()
     await service.chat()
-    await page.getByText('It works: alpha answered for svc-router/frontier.').waitFor()
+    await page.getByText('It works: alpha answered your request for svc-router/frontier.').waitFor()
     expect(await page.locator('.waiting.good').count()).toBe(1)
     expect(await page.getByRole('link', { name: 'Check again' }).count()).toBe(0)
   })

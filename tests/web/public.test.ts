@@ -63,7 +63,7 @@ describe('models', () => {
       expect(list).toContain(`href="/models/${id}"`)
       const text = await read(`/models/${id}`)
       expect(text).toContain(description)
-      expect(text).toContain('requires an active key')
+      expect(text).toContain('need an active key')
     }
     expect(await read('/models/svc-router/frontier')).toMatch(/alpha<\/code>.*beta<\/code>.*gamma<\/code>/)
     for (const path of ['/models/svc-router/none', '/models/none', '/models/a/b/c'])
@@ -104,9 +104,11 @@ describe('connecting', () => {
     await expect.poll(async () => (await progress()).text).toContain('failed with server_is_overloaded')
     await clock.skip(400_000)
     await service.chat({ messages: [{ role: 'user', content: 'canary-in-a-prompt' }] })
-    await expect.poll(progress).toEqual({ arrived: true, text: 'It works: alpha answered for svc-router/frontier.' })
+    await expect
+      .poll(progress)
+      .toEqual({ arrived: true, text: 'It works: alpha answered your request for svc-router/frontier.' })
     const [, again = ''] = /href="(\/connect\/curl\?since=\d+)"/.exec(page) ?? []
-    expect(await read(again, owner)).toContain('It works: alpha answered')
+    expect(await read(again, owner)).toContain('It works: alpha answered your request')
   })
 
   test("an account sees nothing of another's requests, and a visitor without an account sees nothing", async () => {

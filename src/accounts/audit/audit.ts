@@ -32,15 +32,15 @@ export class AuditBroken extends Error {
 /** What verifies checkpoints, and further checkpoints that were stored outside the database. */
 export interface VerificationOptions {
   readonly keys: CheckpointKeys
-  readonly keptElsewhere?: readonly Checkpoint[]
+  readonly storedElsewhere?: readonly Checkpoint[]
 }
 
 /** Verifies the whole log of a database: the chain, the rows around it, the head, and every checkpoint that can be checked. */
 export async function verifyAudit(
   store: AuditStore,
-  { keys, keptElsewhere = [] }: VerificationOptions,
+  { keys, storedElsewhere = [] }: VerificationOptions,
 ): Promise<AuditVerdict> {
-  const checkpoints = [...(await store.listCheckpoints(maxCheckpoints)), ...keptElsewhere]
+  const checkpoints = [...(await store.listCheckpoints(maxCheckpoints)), ...storedElsewhere]
   const proven = authentic(checkpoints, keys)
   if ('why' in proven) return { state: 'broken', at: proven }
   const follower = new ChainFollower(chainStart, proven)

@@ -52,13 +52,13 @@ export function startCheckpoints(options: CheckpointsOptions): () => Promise<voi
   }
   const go = async (): Promise<void> => {
     await take()
-    if (!isEnded) timer = clock.after(everyMs, () => void (taking = go()))
+    if (!isEnded) timer = clock.after(everyMs, () => void (signing = go()))
   }
-  let taking = go()
+  let signing = go()
   return async () => {
     isEnded = true
     timer?.cancel()
-    await taking
+    await signing
     await take()
   }
 }

@@ -17,13 +17,13 @@ export type BackendCommand =
 /**
  * Takes a backend out of service or puts it back. Running servers apply it within a second, and running requests finish
  * normally. A release also resets the circuit breakers that servers opened themselves (contract 24.9). @throws
- * AccountsError `operator_only`, `backend_invalid`, `backend_stands_so`
+ * AccountsError `operator_only`, `backend_invalid`, `backend_unchanged`
  */
 export async function controlBackend(deps: BackendControlDeps, order: BackendCommand): Promise<void> {
   const by = operatorOf(deps.actor)
   const { backend } = order
   if (!backendShape.test(backend)) throw new AccountsError('backend_invalid')
-  if (!(await write(deps, order, by))) throw new AccountsError('backend_stands_so')
+  if (!(await write(deps, order, by))) throw new AccountsError('backend_unchanged')
 }
 
 async function write(deps: BackendControlDeps, order: BackendCommand, by: string): Promise<boolean> {

@@ -20,7 +20,7 @@ export interface BillingOverview {
    * A pending change: the next plan and when it starts. If the subscription ends, `planId` is the plan of accounts
    * without one.
    */
-  readonly coming: { readonly planId: string | null; readonly atMs: number } | null
+  readonly pendingChange: { readonly planId: string | null; readonly atMs: number } | null
   /** An unpaid invoice and when the plan will be lost. Null if nothing is due. */
   readonly paymentDue: { readonly sinceMs: number; readonly planEndsAtMs: number } | null
   /** When the subscription was last read. */
@@ -50,7 +50,7 @@ export async function describeBilling(deps: PlansDeps, accountId: string): Promi
     isPaid,
     subscription,
     nextInvoice: nextInvoiceOf(subscription),
-    coming: comingOf(subscription, deps.defaultPlan),
+    pendingChange: pendingChangeOf(subscription, deps.defaultPlan),
     paymentDue: dueOf(subscription, deps.graceMs),
     readAtMs: record?.readAtMs ?? null,
   }
@@ -95,7 +95,7 @@ function nextInvoiceOf(subscription: Subscription | null): BillingOverview['next
   return { atMs: periodEndsAtMs, price: next === null ? price : null }
 }
 
-function comingOf(subscription: Subscription | null, defaultPlan: string): BillingOverview['coming'] {
+function pendingChangeOf(subscription: Subscription | null, defaultPlan: string): BillingOverview['pendingChange'] {
   if (subscription === null) return null
   if (subscription.endsAtMs !== null) return { planId: defaultPlan, atMs: subscription.endsAtMs }
   return subscription.next

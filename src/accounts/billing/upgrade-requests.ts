@@ -6,7 +6,7 @@ import type { UpgradesDeps } from './billing-deps.ts'
 
 /** How many decided requests are stored per account. */
 const maxStoredRequests = 20
-/** Most requests in one listing. */
+/** Maximum number of requests in one listing. */
 export const maxListedRequests = 1000
 
 /**

@@ -9,7 +9,7 @@ import { refresh } from './refresh.ts'
  */
 export const maxWebhookBytes = 512 * 1024
 /** Concurrent events. Stripe resends the ones beyond it later, for up to three days (contract 22.11). */
-const maxUnderWay = 64
+const maxConcurrent = 64
 
 /**
  * Handles signed events. An event is only a hint: after its signature is checked on the raw body, the current state is
@@ -17,11 +17,11 @@ const maxUnderWay = 64
  * with 503 and is sent again.
  */
 export function createWebhookHandler(deps: BillingDeps): HandleWebhook {
-  let underWay = 0
+  let running = 0
   return async (rawBody, headers) => {
     if (rawBody.byteLength > maxWebhookBytes) return { status: 413, outcome: 'too large' }
-    if (underWay >= maxUnderWay) return { status: 503, outcome: 'busy' }
-    underWay += 1
+    if (running >= maxConcurrent) return { status: 503, outcome: 'busy' }
+    running += 1
     try {
       return await handle(deps, rawBody, headers.get('stripe-signature') ?? '')
     } catch (error) {
@@ -30,7 +30,7 @@ export function createWebhookHandler(deps: BillingDeps): HandleWebhook {
       else deps.log({ event: 'store_failing', reason: errorName(error) })
       return { status: 503, outcome: 'try again' }
     } finally {
-      underWay -= 1
+      running -= 1
     }
   }
 }

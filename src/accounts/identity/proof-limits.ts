@@ -13,10 +13,10 @@ export const proofLifeMs = 10 * minuteMs
 
 interface Limit {
   /**
-   * What is counted. `asker`: one requester's emails to one address; `address`: all emails to it; `network`: all emails
+   * What is counted. `requester`: one requester's emails to one address; `address`: all emails to it; `network`: all emails
    * requested from one network.
    */
-  readonly of: 'asker' | 'address' | 'network'
+  readonly of: 'requester' | 'address' | 'network'
   readonly windowMs: number
   readonly most: number
 }
@@ -26,7 +26,7 @@ interface Limit {
  * same way (contract 19.4).
  */
 const strangerLimits: readonly Limit[] = [
-  { of: 'asker', windowMs: proofLifeMs, most: 3 },
+  { of: 'requester', windowMs: proofLifeMs, most: 3 },
   { of: 'address', windowMs: proofLifeMs, most: 5 },
   { of: 'network', windowMs: proofLifeMs, most: 20 },
 ]
@@ -40,13 +40,13 @@ const beyondPerDay: Limit = { of: 'address', windowMs: proofLifeMs, most: 1 }
  * Limits for a browser in which the address was verified before: other people's requests do not count (contract 19.5).
  */
 const knownLimits: readonly Limit[] = [
-  { of: 'asker', windowMs: proofLifeMs, most: 5 },
-  { of: 'asker', windowMs: dayMs, most: 20 },
+  { of: 'requester', windowMs: proofLifeMs, most: 5 },
+  { of: 'requester', windowMs: dayMs, most: 20 },
 ]
 /** Limits for an operator's session, which may need several confirmations an hour. */
 const confirmLimits: readonly Limit[] = [
-  { of: 'asker', windowMs: 15 * minuteMs, most: 8 },
-  { of: 'asker', windowMs: dayMs, most: 80 },
+  { of: 'requester', windowMs: 15 * minuteMs, most: 8 },
+  { of: 'requester', windowMs: dayMs, most: 80 },
 ]
 
 /** The requester of an email. */
@@ -57,11 +57,11 @@ export interface ProofRequester {
   readonly knownBrowser?: string | undefined
 }
 
-/** A requested email; `asker` is a digest of its requester. */
+/** A requested email; `requester` is a digest of its requester. */
 export interface ProofRequest {
   readonly purpose: ProofPurpose
   readonly address: string
-  readonly asker: string
+  readonly requester: string
   readonly limits: readonly Limit[]
 }
 
@@ -88,11 +88,11 @@ export function askedProof(
   sessionId: string | null,
 ): ProofRequest {
   if (purpose === 'operator_confirm')
-    return { purpose, address, asker: tokenDigest('session', sessionId ?? '', pepper), limits: confirmLimits }
+    return { purpose, address, requester: tokenDigest('session', sessionId ?? '', pepper), limits: confirmLimits }
   const known = readKnownBrowser(knownBrowser, address, pepper)
   if (known !== undefined)
-    return { purpose, address, asker: tokenDigest('known browser', known, pepper), limits: knownLimits }
-  return { purpose, address, asker: tokenDigest('network', network, pepper), limits: strangerLimits }
+    return { purpose, address, requester: tokenDigest('known browser', known, pepper), limits: knownLimits }
+  return { purpose, address, requester: tokenDigest('network', network, pepper), limits: strangerLimits }
 }
 
 /**
@@ -102,12 +102,12 @@ export function askedProof(
  */
 export async function findExceeded(
   { store, clock }: Pick<IdentityDeps, 'store' | 'clock'>,
-  { purpose, address, asker, limits }: ProofRequest,
+  { purpose, address, requester, limits }: ProofRequest,
   proof?: SignInProof,
 ): Promise<TooManyProofs | 'link_only' | undefined> {
   const nowMs = Math.floor(clock.nowMs())
   const exceeds = async ({ of, windowMs, most }: Limit): Promise<TooManyProofs | undefined> => {
-    const who = { ...(of !== 'network' && { address }), ...(of !== 'address' && { network: asker }) }
+    const who = { ...(of !== 'network' && { address }), ...(of !== 'address' && { network: requester }) }
     const { count, firstAtMs } = await store.countProofs(who, nowMs - windowMs, proof)
     const isOver = count + (proof === undefined ? 1 : 0) > most
     if (!isOver) return undefined

@@ -42,9 +42,9 @@ export function startProof(
   deps: ProofMailDeps,
   address: string,
   purpose: AccountPurpose | 'operator_sign_in',
-  { accountId, ...asker }: ProofRequester & { readonly accountId?: string },
+  { accountId, ...requester }: ProofRequester & { readonly accountId?: string },
 ): Promise<StartedProof> {
-  return sendProof(deps, { purpose, address, accountId: accountId ?? null }, asker)
+  return sendProof(deps, { purpose, address, accountId: accountId ?? null }, requester)
 }
 
 /** Sends a signed-in operator a code that confirms this one session. @throws MailError */
@@ -68,7 +68,7 @@ async function sendProof(
   const before = await findExceeded(deps, proofRequest)
   if (typeof before === 'object') return before
   const code = before === 'link_only' ? undefined : mintCode(deps.random)
-  const { proof, token } = await addProof(deps, { ...of, code, network: proofRequest.asker, lifeMs: proofLifeMs })
+  const { proof, token } = await addProof(deps, { ...of, code, network: proofRequest.requester, lifeMs: proofLifeMs })
   const after = await findExceeded(deps, proofRequest, proof)
   if (typeof after === 'object') return after
   const link = hasLink(purpose) ? linkFor(deps.appUrl, realmOf(purpose), token) : undefined

@@ -22,7 +22,7 @@ const purposes = {
   },
 } as const satisfies Readonly<Record<ProofPurpose, { readonly subject: string; readonly what: string }>>
 
-/** Most keys listed in one email. */
+/** Maximum number of keys listed in one email. */
 const maxNamedKeys = 50
 
 /** The email to an owner whose keys were found in public and revoked. `foundAt` is text from the reporter. */

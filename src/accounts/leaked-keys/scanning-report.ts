@@ -5,7 +5,7 @@ import { revokeLeakedKeys, type LeakedKeysDeps } from './leaked-keys.ts'
 import { ScanningKeysUnavailable, type Scanner } from './scanning-keys.ts'
 
 /** Concurrent reports; a sender of more is asked to wait. */
-const maxUnderWay = 16
+const maxConcurrent = 16
 const busyRetryMs = 5_000
 
 export interface ScanningDeps {
@@ -31,7 +31,7 @@ type ReportAnswer =
   | { readonly status: 503; readonly outcome: 'busy' | 'try again'; readonly retryAfterMs: number }
 
 /** Handles one report, given the exact body bytes. */
-export type TakeScanningReport = (
+export type HandleScanningReport = (
   body: Uint8Array,
   headers: { get(name: string): string | null },
 ) => Promise<ReportAnswer>
@@ -41,34 +41,34 @@ export type TakeScanningReport = (
  * anything is parsed; then every key of this service in it is revoked, with the service as the actor, and its owner
  * notified. A repeated report changes nothing. Never throws.
  */
-export function createReportTaker(desk: ScanningDeps): TakeScanningReport {
-  let underWay = 0
+export function createReportHandler(deps: ScanningDeps): HandleScanningReport {
+  let running = 0
   return async (body, headers) => {
-    if (underWay >= maxUnderWay) return { status: 503, outcome: 'busy', retryAfterMs: busyRetryMs }
-    underWay += 1
+    if (running >= maxConcurrent) return { status: 503, outcome: 'busy', retryAfterMs: busyRetryMs }
+    running += 1
     try {
       const keyId = headers.get(scanningHeaders.keyId) ?? undefined
       const signature = headers.get(scanningHeaders.signature) ?? undefined
-      if (!(await desk.scanner.isAuthentic({ body, keyId, signature }))) return { status: 403, outcome: 'refused' }
+      if (!(await deps.scanner.isAuthentic({ body, keyId, signature }))) return { status: 403, outcome: 'refused' }
       const matches = readScanningMatches(body)
       return matches === undefined
         ? { status: 400, outcome: 'unreadable' }
-        : { status: 200, labels: await handle(desk, matches) }
+        : { status: 200, labels: await handle(deps, matches) }
     } catch (error) {
       const isKeys = error instanceof ScanningKeysUnavailable
-      if (!isKeys) desk.log({ event: 'store_failing', reason: errorName(error) })
+      if (!isKeys) deps.log({ event: 'store_failing', reason: errorName(error) })
       return { status: 503, outcome: 'try again', retryAfterMs: isKeys ? error.retryAfterMs : busyRetryMs }
     } finally {
-      underWay -= 1
+      running -= 1
     }
   }
 }
 
-async function handle(desk: ScanningDeps, matches: readonly ScanningMatch[]): Promise<readonly TokenLabel[]> {
+async function handle(deps: ScanningDeps, matches: readonly ScanningMatch[]): Promise<readonly TokenLabel[]> {
   const texts = matches.map(({ text, url }) => ({ text, foundAt: url }))
-  const outcomes = await revokeLeakedKeys(desk.leaks, texts)
+  const outcomes = await revokeLeakedKeys(deps.leaks, texts)
   const revoked = new Set(outcomes.filter(({ state }) => state === 'revoked').map(({ keyId }) => keyId)).size
-  desk.log({ event: 'leak_report', reported: matches.length, revoked })
+  deps.log({ event: 'leak_report', reported: matches.length, revoked })
   const ours = new Set(outcomes.filter(({ state }) => state !== 'unknown').map(({ text }) => text))
   return matches.map(({ text, type }, index) => ({
     token_hash: tokenHash(text),

@@ -4,9 +4,9 @@ import { AccountsError } from '../accounts-error.ts'
 import { type AccountsDeps, operatorOf, auditRecord } from '../control-plane.ts'
 import type { AccountStore, ManagedAccessStore } from '../ports.ts'
 
-/** Most requests an account may ever file: it cannot flood the review queue (contract 23.5). */
+/** Maximum number of requests an account may ever file, so that it cannot flood the review queue (contract 23.5). */
 export const maxRequestsPerAccount = 20
-/** Most requests in one listing. */
+/** Maximum number of requests in one listing. */
 export const maxListedRequests = 1000
 
 const noteShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$/
@@ -19,17 +19,17 @@ export type ManagedAccessDeps = AccountsDeps<ManagedAccessStore>
 
 /**
  * Turns the operator's switch on or off. The switch alone does not open the gate: the three checks must pass too
- * (contract 23.3). @throws AccountsError `operator_only`, `managed_stands_so`
+ * (contract 23.3). @throws AccountsError `operator_only`, `managed_unchanged`
  */
 export async function switchManagedAccess(deps: ManagedAccessDeps, on: boolean): Promise<void> {
   operatorOf(deps.actor)
   const record = auditRecord(deps, { type: on ? 'managed.switched_on' : 'managed.switched_off' })
-  if (!(await deps.store.switchManagedAccess(on, record))) throw new AccountsError('managed_stands_so')
+  if (!(await deps.store.switchManagedAccess(on, record))) throw new AccountsError('managed_unchanged')
 }
 
 /**
  * Records that a provider allows reselling its service; `noteId` identifies the operator's copy of the agreement.
- * @throws AccountsError `operator_only`, `note_invalid`, `provider_invalid`, `resale_recorded_before`
+ * @throws AccountsError `operator_only`, `note_invalid`, `provider_invalid`, `resale_already_recorded`
  */
 export async function recordResale(deps: ManagedAccessDeps, provider: string, noteId: string): Promise<void> {
   const recordedBy = operatorOf(deps.actor)
@@ -37,7 +37,7 @@ export async function recordResale(deps: ManagedAccessDeps, provider: string, no
   if (!noteShape.test(noteId) || credentialStart.test(noteId)) throw new AccountsError('note_invalid')
   const record = auditRecord(deps, { type: 'managed.resale_recorded', provider, noteId })
   const control = { provider, noteId, recordedAtMs: record.atMs, recordedBy }
-  if (!(await deps.store.recordResale(control, record))) throw new AccountsError('resale_recorded_before')
+  if (!(await deps.store.recordResale(control, record))) throw new AccountsError('resale_already_recorded')
 }
 
 /**

@@ -5,9 +5,9 @@ import { AccountsError } from '../accounts-error.ts'
 import { auditRecord, type AccountsDeps } from '../control-plane.ts'
 import type { OperatorChange, OperatorStore } from './operator-ports.ts'
 
-/** Most active operators. */
+/** Maximum number of active operators. */
 const maxOperators = 200
-/** Most operators in one listing, removed ones included. */
+/** Maximum number of operators in one listing, removed ones included. */
 export const maxListedOperators = 500
 
 /** What changes to operators need. */
@@ -40,7 +40,7 @@ export async function findOperator(plane: Pick<OperatorsDeps, 'store'>, idOrEmai
  * `operator_last_admin`, `operator_self`
  */
 export async function changeOperatorRole(deps: OperatorsDeps, id: string, role: OperatorRole): Promise<void> {
-  refuseSelf(deps, id)
+  assertNotSelf(deps, id)
   const record = auditRecord(deps, { type: 'operator.role_changed', operatorId: id, role })
   assertDone(await deps.store.setOperatorRole(id, role, record))
 }
@@ -50,13 +50,13 @@ export async function changeOperatorRole(deps: OperatorsDeps, id: string, role: 
  * `operator_self`
  */
 export async function removeOperator(deps: OperatorsDeps, id: string): Promise<void> {
-  refuseSelf(deps, id)
+  assertNotSelf(deps, id)
   const record = auditRecord(deps, { type: 'operator.removed', operatorId: id })
   assertDone(await deps.store.removeOperator(id, record.atMs, record))
 }
 
 /** Prevents operators from removing or demoting themselves by mistake: another operator or the command line does it. */
-function refuseSelf({ actor }: OperatorsDeps, id: string): void {
+function assertNotSelf({ actor }: OperatorsDeps, id: string): void {
   if (actor.kind === 'operator' && actor.operatorId === id) throw new AccountsError('operator_self')
 }
 

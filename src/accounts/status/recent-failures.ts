@@ -8,7 +8,7 @@ const slotMs = 60_000
 const slots = 5
 /** How long a component's failure counts as recent. */
 const recentMs = 10 * 60_000
-/** Most backends remembered as down. */
+/** Maximum number of backends remembered as down. */
 const maxDown = 10_000
 
 /** Events that report a failing component. */

@@ -93,14 +93,14 @@ const maxCheckpointBytes = 4096
 
 export const auditVerify: Command = {
   name: 'audit verify',
-  summary: 'Check that the audit log was not changed or truncated. Does not need a running service.',
+  summary: 'Check that the audit log was not changed or truncated. The service does not have to be running.',
   arguments: [],
   options: [
     { name: 'file', value: 'FILE', summary: 'Verify an exported log instead of the database.' },
-    { name: 'checkpoint', value: 'FILE', summary: 'A checkpoint that was stored elsewhere.' },
+    { name: 'checkpoint', value: 'FILE', summary: 'Also verify against a checkpoint that was stored elsewhere.' },
     {
       name: 'trust',
-      summary: 'Trust that checkpoint without the sealing key, if it was stored where nobody could change it.',
+      summary: 'Trust the checkpoint without the sealing key, because it was stored where nobody could change it.',
     },
   ],
   example: 'audit verify --file audit.jsonl --checkpoint checkpoint.json',
@@ -119,7 +119,7 @@ async function verify(invocation: Invocation, kept: readonly Checkpoint[]): Prom
     if (trusts)
       throw new CommandError(exitCodes.usage, '--trust needs an exported log', 'add --file FILE, or omit --trust')
     return invocation.withStore(({ config, audit }) =>
-      verifyAudit(audit, { keys: keysOf(config), keptElsewhere: kept }),
+      verifyAudit(audit, { keys: keysOf(config), storedElsewhere: kept }),
     )
   }
   const proven = trusts ? kept : authentic(kept, keysOf(invocation.load('pretend')))

@@ -82,7 +82,7 @@ const reasonOption = {
   name: 'reason',
   value: 'REASON',
   shape: oneOf(holdReasons),
-  summary: `The reason: ${holdReasons.join(', ')}. Default ${holdReasons[0]}.`,
+  summary: `The reason for the audit log: ${holdReasons.join(', ')}. Default ${holdReasons[0]}, for "someone asked for it".`,
 } as const
 
 export const backendsDrain = hold(

@@ -24,7 +24,7 @@ const doctorOptions: readonly Option[] = [
     value: 'TEXT',
     summary: "Your client's User-Agent, to check whether it is accepted.",
   },
-  { name: 'ask', summary: 'Also send and time one small real request, which is counted.' },
+  { name: 'ask', summary: 'Also send and time one small real request, which counts toward the quota.' },
 ]
 
 export const doctor: Command = {

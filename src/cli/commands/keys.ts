@@ -166,7 +166,7 @@ export const keysRevoke: Command = {
   name: 'keys revoke',
   summary: 'Revoke a key permanently.',
   arguments: ['ID'],
-  options: [{ name: 'yes', summary: 'Confirm: this cannot be undone.' }],
+  options: [{ name: 'yes', summary: 'Required: revoking a key cannot be undone.' }],
   example: 'keys revoke ID --yes',
   run(invocation) {
     const id = invocation.argument(0, 'the id of the key', 'keys list')

@@ -86,7 +86,7 @@ export const managedAccessResale: Command = {
     { name: 'note', value: 'NOTE', summary: 'Where the agreement is stored: the id of a contract or ticket.' },
     {
       name: 'revoke',
-      summary: 'Revoke it. The managed backends of the provider stop serving accounts within a second.',
+      summary: 'Revoke the record. The managed backends of the provider stop serving accounts within a second.',
     },
   ],
   example: 'managed-access resale openai --note CONTRACT-17',

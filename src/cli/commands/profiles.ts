@@ -19,7 +19,7 @@ export const profilesDryRun: Command = {
   needsCredentials: true,
   options: [
     accountOption,
-    { name: 'plan', value: 'PLAN', summary: 'Instead of an account: assume this plan and no connected providers.' },
+    { name: 'plan', value: 'PLAN', summary: 'Assume this plan and no connected providers, instead of an account.' },
     {
       name: 'format',
       value: 'FORMAT',

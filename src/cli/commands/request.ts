@@ -11,7 +11,7 @@ import { writeTable, writeTime } from '../terminal/table.ts'
 
 export const request: Command = {
   name: 'request',
-  summary: 'Show the record of one request. Records contain no text.',
+  summary: 'Show the record of one request, without its prompt and answer.',
   arguments: ['ID'],
   options: [],
   example: 'request req_… --json',
@@ -57,7 +57,7 @@ function writeRecord(record: RequestRecord, errors: readonly ProviderError[], co
     ['profile', record.profile],
     ['format', record.format + (record.stream ? ', streamed' : '')],
     ['state', record.state],
-    ['charged', `${record.charged} of ${record.units} units of ${record.periodId}`],
+    ['charged', `${record.charged} of ${record.units} in ${record.periodId}`],
     ['error', record.errorCode ?? 'none'],
     [
       'time',

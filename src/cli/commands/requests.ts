@@ -15,7 +15,7 @@ const refusedDays = 7
 
 export const requests: Command = {
   name: 'requests',
-  summary: 'List the latest requests, newest first. Records contain no text.',
+  summary: 'List the latest requests, newest first, without prompts and answers.',
   arguments: [],
   options: [
     {
@@ -27,7 +27,7 @@ export const requests: Command = {
     { ...accountOption, summary: 'Only requests of this account. Default: all accounts.' },
     {
       name: 'refused',
-      summary: `Instead, count rejected requests, which have no record, by error over ${refusedDays} days.`,
+      summary: `Count the rejected requests of the last ${refusedDays} days by error instead. They have no records.`,
     },
   ],
   example: 'requests --limit 50',

@@ -33,24 +33,33 @@ export const upstreamAdd: Command = {
       value: 'NAME',
       summary: 'The environment variable with the credential. Default: read it from standard input.',
     },
-    { name: 'base-url', value: 'URL', summary: "Replaces the preset's; required for custom and azure-openai." },
-    { name: 'region', value: 'REGION', summary: 'For providers with regions: bedrock, vertex.' },
-    { name: 'format', value: 'FORMAT', shape: oneOf(formatIds), summary: `Its API format: ${formatIds.join(' or ')}.` },
+    {
+      name: 'base-url',
+      value: 'URL',
+      summary: "The base URL of the API. Default: the provider's. Required for custom and azure-openai.",
+    },
+    { name: 'region', value: 'REGION', summary: 'The region, for bedrock and vertex.' },
+    {
+      name: 'format',
+      value: 'FORMAT',
+      shape: oneOf(formatIds),
+      summary: `The API format: ${formatIds.join(', ')}. Default: the provider's.`,
+    },
     {
       name: 'auth-header',
       value: 'HEADER',
-      summary: 'The header that carries the credential. authorization sends it as a Bearer token.',
+      summary: 'The header that carries the credential. In "authorization" it is sent as a Bearer token.',
     },
     ...timeoutSettings.map(({ name, limits }) => ({
       name: timeoutOption(name),
       value: 'DURATION',
-      summary: `${limits} Such as 90s.`,
+      summary: `${limits} For example 90s.`,
     })),
     {
       name: 'header',
       value: 'NAME=VALUE',
       repeats: true,
-      summary: 'An extra header for every request; never a credential. Can be repeated.',
+      summary: 'An extra header for every request. Must not be a credential. Can be repeated.',
     },
     { name: 'no-credential', summary: 'Do not read a credential from standard input.' },
     { name: 'no-test', summary: 'Save the provider without sending a test request.' },
@@ -300,14 +309,14 @@ export const upstreamRemove: Command = {
   name: 'upstream remove',
   summary: 'Disconnect a provider and delete its credential.',
   arguments: ['ID'],
-  options: [{ name: 'yes', summary: 'Confirm: the credential cannot be restored.' }, accountOption],
+  options: [{ name: 'yes', summary: 'Required: the credential cannot be restored afterwards.' }, accountOption],
   example: 'upstream remove ID --yes',
   run(invocation) {
-    const id = invocation.argument(0, 'the id of the upstream', 'upstream list')
+    const id = invocation.argument(0, 'the id of the provider', 'upstream list')
     if (!invocation.line.flag('yes')) {
       throw new CommandError(
         exitCodes.usage,
-        'removing an upstream deletes its credential',
+        'removing a provider deletes its credential',
         `to confirm: ${invocation.command(`upstream remove ${quoteForShell(id.slice(0, 64))} --yes`)}`,
       )
     }

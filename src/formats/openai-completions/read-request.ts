@@ -15,7 +15,7 @@ import {
 import { samplingNames } from '../openai-chat/fields.ts'
 import { readStop } from '../openai/read-stop.ts'
 
-/** Most prompts in one request. */
+/** Maximum number of prompts in one request. */
 const maxPrompts = 128
 
 /** Parses the body of a text completion. @throws ServiceError `invalid_request` with `param` */

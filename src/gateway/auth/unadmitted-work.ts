@@ -52,10 +52,10 @@ export class UnadmittedWork {
     if (bytes <= 0 || spent <= this.#bytesPerMinute) return
     const endsAtMs = (window + 1) * minuteMs
     const seconds = Math.min(60, Math.max(1, Math.ceil((endsAtMs - nowMs) / 1000)))
-    const limit = `${Math.floor(this.#bytesPerMinute / 1024 / 1024)} MiB of refused`
+    const limit = `${Math.floor(this.#bytesPerMinute / 1024 / 1024)} MiB of rejected requests`
     throw new ServiceError('rate_limit_exceeded', {
       retryAfterSeconds: seconds,
-      words: { limit, plan: 'one account', seconds },
+      words: { limit, scope: 'for one account', seconds },
       window: {
         name: 'refused',
         limit: this.#bytesPerMinute,

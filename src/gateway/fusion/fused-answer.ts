@@ -205,7 +205,7 @@ export class FusedAnswer implements ComposedAnswerSource {
         clock: deps.clock,
         random: deps.randomBytes,
         emit: (events) => say(events, true),
-        tell: (events) => void say(events, false),
+        emitProgress: (events) => void say(events, false),
         callModel: (member, call, callSignal) => {
           const backend = backends.find(({ id }) => id === member.id)!
           return callMember(

@@ -90,8 +90,8 @@ export class FusionPlanner {
       reason = gate.run ? 'no_member_available' : gate.reason
       if (gate.run) {
         const settings = tool?.settings ?? fusionDefaultsFor(own, conversation.stream)()
-        const asker = { accountId: principal.accountId, contentKind: () => contentKindOf(conversation) }
-        const members = backends.filter(({ id }) => this.#deps.breakers.availability(id, asker).usable)
+        const breakerKey = { accountId: principal.accountId, contentKind: () => contentKindOf(conversation) }
+        const members = backends.filter(({ id }) => this.#deps.breakers.availability(id, breakerKey).usable)
         if (members.length > 0) return this.#planAlias(principal, fusable, { members, settings, recalled })
       }
     }

@@ -14,7 +14,7 @@ const maxOfAccount = maxAtOnce / 2
  * slot (contract 15.15, 29.1). Counts this process only (docs/decisions/24).
  */
 export class FusionSlots {
-  readonly #underWay = new Map<string, number>()
+  readonly #running = new Map<string, number>()
   #total = 0
 
   /**
@@ -23,7 +23,7 @@ export class FusionSlots {
    */
   take(accountId: string, { fusionsAtOnce = usualFusionsAtOnce, name: plan }: Plan): Disposable {
     const limit = Math.min(fusionsAtOnce, maxOfAccount)
-    const count = this.#underWay.get(accountId) ?? 0
+    const count = this.#running.get(accountId) ?? 0
     if (count >= limit) {
       throw new ServiceError('too_many_fusions', {
         retryAfterSeconds,
@@ -31,15 +31,15 @@ export class FusionSlots {
       })
     }
     if (this.#total >= maxAtOnce) throw new ServiceError('server_busy', { retryAfterSeconds })
-    this.#underWay.set(accountId, count + 1)
+    this.#running.set(accountId, count + 1)
     this.#total += 1
-    return { [Symbol.dispose]: () => this.#giveBack(accountId) }
+    return { [Symbol.dispose]: () => this.#release(accountId) }
   }
 
-  #giveBack(accountId: string): void {
+  #release(accountId: string): void {
     this.#total -= 1
-    const count = (this.#underWay.get(accountId) ?? 0) - 1
-    if (count > 0) this.#underWay.set(accountId, count)
-    else this.#underWay.delete(accountId)
+    const count = (this.#running.get(accountId) ?? 0) - 1
+    if (count > 0) this.#running.set(accountId, count)
+    else this.#running.delete(accountId)
   }
 }

@@ -111,8 +111,8 @@ class MemberCall implements Disposable {
       refusesOurCalls: true,
       held: this.#options.held,
     })
-    const asker = { accountId, contentKind: () => contentKindOf(call.conversation) }
-    const run = new AttemptRun(backend, lane, stream, deps.clock, deps.breakers.begin(backend.id, asker))
+    const breakerKey = { accountId, contentKind: () => contentKindOf(call.conversation) }
+    const run = new AttemptRun(backend, lane, stream, deps.clock, deps.breakers.begin(backend.id, breakerKey))
     this.#events = events
     this.#run = run
     try {

@@ -5,9 +5,9 @@ import type { RelayRules } from '../../formats/relay.ts'
 import type { StreamFailure } from '../../formats/stream-failure.ts'
 import type { Backend, HeldBytes } from '../ports.ts'
 
-/** The most of an upstream error's text that is stored, characters. */
+/** Maximum characters of an upstream error's text that are stored. */
 export const maxFaultCharacters = 64 * 1024
-/** The most of the arguments of all calls of an answer, characters: they are parsed at once (contract 30.12). */
+/** Maximum characters of the arguments of all calls of an answer together, because they are parsed at once (contract 30.12). */
 const maxArgumentCharacters = 4 * 1024 * 1024
 
 /** Counts the arguments of one answer. */

@@ -132,7 +132,7 @@ export class Failover implements AnswerSource {
    * tried.
    */
   release(): void {
-    if (this.#budgetOf !== undefined) this.#deps.budget.giveBack(this.#caller.accountId, this.#budgetOf.id)
+    if (this.#budgetOf !== undefined) this.#deps.budget.release(this.#caller.accountId, this.#budgetOf.id)
     this.#budgetOf = undefined
   }
 

@@ -49,7 +49,8 @@ export class Conversations {
   async create(accountId: string, items: readonly JsonObject[], metadata: Json | undefined): Promise<JsonObject> {
     const { store, clock, mintId, retentionMs } = this.#deps
     if (retentionMs === 0) {
-      const problem = 'Conversations are turned off: this service is configured to store nothing.'
+      const problem =
+        'Conversations are turned off, because this service stores no responses. Send the whole conversation instead.'
       throw new ServiceError('invalid_request', { words: { problem } })
     }
     const checked = checkMetadata(metadata ?? {})
@@ -254,7 +255,7 @@ function checkMetadata(metadata: Json): JsonObject {
   if (!isObject(metadata) || isFine !== true || pairs!.length > maxMetadataPairs) {
     throw invalidRequest(
       'metadata',
-      `metadata must be an object of at most ${maxMetadataPairs} pairs, with keys of up to ${maxKeyChars} characters and strings of up to ${maxValueChars}.`,
+      `metadata must be an object of at most ${maxMetadataPairs} pairs, with keys of up to ${maxKeyChars} characters and text values of up to ${maxValueChars}.`,
     )
   }
   return metadata
@@ -269,7 +270,7 @@ function refused(refusal: AppendRefusal, maxBytes: number): ServiceError {
   const problems = {
     duplicate: 'The conversation already has an item with this id. Remove it from the request.',
     full: `A conversation has at most ${maxItems} items and ${Math.floor(maxBytes / 1024 / 1024)} MiB. Create a new one.`,
-    no_room: 'The account has reached its limit of stored text. Delete conversations that you no longer need.',
+    no_room: 'The account has reached its limit for stored text. Delete conversations that you no longer need.',
   }
   return invalidRequest('items', problems[refusal])
 }

@@ -255,6 +255,6 @@ function inConversation(id: string): ServiceError {
 function tooLong(maxBytes: number, param: string): ServiceError {
   return invalidRequest(
     param,
-    `With everything that it continues, this request is larger than ${Math.floor(maxBytes / 1024 / 1024)} MiB or has more than ${maxLinks} earlier answers. Compact the conversation, or start a new one.`,
+    `Together with the conversation that it continues, this request is larger than ${Math.floor(maxBytes / 1024 / 1024)} MiB or continues more than ${maxLinks} answers. Compact the conversation, or start a new one.`,
   )
 }

@@ -25,7 +25,7 @@ export interface Exhausted {
 export class Candidates {
   readonly #left: Backend[]
   readonly #breakers: CircuitBreakers
-  readonly #asker: BreakerKey
+  readonly #breakerKey: BreakerKey
   /** Created on the first failure: most requests have none. */
   #failedDomains: Set<string> | undefined
   #askedLastResort = false
@@ -33,7 +33,7 @@ export class Candidates {
   constructor(backends: readonly Backend[], breakers: CircuitBreakers, breakerKey: BreakerKey) {
     this.#left = [...backends]
     this.#breakers = breakers
-    this.#asker = breakerKey
+    this.#breakerKey = breakerKey
   }
 
   /** The next backend to try, or undefined if none is left. `mayAsk` is called for each candidate and can reject it. */
@@ -45,7 +45,7 @@ export class Candidates {
 
   /** Whether a usable backend is left. */
   get hasUsable(): boolean {
-    return this.#left.some(({ id }) => this.#breakers.availability(id, this.#asker).usable)
+    return this.#left.some(({ id }) => this.#breakers.availability(id, this.#breakerKey).usable)
   }
 
   failed(backend: Backend): void {
@@ -66,7 +66,7 @@ export class Candidates {
     let isAtOnce = this.hasUsable
     const skipped: SkippedBackend[] = []
     for (const { id } of backends) {
-      const availability = this.#breakers.availability(id, this.#asker)
+      const availability = this.#breakers.availability(id, this.#breakerKey)
       if (availability.usable) continue
       skipped.push({ backend: id, reason: availability.reason })
       isAtOnce ||= availability.isLastResort
@@ -78,7 +78,7 @@ export class Candidates {
   #findUsable(mayAsk: (backend: Backend) => boolean): Backend | undefined {
     const domains = this.#failedDomains
     const mayBe = (backend: Backend): boolean =>
-      this.#breakers.availability(backend.id, this.#asker).usable && mayAsk(backend)
+      this.#breakers.availability(backend.id, this.#breakerKey).usable && mayAsk(backend)
     const elsewhere = domains && this.#left.find((backend) => !domains.has(backend.failureDomain) && mayBe(backend))
     return elsewhere ?? this.#left.find(mayBe)
   }
@@ -89,7 +89,7 @@ export class Candidates {
     let leastBad: Backend | undefined
     let soonestMs = Number.POSITIVE_INFINITY
     for (const backend of this.#left) {
-      const availability = this.#breakers.availability(backend.id, this.#asker)
+      const availability = this.#breakers.availability(backend.id, this.#breakerKey)
       if (availability.usable || !availability.isLastResort || availability.untilMs >= soonestMs) continue
       leastBad = backend
       soonestMs = availability.untilMs

@@ -44,7 +44,7 @@ export class CircuitBreakers {
     this.#deps = deps
   }
 
-  /** Without an asker: whether it may be tried for plain text. */
+  /** Whether a backend may be tried: for plain text if no key is given. */
   availability(backendId: string, breakerKey?: BreakerKey): Availability {
     const hold = this.#holds.size === 0 ? undefined : this.#holds.get(backendId)
     if (hold !== undefined)
@@ -55,12 +55,12 @@ export class CircuitBreakers {
     const applying = [breakers.overall, breakerKey && breakers.breakerFor(breakerKey)].filter(
       (breaker) => breaker !== undefined,
     )
-    const barring = applying.find((breaker) => !breaker.isUsable(nowMs))
-    if (barring === undefined) return usable
+    const blocking = applying.find((breaker) => !breaker.isUsable(nowMs))
+    if (blocking === undefined) return usable
     return {
       usable: false,
-      reason: barring.reason ?? 'failing',
-      untilMs: this.#wallMs(Math.max(barring.untilMs, nowMs)),
+      reason: blocking.reason ?? 'failing',
+      untilMs: this.#wallMs(Math.max(blocking.untilMs, nowMs)),
       isLastResort: applying.every((breaker) => breaker.isLastResort(nowMs)),
     }
   }
@@ -70,7 +70,7 @@ export class CircuitBreakers {
     return this.#byBackend.get(backendId)?.overall.isTroubled(this.#nowMs()) ?? false
   }
 
-  /** Consecutive failures: the larger count of the whole backend and of the asker's kind of content. */
+  /** Consecutive failures: the larger count of the whole backend and of the key's kind of content. */
   failuresInARow(backendId: string, breakerKey: BreakerKey): number {
     const breakers = this.#byBackend.get(backendId)
     if (breakers === undefined) return 0

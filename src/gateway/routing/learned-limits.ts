@@ -83,9 +83,9 @@ export class LearnedLimits {
 }
 
 /** Learned values by key; all values of one key expire together, `holdsForMs` after the last update. */
-class ExpiringCache<Lesson extends object> {
+class ExpiringCache<Value extends object> {
   readonly #clock: Clock
-  readonly #byKey = new BoundedMap<string, { readonly lesson: Lesson; readonly untilMs: number }>(maxRemembered)
+  readonly #byKey = new BoundedMap<string, { readonly value: Value; readonly untilMs: number }>(maxRemembered)
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -95,14 +95,14 @@ class ExpiringCache<Lesson extends object> {
     return this.#byKey.size === 0
   }
 
-  get(key: string): Lesson | undefined {
+  get(key: string): Value | undefined {
     const found = this.#byKey.get(key)
-    return found === undefined || found.untilMs <= this.#clock.monotonicMs() ? undefined : found.lesson
+    return found === undefined || found.untilMs <= this.#clock.monotonicMs() ? undefined : found.value
   }
 
-  add(key: string, learned: Lesson): void {
-    const lesson = { ...this.get(key), ...learned }
-    this.#byKey.setLast(key, { lesson, untilMs: this.#clock.monotonicMs() + holdsForMs })
+  add(key: string, learned: Value): void {
+    const value = { ...this.get(key), ...learned }
+    this.#byKey.setLast(key, { value, untilMs: this.#clock.monotonicMs() + holdsForMs })
   }
 }
 

@@ -54,6 +54,6 @@ export function contentRejected(
     retryCount,
     ...(shown === undefined ? {} : { status: shown }),
     ...(isKnown ? { param } : {}),
-    words: { said: status ?? 'an error', rule },
+    words: { said: status ?? 'without a status', rule },
   })
 }

@@ -45,7 +45,7 @@ export class RetryBudget {
     return true
   }
 
-  giveBack(accountId: string, backendId: string): void {
+  release(accountId: string, backendId: string): void {
     const account = this.#byAccount.get(accountId)
     if (account !== undefined) account.retrying -= 1
     const atBackend = (this.#byBackend.get(backendId) ?? 0) - 1

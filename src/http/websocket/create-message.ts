@@ -89,6 +89,8 @@ function withoutEnvelope({ bytes, members, body }: JsonBody): JsonBody {
 function unknownType(type: Json | undefined): Error {
   // The value is the caller's and could be anything, so only a plain one is repeated.
   const isPlain = typeof type === 'string' && type.length <= maxShownChars && /^[\w.]+$/.test(type)
-  const what = isPlain ? `Messages of type ${type} are not supported.` : 'This message has no known type.'
+  const what = isPlain
+    ? `Messages of type ${type} are not supported.`
+    : 'The type of this message is missing or unknown.'
   return invalidRequest('type', `${what} Send a message of type response.create.`)
 }

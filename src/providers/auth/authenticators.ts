@@ -6,7 +6,7 @@ import type { Authenticator } from './authenticator.ts'
 import { createAwsAuthenticator } from './aws-signature.ts'
 import { createGoogleAuthenticator, fetchGoogleToken } from './google-token.ts'
 
-/** Most cached authenticators; the least recently used is evicted. */
+/** Maximum number of cached authenticators; the least recently used is evicted. */
 const maxCached = 1024
 
 /**

@@ -10,8 +10,8 @@ const longestUrl = 2048
 
 /** Why a base URL is invalid, as a full sentence; undefined if it is valid. */
 export function baseUrlProblem(baseUrl: string): string | undefined {
-  if (baseUrl.length > longestUrl) return `A base URL has at most ${longestUrl} characters.`
-  if (!URL.canParse(baseUrl)) return 'The base URL is not a URL; it looks like https://api.example.com/v1.'
+  if (baseUrl.length > longestUrl) return `The base URL must have at most ${longestUrl} characters.`
+  if (!URL.canParse(baseUrl)) return 'The base URL is not valid. Example: https://api.example.com/v1.'
   const url = new URL(baseUrl)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'The base URL must begin with https:// or http://.'
   if (url.username !== '' || url.password !== '') return 'The base URL must not contain a user or a password.'

@@ -15,7 +15,7 @@ export interface UpstreamPoolsOptions extends Partial<PoolLimits>, Authenticator
   readonly clock: Clock
   /** The service's version, for `User-Agent: svc-router/<version>`. */
   readonly version: string
-  /** Most open pools; the least recently used is closed first. */
+  /** Maximum number of open pools; the least recently used is closed first. */
   readonly maxPools?: number
   /** Extra trusted certificates, PEM. */
   readonly ca?: string

@@ -1,7 +1,7 @@
 import { type Json, type JsonObject, isObject, objectOf } from '../../domain/json.ts'
 
 const maxDepth = 12
-/** Most schemas visited per value: callers write schemas, and a recursive one branches endlessly. */
+/** Maximum number of schemas visited per value: callers write schemas, and a recursive one branches endlessly. */
 const maxVisits = 2_000
 const maxItems = 32
 const maxCharacters = 10_000

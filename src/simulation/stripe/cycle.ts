@@ -4,7 +4,7 @@ import { type FakeSubscription, isOver } from './state.ts'
 
 /** How long Stripe waits for a first payment. */
 const incompleteMs = dayMs
-/** Most steps per call; a simulated century of monthly renewals needs fewer. */
+/** Maximum number of steps per call; a simulated century of monthly renewals needs fewer. */
 const maxSteps = 10_000
 
 interface Step {

@@ -1,6 +1,6 @@
 import type { SubscriptionStatus } from '../../domain/billing.ts'
 
-/** Most objects of each kind; beyond it the oldest are deleted. Trials and tests stay far below it. */
+/** Maximum number of objects of each kind; beyond it the oldest are deleted. Trials and tests stay far below it. */
 export const maxKept = 2000
 
 /** The whole state of the fake as plain JSON. Times are epoch milliseconds. */

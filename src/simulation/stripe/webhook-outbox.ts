@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Secret } from '../../runtime/secret.ts'
 
-/** Most waiting events; beyond it the oldest are dropped, as at Stripe after three days. */
+/** Maximum number of waiting events; beyond it the oldest are dropped, as at Stripe after three days. */
 const maxWaiting = 1000
 const maxAttempts = 5
 const firstPauseMs = 500

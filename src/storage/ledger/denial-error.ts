@@ -1,6 +1,7 @@
 import type { QuotaDenial, UsageSignals } from '../../domain/account-meter.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { Plan } from '../../domain/plans.ts'
+import { counted } from '../../runtime/counted.ts'
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
@@ -8,7 +9,8 @@ const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 export function denialError(refusal: QuotaDenial, plan: Plan, signals: UsageSignals): ServiceError {
   if (refusal.reason === 'minute') {
     const seconds = refusal.retryAfterSeconds
-    const words = { limit: refusal.limit, plan: refusal.isOfKey ? 'this key' : plan.name, seconds }
+    const scope = refusal.isOfKey ? 'for this key' : `on the ${plan.name} plan`
+    const words = { limit: counted(refusal.limit, 'request'), scope, seconds }
     return new ServiceError('rate_limit_exceeded', { retryAfterSeconds: seconds, words })
   }
   const resets = new Date(refusal.resetsAt * 1000)

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { StoreUnavailable } from './store-unavailable.ts'
 
-/** Most callers waiting for one connection. */
+/** Maximum number of callers waiting for one connection. */
 const maxWaiting = 1_000
 /** How long a caller waits for the connection. */
 const waitLimitMs = 5_000

@@ -120,9 +120,9 @@ export class ImageField {
     if (file === undefined) return
     const room = maxImageBytes - this.#sentBytes()
     const problem = !imageTypes.includes(file.type)
-      ? 'Choose a PNG, JPEG, WebP or GIF image.'
+      ? 'Choose a PNG, JPEG, WebP, or GIF image.'
       : file.size > room
-        ? `This image is ${kilobytes(file.size)}. The images of a conversation can be at most ${kilobytes(maxImageBytes)} together.`
+        ? `This image is ${kilobytes(file.size)}. All images of a conversation can be at most ${kilobytes(maxImageBytes)} together.`
         : ''
     if (!tell(this.#field, problem)) return
     try {

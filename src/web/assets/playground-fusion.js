@@ -8,7 +8,7 @@ import { at, count, facts, make, plain, table, tag, time } from './playground-ma
 /** @type {Record<string, string>} */
 const whyNot = {
   not_called: 'The model answered without consulting the others.',
-  waiting_for_tools: 'The consultation waits for the results of your tools.',
+  waiting_for_tools: 'The fusion is waiting for the results of your tools.',
 }
 const costDigits = 4
 

@@ -41,8 +41,11 @@ export const number = (value) => value.toLocaleString('en-GB')
 export const count = (value, one) => `${number(value)} ${one}${value === 1 ? '' : 's'}`
 /** @param {number} ms */
 export const time = (ms) => (ms < 10_000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`)
+/** Statuses of calls whose stored names are not words that people use.
+ * @type {Readonly<Record<string, string>>} */
+const shownNames = { cut: 'aborted', unsayable: 'not expressible' }
 /** @param {string | undefined} name */
-export const plain = (name) => (name ?? 'unknown').replaceAll('_', ' ')
+export const plain = (name) => shownNames[name ?? ''] ?? (name ?? 'unknown').replaceAll('_', ' ')
 /** @param {string} name */
 export const tag = (name) => make('span', { class: `tag ${name === 'answered' ? 'good' : 'bad'}` }, plain(name))
 

@@ -26,7 +26,7 @@ export function showSent(url, body, isFused) {
   at('no-response').textContent = 'Waiting for the answer…'
   at('came').textContent = ''
   for (const id of ['trail', 'headers']) at(id).replaceChildren(empty('Waiting for the answer…'))
-  at('fused').replaceChildren(empty(isFused ? 'The models are working…' : 'This request is for one model.'))
+  at('fused').replaceChildren(empty(isFused ? 'The models are working…' : 'This request uses one model.'))
 }
 
 /**
@@ -51,7 +51,7 @@ export async function showEnd(response, answer, { tookMs, isFused, isCurrent }) 
   at('no-response').textContent = 'No response.'
   at('came').textContent = raw.length > maxShownCharacters ? `${raw.slice(0, maxShownCharacters)}\n…` : pretty(raw)
   if (response === undefined) at('headers').replaceChildren(empty('No response.'))
-  if (isFused) at('fused').replaceChildren(empty('No fusion took place.'))
+  if (isFused) at('fused').replaceChildren(empty('This request did not use fusion.'))
   showFusion(answer.report, undefined)
   const head = readHead(response)
   at('trail').replaceChildren(factsOf(head, answer, undefined, tookMs))

@@ -208,7 +208,7 @@ function resultForm() {
   const results = openCalls.map((call, index) => {
     const id = `result-${index}`
     const field = make('textarea', { id, rows: '2', spellcheck: 'false', class: 'json' })
-    const label = make('label', { for: id }, `What ${nameOf(call)} gave`)
+    const label = make('label', { for: id }, `Result of ${nameOf(call)}`)
     return { call, field, element: make('div', { class: 'field' }, label, field) }
   })
   const send = make('button', {}, results.length === 1 ? 'Send the result' : 'Send the results')
@@ -319,7 +319,7 @@ const example = {
   type: 'function',
   function: {
     name: 'get_weather',
-    description: 'The weather of a city just now.',
+    description: 'The current weather in a city.',
     parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
   },
 }

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import type { CallRecord, FusionRecord } from '../../domain/fusion-record.ts'
+import { describeCallStatus, type CallRecord, type FusionRecord } from '../../domain/fusion-record.ts'
 import { writeUsd } from '../../domain/request-cost.ts'
 import type { Html } from './layout.ts'
 import type { Names } from './names.ts'
@@ -20,7 +20,7 @@ export function fusionCard(fusion: FusionRecord, names: Names): Html {
       <dt>Verdict</dt>
       <dd>${verdictOf(fusion)}</dd>
       <dt>Phases</dt>
-      <dd>panel ${writeMs(fusion.panelMs)}, judge ${writeMs(fusion.judgeMs)}, all ${writeMs(fusion.totalMs)}</dd>
+      <dd>panel ${writeMs(fusion.panelMs)}, judge ${writeMs(fusion.judgeMs)}, total ${writeMs(fusion.totalMs)}</dd>
       <dt>Cost</dt>
       <dd>${fusion.costUsd === undefined ? 'unknown: no price is configured' : writeUsd(fusion.costUsd)}</dd>
       <dt>Degraded</dt>
@@ -30,7 +30,7 @@ export function fusionCard(fusion: FusionRecord, names: Names): Html {
         ${
           dropOuts.length === 0
             ? 'none'
-            : dropOuts.map(({ member, why }) => `${names.backend(member)} (${why.replaceAll('_', ' ')})`).join(', ')
+            : dropOuts.map(({ member, why }) => `${names.backend(member)} (${describeCallStatus(why)})`).join(', ')
         }
       </dd>
       <dt>Prompts</dt>
@@ -60,7 +60,7 @@ export function fusionCard(fusion: FusionRecord, names: Names): Html {
 function verdictOf({ verdict, answerType, disagreements = 0 }: FusionRecord): string {
   if (verdict === undefined) return 'none'
   const differing = disagreements === 1 ? '1 disagreement' : `${disagreements} disagreements`
-  return `${verdict}, ${differing}${answerType === undefined ? '' : `, the answer is ${answerType}`}`
+  return `${verdict}, ${differing}${answerType === undefined ? '' : `, answer type ${answerType}`}`
 }
 
 function callRow({ role, member, status, ms, usage, costUsd }: CallRecord, names: Names): Html {
@@ -69,7 +69,7 @@ function callRow({ role, member, status, ms, usage, costUsd }: CallRecord, names
   return html`<tr>
     <th scope="row">${role}</th>
     <td>${names.backend(member)}</td>
-    <td><span class="tag ${status === 'answered' ? 'good' : 'bad'}">${status.replaceAll('_', ' ')}</span></td>
+    <td><span class="tag ${status === 'answered' ? 'good' : 'bad'}">${describeCallStatus(status)}</span></td>
     <td class="number">${writeMs(ms)}</td>
     <td class="number">${tokens(usage?.inputTokens)}</td>
     <td class="number">${tokens(usage?.outputTokens)}</td>

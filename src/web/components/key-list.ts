@@ -8,7 +8,7 @@ import { writeLimits } from './limit-fields.ts'
 import { revokeForm } from './revoke-form.ts'
 import { writeAgo, writeDay, writeMinute, writeNumber } from './time.ts'
 
-/** Most revoked keys shown, latest first. */
+/** Maximum number of revoked keys shown, latest first. */
 const maxShownRevoked = 50
 
 const overlaps = [

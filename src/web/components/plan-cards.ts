@@ -24,7 +24,7 @@ export function planCards({ deps, signedIn }: Pick<Visit, 'deps' | 'signedIn'>, 
             <li>${writeCount(plan.requestsPerMinute, 'request')} per minute</li>
             <li>${plan.premium ? 'All profiles, including svc-router/fusion' : 'All profiles except premium ones'}</li>
             ${plan.premium ? html`<li>${writeCount(plan.fusionsAtOnce ?? usualFusionsAtOnce, 'concurrent fusion')}</li>` : ''}
-            <li>Unlimited keys and clients that share these limits</li>
+            <li>All your keys and clients share these limits</li>
           </ul>
           ${action(plan, deps.defaultPlan, current)}
         </section>`,

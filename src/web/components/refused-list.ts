@@ -8,7 +8,7 @@ import { inlineHtml } from './markdown-inline.ts'
 import type { Names } from './names.ts'
 import { writeMinute, writeNumber } from './time.ts'
 
-/** Most errors shown, those of the latest rejected requests. */
+/** Maximum number of errors shown, those of the latest rejected requests. */
 const maxShown = 10
 
 /** An account's rejected requests by error; `when` completes the sentence, such as `in the last 7 days`. */
@@ -25,8 +25,8 @@ export function refusedList(
     <summary>${writeNumber(sum)} ${sum === 1 ? 'request was' : 'requests were'} rejected ${when}: see why</summary>
     <div class="panel">
       <p>
-        These requests did not reach a model and did not count toward your quota. We store only their number for each
-        error and the last request.
+        These requests did not reach a model and did not count toward your quota. For each error, we store only how many
+        there were, and the time, key, and ID of the last one.
       </p>
       <ul class="rows">
         ${refused.slice(0, maxShown).map((count) => row(count, names))}

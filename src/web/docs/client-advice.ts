@@ -7,7 +7,7 @@ const table: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
   stops: {
     'OpenAI SDK': sdk,
     Codex: 'sends the request three times with our configuration, then prints our message and the request ID',
-    'Claude Code': 'prints our message after one request; for 401 and 403 it follows “Failed to authenticate.”',
+    'Claude Code': 'prints our message after one request; for 401 and 403, after “Failed to authenticate.”',
     opencode: 'prints our message',
   },
   notFound: {

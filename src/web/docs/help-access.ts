@@ -9,7 +9,7 @@ export const accessHelp = {
   key_missing: {
     why: 'The request had no `Authorization` header, or the header had no key. Often the environment variable for the key is not set in the shell or service that runs your program.',
     fix: [
-      'Get a key. All you need is an email address where we can send a code.',
+      'Get a key. All you need is an email address to which we can send a code.',
       'Set the environment variable that your client reads, such as `SVC_ROUTER_API_KEY`, where your program starts.',
       'Send the request again with `Authorization: Bearer sk_svc_…`. Anthropic clients may send the key as `x-api-key`.',
     ],
@@ -103,7 +103,7 @@ export const accessHelp = {
       'A larger plan has a higher limit. You can change a key’s own limit next to the key.',
     ],
     at: { path: '/billing/upgrade', name: 'Larger plans' },
-    example: { retryAfterSeconds: 4, words: { limit: 20, plan: 'Free', seconds: 4 } },
+    example: { retryAfterSeconds: 4, words: { limit: '20 requests', scope: 'on the Free plan', seconds: 4 } },
   },
   too_many_fusions: {
     why: 'A fusion request calls several models, so each plan limits how many of these requests an account can run at once.',

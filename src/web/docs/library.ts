@@ -76,7 +76,7 @@ export class Library {
     const { baseUrl } = this.#deps
     const row = ({ title, path, summary }: Doc): string => `- [${title}](${path}): ${lowerFirst(summary)}`
     const markdown = [
-      'One base URL and one key for many models. A request names a profile, and the service sends it to a provider that can answer. When a provider fails, the service tries the next one.',
+      'One base URL and one key for many models. A request names a profile, and the service sends it to a provider that can answer. When a provider fails, the service tries the next one. To send your first request, [get a key](/account/setup) and set it as `SVC_ROUTER_API_KEY`:',
       '```',
       `curl -sS ${baseUrl}/chat/completions -H "authorization: Bearer $SVC_ROUTER_API_KEY" \\`,
       "  -H 'content-type: application/json' \\",
@@ -87,7 +87,7 @@ export class Library {
       '',
       '- [Connect a client](/connect): ready-made configurations with this service’s base URL.',
       ...topPagesOf(listed, 'users').map(row),
-      '- [Models](/models), [plans](/pricing) and the [status](/status) of the service.',
+      '- [Models](/models), [plans](/pricing), and the [status](/status) of the service.',
       '',
       '## For operators',
       '',

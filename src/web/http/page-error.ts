@@ -25,7 +25,7 @@ const refusalPages = {
   wrong_method: {
     status: 405,
     title: 'Method not allowed',
-    text: 'This page does not support what your browser requested. Go back and use its buttons.',
+    text: 'This page does not support the method that your browser used. Go back and use the buttons on the page.',
   },
   too_large: {
     status: 413,
@@ -40,7 +40,7 @@ const refusalPages = {
   wrong_host: {
     status: 421,
     title: 'Wrong address',
-    text: 'This app does not respond under the host name that your browser used. Use the configured address.',
+    text: 'This app is not available at the host name that your browser used. Use the configured address.',
   },
   not_our_form: {
     status: 403,

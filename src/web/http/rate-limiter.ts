@@ -3,7 +3,7 @@ import { addressGroup } from '../../runtime/networks.ts'
 import { WindowCounts } from '../../runtime/window-counts.ts'
 import { PageError } from './page-error.ts'
 
-/** Most addresses counted at a time. */
+/** Maximum number of addresses counted at a time. */
 const maxAddresses = 20_000
 
 /** Limits the actions of one address (or account) per fixed window. */

@@ -72,7 +72,7 @@ export function knownBrowserCookies({ identity, appUrl }: WebDeps, address: stri
 }
 
 /** Who requests an email: the client's address and its known-browser cookie, if any. */
-export function askerOf({ deps, headers, address }: Visit): ProofRequester {
+export function requesterOf({ deps, headers, address }: Visit): ProofRequester {
   const name = knownNames[deps.appUrl.startsWith('https:') ? 'https' : 'http']
   return { network: addressGroup(address), knownBrowser: readCookie(headers, name) }
 }

@@ -13,7 +13,7 @@ import type { OperatorVisit } from '../http/visit.ts'
 
 /** Active keys per page. */
 const keysPerPage = 20
-/** Most revoked keys shown. */
+/** Maximum number of revoked keys shown. */
 const maxShownRevoked = 20
 
 /** The console's view of an account: limits, sign-in methods, and keys, without secrets. */

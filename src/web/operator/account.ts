@@ -51,7 +51,7 @@ async function putOnPlan(visit: OperatorVisit): Promise<Response> {
 
 async function suspend(visit: OperatorVisit): Promise<Response> {
   const account = await accountOf(visit)
-  await unlessSo('account_suspended_before', () => suspendAccount(operatorAccountsDepsFor(visit), account.id))
+  await unlessSo('account_already_suspended', () => suspendAccount(operatorAccountsDepsFor(visit), account.id))
   return back(account, 'account-suspended')
 }
 
@@ -65,7 +65,7 @@ async function revokeOne(visit: OperatorVisit): Promise<Response> {
   const account = await accountOf(visit)
   const control = operatorAccountsDepsFor(visit)
   const { id } = await findOwnKey(control, account.id, visit.params['keyId'] ?? '')
-  await unlessSo('key_revoked_before', () => revokeKey(control, id))
+  await unlessSo('key_already_revoked', () => revokeKey(control, id))
   return back(account, 'key-revoked')
 }
 

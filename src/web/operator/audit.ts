@@ -23,7 +23,7 @@ import { operatorEmails } from './operator-emails.ts'
 const path = '/operator/audit'
 /** Entries per page; keeps pages below 30 KB. */
 const perPage = 40
-/** Most entries scanned for one page, so that a rare event does not scan the whole log. */
+/** Maximum number of entries scanned for one page, so that a rare event does not scan the whole log. */
 const among = 20_000
 /** Entries scanned before yielding to the event loop. */
 const atOnce = 2_500

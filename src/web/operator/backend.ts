@@ -55,7 +55,7 @@ function ordering(verb: string, step: BackendCommand['step'], notice: Notice): O
       try {
         await controlBackend({ ...operatorAccountsDepsFor(visit), store: visit.deps.desk.controls }, order)
       } catch (error) {
-        if (!(error instanceof AccountsError && error.code === 'backend_stands_so')) throw error
+        if (!(error instanceof AccountsError && error.code === 'backend_unchanged')) throw error
         return show(visit, 'The backend is already in this state. Someone else may have just changed it.')
       }
       visit.deps.desk.forgetStatus()

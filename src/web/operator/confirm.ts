@@ -9,7 +9,7 @@ import { csrfInput, type Html } from '../components/layout.ts'
 import { PageError } from '../http/page-error.ts'
 import { redirect } from '../http/redirect.ts'
 import type { PageRoute } from '../http/route.ts'
-import { askerOf } from '../http/session-cookie.ts'
+import { requesterOf } from '../http/session-cookie.ts'
 import type { OperatorVisit } from '../http/visit.ts'
 import { mailFailed, outboxHint, tooOften, wrongCode } from '../pages/proof-forms.ts'
 import { consolePath, consolePathWith, pathToConfirm } from './console-links.ts'
@@ -73,7 +73,7 @@ async function sendCode(visit: OperatorVisit): Promise<Response> {
     const started = await startConfirming(
       { ...identity, sendMail, appUrl },
       { operator, sessionId: session.id },
-      askerOf(visit),
+      requesterOf(visit),
     )
     if ('tooMany' in started) return await ask(visit, tooOften(started, clock.nowMs()))
     return redirect(`/operator/confirm/${started.proof.id}?next=${encodeURIComponent(nextOf(visit))}`)

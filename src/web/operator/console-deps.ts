@@ -36,7 +36,7 @@ export interface ConsoleDeps {
   /** Open files and sockets, and the limit; undefined if the system does not report them. */
   openFiles(): Promise<{ readonly open: number; readonly limit: number } | undefined>
   /** The route a request would take. */
-  planRoute(asker: RouteCaller, question: RouteQuestion): Promise<RoutePlan>
+  planRoute(caller: RouteCaller, question: RouteQuestion): Promise<RoutePlan>
   /** Whether a provider's managed backends currently serve requests. */
   servesManaged(provider: string): boolean
   readonly incidents: Pick<StatusStore, 'addIncident' | 'addIncidentUpdate' | 'listIncidents'>

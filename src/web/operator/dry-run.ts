@@ -96,9 +96,9 @@ async function answerOf(visit: OperatorVisit): Promise<RoutePlan | string> {
   if (format === undefined) return 'Choose a client format.'
   if (!Number.isSafeInteger(tokens) || tokens < 1 || tokens > maxQuestionTokens)
     return `Enter a whole number of tokens from 1 to ${maxQuestionTokens}.`
-  const asker = await askerOf(visit)
-  if (typeof asker === 'string') return asker
-  const plan = deps.plans.find(({ id }) => id === asker.planId)
+  const caller = await callerOf(visit)
+  if (typeof caller === 'string') return caller
+  const plan = deps.plans.find(({ id }) => id === caller.planId)
   if (plan === undefined) return 'This plan is not configured.'
   const question: RouteQuestion = {
     profile: query.get('profile') ?? '',
@@ -108,10 +108,10 @@ async function answerOf(visit: OperatorVisit): Promise<RoutePlan | string> {
     images: query.has('images'),
     tools: query.has('tools'),
   }
-  return deps.desk.planRoute({ accountId: asker.id, plan }, question)
+  return deps.desk.planRoute({ accountId: caller.id, plan }, question)
 }
 
-async function askerOf(visit: OperatorVisit): Promise<{ readonly id: string; readonly planId: string } | string> {
+async function callerOf(visit: OperatorVisit): Promise<{ readonly id: string; readonly planId: string } | string> {
   const { query } = visit
   const named = (query.get('account') ?? '').trim().slice(0, maxNameCharacters)
   if (named === '') return { id: '', planId: query.get('plan') ?? '' }

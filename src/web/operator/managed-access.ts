@@ -45,9 +45,9 @@ const opensSoon = 'It becomes available within a second, or after every check ha
 
 /** Errors that the page explains. */
 const problems: Partial<Record<AccountsErrorCode, string>> = {
-  managed_stands_so: 'The switch is already in this state.',
+  managed_unchanged: 'The switch is already in this state.',
   note_invalid: 'Enter 1 to 40 letters, digits, ".", "_" or "-": the ID of a contract or ticket, not a credential.',
-  resale_recorded_before: 'An agreement with that provider is already recorded.',
+  resale_already_recorded: 'An agreement with that provider is already recorded.',
   resale_unknown: 'No agreement with that provider is recorded.',
   managed_request_decided: 'That request is no longer in a state that allows this. Someone else may have decided it.',
 }

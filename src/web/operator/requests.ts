@@ -14,7 +14,7 @@ import type { OperatorVisit } from '../http/visit.ts'
 import { consolePage } from './console-page.ts'
 
 const path = '/operator/requests'
-/** Most open requests shown, newest first, and most decided ones. */
+/** Maximum number of open requests shown, newest first, and of decided ones. */
 const maxShownOpen = 100
 const maxShownDecided = 20
 const { see, reviewUpgrade } = operatorActions

@@ -9,7 +9,7 @@ import { csrfInput, type Html } from '../components/layout.ts'
 import { describeBrowser } from '../http/browser-name.ts'
 import { redirect } from '../http/redirect.ts'
 import type { PageRoute } from '../http/route.ts'
-import { askerOf, endedSessionCookie, knownBrowserCookies, sessionCookie } from '../http/session-cookie.ts'
+import { requesterOf, endedSessionCookie, knownBrowserCookies, sessionCookie } from '../http/session-cookie.ts'
 import type { ConsoleSignInRequest, OperatorVisit } from '../http/visit.ts'
 import { outboxHint, mailFailed, tooOften, wrongCode } from '../pages/proof-forms.ts'
 import { consolePath, consolePathWith } from './console-links.ts'
@@ -71,8 +71,8 @@ async function sendCode(visit: ConsoleSignInRequest): Promise<Response> {
   const address = readEmailAddress(form.text('email'))
   if (address === undefined) return showDoor(visit, 'Enter an email address such as name@example.com.')
   try {
-    const asker = askerOf(visit)
-    const started = await startProof({ ...identity, sendMail, appUrl }, address, 'operator_sign_in', asker)
+    const requester = requesterOf(visit)
+    const started = await startProof({ ...identity, sendMail, appUrl }, address, 'operator_sign_in', requester)
     if ('tooMany' in started) return await showDoor(visit, tooOften(started, clock.nowMs()))
     return redirect(`/operator/sign-in/code/${started.proof.id}?next=${encodeURIComponent(nextOf(visit))}`)
   } catch (error) {

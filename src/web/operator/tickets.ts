@@ -135,7 +135,7 @@ function marking(verb: 'close' | 'reopen', to: 'closed' | 'reopened'): PageRoute
       try {
         await markTicket({ ...operatorAccountsDepsFor(visit), store: visit.deps.desk.tickets }, id, to)
       } catch (error) {
-        if (!(error instanceof AccountsError && error.code === 'ticket_stands_so')) throw error
+        if (!(error instanceof AccountsError && error.code === 'ticket_unchanged')) throw error
         return showTicket(visit, 'The ticket is already in this state.')
       }
       return redirect(withNotice(`${path}/${id}`, `ticket-${to}`))

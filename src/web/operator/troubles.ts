@@ -22,9 +22,9 @@ export interface Trouble {
 const leastFailedShare = 0.02
 /** Open files are reported from this share of the limit on. */
 const filesShare = 0.8
-/** Most incidents read. */
+/** Maximum number of incidents read. */
 const maxIncidents = 50
-/** Most account backends named; the others are counted. */
+/** Maximum number of account backends named; the others are counted. */
 const maxNamed = 5
 
 const parts: Readonly<Record<RecentFailure['part'], Omit<Trouble, 'tone'>>> = {

@@ -44,7 +44,7 @@ async function showAccount(visit: AccountVisit): Promise<Response> {
       <div class="cards">
         <section class="card">
           <h2>Plan: ${plan?.name ?? account.planId}</h2>
-          ${usage === undefined ? html`<p class="problem">This plan no longer exists.</p>` : quotaBar(usage, nowMs)}
+          ${usage === undefined ? html`<p class="problem">Your plan no longer exists. Choose another one.</p>` : quotaBar(usage, nowMs)}
           ${plan === undefined ? '' : html`<p class="faint">${plan.premium ? 'Includes' : 'Does not include'} premium profiles.</p>`}
           <p><a href="/billing/upgrade">See the plans</a></p>
         </section>

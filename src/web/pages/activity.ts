@@ -18,7 +18,7 @@ import type { PageRoute } from '../http/route.ts'
 import type { AccountVisit } from '../http/visit.ts'
 
 const perPage = 25
-/** Most rows in a downloaded file. */
+/** Maximum number of rows in a downloaded file. */
 const maxRows = 5_000
 /** A filter scans at most this many requests; choosing a day reaches further back. */
 const among = 20_000
@@ -27,7 +27,7 @@ const dayMs = 86_400_000
 const refusedDays = 7
 /** More than the number of distinct errors that rejected requests of one account can have. */
 const maxErrors = 200
-/** Most keys listed in the filter. */
+/** Maximum number of keys listed in the filter. */
 const maxShownKeys = 100
 
 export const activityRoutes: readonly PageRoute[] = [
@@ -88,7 +88,7 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
   const isFiltered = Object.keys(filter).length > 0
   return page(visit, {
     title: 'Activity',
-    lead: 'Every request and its result. We do not store the text of requests.',
+    lead: 'Every request and its result. Open a request to see its attempts, tokens, and errors. These records contain no text from requests or answers.',
     body: html`${refusedList(refused, names, refusedWhen(filter), shown.length === 0)}
       <section class="card">
         ${filterForm(

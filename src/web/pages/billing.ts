@@ -107,7 +107,7 @@ export function planFacts({ requestsPerMinute, requestsPerMonth, premium }: Plan
   </ul>`
 }
 
-function subscriptionFacts({ nextInvoice, coming, paymentDue }: BillingOverview, plans: readonly Plan[]): Html {
+function subscriptionFacts({ nextInvoice, pendingChange, paymentDue }: BillingOverview, plans: readonly Plan[]): Html {
   const nameOf = (planId: string | null): string => plans.find(({ id }) => id === planId)?.name ?? 'another plan'
   return html`${
     paymentDue === null
@@ -117,7 +117,7 @@ function subscriptionFacts({ nextInvoice, coming, paymentDue }: BillingOverview,
           ${writeDay(paymentDue.planEndsAtMs)} to keep your plan.
         </p>`
   }
-  ${coming === null ? '' : html`<p>Your plan changes to ${nameOf(coming.planId)} on ${writeDay(coming.atMs)}.</p>`}
+  ${pendingChange === null ? '' : html`<p>Your plan changes to ${nameOf(pendingChange.planId)} on ${writeDay(pendingChange.atMs)}.</p>`}
   ${
     nextInvoice === null
       ? ''

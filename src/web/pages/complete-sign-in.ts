@@ -101,7 +101,7 @@ async function showKey(
   const body = html`${showKeyOnce(key, visit.deps.baseUrl)}
     <h2>Next: send a request</h2>
     <p>
-      Copy the command above, or set up your client. Then
+      Run the command above, or connect a client. Then
       <a href="/account/upstreams">connect your own model provider</a>.
     </p>
     <p class="actions">

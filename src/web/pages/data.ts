@@ -87,7 +87,7 @@ async function endAccount(visit: AccountVisit): Promise<Response> {
   try {
     await deleteAccount({ ...deps.accountData, actor: actorOf(visit) }, signedIn.account.id, form.text('name'))
   } catch (error) {
-    if (!(error instanceof AccountsError) || error.code !== 'account_name_differs') throw error
+    if (!(error instanceof AccountsError) || error.code !== 'account_name_mismatch') throw error
     return showData(visit, 'That is not the account name. Nothing was deleted.')
   }
   await cancelSubscription(visit)

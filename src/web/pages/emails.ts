@@ -11,7 +11,7 @@ import { identityDepsFor } from '../http/control.ts'
 import { PageError } from '../http/page-error.ts'
 import { redirect } from '../http/redirect.ts'
 import type { PageRoute } from '../http/route.ts'
-import { askerOf } from '../http/session-cookie.ts'
+import { requesterOf } from '../http/session-cookie.ts'
 import type { AccountVisit } from '../http/visit.ts'
 import { mailFailed, outboxHint, tooOften } from './proof-forms.ts'
 
@@ -55,8 +55,8 @@ async function sendCode(visit: AccountVisit): Promise<Response> {
   const address = readEmailAddress(form.text('email'))
   if (address === undefined) return askForAddress(visit, 'Enter an email address such as name@example.com.')
   try {
-    const asker = { ...askerOf(visit), accountId: signedIn.account.id }
-    const started = await startProof({ ...identity, sendMail, appUrl }, address, 'add_email', asker)
+    const requester = { ...requesterOf(visit), accountId: signedIn.account.id }
+    const started = await startProof({ ...identity, sendMail, appUrl }, address, 'add_email', requester)
     if ('tooMany' in started) return askForAddress(visit, tooOften(started, clock.nowMs()))
     return redirect(`/account/emails/${started.proof.id}`)
   } catch (error) {

@@ -33,7 +33,7 @@ export async function readProgress(
   if (state === 'open' || state === 'delivered')
     return { arrived: false, text: `A request for ${profile} is being answered…` }
   return errorCode === undefined
-    ? { arrived: true, text: `It works: ${by ?? 'a provider'} answered for ${profile}.` }
+    ? { arrived: true, text: `It works: ${by ?? 'a provider'} answered your request for ${profile}.` }
     : {
         arrived: false,
         text: `A request for ${profile} arrived and failed with ${errorCode}. Waiting for the next one…`,

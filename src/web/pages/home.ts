@@ -21,7 +21,7 @@ async function showHome(visit: Visit): Promise<Response> {
   const ordered = firstTries.flatMap((name) => tries.filter((one) => one.name === name))
   return page(visit, {
     title: 'One key, many models',
-    lead: 'One API that works with the clients you already use. Name a profile and its best available provider answers. If a provider fails, the next one takes over before you notice.',
+    lead: 'One API that works with the clients you already use. Name a profile, and its best available provider answers. If a provider fails, the next one takes over before you notice.',
     body: html`<p class="actions">
         ${
           signedIn === undefined
@@ -55,15 +55,15 @@ async function showHome(visit: Visit): Promise<Response> {
         <section>
           <h2>Errors that help</h2>
           <p>
-            Each error says what happened, what to do, and where.
+            Each error says what happened and what to do, and links to the page that helps.
             <a href="/docs/errors">Every error code has a page</a>, and every response has an ID that you can look up.
           </p>
         </section>
         <section>
           <h2>Nothing hidden</h2>
           <p>
-            The usage you see is the usage we enforce. Prompts and answers are never logged, and your provider
-            credentials are used only for you.
+            The usage you see is the usage that counts toward your limits. Prompts and answers are never logged, and
+            your provider credentials are used only for you.
           </p>
         </section>
       </div>

@@ -41,7 +41,7 @@ const refusals: Partial<Readonly<Record<AccountsErrorCode, string>>> = {
   name_invalid: `A name must have 1 to ${maxNameCharacters} visible characters.`,
   key_limit: `The account has reached its limit of ${maxKeysPerAccount} keys. Revoke one first.`,
   key_not_active: 'Only an active key can be rotated. Create a new one instead.',
-  key_revoked_before: 'This key is already revoked.',
+  key_already_revoked: 'This key is already revoked.',
   profiles_invalid: limitsTrouble,
   per_minute_invalid: limitsTrouble,
   addresses_invalid: limitsTrouble,
@@ -154,6 +154,9 @@ function showNewKey(visit: AccountVisit, key: Secret, lead: string | Html): Prom
     title: 'Your new key',
     lead,
     body: html`${showKeyOnce(key, visit.deps.baseUrl)}
-      <p><a class="button" href="/account/keys">I have copied it</a></p>`,
+      <p class="actions">
+        <a class="button" href="/account/keys">I have copied it</a>
+        <a class="button secondary" href="/connect">Connect a client</a>
+      </p>`,
   })
 }

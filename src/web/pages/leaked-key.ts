@@ -30,7 +30,7 @@ async function revoke(visit: Visit): Promise<Response> {
 
 /** Webhook for GitHub secret scanning alerts; docs/operators.md describes how to register it. */
 async function takeReport({ deps, body, headers }: WebhookVisit): Promise<Response> {
-  const answer = await deps.takeScanningReport(body, headers)
+  const answer = await deps.handleScanningReport(body, headers)
   if (answer.status === 200) return Response.json(answer.labels)
   const { status, outcome } = answer
   const wait = answer.status === 503 ? { 'Retry-After': String(Math.ceil(answer.retryAfterMs / 1000)) } : {}

@@ -44,8 +44,8 @@ function showModels(visit: Visit): Promise<Response> {
         )}
       </div>
       <p class="faint">
-        To list the models or use them through the API (<code>GET ${deps.baseUrl}/models</code>), you need an active
-        key.
+        Next: open a profile to see its providers, or <a href="/account/setup">get a key</a> to use it. With a key,
+        <code>GET ${deps.baseUrl}/models</code> lists the profiles that it can use.
       </p>`,
   })
 }
@@ -74,7 +74,7 @@ async function showModel(visit: Visit): Promise<Response> {
         ${
           behind.length === 0
             ? html`<p class="empty">
-                Your own providers, in the order in which you list them.
+                Your own providers, in the order in which you connected them.
                 <a href="/account/upstreams">Connect one</a>.
               </p>`
             : html`<p>After your own providers, these are tried in order:</p>
@@ -96,12 +96,12 @@ async function showModel(visit: Visit): Promise<Response> {
               <h2>Availability</h2>
               ${uptimeBar(id, part.days)}
               <p class="faint">
-                ${writeShare(shareOver(part.days))} of its requests were answered in the last 90 days.
+                In the last 90 days, ${writeShare(shareOver(part.days))} of its requests were answered.
               </p>
             </section>`
       }
       <p class="faint">
-        Using it requires an active key. <a href="/account/setup">Get a key</a>${
+        You need an active key to use it. <a href="/account/setup">Get a key</a>${
           profile.embeddings === undefined
             ? html`, or <a href="/playground?profile=${encodeURIComponent(id)}">try it in the playground</a>`
             : ''
@@ -135,7 +135,7 @@ function factList(deps: WebDeps, profile: Profile): Html {
     ],
     ['Counts as', profile.quotaUnits === 1 ? '1 request' : `${profile.quotaUnits} requests`],
     [
-      'Costs',
+      'Cost',
       price === undefined
         ? 'What your provider charges'
         : `${price.inputPerMillion} ${price.currency} per million input tokens${

@@ -88,7 +88,7 @@ async function giveTrail({ deps, params, signedIn }: AccountVisit): Promise<Resp
 function showPlayground(visit: AccountVisit): Promise<Response> {
   return page(visit, {
     title: 'Playground',
-    lead: 'Requests made here count toward your account’s limits and appear in its activity, like those of your keys. We do not store the conversation: it is lost when you leave this page.',
+    lead: 'Choose a profile, type a message, and send it. Requests made here count toward your limits and appear in your activity, like those of your keys. We do not store the conversation: it is lost when you leave this page.',
     also: { style: 'playground.css', script: 'playground.js' },
     body: html`${withoutScript(visit)}
       <div class="desk" data-playground="${settingsOf(visit)}" hidden>
@@ -172,7 +172,7 @@ function requestCard(visit: AccountVisit): Html {
       <textarea id="system" rows="2" autocomplete="off"></textarea>
     </div>
     ${numberField({ id: 'temperature', label: 'Temperature', hint: 'From 0 to 2. Leave empty for the model’s default.', min: 0, max: 2 })}
-    ${numberField({ id: 'max-tokens', label: 'Maximum tokens', hint: 'Limits the length of the answer, from 1 to 1000000. Leave empty for the model’s default.', min: 1, max: 1_000_000 })}
+    ${numberField({ id: 'max-tokens', label: 'Maximum tokens', hint: 'The maximum length of the answer, from 1 to 1000000. Leave empty for the model’s default.', min: 1, max: 1_000_000 })}
     <div class="field">
       <label for="tools">Tools <span class="faint">(optional)</span></label>
       <span class="hint" id="tools-hint"
@@ -269,7 +269,7 @@ function lookCard(): Html {
     <h2 id="look-title">Details</h2>
     ${tabs('look', 'Details to show', [
       {
-        name: 'Trail',
+        name: 'Attempts',
         body: empty(
           'trail',
           'Send a message to see which backends were tried, how they responded, and what was charged.',
@@ -281,7 +281,7 @@ function lookCard(): Html {
       },
       {
         name: 'Request',
-        body: html`<p class="empty" id="no-request">Nothing sent yet.</p>
+        body: html`<p class="empty" id="no-request">No request yet.</p>
           ${codeSample('sent', '')}`,
       },
       {

@@ -13,7 +13,7 @@ async function showPricing(visit: Visit): Promise<Response> {
   const { plans, profiles, baseUrl } = visit.deps
   return page(visit, {
     title: 'Pricing',
-    lead: 'A plan gives you a number of requests. They use your own provider credentials, and you pay your providers directly.',
+    lead: 'A plan includes a number of requests per month. Requests use your own provider credentials, and you pay your providers directly. Choose a plan, then get a key.',
     body: html`<h2 class="unseen">Plans</h2>
       ${planCards(visit, await visit.deps.offers())}
       <h2>Side by side</h2>
@@ -56,9 +56,9 @@ async function showPricing(visit: Visit): Promise<Response> {
           <li>Months start at 00:00 UTC on the first day. The per-minute limit covers any 60 seconds.</li>
           <li>Limits apply to the whole account. Additional keys are free but do not raise the limits.</li>
         </ul>
-        <h2>What is not offered</h2>
+        <h2>What is not included</h2>
         <p>
-          Access to providers through the service’s own credentials is off, and is only turned on after
+          Access to providers through our own credentials is off. We turn it on for an account only after
           <a href="/account/managed-access">a review</a>. We never pool customers’ credentials.
         </p>
         <p class="faint">

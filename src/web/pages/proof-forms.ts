@@ -6,7 +6,7 @@ import { emailField } from '../components/field.ts'
 import { csrfInput, page, type Html } from '../components/layout.ts'
 import { PageError } from '../http/page-error.ts'
 import { ownPath, redirect } from '../http/redirect.ts'
-import { askerOf } from '../http/session-cookie.ts'
+import { requesterOf } from '../http/session-cookie.ts'
 import type { Visit } from '../http/visit.ts'
 import { passkeySignIn } from './passkeys.ts'
 
@@ -58,7 +58,7 @@ export async function sendCode(visit: Visit, it: AddressPage): Promise<Response>
   const address = readEmailAddress(form.text('email'))
   if (address === undefined) return showAddressPage(visit, it, 'Enter an email address such as name@example.com.')
   try {
-    const started = await startProof({ ...identity, sendMail, appUrl }, address, it.purpose, askerOf(visit))
+    const started = await startProof({ ...identity, sendMail, appUrl }, address, it.purpose, requesterOf(visit))
     if ('tooMany' in started) return showAddressPage(visit, it, tooOften(started, clock.nowMs()))
     const next = ownPath(form.text('next'), '')
     return redirect(`/sign-in/code/${started.proof.id}${next === '' ? '' : `?next=${encodeURIComponent(next)}`}`)

@@ -63,11 +63,11 @@ async function showRequest(visit: AccountVisit): Promise<Response> {
           record.format === embeddingsFormatId
             ? ''
             : html`<a href="/playground?profile=${encodeURIComponent(record.profile)}"
-                >Try the profile in the playground</a
+                >Try this profile in the playground</a
               >`
         }
       </p>
-      <p class="faint">We store no text of the request or the answer.</p>`,
+      <p class="faint">This record contains no text from the request or the answer.</p>`,
   })
 }
 
@@ -103,7 +103,7 @@ function facts(record: RequestRecord, names: Names, costUsd: number | undefined)
             <dd>${writeUsd(costUsd)}, at the configured price</dd>`
     }
     <dt>Quota</dt>
-    <dd>${writeNumber(charged)} of ${writeNumber(units)} charged to ${periodId}</dd>
+    <dd>${writeNumber(charged)} of ${writeNumber(units)} charged in ${periodId}</dd>
   </dl>`
 }
 

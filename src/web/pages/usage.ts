@@ -18,7 +18,7 @@ const recentDays = 30
 /** At most this many requests are summed per day; the page says when there were more. */
 const maxPerDay = 50_000
 const maxShares = 10
-/** Most rows in a downloaded file. */
+/** Maximum number of rows in a downloaded file. */
 const maxRows = 10_000
 
 export const usageRoutes: readonly PageRoute[] = [
@@ -61,13 +61,17 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
   ])
   return page(visit, {
     title: 'Usage',
-    lead: 'Your requests, tokens, and remaining monthly quota.',
+    lead: html`Your requests, tokens, and remaining monthly quota. To see single requests, open
+      <a href="/activity">Activity</a>.`,
+    summary: 'Your requests, tokens, and remaining monthly quota.',
     body: html`<div class="cards">
         <section class="card">
           <h2>This month</h2>
           ${
             usage === undefined
-              ? html`<p class="problem">This plan no longer exists.</p>`
+              ? html`<p class="problem">
+                  Your plan no longer exists. <a href="/billing/upgrade">Choose another one</a>
+                </p>`
               : html`${quotaBar(usage, nowMs)} ${projectionOf(usage, periodAt(nowMs), nowMs)}`
           }
         </section>

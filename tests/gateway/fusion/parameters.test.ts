@@ -91,11 +91,11 @@ describe('the parameters of fusion', () => {
 describe('a wrong parameter is refused with 400, names its place and is at most 240 characters long:', () => {
   const cases: readonly [string, Json, string, RegExp][] = [
     ['a list', [], 'parameters', /must be an object/],
-    ['an unknown name', { wibble: 1 }, 'parameters.wibble', /^No wibble here, only preset, .*, mixed\.$/],
+    ['an unknown name', { wibble: 1 }, 'parameters.wibble', /^No parameter wibble\. Use: preset, .*, mixed\.$/],
     ['a long one', { ['w'.repeat(60)]: 1 }, `parameters.${'w'.repeat(24)}`, /, mixed\.$/],
     ['a near miss', { panel_sise: 1 }, 'parameters.panel_sise', /Did you mean panel_size\?/],
-    ['a name that is no name', { '<b>\n': 1 }, 'parameters.?', /^No \? here/],
-    ['a name of the prototype', { constructor: 1 }, 'parameters.constructor', /^No constructor here/],
+    ['a name that is no name', { '<b>\n': 1 }, 'parameters.?', /^No parameter \?\./],
+    ['a name of the prototype', { constructor: 1 }, 'parameters.constructor', /^No parameter constructor\./],
     ['an unknown preset', { preset: 'toString' }, 'parameters.preset', /fast, balanced, quality/],
     ['too large a panel', { panel_size: 9 }, 'parameters.panel_size', /from 1 to 8/],
     ['half a member', { panel_size: 2.5 }, 'parameters.panel_size', /whole number/],

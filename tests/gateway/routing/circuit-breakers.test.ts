@@ -4,7 +4,7 @@ import { UpstreamError } from '../../../src/domain/upstream.ts'
 import { CircuitBreakers } from '../../../src/gateway/routing/circuit-breakers.ts'
 import type { ContentKind } from '../../../src/gateway/routing/content-kind.ts'
 import { ManualClock } from '../manual-clock.ts'
-import { answerOnce, failOnce, someAsker } from './breaker-outcomes.ts'
+import { answerOnce, failOnce, someBreakerKey } from './breaker-outcomes.ts'
 
 function opened(random = 0.5) {
   const clock = new ManualClock()
@@ -13,14 +13,14 @@ function opened(random = 0.5) {
   return { clock, events, breakers }
 }
 
-function askerOf(accountId: string, kind: ContentKind = 'plain') {
+function breakerKeyOf(accountId: string, kind: ContentKind = 'plain') {
   return { accountId, contentKind: () => kind }
 }
 
 const broken = new UpstreamError('server_error', { status: 503 })
 
-function failTimes(breakers: CircuitBreakers, times: number, asker = someAsker): void {
-  for (let count = 0; count < times; count++) failOnce(breakers, 'a', broken, asker)
+function failTimes(breakers: CircuitBreakers, times: number, breakerKey = someBreakerKey): void {
+  for (let count = 0; count < times; count++) failOnce(breakers, 'a', broken, breakerKey)
 }
 
 /** Milliseconds until the backend is tried again. */
@@ -59,22 +59,22 @@ describe('a circuit breaker', () => {
   ])('%s of one account, again and again, keeps no other account away', (_, error) => {
     const { breakers } = opened()
     for (let count = 0; count < 10; count++) {
-      failOnce(breakers, 'a', error, askerOf('flagged'))
+      failOnce(breakers, 'a', error, breakerKeyOf('flagged'))
       expect(breakers.availability('a').usable).toBe(true)
-      answerOnce(breakers, 'a', askerOf('good'))
+      answerOnce(breakers, 'a', breakerKeyOf('good'))
     }
   })
 
   test('a server error with Retry-After on a picture keeps pictures away at most', () => {
     const { breakers } = opened()
     const error = new UpstreamError('server_error', { status: 500, retryAfterMs: 300_000 })
-    for (let count = 0; count < 8; count++) failOnce(breakers, 'a', error, askerOf('x', 'image'))
+    for (let count = 0; count < 8; count++) failOnce(breakers, 'a', error, breakerKeyOf('x', 'image'))
     expect(breakers.availability('a').usable).toBe(true)
   })
 
   test('a straggler with Retry-After does not open the breaker of a backend that has come back', async () => {
     const { breakers, clock } = opened()
-    const straggler = breakers.begin('a', someAsker)
+    const straggler = breakers.begin('a', someBreakerKey)
     failOnce(breakers, 'a', new UpstreamError('rate_limited', { retryAfterMs: 1_000 }))
     await clock.advance(1_001)
     answerOnce(breakers, 'a')
@@ -90,7 +90,7 @@ describe('a circuit breaker', () => {
     expect(breakers.availability('a')).toEqual({ usable: false, reason: 'credentials', untilMs, isLastResort: false })
     await clock.advance(5_000)
     expect(breakers.availability('a')).toEqual({ usable: false, reason: 'credentials', untilMs, isLastResort: true })
-    const retry = breakers.begin('a', someAsker)
+    const retry = breakers.begin('a', someBreakerKey)
     expect(breakers.availability('a')).toMatchObject({ isLastResort: false })
     retry.ended(rejected)
     await clock.advance(4_999)
@@ -118,7 +118,7 @@ describe('a circuit breaker', () => {
   test('a break after the first content is a failure', () => {
     const { breakers } = opened()
     for (let count = 0; count < 5; count++) {
-      const attempt = breakers.begin('a', someAsker)
+      const attempt = breakers.begin('a', someBreakerKey)
       attempt.sawAnswer()
       attempt.ended(new UpstreamError('reset'))
     }
@@ -140,21 +140,21 @@ describe('a circuit breaker', () => {
   test('failures on images keep images away, and nothing else', () => {
     const { breakers } = opened()
     const onImages = new UpstreamError('server_error', { status: 500 })
-    for (let count = 0; count < 50; count++) failOnce(breakers, 'a', onImages, askerOf('acc_1', 'image'))
-    expect(breakers.availability('a', askerOf('acc_2', 'image')).usable).toBe(false)
-    expect(breakers.availability('a', askerOf('acc_1', 'plain')).usable).toBe(true)
+    for (let count = 0; count < 50; count++) failOnce(breakers, 'a', onImages, breakerKeyOf('acc_1', 'image'))
+    expect(breakers.availability('a', breakerKeyOf('acc_2', 'image')).usable).toBe(false)
+    expect(breakers.availability('a', breakerKeyOf('acc_1', 'plain')).usable).toBe(true)
     expect(breakers.availability('a').usable).toBe(true)
     failTimes(breakers, 5)
-    expect(breakers.availability('a', askerOf('acc_2', 'image')).usable).toBe(false)
+    expect(breakers.availability('a', breakerKeyOf('acc_2', 'image')).usable).toBe(false)
     expect(breakers.availability('a').usable).toBe(false)
   })
 
   test('one account whose requests always fail does not take the backend from one that is served', () => {
     const { breakers } = opened()
     for (let count = 0; count < 200; count++) {
-      failOnce(breakers, 'a', broken, askerOf('poisonous'))
-      if (count % 20 === 0) answerOnce(breakers, 'a', askerOf('served'))
-      if (count > 0) expect(breakers.availability('a', askerOf('served')).usable).toBe(true)
+      failOnce(breakers, 'a', broken, breakerKeyOf('poisonous'))
+      if (count % 20 === 0) answerOnce(breakers, 'a', breakerKeyOf('served'))
+      if (count > 0) expect(breakers.availability('a', breakerKeyOf('served')).usable).toBe(true)
     }
   })
 
@@ -177,7 +177,7 @@ describe('a circuit breaker', () => {
 
   test('failures of one moment open it once', () => {
     const { clock, breakers } = opened()
-    const attempts = Array.from({ length: 60 }, () => breakers.begin('a', someAsker))
+    const attempts = Array.from({ length: 60 }, () => breakers.begin('a', someBreakerKey))
     for (const attempt of attempts) attempt.ended(broken)
     expect(waitOf(breakers, clock)).toBe(1_000)
   })
@@ -185,7 +185,7 @@ describe('a circuit breaker', () => {
   test('attempts of the outage that end after it do not open it again', async () => {
     const { clock, breakers } = opened()
     failTimes(breakers, 5)
-    const hanging = Array.from({ length: 60 }, () => breakers.begin('a', someAsker))
+    const hanging = Array.from({ length: 60 }, () => breakers.begin('a', someBreakerKey))
     await clock.advance(1_000)
     answerOnce(breakers, 'a')
     for (const attempt of hanging) attempt.ended(new UpstreamError('timeout'))
@@ -219,13 +219,13 @@ describe('a probe', () => {
 
   test('is one request; the others go elsewhere, or there as a last resort', async () => {
     const { breakers } = await halfOpen()
-    breakers.begin('a', someAsker)
+    breakers.begin('a', someBreakerKey)
     expect(breakers.availability('a')).toMatchObject({ usable: false, isLastResort: true })
   })
 
   test('succeeds at the first sign of an answer', async () => {
     const { breakers } = await halfOpen()
-    breakers.begin('a', someAsker).sawAnswer()
+    breakers.begin('a', someBreakerKey).sawAnswer()
     expect(breakers.availability('a').usable).toBe(true)
   })
 
@@ -235,13 +235,13 @@ describe('a probe', () => {
     ['a bug ends it', new Error('bug')],
   ])('gives its place to the next at once when %s', async (_, error) => {
     const { breakers } = await halfOpen()
-    breakers.begin('a', someAsker).ended(error)
+    breakers.begin('a', someBreakerKey).ended(error)
     expect(breakers.availability('a').usable).toBe(true)
   })
 
   test('that says nothing for five seconds keeps no other away', async () => {
     const { clock, breakers } = await halfOpen()
-    breakers.begin('a', someAsker)
+    breakers.begin('a', someBreakerKey)
     await clock.advance(5_000)
     expect(breakers.availability('a').usable).toBe(true)
   })
@@ -249,7 +249,7 @@ describe('a probe', () => {
   test('that begins while the breaker is open holds no place', async () => {
     const { clock, breakers } = opened()
     failTimes(breakers, 5)
-    breakers.begin('a', someAsker)
+    breakers.begin('a', someBreakerKey)
     await clock.advance(1_000)
     expect(breakers.availability('a').usable).toBe(true)
   })
@@ -257,7 +257,7 @@ describe('a probe', () => {
   test('that broke after its first sign opens it again at the second failure', async () => {
     const { breakers } = await halfOpen()
     for (let count = 0; count < 2; count++) {
-      const attempt = breakers.begin('a', someAsker)
+      const attempt = breakers.begin('a', someBreakerKey)
       attempt.sawAnswer()
       expect(breakers.availability('a').usable).toBe(true)
       attempt.ended(new UpstreamError('reset'))

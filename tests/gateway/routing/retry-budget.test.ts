@@ -14,7 +14,7 @@ describe('the retry budget', () => {
     const budget = new RetryBudget()
     start(budget, 'a', 1)
     expect(take(budget, 'a', 'x')).toBe(16)
-    budget.giveBack('a', 'x')
+    budget.release('a', 'x')
     expect(take(budget, 'a', 'x')).toBe(1)
   })
 
@@ -22,7 +22,7 @@ describe('the retry budget', () => {
     const budget = new RetryBudget()
     start(budget, 'a', 1_000)
     expect(take(budget, 'a', 'x')).toBe(200)
-    for (let ended = 0; ended < 200; ended++) budget.giveBack('a', 'x')
+    for (let ended = 0; ended < 200; ended++) budget.release('a', 'x')
     for (let ended = 0; ended < 600; ended++) budget.requestEnded('a')
     expect(take(budget, 'a', 'x')).toBe(80)
   })

@@ -4,7 +4,7 @@ import type { Backend } from '../../../src/gateway/ports.ts'
 import { Candidates } from '../../../src/gateway/routing/candidates.ts'
 import { CircuitBreakers } from '../../../src/gateway/routing/circuit-breakers.ts'
 import { ManualClock } from '../manual-clock.ts'
-import { answerOnce, failOnce, someAsker } from './breaker-outcomes.ts'
+import { answerOnce, failOnce, someBreakerKey } from './breaker-outcomes.ts'
 
 function backend(id: string, failureDomain = id, contextWindow?: number): Backend {
   return {
@@ -40,7 +40,7 @@ function walk(candidates: Candidates, fails: (found: Backend) => void = () => {}
 describe('candidates', () => {
   test('come in the configured order, each once', () => {
     const { breakers } = closedBreakers()
-    expect(walk(new Candidates([backend('a'), backend('b'), backend('c')], breakers, someAsker))).toEqual([
+    expect(walk(new Candidates([backend('a'), backend('b'), backend('c')], breakers, someBreakerKey))).toEqual([
       'a',
       'b',
       'c',
@@ -52,7 +52,7 @@ describe('candidates', () => {
     const candidates = new Candidates(
       [backend('a1', 'A'), backend('a2', 'A'), backend('b1', 'B'), backend('a3', 'A')],
       breakers,
-      someAsker,
+      someBreakerKey,
     )
     expect(walk(candidates, (found) => candidates.failed(found))).toEqual(['a1', 'b1', 'a2', 'a3'])
   })
@@ -60,13 +60,13 @@ describe('candidates', () => {
   test('those whose breaker is open are passed by', () => {
     const { breakers } = closedBreakers()
     failOnce(breakers, 'a', new UpstreamError('rate_limited'))
-    expect(walk(new Candidates([backend('a'), backend('b')], breakers, someAsker))).toEqual(['b'])
+    expect(walk(new Candidates([backend('a'), backend('b')], breakers, someBreakerKey))).toEqual(['b'])
   })
 
   test('a conversation that was too long goes only to windows that are larger or unknown', () => {
     const { breakers } = closedBreakers()
     const all = [backend('small', 's', 8), backend('unknown'), backend('same', 't', 8), backend('large', 'l', 100)]
-    const candidates = new Candidates(all, breakers, someAsker)
+    const candidates = new Candidates(all, breakers, someBreakerKey)
     candidates.next()
     candidates.keepLargerThan(8)
     expect(walk(candidates)).toEqual(['unknown', 'large'])
@@ -76,7 +76,7 @@ describe('candidates', () => {
     const { clock, breakers } = closedBreakers()
     failOnce(breakers, 'a', new UpstreamError('rate_limited', { retryAfterMs: 20_000 }))
     failOnce(breakers, 'b', new UpstreamError('rejected_credentials'))
-    const candidates = new Candidates([backend('a'), backend('b')], breakers, someAsker)
+    const candidates = new Candidates([backend('a'), backend('b')], breakers, someBreakerKey)
     expect(candidates.next()).toBeUndefined()
     expect(candidates.exhausted([backend('a'), backend('b'), backend('c')])).toEqual({
       soonestMs: clock.nowMs() + 20_000,
@@ -94,17 +94,17 @@ describe('what operators keep out', () => {
   test('is passed by, whatever is heard of it meanwhile, and nobody knows when that ends', () => {
     const { breakers } = closedBreakers()
     breakers.hold(held)
-    expect(walk(new Candidates([backend('a'), backend('b')], breakers, someAsker))).toEqual(['b'])
+    expect(walk(new Candidates([backend('a'), backend('b')], breakers, someBreakerKey))).toEqual(['b'])
     answerOnce(breakers, 'a')
     breakers.reset('a')
-    const none = new Candidates([backend('a')], breakers, someAsker)
+    const none = new Candidates([backend('a')], breakers, someBreakerKey)
     expect(none.next()).toBeUndefined()
     expect(none.exhausted([backend('a')])).toEqual({
       soonestMs: Number.POSITIVE_INFINITY,
       skipped: [{ backend: 'a', reason: 'drained' }],
     })
     breakers.hold(new Map())
-    expect(walk(new Candidates([backend('a'), backend('b')], breakers, someAsker))).toEqual(['a', 'b'])
+    expect(walk(new Candidates([backend('a'), backend('b')], breakers, someBreakerKey))).toEqual(['a', 'b'])
   })
 
   test('is told first, and behind it what the service has seen by itself', () => {

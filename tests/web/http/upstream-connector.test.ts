@@ -30,6 +30,6 @@ test('in production the form refuses to send a credential unencrypted, before an
   const connector = openUpstreamConnector(runtime, providers)
   expect(await connector.connect(control, 'acc_1', form)).toEqual({
     field: 'base_url',
-    sentence: 'A credential is sent only to an address that begins with https.',
+    sentence: 'Credentials are sent only over https. Enter a URL that starts with https.',
   })
 })

@@ -31,7 +31,7 @@ function findPlan({ model }: Subject, models: Answer, { catalog, pricing }: Obse
   if (isPremium && plans.length > 0 && plans.every((plan) => plan['premium'] === false))
     return {
       code: 'plan',
-      what: `${model} requires a premium plan, and this account is on ${shown(String(plans[0]!['name']))}`,
+      what: `${model} requires a premium plan, and this account is on the ${shown(String(plans[0]!['name']))} plan`,
       fix: `upgrade${upgradeLink(pricing)}, or use another profile`,
       blocks: true,
     }
@@ -80,7 +80,7 @@ function findUpstream({ model }: Subject, models: Answer, { command, isOwn }: Wo
   if (standing.connected === 0)
     return { code: 'no_provider', what: `no provider is connected for ${model}`, fix: connectOne, blocks: true }
   if (standing.usable > 0) return findFailing(model, standing, { command, isOwn })
-  const who = standing.connected === 1 ? 'the one backend' : `each of the ${standing.connected} backends`
+  const who = standing.connected === 1 ? 'the only backend' : `each of the ${standing.connected} backends`
   const test = isOwn ? command('upstream test') : 'see the status page of the service, and try again in a minute'
   if (standing.rejected === standing.connected)
     return {

@@ -1,5 +1,5 @@
-import { cutText } from './cut-text.ts'
 import type { PanelAnswer } from './panel/panel.ts'
+import { shortenMiddle } from './shorten-middle.ts'
 
 /** Characters of one answer that judge and writer see. */
 const maxAnswerCharacters = 24_000
@@ -14,7 +14,7 @@ export interface Candidate {
   readonly text: string
   readonly isTruncated: boolean
   /** Further answers that are identical word for word. */
-  readonly twins: readonly PanelAnswer[]
+  readonly duplicates: readonly PanelAnswer[]
 }
 
 /** Labels the answers in order, grouping identical ones. */
@@ -33,9 +33,9 @@ export function buildCandidates(answers: readonly PanelAnswer[]): Candidate[] {
     return {
       label: labels[index]!,
       answer,
-      text: isTruncated ? cutText(answer.text, maxAnswerCharacters) : answer.text,
+      text: isTruncated ? shortenMiddle(answer.text, maxAnswerCharacters) : answer.text,
       isTruncated,
-      twins: same.filter((other) => other !== answer),
+      duplicates: same.filter((other) => other !== answer),
     }
   })
 }

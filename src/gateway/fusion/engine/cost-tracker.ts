@@ -1,7 +1,7 @@
 import type { Conversation, Usage, UsagePart } from '../../../domain/conversation.ts'
 import type { CallRecord, CallRole, CallStatus } from '../../../domain/fusion-record.ts'
 import { usageCostUsd } from '../../../domain/request-cost.ts'
-import { cautiousInputTokens, unsaidOutputTokens } from './measure-conversation.ts'
+import { cautiousInputTokens, assumedOutputTokens } from './measure-conversation.ts'
 import type { FusionMember } from './ports.ts'
 
 /** The reserved worst-case cost of a call. */
@@ -76,7 +76,7 @@ export class CostTracker {
   /** The maximum cost of such a call, US dollars; 0 if there is no limit. */
   worstUsd(member: FusionMember, conversation: Conversation, furtherInputTokens = 0): number {
     if (this.#maxCostUsd === undefined || member.price === undefined) return 0
-    const outputTokens = conversation.sampling.maxOutputTokens ?? unsaidOutputTokens
+    const outputTokens = conversation.sampling.maxOutputTokens ?? assumedOutputTokens
     const inputTokens = cautiousInputTokens(conversation) + furtherInputTokens
     return usageCostUsd(member.price, { inputTokens, outputTokens, cachedTokens: 0 })
   }

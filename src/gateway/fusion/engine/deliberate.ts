@@ -7,7 +7,7 @@ import { judgeCandidates } from './judge/judge.ts'
 import { decide, forWriter, type Decision } from './judge/rank-candidates.ts'
 import { doAgree } from './panel/medoid.ts'
 import { PanelRequests } from './panel/panel-request.ts'
-import { cutMembers, failedMembers, runPanel, type PanelResult } from './panel/panel.ts'
+import { abortedMembers, failedMembers, runPanel, type PanelResult } from './panel/panel.ts'
 import { permute } from './seeded-random.ts'
 import { transcriptOf } from './transcript.ts'
 
@@ -65,7 +65,7 @@ export async function deliberate(run: FusionRun, listener: DeliberationListener)
     fence,
     transcript: quotedTranscript,
     failed: failedMembers(panel),
-    cutOff: cutMembers(panel),
+    aborted: abortedMembers(panel),
     keepUsd: writingUsd,
   }
   const analyses = await judgeCandidates(judging)

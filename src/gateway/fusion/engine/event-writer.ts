@@ -1,15 +1,15 @@
 import type { AnswerEvent, FinishReason, Usage } from '../../../domain/conversation.ts'
 import type { JsonObject } from '../../../domain/json.ts'
-import { cutPieces } from './cut-pieces.ts'
 import type { FusionPort } from './ports.ts'
+import { splitIntoPieces } from './split-into-pieces.ts'
 
 export interface EventWriterOptions {
-  readonly port: Pick<FusionPort, 'emit' | 'tell'>
+  readonly port: Pick<FusionPort, 'emit' | 'emitProgress'>
   /** Aborted when the client disconnects: nothing is written from then on. */
   readonly caller: AbortSignal
-  readonly tellsProgress: boolean
+  readonly streamsProgress: boolean
   /** Whether progress may also be written after content, between parts of an answer. */
-  readonly tellsBetween?: boolean
+  readonly showsProgressBetween?: boolean
 }
 
 /** Writes everything that reaches the caller: start, progress, content, usage, finish, in order. */
@@ -38,8 +38,8 @@ export class EventWriter {
 
   /** Writes progress. */
   reportProgress(text: string): void {
-    const { tellsProgress, tellsBetween = false } = this.#options
-    if (!tellsProgress || (this.#hasContent && !tellsBetween)) return
+    const { streamsProgress, showsProgressBetween = false } = this.#options
+    if (!streamsProgress || (this.#hasContent && !showsProgressBetween)) return
     this.#isReasoning = true
     this.#writeProgress([{ type: 'reasoning', text }])
   }
@@ -68,7 +68,7 @@ export class EventWriter {
 
   /** Writes a whole text, in pieces, at the reader's speed. */
   async writeAll(text: string, type: 'text' | 'refusal' = 'text'): Promise<void> {
-    for (const piece of cutPieces(text)) {
+    for (const piece of splitIntoPieces(text)) {
       const caughtUp = this.write([{ type, text: piece }])
       if (caughtUp !== undefined) await caughtUp
     }
@@ -98,8 +98,8 @@ export class EventWriter {
   #writeProgress(events: readonly AnswerEvent[]): void {
     const { caller, port } = this.#options
     if (caller.aborted) return
-    if (port.tell === undefined) void port.emit(events)
-    else port.tell(events)
+    if (port.emitProgress === undefined) void port.emit(events)
+    else port.emitProgress(events)
   }
 
   #emit(events: readonly AnswerEvent[]): Promise<void> | undefined {

@@ -29,12 +29,12 @@ const maxFallbacks = 3
 export async function fuse(request: FusionRequest, port: FusionPort, signal: AbortSignal): Promise<FusionOutcome> {
   using run = new FusionRun(request, port, signal)
   // A whole answer is read at the end, so progress would only become part of it.
-  const tellsProgress = request.settings.tellsProgress && request.conversation.stream
-  const outlet = new EventWriter({ port, caller: signal, tellsProgress })
+  const streamsProgress = request.settings.streamsProgress && request.conversation.stream
+  const eventWriter = new EventWriter({ port, caller: signal, streamsProgress })
   try {
-    return await new Fusion(run, outlet).answer()
+    return await new Fusion(run, eventWriter).answer()
   } finally {
-    outlet.close()
+    eventWriter.close()
   }
 }
 
@@ -59,12 +59,12 @@ class Fusion {
 
   async answer(): Promise<FusionOutcome> {
     const run = this.#run
-    const outlet = this.#writer
-    outlet.begin()
-    outlet.reportProgress(progress.asked(run.plan.slots.length))
+    const eventWriter = this.#writer
+    eventWriter.begin()
+    eventWriter.reportProgress(progress.asked(run.plan.slots.length))
     const deliberation = await deliberate(run, {
-      onAnswer: (answered, asked) => outlet.reportProgress(progress.answered(answered, asked)),
-      onCompared: (disagreements) => outlet.reportProgress(progress.compared(disagreements)),
+      onAnswer: (answered, asked) => eventWriter.reportProgress(progress.answered(answered, asked)),
+      onCompared: (disagreements) => eventWriter.reportProgress(progress.compared(disagreements)),
     })
     const answered: AnswerSummary = run.isClientDisconnected ? {} : await this.#answerFrom(deliberation)
     if (run.signal.aborted && !run.isClientDisconnected) run.degrade('deadline')
@@ -162,7 +162,7 @@ class Fusion {
     return { mode }
   }
 
-  /** Part of an answer was sent and the rest is not coming: the answer ends with an error (contract 10). */
+  /** Ends an answer with an error because only part of it could be sent (contract 10). */
   #broken(mode: FusionMode): AnswerSummary {
     this.#run.degrade('synthesis_broken')
     return { mode, error: new ServiceError('upstream_broken') }
@@ -195,8 +195,8 @@ class Fusion {
     if (!this.#wantsJson) return undefined
     const ranked = decision?.ranking.filter(({ isFlagged }) => !isFlagged)
     const weighted =
-      ranked?.flatMap(({ candidate: { answer, twins }, total }) =>
-        [answer, ...twins].map((one) => ({ ...one, weight: total })),
+      ranked?.flatMap(({ candidate: { answer, duplicates }, total }) =>
+        [answer, ...duplicates].map((one) => ({ ...one, weight: total })),
       ) ?? rankByMedoid(panel.answers).map((one) => ({ ...one, weight: one.member.quality }))
     const merged = mergeJson(
       weighted.flatMap(({ text, truncated, member, weight }) => {

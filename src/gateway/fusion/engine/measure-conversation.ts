@@ -7,7 +7,7 @@ export const cautiousCharsPerToken = 2.5
 /** Safety factor for filling a window, because the count is an estimate. */
 const windowFactor = 1.1
 /** The assumed longest answer if neither caller nor model has a limit, in tokens. */
-export const unsaidOutputTokens = 8_192
+export const assumedOutputTokens = 8_192
 /** Reasoning models use the same limit for their reasoning. */
 const reasoningFactor = 4
 

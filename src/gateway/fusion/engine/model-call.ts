@@ -6,7 +6,7 @@ import { UpstreamError } from '../../../domain/upstream.ts'
 import type { CostTracker } from './cost-tracker.ts'
 import type { FusionMember, FusionPort, SubCall } from './ports.ts'
 
-/** The most characters of a collected answer; a longer one is cut off there. */
+/** Maximum characters of a collected answer. A longer one is truncated. */
 const maxGatheredCharacters = 262_144
 
 export interface ModelCallEnd {
@@ -49,40 +49,40 @@ export async function callModel(options: ModelCallOptions): Promise<ModelCallEnd
   const reservation = costs.reserve(call.role, member, worstUsd, options.keepUsd)
   if (reservation === undefined) return unaffordable
   const startedMs = port.clock.monotonicMs()
-  const gathering = new AnswerCollector(options.onEvents)
-  const status = await settle(options, gathering)
+  const collector = new AnswerCollector(options.onEvents)
+  const status = await settle(options, collector)
   const ms = Math.round(port.clock.monotonicMs() - startedMs)
-  const end = gathering.end(status, ms, options)
+  const end = collector.end(status, ms, options)
   costs.settle(reservation, { status: end.status, ms, ...(end.usage === undefined ? {} : { usage: end.usage }) })
   return end
 }
 
 async function settle(
   { port, member, call, limitMs, signal }: ModelCallOptions,
-  gathering: AnswerCollector,
+  collector: AnswerCollector,
 ): Promise<CallStatus> {
   const abort = new AbortController()
   const stopped = Promise.withResolvers<CallStatus>()
   const stop = (status: CallStatus): void => {
-    gathering.isOver = true
+    collector.isOver = true
     // At once: a client disconnect does not wait for our promises (contract 9.10).
     abort.abort()
-    stopped.resolve(gathering.stoppedBy(status))
+    stopped.resolve(collector.stoppedBy(status))
   }
   const leave = (): void => stop('cut')
   signal.addEventListener('abort', leave, { once: true })
   const limit = port.clock.after(limitMs, () => stop('timeout'))
-  const reading = gathering.read(() => port.callModel(member, call, abort.signal))
+  const reading = collector.read(() => port.callModel(member, call, abort.signal))
   // The outcome of an aborted call no longer matters.
   reading.catch(() => {})
   try {
     return await Promise.race([reading, stopped.promise])
   } catch (error) {
-    if (error instanceof UpstreamError) return gathering.stoppedBy(error.outcome)
+    if (error instanceof UpstreamError) return collector.stoppedBy(error.outcome)
     if (error instanceof ServiceError) return 'unsayable'
     throw error
   } finally {
-    gathering.isOver = true
+    collector.isOver = true
     limit.cancel()
     signal.removeEventListener('abort', leave)
     abort.abort()
@@ -143,8 +143,8 @@ class AnswerCollector {
     if (this.isOver) return false
     for (const event of events) this.#note(event)
     if (this.#onEvents === undefined) return !this.#isFull
-    const goesOn = this.#onEvents(events)
-    return typeof goesOn === 'boolean' ? goesOn : await goesOn
+    const continues = this.#onEvents(events)
+    return typeof continues === 'boolean' ? continues : await continues
   }
 
   #note(event: AnswerEvent): void {

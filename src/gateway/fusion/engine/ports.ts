@@ -51,7 +51,7 @@ export interface FusionPort {
    */
   remember?(memo: FusionMemo): string | undefined
   /** Takes events that belong to the caller's answer but are not content, such as progress; `emit` if absent. */
-  tell?(events: readonly AnswerEvent[]): void
+  emitProgress?(events: readonly AnswerEvent[]): void
   /** Takes the next events of the caller's answer. A promise means that the reader is slow: wait until it resolves. */
   emit(events: readonly AnswerEvent[]): Promise<void> | undefined
 }

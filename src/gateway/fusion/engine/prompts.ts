@@ -57,9 +57,9 @@ export function repairPrompt(problem: string): string {
 }
 
 /** The heading of each candidate for the judge. */
-export function candidateHeading(label: string, twins: number, wasCut: boolean): string {
-  const same = twins === 0 ? '' : ` ${twins} more said the same, word for word.`
-  return `Candidate ${label}.${same}${wasCut ? ' Its middle was left out.' : ''}`
+export function candidateHeading(label: string, duplicates: number, wasShortened: boolean): string {
+  const same = duplicates === 0 ? '' : ` ${duplicates} more said the same, word for word.`
+  return `Candidate ${label}.${same}${wasShortened ? ' Its middle was left out.' : ''}`
 }
 
 export const conversationHeading = 'The conversation:'

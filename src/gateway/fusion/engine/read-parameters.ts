@@ -25,6 +25,8 @@ const maxSeed = 2 ** 53 - 1
 const maxNameCharacters = 200
 /** Characters of an unknown name that the error repeats. */
 const maxShownCharacters = 24
+/** The same for an error that also lists all names. */
+const maxListedCharacters = 20
 
 const presetNames: Readonly<Record<string, PresetName>> = {
   fast: 'fast',
@@ -87,19 +89,19 @@ export function readFusionParameters(
   for (const name of Object.keys(parameters)) if (!names.includes(name)) throw unknownParameter(name, path)
   const preset = presetOf(parameters, path)
   const latency = parameters['max_latency_ms']
-  const latencyMs = isSaid(latency)
+  const latencyMs = isGiven(latency)
     ? integer(latency, `${path}.max_latency_ms`, shortestLatencyMs, longestLatencyMs)
     : undefined
   const draft: Draft<FusionSettings> = { ...usual(preset, latencyMs) }
   for (const [name, read] of Object.entries(readers)) {
     const value = parameters[name]
-    if (isSaid(value)) read(draft, value, `${path}.${name}`)
+    if (isGiven(value)) read(draft, value, `${path}.${name}`)
   }
   if (draft.quorum !== undefined && draft.quorum > draft.panelSize) {
     const most = draft.panelSize
     throw invalidRequest(
       `${path}.quorum`,
-      `${path}.quorum is ${draft.quorum}, but only ${most} ${most === 1 ? 'model is' : 'models are'} asked.`,
+      `${path}.quorum is ${draft.quorum}, but only ${most} ${most === 1 ? 'model is' : 'models are'} asked. Lower it.`,
     )
   }
   return draft
@@ -107,7 +109,7 @@ export function readFusionParameters(
 
 function presetOf(parameters: JsonObject, path: string): PresetName | undefined {
   const value = parameters['preset']
-  if (!isSaid(value)) return undefined
+  if (!isGiven(value)) return undefined
   const preset = typeof value === 'string' && Object.hasOwn(presetNames, value) ? presetNames[value] : undefined
   if (preset !== undefined) return preset
   throw invalidRequest(`${path}.preset`, `${path}.preset must be one of ${fusionPresetNames.join(', ')}.`)
@@ -119,12 +121,12 @@ function unknownParameter(name: string, path: string): ServiceError {
   const problem =
     near === undefined
       ? // Few enough names to list all of them in the message.
-        `No ${shown} here, only ${names.join(', ')}.`
+        `No parameter ${shown.slice(0, maxListedCharacters)}. Use: ${names.join(', ')}.`
       : `Fusion has no parameter ${shown}. Did you mean ${near}?`
   return invalidRequest(`${path}.${shown}`, problem)
 }
 
-function isSaid(value: Json | undefined): value is Exclude<Json, null> {
+function isGiven(value: Json | undefined): value is Exclude<Json, null> {
   return value !== undefined && value !== null
 }
 

@@ -10,13 +10,13 @@ interface Preset {
   readonly judgeMs: number
   /** From the first call until the answer starts to stream or, if it is buffered, to its last byte. */
   readonly totalMs: number
-  /** Whether agreement of the panel makes a judge unnecessary: cheap, but one agreed answer in ten is wrong. */
+  /** Whether to skip the judge if the panel agrees. This is cheap, but one agreed answer in ten is wrong. */
   readonly agreementIsEnough: boolean
   /**
    * How often a material disagreement is judged again, each time in another order, if the two best are less than
    * `closeLead` of 10 points apart; the analyses are averaged.
    */
-  readonly furtherLooks: number
+  readonly extraJudgePasses: number
   readonly closeLead: number
   /** Token limit of one panel answer. */
   readonly maxPanelTokens: number
@@ -30,7 +30,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     judgeMs: 8_000,
     totalMs: 40_000,
     agreementIsEnough: true,
-    furtherLooks: 0,
+    extraJudgePasses: 0,
     closeLead: 1,
     maxPanelTokens: 2_048,
   },
@@ -40,7 +40,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     judgeMs: 25_000,
     totalMs: 120_000,
     agreementIsEnough: false,
-    furtherLooks: 1,
+    extraJudgePasses: 1,
     closeLead: 1,
     maxPanelTokens: 4_096,
   },
@@ -50,7 +50,7 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     judgeMs: 45_000,
     totalMs: 300_000,
     agreementIsEnough: false,
-    furtherLooks: 3,
+    extraJudgePasses: 3,
     closeLead: 3,
     maxPanelTokens: 8_192,
   },
@@ -104,7 +104,7 @@ export interface FusionSettings extends Preset {
   readonly resultItem: OneOf<typeof resultItems>
   readonly mixed: OneOf<typeof mixedWays>
   /** Whether a stream reports progress, as reasoning. */
-  readonly tellsProgress: boolean
+  readonly streamsProgress: boolean
   /** Whether the caller may know which models were called; set by the operator, never by the caller. */
   readonly namesModels: boolean
 }
@@ -123,7 +123,7 @@ export function settingsOf(preset: PresetName, stream: boolean, maxLatencyMs?: n
     include: [],
     resultItem: 'auto',
     mixed: 'defer',
-    tellsProgress: true,
+    streamsProgress: true,
     namesModels: false,
   }
 }
@@ -136,13 +136,13 @@ export function settingsFrom(
   maxLatencyMs?: number,
 ): FusionSettings {
   const usual = settingsOf(preset, stream, maxLatencyMs)
-  const isThere = (name: string): boolean => members.some(({ id, model }) => id === name || model === name)
-  const panel = panelModels?.filter(isThere) ?? []
+  const isMember = (name: string): boolean => members.some(({ id, model }) => id === name || model === name)
+  const panel = panelModels?.filter(isMember) ?? []
   return {
     ...usual,
     ...(panelSize === undefined ? {} : { panelSize }),
     ...(panel.length === 0 ? {} : { panelModels: panel }),
-    ...(judgeModel === undefined || !isThere(judgeModel) ? {} : { judgeModel }),
+    ...(judgeModel === undefined || !isMember(judgeModel) ? {} : { judgeModel }),
     ...(namesModels === undefined ? {} : { namesModels }),
   }
 }

@@ -1,7 +1,7 @@
 import type { AssistantPart, Conversation, InputPart, Tool, Turn } from '../../../domain/conversation.ts'
-import { cutText } from './cut-text.ts'
+import { shortenMiddle } from './shorten-middle.ts'
 
-/** Tool results that stay as they are, counted from the end, and the most characters of each. */
+/** How many of the last tool results stay unchanged, and the maximum characters of each. */
 const fullResults = 6
 const maxResultCharacters = 8_192
 const maxCallCharacters = 1_024
@@ -28,7 +28,7 @@ export function withoutTools(turns: readonly Turn[]): Turn[] {
     } else if (turn.role === 'tool') {
       seen += 1
       const isShown = seen > results - fullResults
-      const text = isShown ? cutText(textOf(turn.parts), maxResultCharacters) : 'left out: it is long past'
+      const text = isShown ? shortenMiddle(textOf(turn.parts), maxResultCharacters) : 'left out: it is long past'
       const attached = isShown ? turn.parts.filter(({ type }) => type !== 'text') : []
       addTurn(flat, { role: 'user', parts: [{ type: 'text', text: `[tool result: ${text}]` }, ...attached] })
     } else {
@@ -47,7 +47,7 @@ export function digestTools(tools: readonly Tool[]): string | undefined {
     const about = (tool.description ?? '').replace(/\s+/g, ' ').slice(0, maxToolDescription)
     return about === '' ? `- ${name}` : `- ${name}: ${about}`
   })
-  return cutText(lines.join('\n'), maxToolDigest)
+  return shortenMiddle(lines.join('\n'), maxToolDigest)
 }
 
 /**
@@ -56,14 +56,14 @@ export function digestTools(tools: readonly Tool[]): string | undefined {
  */
 export function transcriptOf({ turns, hints }: Conversation): string {
   const pieces = withoutTools(turns).map((turn) => `[${turn.role}] ${textOf(turn.parts)}`)
-  const last = cutText(pieces.pop() ?? '', maxLastCharacters)
+  const last = shortenMiddle(pieces.pop() ?? '', maxLastCharacters)
   const instructions = hints.instructions === undefined ? [] : [`[system] ${hints.instructions}`]
   const earlier = [...instructions, ...pieces]
   const shown: string[] = []
   let room = maxEarlierCharacters
   for (const piece of earlier.toReversed()) {
     if (room <= 0) break
-    shown.unshift(cutText(piece, room))
+    shown.unshift(shortenMiddle(piece, room))
     room -= piece.length
   }
   const leftOut = earlier.length - shown.length
@@ -102,7 +102,7 @@ export function withInstruction(conversation: Conversation, text: string): Pick<
 function flattenPart(part: AssistantPart): AssistantPart[] {
   if (part.type === 'reasoning') return []
   if (part.type !== 'call') return [part]
-  return [{ type: 'text', text: `[tool call: ${part.name} ${cutText(part.arguments, maxCallCharacters)}]` }]
+  return [{ type: 'text', text: `[tool call: ${part.name} ${shortenMiddle(part.arguments, maxCallCharacters)}]` }]
 }
 
 /** Adds a turn, merged into the previous one if both have the same role. */

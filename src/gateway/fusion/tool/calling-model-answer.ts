@@ -8,7 +8,7 @@ import { MarkScrubber, type Fence } from '../engine/fence.ts'
 const maxArgumentsCharacters = 64_000
 /** Calls of our tool per turn; further ones are not answered. */
 const maxCalls = 16
-/** The most of the model's text that is repeated to it. */
+/** Maximum characters of the model's own text that are sent back to it. */
 const maxRepeatedCharacters = 262_144
 
 /**
@@ -54,17 +54,17 @@ export class CallingModelAnswer {
 
   /** Returns the part of these events that the caller sees. */
   take(events: readonly AnswerEvent[]): AnswerEvent[] {
-    return this.#noteSeen(events.flatMap((event) => this.#pass(event)))
+    return this.#recordSeen(events.flatMap((event) => this.#pass(event)))
   }
 
   /** Text that was held back because it could have been a mark. */
   rest(): AnswerEvent[] {
     let text = ''
     for (const scrubber of this.#scrubbers) text = scrubber.push(text) + scrubber.end()
-    return this.#noteSeen(text === '' ? [] : [{ type: 'text', text }])
+    return this.#recordSeen(text === '' ? [] : [{ type: 'text', text }])
   }
 
-  #noteSeen(seen: AnswerEvent[]): AnswerEvent[] {
+  #recordSeen(seen: AnswerEvent[]): AnswerEvent[] {
     if (seen.length > 0) this.isSeen = true
     this.hasText ||= seen.some(
       (event) => (event.type === 'text' || event.type === 'refusal') && event.text.trim() !== '',

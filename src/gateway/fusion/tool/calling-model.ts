@@ -12,7 +12,7 @@ import type { ToolRunReporter } from './tool-run-reporter.ts'
 
 /** One reply of the model, and the error that broke it, if any. */
 export interface ModelReply {
-  readonly heard: CallingModelAnswer
+  readonly reply: CallingModelAnswer
   readonly error?: ServiceError | UpstreamError
 }
 
@@ -56,9 +56,9 @@ export class CallingModel {
   async read(request: Conversation, fences: readonly Fence[]): Promise<ModelReply> {
     const { context } = this.#session
     const keepsSeals = context.conversation.hints.sealedReasoning === true
-    const heard = new CallingModelAnswer(context.mintId, fences, keepsSeals)
+    const reply = new CallingModelAnswer(context.mintId, fences, keepsSeals)
     const reservation = this.#reserve(request)
-    if (reservation === undefined) return { heard, error: costLimitReached() }
+    if (reservation === undefined) return { reply, error: costLimitReached() }
     using turn = new CallingModelCall(this.#session, request, this.#backends, fences.length > 0)
     this.#reporter.turn()
     try {
@@ -66,26 +66,26 @@ export class CallingModel {
       this.#session.answeredBy(backend, turn.retryCount)
       this.#backends = [backend, ...this.#backends.filter((other) => other !== backend)]
       for (let events = await turn.next(); events !== undefined; events = await turn.next())
-        await this.#reporter.writeText(heard.take(events))
-      await this.#reporter.writeText(heard.rest())
-      return { heard }
+        await this.#reporter.writeText(reply.take(events))
+      await this.#reporter.writeText(reply.rest())
+      return { reply }
     } catch (error) {
-      if (error instanceof UpstreamError || error instanceof ServiceError) return { heard, error }
+      if (error instanceof UpstreamError || error instanceof ServiceError) return { reply, error }
       throw error
     } finally {
-      this.#close(reservation, turn, heard)
+      this.#close(reservation, turn, reply)
     }
   }
 
   /** Reserves the worst-case cost of a reply from the most expensive backend; undefined if that is too much. */
   #reserve(request: Conversation): Reservation | undefined {
-    const book = this.#costs
+    const costs = this.#costs
     const [first, ...others] = membersOf(this.#backends)
     const mostExpensive = others.reduce(
-      (before, member) => (book.worstUsd(member, request) > book.worstUsd(before, request) ? member : before),
+      (before, member) => (costs.worstUsd(member, request) > costs.worstUsd(before, request) ? member : before),
       first!,
     )
-    return book.reserve('outer', mostExpensive, book.worstUsd(mostExpensive, request))
+    return costs.reserve('outer', mostExpensive, costs.worstUsd(mostExpensive, request))
   }
 
   #close(reservation: Reservation, { usage, ms }: CallingModelCall, { finish }: CallingModelAnswer): void {

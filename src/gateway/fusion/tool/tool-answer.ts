@@ -74,7 +74,7 @@ class ToolAnswer {
 
   constructor(session: FusionSession, options: ToolAnswerOptions) {
     const { port, signal, context, accountId, deps } = session
-    const asker = { accountId, contentKind: () => contentKindOf(context.conversation) }
+    const breakerKey = { accountId, contentKind: () => contentKindOf(context.conversation) }
     const { settings } = options.tool
     this.#session = session
     this.#options = options
@@ -89,7 +89,7 @@ class ToolAnswer {
       port,
       signal,
       costs: this.#costs,
-      members: () => membersOf(options.members.filter(({ id }) => deps.breakers.availability(id, asker).usable)),
+      members: () => membersOf(options.members.filter(({ id }) => deps.breakers.availability(id, breakerKey).usable)),
       listener: this.#reporter.listener,
       takeSlot: options.takeSlot,
       onRecord: (record) => session.recordFusion(record),
@@ -108,28 +108,28 @@ class ToolAnswer {
     for (;;) {
       if (this.#session.signal.aborted) return this.#ended()
       const presence = this.#presence(turn)
-      const { heard, error } = await this.#readReply(presence)
+      const { reply, error } = await this.#readReply(presence)
       if (this.#session.signal.aborted) return this.#ended()
       if (error !== undefined) {
-        if (heard.isSeen) return this.#ended(error)
+        if (reply.isSeen) return this.#ended(error)
         if (error instanceof UpstreamError && this.#mayRetry) {
           this.#mayRetry = false
           continue
         }
         return this.#fallbackAnswer(error)
       }
-      const { finish = 'stop', ours, callIds } = heard
+      const { finish = 'stop', ours, callIds } = reply
       if (ours.length === 0) {
-        if (!this.#isQuiet(heard)) return this.#end(finish)
+        if (!this.#isQuiet(reply)) return this.#end(finish)
         if (this.#canFallBack || !this.#mayRetry) return this.#fallbackAnswer(new UpstreamError('broken'))
         this.#mayRetry = false
         this.#model.skip()
         continue
       }
-      if (callIds.length > 0) return this.#defer(heard, presence)
-      if (presence !== 'offered' && (heard.hasText || this.#canFallBack || turn >= maxTurns))
-        return heard.hasText ? this.#end('stop') : this.#fallbackAnswer(new UpstreamError('broken'))
-      await this.#answerCalls(heard, presence)
+      if (callIds.length > 0) return this.#defer(reply, presence)
+      if (presence !== 'offered' && (reply.hasText || this.#canFallBack || turn >= maxTurns))
+        return reply.hasText ? this.#end('stop') : this.#fallbackAnswer(new UpstreamError('broken'))
+      await this.#answerCalls(reply, presence)
       turn += 1
     }
   }
@@ -176,17 +176,17 @@ class ToolAnswer {
   }
 
   /** Answers each of the model's calls; all calls of one reply share one run. */
-  async #answerCalls(heard: CallingModelAnswer, presence: ToolPresence): Promise<void> {
-    const calls = heard.ours.map((call) => readCall(call.arguments))
+  async #answerCalls(reply: CallingModelAnswer, presence: ToolPresence): Promise<void> {
+    const calls = reply.ours.map((call) => readCall(call.arguments))
     const asked = calls.filter((call) => call !== undefined).slice(0, maxQuestions)
     let result: ToolRunResult
     if (asked.length === 0) result = { failure: 'no_question' }
     // A model may call the tool without being offered it: that starts no run.
     else if (presence !== 'offered') result = { failure: 'limit' }
     else result = await this.#ask('called', joinCalls(asked))
-    this.#since.push({ role: 'assistant', parts: heard.parts })
+    this.#since.push({ role: 'assistant', parts: reply.parts })
     let isFirst = true
-    for (const [index, call] of heard.ours.entries()) {
+    for (const [index, call] of reply.ours.entries()) {
       const readable = calls[index]
       const isAsked = readable !== undefined && asked.includes(readable)
       let text: string
@@ -229,11 +229,11 @@ class ToolAnswer {
   }
 
   /** The caller's tools go first: a question asked alongside them waits for their results. */
-  #defer(heard: CallingModelAnswer, presence: ToolPresence): FusionEnd {
+  #defer(reply: CallingModelAnswer, presence: ToolPresence): FusionEnd {
     const { tool, deferred, accountId } = this.#options
-    const asked = heard.ours.flatMap((call) => readCall(call.arguments) ?? []).slice(0, maxQuestions)
+    const asked = reply.ours.flatMap((call) => readCall(call.arguments) ?? []).slice(0, maxQuestions)
     if (tool.settings.mixed === 'defer' && presence === 'offered' && asked.length > 0) {
-      deferred.keep(accountId, this.#session.context.conversation.turns, heard.callIds, joinCalls(asked))
+      deferred.keep(accountId, this.#session.context.conversation.turns, reply.callIds, joinCalls(asked))
       this.#reporter.defer()
     }
     return this.#end('tool_calls')

@@ -36,8 +36,8 @@ export class ToolRunReporter {
     this.#writer = new EventWriter({
       port,
       caller: signal,
-      tellsProgress: settings.tellsProgress && context.conversation.stream && settings.resultItem !== 'none',
-      tellsBetween: true,
+      streamsProgress: settings.streamsProgress && context.conversation.stream && settings.resultItem !== 'none',
+      showsProgressBetween: true,
     })
   }
 
@@ -51,15 +51,15 @@ export class ToolRunReporter {
 
   /** Reports the progress of a run. */
   get listener(): DeliberationListener & { onBegin(asked: number): void } {
-    const tell = (text: string): void => {
+    const report = (text: string): void => {
       this.#writer.reportProgress(text)
       // A reasoning item of its own ends the text before it.
       if (this.#format.hasOneText !== true) this.#isWithinText = false
     }
     return {
-      onBegin: (asked) => tell(progress.asked(asked)),
-      onAnswer: (answered, asked) => tell(progress.answered(answered, asked)),
-      onCompared: (disagreements) => tell(progress.compared(disagreements)),
+      onBegin: (asked) => report(progress.asked(asked)),
+      onAnswer: (answered, asked) => report(progress.answered(answered, asked)),
+      onCompared: (disagreements) => report(progress.compared(disagreements)),
     }
   }
 

@@ -59,7 +59,7 @@ export class ToolRuns {
   readonly #options: ToolRunsOptions
   readonly #known = new Map<string, ToolRunFindings>()
   #repeats = 0
-  #begun = 0
+  #startedRuns = 0
 
   constructor(options: ToolRunsOptions) {
     this.#options = options
@@ -67,11 +67,11 @@ export class ToolRuns {
 
   /** Number of runs that started; a rejected one has not. */
   get count(): number {
-    return this.#begun
+    return this.#startedRuns
   }
 
   get isSpent(): boolean {
-    return this.#begun >= this.#options.settings.maxRuns
+    return this.#startedRuns >= this.#options.settings.maxRuns
   }
 
   /** Whether the model keeps asking questions that were answered. */
@@ -95,7 +95,7 @@ export class ToolRuns {
     if (members.length === 0) return { failure: 'all_panels_failed' }
     using slot = this.#takeSlot()
     if (slot === undefined) return { failure: 'rate_limited' }
-    this.#begun += 1
+    this.#startedRuns += 1
     const result = await this.#run(questions, members, limitMs)
     if (!('failure' in result)) this.#known.set(key, result)
     return result

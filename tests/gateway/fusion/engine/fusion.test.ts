@@ -432,7 +432,7 @@ describe('what the caller sees', () => {
         ['One.', 'Two.', 'Three.'],
         judging(() => 9),
       ),
-      settings: { tellsProgress: false },
+      settings: { streamsProgress: false },
     })
     expect(world.emitted.some(({ type }) => type === 'reasoning' || type === 'reasoning_end')).toBe(false)
   })

@@ -143,7 +143,7 @@ describe('what the writer is asked', () => {
     label: 'AB'[index]!,
     text: `${text} ${'z'.repeat(30_000)}`,
     isTruncated: false,
-    twins: [],
+    duplicates: [],
     answer: { member, text, truncated: false },
   }))
   const notes = { candidates: answers, analysis: undefined, fence }

@@ -1,12 +1,12 @@
 import type { Conversation } from '../../../../domain/conversation.ts'
 import type { Draft } from '../../../../formats/fields.ts'
 import type { Candidate } from '../candidates.ts'
-import { cutText } from '../cut-text.ts'
 import type { Fence } from '../fence.ts'
 import type { Analysis } from '../judge/analysis.ts'
-import { cautiousCharsPerToken, cautiousInputTokens, unsaidOutputTokens } from '../measure-conversation.ts'
+import { cautiousCharsPerToken, cautiousInputTokens, assumedOutputTokens } from '../measure-conversation.ts'
 import type { FusionMember } from '../ports.ts'
 import { cautionPrompt, synthesisPrompt } from '../prompts.ts'
+import { shortenMiddle } from '../shorten-middle.ts'
 import { appendToUser } from '../transcript.ts'
 
 /** All notes together, if the model's window is unknown. */
@@ -31,7 +31,7 @@ export function writerRequest(conversation: Conversation, isLive: boolean, isBou
     hints: { ...hints, store: false },
   }
   if (isBounded && request.sampling.maxOutputTokens === undefined)
-    request.sampling = { ...request.sampling, maxOutputTokens: unsaidOutputTokens }
+    request.sampling = { ...request.sampling, maxOutputTokens: assumedOutputTokens }
   return request
 }
 
@@ -63,13 +63,13 @@ export function quoteNotes(
   const pieces: string[] = []
   let room = roomForNotes(request, writer)
   if (analysis !== undefined) {
-    const notes = cutText(notesOf(analysis), room)
+    const notes = shortenMiddle(notesOf(analysis), room)
     pieces.push(fence.quote('notes', notes))
     room -= notes.length
   }
   for (const [place, { label, text }] of candidates.entries()) {
     if (place > 0 && room < leastCandidateCharacters) break
-    const shown = cutText(text, Math.max(room, leastCandidateCharacters))
+    const shown = shortenMiddle(text, Math.max(room, leastCandidateCharacters))
     pieces.push(fence.quote(label, shown))
     room -= shown.length
   }
@@ -83,7 +83,7 @@ export function withCaution(request: Conversation): Conversation {
 
 function roomForNotes(request: Conversation, { contextWindow }: Pick<FusionMember, 'contextWindow'>): number {
   if (contextWindow === undefined) return maxNotesCharacters
-  const answer = request.sampling.maxOutputTokens ?? unsaidOutputTokens
+  const answer = request.sampling.maxOutputTokens ?? assumedOutputTokens
   const left = (contextWindow - cautiousInputTokens(request) - answer) * windowShare * cautiousCharsPerToken
   return Math.floor(Math.min(maxNotesCharacters, Math.max(leastNotesCharacters, left)))
 }

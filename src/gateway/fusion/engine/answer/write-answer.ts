@@ -33,7 +33,7 @@ export interface WrittenAnswer {
 
 /**
  * Has one model write the caller's answer and passes it on as it arrives. Before its first word a failure leaves no
- * trace; after it the answer is broken, as `outlet.hasContent` shows. From a writer with notes, neither reasoning nor
+ * trace; after it the answer is broken, as `eventWriter.hasContent` shows. From a writer with notes, neither reasoning nor
  * marks are passed on, because both reveal the notes.
  */
 export async function writeAnswer(options: WriteAnswerOptions): Promise<WrittenAnswer> {
@@ -60,7 +60,7 @@ class AnswerPassThrough {
   /** Not passed on yet: all of it while the answer is buffered, otherwise what came before its first word. */
   #held: AnswerEvent[] = []
   #heldCharacters = 0
-  #hasBegun = false
+  #hasStarted = false
   #text = ''
   /** Whether the answer cannot be used, whatever else arrives. */
   isRejected = false
@@ -73,7 +73,7 @@ class AnswerPassThrough {
   take(events: readonly AnswerEvent[]): Promise<boolean> | boolean {
     const passed = events.flatMap((event) => this.#pass(event))
     if (this.isRejected) return false
-    if (this.#options.isHeld || !this.#hasBegun) {
+    if (this.#options.isHeld || !this.#hasStarted) {
       for (const event of passed) this.#held.push(event)
       return true
     }
@@ -109,8 +109,8 @@ class AnswerPassThrough {
       case 'refusal':
         if (this.#options.fence === undefined) return this.#begin(event)
         // The panel answered: its best answer is better than this refusal, as long as nothing was written.
-        this.isRejected = !this.#hasBegun || this.#options.isHeld
-        return this.#hasBegun ? [event] : []
+        this.isRejected = !this.#hasStarted || this.#options.isHeld
+        return this.#hasStarted ? [event] : []
       case 'text':
         return this.#passText(event)
       case 'call':
@@ -128,12 +128,12 @@ class AnswerPassThrough {
       this.isRejected ||= this.#heldCharacters > maxHeldCharacters
     }
     if (text === '') return []
-    if (text.trim() !== '') this.#hasBegun = true
+    if (text.trim() !== '') this.#hasStarted = true
     return [{ type: 'text', text }]
   }
 
   #begin(event: AnswerEvent): AnswerEvent[] {
-    this.#hasBegun = true
+    this.#hasStarted = true
     return [event]
   }
 }

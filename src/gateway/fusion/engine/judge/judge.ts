@@ -16,7 +16,7 @@ import { isClose } from './rank-candidates.ts'
 
 /** The longest comparison, in tokens. */
 export const maxAnalysisTokens = 4_096
-/** The most of an unreadable reply that is shown to its author for repair, characters. */
+/** Maximum characters of an unreadable reply that its author gets back to repair it. */
 const maxRepeatedCharacters = 16_000
 /** Share of the total time to leave for writing; a judge that would need it is not called. */
 const writingShare = 0.15
@@ -35,7 +35,7 @@ export interface JudgeOptions {
   /** Members that already failed in this fusion. */
   readonly failed: ReadonlySet<string>
   /** Members that were too slow in this fusion. */
-  readonly cutOff: ReadonlySet<string>
+  readonly aborted: ReadonlySet<string>
   /** US dollars to leave for writing. */
   readonly keepUsd: number
 }
@@ -52,7 +52,7 @@ export async function judgeCandidates(options: JudgeOptions): Promise<readonly A
     if (first === undefined) continue
     const { settings } = run.request
     if (!isClose(candidates, first, settings.closeLead) || run.costs.isNearLimit(keepUsd)) return [first]
-    const orders = Array.from({ length: settings.furtherLooks }, (_, look) => reorder(candidates, look))
+    const orders = Array.from({ length: settings.extraJudgePasses }, (_, pass) => reorder(candidates, pass))
     const further = await Promise.all(orders.map((shown) => askJudge(options, judge, 'swap', shown)))
     const read = further.filter((analysis) => analysis !== undefined)
     if (read.length < further.length) run.degrade('second_look_failed')
@@ -63,9 +63,9 @@ export async function judgeCandidates(options: JudgeOptions): Promise<readonly A
 }
 
 /** Another order for each further pass: first reversed, then rotated, so that no candidate keeps a good position. */
-function reorder(candidates: readonly Candidate[], look: number): Candidate[] {
-  const turn = look % candidates.length
-  return look === 0 ? candidates.toReversed() : [...candidates.slice(turn), ...candidates.slice(0, turn)]
+function reorder(candidates: readonly Candidate[], pass: number): Candidate[] {
+  const turn = pass % candidates.length
+  return pass === 0 ? candidates.toReversed() : [...candidates.slice(turn), ...candidates.slice(0, turn)]
 }
 
 /** The judge's request: the rules are separate, and everything written by others is fenced. */
@@ -77,8 +77,8 @@ function writeJudgeRequest(
   const { conversation, settings } = run.request
   const lines = [prompts.conversationHeading, transcript]
   if (settings.criteria !== undefined) lines.push(prompts.criteriaHeading, fence.quote('criteria', settings.criteria))
-  for (const { label, text, twins, isTruncated } of shown) {
-    lines.push(prompts.candidateHeading(label, twins.length, isTruncated), fence.quote(label, text))
+  for (const { label, text, duplicates, isTruncated } of shown) {
+    lines.push(prompts.candidateHeading(label, duplicates.length, isTruncated), fence.quote(label, text))
   }
   lines.push(prompts.judgeClosing)
   const images = judge.capabilities?.image_input === true ? imagesOf(conversation) : []
@@ -154,17 +154,18 @@ async function call(
  * The judges in order: families with the fewest panel answers first, and never the same family twice if there is
  * another.
  */
-function chooseJudges({ run: { plan }, candidates, failed, cutOff }: JudgeOptions): FusionMember[] {
-  const voices = new Map<string, number>()
-  for (const { answer, twins } of candidates)
-    for (const { member } of [answer, ...twins]) voices.set(member.family, (voices.get(member.family) ?? 0) + 1)
+function chooseJudges({ run: { plan }, candidates, failed, aborted }: JudgeOptions): FusionMember[] {
+  const answersByFamily = new Map<string, number>()
+  for (const { answer, duplicates } of candidates)
+    for (const { member } of [answer, ...duplicates])
+      answersByFamily.set(member.family, (answersByFamily.get(member.family) ?? 0) + 1)
   const best = Math.max(...plan.writers.map(({ quality }) => quality))
   const rank = (member: FusionMember): number[] => [
     Number(failed.has(member.id)),
     // The remaining time is not spent on a model that was just too slow.
-    Number(cutOff.has(member.id)),
+    Number(aborted.has(member.id)),
     Number(member.quality < best - judgeFloor),
-    voices.get(member.family) ?? 0,
+    answersByFamily.get(member.family) ?? 0,
     -member.quality,
   ]
   const order = plan.writers.toSorted((a, b) => {
@@ -175,7 +176,7 @@ function chooseJudges({ run: { plan }, candidates, failed, cutOff }: JudgeOption
   if (first === undefined) return []
   // Without another model that has worked so far, it is better to write without a comparison than to wait for the
   // next failure.
-  const others = order.filter((member) => member !== first && !failed.has(member.id) && !cutOff.has(member.id))
+  const others = order.filter((member) => member !== first && !failed.has(member.id) && !aborted.has(member.id))
   const second = others.find(({ family }) => family !== first.family) ?? others[0]
   return second === undefined ? [first] : [first, second]
 }

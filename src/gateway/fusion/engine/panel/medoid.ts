@@ -1,5 +1,5 @@
 import type { PanelAnswer } from './panel.ts'
-import { similarityOf, vectorise } from './similarity.ts'
+import { similarityOf, vectorize } from './similarity.ts'
 
 /** The weights of agreement, the model's quality, and the answer's format. */
 const agreementWeight = 0.5
@@ -23,7 +23,7 @@ export function rankByMedoid(
   isValid: (text: string) => boolean = () => true,
 ): PanelAnswer[] {
   if (answers.length < 2) return [...answers]
-  const vectors = vectorise(answers.map(({ text }) => text.slice(0, maxComparedCharacters)))
+  const vectors = vectorize(answers.map(({ text }) => text.slice(0, maxComparedCharacters)))
   const score = (answer: PanelAnswer, index: number): number => {
     let agreement = 0
     for (const [other, { member }] of answers.entries()) {
@@ -44,7 +44,7 @@ export function rankByMedoid(
 /** Whether all answers agree: similar in words, and with the same numbers. A single answer agrees with nothing. */
 export function doAgree(answers: readonly PanelAnswer[]): boolean {
   if (answers.length < 2 || answers.some(({ truncated }) => truncated)) return false
-  const [first, ...others] = vectorise(answers.map(({ text }) => text.slice(0, maxComparedCharacters)))
+  const [first, ...others] = vectorize(answers.map(({ text }) => text.slice(0, maxComparedCharacters)))
   const numbers = numbersOf(answers[0]!.text)
   return others.every((vector, index) => {
     if (numbersOf(answers[index + 1]!.text) !== numbers) return false

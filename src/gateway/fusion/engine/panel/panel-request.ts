@@ -64,9 +64,9 @@ export class PanelRequests {
     const prompt = panelPrompt(angle, words, this.#toolDigest !== undefined)
     const digest = this.#toolDigest === undefined ? '' : `\n\nTools of the final reply:\n${this.#toolDigest}`
     const sampling: Draft<Conversation['sampling']> = { maxOutputTokens: outputLimit(member, tokens) }
-    const heat = temperature ?? base.sampling.temperature ?? temperatures[angle % temperatures.length]
+    const sampled = temperature ?? base.sampling.temperature ?? temperatures[angle % temperatures.length]
     // Reasoning models reject a temperature.
-    if (heat !== undefined && member.capabilities?.reasoning !== true) sampling.temperature = heat
+    if (sampled !== undefined && member.capabilities?.reasoning !== true) sampling.temperature = sampled
     const effort = reasoningEffort ?? base.reasoning?.effort
     return {
       ...subConversation(base, withInstruction(this.#flat, prompt + digest), sampling),

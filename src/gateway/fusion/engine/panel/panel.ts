@@ -39,7 +39,7 @@ export interface PanelResult {
 }
 
 /** Members that were aborted before they answered: slow, but not failed. */
-export function cutMembers({ dropOuts }: PanelResult): ReadonlySet<string> {
+export function abortedMembers({ dropOuts }: PanelResult): ReadonlySet<string> {
   return new Set(dropOuts.flatMap(({ member, why }) => (why === 'cut' ? [member] : [])))
 }
 
@@ -64,7 +64,7 @@ export interface PanelOptions {
 interface Slot {
   readonly planned: PlannedSlot
   readonly abort: AbortController
-  underWay: number
+  running: number
   answer?: PanelAnswer
   refilled: boolean
   hedge?: Timer
@@ -103,7 +103,7 @@ class Panel {
     this.#slots = options.plan.slots.map((planned) => ({
       planned,
       abort: new AbortController(),
-      underWay: 0,
+      running: 0,
       refilled: false,
     }))
     this.#quorum = Math.min(options.settings.quorum ?? Math.ceil(this.#slots.length / 2), this.#slots.length)
@@ -148,7 +148,7 @@ class Panel {
   #dispatch(slot: Slot, member: FusionMember, role: CallRole): void {
     const { port, costs, requests, keepUsd } = this.#options
     this.#dispatches += 1
-    slot.underWay += 1
+    slot.running += 1
     const call = { role, conversation: requests.requestFor(slot.planned, member) }
     const { signal } = slot.abort
     callModel({ port, costs, member, call, limitMs: this.#longestMs, keepUsd, signal }).then(
@@ -161,16 +161,16 @@ class Panel {
   }
 
   #ended(slot: Slot, member: FusionMember, end: ModelCallEnd): void {
-    slot.underWay -= 1
+    slot.running -= 1
     if (end.status !== 'answered') this.#dropOuts.push({ member: member.id, why: end.status })
     if (end.status === 'refused') this.#refusals.push(end.refusal)
     if (this.#isOver) {
-      this.#leaveWhenQuiet()
+      this.#resolveWhenIdle()
       return
     }
     if (end.status === 'answered' && slot.answer === undefined) this.#accept(slot, member, end)
-    else if (slot.answer === undefined && slot.underWay === 0) this.#refill(slot, end)
-    if (this.#slots.every(({ answer, underWay }) => answer !== undefined || underWay === 0)) this.#finish()
+    else if (slot.answer === undefined && slot.running === 0) this.#refill(slot, end)
+    if (this.#slots.every(({ answer, running }) => answer !== undefined || running === 0)) this.#finish()
   }
 
   #accept(slot: Slot, member: FusionMember, { text, truncated }: ModelCallEnd): void {
@@ -232,11 +232,11 @@ class Panel {
     this.#isOver = true
     for (const timer of this.#timers) timer.cancel()
     for (const { abort } of this.#slots) abort.abort()
-    this.#leaveWhenQuiet()
+    this.#resolveWhenIdle()
   }
 
   /** Aborted calls end in this turn of the event loop, and belong in the record. */
-  #leaveWhenQuiet(): void {
-    if (this.#failure !== undefined || this.#slots.every(({ underWay }) => underWay === 0)) this.#done.resolve()
+  #resolveWhenIdle(): void {
+    if (this.#failure !== undefined || this.#slots.every(({ running }) => running === 0)) this.#done.resolve()
   }
 }

@@ -5,7 +5,7 @@ const heavyWeight = 3
 const backtick = 96
 
 /** Each text as weighted three-word sequences. Only vectors from the same call can be compared. */
-export function vectorise(texts: readonly string[]): Float32Array[] {
+export function vectorize(texts: readonly string[]): Float32Array[] {
   const vectors = texts.map(countShingles)
   const occurrences = new Uint8Array(places)
   for (const vector of vectors)

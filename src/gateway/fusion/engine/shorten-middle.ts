@@ -2,7 +2,7 @@
 const headShare = 0.7
 
 /** The beginning and end of a text: at most this many characters, plus a line that says how much is missing. */
-export function cutText(text: string, maxCharacters: number): string {
+export function shortenMiddle(text: string, maxCharacters: number): string {
   if (text.length <= maxCharacters) return text
   const head = Math.floor(maxCharacters * headShare)
   const tail = maxCharacters - head

@@ -5,7 +5,7 @@ const breakFrom = 1_024
 /**
  * Splits a whole text as a stream would: pieces of at most 2 kB that end with a paragraph, line, or word if possible.
  */
-export function cutPieces(text: string): string[] {
+export function splitIntoPieces(text: string): string[] {
   const pieces: string[] = []
   let from = 0
   while (text.length - from > maxPieceCharacters) {
