@@ -161,7 +161,7 @@ function vaultFor(config: Config): Vault {
 function explainStorageError(error: unknown): never {
   if (error instanceof DataFolderInUse)
     throw new SetupError(
-      'the data folder is in use by another svc-router',
+      'the data folder is in use by another svc-router process',
       'stop it, or choose another folder: --data FOLDER',
     )
   if (error instanceof SchemaMismatch)

@@ -120,7 +120,7 @@ describe.skipIf(python === undefined).each(['openai-chat', 'openai-responses'] a
     test('a spent minute says when to come again', () => {
       const expected = { class: 'RateLimitError', status: 429, code: 'rate_limit_exceeded' }
       expectRefusal('refused_429', expected, '')
-      expect(results['refused_429']!['message']).toMatch(/Slow allows .* Please try again in \d+s\.$/)
+      expect(results['refused_429']!['message']).toMatch(/on the Slow plan\. Please try again in \d+s\.$/)
     })
 
     test('a spent minute is waited for as long as we say, twice', () => {

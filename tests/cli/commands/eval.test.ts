@@ -62,7 +62,7 @@ describe('eval with the simulated models', () => {
       'placebo judge',
     ])
       expect(out).toContain(arm)
-    expect(out).toContain('None is beyond noise')
+    expect(out).toContain('None differs by more than noise')
     const [file] = files()
     expect(statSync(file!).mode & 0o777).toBe(0o600)
     expect(statSync(join(cli.dataDir, 'eval')).mode & 0o777).toBe(0o700)
