@@ -7,7 +7,7 @@ export default defineConfig({
       'tests/long/**/*.test.ts',
       'tests/clients/**/*.test.ts',
       'tests/simulation/**/*.test.ts',
-      'tests/contract/every-cut.test.ts',
+      'tests/contract/truncations.test.ts',
       'tests/faults/fusion-cancel.test.ts',
     ],
     env: { SVC_ROUTER_TESTS: 'long' },

@@ -3,10 +3,10 @@
  * entry is documented by the vendor or listed in its own error message.
  */
 export const hostedTools = {
-  /** Finds no endpoint for a request with a namespace. */
+  /** OpenRouter reports that it has no endpoint for a request with a namespace. */
   openrouter: ['web_search', 'web_search_preview', 'openrouter:web_search'],
   groq: ['browser_search', 'code_interpreter', 'mcp'],
-  /** The list in its own error for a namespace. */
+  /** From the error with which xAI rejects a namespace. */
   xai: [
     'web_search',
     'x_search',

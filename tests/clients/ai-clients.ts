@@ -10,7 +10,7 @@ import { createOpenAICompatible as createOpenAICompatible2 } from 'ai-sdk-openai
 import type { Service } from '../service.ts'
 import { countingFetch, type Traffic } from './counting-fetch.ts'
 
-/** What is used of the SDK here, under one type: where the majors have other names for it, those of the newer one. */
+/** The parts of the SDK used here, under one type, with the names of the newer major version. */
 type Ai = Pick<
   typeof ai7,
   | 'APICallError'
@@ -25,7 +25,7 @@ type Ai = Pick<
   | 'embedMany'
 >
 
-/** Both majors that people run, each with its providers. */
+/** Both major versions in use, each with its providers. */
 export const majors = [
   { name: 'ai 7', ai: ai7 as Ai, createOpenAI, createOpenAICompatible, createAnthropic },
   {
@@ -37,7 +37,7 @@ export const majors = [
   },
 ] as const
 
-/** Every way in which they reach an API like OpenAI's. */
+/** Every way in which they call an OpenAI-like API. */
 export const entrances: readonly Entrance[] = majors.flatMap((major) => {
   const { name, ai } = major
   const compatible = (settings: Settings) =>
@@ -74,10 +74,10 @@ export const entrances: readonly Entrance[] = majors.flatMap((major) => {
 export interface Entrance {
   readonly name: string
   readonly ai: Ai
-  /** What it speaks. */
+  /** The format that it uses. */
   readonly format: 'openai-chat' | 'openai-responses'
   readonly model: (settings: Settings, profile: string) => LanguageModel
-  /** Where it gives embeddings too. */
+  /** Its embedding model, if it has any. */
   readonly embedding?: (settings: Settings, profile: string) => EmbeddingModel
 }
 
@@ -88,13 +88,13 @@ export interface Settings {
   readonly headers?: Record<string, string>
 }
 
-/** Settings as a README has them, but for a `fetch` that counts: one entry for each HTTP request that was made. */
+/** Settings as in a README, except for a `fetch` that records every HTTP request. */
 export function counted(service: Service, apiKey = service.key): { settings: Settings; traffic: Traffic } {
   const { fetch, traffic } = countingFetch()
   return { settings: { baseURL: service.baseUrl, apiKey, fetch }, traffic }
 }
 
-/** The newer major calls the stream of all parts `stream`. */
+/** The newer major version calls the stream of all parts `stream`. */
 function streamText6(options: Parameters<typeof ai6.streamText>[0]): unknown {
   const result = ai6.streamText(options)
   return new Proxy(result, {

@@ -10,10 +10,10 @@ import { withoutSleeping } from './without-sleeping.ts'
 const frontier = 'svc-router/frontier'
 const says = 'This is a simulated answer from alpha.'
 const schema = z.object({ city: z.string(), degrees: z.number() })
-/** As an answer, and as the arguments of a call: the simulated model fills them alike. */
+/** Used for answers and for arguments of calls: the simulated model fills both in the same way. */
 const sample = { city: expect.stringContaining('simulated') as string, degrees: expect.any(Number) as number }
 
-// It warns in every call that it does not know the model and limits the answer.
+// Otherwise it warns in every call that it does not know the model and limits the answer.
 globalThis.AI_SDK_LOG_WARNINGS = false
 
 describe.each(majors)('$name', ({ ai, createAnthropic }) => {
@@ -39,7 +39,7 @@ describe.each(majors)('$name', ({ ai, createAnthropic }) => {
       afterAll(() => service.stop())
       afterEach(() => service.providers[0]!.script([]))
 
-      test('generateText gives the text and its usage, with every signal in the headers', async () => {
+      test('generateText returns the text and its usage, with every signal in the headers', async () => {
         const { text, finishReason, usage, response } = await generateText({ model, prompt: 'Say hello.' })
         expect(text).toContain(says)
         expect(finishReason).toBe('stop')
@@ -53,7 +53,7 @@ describe.each(majors)('$name', ({ ai, createAnthropic }) => {
         })
       })
 
-      test('streamText gives the text in pieces and its usage', async () => {
+      test('streamText returns the text in pieces and its usage', async () => {
         const { textStream, finishReason, usage } = streamText({ model, prompt: 'Say hello.' })
         const pieces = await collect(textStream)
         expect(pieces.join('')).toContain(says)
@@ -62,7 +62,7 @@ describe.each(majors)('$name', ({ ai, createAnthropic }) => {
         expect((await usage).outputTokens).toBeGreaterThan(0)
       })
 
-      test.each([true, false])('a tool loop of two steps finishes with both results, streamed: %s', async (stream) => {
+      test.each([true, false])('a tool loop of two steps ends with both results, streamed: %s', async (stream) => {
         const loop = { model, tools, prompt: 'What is the weather in Oslo and Lima?', stopWhen: isStepCount(3) }
         const result = stream ? streamText(loop) : await generateText(loop)
         const answer = await result.text
@@ -73,7 +73,7 @@ describe.each(majors)('$name', ({ ai, createAnthropic }) => {
         expect(answer).toContain(weatherIn('Lima'))
       })
 
-      test('a conversation goes on after an answer', async () => {
+      test('a conversation continues after an answer', async () => {
         const asked: ModelMessage = { role: 'user', content: 'Say hello.' }
         const first = await generateText({ model, messages: [asked] })
         const messages: ModelMessage[] = [asked, ...first.response.messages, { role: 'user', content: 'And again.' }]
@@ -83,7 +83,7 @@ describe.each(majors)('$name', ({ ai, createAnthropic }) => {
       })
 
       test.each(['auto', 'jsonTool', 'outputFormat'] as const)(
-        'an output object fits the schema, in the mode %s',
+        'an output object matches the schema, in the mode %s',
         async (structuredOutputMode) => {
           const { output } = await generateText({
             model,
@@ -95,7 +95,7 @@ describe.each(majors)('$name', ({ ai, createAnthropic }) => {
         },
       )
 
-      test('an image is seen', async () => {
+      test('an image is read', async () => {
         const content = [
           { type: 'text' as const, text: 'What is this?' },
           { type: 'file' as const, data: new URL(pixel), mediaType: 'image/png' },
@@ -105,7 +105,7 @@ describe.each(majors)('$name', ({ ai, createAnthropic }) => {
       })
 
       test.each(['fin', 'rst', 'end'] as const)(
-        'a stream that is cut by %s after the first words is an error, never a finished text',
+        'a stream that is aborted by %s after the first words is an error, never a finished text',
         async (by) => {
           service.providers[0]!.script([{ do: 'cut', afterEvents: 9, by, repeat: true }])
           const errors: unknown[] = []
@@ -130,7 +130,7 @@ describe.each(majors)('$name', ({ ai, createAnthropic }) => {
     },
   )
 
-  describe('refusals, as a person reads them at @ai-sdk/anthropic', () => {
+  describe('rejections, as users of @ai-sdk/anthropic see them', () => {
     const plans = {
       max: { name: 'Max', requests_per_minute: 600, requests_per_month: 100_000, premium: true },
       tiny: { name: 'Tiny', requests_per_minute: 100, requests_per_month: 1 },
@@ -154,7 +154,7 @@ describe.each(majors)('$name', ({ ai, createAnthropic }) => {
       return createAnthropic({ baseURL: service.baseUrl, apiKey, fetch: counting })(profile)
     }
 
-    async function spent(plan: string): Promise<LanguageModel> {
+    async function exhausted(plan: string): Promise<LanguageModel> {
       const { key } = await service.addAccount(`${plan}-${Math.random()}`, plan)
       const model = connect(key)
       await generateText({ model, prompt: 'Hello' })
@@ -162,36 +162,36 @@ describe.each(majors)('$name', ({ ai, createAnthropic }) => {
       return model
     }
 
-    test('a bad key: 401 after one request', async () => {
-      const error = await refusalOf(connect('sk_svc_mistyped'), 401)
+    test('a bad key gets a 401 after one request', async () => {
+      const error = await rejectionOf(connect('sk_svc_mistyped'), 401)
       expect(error.message.endsWith(links.accountUrl)).toBe(true)
       expect(sent).toBe(1)
     })
 
-    test('a spent month: 402 after one request', async () => {
-      const error = await refusalOf(await spent('tiny'), 402)
+    test('an exhausted month gets a 402 after one request', async () => {
+      const error = await rejectionOf(await exhausted('tiny'), 402)
       expect(error.message.endsWith(links.upgradeUrl)).toBe(true)
       expect(sent).toBe(1)
     })
 
-    test('a premium profile on a plan without it: 403 after one request', async () => {
+    test('a premium profile on a plan without it gets a 403 after one request', async () => {
       const { key } = await service.addAccount('plain', 'tiny')
-      const error = await refusalOf(connect(key, 'svc-router/fusion'), 403)
+      const error = await rejectionOf(connect(key, 'svc-router/fusion'), 403)
       expect(error.message.endsWith(links.upgradeUrl)).toBe(true)
       expect(sent).toBe(1)
     })
 
-    test('a mistyped profile: 404 after one request', async () => {
-      const error = await refusalOf(connect(service.key, 'svc-router/fronteir'), 404)
+    test('a mistyped profile gets a 404 after one request', async () => {
+      const error = await rejectionOf(connect(service.key, 'svc-router/fronteir'), 404)
       expect(error.message).toContain('Did you mean "svc-router/frontier"?')
       expect(sent).toBe(1)
     })
 
-    test('a spent minute: 429 after three requests, each as late as we say', async () => {
-      const model = await spent('slow')
+    test('an exhausted minute gets a 429 after three requests, each after the wait in the error', async () => {
+      const model = await exhausted('slow')
       const slept = await withoutSleeping(/delay .*provider-utils\//, async () => {
         const error: unknown = await generateText({ model, prompt: 'Hello' }).catch((reason: unknown) => reason)
-        if (!RetryError.isInstance(error)) throw new Error('not refused', { cause: error })
+        if (!RetryError.isInstance(error)) throw new Error('not rejected', { cause: error })
         expect(error.message).toMatch(/Please try again in \d+s\.$/)
       })
       expect(sent).toBe(3)
@@ -199,13 +199,13 @@ describe.each(majors)('$name', ({ ai, createAnthropic }) => {
     })
   })
 
-  async function refusalOf(model: LanguageModel, status: number): Promise<CallError> {
+  async function rejectionOf(model: LanguageModel, status: number): Promise<CallError> {
     const error = await generateText({ model, prompt: 'Hello' }).then(
       () => undefined,
       (reason: unknown) => reason,
     )
-    // A retried call would have ended in a RetryError.
-    if (!APICallError.isInstance(error)) throw new Error('not refused at once', { cause: error })
+    // A retried call would end with a RetryError.
+    if (!APICallError.isInstance(error)) throw new Error('not rejected at once', { cause: error })
     expect(error.statusCode).toBe(status)
     expect(error.message.length).toBeLessThanOrEqual(240)
     return error

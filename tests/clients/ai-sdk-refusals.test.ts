@@ -11,7 +11,7 @@ import { withoutSleeping } from './without-sleeping.ts'
 const frontier = 'svc-router/frontier'
 const longestMessage = 240
 const sdkSleep = /provider-utils|delay/
-/** The SDK waits for less than 60 s only, and right after the minute was spent we say 60. */
+/** The SDK waits only if the wait is below 60 s, and immediately after the minute is exhausted it is 60. */
 const untilLessThanAMinuteMs = 1_050
 const halfAMinuteMs = 30_000
 
@@ -36,8 +36,8 @@ async function keyOn(plan: keyof typeof plans): Promise<string> {
   return (await service.addAccount(`${plan}-${randomBytes(4).toString('hex')}`, plan)).key
 }
 
-/** A key whose minute was spent a little while ago, and long before it is over. */
-async function spentKey(): Promise<string> {
+/** A key whose minute was exhausted a short while ago and is far from over. */
+async function exhaustedKey(): Promise<string> {
   if (spent === undefined || performance.now() - spent.atMs > halfAMinuteMs) {
     const key = await keyOn('slow')
     expect((await service.chat({}, { authorization: `Bearer ${key}` })).status).toBe(200)
@@ -48,7 +48,7 @@ async function spentKey(): Promise<string> {
 }
 
 describe.each(entrances)('$name', ({ ai, model: open }) => {
-  /** Both ways to ask: what a person reads must not depend on them. */
+  /** Both kinds of calls: the message must not depend on them. */
   const ways = [
     {
       way: 'generateText',
@@ -73,9 +73,9 @@ describe.each(entrances)('$name', ({ ai, model: open }) => {
     },
   ]
 
-  /** The refusal as the person sees it: our sentence, the one link, and nothing of the key. */
+  /** Asserts the error that the user sees: our sentence, one link, and no part of the key. */
   function refusal(error: unknown, status: number, code: string): APICallError {
-    // A call that was tried again would have ended in a RetryError.
+    // A retried call would end with a RetryError.
     if (!ai.APICallError.isInstance(error)) throw new Error('not refused at once', { cause: error })
     const body = JSON.parse(error.responseBody ?? '') as { error: Record<string, unknown> }
     expect(error.statusCode).toBe(status)
@@ -87,7 +87,7 @@ describe.each(entrances)('$name', ({ ai, model: open }) => {
   }
 
   describe.each(ways)('$way', ({ ask }) => {
-    test('a mistyped key: 401 after one request, with where the right one is', async () => {
+    test('a mistyped key gets a 401 after one request, with the link to the right one', async () => {
       const { settings, traffic } = counted(service, 'sk_svc_mistyped')
       const error = refusal(await ask(settings, frontier), 401, 'key_malformed')
       expect(error.message).toContain('its checksum is wrong')
@@ -95,7 +95,7 @@ describe.each(entrances)('$name', ({ ai, model: open }) => {
       expect(traffic.sent).toHaveLength(1)
     })
 
-    test('a spent month: 402 after one request, with the way to upgrade', async () => {
+    test('an exhausted month gets a 402 after one request, with the upgrade link', async () => {
       const { settings, traffic } = counted(service, await keyOn('tiny'))
       await ai.generateText({ model: open(settings, frontier), prompt: 'Hello' })
       const error = refusal(await ask(settings, frontier), 402, 'insufficient_quota')
@@ -105,7 +105,7 @@ describe.each(entrances)('$name', ({ ai, model: open }) => {
       expect(traffic.sent).toHaveLength(2)
     })
 
-    test('a premium profile on a free plan: 403 after one request that reaches no provider', async () => {
+    test('a premium profile on a free plan gets a 403 after one request that reaches no provider', async () => {
       const { settings, traffic } = counted(service, await keyOn('free'))
       const before = service.providers[0]!.counts().requests
       const error = refusal(await ask(settings, 'my/premium'), 403, 'plan_required')
@@ -115,14 +115,14 @@ describe.each(entrances)('$name', ({ ai, model: open }) => {
       expect(service.providers[0]!.counts().requests).toBe(before)
     })
 
-    test('a mistyped profile: 404 after one request, with the right one', async () => {
+    test('a mistyped profile gets a 404 after one request, with the right name', async () => {
       const { settings, traffic } = counted(service)
       const error = refusal(await ask(settings, 'svc-router/fronteir'), 404, 'model_not_found')
       expect(error.message).toContain('Did you mean "svc-router/frontier"?')
       expect(traffic.sent).toHaveLength(1)
     })
 
-    test('a spent minute: 429 that says when to come again', async () => {
+    test('an exhausted minute gets a 429 with the time to wait', async () => {
       const { settings, traffic } = counted(service, await keyOn('slow'))
       await ai.generateText({ model: open(settings, frontier), prompt: 'Hello' })
       const error = refusal(await ask(settings, frontier, 0), 429, 'rate_limit_exceeded')
@@ -135,17 +135,17 @@ describe.each(entrances)('$name', ({ ai, model: open }) => {
       expect(traffic.sent).toHaveLength(2)
     })
 
-    test('a spent minute is waited for as long as we say, twice, and then told in our words', async () => {
-      const { settings, traffic } = counted(service, await spentKey())
+    test('after an exhausted minute, the SDK waits as long as the error says, twice, and then shows our message', async () => {
+      const { settings, traffic } = counted(service, await exhaustedKey())
       let error: unknown
       const slept = await withoutSleeping(sdkSleep, async () => {
         error = await ask(settings, frontier)
       })
-      if (!ai.RetryError.isInstance(error)) throw new Error('not tried again', { cause: error })
+      if (!ai.RetryError.isInstance(error)) throw new Error('not retried', { cause: error })
       expect(error.message).toMatch(/^Failed after 3 attempts\. Last error: .* Please try again in \d+s\.$/)
       expect(traffic.sent).toHaveLength(3)
-      const told = traffic.answers.slice(0, 2).map(({ headers }) => Number(headers.get('retry-after')) * 1000)
-      expect(slept).toEqual(told)
+      const advised = traffic.answers.slice(0, 2).map(({ headers }) => Number(headers.get('retry-after')) * 1000)
+      expect(slept).toEqual(advised)
     })
   })
 })

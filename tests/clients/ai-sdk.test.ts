@@ -32,7 +32,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       model = open(counted(service).settings, frontier)
     })
 
-    test('generateText gives the text and its usage, with every signal in the headers', async () => {
+    test('generateText returns the text and its usage, with every signal in the headers', async () => {
       const { text, finishReason, usage, response } = await generateText({ model, prompt: 'Say hello.' })
       expect(text).toContain(says)
       expect(finishReason).toBe('stop')
@@ -45,7 +45,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       })
     })
 
-    test('streamText gives the text in pieces and its usage', async () => {
+    test('streamText returns the text in pieces and its usage', async () => {
       const { textStream, finishReason, usage } = streamText({ model, prompt: 'Say hello.' })
       const pieces = await collect(textStream)
       expect(pieces.join('')).toContain(says)
@@ -54,7 +54,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       expect((await usage).outputTokens).toBeGreaterThan(0)
     })
 
-    test('a tool loop of two steps finishes with both results, whole', async () => {
+    test('a non-streaming tool loop of two steps ends with both results', async () => {
       const { steps, text } = await generateText({
         model,
         tools,
@@ -67,7 +67,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       expect(text).toContain(weatherIn('Lima'))
     })
 
-    test('a tool loop of two steps finishes with both results, streamed', async () => {
+    test('a streamed tool loop of two steps ends with both results', async () => {
       const { steps, text } = streamText({
         model,
         tools,
@@ -80,7 +80,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       expect(answer).toContain(weatherIn('Lima'))
     })
 
-    test('a conversation goes on after an answer', async () => {
+    test('a conversation continues after an answer', async () => {
       const asked: ModelMessage = { role: 'user', content: 'Say hello.' }
       const first = await generateText({ model, messages: [asked] })
       const messages: ModelMessage[] = [asked, ...first.response.messages, { role: 'user', content: 'And again.' }]
@@ -89,13 +89,13 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       expect(service.providers[0]!.captured().at(-1)!.body).toContain(says)
     })
 
-    test('generateObject and an output object fit the schema', async () => {
+    test('generateObject and an output object match the schema', async () => {
       expect((await generateObject({ model, schema, prompt: 'The weather?' })).object).toEqual(sample)
       const { output } = await generateText({ model, output: Output.object({ schema }), prompt: 'The weather?' })
       expect(output).toEqual(sample)
     })
 
-    test('an image is seen', async () => {
+    test('an image is read', async () => {
       const content = [
         { type: 'text' as const, text: 'What is this?' },
         { type: 'file' as const, data: new URL(pixel), mediaType: 'image/png' },
@@ -105,7 +105,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
     })
 
     test.each(['fin', 'rst'] as const)(
-      'a stream that is cut by %s after the first words is an error, never a finished text',
+      'a stream that is aborted by %s after the first words is an error, never a finished text',
       async (by) => {
         service.providers[0]!.script([{ do: 'cut', afterEvents: 9, by, repeat: true }])
         const errors: unknown[] = []
@@ -132,7 +132,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
 
     const asked: ModelMessage = { role: 'user', content: 'Say hello.' }
 
-    /** The model as the SDK sets it up by itself: it refers to earlier items by their ids. */
+    /** The model in the SDK's default setup, which refers to earlier items by their IDs. */
     function recordingModel(sent: string[], apiKey = service.key): LanguageModel {
       const { settings } = counted(service)
       const recording: typeof fetch = (input, init) => {
@@ -142,7 +142,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       return open({ ...settings, apiKey, fetch: recording }, frontier)
     }
 
-    test('goes on for three turns, each of which refers to the texts before', async () => {
+    test('three turns work, each of which refers to the texts before it', async () => {
       const sent: string[] = []
       const recorded = recordingModel(sent)
       const messages: ModelMessage[] = [asked]
@@ -158,7 +158,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       expect(reached.split(says).length - 1).toBe(2)
     })
 
-    test('a tool loop goes on behind a text that is only referred to, whole and streamed', async () => {
+    test('a tool loop continues after a text that is only referenced, non-streaming and streamed', async () => {
       const sent: string[] = []
       const recorded = recordingModel(sent)
       const first = await generateText({ model: recorded, messages: [asked] })
@@ -172,7 +172,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       for (const body of sent.slice(1)) expect(body).toContain('"item_reference"')
     })
 
-    test("another account's items are not there", async () => {
+    test('another account’s items are not found', async () => {
       const stranger = await service.addAccount(`stranger of ${format} with ${name}`, 'max')
       const first = await generateText({ model: recordingModel([]), messages: [asked] })
       const messages: ModelMessage[] = [asked, ...first.response.messages, { role: 'user', content: 'And again.' }]
@@ -180,7 +180,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
         () => undefined,
         (reason: unknown) => reason,
       )
-      if (!ai.APICallError.isInstance(error)) throw new Error('not refused', { cause: error })
+      if (!ai.APICallError.isInstance(error)) throw new Error('not rejected', { cause: error })
       expect(error.statusCode).toBe(404)
       expect(JSON.parse(error.responseBody ?? '')).toMatchObject({ error: { code: 'item_not_found', param: 'input' } })
       expect(error.message).toMatch(/^Item with id '\w+' not found\./)

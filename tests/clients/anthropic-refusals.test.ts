@@ -36,7 +36,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** The calls that every refusal is provoked with: what a person sees must not depend on how they ask. */
+/** The calls with which every rejection is provoked: the message must not depend on them. */
 const calls = [
   { api: 'create', send: (client: Anthropic): Promise<unknown> => client.messages.create(request) },
   {
@@ -49,12 +49,17 @@ const calls = [
 describe.each(calls)('$api', ({ send }) => {
   test.each([
     ['no key', { apiKey: null, defaultHeaders: { authorization: null } }, 'key_missing', 'accountSetupUrl'],
-    ['a key of Anthropic', { apiKey: 'sk-ant-api03-madeup' }, 'key_malformed', 'accountUrl'],
+    ['an Anthropic key', { apiKey: 'sk-ant-api03-madeup' }, 'key_malformed', 'accountUrl'],
     ['a mistyped token', { authToken: 'sk_svc_mistyped' }, 'key_malformed', 'accountUrl'],
-    ['a well-formed key that nobody has', { apiKey: mintKey(systemRandom()).reveal() }, 'key_inactive', 'accountUrl'],
-  ] as const)('%s: 401 after one request', async (_, options, code, link) => {
+    [
+      'a well-formed key that does not exist',
+      { apiKey: mintKey(systemRandom()).reveal() },
+      'key_inactive',
+      'accountUrl',
+    ],
+  ] as const)('%s gets a 401 after one request', async (_, options, code, link) => {
     const { client, traffic } = connectAnthropic(service, options)
-    const error = await refusalOf(() => send(client), traffic)
+    const error = await rejectionOf(() => send(client), traffic)
     expect(error).toBeInstanceOf(AuthenticationError)
     expect(error).toMatchObject({ status: 401, errorCode: code, type: 'authentication_error' })
     expect(error.message.endsWith(links[link])).toBe(true)
@@ -62,11 +67,11 @@ describe.each(calls)('$api', ({ send }) => {
     expect(traffic.sent).toHaveLength(1)
   })
 
-  test('a revoked key: 401 that says so, with every link, after one request', async () => {
+  test('a revoked key gets a 401 that says so, with every link, after one request', async () => {
     const { key, stored } = await service.addAccount(`revoked-${randomBytes(4).toString('hex')}`, 'free')
     await service.revoke(stored.id)
     const { client, traffic } = connectAnthropic(service, { authToken: key })
-    const error = await refusalOf(() => send(client), traffic)
+    const error = await rejectionOf(() => send(client), traffic)
     expect(error).toMatchObject({ status: 401, errorCode: 'key_revoked', type: 'authentication_error' })
     expect(error.message).toContain('was revoked')
     expect(bodyOf(error)).toMatchObject({
@@ -79,11 +84,11 @@ describe.each(calls)('$api', ({ send }) => {
     expect(traffic.sent).toHaveLength(1)
   })
 
-  test('a spent month: 402 with the way to upgrade, after one request and without Retry-After', async () => {
+  test('an exhausted month gets a 402 with the upgrade link, after one request and without Retry-After', async () => {
     const { key } = await service.addAccount(`tiny-${randomBytes(4).toString('hex')}`, 'tiny')
     const { client, traffic } = connectAnthropic(service, { apiKey: key })
     await client.messages.create(request)
-    const error = await refusalOf(() => send(client), traffic)
+    const error = await rejectionOf(() => send(client), traffic)
     expect(error).toBeInstanceOf(PaymentRequiredError)
     expect(error).toMatchObject({ status: 402, errorCode: 'insufficient_quota', type: 'billing_error' })
     expect(error.message).toContain('1 of 1')
@@ -94,11 +99,11 @@ describe.each(calls)('$api', ({ send }) => {
     expect(traffic.sent).toHaveLength(2)
   })
 
-  test('the premium profile on a free plan: 403 with the way to upgrade, after one request that reaches no provider', async () => {
+  test('the premium profile on a free plan gets a 403 with the upgrade link, after one request that reaches no provider', async () => {
     const { key } = await service.addAccount(`free-${randomBytes(4).toString('hex')}`, 'free')
     const { client, traffic } = connectAnthropic(service, { apiKey: key })
     const before = service.providers[0]!.counts().requests
-    const error = await refusalOf(() => client.messages.create({ ...request, model: 'svc-router/fusion' }), traffic)
+    const error = await rejectionOf(() => client.messages.create({ ...request, model: 'svc-router/fusion' }), traffic)
     expect(error).toBeInstanceOf(PermissionDeniedError)
     expect(error).toMatchObject({ status: 403, errorCode: 'plan_required', type: 'permission_error' })
     expect(error.message.endsWith(links.upgradeUrl)).toBe(true)
@@ -106,12 +111,12 @@ describe.each(calls)('$api', ({ send }) => {
     expect(service.providers[0]!.counts().requests).toBe(before)
   })
 
-  test('a spent minute: 429, waited for as long as we say, and no longer', async () => {
+  test('an exhausted minute gets a 429, and the SDK waits exactly as long as the error says', async () => {
     const { key } = await service.addAccount(`slow-${randomBytes(4).toString('hex')}`, 'slow')
     const { client, traffic } = connectAnthropic(service, { apiKey: key })
     await client.messages.create(request)
     const slept = await withoutSleeping(/@anthropic-ai\/sdk\/.*sleep\./, async () => {
-      const error = await refusalOf(() => send(client), traffic)
+      const error = await rejectionOf(() => send(client), traffic)
       expect(error).toBeInstanceOf(RateLimitError)
       expect(error).toMatchObject({ status: 429, errorCode: 'rate_limit_exceeded', type: 'rate_limit_error' })
       const seconds = Number(error.headers!.get('retry-after'))
@@ -119,20 +124,20 @@ describe.each(calls)('$api', ({ send }) => {
       expect(seconds).toBeLessThanOrEqual(60)
       expect(error.message.endsWith(`Please try again in ${seconds}s.`)).toBe(true)
     })
-    // One answered, one refused and its two retries.
+    // One answered, one rejected, and its two retries.
     expect(traffic.sent).toHaveLength(4)
-    const told = traffic.answers.slice(1, 3).map(({ headers }) => Number(headers.get('retry-after')) * 1000)
-    expect(slept).toEqual(told)
+    const advised = traffic.answers.slice(1, 3).map(({ headers }) => Number(headers.get('retry-after')) * 1000)
+    expect(slept).toEqual(advised)
   })
 
-  test('when no backend answers: 503 that is called overloaded, and the SDK’s own retry finds the service well again', async () => {
+  test('if no backend answers, the error is a 503 overloaded_error, and the SDK’s own retry succeeds after recovery', async () => {
     const down = { do: 'status', status: 503, retryAfter: '1' } as const
     const impatient = connectAnthropic(service, { maxRetries: 0 })
     service.providers[0]!.script([down])
-    const error = await refusalOf(() => send(impatient.client), impatient.traffic)
+    const error = await rejectionOf(() => send(impatient.client), impatient.traffic)
     expect(error).toMatchObject({ status: 503, errorCode: 'server_is_overloaded', type: 'overloaded_error' })
     expect(error.headers!.get('x-should-retry')).toBe('true')
-    // The backend rests as long as it asked for; then it fails once more.
+    // The breaker stays open for the backend's Retry-After; then the backend fails once more.
     await new Promise((resolve) => setTimeout(resolve, 1_050))
     const { client, traffic } = connectAnthropic(service, { maxRetries: 1 })
     service.providers[0]!.script([down])
@@ -141,47 +146,47 @@ describe.each(calls)('$api', ({ send }) => {
   })
 })
 
-describe('what else is refused', () => {
-  test('a mistyped profile: 404 that suggests the right one, after one request', async () => {
+describe('other rejections', () => {
+  test('a mistyped profile gets a 404 that suggests the right one, after one request', async () => {
     const { client, traffic } = connectAnthropic(service)
-    const error = await refusalOf(() => client.messages.create({ ...request, model: 'svc-router/fronteir' }), traffic)
+    const error = await rejectionOf(() => client.messages.create({ ...request, model: 'svc-router/fronteir' }), traffic)
     expect(error).toBeInstanceOf(NotFoundError)
     expect(error).toMatchObject({ status: 404, errorCode: 'model_not_found', type: 'not_found_error' })
     expect(error.message).toContain('Did you mean "svc-router/frontier"?')
     expect(traffic.sent).toHaveLength(1)
   })
 
-  test('a body that is no request: 400 that names the field', async () => {
+  test('an invalid body gets a 400 that names the field', async () => {
     const { client, traffic } = connectAnthropic(service)
     const messages = 'Hello' as unknown as Anthropic.MessageParam[]
-    const error = await refusalOf(() => client.messages.create({ ...request, messages }), traffic)
+    const error = await rejectionOf(() => client.messages.create({ ...request, messages }), traffic)
     expect(error).toBeInstanceOf(BadRequestError)
     expect(error).toMatchObject({ status: 400, errorCode: 'invalid_request', type: 'invalid_request_error' })
     expect(bodyOf(error)).toMatchObject({ param: 'messages' })
     expect(traffic.sent).toHaveLength(1)
   })
 
-  test('a key and a token that differ: 400 that names both headers', async () => {
+  test('a key and a token that differ get a 400 that names both headers', async () => {
     const { client, traffic } = connectAnthropic(service, {
       apiKey: null,
       defaultHeaders: { 'x-api-key': 'sk-ant-api03-madeup', authorization: `Bearer ${service.key}` },
     })
-    const error = await refusalOf(() => client.messages.create(request), traffic)
+    const error = await rejectionOf(() => client.messages.create(request), traffic)
     expect(error).toMatchObject({ status: 400, type: 'invalid_request_error' })
     expect(error.message).toContain('Two different keys were sent, in authorization and in x-api-key.')
   })
 
-  test('a base URL that already ends in /v1: 404 that names the right one', async () => {
+  test('a base URL that already ends in /v1 gets a 404 with the right one', async () => {
     const client = new Anthropic({ baseURL: service.baseUrl, apiKey: service.key })
     const error: unknown = await client.messages.create(request).catch((reason: unknown) => reason)
-    if (!(error instanceof NotFoundError)) throw new Error('not refused', { cause: error })
+    if (!(error instanceof NotFoundError)) throw new Error('not rejected', { cause: error })
     expect(error).toMatchObject({ errorCode: 'not_found', type: 'not_found_error' })
     expect(error.message.endsWith(`The base URL of the API is ${service.origin}`)).toBe(true)
   })
 
-  test('what Anthropic has and we have not: 404 in the same shape, and the base URL for everybody else', async () => {
+  test('an unsupported Anthropic endpoint gets a 404 in Anthropic’s shape, and in OpenAI’s shape for other clients', async () => {
     const { client, traffic } = connectAnthropic(service)
-    const error = await refusalOf(() => client.messages.batches.list(), traffic)
+    const error = await rejectionOf(() => client.messages.batches.list(), traffic)
     expect(error).toMatchObject({ status: 404, errorCode: 'not_found', type: 'not_found_error' })
     const other = await service.post('/v1/chat/completions', {})
     expect(await other.json()).toMatchObject({
@@ -191,7 +196,7 @@ describe('what else is refused', () => {
 })
 
 describe('countTokens', () => {
-  test('tells about how long a request is, marked as an estimate, and takes nothing', async () => {
+  test('it returns about the size of a request, marked as an estimate, and charges nothing', async () => {
     const { client } = connectAnthropic(service)
     const before = (await service.post('/messages', request)).headers
     const short = await client.messages.countTokens({ model, messages: request.messages }).withResponse()
@@ -213,16 +218,16 @@ describe('countTokens', () => {
   test.each([
     ['a mistyped profile', {}, 'svc-router/fronteir', 404],
     ['a bad key', { apiKey: 'sk_svc_mistyped' }, model, 401],
-  ] as const)('refuses %s as an answer would', async (_, options, named, status) => {
+  ] as const)('it rejects %s like a request for an answer', async (_, options, named, status) => {
     const { client, traffic } = connectAnthropic(service, options)
-    const error = await refusalOf(
+    const error = await rejectionOf(
       () => client.messages.countTokens({ model: named, messages: request.messages }),
       traffic,
     )
     expect(error.status).toBe(status)
   })
 
-  test('has the limiter of the lists, and answers on when the month is spent', async () => {
+  test('it is limited like the lists, and works when the month is exhausted', async () => {
     const { key } = await service.addAccount(`counts-${randomBytes(4).toString('hex')}`, 'tiny')
     const { client } = connectAnthropic(service, { apiKey: key })
     await client.messages.create(request)
@@ -240,16 +245,16 @@ function bodyOf(error: APIError): Record<string, unknown> {
   return (error.error as { error: Record<string, unknown> }).error
 }
 
-/** The error that a call ends with, after what is true of every refusal: short, findable, and without the key. */
-async function refusalOf(send: () => Promise<unknown>, traffic: Traffic): Promise<APIError> {
+/** The error of a call, after asserting what holds for every rejection: short, with a request ID, and without the key. */
+async function rejectionOf(send: () => Promise<unknown>, traffic: Traffic): Promise<APIError> {
   const error = await send().then(
     () => undefined,
     (reason: unknown) => reason,
   )
-  if (!(error instanceof APIError)) throw new Error('not refused with an APIError', { cause: error })
+  if (!(error instanceof APIError)) throw new Error('not rejected with an APIError', { cause: error })
   const { headers, status } = traffic.answers.at(-1)!
   const { message, request_id } = bodyOf(error) as { message: string; request_id: string }
-  // What a person reads: the status and our sentence, and no JSON.
+  // The message that users see is the status and our sentence, without JSON.
   expect(error.message).toBe(`${status} ${message}`)
   expect(error.apiMessage).toBe(message)
   expect(message.length).toBeLessThanOrEqual(longestMessage)

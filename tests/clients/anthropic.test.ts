@@ -34,12 +34,12 @@ describe.each(['openai-chat', 'openai-responses', 'anthropic-messages'] as const
     })
     afterAll(() => service.stop())
     afterEach(() => {
-      // Whatever the client speaks, this is what reached the provider: relayed in one case, translated in the others.
+      // What reached the provider must have its format: relayed in one case, translated in the others.
       expect(service.providers[0]!.captured().at(-1)!.path).toBe(upstreamPaths[format])
       service.providers[0]!.script([])
     })
 
-    test('a whole answer, with the id of the request and its usage', async () => {
+    test('a non-streaming answer has the request ID and its usage', async () => {
       const { data, response, request_id } = await client.messages
         .create({ model, max_tokens, messages, system: 'Be kind.' })
         .withResponse()
@@ -53,7 +53,7 @@ describe.each(['openai-chat', 'openai-responses', 'anthropic-messages'] as const
       expect(response.headers.get('x-quota-remaining')).toMatch(/^\d+$/)
     })
 
-    test('a stream in order, from message_start to message_stop', async () => {
+    test('a stream arrives in order, from message_start to message_stop', async () => {
       const stream = await client.messages.create({ model, max_tokens, messages, stream: true })
       const events = await collect(stream)
       const [first] = events
@@ -71,7 +71,7 @@ describe.each(['openai-chat', 'openai-responses', 'anthropic-messages'] as const
       expect(end.usage.output_tokens).toBeGreaterThan(0)
     })
 
-    test('the .stream() helper ends with the whole answer, and knows the id of the request', async () => {
+    test('the .stream() helper ends with the whole answer and has the request ID', async () => {
       const stream = client.messages.stream({ model, max_tokens, messages })
       let text = ''
       stream.on('text', (delta) => (text += delta))
@@ -81,7 +81,7 @@ describe.each(['openai-chat', 'openai-responses', 'anthropic-messages'] as const
       expect(stream.request_id).toMatch(/^req_/)
     })
 
-    test('the beta endpoint, which adds ?beta=true, answers as well; what it names goes where the body goes', async () => {
+    test('the beta endpoint, which adds ?beta=true, works, and its options reach the backend with the body', async () => {
       const { client: recording, traffic } = connectAnthropic(service)
       const betas = ['context-management-2025-06-27', 'effort-2025-11-24']
       const answer = await recording.beta.messages.create({ model, max_tokens, messages, betas })
@@ -93,7 +93,7 @@ describe.each(['openai-chat', 'openai-responses', 'anthropic-messages'] as const
     })
 
     test.each([true, false])(
-      'a tool loop of two steps, with two calls at once, whose results come back, streamed: %s',
+      'a tool loop of two steps with two parallel calls gets their results, streamed: %s',
       async (stream) => {
         const turns: Anthropic.MessageParam[] = [{ role: 'user', content: 'What is the weather in Oslo and Lima?' }]
         const ask = (): Promise<Anthropic.Message> => {
@@ -121,7 +121,7 @@ describe.each(['openai-chat', 'openai-responses', 'anthropic-messages'] as const
       },
     )
 
-    test('the tool runner finishes its loop by itself, once it is told that conversations are not kept', async () => {
+    test('the tool runner finishes its loop by itself after the error that conversations are not stored', async () => {
       const { client: recording, traffic } = connectAnthropic(service)
       const cities: string[] = []
       const weather = betaZodTool({
@@ -144,7 +144,7 @@ describe.each(['openai-chat', 'openai-responses', 'anthropic-messages'] as const
       expect(JSON.stringify(final.content)).toContain(weatherIn('Oslo'))
     })
 
-    test('messages.parse gives an object of the schema', async () => {
+    test('messages.parse returns an object that matches the schema', async () => {
       const { parsed_output } = await client.messages.parse({
         model,
         max_tokens,
@@ -154,7 +154,7 @@ describe.each(['openai-chat', 'openai-responses', 'anthropic-messages'] as const
       expect(parsed_output).toEqual({ city: 'simulated by alpha', degrees: expect.any(Number) as number })
     })
 
-    test('an image is seen', async () => {
+    test('an image is read', async () => {
       const data = pixel.slice(pixel.indexOf(',') + 1)
       const content: Anthropic.ContentBlockParam[] = [
         { type: 'text', text: 'What is this?' },
@@ -164,7 +164,7 @@ describe.each(['openai-chat', 'openai-responses', 'anthropic-messages'] as const
       expect(textOf(answer)).toContain('I received 1 image')
     })
 
-    test('a conversation goes on after an answer', async () => {
+    test('a conversation continues after an answer', async () => {
       const first = await client.messages.create({ model, max_tokens, messages })
       const turns: Anthropic.MessageParam[] = [
         ...messages,
@@ -177,10 +177,10 @@ describe.each(['openai-chat', 'openai-responses', 'anthropic-messages'] as const
     })
 
     test.each([
-      ['as a closed connection', 'fin'],
-      ['as a reset', 'rst'],
-      ['as a well-formed end', 'end'],
-    ] as const)('a cut after the first words, %s, is never success', async (_, by) => {
+      ['a closed connection', 'fin'],
+      ['a reset', 'rst'],
+      ['a well-formed end', 'end'],
+    ] as const)('a stream that is aborted after the first words by %s never succeeds', async (_, by) => {
       const { client: once, traffic } = connectAnthropic(service, { maxRetries: 0 })
       service.providers[0]!.script([{ do: 'cut', afterEvents: 9, by, repeat: true }])
       let seen = ''
@@ -203,7 +203,7 @@ describe.each(['openai-chat', 'openai-responses', 'anthropic-messages'] as const
   },
 )
 
-/** The error of a stream that broke: our sentence, and the id by which its record is found. */
+/** Asserts the error of a broken stream: our sentence, and the request ID. */
 function expectBroken(error: unknown, headers: Headers): void {
   if (!(error instanceof APIError)) throw new Error('not an APIError', { cause: error })
   expect(error.apiMessage).toContain('The response ended before it was complete')

@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 describe.each(majors)('$name', ({ OpenAI }) => {
-  test('creates, reads, updates, continues and deletes a conversation', async () => {
+  test('it creates, reads, updates, continues, and deletes a conversation', async () => {
     const { client } = connect(OpenAI, service)
     const empty = await client.conversations.create()
     expect(empty).toMatchObject({ object: 'conversation', metadata: {} })
@@ -63,7 +63,7 @@ describe.each(majors)('$name', ({ OpenAI }) => {
 })
 
 test.skipIf(python === undefined)(
-  "Python's openai does the same",
+  "Python's openai package does the same",
   async () => {
     const env = { ...process.env, OPENAI_BASE_URL: service.baseUrl, OPENAI_API_KEY: service.key }
     const { stdout } = await promisify(execFile)(python!, [script, model], { env, timeout: limitMs })

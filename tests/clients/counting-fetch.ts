@@ -1,10 +1,10 @@
-/** What a client sent, and what it was answered: one entry for each HTTP request. */
+/** A client's HTTP requests and their answers, one entry each. */
 export interface Traffic {
   readonly sent: { readonly path: string; readonly atMs: number }[]
   readonly answers: { readonly status: number; readonly headers: Headers }[]
 }
 
-/** A `fetch` for a real client, and what went through it. */
+/** A `fetch` for a real client that records its traffic. */
 export function countingFetch(): { fetch: typeof fetch; traffic: Traffic } {
   const traffic: Traffic = { sent: [], answers: [] }
   const counting: typeof fetch = async (input, init) => {

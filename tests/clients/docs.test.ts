@@ -15,7 +15,7 @@ let service: Service
 let folder: string
 beforeAll(async () => {
   service = await Service.start({ formats: ['openai-chat'] })
-  // Below the project, so that its packages are found.
+  // Inside the project, so that its packages are found.
   mkdirSync(join(root, '.cache'), { recursive: true })
   folder = mkdtempSync(join(root, '.cache', 'docs-'))
 })
@@ -43,21 +43,21 @@ test('the page has seven programs and two commands to try', () => {
   expect(documentedBlocks('curl', 'sh')).toHaveLength(2)
 })
 
-test.each(scripts)('the program of docs/clients.md runs as it stands there: $name', async ({ name, code }) => {
+test.each(scripts)('the program in docs/clients.md runs unchanged: $name', async ({ name, code }) => {
   const path = join(folder, `${name.replace(/\W+/g, '-')}.mjs`)
   writeFileSync(path, code)
   const { stdout } = await run(process.execPath, [path], { env: environment(), timeout: timeoutMs })
   expect(stdout).toContain(says)
 })
 
-test.each([scripts[0]!, scripts.at(-1)!])('$name answers twice: whole and streamed', async ({ code }) => {
+test.each([scripts[0]!, scripts.at(-1)!])('$name gets two answers: non-streaming and streamed', async ({ code }) => {
   const path = join(folder, 'twice.mjs')
   writeFileSync(path, code)
   const { stdout } = await run(process.execPath, [path], { env: environment(), timeout: timeoutMs })
   expect(stdout).toBe(`${says}\n${says}`)
 })
 
-test('the curl of docs/clients.md is answered whole', async () => {
+test('the first curl command in docs/clients.md gets a non-streaming answer', async () => {
   const { stdout } = await run('sh', ['-c', documentedBlocks('curl', 'sh')[0]!], {
     env: environment(),
     timeout: timeoutMs,
@@ -65,7 +65,7 @@ test('the curl of docs/clients.md is answered whole', async () => {
   expect(JSON.parse(stdout)).toMatchObject({ choices: [{ message: { content: says } }] })
 })
 
-test('the curl of docs/clients.md is answered in a stream', async () => {
+test('the second curl command in docs/clients.md gets a stream', async () => {
   const { stdout } = await run('sh', ['-c', documentedBlocks('curl', 'sh')[1]!], {
     env: environment(),
     timeout: timeoutMs,
@@ -74,7 +74,7 @@ test('the curl of docs/clients.md is answered in a stream', async () => {
   expect(stdout.trimEnd().endsWith('data: [DONE]')).toBe(true)
 })
 
-test('with OPENAI_BASE_URL and OPENAI_API_KEY alone a program that knows nothing of us works', async () => {
+test('an unchanged OpenAI program works with only OPENAI_BASE_URL and OPENAI_API_KEY set', async () => {
   const path = join(folder, 'unchanged.mjs')
   writeFileSync(
     path,
@@ -86,7 +86,7 @@ console.log(output_text)`,
   expect((await run(process.execPath, [path], { env, timeout: timeoutMs })).stdout).toContain(says)
 })
 
-test('with ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY alone a program that knows nothing of us works', async () => {
+test('an unchanged Anthropic program works with only ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY set', async () => {
   const path = join(folder, 'unchanged-anthropic.mjs')
   writeFileSync(
     path,

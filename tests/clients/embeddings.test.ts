@@ -16,7 +16,7 @@ afterEach(() => {
   for (const provider of service.providers) provider.script([])
 })
 
-/** Three vectors, of which the first and the last are the same. */
+/** Asserts three vectors, of which the first and the last are equal. */
 function expectVectors(vectors: readonly (readonly number[])[], dimensions: number): void {
   expect(vectors.map((vector) => vector.length)).toEqual([dimensions, dimensions, dimensions])
   expect(vectors[0]).toEqual(vectors[2])
@@ -25,7 +25,7 @@ function expectVectors(vectors: readonly (readonly number[])[], dimensions: numb
 }
 
 describe.each(majors)('$name', ({ OpenAI }) => {
-  test('embeddings.create, which asks for base64 and unpacks it, gives one vector for each text', async () => {
+  test('embeddings.create, which requests base64 and decodes it, returns one vector for each text', async () => {
     const { client } = connect(OpenAI, service)
     const { data, response } = await client.embeddings.create({ model, input: texts, dimensions: 16 }).withResponse()
     expectVectors(
@@ -38,14 +38,14 @@ describe.each(majors)('$name', ({ OpenAI }) => {
     expect(service.providers[0]!.captured().at(-1)!.body).toContain('"encoding_format":"base64"')
   })
 
-  test('numbers and base64 are the same vectors', async () => {
+  test('numbers and base64 give the same vectors', async () => {
     const { client } = connect(OpenAI, service)
     const packed = await client.embeddings.create({ model, input: texts })
     const plain = await client.embeddings.create({ model, input: texts, encoding_format: 'float' })
     expect(packed.data.map(({ embedding }) => embedding)).toEqual(plain.data.map(({ embedding }) => embedding))
   })
 
-  test('a failover is not noticed', async () => {
+  test('a failover is invisible to the client', async () => {
     const { client, traffic } = connect(OpenAI, service)
     const before = await client.embeddings.create({ model, input: texts })
     service.providers[0]!.script([{ do: 'status', status: 503 }])
@@ -55,7 +55,7 @@ describe.each(majors)('$name', ({ OpenAI }) => {
     expect(traffic.sent).toHaveLength(2)
   })
 
-  test('a refusal is read in our words after one request', async () => {
+  test('a rejection shows our message after one request', async () => {
     const { client, traffic } = connect(OpenAI, service, { apiKey: 'sk_svc_mistyped' })
     const error = await client.embeddings.create({ model, input: 'x' }).catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(OpenAI.AuthenticationError)
@@ -65,20 +65,20 @@ describe.each(majors)('$name', ({ OpenAI }) => {
 })
 
 describe.each(entrances.filter(({ embedding }) => embedding !== undefined))('$name', ({ ai, embedding }) => {
-  test('embed gives a vector and its usage', async () => {
+  test('embed returns a vector and its usage', async () => {
     const one = await ai.embed({ model: embedding!(counted(service).settings, model), value: texts[0]! })
     expect(one.embedding).toHaveLength(8)
     expect(one.usage.tokens).toBeGreaterThan(0)
   })
 
-  test('embedMany gives one vector for each text', async () => {
+  test('embedMany returns one vector for each text', async () => {
     const { settings, traffic } = counted(service)
     const { embeddings } = await ai.embedMany({ model: embedding!(settings, model), values: texts })
     expectVectors(embeddings, 8)
     expect(traffic.sent.map(({ path }) => path)).toEqual(['/v1/embeddings'])
   })
 
-  test('a refusal is read in our words after one request', async () => {
+  test('a rejection shows our message after one request', async () => {
     const { settings, traffic } = counted(service)
     const asked = ai.embed({ model: embedding!(settings, 'svc-router/frontier'), value: 'x' })
     const error = await asked.then(

@@ -1,4 +1,4 @@
-/** What a promise is rejected with. @throws where it is not */
+/** The reason with which a promise rejects. @throws if it does not reject */
 export async function errorOf(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => {

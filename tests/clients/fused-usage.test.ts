@@ -23,7 +23,7 @@ interface Part {
   readonly ms: number
 }
 
-/** Asserts what a breakdown must be; `input` and `output` are what the client says of the whole. */
+/** Asserts a breakdown of usage; `input` and `output` are the totals that the client reports. */
 function expectBreakdown(usage: unknown, input: number | undefined, output: number | undefined): void {
   const { requests, breakdown } = (usage as { svc_router: { requests: number; breakdown: Part[] } }).svc_router
   expect(breakdown.map(({ role }) => role).toSorted()).toEqual(['judge', 'panel', 'panel', 'panel', 'synthesis'])
@@ -44,17 +44,17 @@ beforeEach(() => {
   for (const [index, steps] of scripts.entries()) service.providers[index]!.script(steps)
 })
 
-describe.each(majors)('$name takes usage with its breakdown', ({ OpenAI }) => {
+describe.each(majors)('$name accepts usage with its breakdown', ({ OpenAI }) => {
   const messages = [{ role: 'user' as const, content: 'How many?' }]
 
-  test('of a chat', async () => {
+  test('in a chat completion', async () => {
     const { client, traffic } = connect(OpenAI, service)
     const { usage } = await client.chat.completions.create({ model, messages })
     expectBreakdown(usage, usage?.prompt_tokens, usage?.completion_tokens)
     expect(traffic.answers).toHaveLength(1)
   })
 
-  test('of a streamed chat', async () => {
+  test('in a streamed chat completion', async () => {
     const { client } = connect(OpenAI, service)
     const stream = client.chat.completions.stream({ model, messages, stream_options: { include_usage: true } })
     const usage = await stream.totalUsage()
@@ -63,13 +63,13 @@ describe.each(majors)('$name takes usage with its breakdown', ({ OpenAI }) => {
     expect(await stream.finalContent()).toBe('Written.')
   })
 
-  test('of a response', async () => {
+  test('in a response', async () => {
     const { client } = connect(OpenAI, service)
     const { usage } = await client.responses.create({ model, input: 'How many?' })
     expectBreakdown(usage, usage?.input_tokens, usage?.output_tokens)
   })
 
-  test('of a streamed response, and of the same when it is looked at again', async () => {
+  test('in a streamed response, and in the same response when it is retrieved', async () => {
     const { client } = connect(OpenAI, service)
     const { id, usage, output_text } = await client.responses.stream({ model, input: 'How many?' }).finalResponse()
     expectBreakdown(usage, usage?.input_tokens, usage?.output_tokens)
@@ -79,8 +79,8 @@ describe.each(majors)('$name takes usage with its breakdown', ({ OpenAI }) => {
   })
 })
 
-describe.each(entrances)('$name takes usage with its breakdown', ({ ai, model: open, name }) => {
-  /** Its chat passes on the counts that it knows and nothing else. */
+describe.each(entrances)('$name accepts usage with its breakdown', ({ ai, model: open, name }) => {
+  /** Its chat provider passes on only the counts that it supports. */
   const check = (usage: { raw?: unknown; inputTokens: number | undefined; outputTokens: number | undefined }): void => {
     if (!name.endsWith('.chat')) return expectBreakdown(usage.raw, usage.inputTokens, usage.outputTokens)
     expect(usage.raw).not.toHaveProperty('svc_router')
@@ -88,7 +88,7 @@ describe.each(entrances)('$name takes usage with its breakdown', ({ ai, model: o
     expect(usage.outputTokens).toBeGreaterThan(100)
   }
 
-  test('whole', async () => {
+  test('in a non-streaming answer', async () => {
     const { text, usage } = await ai.generateText({
       model: open(counted(service).settings, model),
       prompt: 'How many?',
@@ -97,7 +97,7 @@ describe.each(entrances)('$name takes usage with its breakdown', ({ ai, model: o
     check(usage)
   })
 
-  test('streamed', async () => {
+  test('in a streamed answer', async () => {
     const { text, usage } = ai.streamText({ model: open(counted(service).settings, model), prompt: 'How many?' })
     expect(await text).toBe('Written.')
     check(await usage)

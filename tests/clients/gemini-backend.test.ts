@@ -37,7 +37,7 @@ function lastBody(): { contents: { parts: JsonObject[] }[] } {
 }
 
 describe('a backend that speaks gemini', () => {
-  test('answers a chat, whole and streamed, with usage', async () => {
+  test('it answers chat, non-streaming and streamed, with usage', async () => {
     const response = await service.chat()
     expect(response.status).toBe(200)
     expect(response.headers.get('x-svc-router-upstream')).toBe('alpha')
@@ -55,14 +55,14 @@ describe('a backend that speaks gemini', () => {
     ])
   })
 
-  test('answers responses, with what it thought as a summary', async () => {
+  test('it answers responses, with its thoughts as a summary', async () => {
     const response = await service.responses({ stream: true, reasoning: { effort: 'high', summary: 'auto' } })
     const text = await response.text()
     expect(text).toContain('response.reasoning_summary_text.delta')
     expect(text).toContain('event: response.completed')
   })
 
-  test('calls tools in two steps from chat, where signatures cannot be kept', async () => {
+  test('it calls tools in two steps from chat, which cannot store signatures', async () => {
     const tools = [{ type: 'function', function: weather }]
     const messages: object[] = [{ role: 'user', content: question }]
     const first = await messageOf(await service.chat({ messages, tools }))
@@ -75,7 +75,7 @@ describe('a backend that speaks gemini', () => {
     expect((await messageOf(second)).content).toContain('The tool answered: "weather of')
   })
 
-  test('gets its signature back with the call from responses, and nobody else gets it', async () => {
+  test('it gets its signature back with the call from responses, and no other backend does', async () => {
     const tools = [{ type: 'function', ...weather }]
     const input: JsonObject[] = [{ role: 'user', content: question }]
     const first = (await (await service.responses({ input, tools, store: false })).json()) as { output: Item[] }
@@ -99,7 +99,7 @@ describe('a backend that speaks gemini', () => {
     expect(service.providers[1]!.captured().at(-1)!.body).not.toContain(signature)
   })
 
-  test('takes structured output and images', async () => {
+  test('it accepts structured output and images', async () => {
     const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
     const structured = await service.chat({
       response_format: { type: 'json_schema', json_schema: { name: 'c', schema } },
@@ -119,9 +119,9 @@ describe('a backend that speaks gemini', () => {
       400,
       { code: 400, status: 'INVALID_ARGUMENT', details: [{ reason: 'API_KEY_INVALID' }], message: 'secret' },
     ],
-    ['a used-up quota', 429, { code: 429, status: 'RESOURCE_EXHAUSTED', message: 'secret' }],
+    ['an exhausted quota', 429, { code: 429, status: 'RESOURCE_EXHAUSTED', message: 'secret' }],
     ['an overloaded model', 503, { code: 503, status: 'UNAVAILABLE', message: 'secret' }],
-  ])('fails over at %s', async (_, status, error) => {
+  ])('it fails over at %s', async (_, status, error) => {
     const own = await Service.start({ formats: ['gemini', 'openai-chat'] })
     try {
       own.providers[0]!.script([{ do: 'status', status, body: JSON.stringify({ error }) }])
@@ -133,7 +133,7 @@ describe('a backend that speaks gemini', () => {
     }
   })
 
-  test('refuses a prompt that Google blocks as content, and asks nobody else', async () => {
+  test('a prompt that Google blocks as content is rejected without asking another backend', async () => {
     const blocked = { promptFeedback: { blockReason: 'SAFETY' }, usageMetadata: { promptTokenCount: 3 } }
     service.providers[0]!.script([{ do: 'status', status: 200, body: JSON.stringify(blocked) }])
     const before = service.providers[1]!.counts().requests
@@ -146,10 +146,10 @@ describe('a backend that speaks gemini', () => {
   })
 
   test.each([
-    ['cut', { do: 'cut', afterEvents: 2 }],
-    ['cut well formed', { do: 'cut', afterEvents: 2, by: 'end' }],
-    ['broken by an error', { do: 'error_event', afterEvents: 2, tokenDelayMs: 30 }],
-  ] as const)('a stream %s is never told as whole', async (_, step) => {
+    ['that is aborted', { do: 'cut', afterEvents: 2 }],
+    ['that is truncated but well formed', { do: 'cut', afterEvents: 2, by: 'end' }],
+    ['that is broken by an error', { do: 'error_event', afterEvents: 2, tokenDelayMs: 30 }],
+  ] as const)('a stream %s never counts as complete', async (_, step) => {
     service.providers[0]!.script([step])
     const text = await (await service.chat({ stream: true })).text()
     expect(text).toContain('"code":"upstream_broken"')

@@ -5,27 +5,27 @@ import { weatherIn } from './openai-clients.ts'
 
 const says = /^This is a simulated answer from alpha\. You said: "Say hello\."\.$/
 const way = { model: 'svc-router/frontier' }
-/** Longer than until a keep-alive falls due: there is one between any two events. */
+/** Longer than the keep-alive interval, so that there is a keep-alive between any two events. */
 const tokenDelayMs = 140
 const settings = { keep_alive: '100ms' }
 
-// It warns in every call that it does not know the model and limits the answer.
+// Otherwise it warns in every call that it does not know the model and limits the answer.
 globalThis.AI_SDK_LOG_WARNINGS = false
 
 const asked: Readonly<
   Record<string, { readonly ask: (asks: Asks) => Promise<string> | undefined; readonly says: RegExp }>
 > = {
-  'a stream': { ask: ({ streamed }) => streamed('Say hello.'), says },
-  'its helper for streams': { ask: ({ helped }) => helped?.('Say hello.'), says },
+  streaming: { ask: ({ streamed }) => streamed('Say hello.'), says },
+  'streaming with its helper': { ask: ({ helped }) => helped?.('Say hello.'), says },
   'a tool loop': { ask: ({ loop }) => loop('What is the weather in Oslo?', true), says: new RegExp(weatherIn('Oslo')) },
 }
 
 describe.concurrent.each(['openai-chat', 'openai-responses', 'anthropic-messages'] as const)(
   'a backend that speaks %s and pauses before every event, each pause with a keep-alive',
   (format) => {
-    // From its first event on: the stream is begun by us. From its first content on: it is relayed where it can be.
-    describe.each([1, 5])('but for the first: %i', (delayAfterEvents) => {
-      test.each(Object.entries(asked))('breaks no client: %s', async (_, { ask, says: expected }) => {
+    // After 1 event, the service starts the stream itself. After 5, the stream is relayed if possible.
+    describe.each([1, 5])('the pauses start after event %i', (delayAfterEvents) => {
+      test.each(Object.entries(asked))('no client fails: %s', async (_, { ask, says: expected }) => {
         const service = await Service.start({ formats: [format], settings })
         service.providers[0]!.script([{ do: 'answer', tokenDelayMs, delayAfterEvents, repeat: true }])
         const run = async (client: (typeof clients)[number]): Promise<readonly [string, string | undefined]> => {

@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 describe.each(majors)('$name', ({ OpenAI }) => {
-  test('models.list gives every profile', async () => {
+  test('models.list returns every profile', async () => {
     const { client, traffic } = connect(OpenAI, service)
     const models = await collect(client.models.list())
     expect(models.map(({ id }) => id)).toEqual([frontier, 'svc-router/fusion', embeddingsProfile])
@@ -26,14 +26,14 @@ describe.each(majors)('$name', ({ OpenAI }) => {
     expect(traffic.sent).toHaveLength(1)
   })
 
-  test('models.retrieve gives one, whose name has a slash', async () => {
+  test('models.retrieve returns one, whose name has a slash', async () => {
     const { client, traffic } = connect(OpenAI, service)
     const [listed] = await collect(client.models.list())
     expect(await client.models.retrieve(frontier)).toEqual(listed)
     expect(traffic.sent[1]!.path).toBe('/v1/models/svc-router%2Ffrontier')
   })
 
-  test('models.retrieve of a mistyped one is 404 after one request, with the right one', async () => {
+  test('models.retrieve of a mistyped name gets a 404 after one request, with the right name', async () => {
     const { client, traffic } = connect(OpenAI, service)
     const error = await client.models.retrieve('svc-router/fronteir').catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(OpenAI.NotFoundError)
@@ -42,7 +42,7 @@ describe.each(majors)('$name', ({ OpenAI }) => {
     expect(traffic.sent).toHaveLength(1)
   })
 
-  test('a key that is not active is 401 before anything is listed', async () => {
+  test('an inactive key gets a 401 before anything is listed', async () => {
     const { client } = connect(OpenAI, service, { apiKey: 'sk_svc_mistyped' })
     await expect(collect(client.models.list())).rejects.toMatchObject({ status: 401, code: 'key_malformed' })
   })
@@ -52,7 +52,7 @@ describe('@anthropic-ai/sdk', () => {
   const client = (): Anthropic =>
     new Anthropic({ baseURL: service.origin, authToken: service.key, apiKey: null, maxRetries: 0 })
 
-  test('models.list reads the same list, with the fields that it knows', async () => {
+  test('models.list reads the same list, with the fields that it supports', async () => {
     const models = await collect(client().models.list())
     expect(models.map(({ id, type, display_name: name }) => [id, type, name])).toEqual([
       [frontier, 'model', 'svc-router frontier'],
@@ -62,7 +62,7 @@ describe('@anthropic-ai/sdk', () => {
     expect(Number.isNaN(Date.parse(models[0]!.created_at))).toBe(false)
   })
 
-  test('models.retrieve gives one of them', async () => {
+  test('models.retrieve returns one of them', async () => {
     expect(await client().models.retrieve(frontier)).toMatchObject({ id: frontier, type: 'model' })
   })
 })

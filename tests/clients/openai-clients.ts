@@ -5,7 +5,7 @@ import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod'
 import type { Service } from '../service.ts'
 import { countingFetch, type Traffic } from './counting-fetch.ts'
 
-/** Both majors that people run, under one type: what is used here is the same in both. */
+/** Both major versions in use, under one type: the parts used here are the same in both. */
 export const majors = [
   { name: 'openai 7.55', OpenAI: OpenAI7, zodResponseFormat, zodTextFormat },
   {
@@ -16,7 +16,7 @@ export const majors = [
   },
 ] as const
 
-/** A client as its README sets it up, but for a `fetch` that counts: one entry for each HTTP request that was made. */
+/** A client set up as in its README, except for a `fetch` that records every HTTP request. */
 export function connect(
   OpenAI: typeof OpenAI7,
   service: Service,
@@ -32,7 +32,7 @@ export function connect(
   return { client, traffic }
 }
 
-/** The tool that the simulated model calls when it is asked about the weather. */
+/** The tool that the simulated model calls for questions about the weather. */
 export const weatherParameters = {
   type: 'object' as const,
   properties: { city: { type: 'string' as const } },
@@ -48,7 +48,7 @@ export function weatherIn(city: string): string {
 export const pixel =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mP8/x8AAwMCAO+ip1sAAAAASUVORK5CYII='
 
-/** Everything that a stream or a page-by-page list gives, in order. */
+/** All items of a stream or a paginated list, in order. */
 export async function collect<T>(source: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = []
   for await (const one of source) all.push(one)

@@ -22,7 +22,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** The two calls that every refusal is provoked with: what a person sees must not depend on the API they use. */
+/** The two calls with which every rejection is provoked: the message must not depend on the API. */
 const calls = [
   {
     api: 'chat completions',
@@ -49,20 +49,20 @@ describe.each(majors)('$name', ({ OpenAI }) => {
       ['a key of another vendor', { apiKey: 'sk-proj-madeupmadeupmadeup' }, 'key_malformed', 'accountUrl'],
       ['a mistyped key', { apiKey: 'sk_svc_mistyped' }, 'key_malformed', 'accountUrl'],
       ['a well-formed key that nobody has', { apiKey: mintKey(systemRandom()).reveal() }, 'key_inactive', 'accountUrl'],
-    ] as const)('%s: 401 after one request', async (_, options, code, link) => {
+    ] as const)('%s gets a 401 after one request', async (_, options, code, link) => {
       const { client, traffic } = connect(OpenAI, service, options)
-      const error = await refusalOf(OpenAI, () => send(client), traffic)
+      const error = await rejectionOf(OpenAI, () => send(client), traffic)
       expect(error).toBeInstanceOf(OpenAI.AuthenticationError)
       expect(error).toMatchObject({ status: 401, code, type: 'authentication_error' })
       expect(error.message.endsWith(links[link])).toBe(true)
       expect(traffic.sent).toHaveLength(1)
     })
 
-    test('a revoked key: 401 that says so, after one request', async () => {
+    test('a revoked key gets a 401 that says so, after one request', async () => {
       const { key, stored } = await service.addAccount(`revoked-${randomBytes(4).toString('hex')}`, 'free')
       await service.revoke(stored.id)
       const { client, traffic } = connect(OpenAI, service, { apiKey: key })
-      const error = await refusalOf(OpenAI, () => send(client), traffic)
+      const error = await rejectionOf(OpenAI, () => send(client), traffic)
       expect(error).toBeInstanceOf(OpenAI.AuthenticationError)
       expect(error).toMatchObject({ status: 401, code: 'key_revoked', type: 'authentication_error' })
       expect(error.message).toContain('was revoked')
@@ -75,11 +75,11 @@ describe.each(majors)('$name', ({ OpenAI }) => {
       expect(traffic.sent).toHaveLength(1)
     })
 
-    test('a spent month: 402 with the way to upgrade, after one request and without Retry-After', async () => {
+    test('an exhausted month gets a 402 with the upgrade link, after one request and without Retry-After', async () => {
       const { key } = await service.addAccount(`tiny-${randomBytes(4).toString('hex')}`, 'tiny')
       const { client, traffic } = connect(OpenAI, service, { apiKey: key })
       await send(client, { stream: false })
-      const error = await refusalOf(OpenAI, () => send(client), traffic)
+      const error = await rejectionOf(OpenAI, () => send(client), traffic)
       expect(error).toMatchObject({ status: 402, code: 'insufficient_quota', type: 'insufficient_quota' })
       expect(error.message).toContain('1 of 1')
       expect(error.message.endsWith(links.upgradeUrl)).toBe(true)
@@ -93,11 +93,11 @@ describe.each(majors)('$name', ({ OpenAI }) => {
       expect(traffic.sent).toHaveLength(2)
     })
 
-    test('the fusion tool on a free plan: 403 with the way to upgrade, after one request that reaches no provider', async () => {
+    test('the fusion tool on a free plan gets a 403 with the upgrade link, after one request that reaches no provider', async () => {
       const { key } = await service.addAccount(`free-${randomBytes(4).toString('hex')}`, 'free')
       const { client, traffic } = connect(OpenAI, service, { apiKey: key })
       const before = service.providers[0]!.counts().requests
-      const error = await refusalOf(OpenAI, () => send(client, { tools: [{ type: 'svc-router:fusion' }] }), traffic)
+      const error = await rejectionOf(OpenAI, () => send(client, { tools: [{ type: 'svc-router:fusion' }] }), traffic)
       expect(error).toBeInstanceOf(OpenAI.PermissionDeniedError)
       expect(error).toMatchObject({ status: 403, code: 'plan_required', type: 'permission_error' })
       expect(error.message).toContain('svc-router:fusion requires a premium plan')
@@ -106,20 +106,20 @@ describe.each(majors)('$name', ({ OpenAI }) => {
       expect(service.providers[0]!.counts().requests).toBe(before)
     })
 
-    test('a mistyped profile: 404 that suggests the right one, after one request', async () => {
+    test('a mistyped profile gets a 404 that suggests the right one, after one request', async () => {
       const { client, traffic } = connect(OpenAI, service)
-      const error = await refusalOf(OpenAI, () => send(client, { model: 'svc-router/fronteir' }), traffic)
+      const error = await rejectionOf(OpenAI, () => send(client, { model: 'svc-router/fronteir' }), traffic)
       expect(error).toBeInstanceOf(OpenAI.NotFoundError)
       expect(error).toMatchObject({ status: 404, code: 'model_not_found', param: 'model' })
       expect(error.message).toContain('Did you mean "svc-router/frontier"?')
       expect(traffic.sent).toHaveLength(1)
     })
 
-    test('a spent minute: 429 that says when to come again', async () => {
+    test('an exhausted minute gets a 429 with the time to wait', async () => {
       const { key } = await service.addAccount(`slow-${randomBytes(4).toString('hex')}`, 'slow')
       const { client, traffic } = connect(OpenAI, service, { apiKey: key, maxRetries: 0 })
       await send(client, { stream: false })
-      const error = await refusalOf(OpenAI, () => send(client), traffic)
+      const error = await rejectionOf(OpenAI, () => send(client), traffic)
       expect(error).toBeInstanceOf(OpenAI.RateLimitError)
       expect(error).toMatchObject({ status: 429, code: 'rate_limit_exceeded', type: 'rate_limit_error' })
       const seconds = Number(error.headers!.get('retry-after'))
@@ -129,19 +129,19 @@ describe.each(majors)('$name', ({ OpenAI }) => {
       expect(error.headers!.get('x-ratelimit-remaining')).toBe('0')
     })
 
-    test('a spent minute is waited for as long as we say, and no longer', async () => {
+    test('after an exhausted minute, the SDK waits exactly as long as the error says', async () => {
       const { key } = await service.addAccount(`waits-${randomBytes(4).toString('hex')}`, 'slow')
       const { client, traffic } = connect(OpenAI, service, { apiKey: key, maxRetries: 2 })
       await send(client, { stream: false })
       const slept = await withoutSleeping(sdkSleep, async () => {
-        expect(await refusalOf(OpenAI, () => send(client), traffic)).toMatchObject({ status: 429 })
+        expect(await rejectionOf(OpenAI, () => send(client), traffic)).toMatchObject({ status: 429 })
       })
       expect(traffic.sent).toHaveLength(4)
       const told = traffic.answers.slice(1, 3).map(({ headers }) => Number(headers.get('retry-after')) * 1000)
       expect(slept).toEqual(told)
     })
 
-    test('when no backend answers, the SDK’s own retry finds the service well again', async () => {
+    test('if no backend answers, the SDK’s own retry succeeds after recovery', async () => {
       const { client, traffic } = connect(OpenAI, service, { maxRetries: 1 })
       service.providers[0]!.script([{ do: 'status', status: 503, retryAfter: '1' }])
       await send(client)
@@ -153,8 +153,8 @@ describe.each(majors)('$name', ({ OpenAI }) => {
   })
 })
 
-/** The error that a call ends with, after what is true of every refusal: short, findable, and without the key. */
-async function refusalOf(
+/** The error of a call, after asserting what holds for every rejection: short, with a request ID, and without the key. */
+async function rejectionOf(
   Class: typeof OpenAI,
   send: () => Promise<unknown>,
   traffic: Traffic,

@@ -8,7 +8,7 @@ let service: Service
 
 afterEach(() => service.stop())
 
-/** The answer to one message, as OpenAI's guide to the WebSocket mode reads it. */
+/** Reads the answer to one message as OpenAI's guide to the WebSocket mode does. */
 async function answerTo(
   socket: ResponsesWS,
   message: Omit<ResponsesClientEvent.ResponseCreate, 'type'>,
@@ -23,7 +23,7 @@ async function answerTo(
 }
 
 test.each(['openai-chat', 'openai-responses'] as const)(
-  "OpenAI's SDK asks, calls a tool and goes on over one WebSocket, with a backend that speaks %s",
+  'OpenAI’s SDK sends a request, calls a tool, and continues over one WebSocket, with a backend that speaks %s',
   async (format) => {
     service = await Service.start({ formats: [format] })
     const socket = new ResponsesWS(new OpenAI({ apiKey: service.key, baseURL: service.baseUrl }))

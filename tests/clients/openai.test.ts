@@ -22,7 +22,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
   })
   afterAll(() => service.stop())
   afterEach(() => {
-    // Whatever the client speaks, this is what reached the provider: relayed in one case, translated in the other.
+    // What reached the provider must have its format: relayed in one case, translated in the other.
     expect(service.providers[0]!.captured().at(-1)!.path).toBe(upstreamPaths[format])
     service.providers[0]!.script([])
   })
@@ -36,7 +36,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
     describe('chat completions', () => {
       const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: 'Say hello.' }]
 
-      test('a whole answer, with the id of the request and its usage', async () => {
+      test('a non-streaming answer has the request ID and its usage', async () => {
         const { data, response, request_id } = await client.chat.completions.create({ model, messages }).withResponse()
         expect(data).toMatchObject({ object: 'chat.completion', model })
         expect(data.choices).toHaveLength(1)
@@ -48,7 +48,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
         expect(response.headers.get('x-svc-router-upstream')).toBe('alpha')
       })
 
-      test('a stream in pieces, with usage only where it was asked for', async () => {
+      test('a stream arrives in pieces, with usage only if requested', async () => {
         for (const include_usage of [true, false]) {
           const stream = await client.chat.completions.create({
             model,
@@ -78,7 +78,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
         expect(text).toBe(final.choices[0]!.message.content)
       })
 
-      test('a question about the weather comes back as a call, and its result as an answer', async () => {
+      test('a question about the weather causes a tool call, and its result an answer', async () => {
         const asked: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: 'What is the weather in Oslo?' }]
         const first = await client.chat.completions.create({ model, messages: asked, tools: chatTools })
         expect(first.choices[0]!.finish_reason).toBe('tool_calls')
@@ -95,7 +95,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
         expect(second.choices[0]!.message.content).toContain(weatherIn('Oslo'))
       })
 
-      test.each([true, false])('runTools finishes a loop with two calls at once, streamed: %s', async (stream) => {
+      test.each([true, false])('runTools finishes a loop with two parallel calls, streamed: %s', async (stream) => {
         const cities: string[] = []
         const weather: RunnableToolFunctionWithoutParse = {
           type: 'function',
@@ -121,7 +121,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
         expect(answer).toContain(weatherIn('Lima'))
       })
 
-      test('parallel calls in a stream keep their own ids and arguments', async () => {
+      test('parallel calls in a stream keep their own IDs and arguments', async () => {
         const stream = client.chat.completions.stream({
           model,
           messages: [{ role: 'user', content: 'What is the weather in Oslo and Lima?' }],
@@ -135,7 +135,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
         expect(new Set(calls.map(({ id }) => id)).size).toBe(2)
       })
 
-      test('an image is seen', async () => {
+      test('an image is read', async () => {
         const content: OpenAI.ChatCompletionContentPart[] = [
           { type: 'text', text: 'What is this?' },
           { type: 'image_url', image_url: { url: pixel } },
@@ -144,7 +144,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
         expect(answer.choices[0]!.message.content).toContain('I received 1 image')
       })
 
-      test('.parse gives an object of the schema', async () => {
+      test('.parse returns an object that matches the schema', async () => {
         const response_format = zodResponseFormat(schema, 'weather')
         const answer = await client.chat.completions.parse({ model, messages, response_format })
         expect(answer.choices[0]!.message.parsed).toEqual({
@@ -154,10 +154,10 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       })
 
       test.each([
-        ['as a closed connection', 'fin'],
-        ['as a reset', 'rst'],
-        ['as a well-formed end', 'end'],
-      ] as const)('a cut after the first words, %s, is never success', async (_, by) => {
+        ['a closed connection', 'fin'],
+        ['a reset', 'rst'],
+        ['a well-formed end', 'end'],
+      ] as const)('a stream that is aborted after the first words by %s never succeeds', async (_, by) => {
         const { client: once, traffic } = connect(OpenAI, service, { maxRetries: 0 })
         service.providers[0]!.script([{ do: 'cut', afterEvents: 9, by, repeat: true }])
         let seen = ''
@@ -178,7 +178,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
     describe('responses', () => {
       const input = 'Say hello.'
 
-      test('a whole answer, with the id of the request and its usage', async () => {
+      test('a non-streaming answer has the request ID and its usage', async () => {
         const { data, response, request_id } = await client.responses.create({ model, input }).withResponse()
         expect(data).toMatchObject({ object: 'response', status: 'completed', model, error: null })
         expect(data.output_text).toContain(says)
@@ -188,7 +188,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
         expect(response.headers.get('x-svc-router-upstream')).toBe('alpha')
       })
 
-      test('a stream in order, from created to completed', async () => {
+      test('a stream arrives in order, from created to completed', async () => {
         const events = await collect(await client.responses.create({ model, input, stream: true }))
         expect(events.map((event) => event.sequence_number)).toEqual(events.map((_, index) => index))
         expect(events[0]!.type).toBe('response.created')
@@ -211,7 +211,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       })
 
       test.each([true, false])(
-        'a tool round trip that sends every item back, with two calls at once, streamed: %s',
+        'a tool round trip that sends every item back, with two parallel calls, streamed: %s',
         async (stream) => {
           const items: OpenAI.Responses.ResponseInput = [
             { role: 'user', content: 'What is the weather in Oslo and Lima?' },
@@ -238,7 +238,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
         },
       )
 
-      test('an image is seen', async () => {
+      test('an image is read', async () => {
         const content: OpenAI.Responses.ResponseInputMessageContentList = [
           { type: 'input_text', text: 'What is this?' },
           { type: 'input_image', image_url: pixel, detail: 'auto' },
@@ -247,17 +247,17 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
         expect(output_text).toContain('I received 1 image')
       })
 
-      test('.parse gives an object of the schema', async () => {
+      test('.parse returns an object that matches the schema', async () => {
         const text = { format: zodTextFormat(schema, 'weather') }
         const { output_parsed } = await client.responses.parse({ model, input, text })
         expect(output_parsed).toEqual({ city: 'simulated by alpha', degrees: expect.any(Number) as number })
       })
 
       test.each([
-        ['as a closed connection', 'fin'],
-        ['as a reset', 'rst'],
-        ['as a well-formed end', 'end'],
-      ] as const)('a cut after the first words, %s, is never success', async (_, by) => {
+        ['a closed connection', 'fin'],
+        ['a reset', 'rst'],
+        ['a well-formed end', 'end'],
+      ] as const)('a stream that is aborted after the first words by %s never succeeds', async (_, by) => {
         const { client: once, traffic } = connect(OpenAI, service, { maxRetries: 0 })
         service.providers[0]!.script([{ do: 'cut', afterEvents: 9, by, repeat: true }])
         let seen = ''
@@ -281,7 +281,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
   })
 })
 
-/** The error of a stream that broke: our sentence, and the id by which its record is found. */
+/** Asserts the error of a broken stream: our sentence, and the request ID. */
 function expectBroken(Class: typeof OpenAI, error: unknown, headers: Headers): void {
   if (!(error instanceof Class.APIError)) throw new Error('not an APIError', { cause: error })
   expect(error.message).toContain('The response ended before it was complete')

@@ -21,7 +21,7 @@ const python = pythonWithOpenai("the clients of Python's openai")
 type Result = Readonly<Record<string, unknown>>
 
 describe.skipIf(python === undefined).each(['openai-chat', 'openai-responses'] as const)(
-  "Python's openai, and a backend that speaks %s",
+  "Python's openai package with a backend that speaks %s",
   (format) => {
     let service: Service
     let links: Links
@@ -45,13 +45,13 @@ describe.skipIf(python === undefined).each(['openai-chat', 'openai-responses'] a
         embeddings: vectors,
         key: service.key,
         free: (await service.addAccount('free', 'free')).key,
-        spent_month: await spentKey(service, 'tiny'),
-        spent_minute: await spentKey(service, 'slow'),
+        spent_month: await exhaustedKey(service, 'tiny'),
+        spent_minute: await exhaustedKey(service, 'slow'),
       })
     }, limitMs)
     afterAll(() => service.stop())
 
-    test.each(['chat', 'responses'])('%s: a text, whole and in pieces', (api) => {
+    test.each(['chat', 'responses'])('%s: a text arrives non-streaming and streamed', (api) => {
       const tokens = expect.any(Number) as number
       expect(results[`${api}_text`]).toMatchObject({ text: expect.stringContaining(says) as string, model, tokens })
       const stream = results[`${api}_stream`]!
@@ -63,25 +63,25 @@ describe.skipIf(python === undefined).each(['openai-chat', 'openai-responses'] a
       expect(stream['pieces']).toBeGreaterThan(5)
     })
 
-    test.each(['chat', 'responses'])('%s: a tool loop of two steps with two calls', (api) => {
+    test.each(['chat', 'responses'])('%s: a tool loop of two steps with two calls ends with an answer', (api) => {
       expect(results[`${api}_tools`]).toMatchObject({ calls: 2, requests: 2 })
       expect(results[`${api}_tools`]!['text']).toContain(weatherIn('Oslo'))
       expect(results[`${api}_tools`]!['text']).toContain(weatherIn('Lima'))
     })
 
-    test.each(['chat', 'responses'])('%s: an object of a schema', (api) => {
+    test.each(['chat', 'responses'])('%s: an object matches the schema', (api) => {
       const parsed = { city: 'simulated by alpha', degrees: expect.any(Number) as number }
       expect(results[`${api}_structured`]).toEqual({ parsed, requests: 1 })
     })
 
-    test.each(['chat', 'responses'])('%s: an image is seen', (api) => {
+    test.each(['chat', 'responses'])('%s: an image is read', (api) => {
       expect(results[`${api}_image`]!['text']).toContain('I received 1 image')
     })
 
-    describe.each(['alias', 'tool', 'header'])('deliberated, by the %s', (way) => {
+    describe.each(['alias', 'tool', 'header'])('fusion by the %s', (way) => {
       test.each(['chat_whole', 'chat_streamed', 'responses_whole', 'responses_streamed'])('%s', (how) => {
         const { text, items, fusion, requests } = results[`${way}_${how}`]!
-        // The alias has its one model think alone and writes no item; the tool is shown as a call of a remote server's.
+        // The alias has one model think alone and writes no item; the tool appears as a call of a remote server.
         expect(text).toContain(way === 'alias' ? says : 'The tool answered')
         expect(fusion).toMatchObject({ ran: true })
         expect(requests).toBe(1)
@@ -89,7 +89,7 @@ describe.skipIf(python === undefined).each(['openai-chat', 'openai-responses'] a
       })
     })
 
-    test('the programs of docs/clients.md run as they stand there', async () => {
+    test('the programs in docs/clients.md run unchanged', async () => {
       const [chat] = documentedBlocks('OpenAI SDK for Python', 'python')
       const [embed] = documentedBlocks('Embeddings', 'python')
       const env = { ...process.env, SVC_ROUTER_BASE_URL: service.baseUrl, SVC_ROUTER_API_KEY: service.key }
@@ -98,32 +98,32 @@ describe.skipIf(python === undefined).each(['openai-chat', 'openai-responses'] a
       expect(stdout).toContain('2 vectors of length 8')
     })
 
-    test('embeddings, and the models', () => {
+    test('embeddings and model lists work', () => {
       expect(results['embeddings']).toMatchObject({ size: 16, same: true, requests: 1 })
       expect(results['embeddings']!['length']).toBeCloseTo(1)
       expect(results['models']).toEqual({ ids: [model, 'svc-router/fusion', vectors], one: model, requests: 2 })
     })
 
-    test.each(['refused_401', 'refused_401_stream'])('%s: a mistyped key is told at once', (name) => {
+    test.each(['refused_401', 'refused_401_stream'])('%s: a mistyped key is rejected at once', (name) => {
       expectRefusal(name, { class: 'AuthenticationError', status: 401, code: 'key_malformed' }, links.accountUrl)
     })
 
-    test('a spent month is told at once, with the way to upgrade', () => {
+    test('an exhausted month is rejected at once, with the upgrade link', () => {
       expectRefusal('refused_402', { status: 402, code: 'insufficient_quota' }, links.upgradeUrl)
     })
 
-    test('the fusion tool on a free plan is told at once, with the way to upgrade', () => {
+    test('the fusion tool on a free plan is rejected at once, with the upgrade link', () => {
       const expected = { class: 'PermissionDeniedError', status: 403, code: 'plan_required' }
       expectRefusal('refused_403', expected, links.upgradeUrl)
     })
 
-    test('a spent minute says when to come again', () => {
+    test('an exhausted minute is rejected with the time to wait', () => {
       const expected = { class: 'RateLimitError', status: 429, code: 'rate_limit_exceeded' }
       expectRefusal('refused_429', expected, '')
       expect(results['refused_429']!['message']).toMatch(/on the Slow plan\. Please try again in \d+s\.$/)
     })
 
-    test('a spent minute is waited for as long as we say, twice', () => {
+    test('after an exhausted minute, the SDK waits as long as the error says, twice', () => {
       const { requests, slept, message } = results['refused_429_waiting']!
       expect(requests).toBe(3)
       const seconds = Number(/try again in (\d+)s/.exec(String(message))?.[1])
@@ -131,7 +131,7 @@ describe.skipIf(python === undefined).each(['openai-chat', 'openai-responses'] a
       for (const told of slept as number[]) expect(Math.abs(told - seconds)).toBeLessThanOrEqual(1)
     })
 
-    /** What the person reads: one request, our sentence with its link at the end, and the id of the request. */
+    /** Asserts one request, our sentence with its link at the end, and the request ID. */
     function expectRefusal(name: string, expected: Result, link: string): void {
       const result = results[name]!
       expect(result).toMatchObject({ ...expected, requests: 1, slept: [] })
@@ -143,8 +143,8 @@ describe.skipIf(python === undefined).each(['openai-chat', 'openai-responses'] a
   },
 )
 
-/** The key of an account that has spent what its plan has in one request. */
-async function spentKey(service: Service, plan: keyof typeof plans): Promise<string> {
+/** The key of an account that has exhausted its plan with one request. */
+async function exhaustedKey(service: Service, plan: keyof typeof plans): Promise<string> {
   const { key } = await service.addAccount(plan, plan)
   expect((await service.chat({}, { authorization: `Bearer ${key}` })).status).toBe(200)
   return key

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 const probeMs = 20_000
 const root = join(import.meta.dirname, '..', '..')
 
-/** The programme that `.ci/run` sets up, or the machine's own, where it has the package. */
+/** The Python that `.ci/run` sets up, or the machine's own if it has the package. */
 function findPython(): string | undefined {
   const own = join(root, '.cache', 'python', 'bin', 'python')
   return [...(existsSync(own) ? [own] : []), 'python3'].find((python) => {
@@ -13,14 +13,14 @@ function findPython(): string | undefined {
       execFileSync(python, ['-c', 'import openai.resources.responses'], { stdio: 'pipe', timeout: probeMs })
       return true
     } catch {
-      // No such programme, or none with the package.
+      // Missing, or without the package.
       return false
     }
   })
 }
 
 /**
- * A Python with the package `openai`. Where there is none it says so loudly, and under CI it is an error: a suite that
+ * A Python with the package `openai`. If there is none, it prints a warning, and under CI it throws: a suite that
  * never runs proves nothing.
  */
 export function pythonWithOpenai(suite: string): string | undefined {

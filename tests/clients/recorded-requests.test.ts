@@ -9,9 +9,9 @@ import { Service } from '../service.ts'
 
 const folder = join(import.meta.dirname, '..', 'fixtures', 'client-requests')
 const answerWithinMs = 10_000
-/** Headers that a connection makes itself, and those that a test fills in. */
+/** Headers that the connection sets itself, or that a test sets. */
 const ours = new Set(['host', 'connection', 'content-length', 'transfer-encoding', 'authorization'])
-/** Only these profiles are served: recordings of other model names ask for this one. */
+/** Recordings with other model names request this profile instead. */
 const model = 'svc-router/frontier'
 
 interface Recording {
@@ -32,14 +32,14 @@ const recordings = readdirSync(folder)
       method === 'POST' && Object.values(clientFormats).some((format) => pathOnly(path) === `/v1${format.path}`),
   )
 
-/** Recordings that refer to answers which another service stored: here nobody has them, whatever the backend speaks. */
+/** Recordings that refer to answers stored elsewhere, which do not exist here. */
 const referring: Readonly<Record<string, readonly [status: number, code: string]>> = {
   'aisdk-responses-item-reference-turn2.json': [404, 'item_not_found'],
   'aisdk-responses-prev-id.json': [400, 'previous_response_not_found'],
   'openai-responses-prev-id-turn2.json': [400, 'previous_response_not_found'],
 }
 
-test('the recordings of requests for answers are 47, of every client', () => {
+test('there are 47 recordings of requests for answers, from every client', () => {
   expect(recordings).toHaveLength(47)
   const clients = new Set(recordings.map(({ headers }) => headers['user-agent']!.split('/')[0]))
   expect(clients).toEqual(
@@ -54,7 +54,7 @@ describe.each(clientFormatIds)('a backend that speaks %s', (format) => {
   })
   afterAll(() => service.stop())
 
-  test.each(recordings)('answers $file', async ({ file, path, headers, body }) => {
+  test.each(recordings)('it answers $file', async ({ file, path, headers, body }) => {
     const { status, contentType, text } = await replay(service, path, headers, { ...body, model })
     const refusal = referring[file]
     if (refusal !== undefined) {
@@ -80,7 +80,7 @@ describe.each(clientFormatIds)('a backend that speaks %s', (format) => {
     }
   })
 
-  test('never sees the fusion tool, which is ours', async () => {
+  test('it never receives the fusion tool, which is ours', async () => {
     const withTool = recordings.filter(({ body }) => JSON.stringify(body).includes('svc-router:fusion'))
     expect(withTool.length).toBeGreaterThanOrEqual(2)
     for (const { path, headers, body } of withTool) {
@@ -90,7 +90,7 @@ describe.each(clientFormatIds)('a backend that speaks %s', (format) => {
   })
 })
 
-/** How a stream that is complete ends, by path. */
+/** How a complete stream ends, by path. */
 const endings: Readonly<Record<string, { readonly done: string; readonly complete: RegExp }>> = {
   '/v1/chat/completions': { done: 'data: [DONE]', complete: /"finish_reason":"(stop|tool_calls)"/ },
   '/v1/responses': { done: 'data: [DONE]', complete: /"response\.completed"/ },
@@ -101,7 +101,7 @@ function pathOnly(path: string): string {
   return path.split('?')[0]!
 }
 
-/** Sends a recording with the headers of its client, but for the key. */
+/** Sends a recording with its client's headers, except for the key. */
 function replay(
   service: Service,
   path: string,
@@ -111,7 +111,7 @@ function replay(
   const kept = Object.fromEntries(
     Object.entries(headers)
       .filter(([name]) => !ours.has(name))
-      // Where the recording left something out stands an ellipsis, which no header may hold.
+      // Redacted parts of the recording are ellipses, which are not allowed in headers.
       .map(([name, value]) => [name, value.replaceAll('…', '...')]),
   )
   return new Promise((resolve, reject) => {

@@ -11,7 +11,7 @@ import OpenAI7 from 'openai'
 import OpenAI6 from 'openai-6'
 import { isLongRun } from '../long-run.ts'
 
-/** What is asked, and of whom. */
+/** The prompt, and the service and model to ask. */
 interface Question {
   readonly baseURL: string
   readonly apiKey: string
@@ -19,12 +19,12 @@ interface Question {
   readonly prompt: string
 }
 
-/** Asks by a real client, streamed, as its documentation shows; true where it tells the person who uses it that all went well. */
+/** Streams with a real client as its documentation shows; returns whether the client reports success. */
 type Client = (question: Question) => Promise<boolean>
 
 const weather = { name: 'get_weather', parameters: { type: 'object', properties: {} } } as const
 
-/** Whether reading a stream to its end did not throw. */
+/** Whether a stream can be read to its end without an exception. */
 async function endsWell(open: () => Promise<AsyncIterable<unknown>>): Promise<boolean> {
   try {
     for await (const _ of await open());
@@ -51,7 +51,7 @@ function openaiResponses(OpenAI: typeof OpenAI7): Client {
   }
 }
 
-/** Its `stream`, which also puts the message together, and what `create` gives, which leaves that to its caller. */
+/** Both of its streams: `stream`, which also assembles the message, and `create`, which does not. */
 function anthropic(how: 'stream' | 'create'): Client {
   return async ({ baseURL, apiKey, model, prompt }) => {
     const client = new Anthropic({ baseURL: baseURL.replace(/\/v1$/, ''), apiKey, maxRetries: 0 })
@@ -89,7 +89,7 @@ function aiSdk(stream: typeof streamText, connect: (question: Question) => Langu
   }
 }
 
-/** The two majors of `ai` under one type: what is used here is the same in both. */
+/** The two major versions of `ai` under one type: the parts used here are the same in both. */
 const stream6 = streamText6 as unknown as typeof streamText
 const openai3 = createOpenAI3 as unknown as typeof createOpenAI
 const anthropic3 = createAnthropic3 as unknown as typeof createAnthropic
@@ -119,5 +119,5 @@ const older: Readonly<Record<string, Client>> = {
   ),
 }
 
-/** The real clients that stream, by name: the newest majors, and in a long run the ones before them. */
+/** The real streaming clients by name: the newest major versions, and in a long run the previous ones. */
 export const realClients: Readonly<Record<string, Client>> = isLongRun ? { ...newest, ...older } : newest

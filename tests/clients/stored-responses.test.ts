@@ -11,11 +11,11 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
   })
   afterAll(() => service.stop())
 
-  /** What the backend was sent last. */
+  /** The last request to the backend. */
   const sent = (): string => service.providers[0]!.captured().at(-1)!.body
 
   describe.each(majors)('$name', ({ OpenAI }) => {
-    test('a chain of three goes on from all that was said before, without its instructions', async () => {
+    test('a chain of three answers has the whole conversation, without earlier instructions', async () => {
       const { client } = connect(OpenAI, service)
       const first = await client.responses.create({ model, input: 'My name is Ada.', instructions: 'Be short.' })
       expect(first).toMatchObject({ store: true })
@@ -46,7 +46,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       expect(third.status).toBe('completed')
     })
 
-    test('a stream carries one id, under which it can be gone on from the moment it says that it is complete', async () => {
+    test('a stream has one ID, which can be continued as soon as the stream reports completion', async () => {
       const { client } = connect(OpenAI, service)
       const stream = await client.responses.create({ model, input: 'The word is heron.', stream: true })
       const ids = new Set<string>()
@@ -65,7 +65,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       expect(again.output_text).toContain('simulated')
     })
 
-    test('an answer is retrieved as it was given, and gone once it is deleted', async () => {
+    test('an answer is retrieved unchanged, and not found after it is deleted', async () => {
       const { client } = connect(OpenAI, service)
       const given = await client.responses.create({ model, input: 'Keep this.', metadata: { topic: 'birds' } })
       const again = await client.responses.retrieve(given.id)
@@ -101,7 +101,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       expect(page.has_more).toBe(false)
     })
 
-    test('an item is told again by its id, of an answer and of an input', async () => {
+    test('an item of an answer or an input can be referenced by its ID', async () => {
       const { client } = connect(OpenAI, service)
       const first = await client.responses.create({ model, input: 'The bird is a wren.' })
       const [asked] = (await client.responses.inputItems.list(first.id)).data
@@ -122,7 +122,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       expect(listed.slice(0, 2).map(({ id }) => id)).toEqual([asked!.id, answered.id])
     })
 
-    test('store: false is not stored, whole or streamed, and keeps nothing at the provider', async () => {
+    test('with store: false nothing is stored here or at the provider, non-streaming or streamed', async () => {
       const { client } = connect(OpenAI, service)
       const whole = await client.responses.create({ model, input: 'Forget me.', store: false })
       expect(whole).toMatchObject({ store: false })
@@ -138,7 +138,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       }
     })
 
-    test('it can go on from a stored answer without being stored itself', async () => {
+    test('an answer that is not stored can continue a stored one', async () => {
       const { client } = connect(OpenAI, service)
       const first = await client.responses.create({ model, input: 'The word is plover.' })
       const second = await client.responses.create({
@@ -151,7 +151,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       expect(second).toMatchObject({ store: false, previous_response_id: first.id })
     })
 
-    test('a conversation is compacted, and goes on from what came of it', async () => {
+    test('a compacted conversation can be continued', async () => {
       const { client } = connect(OpenAI, service)
       const first = await client.responses.create({ model, input: 'The word is osprey.' })
       const compacted = await client.responses.compact({
@@ -166,7 +166,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       const item = compacted.output.at(-1)!
       if (item.type !== 'compaction') throw new Error('no compaction')
       expect(item.encrypted_content).not.toContain('osprey')
-      // What it answers is for the next request, and typed for answers by the SDK.
+      // The output is meant as input of the next request, but the SDK types it as output.
       const input = [...compacted.output, { role: 'user', content: 'Go on.' }] as unknown as string
       const next = await client.responses.create({ model, input })
       expect(next.status).toBe('completed')
@@ -178,21 +178,21 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       expect(sent()).toContain('Summary of the conversation so far')
     })
 
-    test('tokens are counted with all that a request goes on from', async () => {
+    test('token counts include everything that the request continues', async () => {
       const { client } = connect(OpenAI, service)
       const first = await client.responses.create({ model, input: 'word '.repeat(2000) })
       const alone = await client.responses.inputTokens.count({ model, input: 'Go on.' })
-      const behind = await client.responses.inputTokens.count({
+      const continued = await client.responses.inputTokens.count({
         model,
         input: 'Go on.',
         previous_response_id: first.id,
       })
       expect(alone.object).toBe('response.input_tokens')
       expect(alone.input_tokens).toBeGreaterThan(0)
-      expect(behind.input_tokens).toBeGreaterThan(alone.input_tokens + 2000)
+      expect(continued.input_tokens).toBeGreaterThan(alone.input_tokens + 2000)
     })
 
-    test('only a response in the background could be cancelled, and none is', async () => {
+    test('canceling is rejected, because no response runs in the background', async () => {
       const { client } = connect(OpenAI, service)
       const { id } = await client.responses.create({ model, input: 'Hello' })
       await expect(client.responses.cancel(id)).rejects.toMatchObject({ status: 400, code: 'invalid_request' })

@@ -1,8 +1,8 @@
 import { vi } from 'vitest'
 
 /**
- * Runs `body` while the pauses that a client makes between two tries take no time; gives how long, in milliseconds,
- * they would have been. `asker` finds the client's pausing function in a stack.
+ * Runs `body` while a client's pauses between retries take no time; returns their lengths in milliseconds.
+ * `asker` matches the client's pausing function in a stack trace.
  */
 export async function withoutSleeping(asker: RegExp, body: () => Promise<void>): Promise<number[]> {
   const slept: number[] = []

@@ -16,7 +16,7 @@ import { requestRow } from './request-row.ts'
 const dayMs = 86_400_000
 const noonMs = Date.UTC(2026, 10, 21, 12)
 
-/** An answered request of noon, with two attempts and counted tokens. */
+/** An answered request at noon, with two attempts and counted tokens. */
 function answeredRow(id: string, changes: Partial<RequestRow> = {}): RequestRow {
   return requestRow(id, noonMs, {
     attempts: JSON.stringify([
@@ -34,13 +34,13 @@ function answeredRow(id: string, changes: Partial<RequestRow> = {}): RequestRow 
   })
 }
 
-/** One refused request of noon. */
+/** One rejected request at noon. */
 function refusedHour(changes: Partial<RefusedHour> = {}): RefusedHour {
   const last = { lastRequestId: 'req_1', lastKeyId: 'key_1', lastAtMs: noonMs + 1 }
   return { accountId: 'acc_1', code: 'invalid_json', hourMs: noonMs, requests: 1, ...last, ...changes }
 }
 
-/** Where a table says whose row it is. */
+/** The column with a row's account, by table. */
 const owned = [
   'accounts',
   'keys',
@@ -226,7 +226,7 @@ describe.each(enginesFor('what is held about an account'))('account data on %s',
   })
 
   describe('deleting an account', () => {
-    /** A row in every table that can have one, for two accounts. */
+    /** Inserts a row into every table that has account data, for two accounts. */
     async function fill(accountId: string): Promise<void> {
       const record = someRecord()
       const n = accountId.slice(-1)
@@ -374,7 +374,7 @@ describe.each(enginesFor('what is held about an account'))('account data on %s',
       const named = tables
         .filter(({ columns }) => columns.some(({ name }) => name === 'account_id'))
         .map(({ name }) => name)
-      // The last one is written by the triggers of stored_responses.
+      // The triggers of stored_responses write the last one.
       const others = ['audit_log', 'billing', 'sign_in_proofs', 'provider_errors', 'stored_bytes']
       const known = [...owned.filter((name) => name !== 'accounts'), ...others]
       expect(named.toSorted()).toEqual(known.toSorted())

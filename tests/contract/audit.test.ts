@@ -49,7 +49,7 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
   const append = async (count: number): Promise<void> => {
     for (let index = 1; index <= count; index++) await store.appendAudit(recordAt(index))
   }
-  /** What somebody does who owns the database: the triggers are gone. */
+  /** Tampers as the owner of the database could: without the triggers. */
   const tamper = async (statement: string): Promise<void> => {
     const triggers =
       name === 'SQLite'
@@ -160,7 +160,7 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
     const appending = (async () => {
       for (let index = 0; going.on; index++) {
         await other.appendAudit(recordAt(index))
-        // SQLite answers at once: without a turn nothing else of this process would ever have one.
+        // SQLite answers synchronously: without this, nothing else in the process would run.
         await nextTurn()
       }
     })()

@@ -11,7 +11,7 @@ import { enginesFor } from './engines.ts'
 interface Opened {
   readonly accounts: AccountStore
   readonly billing: BillingStore
-  /** Moves whenever nodes must forget what they remember. */
+  /** Increases whenever nodes must clear their caches. */
   readonly revision: () => Promise<number>
   close(): Promise<void>
 }

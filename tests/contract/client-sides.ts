@@ -1,20 +1,20 @@
 import type { ConversationFormatId } from '../../src/domain/format-id.ts'
 import type { JsonObject } from '../../src/domain/json.ts'
 
-/** How the client side of a format is used in a test that is for all of them. */
+/** The client side of a format, for tests that run with all formats. */
 interface ClientSide {
-  /** A request, to which more members may be added. */
+  /** A request; tests may add members. */
   readonly ask: (prompt: string, stream: boolean) => JsonObject
-  /** Whether the bytes of a stream tell a reader of this format that the answer is complete and good. */
+  /** Whether a stream ends successfully in this format. */
   readonly saysSuccess: (text: string) => boolean
-  /** Whether they tell that it failed. */
+  /** Whether a stream ends with a failure in this format. */
   readonly saysFailure: (text: string) => boolean
 }
 
 const model = 'svc-router/frontier'
 const weather = { name: 'get_weather', parameters: { type: 'object', properties: {} } }
 
-/** Every format that clients speak: one of which nothing is known here does not compile. Judged without our own readers. */
+/** Every client format; a missing one is a type error. They do not use our own readers. */
 export const clientSides: Readonly<Record<ConversationFormatId, ClientSide>> = {
   'openai-chat': {
     ask: (prompt, stream) => ({
@@ -31,7 +31,7 @@ export const clientSides: Readonly<Record<ConversationFormatId, ClientSide>> = {
     ask: (prompt, stream) => ({
       model,
       stream,
-      // What is kept has an id of ours, and says that it is kept.
+      // A stored response would have our own ID and say that it is stored.
       store: false,
       input: [{ role: 'user', content: prompt }],
       tools: [{ type: 'function', ...weather }],

@@ -22,7 +22,7 @@ const limits = { nowMs: 2_000, sinceMs: 0, maxItems: 2_000, maxBytes: 1_000_000,
 
 describe.each(enginesFor('conversations'))('conversations on %s', (_name, engine) => {
   let store: RetainedConversations
-  /** A second connection to the same data, as another node has it. */
+  /** A second connection to the same data, like that of another node. */
   let other: RetainedConversations
   let db: Kysely<Tables>
   let second: Kysely<Tables>

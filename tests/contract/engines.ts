@@ -7,14 +7,14 @@ import type { Tables } from '../../src/storage/schema/schema.ts'
 import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
 
-/** One engine of databases, and what a suite wants of a fresh one. */
+/** A database engine that provides fresh databases. */
 export interface Engine<Fresh = OpenAgain> {
   start(): Promise<void>
   stop(): Promise<void>
   fresh(): Promise<Fresh>
 }
 
-/** Opens the same fresh database, as often as it is called. */
+/** Opens the same fresh database, any number of times. */
 type OpenAgain = () => Promise<Kysely<Tables>>
 
 function sqliteEngine<Fresh>(openIn: (folder: string) => Promise<Fresh>): Engine<Fresh> {
@@ -32,7 +32,7 @@ function sqliteEngine<Fresh>(openIn: (folder: string) => Promise<Fresh>): Engine
   }
 }
 
-/** A PostgreSQL server of its own; `durable` where what it commits is to be on disk. */
+/** A separate PostgreSQL server; `durable`: commits are written to disk. */
 export function postgresEngine<Fresh>(openAt: (url: string) => Promise<Fresh>, durable: boolean): Engine<Fresh> {
   let server: TestPostgres
   return {
@@ -44,15 +44,15 @@ export function postgresEngine<Fresh>(openAt: (url: string) => Promise<Fresh>, d
   }
 }
 
-/** How a suite opens a fresh place: a folder for SQLite, the URL of a database for PostgreSQL. */
+/** How a suite opens a fresh database: in a folder for SQLite, at a URL for PostgreSQL. */
 interface Openers<Fresh> {
   readonly openIn: (folder: string) => Promise<Fresh>
   readonly openAt: (url: string) => Promise<Fresh>
-  /** Whether what PostgreSQL commits is to be on disk. */
+  /** Whether PostgreSQL writes commits to disk. */
   readonly durable: boolean
 }
 
-/** SQLite, and PostgreSQL where there is one; each with its name. */
+/** SQLite, and PostgreSQL if it is available, with their names. */
 export function enginesWith<Fresh>(
   suite: string,
   { openIn, openAt, durable }: Openers<Fresh>,
@@ -62,7 +62,7 @@ export function enginesWith<Fresh>(
   return engines
 }
 
-/** The same, each giving what opens one fresh database again and again. */
+/** The same, for suites that open a fresh database several times. */
 export function enginesFor(suite: string): [string, Engine][] {
   const openIn =
     async (folder: string): Promise<OpenAgain> =>

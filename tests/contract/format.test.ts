@@ -22,7 +22,7 @@ import {
 import { asGemini, asWholeGemini } from '../formats/gemini-recordings.ts'
 
 const all = Object.values(clientFormats)
-/** All formats that providers speak, those that no client of ours speaks included. */
+/** All provider formats, including those that no client uses. */
 const spoken = formatIds.map((id) => formatById(id))
 const plain: Conversation = {
   profile: 'svc-router/frontier',
@@ -34,7 +34,7 @@ const plain: Conversation = {
   hints: {},
 }
 
-/** As a body travels: as text. */
+/** The body after it was sent as text. */
 function sent(body: JsonObject): JsonObject {
   return JSON.parse(JSON.stringify(body)) as JsonObject
 }
@@ -252,7 +252,7 @@ describe.each(all.flatMap((backend) => all.map((client) => ({ backend, client })
 )
 
 describe.each(all)('an answer from a Gemini provider to $id', (client) => {
-  /** What Gemini can say: one kind of calls, no refusals and no citations. */
+  /** The content that Gemini can express: one kind of calls, no refusals, and no citations. */
   const sayable = arbitraryAnswer().map((events): AnswerEvent[] =>
     events.flatMap((event): AnswerEvent[] => {
       if (event.type === 'refusal' || event.type === 'annotation') return []

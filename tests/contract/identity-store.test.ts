@@ -20,7 +20,7 @@ const recordOf = (type: 'account.created' | 'email.added' | 'passkey.added'): Au
   atMs: 1,
   event: type === 'account.created' ? { type, accountId: 'acc_1', planId: 'free' } : { type, accountId: 'acc_1' },
 })
-const accountMade = recordOf('account.created')
+const accountCreated = recordOf('account.created')
 const email = recordOf('email.added')
 const passkeyAdded = recordOf('passkey.added')
 const session = (id: string, more: Partial<Session> = {}): Session => ({
@@ -41,27 +41,27 @@ describe.each(enginesFor('Who holds which address and session'))('identities on 
   beforeEach(async () => {
     const open = await engine.fresh()
     store = createStore(await open())
-    await store.addAccount(account('acc_1'), accountMade)
-    await store.addAccount(account('acc_2'), accountMade)
+    await store.addAccount(account('acc_1'), accountCreated)
+    await store.addAccount(account('acc_2'), accountCreated)
     return () => store.close()
   })
 
   describe('addresses', () => {
     test('an account and its address are created together or not at all', async () => {
-      expect(await store.addAccountWithEmail(account('acc_3'), 'a@example.com', accountMade)).toBe(true)
+      expect(await store.addAccountWithEmail(account('acc_3'), 'a@example.com', accountCreated)).toBe(true)
       expect(await store.findEmail('a@example.com')).toEqual({
         address: 'a@example.com',
         accountId: 'acc_3',
         createdAtMs: 1,
       })
-      expect(await store.addAccountWithEmail(account('acc_4'), 'a@example.com', accountMade)).toBe(false)
+      expect(await store.addAccountWithEmail(account('acc_4'), 'a@example.com', accountCreated)).toBe(false)
       expect(await store.findAccount('acc_4')).toBeUndefined()
     })
 
     test('when two accounts claim one address at once, exactly one is created', async () => {
       const ids = ['acc_5', 'acc_6', 'acc_7', 'acc_8']
       const made = await Promise.all(
-        ids.map((id) => store.addAccountWithEmail(account(id), 'b@example.com', accountMade)),
+        ids.map((id) => store.addAccountWithEmail(account(id), 'b@example.com', accountCreated)),
       )
       expect(made.filter(Boolean).length).toBe(1)
       const found = await Promise.all(ids.map((id) => store.findAccount(id)))

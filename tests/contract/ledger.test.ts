@@ -20,7 +20,7 @@ import { enginesWith, postgresEngine } from './engines.ts'
 
 type ClosableLedger = Ledger & { close(): Promise<void>; healthy(): boolean }
 
-/** A fresh place to keep records: `db` to look into it, `open` for a ledger over it, as often as wanted one after another. */
+/** A fresh database: `db` reads it, and `open` opens a ledger on it, any number of times in sequence. */
 interface Place {
   readonly db: Kysely<Tables>
   open(): Promise<ClosableLedger>
@@ -80,7 +80,7 @@ const failed: RequestOutcome = {
   totalMs: 31,
 }
 
-/** Takes a request through the ledger as the gateway does. */
+/** Passes a request through the ledger like the gateway. */
 async function answer(ledger: Ledger, opening = openingOf(), plan = roomy, outcome = answered): Promise<Admission> {
   const admission = await ledger.admit(opening, plan)
   await admission.durable()
@@ -89,8 +89,8 @@ async function answer(ledger: Ledger, opening = openingOf(), plan = roomy, outco
   return admission
 }
 
-/** What an admission is refused with. */
-async function refusalOf(ledger: Ledger, plan: Plan, rate?: KeyRate): Promise<unknown> {
+/** The error of a rejected admission. */
+async function rejectionOf(ledger: Ledger, plan: Plan, rate?: KeyRate): Promise<unknown> {
   try {
     await ledger.admit(openingOf(rate === undefined ? {} : { keyId: rate.keyId }), plan, rate)
   } catch (error) {
@@ -99,7 +99,7 @@ async function refusalOf(ledger: Ledger, plan: Plan, rate?: KeyRate): Promise<un
   throw new Error('it was admitted')
 }
 
-/** The codes with which refused ones of many admissions at once were refused. */
+/** Admits many requests at once; returns the error codes of the rejected ones. */
 async function admitMany(ledgers: readonly Ledger[], count: number, plan: Plan, rate?: KeyRate) {
   const results = await Promise.allSettled(
     Array.from({ length: count }, async (_, index) => {
@@ -153,7 +153,7 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     const plan = { ...roomy, requestsPerMinute: 1 }
     const admission = await ledger.admit(openingOf(), plan)
     await admission.durable()
-    const minute = await refusalOf(ledger, plan)
+    const minute = await rejectionOf(ledger, plan)
     expect(minute).toMatchObject({
       code: 'rate_limit_exceeded',
       facts: { words: { limit: '1 request', scope: 'on the Max plan' } },
@@ -162,7 +162,7 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     expect([59, 60]).toContain(retryAfterSeconds)
     expect(words?.seconds).toBe(retryAfterSeconds)
 
-    const month = await refusalOf(ledger, { ...roomy, requestsPerMonth: 1 })
+    const month = await rejectionOf(ledger, { ...roomy, requestsPerMonth: 1 })
     const { endMs } = periodAt(clock.nowMs())
     const monthName = new Date(endMs).toLocaleString('en', { month: 'short', timeZone: 'UTC' })
     expect(month).toMatchObject({
@@ -307,13 +307,13 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
   test("a key's rejection names the key, or the account's plan if the account is exhausted first", async () => {
     const rate = { keyId: 'key_1', perMinute: 1 }
     await answer(ledger)
-    const ofKey = await refusalOf(ledger, roomy, rate)
+    const ofKey = await rejectionOf(ledger, roomy, rate)
     expect(ofKey).toMatchObject({
       code: 'rate_limit_exceeded',
       facts: { words: { limit: '1 request', scope: 'for this key' } },
     })
     expect([59, 60]).toContain((ofKey as ServiceError).facts.retryAfterSeconds)
-    const ofPlan = await refusalOf(ledger, { ...roomy, requestsPerMinute: 1 }, { keyId: 'key_2', perMinute: 5 })
+    const ofPlan = await rejectionOf(ledger, { ...roomy, requestsPerMinute: 1 }, { keyId: 'key_2', perMinute: 5 })
     expect(ofPlan).toMatchObject({ facts: { words: { limit: '1 request', scope: 'on the Max plan' } } })
   })
 
@@ -331,7 +331,7 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
 
   test('nothing is admitted after the ledger is closed', async () => {
     await ledger.close()
-    expect(await refusalOf(ledger, roomy)).toBeInstanceOf(LedgerUnavailable)
+    expect(await rejectionOf(ledger, roomy)).toBeInstanceOf(LedgerUnavailable)
     expect(ledger.healthy()).toBe(false)
   })
 })

@@ -21,7 +21,7 @@ const nowMs = 1_790_000_000_000
 describe.each(enginesFor('managed access'))('managed access on %s', (_name, engine) => {
   let store: Store
   let other: Store
-  /** As an operator, and as the account's own person. */
+  /** Dependencies as an operator, and as the account's own user. */
   let deps: AccountsDeps<Store>
   let own: AccountsDeps<Store>
   let accountId: string

@@ -10,7 +10,7 @@ import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import { proveQuotasOnSqlite } from '../../src/storage/sqlite/prove-quotas.ts'
 import { enginesWith } from './engines.ts'
 
-/** A fresh database: opened, proved, and spoilt so that writes to the quotas do not stay. */
+/** A fresh database: how to open it, to prove it, and to make writes to the quotas disappear. */
 interface Fresh {
   readonly open: () => ReturnType<typeof openSqlite>
   readonly prove: () => Promise<void>

@@ -70,7 +70,7 @@ describe.each(wholes)('$name', ({ format, text }) => {
   })
 })
 
-/** The lane of a stream between these formats, and whether it relays. */
+/** The lane between these formats, and whether it relays. */
 function laneOf(format: RecordedFormatId, client: (typeof clients)[number]): RelayLane | TranslationLane {
   const conversation = client.readRequest(clientSides[client.id].ask('hi', true))
   const context = contextOf(conversation)
@@ -91,7 +91,7 @@ describe.each(pairs)('$recording.name for a $client.id client', ({ recording, cl
     const { sealed, ...said } = contentOf(readStream(client, written).events)
     const { sealed: given, ...told } = contentOf(eventsOf(format, [bytes]))
     expect(said).toEqual(withoutForeign(told, client, format))
-    // Only some formats can hold it; who can has it with the mark of its issuer, before what a format puts before it.
+    // Only some formats can contain it. Those that can have it with its issuer's mark, after the format's own prefix.
     if (sealed.length > 0) {
       expect(sealed.map((one) => one.replace('svcr1.someone.', ''))).toEqual(given)
       for (const one of sealed) expect(one).toContain('svcr1.someone.')
@@ -146,7 +146,7 @@ describe.each(wholes.flatMap((recording) => clients.map((client) => ({ recording
   },
 )
 
-/** What one format tells and another has no place for. */
+/** Content that some formats cannot express. */
 function withoutForeign<Told extends { readonly logprobs: readonly unknown[] }>(
   told: Told,
   client: Format,

@@ -4,18 +4,18 @@ import type { formatIds as conversationIds } from '../../src/domain/format-id.ts
 
 const fixtures = join(import.meta.dirname, '..', 'fixtures')
 
-/** The formats that hold a conversation. */
+/** The formats for conversations. */
 export type RecordedFormatId = (typeof conversationIds)[number]
 
-/** What there is of one format's answers, as files below tests/fixtures. */
+/** A format's recorded answers, as files below tests/fixtures. */
 interface FormatRecordings {
   readonly streams: readonly [string, ...string[]]
   readonly wholes: readonly [string, ...string[]]
-  /** Found in the data of the one event of every stream without which no answer is complete. */
+  /** Matches the data of the terminal event, without which a stream is incomplete. */
   readonly terminal: RegExp
 }
 
-/** Every format that providers speak: one without recordings does not compile (contract 35.4). */
+/** Every provider format; one without recordings is a type error (contract 35.4). */
 export const recordings: Readonly<Record<RecordedFormatId, FormatRecordings>> = {
   'openai-chat': {
     streams: ['golden/chat-text.sse', 'golden/chat-tool-call.sse'],
@@ -27,7 +27,7 @@ export const recordings: Readonly<Record<RecordedFormatId, FormatRecordings>> = 
     wholes: ['golden/response.json'],
     terminal: /"type":"response\.(?:completed|incomplete)"/,
   },
-  // In the shapes that Anthropic documents; what they say is made up.
+  // In the shapes that Anthropic documents, with made-up content.
   'anthropic-messages': {
     streams: ['anthropic/text.sse', 'anthropic/thought-and-tool-use.sse', 'anthropic/cut-by-length.sse'],
     wholes: ['anthropic/text.json', 'anthropic/thought-and-tool-use.json'],
@@ -49,9 +49,9 @@ export interface Recording {
 }
 
 export interface StreamRecording extends Recording {
-  /** How many bytes of it must have come before it is complete: its terminal event without the line end behind it. */
+  /** The number of bytes after which it is complete: up to its terminal event, without the line end. */
   readonly completeBytes: number
-  /** The bytes after which an event has ended, in order. */
+  /** The byte offsets at which events end, in order. */
   readonly boundaries: readonly number[]
 }
 
@@ -71,7 +71,7 @@ export function streamsOf(format: RecordedFormatId): StreamRecording[] {
   })
 }
 
-/** Every recorded whole answer of that format. */
+/** Every recorded non-streaming answer of that format. */
 export function wholesOf(format: RecordedFormatId): Recording[] {
   return recordings[format].wholes.map((name) => ({ format, name, text: read(name) }))
 }

@@ -18,7 +18,7 @@ import { recordings, streamsOf, wholesOf } from './recordings.ts'
 const clients = (Object.keys(clientSides) as ConversationFormatId[]).filter((id) => id in recordings)
 const model = 'svc-router/frontier'
 
-/** JSON in a writing that parsing and writing again would change. */
+/** JSON that parsing and serializing would change. */
 const oddTexts = [
   '1.50',
   '1e400',
@@ -31,10 +31,10 @@ const oddTexts = [
   '"\\"model\\":\\"x\\""',
 ]
 const oddText = fc.constantFrom(...oddTexts)
-/** Where to put unknown members: how many objects to pass by before each. */
+/** Where to insert unknown members: the number of objects to skip before each. */
 const places = fc.array(fc.record({ skip: fc.nat(12), text: oddText }), { minLength: 1, maxLength: 6 })
 
-/** The same JSON text with members that nobody knows, each right behind the opening of some object. */
+/** The same JSON text with unknown members, each directly after the opening brace of an object. */
 function withUnknown(json: string, added: readonly { readonly skip: number; readonly text: string }[]): string {
   const openings = [...objectOpenings(json)]
   let out = json
@@ -51,7 +51,7 @@ function withUnknown(json: string, added: readonly { readonly skip: number; read
   return out
 }
 
-/** The places of the braces that open an object outside strings. */
+/** The offsets of the opening braces of objects. */
 function* objectOpenings(json: string): Generator<number> {
   for (const { 0: token, index } of json.matchAll(/"(?:[^"\\]|\\.)*"|\{/g)) if (token === '{') yield index
 }
@@ -82,11 +82,11 @@ describe.each(clients)('%s, relayed', (id) => {
     clientSides[id].ask('hi', false),
     ...recordedRequests()
       .filter(({ path, body }) => body !== undefined && path.split('?')[0] === `/v1${format.path}`)
-      // Sealed by nobody here, so left out: tests/spec/sealed-reasoning.test.ts.
+      // Encrypted reasoning without an issuer's mark would be removed: tests/spec/sealed-reasoning.test.ts.
       .filter(({ body }) => !JSON.stringify(body).includes('"encrypted_content":"'))
-      // Our own tool goes to no provider.
+      // Our own tool is not sent to providers.
       .filter(({ body }) => !JSON.stringify(body).includes('svc-router:fusion'))
-      // What a provider is not told, because it keeps nothing: tests/spec/stored-responses.test.ts.
+      // Items that refer to stored data are not sent to providers: tests/spec/stored-responses.test.ts.
       .filter(({ body }) => !JSON.stringify(body).includes('"type":"reasoning"'))
       .map(({ body }) => body as JsonObject),
   ]
@@ -155,7 +155,7 @@ describe.each(clients)('%s, relayed', (id) => {
 
 const usageAsked = { stream_options: { include_usage: true } }
 
-/** A member inside an event stays on its line. */
+/** Members for an event, without line feeds. */
 function oneLine<Added extends { readonly text: string }>(added: readonly Added[]): Added[] {
   return added.map((one) => ({ ...one, text: one.text.replaceAll('\n', ' ') }))
 }
@@ -164,7 +164,7 @@ function withoutDone(text: string): string {
   return text.replace(/data: \[DONE\]\n\n$/, '')
 }
 
-/** As the backend would say it, of a response that is not kept. */
+/** The text as the backend would write it for a response that is not stored. */
 function fromBackend(text: string): string {
   return text.replaceAll(/"model":"[^"]*"/g, '"model":"backend-model"').replaceAll('"store":true', '"store":false')
 }

@@ -1,6 +1,6 @@
 import type { RequestRow } from '../../src/storage/schema/schema.ts'
 
-/** The row of a request of `acc_1` that was answered, and says no more of it than `changes` do. */
+/** The row of an answered request of `acc_1`, with minimal values except for `changes`. */
 export function requestRow(id: string, admittedAtMs: number, changes: Partial<RequestRow> = {}): RequestRow {
   return {
     id,

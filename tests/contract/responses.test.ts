@@ -23,7 +23,7 @@ function responseOf(id: string, changes: Partial<StoredResponse> = {}): StoredRe
 
 describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, engine) => {
   let store: ResponseList
-  /** A second connection to the same data, as another node has it. */
+  /** A second connection to the same data, like that of another node. */
   let other: ResponseList
   let db: Kysely<Tables>
 
@@ -40,7 +40,7 @@ describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, 
     await other.close()
   })
 
-  /** Ids of a chain, newest first. */
+  /** The IDs of a chain, newest first. */
   const chainOf = async (id: string, { account = 'acc_1', sinceMs = 0, maxLinks = 100 } = {}) =>
     (await other.chain(account, id, sinceMs, maxLinks)).map((turn) => turn.id)
 
@@ -165,7 +165,7 @@ describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, 
     for (const n of [1, 2, 3, 4, 5, 6, 7, 8])
       expect(await bounded.save(sized(`resp_${n}`, n, 100), [`d${n}`])).toBe(true)
     expect(await bounded.save(sized('resp_big', 9, 500), [])).toBe(true)
-    // Five of a hundred bytes went at once: four were too few.
+    // Five rows of a hundred bytes were deleted, because four were too few.
     expect(await Promise.all([5, 6].map(async (n) => (await other.find('acc_1', `resp_${n}`, 0))?.id))).toEqual([
       undefined,
       'resp_6',

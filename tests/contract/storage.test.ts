@@ -15,7 +15,7 @@ import { requestRow } from './request-row.ts'
 const engines = enginesFor('storage')
 
 const account: Account = { id: 'acc_1', name: 'Ada', planId: 'free', suspended: false, createdAtMs: 1000 }
-/** What is kept in the audit log with each change; what it says is not looked at here. */
+/** The audit event for each change; its content does not matter here. */
 const noted: AuditRecord = {
   actor: { kind: 'cli' },
   atMs: 1000,
@@ -48,7 +48,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
   let open: () => Promise<Kysely<Tables>>
   let db: Kysely<Tables>
   let store: Store
-  /** A second connection to the same data, as another process or node has it. */
+  /** A second connection to the same data, like that of another process or node. */
   let other: Store
 
   beforeAll(() => engine.start())
@@ -374,7 +374,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
 
   test('request records are listed newest first, page by page without a gap, optionally for one account', async () => {
     const rows = Array.from({ length: 9 }, (_, index) =>
-      // Two at the same time, and one that arrived later than its id was minted.
+      // Two at the same time, and one admitted later than its ID was minted.
       requestRow(`req_${index}`, index === 2 ? 10 : Math.floor(index / 2), {
         account_id: index % 3 === 0 ? 'acc_2' : 'acc_1',
       }),

@@ -10,12 +10,12 @@ import { behind, openEventStream, startScriptedUpstream, type ScriptedUpstream }
 /** Contract 9.12. */
 const maxWaitingBytes = 256 * 1024
 const totalBytes = 48 * 1024 * 1024
-/** Far more than the kernel's buffers on both sides hold. */
+/** Far more than the kernel buffers on both sides. */
 const eventText = 'x'.repeat(8_000)
 
 let upstream: ScriptedUpstream
 let service: Service
-/** The service's ends of the connections of its callers. */
+/** The service's ends of its clients' connections. */
 let accepted: Socket[]
 
 function onRequest(message: unknown): void {
@@ -37,7 +37,7 @@ afterEach(async () => {
 const chunk = (content: string, finish: string | null = null): string =>
   `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta: { content }, finish_reason: finish }] })}\n\n`
 
-/** Sends as fast as it is read; `sent` counts what its connection has taken. */
+/** Sends as fast as it is read; `sent` counts the bytes that the connection has accepted. */
 function flood(first: string): { sent: () => number } {
   let response: ServerResponse | undefined
   upstream.answer = async (_request, given) => {

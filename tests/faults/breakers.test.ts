@@ -21,7 +21,7 @@ function script(place: number, ...steps: ScriptStep[]): void {
   service.providers[place]!.script(steps)
 }
 
-/** Whether a request was answered completely, however it was asked. */
+/** Whether a request was answered completely, streamed or not. */
 async function isServed(model: string, stream: boolean, headers: Record<string, string> = {}): Promise<boolean> {
   const response = await service.chat({ model, stream }, headers)
   const text = await response.text()
@@ -112,7 +112,7 @@ describe('failing over', () => {
     const hostile = await service.addAccount('hostile', 'max')
     const own = service.providers[2]!.baseUrl
     const vault = createVault({ ...sealingKeys(service.config.secrets), random: service.plane.random })
-    // By another name it is another failure domain, so that it is asked next.
+    // With another host name it is another failure domain, so that it is asked next.
     for (const [model, firstContentMs, baseUrl] of [
       ['one', 300, own],
       ['two', 20_000, own.replace('127.0.0.1', 'localhost')],
@@ -141,7 +141,7 @@ describe('failing over', () => {
         () => {},
       ),
     )
-    // The first of its own failed all of them; now they wait for the second.
+    // The account's first backend failed all of them; now they wait for the second.
     await expect.poll(() => service.providers[2]!.counts().requests, { timeout: 10_000 }).toBeGreaterThan(135)
     script(0, { do: 'status', status: 503, repeat: true })
     script(1, { do: 'answer' })

@@ -29,7 +29,7 @@ async function startWith(perMinute: number, perMonth: number): Promise<void> {
   service.key = key
 }
 
-/** All at once; every second one streamed, the two endpoints in turn, the keys in turn. */
+/** Sends all at once: every second one streamed, alternating between the two endpoints and the keys. */
 function askAll(keys: readonly string[]): Promise<Answered[]> {
   return Promise.all(
     Array.from({ length: requests }, async (_, number) => {
@@ -49,7 +49,7 @@ function countOf(answers: readonly Answered[], status: number): number {
 
 const number = ({ headers }: Answered, name: string): number => Number(headers.get(name))
 
-/** What is shown is consistent in itself and with what is kept (contract 5.5, 5.6, 5.13). */
+/** Asserts that the headers are consistent with one another and with the stored records (contract 5.5, 5.6, 5.13). */
 async function expectSignalsToHold(
   answers: readonly Answered[],
   perMinute: number,
@@ -124,7 +124,7 @@ describe('a thousand simultaneous requests', () => {
       service.providers[0]!.script([failure])
       const answers = await askAll([service.key])
       const [answered, overloaded, refused] = [200, 503, 429].map((status) => countOf(answers, status))
-      // What the retry budget does not let go on is refused with 503: admitted in the minute, not charged (contract 6.2, 7.8).
+      // Requests beyond the retry budget get a 503: they count in the minute, but are not charged (contract 6.2, 7.8).
       expect(refused).toBe(500)
       expect(answered! + overloaded!).toBe(500)
       expect(answered).toBeGreaterThan(0)

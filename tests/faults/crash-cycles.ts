@@ -12,32 +12,32 @@ const stepsPerProvider = 3_000
 const shortestLifeMs = 60
 const longestLifeMs = 700
 
-/** What became of all requests of all cycles. */
+/** The results of all requests in all cycles. */
 export interface CrashReport {
   cycles: number
   /** Requests that were sent. */
   sent: number
-  /** Requests that the kill cut in any state. */
+  /** Requests that the kill interrupted in any state. */
   cut: number
   admitted: number
   delivered: number
   charged: number
-  /** Ids of answers of which a byte arrived and that are not charged. */
+  /** IDs of answers with at least one delivered byte that are not charged. */
   deliveredUncounted: string[]
-  /** Ids of requests that are charged and of which no byte arrived. */
+  /** IDs of charged requests without a delivered byte. */
   undeliveredCounted: string[]
   /**
-   * Of these, the ones that died between their mark and its write, two system calls with nothing in between
-   * (docs/decisions/03): at most one for each kill, and always the one whose mark was the last that was made.
+   * Of these, the ones killed between the mark and the first byte, two adjacent system calls
+   * (docs/decisions/03): at most one for each kill, and always the one with the last mark.
    */
   diedAtTheMark: string[]
-  /** Cycles after which the units of the month were not the sum of the records. */
+  /** Cycles after which the month's units were not the sum of the records. */
   unequalTotals: number
 }
 
 /**
- * Runs the real service under load, kills it with SIGKILL at a random moment, starts it again on the same data, and
- * compares what callers received with what is charged: once for each cycle.
+ * Runs the real service under load, kills it with SIGKILL at a random moment, restarts it on the same data, and
+ * compares what clients received with what is charged, in each cycle.
  */
 export async function runCrashCycles(cycles: number): Promise<CrashReport> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-router-crash-'))
@@ -99,7 +99,7 @@ function compare(
   report.diedAtTheMark.push(...undelivered.filter((id) => id === lastMarked))
 }
 
-/** The request that was marked last before the kill, from the ring of marks itself. */
+/** The last request marked before the kill, read from the ring of marks. */
 function readLastMark(dataDir: string): string | undefined {
   const bytes = readFileSync(join(dataDir, 'deliveries'))
   let last: { number: number; id: string } | undefined
@@ -111,7 +111,7 @@ function readLastMark(dataDir: string): string | undefined {
   return last?.id
 }
 
-/** Keeps the service busy until it is killed; gives the ids of the requests of which a byte of an answer arrived. */
+/** Keeps the service busy until it is killed; returns the IDs of requests with at least one byte of an answer. */
 async function loadAndKill(service: ServiceProcess, report: CrashReport): Promise<Set<string>> {
   const delivered = new Set<string>()
   const over = new AbortController()
@@ -151,7 +151,7 @@ function randomRequest(key: string): string {
     : writePost('/responses', key, { model: 'svc-router/frontier', stream, input: content })
 }
 
-/** Mostly answers, quick and slow; now and then one of the failures, before and after the first content. */
+/** Mostly fast and slow answers, and some failures before and after the first content. */
 function randomSteps(): ScriptStep[] {
   return Array.from({ length: stepsPerProvider }, () => {
     const dice = Math.random()

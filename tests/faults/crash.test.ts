@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { runCrashCycles } from './crash-cycles.ts'
 
-/** `npm run test:long` runs two hundred. */
+/** `npm run test:long` runs two hundred cycles. */
 const cycles = 15
 const limitMs = 180_000
 
@@ -12,7 +12,7 @@ test(
     const report = await runCrashCycles(cycles)
     console.log(JSON.stringify(report))
     expect(report.deliveredUncounted).toEqual([])
-    // Two adjacent system calls remain, the mark and its write: only who was killed right there may be counted undelivered.
+    // Only a request that was killed between its mark and its first byte, two adjacent system calls, may be counted undelivered.
     expect(report.undeliveredCounted).toEqual(report.diedAtTheMark)
     expect(report.diedAtTheMark.length).toBeLessThanOrEqual(1)
     expect(report.unequalTotals).toBe(0)

@@ -117,7 +117,7 @@ test('a second signal exits immediately', async () => {
   expect(await service.stop('SIGTERM')).toBe(1)
   expect(performance.now() - startedMs).toBeLessThan(1_000)
   expect((await stream).complete).toBe(false)
-  // What was delivered is charged all the same, as after any sudden end.
+  // Delivered answers are charged anyway, as after any crash.
   await service.start()
   expect(service.records()[0]).toMatchObject({ state: 'lost', charged: 1 })
 })

@@ -15,11 +15,11 @@ import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import { createStore } from '../../src/storage/store.ts'
 import type { Held } from './measured-service.ts'
 
-/** No single request may hold the event loop for longer (contract 29.7). */
+/** No request may block the event loop for longer (contract 29.7). */
 const mostHeldMs = 50
-/** The best of so many counts: other processes and collections of garbage of the requests before are not the request's. */
+/** The best of this many measurements counts, to exclude other processes and garbage of earlier requests. */
 const tries = 5
-/** The largest body that the default configuration takes, with room for what stands around the content. */
+/** The largest body that the default configuration accepts, less some bytes around the content. */
 const room = 5 * 1024 * 1024 - 400
 
 const filled = (unit: string, bytes = room): string => `"${unit.repeat(Math.floor(bytes / Buffer.byteLength(unit)))}"`
@@ -28,7 +28,7 @@ const beside = (field: string): string => `${field},"messages":[{"role":"user","
 const list = (count: number, item: (index: number) => string): string =>
   Array.from({ length: count }, (_, index) => item(index)).join(',')
 
-/** The worst that may be sent: what stands behind the model in the body, and how it is answered. */
+/** Worst-case bodies: the text after the model, and the expected status. */
 const bodies: readonly (readonly [name: string, status: number, rest: () => string])[] = [
   ['a question of one word, for comparison', 200, () => saying('"Hello"')],
   [
@@ -130,12 +130,12 @@ describe.each([
       seen.push(await held(body, status))
       if (seen.at(-1)!.cpuMs <= mostHeldMs) break
     }
-    // The thread's own time: on a machine that others use too, the clock on the wall counts them as well.
+    // The thread's CPU time, because wall time includes other processes of the machine.
     expect(Math.min(...seen.map(({ cpuMs }) => cpuMs)), JSON.stringify(seen)).toBeLessThanOrEqual(mostHeldMs)
   })
 })
 
-/** How long the loop was held while that body was answered. */
+/** How long the event loop was blocked while that body was answered. */
 async function held(body: Buffer, status: number): Promise<Held> {
   child.send('reset')
   const response = await fetch(`${baseUrl}/chat/completions`, {
@@ -153,7 +153,7 @@ async function held(body: Buffer, status: number): Promise<Held> {
   return tell<Held>()
 }
 
-/** What the service's process says next. */
+/** The next message from the service's process. */
 async function tell<Message>(): Promise<Message> {
   const [message] = (await once(child, 'message', { signal: AbortSignal.timeout(20_000) })) as [Message]
   return message

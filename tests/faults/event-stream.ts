@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import type { Service } from '../service.ts'
 
-/** One event of a stream as a caller reads it. */
+/** One event of a stream as a client reads it. */
 export interface StreamEvent {
   readonly event: string | undefined
   readonly data: string
@@ -20,9 +20,9 @@ export interface StreamJson {
   }[]
 }
 
-/** The events of a stream; comments are left out. Every block must be whole. */
+/** The events of a stream without comments. Every block must be complete. */
 export function eventsOf(text: string): StreamEvent[] {
-  expect(text.endsWith('\n\n'), 'a stream ends behind a whole event').toBe(true)
+  expect(text.endsWith('\n\n'), 'a stream ends after a complete event').toBe(true)
   const events: StreamEvent[] = []
   for (const block of text.split('\n\n')) {
     const lines = block.split('\n').filter((line) => line !== '' && !line.startsWith(':'))
@@ -39,7 +39,7 @@ export function eventsOf(text: string): StreamEvent[] {
   return events
 }
 
-/** The events' JSON without the last one, which must be `[DONE]` and the only such. */
+/** The JSON of all events before `[DONE]`, which must occur once, at the end. */
 export function jsonUpToDone(text: string): StreamJson[] {
   const events = eventsOf(text)
   expect(events.filter(({ data }) => data === '[DONE]')).toHaveLength(1)
@@ -47,7 +47,7 @@ export function jsonUpToDone(text: string): StreamJson[] {
   return events.slice(0, -1).map(({ data }) => JSON.parse(data) as StreamJson)
 }
 
-/** A chat stream that broke ends with one error and `[DONE]`, and no choice has finished (contract 10.2). */
+/** Asserts a broken chat stream: it ends with one error and `[DONE]`, and no choice has finished (contract 10.2). */
 export function expectBrokenChat(text: string, code = 'upstream_broken'): void {
   const events = jsonUpToDone(text)
   expect(events.filter(({ error }) => error != null)).toHaveLength(1)
@@ -59,7 +59,7 @@ export function expectBrokenChat(text: string, code = 'upstream_broken'): void {
   expect(events.flatMap(({ choices = [] }) => choices).some(({ finish_reason: reason }) => reason != null)).toBe(false)
 }
 
-/** A chat stream that is complete: no error, its choice has finished. */
+/** Asserts a complete chat stream, without an error and with a finished choice; returns its text. */
 export function expectWholeChat(text: string): string {
   const events = jsonUpToDone(text)
   expect(events.some(({ error }) => error != null)).toBe(false)
@@ -68,7 +68,7 @@ export function expectWholeChat(text: string): string {
   return choices.map(({ delta }) => delta.content ?? '').join('')
 }
 
-/** What holds for every stream of responses: one `created` first, numbers that rise, one id, one terminal event, last. */
+/** Asserts the order of a Responses stream: one `created` first, increasing numbers, one ID, one terminal event at the end. */
 function expectOrder(events: readonly StreamJson[], terminal: string): void {
   expect(events[0]?.type).toBe('response.created')
   expect(events.filter(({ type }) => type === 'response.created')).toHaveLength(1)
@@ -83,7 +83,7 @@ function expectOrder(events: readonly StreamJson[], terminal: string): void {
   expect(events.at(-1)?.type).toBe(terminal)
 }
 
-/** A stream of responses that broke: `error` in both forms, then `response.failed`, then `[DONE]` (contract 10.3). */
+/** Asserts a broken Responses stream: `error` in both forms, then `response.failed`, then `[DONE]` (contract 10.3). */
 export function expectBrokenResponses(text: string, code = 'upstream_broken'): void {
   const events = jsonUpToDone(text)
   expectOrder(events, 'response.failed')
@@ -100,7 +100,7 @@ export function expectBrokenResponses(text: string, code = 'upstream_broken'): v
   expect(names.slice(-3)).toEqual(['error', 'response.failed', undefined])
 }
 
-/** A stream of responses that is complete; gives its text. */
+/** Asserts a complete Responses stream; returns its text. */
 export function expectWholeResponses(text: string): string {
   const events = jsonUpToDone(text)
   expectOrder(events, 'response.completed')
@@ -110,7 +110,7 @@ export function expectWholeResponses(text: string): string {
     .join('')
 }
 
-/** A stream of messages that broke ends with one `error`, and with nothing that says that it is complete. */
+/** Asserts a broken Messages stream: it ends with one `error`, and nothing says that it is complete. */
 export function expectBrokenMessages(text: string, code = 'upstream_broken'): void {
   const events = eventsOf(text)
   expect(events.map(({ event }) => event).filter((name) => name === 'error')).toHaveLength(1)
@@ -123,7 +123,7 @@ export function expectBrokenMessages(text: string, code = 'upstream_broken'): vo
   expect(text).not.toMatch(/message_stop|\[DONE\]/)
 }
 
-/** The record of a request once its end is on disk. */
+/** The request's record, once its end is on disk. */
 export async function recordOf(service: Service, id: string | null) {
   await expect
     .poll(async () => (await service.store.findRequest(id ?? ''))?.state, { timeout: 5_000, interval: 5 })

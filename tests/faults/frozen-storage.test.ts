@@ -8,7 +8,7 @@ import { freezeDatabase } from '../frozen-database.ts'
 import { Service } from '../service.ts'
 
 const frozenMs = 7_000
-/** From then on keys are not believed any more without the store. */
+/** After this time, cached keys are not valid without the store. */
 const leaseMs = 5_000
 
 let service: Service
@@ -45,7 +45,7 @@ test('no request executes a statement on the main thread', async () => {
 
 test('while the disk hangs, health checks and streams continue and requests are rejected in time; afterwards everything recovers', async () => {
   const { key: unknown } = await service.addAccount('not seen yet', 'max')
-  // The service sees the change, and remembers the first account anew.
+  // The service notices the change and caches the first account again.
   await sleep(1_000)
   expect((await service.chat()).status).toBe(200)
   service.providers[0]!.script([{ do: 'answer', tokenDelayMs: 250 }])

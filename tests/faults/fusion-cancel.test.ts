@@ -12,19 +12,19 @@ const cancels = casesOf({ sample: 250, all: 1_000 })
 const warmUps = 20
 const atOnce = 10
 const settleWithinMs = 5_000
-/** The loop that the service and whoever measures it share: what holds it for longer than this is another's work on this machine. */
+/** The service and the measurement share an event loop. Longer delays than this come from other processes of the machine. */
 const beatMs = 5
 const heldFromMs = 10
 const closedWithinMs = 100
 const limitMs = 120_000
-/** A fusion takes about a third of a second: callers leave at any time of it, and some behind its end. */
+/** A fusion takes about a third of a second: clients disconnect at any time during it, and some after its end. */
 const panelMs = [10, 90] as const
 const judgeMs = [10, 60] as const
 const pieces = 12
 const pieceEveryMs = 10
 const longestStayMs = 400
 
-/** One call to a model: what for, and when its connection was seen to end without an answer, or its answer was complete. */
+/** One call to a model: its role, and when its connection closed without an answer or its answer was complete. */
 interface Call {
   readonly role: FusionRole
   readonly begunMs: number
@@ -111,7 +111,7 @@ test(
       const lateMs = [...calls].flatMap(([marker, of]) =>
         of.flatMap(({ begunMs, cutMs }) => {
           const leftMs = left.get(marker)!
-          // One that was begun behind their leaving counts, too: nobody is asked for one who has long left.
+          // Calls that start after the disconnect count, too: there must be none.
           const endMs = cutMs ?? (begunMs > leftMs ? begunMs : undefined)
           return endMs === undefined ? [] : [endMs - leftMs - beats.heldMs(leftMs, endMs)]
         }),
@@ -123,7 +123,7 @@ test(
       )
       expect(p99).toBeLessThanOrEqual(closedWithinMs)
       for (const role of ['panel', 'judge', 'writer']) expect(stages.get(role), role).toBeGreaterThan(cancels / 20)
-      // Each that was admitted has come to its end, and was charged at most once.
+      // Each admitted request has ended and was charged at most once.
       const ended = service.events.filter(({ event }) => event === 'request')
       expect(ended.length).toBeGreaterThan(0.9 * cancels)
       expect(service.events.filter(({ event }) => event === 'internal_error')).toEqual([])
@@ -138,7 +138,7 @@ test(
   limitMs,
 )
 
-/** Tells how long this process was kept from working, by the machine's other work above all. */
+/** Measures how long this process could not run, mostly because of other processes. */
 class Beats implements Disposable {
   readonly #held: { readonly fromMs: number; readonly toMs: number }[] = []
   readonly #timer: NodeJS.Timeout
@@ -170,7 +170,7 @@ function ask({ origin, key }: Service, marker: string): ClientRequest {
     response.on('error', () => {})
     response.resume()
   })
-  // It is destroyed: that is the point.
+  // The connection is destroyed on purpose.
   sent.on('error', () => {})
   const messages = [{ role: 'user', content: `How many? ${marker}` }]
   sent.end(JSON.stringify({ model: 'svc-router/fusion', stream: true, messages }))

@@ -12,16 +12,16 @@ import { ServiceProcess } from './service-process.ts'
 const fusions = 200
 const members = ['alpha', 'beta', 'gamma'] as const
 const answerBytes = 24_000
-/** Models do not all answer in the same moment. */
+/** Models do not all answer at the same time. */
 const panelsAnswerWithinMs = 3_000
 const mostMegabytes = 400
 const firstByteMs = 250
 const everyMs = 40
-/** What is busy at the same time must not fail it: the best round counts. */
+/** The best round counts, so that other processes do not fail the test. */
 const rounds = 3
 const limitMs = 90_000
 
-/** 24 kB that no other answer has: equal ones would be kept once. */
+/** 24 kB unlike any other answer: equal ones would be stored once. */
 function longAnswer(number: number): string {
   const line = `Answer ${number}: the rows are read \`in order\`, därum 42 of them.\n`
   return line.repeat(Math.ceil(answerBytes / line.length)).slice(0, answerBytes)
@@ -36,7 +36,7 @@ afterEach(async () => {
   if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
 })
 
-/** The service as an operator starts it, before one address that is three providers. */
+/** The service as an operator starts it, with three providers at one address. */
 async function start(play: Parameters<typeof startDeliberatingUpstream>[0]): Promise<ServiceProcess> {
   upstream = await startDeliberatingUpstream(play)
   const { baseUrl } = upstream
@@ -80,7 +80,7 @@ function ask({ port, key }: ServiceProcess, agent: Agent): Promise<Answered> {
         text += piece
       })
       response.once('error', reject)
-      // Else whoever waits for all of them would wait for ever.
+      // Otherwise the wait for all of them would never end.
       if (response.statusCode !== 200) reject(new Error(`refused with ${response.statusCode}`))
       response.once('end', () => resolve({ firstByteMs: firstMs ?? Number.POSITIVE_INFINITY, text }))
     })
@@ -89,7 +89,7 @@ function ask({ port, key }: ServiceProcess, agent: Agent): Promise<Answered> {
   })
 }
 
-/** Of a process, in megabytes, as the kernel counts it: what it has now, and the most that it ever had. */
+/** A process's current and maximum memory in megabytes, as counted by the kernel. */
 function residentMegabytes(pid: number): { readonly now: number; readonly peak: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const of = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)![1]) / 1024
@@ -106,12 +106,12 @@ test(
       if (role === 'judge') return sayWhole(response, undecided)
       if (role === 'writer') {
         beginStream(response, longAnswer(0).slice(0, 2_000))
-        // Nobody's reply ends before all are written at: all of them are under way at the same time.
+        // No reply ends before all are being written, so that all fusions run at the same time.
         writers.push(() => endStream(response))
         if (writers.length === fusions) for (const end of writers.splice(0)) end()
         return
       }
-      // Nobody of any panel answers before all of all panels were asked; then they do within these milliseconds.
+      // No panel member answers before all members of all panels were asked; then all answer within these milliseconds.
       panels.push(() => sayWhole(response, longAnswer((number += 1))))
       if (panels.length === fusions * members.length)
         for (const [place, answer] of panels.splice(0).entries())

@@ -105,7 +105,7 @@ describe('invalid bodies', () => {
 describe('an error names a field of the wrong type (contract 2.22)', () => {
   const user = { role: 'user', content: 'Hi' }
   const chat = (extra: object): object => ({ model: 'svc-router/frontier', messages: [user], ...extra })
-  const said = (message: unknown): object => chat({ messages: [message] })
+  const withMessage = (message: unknown): object => chat({ messages: [message] })
   const response = (extra: object): object => ({ model: 'svc-router/frontier', input: 'Hi', ...extra })
   const item = (given: unknown): object => response({ input: [given] })
 
@@ -114,32 +114,38 @@ describe('an error names a field of the wrong type (contract 2.22)', () => {
     ['model', chat({ model: null })],
     ['messages', chat({ messages: 'Hi' })],
     ['messages', chat({ messages: null })],
-    ['messages[0]', said('Hi')],
-    ['messages[0]', said(null)],
-    ['messages[0].role', said({ content: 'Hi' })],
-    ['messages[0].role', said({ role: 1, content: 'Hi' })],
-    ['messages[0].role', said({ role: 'emperor', content: 'Hi' })],
-    ['messages[0].content', said({ role: 'user', content: 1 })],
-    ['messages[0].content', said({ role: 'user', content: { type: 'text' } })],
-    ['messages[0].content[0]', said({ role: 'user', content: [1] })],
-    ['messages[0].content[0].text', said({ role: 'user', content: [{ type: 'text', text: 1 }] })],
-    ['messages[0].content[0].image_url.url', said({ role: 'user', content: [{ type: 'image_url', image_url: {} }] })],
-    ['messages[0].content[0].image_url', said({ role: 'user', content: [{ type: 'image_url', image_url: 1 }] })],
-    ['messages[0].content[0].input_audio', said({ role: 'user', content: [{ type: 'input_audio', input_audio: 1 }] })],
+    ['messages[0]', withMessage('Hi')],
+    ['messages[0]', withMessage(null)],
+    ['messages[0].role', withMessage({ content: 'Hi' })],
+    ['messages[0].role', withMessage({ role: 1, content: 'Hi' })],
+    ['messages[0].role', withMessage({ role: 'emperor', content: 'Hi' })],
+    ['messages[0].content', withMessage({ role: 'user', content: 1 })],
+    ['messages[0].content', withMessage({ role: 'user', content: { type: 'text' } })],
+    ['messages[0].content[0]', withMessage({ role: 'user', content: [1] })],
+    ['messages[0].content[0].text', withMessage({ role: 'user', content: [{ type: 'text', text: 1 }] })],
+    [
+      'messages[0].content[0].image_url.url',
+      withMessage({ role: 'user', content: [{ type: 'image_url', image_url: {} }] }),
+    ],
+    ['messages[0].content[0].image_url', withMessage({ role: 'user', content: [{ type: 'image_url', image_url: 1 }] })],
+    [
+      'messages[0].content[0].input_audio',
+      withMessage({ role: 'user', content: [{ type: 'input_audio', input_audio: 1 }] }),
+    ],
     [
       'messages[0].content[0].file.file_data',
-      said({ role: 'user', content: [{ type: 'file', file: { file_data: 1 } }] }),
+      withMessage({ role: 'user', content: [{ type: 'file', file: { file_data: 1 } }] }),
     ],
-    ['messages[0].name', said({ role: 'user', content: 'Hi', name: 1 })],
-    ['messages[0].refusal', said({ role: 'assistant', refusal: 1 })],
-    ['messages[0].tool_calls', said({ role: 'assistant', tool_calls: 'x' })],
-    ['messages[0].tool_calls[0]', said({ role: 'assistant', tool_calls: [1] })],
-    ['messages[0].tool_calls[0].function', said({ role: 'assistant', tool_calls: [{ id: 'a' }] })],
+    ['messages[0].name', withMessage({ role: 'user', content: 'Hi', name: 1 })],
+    ['messages[0].refusal', withMessage({ role: 'assistant', refusal: 1 })],
+    ['messages[0].tool_calls', withMessage({ role: 'assistant', tool_calls: 'x' })],
+    ['messages[0].tool_calls[0]', withMessage({ role: 'assistant', tool_calls: [1] })],
+    ['messages[0].tool_calls[0].function', withMessage({ role: 'assistant', tool_calls: [{ id: 'a' }] })],
     [
       'messages[0].tool_calls[0].function.name',
-      said({ role: 'assistant', tool_calls: [{ id: 'a', function: { name: 1 } }] }),
+      withMessage({ role: 'assistant', tool_calls: [{ id: 'a', function: { name: 1 } }] }),
     ],
-    ['messages[0].tool_call_id', said({ role: 'tool', content: 'x' })],
+    ['messages[0].tool_call_id', withMessage({ role: 'tool', content: 'x' })],
     ['stream', chat({ stream: 'yes' })],
     ['stream_options', chat({ stream_options: true })],
     ['tools', chat({ tools: {} })],

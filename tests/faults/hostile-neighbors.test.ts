@@ -14,14 +14,14 @@ const streamEvents = 20
 const betweenEventsMs = 50
 const atOnce = 6
 const measuredStreams = 60
-/** Without an attack; the slowest of fewer streams is a stricter limit. */
+/** Streams without an attack; fewer of them make the slowest a stricter limit. */
 const baselineStreams = 24
-/** Until everything that is attacked with is under way. */
+/** Time limit until all attacks are running. */
 const attackLeadMs = 4_000
-/** Growth of resident memory: 67 to 96 MB when nothing else runs, 112 MB on a busy machine. What it consists of is in docs/decisions/41. */
+/** Growth of resident memory: 67 to 96 MB when nothing else runs, 112 MB on a busy machine. docs/decisions/41 explains what it consists of. */
 const mostGrowthBytes = 120 * 1024 * 1024
 const longestStreamMs = 10_000
-/** Every attack that has to have been begun; of some no answer is ever read. */
+/** The attacks that must have started; some of them never read an answer. */
 const attackNames = [
   'half-sent',
   'half-sent large',
@@ -109,13 +109,13 @@ test('a hostile account and a hostile provider do not affect another account', a
 
 interface Measured {
   readonly whole: number
-  /** What was wrong, and how often. */
+  /** The failures, and how often each occurred. */
   readonly failures: Readonly<Record<string, number>>
-  /** From sending a request to the end of its stream, milliseconds. */
+  /** Milliseconds from sending a request to the end of its stream. */
   readonly ms: readonly number[]
 }
 
-/** Sends so many streamed requests of the first account, some at once. */
+/** Sends this many streamed requests of the first account, several at a time. */
 async function measure(count: number): Promise<Measured> {
   const failures = new Map<string, number>()
   const ms: number[] = []
@@ -134,7 +134,7 @@ async function measure(count: number): Promise<Measured> {
   return { whole: count - failed, failures: Object.fromEntries(failures), ms }
 }
 
-/** What was wrong with a streamed answer; undefined where nothing was. */
+/** The problem of a streamed answer, if any. */
 async function stream(): Promise<string | undefined> {
   const response = await fetch(`http://127.0.0.1:${service.port}/v1/chat/completions`, {
     method: 'POST',
@@ -162,7 +162,7 @@ function quantile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!
 }
 
-/** Makes an account and a key as an operator does; gives the key. */
+/** Creates an account and a key like an operator; returns the key. */
 function addAccount(name: string, ...options: readonly string[]): string {
   const run = (...args: string[]): string => {
     const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')

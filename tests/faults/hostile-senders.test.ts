@@ -23,7 +23,7 @@ describe('bodies of 64 MB', () => {
     await wire.write(hostile.sign(head(`content-length: ${large}\r\n`)))
     for (let sent = 0; sent < large; sent += MiB) await wire.write(piece)
     await expectTooLarge(wire)
-    // The connection is as good as new.
+    // The connection remains usable.
     await wire.write(`GET /health HTTP/1.1\r\nhost: x\r\n\r\n`)
     expect((await wire.answer()).status).toBe(200)
     wire.destroy()
@@ -44,7 +44,7 @@ describe('bodies of 64 MB', () => {
       await wire.write(Buffer.concat([Buffer.from(`${MiB.toString(16)}\r\n`), piece, Buffer.from('\r\n')]))
     await wire.write('0\r\n\r\n')
     const answer = await wire.answer()
-    // A name that long is refused before the body is too large.
+    // A name that long is rejected before the body is too large.
     expect([400, 413]).toContain(answer.status)
     wire.destroy()
   })
@@ -125,7 +125,7 @@ describe('slow senders and half-open connections', () => {
     expect((await wire.answer()).status).toBe(413)
     const dribble = dribbleInto(wire, 'a'.repeat(1_000))
     await wire.ended(slowLimitMs)
-    // What was answered once is not answered again.
+    // There is only one answer.
     expect(wire.bytes).toBe('')
     wire.destroy()
     await dribble
@@ -213,7 +213,7 @@ describe('clients that reset the connection', () => {
       await wire.write(hostile.sign(bytes()))
       await new Promise((resolve) => setTimeout(resolve, (round * 17) % 50))
       wire.reset()
-      // Its script step must be taken or dropped before the next one is set.
+      // The current script step must be used or dropped before the next one is set.
       await new Promise((resolve) => setTimeout(resolve, 30))
       service.providers[0]!.script([])
     }
@@ -243,7 +243,7 @@ test('200 simultaneous hostile connections do not delay others', async () => {
   await Promise.all(all)
 })
 
-/** Writes a byte every 100 ms until the connection is gone. */
+/** Writes a byte every 100 ms until the connection closes. */
 async function dribbleInto(wire: Wire, text: string): Promise<void> {
   for (const byte of text) {
     if (wire.closed) return

@@ -1,13 +1,13 @@
 import { expect } from 'vitest'
 import { Service } from '../service.ts'
 
-/** Stands for the key in bytes that are written down before there is one. */
+/** Placeholder for the key in bytes that are defined before the key exists. */
 export const keyPlace = 'THE-KEY'
-/** Node looks for slow connections every two seconds; the rest is for a busy machine. */
+/** Node checks for slow connections every two seconds; the rest allows for a busy machine. */
 export const slowLimitMs = 8_000
 export const MiB = 1024 * 1024
 
-/** A service with short limits that is asked anything: `svc-router/frontier` is relayed, `team/other` translated, on chat. */
+/** A service with short time limits. On chat, `svc-router/frontier` is relayed and `team/other` translated. */
 export class HostileService {
   readonly service: Service
 
@@ -27,7 +27,7 @@ export class HostileService {
     return new HostileService(service)
   }
 
-  /** Whatever was sent: the next one is answered as if nothing had happened, and nothing is left behind. */
+  /** Asserts that the next request succeeds, nothing is left open, and no internal error occurred. */
   async expectUnharmed(): Promise<void> {
     const { service } = this
     expect((await service.chat()).status).toBe(200)
@@ -35,7 +35,7 @@ export class HostileService {
     expect(service.events.filter(({ event }) => event === 'internal_error')).toEqual([])
   }
 
-  /** The bytes with the key in its place. */
+  /** The bytes with the key instead of its placeholder. */
   sign(bytes: string): string {
     return bytes.replaceAll(keyPlace, this.service.key)
   }
@@ -52,7 +52,7 @@ export function head(headers: string): string {
   return `${lines.join('\r\n')}\r\ncontent-type: application/json\r\n${headers}\r\n`
 }
 
-/** A whole question to chat, as bytes. */
+/** A complete chat request as bytes. */
 export function whole(extra: object): string {
   const messages = [{ role: 'user', content: 'Hello' }]
   const text = JSON.stringify({ model: 'svc-router/frontier', messages, ...extra })

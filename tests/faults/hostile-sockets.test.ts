@@ -12,10 +12,10 @@ import { RawSocket, type Frame } from './raw-frames.ts'
 
 /** Contract 9.10 and 9.11. */
 const maxWaitingBytes = 256 * 1024
-/** Of both ends of a connection together, and of all that the test itself keeps of it. */
+/** Memory of both ends of a connection, including what the test itself uses. */
 const idleSocketBytes = 64 * 1024
 const idleSockets = 1_000
-/** The largest body by default. */
+/** The default limit on bodies. */
 const bodyBytes = 5 * MiB
 
 setFlagsFromString('--expose-gc')
@@ -40,7 +40,7 @@ afterEach(async () => {
 
 const open = (): Promise<SocketClient> => SocketClient.open(hostile.service)
 const openRaw = (): Promise<RawSocket> => RawSocket.open(hostile.service.origin, hostile.service.key)
-/** The service's end of a connection. */
+/** Finds the service's end of a connection. */
 const endOf = ({ socket }: RawSocket): Socket => accepted.find(({ remotePort }) => remotePort === socket.localPort)!
 
 function heapBytes(): number {
@@ -114,7 +114,7 @@ describe('a protocol error closes the connection with the matching code', () => 
     const client = await openRaw()
     for (const one of frames) client.write(one)
     await expect.poll(() => client.closeCode).toBe(code)
-    // It is cut where the client does not close it.
+    // The service closes the connection if the client does not.
     client.socket.end()
     await expect.poll(() => client.closed).toBe(true)
   })

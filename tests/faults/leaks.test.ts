@@ -6,7 +6,7 @@ import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { Service } from '../service.ts'
 
 const requests = 2_000
-/** What a heap may grow by without it being a leak: caches that fill, code that is compiled. */
+/** Heap growth that is not a leak: caches and compiled code. */
 const noiseBytes = 6 * 1024 * 1024
 
 setFlagsFromString('--expose-gc')
@@ -23,7 +23,7 @@ function counts(): Record<string, number> {
   return count
 }
 
-/** Asks over kept connections; gives the status. */
+/** Sends a request over a keep-alive connection; returns the status. */
 function ask(service: Service, agent: Agent, number: number): Promise<number> {
   const stream = number % 2 === 0
   const [path, content] =
@@ -40,7 +40,7 @@ function ask(service: Service, agent: Agent, number: number): Promise<number> {
     const sent = request(`${service.baseUrl}${path}`, { method: 'POST', agent, headers }, (response) => {
       response.on('error', reject)
       response.on('end', () => resolve(response.statusCode ?? 0))
-      // Every tenth caller leaves in the midst.
+      // Every tenth client disconnects in the middle.
       if (number % 10 === 9) {
         response.once('data', () => {
           sent.destroy()

@@ -2,13 +2,13 @@ import { startApp } from '../../src/app/app.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
 
-/** The service in a process of its own, that tells on request how long its event loop was held. First argument: the configuration file. */
+/** The service in its own process, which reports how long its event loop was blocked. First argument: the configuration file. */
 const beatMs = 5
 
 export interface Held {
-  /** The longest time between two beats, milliseconds, as the wall clock has it: other processes count. */
+  /** The longest time between two beats in milliseconds, including other processes' work. */
   readonly wallMs: number
-  /** The most CPU time that this thread took between two beats, milliseconds. */
+  /** The most CPU time of this thread between two beats, in milliseconds. */
   readonly cpuMs: number
 }
 
@@ -37,11 +37,11 @@ const config = loadConfig({
 const app = await startApp(config, { log: () => {}, random })
 
 process.on('message', (message) => {
-  // Two beats later, so that the one that was late has been counted.
+  // Two beats later, so that a delayed beat has been counted.
   if (message === 'read') setTimeout(() => process.send?.(held), 2 * beatMs + 1)
   if (message === 'reset') held = { wallMs: 0, cpuMs: 0 }
   if (message === 'stop') void app.stop().then(() => process.exit(0))
 })
-// Whoever measures is gone: nothing is left to do.
+// The measuring process has exited.
 process.on('disconnect', () => process.exit(0))
 process.send?.({ baseUrl: app.config.baseUrl })

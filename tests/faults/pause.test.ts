@@ -38,7 +38,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Opens the streams, stops the process for longer than any of its limits, and gives the answers. */
+/** Opens the streams, pauses the process for longer than any of its limits, and returns the answers. */
 async function pauseWith(begin: (response: ServerResponse) => void): Promise<string[]> {
   upstream.answer = (_request, response) => {
     openEventStream(response)

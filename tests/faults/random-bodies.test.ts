@@ -64,7 +64,7 @@ describe('bodies composed at random from recorded ones', () => {
       ),
       { numRuns: 500, endOnFailure: false },
     )
-    // Both kinds must have come up, or the changes are too tame or too wild.
+    // Both kinds must occur: otherwise the changes are too small or too large.
     expect(seen.get(200) ?? 0).toBeGreaterThan(20)
     expect(seen.get(400) ?? 0).toBeGreaterThan(20)
   }, 120_000)
@@ -108,7 +108,7 @@ function recordedBodies(): Recording[] {
   })
 }
 
-/** A copy of a value with one of its parts changed; `where` chooses the way down. */
+/** A copy of a value with one part changed; `where` selects the part. */
 function changed(whole: unknown, where: readonly number[], how: string, put: unknown): unknown {
   const [turn = 0, ...rest] = where
   if (typeof whole !== 'object' || whole === null) return put

@@ -2,18 +2,18 @@ import { connect, type Socket } from 'node:net'
 
 const connectionLimitMs = 30_000
 
-/** What came back on the wire, as far as it came. */
+/** An answer as received, possibly incomplete. */
 export interface RawAnswer {
-  /** 0 where not even a head came. */
+  /** 0 if no head arrived. */
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** The body without its chunks' frames, latin1. */
+  /** The body without chunk framing, as latin1. */
   readonly body: string
-  /** Whether it was all there before the connection ended. */
+  /** Whether it was complete before the connection ended. */
   readonly complete: boolean
 }
 
-/** A connection on which every byte that the kernel has taken is read, whatever becomes of the other side. */
+/** A connection that reads every byte the kernel has received, even if the other side dies. */
 export class RawConnection {
   readonly #socket: Socket
   #bytes = ''
@@ -27,7 +27,7 @@ export class RawConnection {
       this.#bytes += chunk.toString('latin1')
       this.#changed()
     })
-    // A reset shows as the end of what was read.
+    // A reset ends the read like a close.
     this.#socket.on('error', () => {})
     this.#socket.on('close', () => {
       this.#closed = true
@@ -39,7 +39,7 @@ export class RawConnection {
     return this.#closed
   }
 
-  /** Sends one request and reads its answer to the end, or to the end of the connection. */
+  /** Sends one request and reads its answer until its end or the end of the connection. */
   async ask(request: string): Promise<RawAnswer> {
     this.#socket.write(request)
     for (;;) {
@@ -65,13 +65,13 @@ export class RawConnection {
     return this.#bytes
   }
 
-  /** Leaves without a word. */
+  /** Closes the connection abruptly. */
   leave(): void {
     this.#socket.destroy()
   }
 }
 
-/** A POST of JSON as bytes on the wire. */
+/** A POST of JSON as HTTP/1.1 bytes. */
 export function writePost(path: string, key: string, body: unknown, headers = ''): string {
   const text = JSON.stringify(body)
   return (
@@ -80,7 +80,7 @@ export function writePost(path: string, key: string, body: unknown, headers = ''
   )
 }
 
-/** The answer at the beginning of the bytes, or undefined where more must come. */
+/** The answer at the beginning of the bytes; undefined if more bytes are needed. */
 function readAnswer(bytes: string, closed: boolean): RawAnswer | undefined {
   const end = bytes.indexOf('\r\n\r\n')
   if (end < 0) return closed ? { status: 0, headers: {}, body: '', complete: false } : undefined
@@ -111,7 +111,7 @@ function joinChunks(raw: string): string {
   return body
 }
 
-/** Whether at least a byte of an answer is in there: no error, no comment, nothing that only keeps a stream alive. */
+/** Whether the text contains at least one byte of an answer, not only errors, comments, or keep-alives. */
 export function holdsAnswer({ status, headers, body }: RawAnswer): boolean {
   if (status !== 200 || body === '') return false
   if (!headers['content-type']?.startsWith('text/event-stream')) return true

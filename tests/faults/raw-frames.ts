@@ -1,40 +1,40 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 
-/** One WebSocket frame as a client sends it, or as one that breaks the rules does (RFC 6455, 5.2). */
+/** One WebSocket frame from a client, which may violate the protocol (RFC 6455, 5.2). */
 export interface Frame {
-  /** 0 goes on, 1 text, 2 binary, 8 close, 9 ping, 10 pong. */
+  /** 0 continuation, 1 text, 2 binary, 8 close, 9 ping, 10 pong. */
   readonly opcode: number
   readonly payload?: string | Buffer
   readonly fin?: boolean
   readonly masked?: boolean
-  /** What the frame says its length is, where that is not true. */
+  /** The length in the frame's head, if it is wrong. */
   readonly length?: number
 }
 
 function frame({ opcode, payload = '', fin = true, masked = true, length }: Frame): Buffer {
   const bytes = Buffer.from(payload)
-  const said = length ?? bytes.length
-  const head = Buffer.alloc(said < 126 ? 2 : said < 65_536 ? 4 : 10)
+  const declared = length ?? bytes.length
+  const head = Buffer.alloc(declared < 126 ? 2 : declared < 65_536 ? 4 : 10)
   head[0] = (fin ? 0x80 : 0) | opcode
-  head[1] = (masked ? 0x80 : 0) | (said < 126 ? said : said < 65_536 ? 126 : 127)
-  if (head.length === 4) head.writeUInt16BE(said, 2)
-  else if (head.length === 10) head.writeBigUInt64BE(BigInt(said), 2)
+  head[1] = (masked ? 0x80 : 0) | (declared < 126 ? declared : declared < 65_536 ? 126 : 127)
+  if (head.length === 4) head.writeUInt16BE(declared, 2)
+  else if (head.length === 10) head.writeBigUInt64BE(BigInt(declared), 2)
   // A mask of zeros leaves the payload as it is.
   return Buffer.concat([head, ...(masked ? [Buffer.alloc(4)] : []), bytes])
 }
 
-/** A WebSocket of which every byte is written by hand. */
+/** A WebSocket whose frames the test writes itself. */
 export class RawSocket {
   readonly socket: Socket
-  /** What came, without the answer to the upgrade. */
+  /** Everything received after the answer to the upgrade. */
   readonly #chunks: Buffer[] = []
   closed = false
 
   private constructor(socket: Socket) {
     this.socket = socket
     socket.on('data', (chunk: Buffer) => this.#chunks.push(chunk))
-    // A reset is one way for a connection to end.
+    // A reset also ends the connection.
     socket.on('error', () => {})
     socket.on('close', () => {
       this.closed = true
@@ -60,12 +60,12 @@ export class RawSocket {
     return new RawSocket(socket)
   }
 
-  /** All that came, latin1. */
+  /** Everything received. */
   get received(): Buffer {
     return Buffer.concat(this.#chunks)
   }
 
-  /** The code of the close frame that came last, if any. */
+  /** The code of the last close frame, if any. */
   get closeCode(): number | undefined {
     const all = this.received
     const at = all.lastIndexOf(0x88)

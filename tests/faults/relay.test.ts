@@ -44,7 +44,7 @@ function stream(text: string): (request: unknown, response: ServerResponse) => v
 const profile = 'svc-router/frontier'
 const renamed = (text: string): string => text.replaceAll('"upstream-model"', `"${profile}"`)
 
-/** What says whose sealed reasoning it is: tests/spec/sealed-reasoning.test.ts has more of it. */
+/** Removes issuers' marks from encrypted reasoning, which tests/spec/sealed-reasoning.test.ts covers. */
 const withoutMark = (text: string): string => text.replace(/"svcr1\.[\w-]{12}\./g, '"')
 
 const oddChat =
@@ -112,7 +112,7 @@ const formats = [
   ],
 ] as const
 
-/** What ends a relayed stream behind the backend's own last event. */
+/** What follows the backend's last event in a relayed stream. */
 function endingOf(format: string, blocks: string): string {
   return format === 'anthropic-messages' || blocks.endsWith('[DONE]\n\n') ? '' : 'data: [DONE]\n\n'
 }
@@ -151,8 +151,8 @@ describe.each(formats)('%s, relayed', (format, path, body, whole, blocks) => {
   test('unknown request fields reach the backend byte for byte', async () => {
     await start(format)
     upstream.answer = (_request, response) => sendJson(response, whole)
-    const said = format === 'openai-chat' ? { ...body, stream: false } : body
-    const text = `{"vendor_option" : {"deep":[1.50, "ü"]},"model":"${profile}",${JSON.stringify(said).slice(1, -1)}, "logit_bias":{"1":-100} }`
+    const sent = format === 'openai-chat' ? { ...body, stream: false } : body
+    const text = `{"vendor_option" : {"deep":[1.50, "ü"]},"model":"${profile}",${JSON.stringify(sent).slice(1, -1)}, "logit_bias":{"1":-100} }`
     expect((await service.post(path, text)).status).toBe(200)
     expect(upstream.bodies).toEqual([text.replace(`"${profile}"`, '"upstream-model"')])
   })
@@ -266,7 +266,7 @@ describe.each(formats)('%s, relayed', (format, path, body, whole, blocks) => {
 })
 
 describe('a relayed answer that is stored', () => {
-  /** As the backend sent it, but for the model, the id, and that it is stored. */
+  /** The text as the backend sent it, except for the model, the ID, and `store`. */
   const stored = (text: string, id: string): string =>
     renamed(text)
       .replaceAll('"resp_x"', `"${id}"`)

@@ -55,7 +55,7 @@ test('over three kills under load, any 60 s contain at most the limit of the min
   }
   const kept = service.records().length
   expect(kept).toBeGreaterThan(0)
-  // Whatever is on disk counts; the rest of the minute is still to be had, and not one more.
+  // Everything on disk counts: exactly the rest of the minute is still available.
   const answers = await askTogether(limit + 20)
   expect([withStatus(answers, 200), withStatus(answers, 429)]).toEqual([limit - kept, 20 + kept])
   const times = service.records().map(({ admittedAtMs }) => admittedAtMs)
@@ -64,7 +64,7 @@ test('over three kills under load, any 60 s contain at most the limit of the min
   for (const answer of answers) expect(Number(answer.headers['x-ratelimit-limit'])).toBe(limit)
   const refused = answers.find(({ status }) => status === 429)!
   const waitMs = Number(refused.headers['retry-after']) * 1_000
-  // Told to wait until the first admission, of before the kills, leaves the window.
+  // The wait lasts until the first admission, from before the kills, leaves the minute.
   expect(Date.now() + waitMs).toBeGreaterThan(Math.min(...times) + 58_000)
 })
 

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 
-/** A provider whose bytes a test writes itself. */
+/** A provider whose answers a test writes byte by byte. */
 export interface ScriptedUpstream {
   readonly baseUrl: string
   /** The bodies of all requests so far. */
@@ -18,7 +18,7 @@ export async function startScriptedUpstream(): Promise<ScriptedUpstream> {
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
       bodies.push(Buffer.concat(chunks).toString('utf8'))
-      // A caller that leaves in the midst is what some tests are about.
+      // Some tests disconnect in the middle of an answer.
       Promise.resolve(upstream.answer(request, response)).catch(() => response.destroy())
     })
   })
@@ -51,7 +51,7 @@ export function sendJson(response: ServerResponse, text: string): void {
   response.end(text)
 }
 
-/** The configuration of a service with one backend, this one. */
+/** Settings of a service whose only backend is this provider. */
 export function behind(
   upstream: ScriptedUpstream,
   format: string,

@@ -12,7 +12,7 @@ const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
 const startLimitMs = 20_000
 const exitLimitMs = 60_000
 
-/** A request's record as it is on disk. */
+/** A request's record as stored on disk. */
 export interface RecordRow {
   readonly id: string
   readonly state: string
@@ -21,14 +21,14 @@ export interface RecordRow {
   readonly errorCode: string | null
 }
 
-/** The service as a process of its own, started as an operator would, on one data folder again and again. */
+/** The service as a separate process, started like an operator would, repeatedly on one data folder. */
 export class ServiceProcess {
   readonly folder: string
   readonly #env: NodeJS.ProcessEnv
   port = 0
-  /** Where the web app listens. */
+  /** The port of the web app. */
   appPort = 0
-  /** The first key, told at the first start. */
+  /** The first key, printed at the first start. */
   key = ''
   #child: ChildProcessByStdio<null, Readable, Readable> | undefined
   errors = ''
@@ -99,7 +99,7 @@ export class ServiceProcess {
     if (key !== undefined) this.key = key
   }
 
-  /** Sends a signal and waits for the end; gives the exit code or the signal's name. */
+  /** Sends a signal and waits for the exit; returns the exit code or the signal's name. */
   async stop(signal: NodeJS.Signals): Promise<number | string> {
     const child = this.running
     if (child.exitCode !== null || child.signalCode !== null) return child.exitCode ?? String(child.signalCode)
@@ -109,12 +109,12 @@ export class ServiceProcess {
     return code ?? String(name)
   }
 
-  /** Kills it where it still runs. */
+  /** Kills it if it still runs. */
   async destroy(): Promise<void> {
     if (this.#child !== undefined) await this.stop('SIGKILL')
   }
 
-  /** All records, in the order of their ids, from the file itself. */
+  /** All records in the order of their IDs, read from the file. */
   records(afterId = ''): RecordRow[] {
     return this.#read((database) =>
       database
@@ -126,7 +126,7 @@ export class ServiceProcess {
     ) as unknown as RecordRow[]
   }
 
-  /** The units that are used, over all accounts and months. */
+  /** The used units of all accounts and months. */
   usedUnits(): number {
     const rows = this.#read((database) => database.prepare('select coalesce(sum(used), 0) as used from usage').all())
     return (rows[0] as { used: number }).used

@@ -147,7 +147,7 @@ describe('a client that reads slowly', () => {
   )
 })
 
-/** The port of the client's own end. */
+/** The port of the client's end. */
 function portOf({ socket }: SocketClient): number {
   return (socket as unknown as { readonly _socket: Socket })._socket.localPort!
 }

@@ -27,7 +27,7 @@ async function post(body: object): Promise<Response> {
   })
 }
 
-/** Reads a stream up to its terminal event and gives the id in it; nothing is read behind it. */
+/** Reads a stream up to its terminal event, and no further; returns the ID in it. */
 async function completedId(response: Response): Promise<string> {
   let text = ''
   const decoder = new TextDecoder()

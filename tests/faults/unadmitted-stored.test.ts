@@ -7,7 +7,7 @@ import { readAnswer, type Answer } from '../wire.ts'
 import { MiB } from './hostile-service.ts'
 import { RawSocket } from './raw-frames.ts'
 
-/** Contract 29.1, for what is stored and for WebSockets. */
+/** Contract 29.1, for stored responses and WebSockets. */
 
 let service: Service
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import { errorOf } from '../refusals.ts'
 import { Service } from '../service.ts'
 import { Wire } from '../wire.ts'
 
-/** Contract 29.2: a request that has not been admitted holds a bounded share per account and address. */
+/** Contract 29.2: requests that are not admitted yet use a bounded share per account and address. */
 
 const streams = 200
 const chat = JSON.stringify({ model: 'svc-router/frontier', messages: [{ role: 'user', content: 'Hello' }] })
@@ -17,7 +17,7 @@ beforeAll(async () => {
     formats: ['openai-chat'],
     settings: {
       limits: { streams, connections: 1_000 },
-      // The address of a test is one of the operator's proxies, so that each account can have an address of its own.
+      // The test's address is one of the operator's proxies, so that each account can have its own address.
       listen: { port: 0, trusted_proxies: 1 },
       plans: { max: { name: 'Max', requests_per_minute: 100_000, requests_per_month: 1_000_000, premium: true } },
     },
@@ -30,9 +30,9 @@ describe('a hostile account', () => {
   test('half-sent bodies beyond the number of slots take no slot from another account', async () => {
     await halfSend(streams + 20, `content-length: 1000\r\n`, '{')
     await expectOthersServed()
-    // At the same address, too.
+    // Other accounts at the same address are served, too.
     await expectOthersServed('203.0.113.1')
-    // Its own share is full, and it is told so.
+    // The account's own share is full, and the error says so.
     const own = await post(service.key, '203.0.113.1', chat)
     expect([own.status, own.code]).toEqual([503, 'server_busy'])
     await leave()
@@ -51,7 +51,7 @@ describe('a hostile account', () => {
   test('large half-sent bodies use a bounded number of bytes and take none from another account', async () => {
     const bytes = 3 * 1024 * 1024
     await halfSend(30, `content-length: ${5 * 1024 * 1024}\r\n`, `{"a":"${'a'.repeat(bytes)}`)
-    // Of 90 MiB at most 51 are held: four fifths of the 64 for all.
+    // At most 51 of 90 MiB are buffered: four fifths of the 64 for all.
     const refused = (): number => wires.filter(({ bytes: answer }) => answer.startsWith('HTTP/1.1 503')).length
     await expect.poll(refused, { timeout: 8_000 }).toBeGreaterThanOrEqual(10)
     await expectOthersServed()
@@ -72,7 +72,7 @@ describe('a hostile account', () => {
     const seconds = Number(answer.headers.get('retry-after'))
     expect(seconds).toBeGreaterThanOrEqual(1)
     expect(seconds).toBeLessThanOrEqual(60)
-    // The counters do not say that requests are left.
+    // The headers show that no requests remain.
     expect(answer.headers.get('x-ratelimit-remaining')).toBe('0')
     expect(answer.headers.get('ratelimit')).toContain('"refused";r=0;t=')
     await expectOthersServed()
@@ -143,7 +143,7 @@ async function leave(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 50))
 }
 
-/** Twenty requests of another account, at another address unless given, five at a time: each is answered. */
+/** Sends twenty requests of another account, five at a time, by default from another address; each succeeds. */
 async function expectOthersServed(address = '203.0.113.2'): Promise<void> {
   for (let round = 0; round < 4; round += 1) {
     const answers = await Promise.all(Array.from({ length: 5 }, () => post(other, address, chat)))

@@ -3,7 +3,7 @@ import { classifyAnswerError, classifyRejection } from '../../src/formats/answer
 
 const body = (error: object): string => JSON.stringify({ error })
 
-describe('a refusal of a provider', () => {
+describe('a provider’s rejection', () => {
   test.each([
     [400, '', 'rejected_content'],
     [413, '', 'rejected_content'],
@@ -22,18 +22,18 @@ describe('a refusal of a provider', () => {
     [500, body({ code: 'insufficient_quota' }), 'server_error'],
     [529, '', 'server_error'],
     [404, 'null', 'not_found'],
-  ])('of %i %s is %s', (status, text, outcome) => {
+  ])('with status %i and body %s is classified as %s', (status, text, outcome) => {
     expect(classifyRejection({ status, retryAfterMs: undefined }, text)).toMatchObject({ outcome, status })
   })
 
-  test('names a field of the request, and nothing that is not the name of one', () => {
+  test('a field of the request is named, but text that is no field name is dropped', () => {
     const head = { status: 400, retryAfterMs: undefined }
     expect(classifyRejection(head, body({ param: 'messages[0].content' })).param).toBe('messages[0].content')
     expect(classifyRejection(head, body({ param: 'your secret is x' })).param).toBeUndefined()
   })
 })
 
-test('an account that is used up means the same inside an answer and as its status', () => {
+test('an exhausted account has the same outcome inside an answer as in a status', () => {
   const error = { code: 'insufficient_quota', message: 'x' }
   expect(classifyAnswerError(error).outcome).toBe(
     classifyRejection({ status: 429, retryAfterMs: 1 }, body(error)).outcome,

@@ -55,7 +55,7 @@ const citation = {
   encrypted_index: 'Eo8',
 }
 
-/** In the order that Anthropic documents, with a search that it ran itself. */
+/** A stream in the order that Anthropic documents, with a search that it ran itself. */
 const stream =
   started +
   block(
@@ -106,15 +106,15 @@ const said = {
   reasons: ['tool_calls'],
 }
 
-describe('an answer of Anthropic', () => {
-  test('is read from its stream', () => {
+describe('an Anthropic answer', () => {
+  test('a stream is read completely', () => {
     const { events, finished } = readStream(anthropicMessages, stream)
     expect(finished).toBe(true)
     expect(events[0]).toEqual({ type: 'start', id: 'msg_01', model: 'claude-opus-5' })
     expect(contentOf(events)).toEqual(said)
   })
 
-  test('is read whole', () => {
+  test('a non-streaming answer is read completely', () => {
     const content = [
       { type: 'thinking', thinking: 'Let me see.', signature: 'EqQB' },
       { type: 'redacted_thinking', data: 'EmwK' },
@@ -146,32 +146,32 @@ describe('an answer of Anthropic', () => {
     ['max_tokens', 'length'],
     ['model_context_window_exceeded', 'length'],
     ['refusal', 'content_filter'],
-  ])('that ended with %s ended with %s', (reason, expected) => {
+  ])('the stop reason %s is read as %s', (reason, expected) => {
     const text = started + block(0, { type: 'text', text: 'x' }) + ended(reason)
     expect(contentOf(readStream(anthropicMessages, text).events).reasons).toEqual([expected])
     const body = { content: [{ type: 'text', text: 'x' }], stop_reason: reason }
     expect(contentOf(anthropicMessages.readAnswer().readWhole(body)).reasons).toEqual([expected])
   })
 
-  test('that ended for a reason nobody knows is none, and nobody is told the reason', () => {
+  test('an unknown stop reason is an error that does not reveal the reason', () => {
     const text = started + block(0, { type: 'text', text: 'x' }) + ended('unheard_of')
     expect(() => readStream(anthropicMessages, text)).toThrow('server_error')
     const body = { content: [{ type: 'text', text: 'x' }], stop_reason: 'unheard_of' }
     expect(() => anthropicMessages.readAnswer().readWhole(body)).toThrow('server_error')
   })
 
-  test('without any counts has no usage, instead of none at all', () => {
+  test('an answer without counts has no usage instead of zeros', () => {
     const delta = frame('message_delta', { delta: { stop_reason: 'end_turn' } })
     const text = frame('message_start', { message: { id: 'x', content: [] } }) + delta + frame('message_stop')
     expect(contentOf(readStream(anthropicMessages, text).events).usage).toBeUndefined()
   })
 
-  test('that tells a tool’s whole input where it begins, as some servers do, is understood', () => {
+  test('a tool call may have its whole input at its start, as some servers send it', () => {
     const text = started + block(0, { type: 'tool_use', id: 't', name: 'f', input: { a: 1 } }) + ended('tool_use')
     expect(contentOf(readStream(anthropicMessages, text).events).calls[0]?.arguments).toBe('{"a":1}')
   })
 
-  test('has begun with a thought that is not shown, or a tool that runs at Anthropic: nothing is retried behind it', () => {
+  test('hidden reasoning or a tool that runs at Anthropic counts as content, so that nothing is retried after it', () => {
     for (const type of ['thinking', 'server_tool_use']) {
       const conversation = openaiChat.readRequest({ model, messages: [], stream: true })
       const lane = new TranslationLane(
@@ -187,22 +187,22 @@ describe('an answer of Anthropic', () => {
     }
   })
 
-  test.each(['[DONE]', '{"type":"unheard_of"}', '{"type":"ping"}'])('passes over %s', (data) => {
+  test.each(['[DONE]', '{"type":"unheard_of"}', '{"type":"ping"}'])('%s is skipped', (data) => {
     expect(anthropicMessages.readAnswer().readEvent(data)).toEqual([])
   })
 
-  test('that stops without having begun is broken', () => {
+  test('a message_stop without a start breaks the stream', () => {
     expect(() => anthropicMessages.readAnswer().readEvent('{"type":"message_stop"}')).toThrow('broken')
   })
 
-  test('takes nothing said behind its end', () => {
+  test('events after the end are ignored', () => {
     const reader = anthropicMessages.readAnswer()
     for (const { data } of parseSse(stream)) reader.readEvent(data)
     expect(reader.readEvent('{"type":"error","error":{"type":"api_error"}}')).toEqual([])
   })
 })
 
-describe('an error of Anthropic', () => {
+describe('an Anthropic error', () => {
   const outcomes = [
     ['overloaded_error', 'Overloaded', 'server_error'],
     ['api_error', 'Internal server error', 'server_error'],
@@ -220,7 +220,7 @@ describe('an error of Anthropic', () => {
     ['toString', 'x', 'server_error'],
   ] as const
 
-  test.each(outcomes)('%s (%s) in a stream is %s, and its words stay behind', (type, message, outcome) => {
+  test.each(outcomes)('%s (%s) in a stream is %s, and its text is not passed on', (type, message, outcome) => {
     const caught = thrownBy(() =>
       anthropicMessages.readAnswer().readEvent(JSON.stringify({ type: 'error', error: { type, message } })),
     )
@@ -242,13 +242,13 @@ describe('an error of Anthropic', () => {
     [429, 'rate_limit_error', 'x', 'rate_limited'],
     [500, 'api_error', 'x', 'server_error'],
     [529, 'overloaded_error', 'x', 'server_error'],
-  ])('with status %i of type %s (%s) is %s', (status, type, message, outcome) => {
+  ])('status %i with type %s (%s) is %s', (status, type, message, outcome) => {
     const body = JSON.stringify({ type: 'error', error: { type, message }, request_id: 'req_x' })
     expect(classifyRejection({ status, retryAfterMs: undefined }, body)).toMatchObject({ outcome, status })
   })
 })
 
-describe.each(Object.values(clientFormats))('a stream of Anthropic to a client of $id', (client) => {
+describe.each(Object.values(clientFormats))('an Anthropic stream for a client of $id', (client) => {
   const asked = client.readRequest({
     model,
     messages: [],
@@ -269,7 +269,7 @@ describe.each(Object.values(clientFormats))('a stream of Anthropic to a client o
     return Buffer.from(text, encoding).toString('utf8')
   }
 
-  test('that arrives byte by byte says what it says at once', () => {
+  test('bytes that arrive one at a time give the same answer as all at once', () => {
     const bytes = Buffer.from(stream)
     const [whole, slow] = [lane(), lane()]
     const atOnce = bytesOf(whole.push(bytes) + whole.end(), whole)
@@ -287,7 +287,7 @@ describe.each(Object.values(clientFormats))('a stream of Anthropic to a client o
     expect(whole.usage).toEqual(said.usage)
   })
 
-  test('that is cut behind any event but the last is a failure', () => {
+  test('a stream that ends after any event but the last is a failure', () => {
     const frames = stream.split(/(?<=\n\n)/)
     for (let count = 0; count < frames.length; count++) {
       const cut = lane()
@@ -299,7 +299,7 @@ describe.each(Object.values(clientFormats))('a stream of Anthropic to a client o
     }
   })
 
-  test('that tells an error in its midst breaks off there', () => {
+  test('an error event breaks the stream', () => {
     const broken = lane()
     broken.push(Buffer.from(stream.slice(0, stream.indexOf('event: message_delta'))))
     broken.push(Buffer.from(frame('error', { error: { type: 'overloaded_error', message: 'Overloaded' } })))
@@ -316,7 +316,7 @@ describe('an answer for an Anthropic client', () => {
     return { type: 'call', index, kind: 'function', id: `call_${index}`, name: 'f' }
   }
 
-  test('has one block after the other, where the arguments of calls are mixed too, and words behind them', () => {
+  test('content blocks never overlap, even if the arguments of calls are interleaved and text follows', () => {
     const events: AnswerEvent[] = [
       { type: 'text', text: 'So' },
       call(0),
@@ -345,7 +345,7 @@ describe('an answer for an Anthropic client', () => {
     expect(typesOf(text).slice(-2)).toEqual(['message_delta', 'message_stop'])
   })
 
-  test('ends a call as soon as something else follows it, so that nobody waits for it', () => {
+  test('a call ends as soon as other content follows it, so that the client can start it', () => {
     const writer = anthropicMessages.writeAnswer(context)
     writer.writeEvents([call(0), { type: 'call_arguments', index: 0, text: '{}' }])
     expect(typesOf(writer.writeEvents([{ type: 'text', text: 'x' }]))).toEqual([
@@ -355,7 +355,7 @@ describe('an answer for an Anthropic client', () => {
     ])
   })
 
-  test('has arguments for a call that was given none, and free text in an object', () => {
+  test('a call without arguments gets an empty object, and free text is wrapped in an object', () => {
     const events: AnswerEvent[] = [
       call(0),
       { type: 'call', index: 1, kind: 'custom', id: 'c', name: 'patch' },
@@ -369,7 +369,7 @@ describe('an answer for an Anthropic client', () => {
     expect((whole['content'] as JsonObject[]).map(({ input }) => input)).toEqual([{}, { input: '*** Begin' }])
   })
 
-  test('says the words of a refusal, and that something was withheld', () => {
+  test('a refusal has its text and the stop reason refusal', () => {
     const refused: AnswerEvent[] = [
       { type: 'refusal', text: 'I cannot.' },
       { type: 'finish', reason: 'content_filter' },
@@ -380,12 +380,12 @@ describe('an answer for an Anthropic client', () => {
     })
   })
 
-  test('does not announce calls that were not made', () => {
+  test('no tool use is announced if no call was made', () => {
     const whole = anthropicMessages.writeAnswer(context).writeWhole([{ type: 'finish', reason: 'tool_calls' }])
     expect(whole).toMatchObject({ content: [], stop_reason: 'end_turn' })
   })
 
-  test('marks thoughts of another vendor, so that they are known when they come back', () => {
+  test('reasoning of another vendor is marked, so that it is recognized when it comes back', () => {
     const events: AnswerEvent[] = [
       { type: 'reasoning', text: 'hm' },
       { type: 'reasoning_end', sealed: 'gAAAA' },
@@ -403,7 +403,7 @@ describe('an answer for an Anthropic client', () => {
     expect(contentOf(read.events).sealed).toEqual(['gAAAA', 'anthropic.redacted.EmwK', 'anthropic.thinking.EqQB'])
   })
 
-  test('has its cached input beside the rest, and numbers where nothing was counted', () => {
+  test('cached input is counted separately, and missing counts are 0', () => {
     const usage = {
       inputTokens: 330,
       outputTokens: 5,
@@ -423,7 +423,7 @@ describe('an answer for an Anthropic client', () => {
     expect(whole([])['usage']).toMatchObject({ input_tokens: 0, output_tokens: 0 })
   })
 
-  test('is kept alive by pings, and ends in an error that nothing follows', () => {
+  test('keep-alives are pings, and a failure is a single error event', () => {
     const writer = anthropicMessages.writeAnswer(context)
     expect(writer.writeKeepAlive()).toBe('event: ping\ndata: {"type":"ping"}\n\n')
     const failure = { message: 'm', param: null, source: 'gateway', retryable: true, requestId: 'req_1' }
@@ -440,24 +440,27 @@ describe('an answer for an Anthropic client', () => {
     }
   })
 
-  test.each([openaiChat, openaiResponses])('made of one in $id keeps text, thoughts, calls and usage', (backend) => {
-    const { events } = readStream(anthropicMessages, stream)
-    const asked = backend.readRequest({
-      model,
-      messages: [],
-      input: 'x',
-      stream: true,
-      stream_options: { include_usage: true },
-    })
-    const through = readStream(backend, writeStream(backend, events, contextOf(asked))).events
-    const back = contentOf(readStream(anthropicMessages, writeStream(anthropicMessages, through, context)).events)
-    const { text, reasoning, usage, reasons } = said
-    expect(back).toMatchObject({ text, reasoning, usage, reasons })
-    expect(back.calls.map((made) => [made.id, made.arguments])).toEqual([
-      ['toolu_1', '{"city":"Oslo"}'],
-      ['toolu_2', '{}'],
-    ])
-  })
+  test.each([openaiChat, openaiResponses])(
+    'an answer converted through $id keeps text, reasoning, calls, and usage',
+    (backend) => {
+      const { events } = readStream(anthropicMessages, stream)
+      const asked = backend.readRequest({
+        model,
+        messages: [],
+        input: 'x',
+        stream: true,
+        stream_options: { include_usage: true },
+      })
+      const through = readStream(backend, writeStream(backend, events, contextOf(asked))).events
+      const back = contentOf(readStream(anthropicMessages, writeStream(anthropicMessages, through, context)).events)
+      const { text, reasoning, usage, reasons } = said
+      expect(back).toMatchObject({ text, reasoning, usage, reasons })
+      expect(back.calls.map((made) => [made.id, made.arguments])).toEqual([
+        ['toolu_1', '{"city":"Oslo"}'],
+        ['toolu_2', '{}'],
+      ])
+    },
+  )
 })
 
 function thrownBy(run: () => unknown): unknown {

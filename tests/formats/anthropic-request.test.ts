@@ -19,7 +19,7 @@ function read(body: JsonObject): Conversation {
   return anthropicMessages.readRequest({ model, max_tokens: 100, messages: hi, ...body })
 }
 
-/** A chat request as an Anthropic backend is sent it. */
+/** A chat request as it is sent to an Anthropic backend. */
 function fromChat(body: JsonObject, backend = 'claude-sonnet-4-5'): JsonObject {
   const conversation = openaiChat.readRequest({ model, messages: hi, ...body })
   const target = targetOf(conversation, { replaysReasoning: false })
@@ -31,8 +31,8 @@ function fromResponses(body: JsonObject, backend = 'claude-opus-5'): JsonObject 
   return anthropicMessages.writeRequest(conversation, { ...targetOf(conversation), model: backend })
 }
 
-describe('a request of an Anthropic client', () => {
-  test('may have its instructions as a string, as blocks, and in between', () => {
+describe('a request from an Anthropic client', () => {
+  test('instructions may be a string, blocks, or messages between the others', () => {
     expect(read({ system: 'Be brief.' }).turns[0]).toEqual({
       role: 'system',
       parts: [{ type: 'text', text: 'Be brief.' }],
@@ -81,12 +81,12 @@ describe('a request of an Anthropic client', () => {
     ],
     [{ type: 'container_upload', file_id: 'f' }, []],
     [{ type: 'text', text: '' }, []],
-  ])('says %j', (block, parts) => {
+  ])('the block %j is read', (block, parts) => {
     const { turns } = read({ messages: [{ role: 'user', content: [block] }] })
     expect(turns).toEqual([{ role: 'user', parts }])
   })
 
-  test('has results of tools in the user’s message, with images and documents, and words behind them', () => {
+  test('tool results come before the user’s own text and may hold images and documents', () => {
     const content = [
       { type: 'tool_result', tool_use_id: 'a', content: 'plain' },
       {
@@ -119,7 +119,7 @@ describe('a request of an Anthropic client', () => {
     ])
   })
 
-  test('has what the model said, sealed thoughts included; what Anthropic ran itself is left to the words behind it', () => {
+  test('the assistant’s text, calls, and encrypted reasoning are read; tools that Anthropic ran itself are dropped', () => {
     const content = [
       { type: 'thinking', thinking: 'hm', signature: 'SIG' },
       { type: 'redacted_thinking', data: 'DATA' },
@@ -139,7 +139,7 @@ describe('a request of an Anthropic client', () => {
     })
   })
 
-  test('declares tools of its own, tools that Anthropic’s models know, and tools that only Anthropic runs', () => {
+  test('the client’s own tools, Anthropic’s predefined tools, and hosted tools are read', () => {
     const { tools, fusionTool } = read({
       tools: [
         { name: 'f', description: 'd', input_schema: { type: 'object' }, cache_control: { type: 'ephemeral' } },
@@ -176,7 +176,7 @@ describe('a request of an Anthropic client', () => {
     ],
     [{ type: 'tool', name: 'f' }, { toolChoice: { type: 'tool', kind: 'function', name: 'f' } }],
     [{ type: 'to_come' }, {}],
-  ])('chooses tools as %j', (choice, expected) => {
+  ])('the tool choice %j is read', (choice, expected) => {
     const { toolChoice, parallelToolCalls } = read({ tool_choice: choice })
     expect({
       ...(toolChoice && { toolChoice }),
@@ -196,11 +196,11 @@ describe('a request of an Anthropic client', () => {
     [{ thinking: { type: 'adaptive', display: 'omitted' }, output_config: { effort: 'high' } }, { effort: 'high' }],
     [{ thinking: { type: 'disabled' } }, undefined],
     [{ output_config: { effort: 'low' } }, { effort: 'low' }],
-  ])('thinks as %j says', (body, reasoning) => {
+  ])('the reasoning settings %j are read', (body, reasoning) => {
     expect(read(body).reasoning).toEqual(reasoning)
   })
 
-  test('has its limits, its form and its hints under our names', () => {
+  test('limits, output format, and hints are read', () => {
     const schema = { type: 'object', properties: {} }
     const conversation = read({
       max_tokens: 7,
@@ -236,42 +236,45 @@ describe('a request of an Anthropic client', () => {
     [{ max_tokens: 'x' }, 'max_tokens'],
     [{ stop_sequences: [7] }, 'stop_sequences'],
     [{ stream: 'yes' }, 'stream'],
-  ])('is refused where %j is not what it should be', (body, param) => {
+  ])('%j is rejected with the field at fault', (body, param) => {
     expect(() => read(body)).toThrow(
       expect.objectContaining({ facts: expect.objectContaining({ param }) as unknown }) as Error,
     )
   })
 
-  test('that wants servers of tools to be asked is not translated', () => {
+  test('a request with MCP servers cannot be translated', () => {
     const conversation = read({ mcp_servers: [{ type: 'url', url: 'https://x', name: 'x' }] })
     expect(() => openaiChat.writeRequest(conversation, targetOf(conversation))).toThrow('unsupported_parameter')
   })
 })
 
-describe('what an Anthropic backend is sent', () => {
-  test.each([openaiChat, openaiResponses])('keeps its rules, whatever a client of $id said', (format) => {
-    fc.assert(
-      fc.property(
-        arbitraryConversation(format.id),
-        fc.constantFrom('claude-opus-5', 'claude-3-haiku', 'kimi'),
-        (conversation, backend) => {
-          // Sound and other kinds of files have a test of their own.
-          const turns = conversation.turns.map((turn) =>
-            turn.role === 'user'
-              ? { ...turn, parts: turn.parts.filter(({ type }) => type === 'text' || type === 'image') }
-              : turn,
-          )
-          const target = { ...targetOf(conversation), model: backend }
-          const written = anthropicMessages.writeRequest({ ...conversation, turns }, target)
-          expect(breachesOf(JSON.parse(JSON.stringify(written)) as JsonObject)).toEqual([])
-        },
-      ),
-      { numRuns: 300 },
-    )
-  })
+describe('a request to an Anthropic backend', () => {
+  test.each([openaiChat, openaiResponses])(
+    'every conversation from a client of $id becomes a valid request',
+    (format) => {
+      fc.assert(
+        fc.property(
+          arbitraryConversation(format.id),
+          fc.constantFrom('claude-opus-5', 'claude-3-haiku', 'kimi'),
+          (conversation, backend) => {
+            // Audio and other kinds of files have their own test.
+            const turns = conversation.turns.map((turn) =>
+              turn.role === 'user'
+                ? { ...turn, parts: turn.parts.filter(({ type }) => type === 'text' || type === 'image') }
+                : turn,
+            )
+            const target = { ...targetOf(conversation), model: backend }
+            const written = anthropicMessages.writeRequest({ ...conversation, turns }, target)
+            expect(breachesOf(JSON.parse(JSON.stringify(written)) as JsonObject)).toEqual([])
+          },
+        ),
+        { numRuns: 300 },
+      )
+    },
+  )
 
   test.each(recordedRequests().filter(({ path, body }) => body !== undefined && /^\/v1\/(chat|responses$)/.test(path)))(
-    'keeps its rules for $file',
+    '$file becomes a valid request',
     ({ path, body }) => {
       const conversation = (path.endsWith('responses') ? openaiResponses : openaiChat).readRequest(body!)
       if (conversation.hints.references !== undefined || conversation.hints.previousResponseId !== undefined) return
@@ -281,7 +284,7 @@ describe('what an Anthropic backend is sent', () => {
     },
   )
 
-  test('is a whole conversation with tools', () => {
+  test('a whole conversation with tools is translated', () => {
     const parameters = { type: 'object', properties: { city: { type: 'string' } } }
     const called = { name: 'f', arguments: '{"city":"Oslo"}' }
     expect(
@@ -351,7 +354,7 @@ describe('what an Anthropic backend is sent', () => {
     })
   })
 
-  test('begins with the user, whoever began', () => {
+  test('the first message is the user’s, even if the conversation starts with another role', () => {
     expect(fromChat({ messages: [{ role: 'assistant', content: 'Hello ' }] })['messages']).toEqual([
       { role: 'user', content: [{ type: 'text', text: 'Begin.' }] },
       { role: 'assistant', content: [{ type: 'text', text: 'Hello' }] },
@@ -359,7 +362,7 @@ describe('what an Anthropic backend is sent', () => {
     expect(fromChat({ messages: [{ role: 'system', content: 'Tell a joke.' }] })['messages']).toHaveLength(1)
   })
 
-  test('keeps later instructions in their place only where the model takes them there', () => {
+  test('later instructions keep their position only for models that accept them there', () => {
     const messages = [...hi, { role: 'system', content: 'Now.' }, { role: 'assistant', content: 'ok' }, ...hi]
     expect(fromChat({ messages }, 'claude-opus-4-8')['messages']).toMatchObject([
       { role: 'user' },
@@ -377,14 +380,14 @@ describe('what an Anthropic backend is sent', () => {
     }
   })
 
-  test('declares the tools that were called where the caller declares none any more', () => {
+  test('tools that were called earlier are declared even if the client no longer declares them', () => {
     const calls = [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }]
     const written = fromChat({ messages: [...hi, { role: 'assistant', tool_calls: calls }] })
     expect(written['tools']).toEqual([{ name: 'f', input_schema: { type: 'object', properties: {} } }])
     expect(written['tool_choice']).toEqual({ type: 'none' })
   })
 
-  test('has tools of Codex: those of a namespace by one name, free text as an object, hosted ones left out', () => {
+  test('Codex tools are translated: namespaces become part of the name, free text an object, and hosted tools are omitted', () => {
     const written = fromResponses({
       input: [
         { role: 'user', content: 'x' },
@@ -434,14 +437,14 @@ describe('what an Anthropic backend is sent', () => {
     ['claude-sonnet-4-5-20250929', 'medium', { thinking: { type: 'enabled', budget_tokens: 8_192 } }],
     ['anthropic/claude-3-7-sonnet', 'low', { thinking: { type: 'enabled', budget_tokens: 2_048 } }],
     ['kimi-k2', 'high', { thinking: { type: 'enabled', budget_tokens: 16_384 } }],
-  ])('has %s think with effort %s as it understands it', (backend, effort, expected) => {
+  ])('%s with effort %s gets the reasoning settings that it understands', (backend, effort, expected) => {
     expect(fromChat({ reasoning_effort: effort }, backend)).toMatchObject(expected)
   })
 
   test.each<[string, JsonObject, string]>([
     ['no effort', {}, 'claude-sonnet-4-5'],
     ['effort none', { reasoning_effort: 'none' }, 'claude-opus-5'],
-    ['a model that cannot', { reasoning_effort: 'high' }, 'claude-3-5-haiku-20241022'],
+    ['a model that does not support it', { reasoning_effort: 'high' }, 'claude-3-5-haiku-20241022'],
     ['an answer too short for it', { reasoning_effort: 'high', max_completion_tokens: 1_000 }, 'claude-sonnet-4-5'],
     [
       'a tool that must be called',
@@ -453,7 +456,7 @@ describe('what an Anthropic backend is sent', () => {
       'claude-sonnet-4-5',
     ],
     [
-      'calls whose thoughts are lost',
+      'calls whose reasoning is missing',
       {
         reasoning_effort: 'high',
         messages: [
@@ -464,11 +467,11 @@ describe('what an Anthropic backend is sent', () => {
       },
       'claude-sonnet-4-5',
     ],
-  ])('does not ask for thoughts with %s', (_what, body, backend) => {
+  ])('reasoning is not requested with %s', (_what, body, backend) => {
     expect(fromChat(body, backend)).not.toHaveProperty('thinking')
   })
 
-  test('leaves out what newer models refuse: sampling, and calls that must be made', () => {
+  test('settings that newer models reject are omitted: sampling and forced calls', () => {
     const tools = [{ type: 'function', function: { name: 'f' } }]
     const asked = { temperature: 0.2, top_p: 0.5, tools, tool_choice: 'required' }
     const newest = fromChat(asked, 'claude-opus-5-5')
@@ -480,7 +483,7 @@ describe('what an Anthropic backend is sent', () => {
     expect(fromChat({ temperature: 0.2 }, 'claude-latest')).not.toHaveProperty('temperature')
   })
 
-  test('holds the answer to a schema, in the part of it that is understood; older models are asked in words', () => {
+  test('a schema is sent in the subset that the model supports, and as instructions to older models', () => {
     const schema = {
       type: 'object',
       properties: {
@@ -523,7 +526,7 @@ describe('what an Anthropic backend is sent', () => {
     )
   })
 
-  test('has files as documents: PDF, text, images among them', () => {
+  test('files become documents, and images become images', () => {
     const content = [
       { type: 'file', file: { filename: 'a.pdf', file_data: pdf } },
       { type: 'file', file: { file_data: 'JVBERi0=' } },
@@ -546,11 +549,11 @@ describe('what an Anthropic backend is sent', () => {
     [{ type: 'file', file: { file_id: 'f' } }],
     [{ type: 'file', file: { file_data: 'data:application/zip;base64,x' } }],
     [{ type: 'image_url', image_url: { url: 'data:image/tiff;base64,x' } }],
-  ])('cannot have %j', (part) => {
+  ])('%j is rejected', (part) => {
     expect(() => fromChat({ messages: [{ role: 'user', content: [part] }] })).toThrow('unsupported_parameter')
   })
 
-  test('cannot be asked for several answers, nor for results without calls', () => {
+  test('several choices and tool results without calls are rejected', () => {
     expect(() => fromChat({ n: 2 })).toThrow('unsupported_parameter')
     expect(() => fromChat({ messages: [...hi, { role: 'tool', tool_call_id: 'x', content: 'y' }] })).toThrow(
       'invalid_request',
@@ -558,7 +561,7 @@ describe('what an Anthropic backend is sent', () => {
   })
 })
 
-describe('sealed thoughts', () => {
+describe('encrypted reasoning', () => {
   const thought = { type: 'reasoning', summary: [{ type: 'summary_text', text: 'hm' }] }
   const sealedAs = (encrypted_content: string): JsonObject[] => {
     const input = [
@@ -573,12 +576,12 @@ describe('sealed thoughts', () => {
     return (written['messages'] as JsonObject[])[1]!['content'] as unknown as JsonObject[]
   }
 
-  test('of Anthropic come back to it through another format, with their signature', () => {
+  test('Anthropic’s reasoning returns to Anthropic through another format with its signature', () => {
     expect(sealedAs('anthropic.thinking.SIG')[0]).toEqual({ type: 'thinking', thinking: 'hm', signature: 'SIG' })
     expect(sealedAs('anthropic.redacted.DATA')[0]).toEqual({ type: 'redacted_thinking', data: 'DATA' })
   })
 
-  test('of another vendor never reach Anthropic, neither translated nor relayed', () => {
+  test('another vendor’s reasoning never reaches Anthropic, neither translated nor relayed', () => {
     expect(sealedAs('gAAAAsealed-by-another')).toEqual([{ type: 'text', text: 'y' }])
     const foreign = (seal: string): JsonObject => ({
       type: 'thinking',

@@ -17,13 +17,13 @@ import type { FormatId } from '../../src/formats/format.ts'
 
 const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 30 })
 const name = fc.stringMatching(/^[a-zA-Z][a-zA-Z0-9-]{0,20}$/)
-/** What `JSON.parse` gives: no -0. */
+/** Objects as `JSON.parse` returns them: without -0. */
 const object: fc.Arbitrary<JsonObject> = fc
   .dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 4 })
   .map((value) => JSON.parse(JSON.stringify(value)) as JsonObject)
 const dataUrl = fc.base64String({ minLength: 4, maxLength: 12 }).map((data) => `data:image/png;base64,${data}`)
 
-/** `part` without the fields that are undefined: a field is absent, never undefined. */
+/** Removes the fields that are undefined: in a conversation, such fields are absent. */
 function present<Part extends object>(part: Part): Part {
   return Object.fromEntries(Object.entries(part).filter(([, value]) => value !== undefined)) as Part
 }
@@ -49,7 +49,7 @@ interface Exchange {
   readonly calls: readonly { readonly call: Omit<ToolCall, 'id' | 'type'>; readonly result: readonly InputPart[] }[]
 }
 
-/** Text that messages take: of more than space, and without space behind it where an answer would go on with it. */
+/** Text that Messages accept: not blank, and without trailing whitespace, which a continued answer may not have. */
 const saidText = text.map((text) => text.trimEnd()).filter((text) => text !== '')
 const saidPart: fc.Arbitrary<InputPart> = saidText.map((text) => ({ type: 'text', text }))
 const plainImage: fc.Arbitrary<InputPart> = dataUrl.map((url) => ({ type: 'image', url }))
@@ -60,7 +60,7 @@ const document: fc.Arbitrary<InputPart> = fc
       present({ type: 'file', data: `data:application/pdf;base64,${data}`, filename }) as InputPart,
   )
 
-/** In messages the user and the model speak by turns; instructions stand before all of it. */
+/** In Messages, user and model alternate, and instructions come first. */
 const messagesExchange: fc.Arbitrary<Exchange> = fc.record({
   role: fc.constant('user' as const),
   said: fc.array(fc.oneof(saidPart, plainImage, document), { minLength: 1, maxLength: 4 }),
@@ -92,7 +92,7 @@ function exchange(format: FormatId): fc.Arbitrary<Exchange> {
       arguments: object.map((value) => JSON.stringify(value)),
     })
     .map((value) => present(value) as Omit<ToolCall, 'id' | 'type'>)
-  // Chat moves what is not text out of a result.
+  // Chat moves everything but text out of a result.
   const result = responses ? fc.array(fc.oneof(textPart, image), { minLength: 1, maxLength: 3 }) : fc.tuple(textPart)
   return fc.record({
     role: fc.constantFrom('system', 'developer', 'user'),
@@ -133,7 +133,7 @@ function tools(format: FormatId): fc.Arbitrary<Tool[]> {
     const asObject = fc
       .record({ name, description, parameters: object.map((value) => ({ ...value, type: 'object' })) })
       .map((tool) => present({ type: 'function', ...tool }) as Tool)
-    // Where tools were called some must be declared.
+    // A conversation with tool calls must declare tools.
     return fc.uniqueArray(asObject, { selector: nameOf, minLength: 1, maxLength: 4 })
   }
   if (format === 'openai-chat') return fc.uniqueArray(declared, { selector: nameOf, maxLength: 4 })
@@ -163,7 +163,7 @@ const closedFormat: fc.Arbitrary<OutputFormat | undefined> = fc.constantFrom(und
   schema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'], additionalProperties: false },
 })
 
-/** Conversations made of what the format can say, in the form in which its reader gives them. */
+/** Conversations that the format can express, as its reader returns them. */
 export function arbitraryConversation(format: FormatId): fc.Arbitrary<Conversation> {
   const messages = format === 'anthropic-messages'
   return fc
@@ -185,7 +185,7 @@ export function arbitraryConversation(format: FormatId): fc.Arbitrary<Conversati
         turns: messages && isInstructed ? [instructionOf(exchanges), ...turnsOf(exchanges)] : turnsOf(exchanges),
         tools,
         toolChoice: choice,
-        // In messages it is part of a choice, and not of every one.
+        // In Messages it is part of the tool choice, and only of some choices.
         parallelToolCalls:
           first === undefined || (messages && (mode === undefined || mode === 'none')) ? undefined : parallel,
         outputFormat,
@@ -224,17 +224,17 @@ const annotation: fc.Arbitrary<AnswerEvent> = fc
   .record({ url: fc.webUrl(), title: text, start_index: fc.nat(9), end_index: fc.nat(9) })
   .map((citation) => ({ type: 'annotation', annotation: { type: 'url_citation', ...citation } }))
 
-/** What comes from the cache is a part of the input. */
+/** Cached tokens are part of the input. */
 function usageOf(counted: Omit<Usage, 'source'>): Usage {
   return { ...counted, cachedTokens: Math.min(counted.cachedTokens, counted.inputTokens), source: 'counted' }
 }
 
-/** Cuts a text into pieces, none of them empty. */
+/** Splits a text into non-empty pieces. */
 function pieces(whole: string): string[] {
   return whole.match(/[\s\S]{1,7}/gu) ?? []
 }
 
-/** The events of a good answer, parallel calls mixed together, with usage before or behind the end. */
+/** The events of a complete answer: parallel calls interleaved, usage before or after the end. */
 export function arbitraryAnswer(): fc.Arbitrary<AnswerEvent[]> {
   return fc
     .record({

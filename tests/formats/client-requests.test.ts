@@ -11,7 +11,7 @@ import { recordedRequests, targetOf, type RecordedRequest } from './exchange.ts'
 
 const recorded = recordedRequests()
 
-/** The format of a recording; undefined for those that bring no body of ours to read. */
+/** The format of a recording; undefined if it has no body in a supported format. */
 function formatOf({ path, body }: RecordedRequest): Format | undefined {
   if (body === undefined) return undefined
   if (path === '(websocket message)') return openaiResponses
@@ -28,7 +28,7 @@ function read(file: string): { format: Format; body: JsonObject } {
 }
 
 describe('recorded client requests', () => {
-  test('are 52, of which all but these two bring a body of a format that we speak', () => {
+  test('there are 52 recordings, and all but two have a body in a supported format', () => {
     expect(recorded).toHaveLength(52)
     const others = recorded.filter((request) => formatOf(request) === undefined).map(({ file }) => file)
     expect(others.sort()).toEqual(['codex-ws-upgrade.json', 'openai-models-list.json'])
@@ -42,7 +42,7 @@ describe('recorded client requests', () => {
   })
 
   test.each(readable)(
-    '$file is translated to every format, or refused for what is kept elsewhere',
+    '$file is translated to every format, or rejected because it refers to stored items',
     ({ format, body }) => {
       const conversation = format.readRequest(body)
       const { previousResponseId, references } = conversation.hints
@@ -63,7 +63,7 @@ describe('recorded client requests', () => {
     },
   )
 
-  test('of Codex keep all tools: functions, the children of namespaces, custom tools and hosted ones', () => {
+  test('all Codex tools are kept: functions, children of namespaces, custom tools, and hosted tools', () => {
     const { body } = read('codex-custom-tool-output.json')
     const { tools } = openaiResponses.readRequest(body)
     expect(tools.filter(({ type }) => type === 'function')).toHaveLength(12)
@@ -72,7 +72,7 @@ describe('recorded client requests', () => {
     expect(tools.at(-1)).toEqual({ type: 'hosted', declaration: { type: 'web_search', external_web_access: false } })
   })
 
-  test('of Codex bring tools in additional_tools items too', () => {
+  test('tools that Codex sends in additional_tools items are read', () => {
     const { body } = read('codex-additional-tools-responses-lite.json')
     const { tools, turns } = openaiResponses.readRequest(body)
     expect(tools.filter((tool) => tool.type !== 'hosted' && tool.namespace === 'functions')).toHaveLength(3)
@@ -80,7 +80,7 @@ describe('recorded client requests', () => {
     expect(turns).toHaveLength(6)
   })
 
-  test('of the SDKs may attach the fusion tool, which no provider ever sees', () => {
+  test('the fusion tool that an SDK attaches is never sent to a provider', () => {
     const { body } = read('openai-chat-fusion-tool.json')
     const conversation = openaiChat.readRequest(body)
     expect(conversation.fusionTool).toEqual({ type: 'svc-router:fusion' })
@@ -90,7 +90,7 @@ describe('recorded client requests', () => {
     expect(written).not.toHaveProperty('tool_choice')
   })
 
-  test('of Codex with parallel calls become one assistant message with text and both calls', () => {
+  test('parallel calls from Codex become one assistant message with text and both calls', () => {
     const { body } = read('codex-reasoning-parallel-calls.json')
     const conversation = openaiResponses.readRequest(body)
     const { messages } = openaiChat.writeRequest(conversation, targetOf(conversation, { replaysReasoning: false }))
@@ -108,7 +108,7 @@ describe('recorded client requests', () => {
     ])
   })
 
-  test('with encrypted reasoning never carry it into another format', () => {
+  test('encrypted reasoning is never translated into another format', () => {
     const sealed = readable.filter(({ body }) => JSON.stringify(body).includes('"encrypted_content":"'))
     expect(sealed.length).toBeGreaterThanOrEqual(3)
     for (const { format, body } of sealed) {
@@ -120,7 +120,7 @@ describe('recorded client requests', () => {
     }
   })
 
-  test('of Claude Code keep instructions, their places and every tool, and tell no other provider of Anthropic’s billing', () => {
+  test('requests from Claude Code keep their instructions, positions, and tools, and hide Anthropic’s billing text from others', () => {
     const { body } = read('claude-code-messages.json')
     const conversation = anthropicMessages.readRequest(body)
     expect(conversation.turns.map(({ role }) => role)).toEqual(['system', 'user', 'system'])
@@ -138,7 +138,7 @@ describe('recorded client requests', () => {
     }
   })
 
-  test('are refused in our own words only', () => {
+  test('errors contain only our own text', () => {
     const { body } = read('openai-chat-basic.json')
     expect(() => openaiChat.readRequest({ ...body, stream: 'yes' })).toThrow(ServiceError)
   })

@@ -14,7 +14,7 @@ import { elementsOf } from '../../src/formats/json-elements.ts'
 const reasoning = relayById('openai-responses').encryptedReasoning!
 const thinking = relayById('anthropic-messages').encryptedReasoning!
 const json = fc.jsonValue({ maxDepth: 3 })
-/** Texts that look like JSON, like marks, and like the name that is searched for. */
+/** Texts that resemble JSON, marks, and the member name that is searched for. */
 const odd = fc.constantFrom(
   '"',
   '\\',
@@ -30,8 +30,8 @@ const text = fc.oneof(
   fc.array(fc.oneof(odd, fc.string()), { maxLength: 4 }).map((list) => list.join('')),
 )
 
-describe('the elements of an array in JSON', () => {
-  test('are its elements, each in its own writing', () => {
+describe('the elements of a JSON array', () => {
+  test('each element is found with its exact bytes', () => {
     fc.assert(
       fc.property(fc.array(fc.oneof(json, text)), fc.constantFrom(undefined, 1, '\t'), (values, space) => {
         const elements = elementsOf(JSON.stringify(values, undefined, space))
@@ -43,15 +43,15 @@ describe('the elements of an array in JSON', () => {
     )
   })
 
-  test.each(['"[1]"', '{"a":[1]}', '1', 'null'])('are those of an array only: %s', (value) => {
+  test.each(['"[1]"', '{"a":[1]}', '1', 'null'])('a text that is not an array has none: %s', (value) => {
     expect(elementsOf(value)).toBeUndefined()
   })
 })
 
-describe('sealed reasoning', () => {
+describe('encrypted reasoning', () => {
   const item = (sealed: string): JsonObject => ({ type: 'reasoning', summary: [], encrypted_content: sealed })
 
-  test('is marked in an answer wherever it stands, and nothing else is touched', () => {
+  test('every occurrence in an answer is marked, and nothing else changes', () => {
     fc.assert(
       fc.property(text, text, (said, sealed) => {
         const written = JSON.stringify({ output: [{ text: said }, item(sealed), { deep: [item(sealed)] }] })
@@ -63,7 +63,7 @@ describe('sealed reasoning', () => {
     )
   })
 
-  test('comes back to its issuer as it was, with everything around it in its own writing', () => {
+  test('it returns to its issuer unchanged, with the surrounding bytes unchanged', () => {
     fc.assert(
       fc.property(fc.array(text), text, (said, sealed) => {
         const others = said.map((one) => `{ "text" : ${JSON.stringify(one)},"n":1.50}`)
@@ -77,11 +77,11 @@ describe('sealed reasoning', () => {
   })
 
   test.each([
-    ['of another', markWithIssuer('other', 'gAAA')],
-    ['without a mark', 'gAAA'],
-    ['with a mark that was made up', 'svcr1.mine'],
-    ['that is nothing', ''],
-  ])('%s is left out as a whole, and only it', (_, sealed) => {
+    ['a value of another issuer', markWithIssuer('other', 'gAAA')],
+    ['a value without a mark', 'gAAA'],
+    ['a value with a forged mark', 'svcr1.mine'],
+    ['an empty value', ''],
+  ])('%s is removed completely, and nothing else', (_, sealed) => {
     const [before, after] = [
       '{"n":1.50,"text":"\\u00fc"}',
       '{"type":"message","content":"ü, \\"encrypted_content\\":\\"x"}',
@@ -91,7 +91,7 @@ describe('sealed reasoning', () => {
     expect(unmarkIssuer('mine', sealed)).toBeUndefined()
   })
 
-  test('of another inside a result leaves the rest of the result, and what is own in it readable', () => {
+  test('if part of a result came from another issuer, the rest stays and our part is readable', () => {
     const part = (sealed: string): JsonObject => ({ type: 'encrypted_content', encrypted_content: sealed })
     const result = (output: JsonObject[]): JsonObject => ({ type: 'function_call_output', call_id: 'a', output })
     const said = { type: 'input_text', text: 'said' }
@@ -99,7 +99,7 @@ describe('sealed reasoning', () => {
     expect(JSON.parse(unmarkMember(reasoning, JSON.stringify(sent), 'mine'))).toEqual([result([part('M'), said])])
   })
 
-  test('that is null or absent is no matter', () => {
+  test('null and missing values are ignored', () => {
     const sent = '[{"type":"reasoning","encrypted_content":null},{"type":"reasoning","summary":[]}]'
     expect(unmarkMember(reasoning, sent, 'mine')).toBe(sent)
     expect(unmarkMember(reasoning, '"encrypted_content"', 'mine')).toBe('"encrypted_content"')
@@ -114,7 +114,7 @@ describe('signed thoughts', () => {
   const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } }
   const own = (sealed: string): string => markWithIssuer('mine', sealed)
 
-  test('are marked in an answer, and nothing of tools that has the same names', () => {
+  test('thoughts are marked in an answer, but not tool fields with the same names', () => {
     const answer = {
       content: [thought(signature), redacted('Emw='), thought(''), { ...tool, input: { signature: 's' } }],
     }
@@ -126,7 +126,7 @@ describe('signed thoughts', () => {
     expect(markText(thinking, JSON.stringify(delta), delta, 'mine')).toContain(`"signature":"${own(signature)}"`)
   })
 
-  test('come back to their issuer, in one piece or several, and those of others are left out', () => {
+  test('thoughts return to their issuer, in one piece or several, and others’ are removed', () => {
     const user = { role: 'user', content: [image, { type: 'text', text: 'Look.' }] }
     const said = (...content: JsonObject[]): JsonObject => ({ role: 'assistant', content })
     const sent = [

@@ -59,7 +59,7 @@ export function dataOf(text: string): JsonObject[] {
   return parseSse(text).flatMap(({ data }) => (data === '[DONE]' ? [] : [JSON.parse(data) as JsonObject]))
 }
 
-/** A whole stream: the events one at a time, as they come from a reader, and the end. */
+/** A complete stream: the events one at a time, as a reader returns them, and the end. */
 export function writeStream(format: Format, events: readonly AnswerEvent[], context: AnswerContext): string {
   const writer = format.writeAnswer(context)
   let text = ''
@@ -82,7 +82,7 @@ interface Call {
   arguments: string
 }
 
-/** What an answer says, whatever pieces it came in. */
+/** The content of an answer, however it was split into events. */
 export interface Content {
   text: string
   refusal: string
@@ -126,8 +126,8 @@ export function contentOf(events: readonly AnswerEvent[]): Content {
 }
 
 /**
- * As much of it as all these formats can say. Messages have no field for a refusal's words, no probabilities, no places
- * of citations, and no tools of free text.
+ * The part that all these formats can express. Messages have no field for a refusal's text, no probabilities, no positions
+ * of citations, and no free-text tools.
  */
 export function sayableContent(content: Content, ...formats: readonly Format[]): Content {
   if (!formats.some(({ id }) => id === 'anthropic-messages')) return content

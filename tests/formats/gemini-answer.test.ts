@@ -15,7 +15,7 @@ const conversation = clientFormats['openai-chat'].readRequest({
   stream: true,
   stream_options: { include_usage: true },
 })
-/** Streams that Google ends well. */
+/** Streams that end successfully. */
 const good = ['text.sse', 'thoughts-and-parallel-calls.sse', 'calls-without-ids.sse', 'cut-by-length.sse']
 
 function readAll(text: string): { events: AnswerEvent[]; finished: boolean } {
@@ -39,8 +39,8 @@ function whole(name: string): readonly AnswerEvent[] {
   return gemini.readAnswer().readWhole(JSON.parse(recording(name)) as JsonObject)
 }
 
-describe('a stream of Gemini', () => {
-  test('says its text, its reason and its usage, in which thoughts are part of the output', () => {
+describe('a Gemini stream', () => {
+  test('text, finish reason, and usage are read, and reasoning tokens count as output', () => {
     const { events, finished } = readAll(recording('text.sse'))
     expect(finished).toBe(true)
     expect(events[0]).toEqual({ type: 'start', id: 'Zm9vYmFyMQ', model: 'gemini-2.5-flash' })
@@ -51,7 +51,7 @@ describe('a stream of Gemini', () => {
     })
   })
 
-  test('has thoughts as reasoning and every call whole, signed where Google signed it', () => {
+  test('thoughts are reasoning, and each call is whole, with a signature if Google signed it', () => {
     const { events } = readAll(recording('thoughts-and-parallel-calls.sse'))
     const content = contentOf(events)
     expect(content.reasoning).toContain('**Looking up two cities**')
@@ -72,13 +72,13 @@ describe('a stream of Gemini', () => {
     expect(types.indexOf('reasoning_end')).toBe(types.indexOf('call') - 1)
   })
 
-  test('may leave out ids and arguments', () => {
+  test('IDs and arguments may be missing', () => {
     const { calls, text } = contentOf(readAll(recording('calls-without-ids.sse')).events)
     expect(text).toBe('I will look.')
     expect(calls).toMatchObject([{ id: '', name: 'get_time', arguments: '{}' }])
   })
 
-  test('that ends for another reason says so', () => {
+  test('finish reasons other than STOP are translated', () => {
     expect(contentOf(readAll(recording('cut-by-length.sse')).events).reasons).toEqual(['length'])
     const withheld = readAll(recording('withheld-for-safety.sse'))
     expect(withheld.finished).toBe(true)
@@ -86,7 +86,7 @@ describe('a stream of Gemini', () => {
   })
 
   test.each(['RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII', 'LANGUAGE', 'IMAGE_SAFETY'])(
-    'that is withheld for %s is filtered',
+    'an answer withheld for %s is filtered',
     (finishReason) => {
       const events = gemini.readAnswer().readWhole({ candidates: [{ finishReason }] })
       expect(contentOf(events).reasons).toEqual(['content_filter'])
@@ -99,7 +99,7 @@ describe('a stream of Gemini', () => {
     'OTHER',
     'MISSING_THOUGHT_SIGNATURE',
     'NEVER_HEARD_OF',
-  ])('that ends with %s has failed and is no answer', (finishReason) => {
+  ])('the finish reason %s is a failure', (finishReason) => {
     const reader = gemini.readAnswer()
     expect(faultOf(() => reader.readEvent(JSON.stringify({ candidates: [{ finishReason }] }))).outcome).toBe(
       'server_error',
@@ -107,19 +107,19 @@ describe('a stream of Gemini', () => {
     expect(reader.finished).toBe(false)
   })
 
-  test('that refuses the prompt refuses the content', () => {
+  test('a blocked prompt is a rejection of the content', () => {
     const fault = faultOf(() => readAll(recording('blocked-prompt.sse')))
     expect([fault.outcome, fault.status]).toEqual(['rejected_content', 400])
   })
 
-  test('that breaks with an error says its category and never its text', () => {
+  test('an error event gives its category and never its text', () => {
     const fault = faultOf(() => readAll(recording('error-in-the-midst.sse')))
     expect(fault.outcome).toBe('server_error')
     expect(String(fault)).not.toContain('overloaded')
     expect(faultOf(() => readAll(recording('malformed-call.sse'))).outcome).toBe('server_error')
   })
 
-  test('is read the same byte by byte', () => {
+  test('bytes that arrive one at a time give the same answer', () => {
     for (const name of good) {
       const expected = readAll(recording(name))
       const reader = gemini.readAnswer()
@@ -134,7 +134,7 @@ describe('a stream of Gemini', () => {
     }
   })
 
-  test('has nothing behind its end: no [DONE] is waited for, and what comes there changes nothing', () => {
+  test('the stream needs no [DONE], and events after its end are ignored', () => {
     const reader = gemini.readAnswer()
     const end = '{"candidates":[{"index":0,"finishReason":"STOP"}]}'
     reader.readEvent(end)
@@ -145,7 +145,7 @@ describe('a stream of Gemini', () => {
     expect(faultOf(() => gemini.readAnswer().readEvent('[DONE]')).outcome).toBe('broken')
   })
 
-  test('that has a reason in every chunk goes on to the end of the stream', () => {
+  test('a stream with a reason in every chunk is read to its end', () => {
     const chunk = (text: string): string =>
       `data: {"candidates":[{"content":{"parts":[{"text":"${text}"}]},"finishReason":"STOP"}]}\n\n`
     const { events, finished } = readAll(chunk('Hello ') + chunk('world'))
@@ -162,14 +162,14 @@ describe('a stream of Gemini', () => {
       conversation,
     )
     lane.push(Buffer.from(chunk('one ') + chunk('two ')))
-    // A reason did not end this stream before: now it proves nothing about a stream that is cut or that fails.
+    // Content followed an earlier reason, so no reason proves that this stream is complete.
     expect(lane.finished).toBe(false)
     lane.push(Buffer.from('data: {"error":{"message":"x"}}\n\n'))
     expect(lane.upstreamError).toBeDefined()
     expect(() => lane.end()).toThrow()
   })
 
-  test('of several candidates has the first', () => {
+  test('only the first of several candidates is read', () => {
     const events = gemini.readAnswer().readWhole({
       candidates: [
         { index: 1, content: { parts: [{ text: 'second' }] }, finishReason: 'STOP' },
@@ -179,7 +179,7 @@ describe('a stream of Gemini', () => {
     expect(contentOf(events).text).toBe('first')
   })
 
-  test('passes over what nobody asked for', () => {
+  test('unknown parts are skipped', () => {
     const parts = [
       { executableCode: { language: 'PYTHON', code: 'print(1)' } },
       { codeExecutionResult: { outcome: 'OUTCOME_OK', output: '1' } },
@@ -191,8 +191,8 @@ describe('a stream of Gemini', () => {
   })
 })
 
-describe('a whole answer of Gemini', () => {
-  test('is read as its stream would be', () => {
+describe('a non-streaming Gemini answer', () => {
+  test('it is read like the stream', () => {
     expect(contentOf(whole('text.json'))).toMatchObject({
       text: 'Oslo, of course.',
       reasoning: 'Considering the question.',
@@ -202,7 +202,7 @@ describe('a whole answer of Gemini', () => {
     expect(contentOf(whole('call.json'))).toMatchObject({ reasons: ['tool_calls'], calls: [{ name: 'get_weather' }] })
   })
 
-  test('has log probabilities in the form that callers know', () => {
+  test('log probabilities are translated into OpenAI’s form', () => {
     expect(contentOf(whole('logprobs.json')).logprobs).toEqual([
       {
         token: 'Yes',
@@ -216,18 +216,18 @@ describe('a whole answer of Gemini', () => {
     ])
   })
 
-  test('without an end is broken', () => {
+  test('an answer without a finish reason is broken', () => {
     for (const body of [{}, { candidates: [] }, { candidates: [{ content: { parts: [{ text: 'x' }] } }] }]) {
       expect(faultOf(() => gemini.readAnswer().readWhole(body)).outcome).toBe('broken')
     }
   })
 })
 
-describe.each(Object.values(clientFormats))('a stream of Gemini for a client of $id', (client) => {
+describe.each(Object.values(clientFormats))('a Gemini stream for a client of $id', (client) => {
   const open = (): TranslationLane =>
     new TranslationLane(gemini.readAnswer(), client.writeAnswer(contextOf(conversation)), 'someone', conversation)
 
-  test.each(good)('%s says the same there', (name) => {
+  test.each(good)('%s has the same content there', (name) => {
     const lane = open()
     const text = lane.push(Buffer.from(recording(name))) + lane.end()
     const read = readStream(client, text)
@@ -240,7 +240,7 @@ describe.each(Object.values(clientFormats))('a stream of Gemini for a client of 
     expect({ ...got, calls: [], sealed: [] }).toEqual({ ...expected, calls: [], sealed: [] })
   })
 
-  test.each(recordings)('%s cut behind any event but the last is never a whole answer', (name) => {
+  test.each(recordings)('%s that ends after any event but the last is never a complete answer', (name) => {
     const frames = recording(name).split(/(?<=\r\n\r\n)/)
     for (let kept = 0; kept < frames.length; kept++) {
       const lane = open()
@@ -254,7 +254,7 @@ describe.each(Object.values(clientFormats))('a stream of Gemini for a client of 
     }
   })
 
-  test('a stream cut at any byte is never told as whole before its reason was read', () => {
+  test('a stream that ends at any byte is not complete unless its finish reason was read', () => {
     const bytes = Buffer.from(recording('thoughts-and-parallel-calls.sse'))
     const end = bytes.lastIndexOf('"finishReason"')
     for (let length = 0; length < end; length += 7) {

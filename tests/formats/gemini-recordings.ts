@@ -5,7 +5,7 @@ import type { Json, JsonObject } from '../../src/domain/json.ts'
 
 const folder = join(import.meta.dirname, '..', 'fixtures', 'gemini')
 
-/** Answers in the shapes that Google documents and its own client reads; what they say is made up. */
+/** Answers in the shapes that Google documents and its own client reads; the content is made up. */
 export function recording(name: string): string {
   return readFileSync(join(folder, name), 'utf8')
 }
@@ -14,7 +14,7 @@ export const recordings: readonly string[] = readdirSync(folder).filter((name) =
 
 const reasons = { stop: 'STOP', tool_calls: 'STOP', length: 'MAX_TOKENS', content_filter: 'SAFETY' } as const
 
-/** The answers of one stream of Gemini that says what these events say, as far as Gemini can say it. */
+/** The answers of a Gemini stream with the content of these events, as far as Gemini can express it. */
 export function asGemini(events: readonly AnswerEvent[]): JsonObject[] {
   const answers: JsonObject[] = []
   const texts = new Map<number, string>()
@@ -45,7 +45,7 @@ export function asGemini(events: readonly AnswerEvent[]): JsonObject[] {
   return answers
 }
 
-/** One whole answer that says the same. */
+/** A non-streaming answer with the same content. */
 export function asWholeGemini(events: readonly AnswerEvent[]): JsonObject {
   const answers = asGemini(events)
   const parts = answers.flatMap((given) => (given['candidates'] as readonly JsonObject[] | undefined) ?? [])

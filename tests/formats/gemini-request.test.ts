@@ -37,14 +37,14 @@ function refusal(run: () => unknown): ServiceError {
 }
 
 describe('a request to Gemini', () => {
-  test('names model and stream in its path, and nothing of a name leads out of it', () => {
+  test('the path contains model and streaming, and a model name cannot escape from it', () => {
     expect(gemini.upstreamPath('gemini-2.5-pro', false)).toBe('/models/gemini-2.5-pro:generateContent')
     expect(gemini.upstreamPath('gemini-2.5-pro', true)).toBe('/models/gemini-2.5-pro:streamGenerateContent?alt=sse')
     expect(gemini.upstreamPath('tunedModels/mine', false)).toBe('/tunedModels/mine:generateContent')
     expect(gemini.upstreamPath('a b?c#d', false)).toBe('/models/a%20b%3Fc%23d:generateContent')
   })
 
-  test('says the whole of a chat: golden', () => {
+  test('a complete chat is translated', () => {
     const messages = [
       { role: 'system', content: 'Be brief.' },
       { role: 'developer', content: 'Be kind.' },
@@ -122,7 +122,7 @@ describe('a request to Gemini', () => {
     })
   })
 
-  test('lets user and model take turns, and the user begin', () => {
+  test('user and model alternate, and the user starts', () => {
     const messages = [
       { role: 'assistant', content: 'Hello.' },
       { role: 'assistant', content: 'Hello?' },
@@ -146,12 +146,12 @@ describe('a request to Gemini', () => {
       { type: 'function', function: { name: 'get_weather' } },
       { mode: 'ANY', allowedFunctionNames: ['get_weather'] },
     ],
-  ] as [JsonObject | string, JsonObject][])('chooses tools as asked: %j', (choice, expected) => {
+  ] as [JsonObject | string, JsonObject][])('the tool choice %j is translated', (choice, expected) => {
     const body = fromChat({ tools: [weather], tool_choice: choice })
     expect(body['toolConfig']).toEqual({ functionCallingConfig: expected })
   })
 
-  test('declares only the tools that are allowed, flattens namespaces and custom tools, and leaves hosted ones out', () => {
+  test('only allowed tools are declared, namespaces and custom tools become functions, and hosted tools are omitted', () => {
     const tools = [
       { type: 'function', name: 'look', parameters: null },
       { type: 'namespace', name: 'agents', tools: [{ type: 'function', name: 'wait', parameters }] },
@@ -172,7 +172,7 @@ describe('a request to Gemini', () => {
     expect(fromResponses({ tools: [{ type: 'web_search' }], tool_choice: 'auto' })).not.toHaveProperty('tools')
   })
 
-  test('writes schemas as Google takes them and keeps names that look like keywords', () => {
+  test('schemas are rewritten for Google, but property names that look like keywords stay', () => {
     const schema = {
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       properties: {
@@ -197,7 +197,7 @@ describe('a request to Gemini', () => {
     })
   })
 
-  test('asks for JSON by schema, and in words where an older model has tools too', () => {
+  test('JSON output is requested by schema, and as instructions from older models that also get tools', () => {
     const format = { type: 'json_schema', json_schema: { name: 'n', schema: parameters, strict: true } }
     expect(fromChat({ response_format: format })['generationConfig']).toEqual({
       responseMimeType: 'application/json',
@@ -226,18 +226,18 @@ describe('a request to Gemini', () => {
     ['gemini-2.0-flash', 'high', undefined],
     ['gemma-3-27b-it', 'high', undefined],
     ['gemini-3-flash-preview', 'unheard-of', { includeThoughts: true }],
-  ])('%s thinks at effort %s as Google documents it', (backend, effort, expected) => {
+  ])('%s with effort %s gets the documented thinking settings', (backend, effort, expected) => {
     const config = fromChat({ reasoning_effort: effort }, backend)['generationConfig'] as JsonObject | undefined
     expect(config?.['thinkingConfig']).toEqual(expected)
   })
 
-  test('leaves out what the endpoint refuses', () => {
+  test('fields that the endpoint rejects are omitted', () => {
     const conversation = openaiChat.readRequest({ model, messages: [user], presence_penalty: 1, top_p: 0.5 })
     const target = { ...targetOf(conversation, { refusedFields: ['presencePenalty'] }), model: 'gemini-2.5-pro' }
     expect(gemini.writeRequest(conversation, target)['generationConfig']).toEqual({ topP: 0.5 })
   })
 
-  test('refuses what Gemini cannot be asked, with the field at fault', () => {
+  test('what Gemini cannot do is rejected with the field at fault', () => {
     expect(refusal(() => fromChat({ n: 2 })).facts.param).toBe('n')
     const file = [{ role: 'user', content: [{ type: 'file', file: { file_id: 'file-1' } }] }]
     expect(refusal(() => fromChat({ messages: file })).code).toBe('unsupported_parameter')
@@ -247,7 +247,7 @@ describe('a request to Gemini', () => {
     expect(refusal(() => fromChat({ messages: orphan })).code).toBe('invalid_request')
   })
 
-  test('accepts every recorded body of real clients that stands on its own', () => {
+  test('every recorded client request that refers to nothing stored is accepted', () => {
     const formats = { '/v1/chat/completions': openaiChat, '/v1/responses': openaiResponses } as const
     let accepted = 0
     for (const { path, body } of recordedRequests()) {
@@ -268,11 +268,11 @@ describe('a request to Gemini', () => {
   })
 })
 
-describe('what a person or a tool gives Gemini', () => {
+describe('content sent to Gemini', () => {
   const partsOf = (content: JsonObject[]): unknown =>
     (fromChat({ messages: [{ role: 'user', content }] })['contents'] as JsonObject[])[0]!['parts']
 
-  test('is inline data, or an address that Google opens itself', () => {
+  test('media are sent inline, or as a URL that Google fetches itself', () => {
     expect(
       partsOf([
         { type: 'image_url', image_url: { url: 'data:image/jpg;base64,AAAA' } },
@@ -328,12 +328,12 @@ describe('what a person or a tool gives Gemini', () => {
     expect(contents.at(-1)).toEqual({ role: 'user', parts: expected })
   })
 
-  test('a call that was never answered is answered for Google', () => {
+  test('a call without a result gets the result “aborted”', () => {
     const messages = [user, { role: 'assistant', tool_calls: [call('a', 'f', '{}')] }, user]
     expect(JSON.stringify(fromChat({ messages })['contents'])).toContain('"response":{"output":"aborted"}')
   })
 
-  test('arguments that are no object stay readable', () => {
+  test('arguments that are not an object are wrapped in one', () => {
     const messages = [user, { role: 'assistant', tool_calls: [call('a', 'f', '[1]'), call('b', 'f', 'oops')] }]
     const text = JSON.stringify(fromChat({ messages })['contents'])
     expect(text).toContain('"args":{"arguments":[1]}')
@@ -341,7 +341,7 @@ describe('what a person or a tool gives Gemini', () => {
   })
 })
 
-describe('thought signatures on the way back', () => {
+describe('thought signatures that are sent back', () => {
   const signature = 'Q2lRQlZLaGM3bWFkZS11cA=='
   const turn = (sealed: string | undefined): JsonObject[] => [
     { role: 'user', content: 'go' },
@@ -357,11 +357,11 @@ describe('thought signatures on the way back', () => {
       .filter((part) => part['functionCall'] !== undefined)
       .map((part) => part['thoughtSignature'])
 
-  test('stand on the very call that they came with', () => {
+  test('a signature returns on the call that it came with', () => {
     expect(signaturesOf(fromResponses({ input: turn(signature) }))).toEqual([signature, undefined])
   })
 
-  test("are Google's own placeholder where the client could not keep them", () => {
+  test('Google’s placeholder is sent if the client could not keep the signature', () => {
     expect(signaturesOf(fromResponses({ input: turn(undefined) }))).toEqual([unsignedCall, undefined])
     const messages = [
       user,
@@ -371,7 +371,7 @@ describe('thought signatures on the way back', () => {
     expect(signaturesOf(fromChat({ messages }, 'gemini-3-flash-preview'))).toEqual([unsignedCall])
   })
 
-  test('are not made up for models that want none', () => {
+  test('models that need no signature get none', () => {
     expect(signaturesOf(fromResponses({ input: turn(undefined) }, 'gemini-2.5-pro'))).toEqual([undefined, undefined])
   })
 })

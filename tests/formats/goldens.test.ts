@@ -14,7 +14,7 @@ const responses = openaiResponses.readRequest({ model, input: 'hi', stream: true
 const messages = anthropicMessages.readRequest({ model, max_tokens: 100, messages: [], stream: true })
 const responsesWithTool = openaiResponses.readRequest({ model, input: 'hi', tools: [{ type: 'function', ...weather }] })
 
-/** Names every id by its prefix and the order of its first appearance: the same id must stay the same everywhere. */
+/** Replaces every ID with its prefix and the order of its first appearance, so that equal IDs remain equal. */
 function withPlainIds(text: string): string {
   const seen = new Map<string, string>()
   return text.replaceAll(/\b(chatcmpl|resp|msg|fc|rs)_\w+/g, (id, prefix: string) => {
@@ -41,11 +41,11 @@ const streams: [string, Format, Conversation][] = [
   ['messages-thinking.sse', anthropicMessages, messages],
 ]
 
-describe('the checked golden streams', () => {
-  test.each(streams)('%s: what is read from it is written the same', (name, format, conversation) => {
+describe('the golden streams', () => {
+  test.each(streams)('%s: reading and writing the stream gives the same bytes', (name, format, conversation) => {
     const { events, finished } = readStream(format, golden(name))
     expect(finished).toBe(true)
-    // Sealed reasoning is known when it ends: the event that opens the item cannot have it yet.
+    // Encrypted reasoning is known only when the item ends, so the event that opens the item cannot contain it.
     const expected = golden(name).replace(
       '"content":[],"encrypted_content":"ENC"}}\n\nevent: response.reasoning',
       '"content":[]}}\n\nevent: response.reasoning',
@@ -53,14 +53,14 @@ describe('the checked golden streams', () => {
     expect(framesOf(writeStream(format, events, contextOf(conversation)))).toEqual(framesOf(expected))
   })
 
-  test('response-failed.sse: a stream that broke ends the same', () => {
+  test('response-failed.sse: a failed stream ends with the same failure', () => {
     const [before = ''] = golden('response-failed.sse').split('event: error')
     const { events, finished } = readStream(openaiResponses, before)
     expect(finished).toBe(false)
     const writer = openaiResponses.writeAnswer(contextOf(responses))
     const failure = { code: 'server_error', type: 'server_error', message: 'upstream exploded', param: null }
     const about = { source: 'provider', retryable: true }
-    // The nested form has in addition what every refusal's body has (contract 4.1).
+    // The nested form also has the fields of every error body (contract 4.1).
     const nested = `${JSON.stringify(about).slice(1, -1)},"request_id":"req_1"`
     const expected = golden('response-failed.sse').replace('"param":null}}', `"param":null,${nested}}}`)
     const written = writer.writeEvents(events) + writer.writeFailure({ ...failure, ...about, requestId: 'req_1' })
@@ -72,7 +72,7 @@ describe('the checked golden streams', () => {
     ['chat.json', openaiChat, chat],
     ['response.json', openaiResponses, responses],
     ['messages.json', anthropicMessages, messages],
-  ] as const)('%s: what is read from it is written the same', (name, format, conversation) => {
+  ] as const)('%s: reading and writing the stream gives the same bytes', (name, format, conversation) => {
     const reader = format.readAnswer()
     const events = reader.readWhole(JSON.parse(golden(name)) as JsonObject)
     expect(reader.finished).toBe(true)
@@ -80,7 +80,7 @@ describe('the checked golden streams', () => {
     expect(JSON.parse(withPlainIds(written))).toEqual(JSON.parse(withPlainIds(golden(name))))
   })
 
-  test.each(streams)('%s: cut behind any event before its end, it is never finished', (name, format) => {
+  test.each(streams)('%s: a stream that ends after any earlier event is not finished', (name, format) => {
     const frames = golden(name).split(/(?<=\n\n)/)
     const terminal = frames.findIndex((frame) =>
       /"finish_reason":"|"type":"response.completed"|"type":"message_stop"/.test(frame),
@@ -93,7 +93,7 @@ describe('the checked golden streams', () => {
     }
   })
 
-  test.each(streams)('%s: one frame is one event with its data on one line', (name, format, conversation) => {
+  test.each(streams)('%s: each frame is one event with its data on one line', (name, format, conversation) => {
     const { events } = readStream(format, golden(name))
     const writer = format.writeAnswer(contextOf(conversation))
     for (const event of events) {
@@ -104,7 +104,7 @@ describe('the checked golden streams', () => {
     expect(writer.writeEnd().endsWith(`${ending}\n\n`)).toBe(true)
   })
 
-  test('every golden was made at the time that the tests use', () => {
+  test('every golden stream was created at the time that the tests use', () => {
     const events: AnswerEvent[] = readStream(openaiChat, golden('chat-text.sse')).events
     expect(events[0]).toEqual({ type: 'start', id: 'chatcmpl_00005613528419', model })
     expect(golden('chat.json')).toContain(String(createdAt))

@@ -28,7 +28,7 @@ test.each([
     'rejected_credentials',
   ],
   [
-    'an API that is switched off',
+    'a disabled API',
     403,
     body(403, 'PERMISSION_DENIED', 'Not enabled.', [errorInfo('SERVICE_DISABLED')]),
     'rejected_credentials',
@@ -42,13 +42,13 @@ test.each([
   ['a conversation that is too long', 400, body(400, 'INVALID_ARGUMENT', tooLong), 'context_too_long'],
   ['the same in a list of one', 400, `[${body(400, 'INVALID_ARGUMENT', tooLong)}]`, 'context_too_long'],
   [
-    'a signature that we did not send well',
+    'a missing signature',
     400,
     body(400, 'INVALID_ARGUMENT', 'Function call is missing a thought_signature in functionCall parts.'),
     'server_error',
   ],
   [
-    'anything else that is wrong with the content',
+    'any other problem with the content',
     400,
     body(400, 'INVALID_ARGUMENT', 'Please use a valid role: user, model.'),
     'rejected_content',
@@ -62,14 +62,14 @@ test.each([
   ['a used-up quota', 429, body(429, 'RESOURCE_EXHAUSTED', 'You exceeded your current quota.'), 'rate_limited'],
   ['an overloaded model', 503, body(503, 'UNAVAILABLE', 'The model is overloaded.'), 'server_error'],
   ['a deadline', 504, body(504, 'DEADLINE_EXCEEDED', 'Deadline expired.'), 'timeout'],
-  ['a bug of theirs', 500, body(500, 'INTERNAL', 'An internal error has occurred.'), 'server_error'],
-])('of Google, %s is told apart', (_, status, text, outcome) => {
+  ['an internal error', 500, body(500, 'INTERNAL', 'An internal error has occurred.'), 'server_error'],
+])('a Google error is classified: %s', (_, status, text, outcome) => {
   const fault = classifyRejection({ status }, text)
   expect([fault.outcome, fault.status]).toEqual([outcome, status])
   expect(String(fault)).toBe(`UpstreamError: ${outcome}`)
 })
 
-test('of Google, RetryInfo says when to come back, unless a header does', () => {
+test('RetryInfo in a Google error sets the wait, unless a header does', () => {
   const retry = { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '48.805646254s' }
   const exhausted = body(429, 'RESOURCE_EXHAUSTED', 'Quota exceeded.', [errorInfo('RATE_LIMIT_EXCEEDED'), retry])
   expect(classifyRejection({ status: 429 }, exhausted).retryAfterMs).toBe(48_806)
@@ -80,7 +80,7 @@ test('of Google, RetryInfo says when to come back, unless a header does', () => 
   expect(classifyRejection({ status: 429 }, absurd).retryAfterMs).toBe(Number.MAX_SAFE_INTEGER)
 })
 
-test('an error of Google inside an answer has its category too', () => {
+test('a Google error inside an answer has its category, too', () => {
   expect(classifyAnswerError({ code: 429, status: 'RESOURCE_EXHAUSTED', message: 'x' }).outcome).toBe('rate_limited')
   expect(classifyAnswerError({ code: 400, status: 'constructor', message: 'x' }).outcome).toBe('server_error')
 })

@@ -10,7 +10,7 @@ test.each([
   ['400,001 objects', list('{"a":1}', 400_000)],
   ['4,000,001 separators', list('1', 4_000_002)],
   ['10,001 members of one object', members(10_001)],
-])('an answer of %s is too complex', (_, json) => {
+])('an answer with %s is too complex', (_, json) => {
   expect(isTooComplex(json)).toBe(true)
 })
 
@@ -19,6 +19,6 @@ test.each([
   ['16,384 log probabilities with five others each', list(`{"t":"a","o":${list('{"t":"b","p":-1}', 5)}}`, 16_384)],
   ['2,048 vectors of 1,536 numbers', list(list('-0.01', 1_536), 2_048)],
   ['10,000 members of one object', members(10_000)],
-])('an answer of %s is not', (_, json) => {
+])('an answer with %s is not too complex', (_, json) => {
   expect(isTooComplex(json)).toBe(false)
 })

@@ -7,7 +7,7 @@ const wide = { maxDepth: 1_000, maxTokens: 1_000_000, maxMembers: 1_000_000 }
 
 const space = fc.constantFrom('', '', '', ' ', '\n', '\t\r\n  ')
 
-/** A string as JSON, with some of its letters and digits escaped although they need not be. */
+/** A string as JSON, with some of its letters and digits escaped unnecessarily. */
 const escaped = (plain: string): fc.Arbitrary<string> =>
   fc.infiniteStream(fc.boolean()).map((choices) => {
     const json = JSON.stringify(plain)
@@ -18,7 +18,7 @@ const escaped = (plain: string): fc.Arbitrary<string> =>
     })
   })
 
-/** A string in all lengths: short ones and those that are skipped natively. */
+/** Strings of all lengths, including those that the scanner skips natively. */
 const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 20 }),
   fc.constantFrom('\\', '"', '\\"', '"\\', '{', '}', '[,:]', 'é漢😀', '\\\\"'),
@@ -42,7 +42,7 @@ interface Written {
   readonly pairs: readonly (readonly [key: string, value: unknown])[]
 }
 
-/** An object of JSON in any spelling, and what stands in it. */
+/** A JSON object in any spelling, and its content. */
 const written: fc.Arbitrary<Written> = fc
   .uniqueArray(
     fc.tuple(
@@ -69,7 +69,7 @@ const written: fc.Arbitrary<Written> = fc
       }),
   )
 
-/** The members of the outermost object, found in pieces that are cut at those places. */
+/** The members of the outermost object, scanned in pieces that are split at those offsets. */
 function scan(bytes: Buffer, cuts: readonly number[] = [], limits = wide): readonly JsonMember[] {
   const found = new JsonScan(limits)
   const places = [...new Set(cuts.map((cut) => cut % (bytes.length + 1)))].sort((a, b) => a - b)
@@ -82,7 +82,7 @@ function scan(bytes: Buffer, cuts: readonly number[] = [], limits = wide): reado
 }
 
 describe('the members of the outermost object', () => {
-  test('are found with their keys and values, wherever the bytes are cut', () => {
+  test('keys and values are found however the bytes are split', () => {
     fc.assert(
       fc.property(written, fc.array(fc.nat(), { maxLength: 12 }), ({ json, pairs }, cuts) => {
         const bytes = Buffer.from(json)
@@ -101,7 +101,7 @@ describe('the members of the outermost object', () => {
     )
   })
 
-  test('are the same byte by byte', () => {
+  test('bytes that arrive one at a time give the same members', () => {
     fc.assert(
       fc.property(written, ({ json }) => {
         const bytes = Buffer.from(json)
@@ -111,12 +111,12 @@ describe('the members of the outermost object', () => {
     )
   })
 
-  test('a key that is spelled with escapes is the key that it spells', () => {
+  test('escapes in a key are decoded', () => {
     const bytes = Buffer.from(String.raw`{"mod\u0065l":1,"a\"b":2,"\\":3,"\ud83d\ude00":4}`)
     expect(scan(bytes).map(({ key }) => key)).toEqual(['model', 'a"b', '\\', '😀'])
   })
 
-  test('no bytes at all make it fail otherwise than with a refusal', () => {
+  test('arbitrary bytes cause only service errors', () => {
     const piece = fc.constantFrom('{', '}', '[', ']', '"', '\\', ',', ':', 'a', '\u0000', 'é')
     fc.assert(
       fc.property(fc.array(fc.oneof(piece, fc.string({ unit: 'binary' }))), fc.array(fc.nat()), (pieces, cuts) => {
@@ -132,12 +132,12 @@ describe('the members of the outermost object', () => {
   })
 })
 
-describe('a field that is given twice is found', () => {
+describe('a duplicate field', () => {
   test.each([
-    ['spelled the same', '{"model":1,"x":2,"model":3}', 'model'],
-    ['spelled with an escape', String.raw`{"model":1,"mod\u0065l":3}`, 'model'],
-    ['far inside it may be', '{"a":{"x":1,"x":2},"b":[{"x":1}]}', undefined],
-    ['names that only resemble each other', '{"model":1,"Model":2,"model ":3}', undefined],
+    ['is found if both names are spelled the same', '{"model":1,"x":2,"model":3}', 'model'],
+    ['is found if one name has an escape', String.raw`{"model":1,"mod\u0065l":3}`, 'model'],
+    ['is allowed inside other objects', '{"a":{"x":1,"x":2},"b":[{"x":1}]}', undefined],
+    ['must be equal, not just similar', '{"model":1,"Model":2,"model ":3}', undefined],
   ])('%s', (_name, json, twice) => {
     const bytes = Buffer.from(json)
     expect(duplicateKey(scan(bytes))).toBe(twice)
@@ -145,7 +145,7 @@ describe('a field that is given twice is found', () => {
 })
 
 describe('replacing members', () => {
-  test('changes what the change says and not a byte of anything else', () => {
+  test('only the given members change, and every other byte stays', () => {
     const changes = fc.dictionary(
       fc.constantFrom('model', 'stream', 'stream_options', 'input', '__proto__', '1'),
       fc.option(value, { nil: undefined }),
@@ -177,12 +177,12 @@ describe('replacing members', () => {
     )
   })
 
-  test('leaves one where a field stood twice', () => {
+  test('a duplicate field is left once', () => {
     const bytes = Buffer.from('{"model":1,"a":2,"model":3}')
     expect(patchMembers(bytes, scan(bytes), { model: '"m"' }).toString()).toBe('{"model":"m","a":2}')
   })
 
-  test('adds to an empty object and empties a full one', () => {
+  test('members can be added to an empty object, and the only member can be removed', () => {
     const empty = Buffer.from(' { } ')
     expect(patchMembers(empty, scan(empty), { model: '1', stream: undefined }).toString()).toBe('{"model":1}')
     const full = Buffer.from('{"model":1}')
@@ -190,7 +190,7 @@ describe('replacing members', () => {
   })
 })
 
-describe('bounds', () => {
+describe('limits', () => {
   const limits = { maxDepth: 20, maxTokens: 100, maxMembers: 30 }
   const nested = (depth: number): string => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
   const listed = (tokens: number): string => `{"a":[${Array.from({ length: tokens - 2 }, () => '1').join(',')}]}`
@@ -203,23 +203,26 @@ describe('bounds', () => {
     ['members of the outermost object', (count: number) => `{${named(count)}}`, 1_000, wide],
     ['members of one object within', (count: number) => `{"a":{${named(count)}}}`, 10_000, wide],
     ['bytes of a name', (count: number) => `{"${'k'.repeat(count)}":1}`, 256, wide],
-  ] as const)('%s: the largest passes, one more is refused, however it is cut', (_name, make, most, given) => {
-    const cuts = [1, 7, 50, 99, 1_000, 5_000]
-    for (const where of [[], cuts]) {
-      const largest = Buffer.from(make(most))
-      expect(() => scan(largest, where, given)).not.toThrow()
-      JSON.parse(largest.toString())
-      expect(() => scan(Buffer.from(make(most + 1)), where, given)).toThrow(ServiceError)
-    }
-  })
+  ] as const)(
+    '%s: the maximum is accepted and one more is rejected, however the bytes are split',
+    (_name, make, most, given) => {
+      const cuts = [1, 7, 50, 99, 1_000, 5_000]
+      for (const where of [[], cuts]) {
+        const largest = Buffer.from(make(most))
+        expect(() => scan(largest, where, given)).not.toThrow()
+        JSON.parse(largest.toString())
+        expect(() => scan(Buffer.from(make(most + 1)), where, given)).toThrow(ServiceError)
+      }
+    },
+  )
 
-  test('objects one behind the other are counted each by itself', () => {
+  test('objects that follow one another are counted separately', () => {
     const object = `{${named(6_000)}}`
     const bytes = Buffer.from(`{"a":[${object},${object}],"b":${object}}`)
     expect(scan(bytes, [70_000], wide)).toHaveLength(2)
   })
 
-  test('what stands in strings counts for nothing', () => {
+  test('the contents of strings are not counted', () => {
     const bytes = Buffer.from(JSON.stringify({ a: '[{,:}]\\"'.repeat(10_000) }))
     expect(scan(bytes, [3, 5_000, 5_001, 70_000], limits)).toHaveLength(1)
   })

@@ -15,7 +15,7 @@ const blocks = (content: unknown[], reason: unknown = 'end_turn') =>
 const candidate = (content: unknown, reason: unknown = 'STOP') =>
   ({ candidates: [{ content, finishReason: reason }] }) as JsonObject
 
-/** Answers that would be empty, or would have ended well, if a member of the wrong type were skipped. */
+/** Answers that would be empty or successful if a member of the wrong type were skipped. */
 const answers = {
   chat: [
     openaiChat,
@@ -42,13 +42,13 @@ const answers = {
   ],
 } as const
 
-describe.each(Object.entries(answers))('a whole answer of %s', (_, [format, ...bodies]) => {
+describe.each(Object.entries(answers))('a non-streaming answer of %s', (_, [format, ...bodies]) => {
   test.each(bodies.map((body) => JSON.stringify(body)))('is broken if a member has the wrong type: %s', (body) => {
     expect(() => format.readAnswer().readWhole(JSON.parse(body) as JsonObject)).toThrow(/broken|server_error/)
   })
 })
 
-test('an event that would end a stream well is broken if its reason is not a string', () => {
+test('a final event is broken if its reason is not a string', () => {
   const events = [
     [openaiChat, { choices: [{ index: 0, delta: { content: 'x' }, finish_reason: 5 }] }],
     [anthropicMessages, { type: 'message_delta', delta: { stop_reason: 5 } }],
@@ -59,7 +59,7 @@ test('an event that would end a stream well is broken if its reason is not a str
   }
 })
 
-test('an unknown event of Messages is skipped, unless its type names a fault', () => {
+test('an unknown event of Messages is skipped, unless its type names an error', () => {
   const read = (type: string) => anthropicMessages.readAnswer().readEvent(JSON.stringify({ type, message: 'x' }))
   expect(read('message_note')).toEqual([])
   expect(() => read('response.error')).toThrow('server_error')

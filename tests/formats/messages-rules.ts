@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../src/domain/json.ts'
 
-/** What is wrong with a body in the eyes of Anthropic's API, each a rule that it documents or answers 400 for. */
+/** The rules of Anthropic's API that a body violates: documented ones, and those that the API answers with 400. */
 export function breachesOf(body: JsonObject): string[] {
   const breaches: string[] = []
   const check = (isRight: boolean, rule: string): void => {

@@ -10,7 +10,7 @@ function isObject(text: string): boolean {
   }
 }
 
-test('after each piece it says whether the pieces so far are a whole object', () => {
+test('after each piece, it is known whether the pieces so far form a complete object', () => {
   const object = json().map((text) => `{"a":${text}}`)
   const odd = string({ unit: constantFrom('{', '}', '[', ']', '"', '\\', 'a', ':', ' ') })
   assert(
@@ -26,7 +26,7 @@ test('after each piece it says whether the pieces so far are a whole object', ()
   )
 })
 
-test('the whole text is read once, however many pieces follow', () => {
+test('the text is read once, however many pieces follow', () => {
   const progress = new ObjectProgress()
   let reads = 0
   const text = (): string => {

@@ -7,7 +7,7 @@ import { openaiResponses } from '../../src/formats/openai-responses/openai-respo
 import { vendors } from '../../src/providers/registry.ts'
 import { contextOf, dataOf, parseSse, targetOf, writeStream } from './exchange.ts'
 
-/** The keys that the Open Responses suite asks of every response object, `completed_at` to `metadata`. */
+/** The keys that the Open Responses test suite requires of every response object, `completed_at` to `metadata`. */
 const responseKeys = `id object created_at completed_at status background error incomplete_details instructions
   max_output_tokens max_tool_calls model output parallel_tool_calls previous_response_id prompt_cache_key reasoning
   safety_identifier service_tier store temperature text tool_choice tools top_logprobs top_p presence_penalty
@@ -62,20 +62,20 @@ const output = (id: string, value: unknown = 'done'): JsonObject =>
   ({ type: 'function_call_output', call_id: id, output: value }) as JsonObject
 const user = { role: 'user', content: 'go' }
 
-describe('pitfall 1: one id for the whole response', () => {
-  test('created, every event between and completed carry the same response id', () => {
+describe('pitfall 1: one ID for the whole response', () => {
+  test('all events from created to completed have the same response ID', () => {
     const ids = streamed(everything).flatMap(({ response }) => (response ? [(response as JsonObject)['id']] : []))
     expect(ids).toHaveLength(3)
     expect(new Set(ids)).toEqual(new Set(['resp_0123456789']))
   })
 
-  test('an input in the form of a list is not lost', () => {
+  test('an input that is a list is kept', () => {
     const { turns } = openaiResponses.readRequest({ model, input: [user, { role: 'assistant', content: 'ok' }, user] })
     expect(turns.map(({ role }) => role)).toEqual(['user', 'assistant', 'user'])
   })
 })
 
-describe('pitfall 2: what the model said at once is one assistant message', () => {
+describe('pitfall 2: one model turn is one assistant message', () => {
   test('text and parallel calls are merged, and their outputs follow in the order of the calls', () => {
     const { messages } = toChat([
       user,
@@ -101,7 +101,7 @@ describe('pitfall 2: what the model said at once is one assistant message', () =
     ])
   })
 
-  test('an output that came late still follows its call directly, and a missing one is told as aborted', () => {
+  test('a late output is moved to its call, and a missing output is reported as aborted', () => {
     const { messages } = toChat([user, call('a'), call('b'), { role: 'user', content: 'wait' }, output('a')])
     expect((messages as JsonObject[]).map(({ role, content }) => [role, content])).toEqual([
       ['user', 'go'],
@@ -112,7 +112,7 @@ describe('pitfall 2: what the model said at once is one assistant message', () =
     ])
   })
 
-  test('ids that come again in a later turn are answered in order', () => {
+  test('outputs for an ID that is reused in a later turn are matched in order', () => {
     const { messages } = toChat([user, call('a'), output('a', '1'), user, call('a'), output('a', '2')])
     const results = (messages as JsonObject[]).filter(({ role }) => role === 'tool')
     expect(results.map(({ content }) => content)).toEqual(['1', '2'])
@@ -122,7 +122,7 @@ describe('pitfall 2: what the model said at once is one assistant message', () =
     { where: 'without its call', input: [user, output('a')] },
     { where: 'before its call', input: [user, output('a'), call('a')] },
     { where: 'given twice', input: [user, call('a'), output('a'), output('a')] },
-  ])('an output $where is refused', ({ input }) => {
+  ])('an output $where is rejected', ({ input }) => {
     expect(() => toChat(input)).toThrow(
       expect.objectContaining({
         code: 'invalid_request',
@@ -133,7 +133,7 @@ describe('pitfall 2: what the model said at once is one assistant message', () =
 })
 
 describe('pitfall 3: text and calls are one choice', () => {
-  test('of a whole chat answer, with the reason tool_calls', () => {
+  test('a non-streaming chat answer has one choice with the reason tool_calls', () => {
     const conversation = openaiChat.readRequest({ model, messages: [user] })
     const { choices } = openaiChat.writeAnswer(contextOf(conversation)).writeWhole(everything)
     expect(choices).toHaveLength(1)
@@ -152,7 +152,7 @@ describe('pitfall 3: text and calls are one choice', () => {
     ])
   })
 
-  test('of a stream: every chunk is about choice 0', () => {
+  test('every chunk of a stream belongs to choice 0', () => {
     const conversation = openaiChat.readRequest({ model, messages: [user], stream: true })
     const chunks = dataOf(writeStream(openaiChat, everything, contextOf(conversation)))
     const choices = chunks.flatMap((chunk) => chunk['choices'] as JsonObject[])
@@ -177,7 +177,7 @@ const codexTools: JsonObject[] = [
   },
   { type: 'web_search', external_web_access: false },
 ]
-/** What an endpoint that knows only functions calls. */
+/** The calls of an endpoint that supports only functions. */
 const flatCalls: AnswerEvent[] = [
   { type: 'call', index: 0, kind: 'function', id: 'c0', name: 'apply_patch' },
   { type: 'call_arguments', index: 0, text: '{"input":"*** Begin' },
@@ -200,8 +200,8 @@ describe('pitfalls 4 and 5: custom tools and namespaces', () => {
 
   test.each([
     ['chat', openaiChat, {}],
-    ['responses that know only functions', openaiResponses, functionsOnly],
-  ] as const)('are functions for %s, none of them dropped', (_, format, dialect) => {
+    ['Responses endpoints that support only functions', openaiResponses, functionsOnly],
+  ] as const)('all of them become functions for %s', (_, format, dialect) => {
     const { tools } = format.writeRequest(conversation, targetOf(conversation, dialect))
     const declared = (tools as JsonObject[]).map((tool) => (tool['function'] ?? tool) as JsonObject)
     expect(declared.map(({ name }) => name)).toEqual(['look', 'apply_patch', 'agents__wait', 'agents__run'])
@@ -212,7 +212,7 @@ describe('pitfalls 4 and 5: custom tools and namespaces', () => {
     })
   })
 
-  test('are called back as what they are, streamed and whole', () => {
+  test('their calls come back with the original types, streamed and non-streaming', () => {
     const frames = streamed(flatCalls, { tools: codexTools })
     expect(frames.at(-1)!['response']).toMatchObject({ output: restored })
     const done = frames.filter(({ type }) => type === 'response.output_item.done')
@@ -226,7 +226,7 @@ describe('pitfalls 4 and 5: custom tools and namespaces', () => {
     })
   })
 
-  test('keep their names, their kinds and their results when they come back', () => {
+  test('names, types, and results are kept when the client sends them back', () => {
     const results = restored.map(({ type, call_id: id }) => ({ type: `${type}_output`, call_id: id, output: 'ok' }))
     const input = [user, ...restored, ...results]
     const history = openaiResponses.readRequest({ model, input, tools: codexTools })
@@ -257,7 +257,7 @@ describe('pitfalls 4 and 5: custom tools and namespaces', () => {
     [{ type: 'function', name: 'wait', namespace: 'agents' }, 'agents__wait'],
     [{ type: 'custom', name: 'run', namespace: 'agents' }, 'agents__run'],
     [{ type: 'function', name: 'wait' }, 'agents__wait'],
-  ])('can be chosen: %j', (choice, flat) => {
+  ])('the tool choice %j is translated', (choice, flat) => {
     const chosen = openaiResponses.readRequest({ model, input: 'hi', tools: codexTools, tool_choice: choice })
     expect(openaiChat.writeRequest(chosen, targetOf(chosen))['tool_choice']).toEqual({
       type: 'function',
@@ -269,7 +269,7 @@ describe('pitfalls 4 and 5: custom tools and namespaces', () => {
     })
   })
 
-  test('can be the only ones allowed', () => {
+  test('allowed_tools can name them', () => {
     const allowed = { type: 'allowed_tools', mode: 'required', tools: [{ type: 'custom', name: 'apply_patch' }] }
     const chosen = openaiResponses.readRequest({ model, input: 'hi', tools: codexTools, tool_choice: allowed })
     const body = openaiResponses.writeRequest(chosen, targetOf(chosen, functionsOnly))
@@ -277,7 +277,7 @@ describe('pitfalls 4 and 5: custom tools and namespaces', () => {
     expect(body['tool_choice']).toBe('required')
   })
 
-  test('of a namespace have a description of it, without which Azure refuses them', () => {
+  test('a namespace without a description gets one, which Azure requires', () => {
     const { tools } = openaiResponses.writeRequest(conversation, targetOf(conversation))
     expect((tools as JsonObject[])[2]).toMatchObject({
       type: 'namespace',
@@ -290,7 +290,7 @@ describe('pitfalls 4 and 5: custom tools and namespaces', () => {
 describe('pitfall 6: additional_tools', () => {
   const item = { type: 'additional_tools', role: 'developer', tools: codexTools }
 
-  test('are tools like any other, and no message', () => {
+  test('an additional_tools item declares tools and is not a message', () => {
     const conversation = openaiResponses.readRequest({ model, input: [item, user] as JsonObject[] })
     expect(conversation.turns).toHaveLength(1)
     const direct = openaiResponses.readRequest({ model, input: [user], tools: codexTools })
@@ -300,7 +300,7 @@ describe('pitfall 6: additional_tools', () => {
   })
 })
 
-describe('what an endpoint of responses knows decides whether a request is relayed to it', () => {
+describe('the tools that a Responses endpoint supports decide whether a request is relayed', () => {
   const fits = (body: JsonObject, dialect: object = functionsOnly): boolean | undefined =>
     relayById('openai-responses').fits?.(body, { ...targetOf(plain).dialect, ...dialect })
   const look = codexTools[0]!
@@ -309,9 +309,9 @@ describe('what an endpoint of responses knows decides whether a request is relay
     ['functions', { tools: [look], input: [user, call('a'), output('a')] }],
     ['a tool without a type', { tools: [{ name: 'look' }], input: 'hi' }],
     ['our own tool', { tools: [{ type: 'svc-router:fusion' }] }],
-    ['a result in parts of text', { input: [output('a', [{ type: 'input_text', text: 'x' }])] }],
-    ['messages, reasoning and references', { input: [user, { type: 'reasoning', summary: [] }, { id: 'msg_1' }] }],
-  ])('%s are: they stay as they are', (_, body) => {
+    ['a result in text parts', { input: [output('a', [{ type: 'input_text', text: 'x' }])] }],
+    ['messages, reasoning, and references', { input: [user, { type: 'reasoning', summary: [] }, { id: 'msg_1' }] }],
+  ])('%s: the request is relayed', (_, body) => {
     expect(fits(body as JsonObject)).toBe(true)
   })
 
@@ -319,18 +319,18 @@ describe('what an endpoint of responses knows decides whether a request is relay
     ['a custom tool', { tools: [codexTools[1]!] }],
     ['a namespace', { tools: [codexTools[2]!] }],
     ['a hosted tool', { tools: [codexTools[3]!] }],
-    ['a tool that is none', { tools: ['x'] }],
+    ['a tool that is not an object', { tools: ['x'] }],
     ['a call of a custom tool', { input: [restored[0]!] }],
     ['a call in a namespace', { input: [restored[1]!] }],
     ['tools inside the input', { input: [{ type: 'additional_tools', tools: [] }] }],
     ['an image in a result', { input: [output('a', [{ type: 'input_image', image_url: 'x' }])] }],
     ['an item of an unknown type', { input: [{ type: 'web_search_call' }] }],
-  ])('%s is not, but for an endpoint that knows them all', (_, body) => {
+  ])('%s: the request is relayed only to an endpoint that supports all tools', (_, body) => {
     expect(fits(body as JsonObject)).toBe(false)
     expect(fits(body as JsonObject, {})).toBe(true)
   })
 
-  test('a hosted tool is, where the endpoint runs it', () => {
+  test('a hosted tool is relayed to an endpoint that runs it', () => {
     const search = { hostedTools: ['web_search'] }
     expect(fits({ tools: [codexTools[3]!] }, search)).toBe(true)
     const conversation = openaiResponses.readRequest({ model, input: 'hi', tools: codexTools })
@@ -338,7 +338,7 @@ describe('what an endpoint of responses knows decides whether a request is relay
     expect((tools as JsonObject[]).at(-1)).toEqual(codexTools[3])
   })
 
-  test('every vendor that speaks responses says what it knows, but for OpenAI, Azure and the simulation of them', () => {
+  test('every vendor with Responses lists its hosted tools, except OpenAI, Azure, and their simulation', () => {
     const speaking = Object.entries(vendors).filter(([, { formats }]) =>
       formats.some((id) => id === 'openai-responses'),
     )
@@ -347,7 +347,7 @@ describe('what an endpoint of responses knows decides whether a request is relay
   })
 })
 
-describe('pitfall 7: no type of tool is a 400', () => {
+describe('pitfall 7: no unknown type causes a 400', () => {
   const tools = [
     { type: 'web_search', external_web_access: false },
     { type: 'local_shell' },
@@ -357,9 +357,9 @@ describe('pitfall 7: no type of tool is a 400', () => {
     { type: 'namespace', name: 'without_tools' },
   ]
 
-  test('unknown ones are kept, and dropped where they cannot be served', () => {
+  test('unknown tools are kept, and dropped for endpoints that cannot serve them', () => {
     const conversation = openaiResponses.readRequest({ model, input: 'hi', tools, tool_choice: 'required' })
-    // A namespace without tools holds none.
+    // A namespace without tools declares nothing.
     expect(conversation.tools).toHaveLength(5)
     expect(conversation.tools.every(({ type }) => type === 'hosted')).toBe(true)
     for (const format of [openaiChat, openaiResponses]) {
@@ -369,11 +369,11 @@ describe('pitfall 7: no type of tool is a 400', () => {
     }
   })
 
-  test('on chat neither', () => {
+  test('unknown tools are accepted on chat, too', () => {
     expect(openaiChat.readRequest({ model, messages: [user], tools }).tools).toHaveLength(5)
   })
 
-  test('nor is a type of item, or of content', () => {
+  test('unknown types of items and content are accepted', () => {
     const input = [
       { type: 'web_search_call', id: 'ws_1' },
       { type: 'compaction', encrypted_content: 'x' },
@@ -392,16 +392,16 @@ describe('pitfall 7: no type of tool is a 400', () => {
   })
 })
 
-describe('pitfall 10: indexes and item ids', () => {
+describe('pitfall 10: indexes and item IDs', () => {
   const frames = streamed(everything)
 
-  test('are numbered from 0 without gaps', () => {
+  test('sequence numbers and output indexes start at 0 and have no gaps', () => {
     expect(frames.map(({ sequence_number: number }) => number)).toEqual(frames.map((_, index) => index))
     const added = frames.filter(({ type }) => type === 'response.output_item.added')
     expect(added.map((frame) => frame['output_index'])).toEqual([0, 1, 2, 3])
   })
 
-  test('are the same in added, deltas, done and the final output', () => {
+  test('an item has the same ID in added, deltas, done, and the final output', () => {
     const { output } = frames.at(-1)!['response'] as { output: JsonObject[] }
     expect(output.map(({ type }) => type)).toEqual(['reasoning', 'message', 'function_call', 'custom_tool_call'])
     expect(new Set(output.map(({ id }) => id)).size).toBe(4)
@@ -417,13 +417,13 @@ describe('pitfall 10: indexes and item ids', () => {
     expect(output.map(({ id }) => (id as string).replace(/_.*/, ''))).toEqual(['rs', 'msg', 'fc', 'ctc'])
   })
 
-  test('of a message with text and refusal count its parts', () => {
+  test('content indexes count the parts of a message with text and refusal', () => {
     const parts = frames.filter(({ type }) => type === 'response.content_part.added')
     expect(parts.map((frame) => frame['content_index'])).toEqual([0, 1])
   })
 })
 
-describe('parallel calls whose arguments come mixed', () => {
+describe('parallel calls with interleaved arguments', () => {
   const open = (index: number, kind: 'function' | 'custom'): AnswerEvent => ({
     type: 'call',
     index,
@@ -437,8 +437,8 @@ describe('parallel calls whose arguments come mixed', () => {
   test.each([
     { what: 'a function whose arguments so far only look complete', kind: 'function', pieces: ['{"a":{}', '}'] },
     { what: 'a custom tool whose input so far happens to be JSON', kind: 'custom', pieces: ['{}', ' and more'] },
-    { what: 'a function with space behind its arguments', kind: 'function', pieces: ['{}', ' \n'] },
-  ] as const)('lose nothing: $what', ({ kind, pieces }) => {
+    { what: 'a function with whitespace after its arguments', kind: 'function', pieces: ['{}', ' \n'] },
+  ] as const)('nothing is lost with $what', ({ kind, pieces }) => {
     const events = [
       open(0, kind),
       piece(0, pieces[0]),
@@ -454,7 +454,7 @@ describe('parallel calls whose arguments come mixed', () => {
     ])
   })
 
-  test('are done one by one where each is complete before the next', () => {
+  test('each call is done before the next if its arguments are already complete', () => {
     const types = typesOf(streamed([open(0, 'function'), piece(0, '{}'), open(1, 'function'), piece(1, '{}'), finish]))
     expect(types.filter((type) => (type as string).includes('output_item'))).toEqual([
       'response.output_item.added',
@@ -464,14 +464,14 @@ describe('parallel calls whose arguments come mixed', () => {
     ])
   })
 
-  test('are a broken answer where something follows complete arguments', () => {
+  test('arguments that continue after a complete object break the answer', () => {
     const events = [open(0, 'function'), piece(0, '{}'), open(1, 'function'), piece(0, '{}'), finish]
     expect(() => streamed(events)).toThrow('broken')
   })
 })
 
-describe('pitfall 11: every lifecycle event is there, in order', () => {
-  test('for reasoning, message and calls', () => {
+describe('pitfall 11: every lifecycle event is sent in order', () => {
+  test('reasoning, a message, and calls have their lifecycle events', () => {
     expect(typesOf(streamed(everything))).toEqual([
       'response.created',
       'response.in_progress',
@@ -507,13 +507,13 @@ describe('pitfall 11: every lifecycle event is there, in order', () => {
     ])
   })
 
-  test('and the name of each event is its type', () => {
+  test('the name of each event equals its type', () => {
     for (const { event, data } of parseSse(writeStream(openaiResponses, everything, contextOf(plain)))) {
       if (data !== '[DONE]') expect(event).toBe((JSON.parse(data) as JsonObject)['type'])
     }
   })
 
-  test('an answer that was cut short is incomplete, and so is its last item', () => {
+  test('if an answer is truncated, the response and its last item are incomplete', () => {
     const frames = streamed([
       { type: 'reasoning', text: 'Hm.' },
       { type: 'text', text: 'Half' },
@@ -529,7 +529,7 @@ describe('pitfall 11: every lifecycle event is there, in order', () => {
     })
   })
 
-  test('usage behind the end is in the final event, with its details', () => {
+  test('usage that arrives after the end is in the final event, with its details', () => {
     expect(streamed(everything).at(-1)!['response']).toMatchObject({
       usage: {
         input_tokens: 11,
@@ -541,7 +541,7 @@ describe('pitfall 11: every lifecycle event is there, in order', () => {
     })
   })
 
-  test('every response object has all keys of the convention', () => {
+  test('every response object has all keys of the API', () => {
     const writer = openaiResponses.writeAnswer(contextOf(plain))
     const failure = {
       code: 'c',
@@ -566,7 +566,7 @@ describe('pitfall 11: every lifecycle event is there, in order', () => {
     for (const response of [...objects, whole]) expect(Object.keys(response).sort()).toEqual([...responseKeys].sort())
   })
 
-  test('a response repeats what was asked for, and of its tools only functions', () => {
+  test('a response repeats the request’s settings, and of its tools only functions', () => {
     const parameters = { type: 'object', properties: {} }
     const asked = {
       instructions: 'Be brief.',
@@ -592,7 +592,7 @@ describe('pitfall 11: every lifecycle event is there, in order', () => {
 describe('pitfall 12: images in tool outputs', () => {
   const image = { type: 'input_image', image_url: 'data:image/png;base64,AAAA', detail: 'original' }
 
-  test('come as one user message behind the last output, never as text', () => {
+  test('images follow in one user message after the last output, never as text', () => {
     const { messages } = toChat([
       user,
       call('a'),
@@ -613,17 +613,17 @@ describe('pitfall 12: images in tool outputs', () => {
     ])
   })
 
-  test('stay where they are on Responses', () => {
+  test('images stay in the output on Responses', () => {
     const conversation = openaiResponses.readRequest({ model, input: [user, call('a'), output('a', [image])] })
     const { input } = openaiResponses.writeRequest(conversation, targetOf(conversation))
     expect((input as JsonObject[])[2]).toEqual({ type: 'function_call_output', call_id: 'a', output: [image] })
   })
 })
 
-describe('pitfall 12, where an endpoint of responses takes only text as a result', () => {
+describe('pitfall 12 for Responses endpoints whose tool outputs are text only', () => {
   const image = { type: 'input_image', image_url: 'data:image/png;base64,AAAA', detail: 'high' }
 
-  test('images follow the last result as a message of the user', () => {
+  test('images follow the last output as a user message', () => {
     const input = [
       user,
       call('a'),
@@ -643,7 +643,7 @@ describe('pitfall 12, where an endpoint of responses takes only text as a result
   })
 })
 
-describe('pitfall 13: reasoning is never told as text', () => {
+describe('pitfall 13: reasoning is never sent as text', () => {
   const thought = {
     type: 'reasoning',
     id: 'rs_1',
@@ -651,13 +651,13 @@ describe('pitfall 13: reasoning is never told as text', () => {
     encrypted_content: 'SEALED',
   }
 
-  test('and a turn of nothing but reasoning leaves no message at all', () => {
+  test('a turn with only reasoning becomes no message', () => {
     const body = toChat([user, thought, user])
     expect(body['messages']).toEqual([user, user])
     expect(JSON.stringify(body)).not.toMatch(/secret thought|SEALED/)
   })
 
-  test('and where the backend wants it back it has a field of its own', () => {
+  test('a backend that needs reasoning back gets it in its own field', () => {
     const { messages } = toChat([user, thought, { role: 'assistant', content: 'Hi.' }], {}, true)
     expect((messages as JsonObject[])[1]).toEqual({
       role: 'assistant',
@@ -666,7 +666,7 @@ describe('pitfall 13: reasoning is never told as text', () => {
     })
   })
 
-  test('and of a backend it reaches the client as reasoning', () => {
+  test('a backend’s reasoning reaches the client as reasoning', () => {
     const reader = openaiChat.readAnswer()
     const chunk = {
       choices: [{ index: 0, delta: { reasoning_content: 'Hm.', content: 'Hi.' }, finish_reason: 'stop' }],

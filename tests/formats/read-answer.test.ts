@@ -24,7 +24,7 @@ const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 }
 const counted = { inputTokens: 3, outputTokens: 4, cachedTokens: 0, reasoningTokens: 0, source: 'counted' }
 
 describe('a chat stream', () => {
-  test('is finished by a reason, or by [DONE] where the backend gives none', () => {
+  test('the stream ends with a finish reason, or with [DONE] if the backend sends no reason', () => {
     expect(read(openaiChat, [chunk({ content: 'x' })]).finished).toBe(false)
     expect(read(openaiChat, [chunk({ content: 'x' }), chunk({}, 'stop')]).finished).toBe(true)
     const { events, finished } = read(openaiChat, [chunk({ content: 'x' }), '[DONE]'])
@@ -35,16 +35,16 @@ describe('a chat stream', () => {
 
   test.each([
     ['with the reason', [chunk({ content: 'x' }), chunk({}, 'stop', { usage }), '[DONE]']],
-    ['behind the reason', [chunk({ content: 'x' }), chunk({}, 'stop'), { choices: [], usage }, '[DONE]']],
-    ['behind [DONE]', [chunk({ content: 'x' }), chunk({}, 'stop'), '[DONE]', { choices: [], usage }]],
+    ['after the reason', [chunk({ content: 'x' }), chunk({}, 'stop'), { choices: [], usage }, '[DONE]']],
+    ['after [DONE]', [chunk({ content: 'x' }), chunk({}, 'stop'), '[DONE]', { choices: [], usage }]],
     ['in every chunk', [chunk({ content: 'x' }, null, { usage }), chunk({}, 'stop', { usage }), '[DONE]']],
-  ] as [string, Data[]][])('may bring its usage %s', (_, data) => {
+  ] as [string, Data[]][])('usage may arrive %s', (_, data) => {
     const { events } = read(openaiChat, data)
     expect(contentOf(events).usage).toEqual(counted)
     expect(contentOf(events).reasons).toEqual(['stop'])
   })
 
-  test('that ends with [DONE] without having said anything is no answer, whatever stood beside it', () => {
+  test('a stream that ends with [DONE] but has no content is not an answer', () => {
     const filtered = '{"id":"c","object":"chat.completion.chunk","choices":[],"prompt_filter_results":[]}'
     for (const before of [filtered, '{"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}']) {
       const reader = openaiChat.readAnswer()
@@ -54,12 +54,12 @@ describe('a chat stream', () => {
     }
   })
 
-  test('that counts nothing has no usage, so that it is estimated', () => {
+  test('a stream without counts has no usage, so that it is estimated', () => {
     const none = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
     expect(contentOf(read(openaiChat, [chunk({ content: 'x' }, 'stop', { usage: none })]).events).usage).toBeUndefined()
   })
 
-  test('says one reason, whatever word the backend has for it', () => {
+  test('each backend’s finish reasons are normalized', () => {
     const reasonOf = (reason: string, delta: JsonObject = {}): unknown =>
       contentOf(read(openaiChat, [chunk(delta, reason), chunk({}, 'stop')]).events).reasons
     expect(reasonOf('max_tokens')).toEqual(['length'])
@@ -73,7 +73,7 @@ describe('a chat stream', () => {
 
   test.each([
     [
-      'numbered well',
+      'with indexes',
       [
         { index: 0, id: 'a', function: { name: 'f', arguments: '' } },
         { index: 0, function: { arguments: '{"x":1}' } },
@@ -81,7 +81,7 @@ describe('a chat stream', () => {
       ],
     ],
     [
-      'without numbers',
+      'without indexes',
       [
         { id: 'a', function: { name: 'f', arguments: '{"x"' } },
         { function: { arguments: ':1}' } },
@@ -89,14 +89,14 @@ describe('a chat stream', () => {
       ],
     ],
     [
-      'all numbered 0',
+      'all with index 0',
       [
         { index: 0, id: 'a', function: { name: 'f', arguments: '{"x":1}' } },
         { index: 0, id: 'b', function: { name: 'g', arguments: '{}' } },
       ],
     ],
     [
-      'with id and name in each piece',
+      'with ID and name in each piece',
       [
         { index: 0, id: 'a', function: { name: 'f', arguments: '{"x"' } },
         { index: 0, id: 'a', function: { name: 'f', arguments: ':1}' } },
@@ -104,7 +104,7 @@ describe('a chat stream', () => {
       ],
     ],
     [
-      'mixed',
+      'interleaved',
       [
         { index: 0, id: 'a', function: { name: 'f', arguments: '{"x"' } },
         { index: 1, id: 'b', function: { name: 'g', arguments: '{' } },
@@ -119,7 +119,7 @@ describe('a chat stream', () => {
         { index: 1, id: 'b', function: { name: 'g', arguments: {} } },
       ],
     ],
-  ] as [string, JsonObject[]][])('may have parallel calls %s', (_, entries) => {
+  ] as [string, JsonObject[]][])('parallel calls may arrive %s', (_, entries) => {
     const { calls } = contentOf(read(openaiChat, [...entries.map(tool), chunk({}, 'tool_calls')]).events)
     expect(calls).toMatchObject([
       { id: 'a', name: 'f', arguments: '{"x":1}' },
@@ -127,7 +127,7 @@ describe('a chat stream', () => {
     ])
   })
 
-  test('may have reasoning under either name, or in blocks', () => {
+  test('reasoning may be in either field, or in blocks', () => {
     const reasoning = (delta: JsonObject): string =>
       contentOf(read(openaiChat, [chunk(delta, 'stop')]).events).reasoning
     expect(reasoning({ reasoning_content: 'a' })).toBe('a')
@@ -142,7 +142,7 @@ describe('a chat stream', () => {
     ).toBe('a')
   })
 
-  test('may bring chunks of other kinds, which say nothing', () => {
+  test('other kinds of chunks are skipped', () => {
     const { events } = read(openaiChat, [
       { choices: [], prompt_filter_results: [] },
       { object: 'ping' },
@@ -151,14 +151,14 @@ describe('a chat stream', () => {
     expect(events.map(({ type }) => type)).toEqual(['start', 'text', 'finish'])
   })
 
-  test('of several choices tells the first', () => {
+  test('only the first of several choices is read', () => {
     const second = { choices: [{ index: 1, delta: { content: 'other' }, finish_reason: 'stop' }] }
     const { events, finished } = read(openaiChat, [chunk({ content: 'x' }), second])
     expect(contentOf(events).text).toBe('x')
     expect(finished).toBe(false)
   })
 
-  test('with an error inside throws its category', () => {
+  test('an error inside the stream throws its category', () => {
     expect(() => read(openaiChat, [chunk({ content: 'x' }), { error: { message: 'm', code: 502 } }])).toThrow(
       'server_error',
     )
@@ -168,13 +168,13 @@ describe('a chat stream', () => {
     expect(() => read(openaiChat, [{ choices: [], error: { type: 'rate_limit_error' } }])).toThrow('rate_limited')
   })
 
-  test('of pieces of calls that opened before reading began says nothing of them', () => {
+  test('pieces of calls that started before reading began are ignored', () => {
     const { events } = read(openaiChat, [tool({ index: 0, function: { arguments: '{}' } }), chunk({}, 'tool_calls')])
     expect(events.map(({ type }) => type)).toEqual(['start', 'finish'])
   })
 })
 
-describe('a responses stream', () => {
+describe('a Responses stream', () => {
   const added = (index: number, item: JsonObject): JsonObject => ({
     type: 'response.output_item.added',
     output_index: index,
@@ -195,7 +195,7 @@ describe('a responses stream', () => {
     content: [{ type: 'output_text', text: 'Hi.', annotations: [] }],
   }
 
-  test('without deltas is told from the items, or from the final event', () => {
+  test('items or the final event supply the text if there are no deltas', () => {
     const call = { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}', namespace: 'n' }
     for (const data of [
       [added(0, message), done(0, message), done(1, call), completed()],
@@ -210,7 +210,7 @@ describe('a responses stream', () => {
     }
   })
 
-  test('is not told twice where deltas, items and the final event all have the text', () => {
+  test('text that is in deltas, items, and the final event is read once', () => {
     const delta = { type: 'response.output_text.delta', output_index: 0, delta: 'Hi.' }
     const { events } = read(openaiResponses, [
       added(0, message),
@@ -222,7 +222,7 @@ describe('a responses stream', () => {
     expect(contentOf(events)).toMatchObject({ text: 'Hi.', reasons: ['stop'] })
   })
 
-  describe('whose events have no output_index', () => {
+  describe('without output_index', () => {
     const started = (item: JsonObject): JsonObject => ({ type: 'response.output_item.added', item })
     const ended = (item: JsonObject): JsonObject => ({ type: 'response.output_item.done', item })
     const reasoning = { type: 'reasoning', summary: [], content: [] }
@@ -235,7 +235,7 @@ describe('a responses stream', () => {
       item_id: id,
       delta,
     })
-    const told = {
+    const content = {
       text: 'Hi.',
       reasoning: 'Hm.',
       calls: [
@@ -245,16 +245,16 @@ describe('a responses stream', () => {
       reasons: ['tool_calls'],
     }
     const named = (item: JsonObject, id: string): JsonObject => ({ ...item, id })
-    const said = (event: JsonObject, id: string): JsonObject => ({ ...event, item_id: id })
+    const inItem = (event: JsonObject, id: string): JsonObject => ({ ...event, item_id: id })
 
     test.each([
       [
-        'by their ids, all ended at the end, as llama-server has it',
+        'by their IDs if all end together, as from llama-server',
         [
           started(named(reasoning, 'r')),
-          said(thought, 'r'),
+          inItem(thought, 'r'),
           started(named(message, 'm')),
-          said(text, 'm'),
+          inItem(text, 'm'),
           started(call('a')),
           piece('a', '{"a":1}'),
           started(call('b')),
@@ -266,13 +266,13 @@ describe('a responses stream', () => {
         ],
       ],
       [
-        'by their ids, two calls in turns',
+        'by their IDs if two calls are interleaved',
         [
           started(named(reasoning, 'r')),
-          said(thought, 'r'),
+          inItem(thought, 'r'),
           ended(named(reasoning, 'r')),
           started(named(message, 'm')),
-          said(text, 'm'),
+          inItem(text, 'm'),
           ended(named(message, 'm')),
           started(named(call('a'), 'fc_a')),
           started(named(call('b'), 'fc_b')),
@@ -300,7 +300,7 @@ describe('a responses stream', () => {
         ],
       ],
       [
-        'by their ends alone',
+        'by their final events alone',
         [
           ended({ ...reasoning, content: [{ type: 'reasoning_text', text: 'Hm.' }] }),
           ended(message),
@@ -308,15 +308,15 @@ describe('a responses stream', () => {
           ended(whole('b')),
         ],
       ],
-    ])('tells its items %s', (_, data) => {
+    ])('items are identified %s', (_, data) => {
       const output = [message, whole('a'), whole('b')]
       const { events, finished } = read(openaiResponses, [...data, completed({ output })])
-      expect(contentOf(events)).toMatchObject(told)
+      expect(contentOf(events)).toMatchObject(content)
       expect(finished).toBe(true)
     })
   })
 
-  test('tells reasoning once: the summary, or else the raw text', () => {
+  test('reasoning is read once: the summary, or the raw text if there is none', () => {
     const item = { type: 'reasoning', summary: [] }
     const summary = (index: number, delta: string): JsonObject[] => [
       { type: 'response.reasoning_summary_part.added', output_index: 0, summary_index: index },
@@ -329,7 +329,7 @@ describe('a responses stream', () => {
     expect(reasoningOf([raw, raw])).toBe('rawraw')
   })
 
-  test('ends early as length or content_filter', () => {
+  test('an incomplete response ends with length or content_filter', () => {
     const incomplete = (reason: string): JsonObject => ({
       type: 'response.incomplete',
       response: { status: 'incomplete', incomplete_details: { reason }, output: [] },
@@ -338,7 +338,7 @@ describe('a responses stream', () => {
     expect(contentOf(read(openaiResponses, [incomplete('content_filter')]).events).reasons).toEqual(['content_filter'])
   })
 
-  test('that failed throws its category', () => {
+  test('a failed response throws its category', () => {
     const failed = (code: string): JsonObject => ({
       type: 'response.failed',
       response: { status: 'failed', error: { code, message: 'm' } },
@@ -352,7 +352,7 @@ describe('a responses stream', () => {
     expect(() => openaiResponses.readAnswer().readWhole({ status: 'in_progress', output: [] })).toThrow('broken')
   })
 
-  test('may bring events that we do not know', () => {
+  test('unknown events are skipped', () => {
     const odd = [
       { type: 'response.web_search_call.searching', output_index: 0 },
       { type: 'keepalive' },

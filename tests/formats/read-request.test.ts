@@ -31,7 +31,7 @@ function expectRefusal(read: () => unknown, param: string): void {
   expect(problem).not.toContain(marker)
 }
 
-/** What is wrong, beside the valid rest of the body, and the field that is blamed. */
+/** The invalid fields, added to an otherwise valid body, and the field that the error must name. */
 const both: [JsonObject, string][] = [
   [{ model: 7 }, 'model'],
   [{ model: null }, 'model'],
@@ -122,17 +122,17 @@ const responses: [JsonObject, string][] = [
   [{ previous_response_id: 7 }, 'previous_response_id'],
 ]
 
-describe('a wrong type is refused and named', () => {
+describe('a value of the wrong type is rejected with its field', () => {
   test.each(chat.map(([wrong, param]) => ({ wrong, param })))('on chat: $wrong', ({ wrong, param }) => {
     expectRefusal(() => openaiChat.readRequest({ model: 'm', messages: [user], ...wrong }), param)
   })
 
-  test.each(responses.map(([wrong, param]) => ({ wrong, param })))('on responses: $wrong', ({ wrong, param }) => {
+  test.each(responses.map(([wrong, param]) => ({ wrong, param })))('on Responses: $wrong', ({ wrong, param }) => {
     expectRefusal(() => openaiResponses.readRequest({ model: 'm', input: [user], ...wrong }), param)
   })
 })
 
-describe('null and unknown fields are as good as absent', () => {
+describe('null and unknown fields are treated as absent', () => {
   const nothing = [
     'temperature',
     'stream',
@@ -160,14 +160,14 @@ describe('null and unknown fields are as good as absent', () => {
     expect(read).toEqual(openaiChat.readRequest({ model: 'm', messages: [user] }))
   })
 
-  test('on responses', () => {
+  test('on Responses', () => {
     const read = openaiResponses.readRequest({ ...empty, model: 'm', input: [user] })
     expect(read).toEqual(openaiResponses.readRequest({ model: 'm', input: [user] }))
   })
 })
 
 describe('a chat request', () => {
-  test('may use the older names: max_tokens, the function role, function_call', () => {
+  test('the older names are accepted: max_tokens, the function role, and function_call', () => {
     const read = openaiChat.readRequest({
       model: 'm',
       max_tokens: 5,
@@ -184,7 +184,7 @@ describe('a chat request', () => {
     ])
   })
 
-  test('knows the results of custom calls from those of functions', () => {
+  test('results of custom calls are distinguished from results of functions', () => {
     const custom = { id: 'x', type: 'custom', custom: { name: 'patch', input: 'text' } }
     const { turns } = openaiChat.readRequest({
       model: 'm',
@@ -199,7 +199,7 @@ describe('a chat request', () => {
     ])
   })
 
-  test('tells how it wants its answer', () => {
+  test('the output format is read', () => {
     const read = openaiChat.readRequest({
       model: 'm',
       messages: [],
@@ -223,14 +223,14 @@ describe('a chat request', () => {
   })
 })
 
-describe('a responses request', () => {
-  test('may have a text for its input', () => {
+describe('a Responses request', () => {
+  test('the input may be a string', () => {
     expect(openaiResponses.readRequest({ model: 'm', input: 'hi' }).turns).toEqual([
       { role: 'user', parts: [{ type: 'text', text: 'hi' }] },
     ])
   })
 
-  test('keeps what refers to elsewhere in sight, for whoever can resolve it', () => {
+  test('references to stored items are kept for the caller to resolve', () => {
     const { hints, turns } = openaiResponses.readRequest({
       model: 'm',
       previous_response_id: 'resp_1',
@@ -247,7 +247,7 @@ describe('a responses request', () => {
     })
   })
 
-  test('reads reasoning as summary, or raw where there is none, with what is sealed', () => {
+  test('reasoning is read as a summary, or raw if there is none, with its encrypted content', () => {
     const { turns } = openaiResponses.readRequest({
       model: 'm',
       input: [

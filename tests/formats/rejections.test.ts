@@ -14,7 +14,7 @@ const detail = (...fields: string[]): object => ({
 const invalid = { type: 'invalid_request_error', param: null, code: null }
 const badRequest = { type: 'BadRequestError', param: null, code: 400 }
 
-/** Refusals as these servers write them. */
+/** Rejections as these servers write them. */
 const tooLong: readonly (readonly [string, number, object])[] = [
   [
     'llama-server',
@@ -190,7 +190,7 @@ const tooLong: readonly (readonly [string, number, object])[] = [
   ],
 ]
 
-test.each(tooLong)('%s says that the context is too long', (_, status, body) => {
+test.each(tooLong)('%s reports that the context is too long', (_, status, body) => {
   expect(classifyRejection({ status }, JSON.stringify(body))).toMatchObject({
     outcome: 'context_too_long',
     blames: 'request',
@@ -206,12 +206,12 @@ test.each([
     nested("Bad: 'x maximum context length is 5 tokens'", badRequest),
     undefined,
   ],
-])('the window is known from %s', (_, status, body, windowTokens) => {
+])('the context window is read from %s', (_, status, body, windowTokens) => {
   const { rejection } = classifyRejection({ status }, JSON.stringify(body))
   expect(rejection?.windowTokens).toBe(windowTokens)
 })
 
-describe('what a backend cannot do is not the caller’s fault, and not the backend’s', () => {
+describe('a missing capability is neither the caller’s fault nor the backend’s', () => {
   test.each([
     [
       'llama-server without a projector',
@@ -331,7 +331,7 @@ test.each([
   ],
   ['Azure', 404, nested('The API deployment for this resource does not exist.', { code: 'DeploymentNotFound' })],
   ['a server without that path', 404, { detail: 'Not Found' }],
-])('%s does not know the model or the path: a fault of the configuration', (_, status, body) => {
+])('%s does not know the model or the path: a configuration error', (_, status, body) => {
   expect(classifyRejection({ status }, JSON.stringify(body))).toMatchObject({
     outcome: 'not_found',
     blames: 'backend',
@@ -339,11 +339,11 @@ test.each([
   })
 })
 
-describe('optional fields that are refused', () => {
+describe('rejected optional fields', () => {
   test.each([
     ['Ollama', 400, nested('"tiny:latest" does not support thinking', invalid), 'reasoning_effort', true],
     [
-      'Ollama, of a value',
+      'Ollama, for a value',
       400,
       nested('think value "high" is not supported for this model', invalid),
       'reasoning_effort',
@@ -372,7 +372,7 @@ describe('optional fields that are refused', () => {
       true,
     ],
     [
-      'OpenAI, of a value',
+      'OpenAI, for a value',
       400,
       nested("Unsupported value: 'temperature' does not support 0.5 with this model.", {
         ...invalid,
@@ -383,13 +383,7 @@ describe('optional fields that are refused', () => {
       false,
     ],
     ['OpenAI, without a code', 400, nested('Unrecognized request argument supplied: store', invalid), 'store', true],
-    [
-      'a strict server of Python’s',
-      422,
-      detail('reasoning_effort', 'parallel_tool_calls'),
-      'parallel_tool_calls',
-      true,
-    ],
+    ['a strict Python server', 422, detail('reasoning_effort', 'parallel_tool_calls'), 'parallel_tool_calls', true],
     [
       'Mistral',
       422,
@@ -461,11 +455,11 @@ describe('optional fields that are refused', () => {
       }),
     ],
     [
-      'tools, which are never left out',
+      'a rejection of tools, which are never omitted,',
       nested("Unknown parameter: 'tools'.", { ...invalid, param: 'tools', code: 'unknown_parameter' }),
     ],
-    ['a word that is no field', nested('The user message in store is not supported.', invalid)],
-  ])('not %s', (_, body) => {
+    ['a word that is not a field', nested('The user message in store is not supported.', invalid)],
+  ])('%s is not one', (_, body) => {
     expect(classifyRejection({ status: 400 }, JSON.stringify(body)).rejection?.fields).toBeUndefined()
   })
 })
@@ -493,7 +487,7 @@ test.each([
       code: 'content_filter',
     }),
   ],
-])('a broken rule is known: %s of %i', (rule, status, body) => {
+])('a violated rule is recognized: %s with %i', (rule, status, body) => {
   expect(classifyRejection({ status }, JSON.stringify(body))).toMatchObject({
     outcome: 'rejected_content',
     blames: 'request',
@@ -501,7 +495,7 @@ test.each([
   })
 })
 
-test('trouble that nobody explains stays the backend’s', () => {
+test('unexplained errors remain the backend’s', () => {
   expect(classifyRejection({ status: 500 }, JSON.stringify(nested('CUDA out of memory', { code: 500 })))).toMatchObject(
     {
       outcome: 'server_error',
@@ -514,7 +508,7 @@ test('trouble that nobody explains stays the backend’s', () => {
   })
 })
 
-test('an error inside an answer is read by the same words', () => {
+test('an error inside an answer is classified by the same texts', () => {
   expect(
     classifyAnswerError({ message: "This model's maximum context length is 4096 tokens.", ...badRequest }).outcome,
   ).toBe('context_too_long')
@@ -523,7 +517,7 @@ test('an error inside an answer is read by the same words', () => {
   })
 })
 
-test('nothing of a refusal’s text comes through, whatever it is', () => {
+test('the text of a rejection is never passed on', () => {
   fc.assert(
     fc.property(
       fc.constantFrom(400, 404, 413, 422, 500, undefined),
@@ -551,7 +545,7 @@ test('nothing of a refusal’s text comes through, whatever it is', () => {
   )
 })
 
-test('the longest message takes no longer than a short one', () => {
+test('the longest message takes linear time', () => {
   const timeOf = (chars: number): number => {
     const worst = JSON.stringify(nested(`${'reasoning_effort '.repeat(chars / 17)}not supported`))
     const best = [1, 2, 3, 4, 5].map(() => {

@@ -9,8 +9,8 @@ import { recordedRequests, targetOf } from './exchange.ts'
 
 const formats = Object.keys(clientSides) as ConversationFormatId[]
 
-describe('members that are rewritten are known by every spelling (contract 2.26)', () => {
-  test.each(formats)('whatever the relay changes in a recorded request of %s is in the list', (format) => {
+describe('rewritten members are recognized in every spelling (contract 2.26)', () => {
+  test.each(formats)('every member that the relay changes in a recorded request of %s is in the list', (format) => {
     let seen = 0
     const { path: own } = formatById(format)
     for (const { path, body } of recordedRequests()) {
@@ -27,13 +27,13 @@ describe('members that are rewritten are known by every spelling (contract 2.26)
     expect(seen).toBeGreaterThan(0)
   })
 
-  test('letters that fold to others by Unicode are seen through', () => {
+  test('letters that Unicode folds to others are recognized', () => {
     expect(foldCase('ſtream')).toBe('stream')
     expect(foldCase('to\u212Aens')).toBe('tokens')
     expect(findMiscasedMember([member('meſſages')])).toBe('meſſages')
   })
 
-  test('a name with an escape is the name that it stands for', () => {
+  test('escapes in a name are decoded', () => {
     const bytes = Buffer.from(String.raw`{"\u004dodel":1}`)
     const scan = new JsonScan(bodyShape)
     scan.push(bytes)

@@ -13,7 +13,7 @@ const messages = (usage: Json): Usage | undefined => {
   return reader.usage
 }
 
-/** How each format gives its counts: in, out, cached, reasoning. */
+/** Reads usage in each format from its counts: input, output, cached, reasoning. */
 const readers: readonly (readonly [string, (counts: readonly Json[]) => Usage | undefined])[] = [
   [
     'chat',
@@ -54,7 +54,7 @@ const readers: readonly (readonly [string, (counts: readonly Json[]) => Usage | 
 
 const absurd: readonly Json[] = [2 ** 60, 2 ** 53, 1e300, 100_000_001, -1, -1e9, '7', true, {}, []]
 
-test.each(readers)('%s: absurd counts are no usage, so that it is estimated', (_, read) => {
+test.each(readers)('%s: absurd counts give no usage, so that it is estimated', (_, read) => {
   expect(read([5, 7, 1, 2])).toMatchObject({ source: 'counted', cachedTokens: 1, reasoningTokens: 2 })
   for (const count of absurd) {
     for (const place of [0, 1, 2, 3])
@@ -62,7 +62,7 @@ test.each(readers)('%s: absurd counts are no usage, so that it is estimated', (_
   }
 })
 
-test.each(readers)('%s: whatever is counted, usage is whole, not negative, and can be added up', (_, read) => {
+test.each(readers)('%s: for any counts, usage is whole, not negative, and safe to add', (_, read) => {
   const count = fc.oneof(fc.double(), fc.integer(), fc.maxSafeInteger(), fc.constantFrom(...absurd), fc.constant(null))
   fc.assert(
     fc.property(fc.array(count, { minLength: 4, maxLength: 4 }), (counts) => {

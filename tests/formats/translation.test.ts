@@ -58,8 +58,8 @@ function outputOf(conversation: Conversation, events: readonly AnswerEvent[]): u
   return whole
 }
 
-describe('the tools of Codex on a chat backend', () => {
-  test('are all functions, with names that say their namespace', () => {
+describe('Codex tools on a chat backend', () => {
+  test('all become functions whose names contain their namespace', () => {
     const { tools } = openaiChat.writeRequest(codex, targetOf(codex))
     expect(tools).toMatchObject([
       { type: 'function', function: { name: 'look', parameters } },
@@ -76,7 +76,7 @@ describe('the tools of Codex on a chat backend', () => {
     expect(JSON.stringify(tools)).not.toContain('strict')
   })
 
-  test('are called back under their own names and kinds', () => {
+  test('their calls come back with the original names and types', () => {
     expect(outputOf(codex, callOf('agents__wait', '{"a":1}'))).toEqual([
       {
         type: 'function_call',
@@ -104,7 +104,7 @@ describe('the tools of Codex on a chat backend', () => {
     expect(outputOf(codex, callOf('unheard_of', '{}'))).toMatchObject([{ type: 'function_call', name: 'unheard_of' }])
   })
 
-  test('keep their names in the history and in the choice', () => {
+  test('their names are translated in the history and in the tool choice', () => {
     const input = [
       user,
       { type: 'function_call', call_id: 'a', name: 'wait', namespace: 'agents', arguments: '' },
@@ -121,7 +121,7 @@ describe('the tools of Codex on a chat backend', () => {
     expect(body['tool_choice']).toEqual({ type: 'function', function: { name: 'agents__wait' } })
   })
 
-  test('have names of at most 64 good characters, no two the same', () => {
+  test('their names have at most 64 valid characters and are unique', () => {
     const long = 'x'.repeat(60)
     const tools = [
       { type: 'function', name: 'a__b' } as const,
@@ -150,8 +150,8 @@ describe('the tools of Codex on a chat backend', () => {
   })
 })
 
-describe('a request from responses to chat', () => {
-  test('says the same in the words of chat', () => {
+describe('a request from Responses to chat', () => {
+  test('every field is translated', () => {
     const body = chatBody({
       instructions: 'Be brief.',
       max_output_tokens: 50,
@@ -177,7 +177,7 @@ describe('a request from responses to chat', () => {
     })
   })
 
-  test('keeps to the dialect of the backend', () => {
+  test('the backend’s dialect is respected', () => {
     const conversation = openaiResponses.readRequest({
       model,
       stream: true,
@@ -213,7 +213,7 @@ describe('a request from responses to chat', () => {
     })
   })
 
-  test('offers only the tools that are allowed', () => {
+  test('only the allowed tools are sent', () => {
     const tools = ['a', 'b'].map((name) => ({ type: 'function', name, parameters }))
     const allowed = (names: string[]): JsonObject =>
       chatBody({
@@ -245,15 +245,15 @@ describe('a request from responses to chat', () => {
       'unsupported_parameter',
       'input',
     ],
-  ])('refuses what only the own format of the caller can serve: %j', (body, code, param) => {
+  ])('what only the client’s own format can serve is rejected: %j', (body, code, param) => {
     expect(() => chatBody(body)).toThrow(
       expect.objectContaining({ code, facts: expect.objectContaining({ param }) as unknown }) as Error,
     )
   })
 })
 
-describe('a request from chat to responses', () => {
-  test('says the same in the words of responses, and has nothing kept', () => {
+describe('a request from chat to Responses', () => {
+  test('every field is translated, and nothing is stored', () => {
     const body = responsesBody({
       messages: [
         { role: 'system', content: 'Be brief.' },
@@ -315,7 +315,7 @@ describe('a request from chat to responses', () => {
     [{ modalities: ['text', 'audio'] }, 'modalities'],
     [{ functions: [{ name: 'f' }] }, 'functions'],
     [{ messages: [{ role: 'user', content: [{ type: 'file', file: { file_id: 'file-1' } }] }] }, 'messages'],
-  ])('refuses what responses cannot say: %j', (body, param) => {
+  ])('what Responses cannot express is rejected: %j', (body, param) => {
     expect(() => responsesBody(body)).toThrow(
       expect.objectContaining({
         code: 'unsupported_parameter',
@@ -325,8 +325,8 @@ describe('a request from chat to responses', () => {
   })
 })
 
-describe('the ids of calls', () => {
-  test.each([openaiChat, openaiResponses])('on $id are never empty, too long or twice the same', (format) => {
+describe('call IDs', () => {
+  test.each([openaiChat, openaiResponses])('on $id they are never empty, too long, or duplicated', (format) => {
     const ids = ['', 'same', 'same', 'x'.repeat(65)]
     const events: AnswerEvent[] = [
       ...ids.map((id, index): AnswerEvent => ({ type: 'call', index, kind: 'function', id, name: 'f' })),

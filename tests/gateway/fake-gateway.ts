@@ -34,7 +34,7 @@ const signals = {
   quotaReset: 0,
 }
 
-/** A backend that says only what a test tells its listeners. */
+/** A backend that sends only what a test passes to its listeners. */
 export class FakeBackend implements Backend {
   readonly id: string
   readonly failureDomain: string
@@ -85,7 +85,7 @@ export class FakeBackend implements Backend {
   }
 }
 
-/** A caller that a test makes slow or lets leave. */
+/** A client that a test can slow down or disconnect. */
 export class FakeSink implements AnswerSink {
   head: AnswerHead | undefined
   text = ''
@@ -114,7 +114,7 @@ export class FakeSink implements AnswerSink {
   }
 }
 
-/** The gateway over ports whose every step a test decides. */
+/** The gateway over ports that a test controls step by step. */
 export class FakeGateway {
   readonly clock = new ManualClock()
   readonly events: ServiceEvent[] = []
@@ -122,14 +122,14 @@ export class FakeGateway {
   readonly backends: readonly FakeBackend[]
   readonly settled: { outcome: RequestOutcome; delivery: DeliveryState }[] = []
   admitted = 0
-  /** What `durable` gives. */
+  /** The result of `durable`. */
   durable: Promise<void> | undefined
-  /** Who the caller is at a later look. */
+  /** The caller that later authorization checks find. */
   recheck: (principal: Principal) => Principal = (principal) => principal
   stillServes: (backend: Backend) => boolean = () => true
-  /** What counts the bytes of whole answers. */
+  /** Counts the bytes of non-streaming answers. */
   held: HeldBytes | undefined
-  /** What `deliver` does. */
+  /** Called by `deliver`. */
   deliver: () => void = () => {}
   readonly #gateway: Gateway
 
@@ -162,12 +162,12 @@ export class FakeGateway {
     })
   }
 
-  /** The line of the log that every admitted request has. */
+  /** The log line of an admitted request. */
   get line(): ServiceEvent | undefined {
     return this.events.find(({ event }) => event === 'request')
   }
 
-  /** `timeoutMs` is the caller's own limit. */
+  /** `timeoutMs` is the caller's own time limit. */
   answer(format: ClientFormatId, body: JsonObject, timeoutMs?: number): Promise<void> {
     const bytes = Buffer.from(JSON.stringify({ model: 'p', ...body }))
     const scan = new JsonScan({ maxDepth: 50, maxTokens: 1_000, maxMembers: 1_000 })

@@ -29,12 +29,12 @@ export class ManualClock implements Clock {
     }
   }
 
-  /** Timers that wait. */
+  /** The number of pending timers. */
   get waiting(): number {
     return this.#timers.length
   }
 
-  /** Moves on by so many milliseconds, timer by timer, letting promises settle between them. */
+  /** Advances by this many milliseconds, timer by timer, and lets promises settle between them. */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms
     for (;;) {
@@ -50,7 +50,7 @@ export class ManualClock implements Clock {
   }
 }
 
-/** All that waits for nothing but promises has run. */
+/** Resolves when everything that waits only for promises has run. */
 export function settled(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve)

@@ -1,12 +1,12 @@
 import type { FormatId } from '../../src/domain/format-id.ts'
 
-/** What a provider said and nobody else may read. */
+/** Text from a provider that no client may see. */
 export const providerText = 'PROVIDER TEXT at 10.0.0.7'
 
-/** One good answer of a format: as a stream in three parts, and whole; both end for `reason`. */
+/** A successful answer of a format, as a stream in three parts and non-streaming; both end for `reason`. */
 interface GoodAnswer {
   readonly opening: string
-  /** One event that says this; `text` is the inside of a JSON string. */
+  /** One event with this text, given as the inside of a JSON string. */
   readonly delta: (text: string) => string
   readonly ending: (reason: string) => string
   readonly whole: (reason: string) => string
@@ -95,7 +95,7 @@ const bodies: Readonly<Record<string, string>> = {
   'an empty object': '{}',
 }
 
-/** Events that no format has: none may be passed on, and nothing that follows makes the answer whole again. */
+/** Events that no format has: none may be passed on, and no later event makes the answer successful. */
 export const faultyEvents: Readonly<Record<string, string>> = {
   ...Object.fromEntries(Object.entries(bodies).map(([what, data]) => [`data: ${what}`, `data: ${data}\n\n`])),
   ...Object.fromEntries(
@@ -106,14 +106,14 @@ export const faultyEvents: Readonly<Record<string, string>> = {
   'the field error': `error: {"code":500,"message":"${providerText}"}\n\n`,
 }
 
-/** Bodies of whole answers that are none. */
+/** Bodies that are not answers. */
 export const faultyBodies: Readonly<Record<string, string>> = {
   ...bodies,
   nothing: '',
   'an error beside an answer': `{"choices":[{"index":0,"message":{"content":"x"},"finish_reason":"stop"}],"output":[],"content":[],"candidates":[{"finishReason":"STOP"}],"error":{"message":"${providerText}"}}`,
 }
 
-/** Words for why an answer ended that say that it failed, or that nobody here knows. */
+/** Finish reasons that mean failure or are unknown. */
 export const unknownReasons = [
   'abort',
   'error',
@@ -124,7 +124,7 @@ export const unknownReasons = [
   'new_in_2027',
 ]
 
-/** Events that say nothing and are no fault: keep-alives, and a vendor's own events. */
+/** Events without content that are not faults: keep-alives, and vendors' own events. */
 export const beside: Readonly<Record<string, string>> = {
   'an event without data': 'data:\n\n',
   'a named ping without data': 'event: ping\ndata: \n\n',
@@ -132,7 +132,7 @@ export const beside: Readonly<Record<string, string>> = {
   'a comment': ': keep-alive\n\n',
 }
 
-/** Events that say something that is no text (contract 10.6). */
+/** Events whose content is not text (contract 10.6). */
 export const malformedDeltas: Readonly<Record<keyof typeof goodAnswers, string>> = {
   'openai-chat': `data: {"choices":[{"index":0,"delta":{"content":{"a":"${providerText}"}}}]}\n\n`,
   'openai-completions': `data: {"choices":[{"index":0,"text":{"a":"${providerText}"}}]}\n\n`,
@@ -145,18 +145,18 @@ export const malformedDeltas: Readonly<Record<keyof typeof goodAnswers, string>>
   gemini: `data: {"candidates":[{"content":{"parts":[{"text":{"a":"${providerText}"}}]}}]}\n\n`,
 }
 
-/** JSON that parses, and that nothing recursive can walk. */
+/** JSON that can be parsed, but not traversed recursively. */
 const deep = (open: string, inside: string, close: string): string =>
   open.repeat(100_000) + inside + close.repeat(100_000)
 const deepList = deep('[', '', ']')
 const deepObject = deep('{"a":', '1', '}')
 
-/** The same JSON object, also as the data of an event, with one member more that nests too deep. */
+/** The same JSON object (or event with it) with an additional member that nests too deep. */
 export function withDeepMember(json: string, isObject: boolean): string {
   return json.replace('{', () => `{"x":${isObject ? deepObject : deepList},`)
 }
 
-/** Whole answers with one call, whose arguments nest too deep; text completions have no calls. */
+/** Non-streaming answers with a call whose arguments nest too deep; text completions have no calls. */
 export const deepCalls: Readonly<Partial<Record<keyof typeof goodAnswers, string>>> = {
   'openai-chat': JSON.stringify({
     id: 'c',

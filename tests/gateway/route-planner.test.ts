@@ -43,7 +43,7 @@ const signals = {
   quotaReset: 0,
 }
 
-/** What may be true of a backend. */
+/** The state of one backend. */
 interface Situation {
   readonly format: Backend['format']
   readonly failureDomain: string
@@ -51,7 +51,7 @@ interface Situation {
   readonly capabilities: Backend['capabilities']
   readonly hold: 'drained' | 'quarantined' | undefined
   readonly seen: 'nothing' | 'rate' | 'credentials' | 'failing'
-  /** Whether it would answer. */
+  /** Whether it answers successfully. */
   readonly isWell: boolean
 }
 
@@ -65,14 +65,14 @@ const well: Situation = {
   isWell: true,
 }
 
-/** The real gateway and the real planner over the same backends, which note when they are asked. */
+/** The real gateway and planner over the same backends, which record when they are asked. */
 class World {
   readonly asked: string[] = []
   readonly clock = new ManualClock()
   readonly breakers = new CircuitBreakers({ clock: this.clock, random: () => 0.5, log: () => {} })
   readonly learned = new LearnedLimits(this.clock)
   readonly backends: readonly Backend[]
-  /** Tokens of the request that is asked, for those whose window is too small. */
+  /** Tokens of the current request, for backends whose context window is too small. */
   tokens = 0
 
   constructor(situations: readonly Situation[]) {
@@ -108,7 +108,7 @@ class World {
         this.asked.push(id)
         const isTooLong = contextWindow !== undefined && this.tokens > contextWindow
         queueMicrotask(() => {
-          // One that answers ends the course as a bug of the provider would, behind the first content: enough to be seen.
+          // A backend that answers fails after its first content, like a buggy provider: the test only needs the call.
           if (isTooLong) listener.onError(new UpstreamError('context_too_long'))
           else listener.onError(new UpstreamError(isWell ? 'rejected_content' : 'unreachable', { status: 422 }))
         })
@@ -130,7 +130,7 @@ class World {
     return planRoute(parts, { accountId: 'acc_1', plan }, asked)
   }
 
-  /** Sends what the plan was about, and gives the refusal it ends with. */
+  /** Sends the planned request and returns the code of the error it ends with. */
   async send(asked: RouteQuestion, plan: Plan = premium): Promise<string> {
     const { clock } = this
     const request = sampleRequest(asked)
@@ -201,7 +201,7 @@ const questions = fc.record({
 })
 
 describe('a dry run', () => {
-  test('names in every situation those that are then really asked, in their order, and why nobody is', async () => {
+  test('it lists exactly the backends that the request then asks, in order, or the reason why there are none', async () => {
     await fc.assert(
       fc.asyncProperty(situations, questions, async (given, asked) => {
         const world = new World(given)
@@ -210,11 +210,11 @@ describe('a dry run', () => {
         expect(world.asked).toEqual([])
         expect(world.backends.map(({ id }) => world.breakers.condition(id))).toEqual(before)
         const planned = plan.asked.map(({ backend }) => backend)
-        // Each backend of the profile is either asked or left out with a reason.
+        // Each backend of the profile is either asked or excluded with a reason.
         const named = [...planned, ...plan.leftOut.map(({ backend }) => backend)]
         if (plan.refusal === undefined) expect(named.toSorted()).toEqual(world.backends.map(({ id }) => id))
         const end = await world.send(asked)
-        // What is declared not to be possible is never asked for.
+        // No backend is asked for a capability that it declares unsupported.
         for (const id of world.asked) {
           const { capabilities } = given[Number(id.slice(1))]!
           if (asked.images) expect(capabilities?.image_input).not.toBe(false)
@@ -231,7 +231,7 @@ describe('a dry run', () => {
     )
   })
 
-  test('a plan that does not allow the profile, a name that none has and a request without a way are refused as they would be', async () => {
+  test('a plan without the profile, an unknown profile, and a request without backends are rejected as real requests are', async () => {
     const world = new World([well])
     expect((await world.plan({ ...question, profile: fusionId }, free)).refusal).toMatchObject({
       code: 'plan_required',
@@ -247,7 +247,7 @@ describe('a dry run', () => {
     })
   })
 
-  test('says who is kept out, until when, and whose window is too small', async () => {
+  test('it reports which backends are excluded, until when, and whose context window is too small', async () => {
     const world = new World([
       { ...well, hold: 'drained' },
       { ...well, seen: 'rate' },
@@ -264,7 +264,7 @@ describe('a dry run', () => {
     ])
   })
 
-  test('of a fusion it names the panel that the plan chooses, none of them kept out', async () => {
+  test('for a fusion it lists the panel, without excluded backends', async () => {
     const world = new World([
       { ...well, hold: 'drained' },
       { ...well, failureDomain: 'e' },

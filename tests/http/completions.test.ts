@@ -25,12 +25,12 @@ function chunksOf(text: string): Completion[] {
     .map((event) => JSON.parse(event.slice('data: '.length)) as Completion)
 }
 
-describe('translated, where no backend has the endpoint', () => {
+describe('translated, if no backend has the endpoint', () => {
   beforeEach(async () => {
     service = await Service.start({ formats: ['openai-chat'] })
   })
 
-  test('a prompt becomes the message of a user, and the answer is a text completion', async () => {
+  test('a prompt becomes a user message, and the answer is a text completion', async () => {
     const response = await ask({ max_tokens: 40, stop: 'END' })
     const body = await read(response)
     expect(response.status).toBe(200)
@@ -46,7 +46,7 @@ describe('translated, where no backend has the endpoint', () => {
     })
   })
 
-  test('a stream has the same text in chunks, its usage where it was asked for, and the end', async () => {
+  test('a stream has the same text in chunks, usage if requested, and an end', async () => {
     const whole = await read(await ask({}))
     const text = await (await ask({ stream: true, stream_options: { include_usage: true } })).text()
     const chunks = chunksOf(text)
@@ -63,7 +63,7 @@ describe('translated, where no backend has the endpoint', () => {
     ['logprobs', { logprobs: 2 }],
     ['prompt', { prompt: ['One', 'Two'] }],
     ['prompt', { prompt: [1, 2, 3] }],
-  ])('%s cannot be said as chat: it is refused by name and takes nothing', async (param, fields) => {
+  ])('%s cannot be expressed as chat: the error names it, and nothing is charged', async (param, fields) => {
     const response = await ask(fields)
     const { error } = await read(response)
     expect({ status: response.status, code: error.code, param: error.param }).toEqual({
@@ -79,14 +79,14 @@ describe('translated, where no backend has the endpoint', () => {
     ['an empty list', []],
     ['an object in a list', [{}]],
     ['a list of 200 texts', Array(200).fill('x')],
-  ])('%s is no prompt', async (_, prompt) => {
+  ])('%s is not a prompt', async (_, prompt) => {
     const response = await ask({ prompt })
     const { error } = await read(response)
     expect([response.status, error.code, error.param]).toEqual([400, 'invalid_request', 'prompt'])
   })
 })
 
-describe('relayed, where a backend has the endpoint', () => {
+describe('relayed, if a backend has the endpoint', () => {
   let upstream: ScriptedUpstream
   let paths: string[]
 
@@ -111,7 +111,7 @@ describe('relayed, where a backend has the endpoint', () => {
     finish_reason: reason,
   })
 
-  test('everything that the endpoint knows passes, both ways', async () => {
+  test('every field of the endpoint is passed on, in both directions', async () => {
     upstream.answer = (request, response) => {
       paths.push(request.url ?? '')
       const choices = [choice('A', 'stop'), choice('B', 'length', 1)]
@@ -129,7 +129,7 @@ describe('relayed, where a backend has the endpoint', () => {
     expect(body.choices).toEqual([choice('A', 'stop'), choice('B', 'length', 1)])
   })
 
-  test('a stream ends when all prompts are answered, and breaks where one is not', async () => {
+  test('a stream ends when all prompts are answered, and breaks if one is not', async () => {
     const send = (choices: readonly object[]): string =>
       `data: ${JSON.stringify({ id: 'cmpl-1', object: 'text_completion', model: 'base-model', choices })}\n\n`
     const events = [send([choice('A', null)]), send([choice('B', null, 1)]), send([choice('', 'stop')])]
@@ -153,7 +153,7 @@ describe('relayed, where a backend has the endpoint', () => {
     }
   })
 
-  test('chat goes to the chat endpoint of the same backend', async () => {
+  test('chat uses the chat endpoint of the same backend', async () => {
     upstream.answer = (request, response) => {
       paths.push(request.url ?? '')
       const message = { role: 'assistant', content: 'Hello' }
@@ -166,7 +166,7 @@ describe('relayed, where a backend has the endpoint', () => {
     expect(paths).toEqual(['/v1/chat/completions'])
   })
 
-  test('a server without the endpoint is asked as chat, then and afterwards', async () => {
+  test('a server without the endpoint is asked for chat, then and afterwards', async () => {
     upstream.answer = (request, response) => {
       paths.push(request.url ?? '')
       if (request.url === '/v1/completions') {

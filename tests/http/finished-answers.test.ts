@@ -10,14 +10,14 @@ import { serve } from '../../src/http/serve.ts'
 const patienceMs = 5_000
 const lookEveryMs = 20
 
-test('an answer that has left is held by nothing, however long its connection stays open', async () => {
+test('a delivered answer can be garbage collected while its connection stays open', async () => {
   const answers: WeakRef<object>[] = []
   const handle: Api['handle'] = (_request, response) => {
     answers.push(new WeakRef(response))
     response.end('ok')
   }
-  // Only what this test comes to is there of the API.
-  const api = { handle, openRequests: 0, cutAll() {}, sockets: { drain() {}, terminate() {} } } as unknown as Api
+  // Only the parts of the API that this test uses.
+  const api = { handle, openRequests: 0, abortAll() {}, sockets: { drain() {}, terminate() {} } } as unknown as Api
   const limits = { headerBytes: 16_384, headerMs: 10_000, requestMs: 10_000, probeConnections: 1, connections: 10 }
   const listening = await serve(() => api, { host: '127.0.0.1', port: 0, ...limits })
   onTestFinished(async () => {

@@ -7,14 +7,14 @@ import { readJsonBody } from '../../src/http/read-body.ts'
 import { GatheredBytes } from '../../src/runtime/gathered-bytes.ts'
 import { ManualClock } from '../gateway/manual-clock.ts'
 
-test('a body that has arrived is never late, however long it waits for its decoder', async () => {
+test('a body that has arrived never times out, however long it waits for its decoder', async () => {
   const clock = new ManualClock()
   const sender = new PassThrough()
   const request = Object.assign(sender, { headers: { 'content-encoding': 'br' }, complete: true })
   const limits = { maxBytes: 1024 * 1024, timeoutMs: 60_000, clock }
   const read = readJsonBody(request as unknown as IncomingMessage, limits, { spend: () => {} })
   let timers = 1
-  // Right behind the listener that passes the end on to the decoder, which works in another thread.
+  // Runs directly after the listener that ends the decoder, which works in another thread.
   sender.on('end', () => (timers = clock.waiting))
   sender.end(brotliCompressSync('{"model":"m"}'))
   expect((await read).body).toEqual({ model: 'm' })
@@ -24,7 +24,7 @@ test('a body that has arrived is never late, however long it waits for its decod
 describe('a body that takes longer than the limit', () => {
   const KiB = 1024
 
-  /** Sends so many bytes each second; gives what became of the body, and after how many seconds. */
+  /** Sends a number of bytes each second; returns how the read ended, and after how many seconds. */
   async function upload(bytes: number, perSecond: (second: number) => number) {
     const clock = new ManualClock()
     const sender = new PassThrough()
@@ -52,7 +52,7 @@ describe('a body that takes longer than the limit', () => {
     return { end: result.end, second }
   }
 
-  test('is read to its end while it arrives at 20 KB/s', async () => {
+  test('it is read completely if it arrives at 20 KB/s', async () => {
     expect(await upload(1_800_000, () => 20_000)).toEqual({ end: 'read', second: 90 })
   })
 
@@ -61,12 +61,12 @@ describe('a body that takes longer than the limit', () => {
     ['arrives at 15 KiB/s', () => 15 * KiB, 60],
     ['stops later', (second: number) => (second < 75 ? 20 * KiB : 0), 80],
     ['arrives at 3 KiB/s', () => 3 * KiB, 10],
-  ] as const)('is not waited for where it %s', async (_, perSecond, second) => {
+  ] as const)('it times out if it %s', async (_, perSecond, second) => {
     expect(await upload(4_000 * KiB, perSecond)).toEqual({ end: 'request_timeout', second })
   })
 })
 
-test.each(['add', 'addCopy'] as const)('pieces that are gathered by %s are few blocks, in order', (how) => {
+test.each(['add', 'addCopy'] as const)('pieces collected with %s form few blocks, in order', (how) => {
   const gathered = new GatheredBytes()
   const sizes = [1, 1, 5_000, 1, 20_000, 3_000, 4_095, 16_384, 1, 0, 2]
   const pieces = sizes.map((size, index) => Buffer.alloc(size, index))

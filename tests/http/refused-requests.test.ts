@@ -28,7 +28,7 @@ function open(max?: number) {
 const droppedOf = (events: readonly ServiceEvent[]): number =>
   events.reduce((sum, event) => sum + (event.event === 'refused_requests_dropped' ? event.count : 0), 0)
 
-test('a thousand refusals are one write, a second later, and nothing is written while none come', async () => {
+test('a thousand rejections cause one write after a second, and no write happens without rejections', async () => {
   const { clock, written, refused } = open()
   const startedMs = clock.nowMs()
   for (let count = 0; count < 1000; count++) refused.note(owner, 'invalid_json', `req_${count}`)
@@ -56,7 +56,7 @@ test('a thousand refusals are one write, a second later, and nothing is written 
   expect([written.length, clock.waiting]).toEqual([1, 0])
 })
 
-test('each hour and each error of the catalog has a count of its own', async () => {
+test('each hour and each error of the catalog has its own count', async () => {
   const { clock, written, refused } = open()
   for (const code of errorCodes) refused.note(owner, code, 'req_1')
   clock.step(hourMs)
@@ -67,7 +67,7 @@ test('each hour and each error of the catalog has a count of its own', async () 
   expect(rows.every(({ requests }) => requests === 1)).toBe(true)
 })
 
-test('what a store that fails did not take is written once it works, with what came meanwhile, and tried ever less often', async () => {
+test('while the store fails, writes are retried less and less often, and counts are written once it recovers', async () => {
   const { clock, written, events, store, refused } = open()
   store.isBroken = true
   refused.note(owner, 'invalid_json', 'req_1')
@@ -80,13 +80,13 @@ test('what a store that fails did not take is written once it works, with what c
   await clock.advance(60_000)
   expect(written.flat()).toEqual([expect.objectContaining({ requests: 11, lastRequestId: 'req_later_9' })])
   expect(droppedOf(events)).toBe(0)
-  // Counts that were put back hold their share once.
+  // Counts that were put back after a failed write use their account's share only once.
   refused.note(owner, 'invalid_json', 'req_2')
   await clock.advance(1000)
   expect(written.at(-1)).toEqual([expect.objectContaining({ requests: 1 })])
 })
 
-test('at the end everything is written, and what cannot be is logged', async () => {
+test('closing writes everything, and counts that cannot be written are logged', async () => {
   const good = open()
   good.refused.note(owner, 'invalid_json', 'req_1')
   await good.refused.close()
@@ -98,7 +98,7 @@ test('at the end everything is written, and what cannot be is logged', async () 
   expect(droppedOf(bad.events)).toBe(7)
 })
 
-test('three accounts with every error in every hour leave room for another, and what has no room is logged', async () => {
+test('three accounts with every error in every hour leave room for another, and dropped counts are logged', async () => {
   const { clock, written, events, store, refused } = open(1000)
   store.isBroken = true
   const noisy = 3
@@ -117,7 +117,7 @@ test('three accounts with every error in every hour leave room for another, and 
   expect(rows.filter(({ accountId }) => accountId === 'acc_quiet').length).toBe(1)
   const kept = rows.reduce((sum, { requests }) => sum + requests, 0)
   expect(kept + droppedOf(events)).toBe(hours * noisy * errorCodes.length + 1)
-  // All that was held is given back.
+  // The shares of all accounts were returned.
   refused.note(owner, 'invalid_json', 'req_3')
   await clock.advance(1000)
   expect(written.flat().length).toBe(rows.length + 1)

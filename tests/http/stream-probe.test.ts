@@ -5,7 +5,7 @@ import { ServiceError } from '../../src/domain/errors.ts'
 import { StreamProbes } from '../../src/http/stream-probe.ts'
 import { ManualClock } from '../gateway/manual-clock.ts'
 
-test('a hundred are under way at once and no more, and one that leaves makes room', () => {
+test('at most a hundred probes run at once, and one that ends makes room', () => {
   const probes = new StreamProbes(new ManualClock())
   const send = (): ServerResponse => {
     const response = new ServerResponse(new IncomingMessage(new Socket()))

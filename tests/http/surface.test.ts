@@ -32,7 +32,7 @@ describe('targets and methods', () => {
     ['http://elsewhere.example?x=/v1/models', 404],
     ['/v1/models?next=http://x/health', 200],
     ['ftp://elsewhere.example/v1/models', 404],
-  ])('of the target %s only the path counts: %i', async (target, status) => {
+  ])('only the path of the target %s counts: %i', async (target, status) => {
     expect((await ask(`GET ${target} HTTP/1.1`)).status).toBe(status)
   })
 
@@ -49,14 +49,14 @@ describe('targets and methods', () => {
     expect(answer.headers.get('access-control-allow-origin')).toBeNull()
   })
 
-  test.each(['/', '/v1/models', '/nothing'])('TRACE %s is 405 with what is allowed', async (target) => {
+  test.each(['/', '/v1/models', '/nothing'])('TRACE %s is a 405 with the allowed methods', async (target) => {
     const answer = await raw(`TRACE ${target} HTTP/1.1\r\nhost: x\r\n\r\n`)
     expect([answer.status, errorOf(answer).code]).toEqual([405, 'method_not_allowed'])
     expect(answer.headers.get('allow')).toContain('OPTIONS')
   })
 })
 
-describe('what vendors serve and this service does not', () => {
+describe('endpoints of vendors that this service does not have', () => {
   test.each([
     ['/v1/moderations', 'Moderations'],
     ['/v1/files', 'Files'],
@@ -72,7 +72,7 @@ describe('what vendors serve and this service does not', () => {
     ['/v1/realtime/sessions', 'Realtime'],
     ['/v1/messages/batches', 'Message batches'],
     ['/api/chat', 'Ollama'],
-  ])('%s is named', async (path, name) => {
+  ])('the error for %s names it', async (path, name) => {
     const answer = await ask(`POST ${path} HTTP/1.1`)
     expect([answer.status, errorOf(answer).code]).toEqual([404, 'not_found'])
     expect(errorOf(answer).message).toContain(name)
@@ -80,16 +80,19 @@ describe('what vendors serve and this service does not', () => {
     expect(errorOf(answer).message).not.toContain('There is nothing at this path')
   })
 
-  test.each(['/v1/filesystem', '/v1/v1/models', '/models', '/v1/nothing'])('%s is told the base URL', async (path) => {
-    expect(errorOf(await ask(`GET ${path} HTTP/1.1`)).message).toContain(`base URL of the API is ${service.origin}`)
-  })
+  test.each(['/v1/filesystem', '/v1/v1/models', '/models', '/v1/nothing'])(
+    'the error for %s names the base URL',
+    async (path) => {
+      expect(errorOf(await ask(`GET ${path} HTTP/1.1`)).message).toContain(`base URL of the API is ${service.origin}`)
+    },
+  )
 })
 
-describe('pages of other origins', () => {
+describe('pages from other origins', () => {
   const preflight = (origin: string): string =>
     `OPTIONS /v1/chat/completions HTTP/1.1\r\nhost: x\r\norigin: ${origin}\r\naccess-control-request-method: POST\r\naccess-control-request-headers: authorization, content-type, x-stainless-os\r\n\r\n`
 
-  test('may ask where the configuration names their origin: without a key first, then with one', async () => {
+  test('a configured origin is allowed: a preflight without a key, and then requests with one', async () => {
     const { status, headers } = await raw(preflight(page))
     expect(status).toBe(204)
     expect(headers.get('access-control-allow-origin')).toBe(page)
@@ -108,7 +111,7 @@ describe('pages of other origins', () => {
   })
 
   test.each(['https://app.example.com.evil.example', 'http://app.example.com', 'null'])(
-    '%s may not',
+    'the origin %s is not allowed',
     async (origin) => {
       const { status, headers } = await raw(preflight(origin))
       expect(status).toBe(204)
@@ -117,7 +120,7 @@ describe('pages of other origins', () => {
     },
   )
 
-  test('header names that are none are not repeated', async () => {
+  test('invalid header names are not echoed', async () => {
     const { headers } = await raw(preflight(page).replace('x-stainless-os', '<script>'))
     expect(headers.get('access-control-allow-headers')).toBeNull()
   })
@@ -133,12 +136,12 @@ describe('compressed bodies', () => {
     ['zstd', zstdCompressSync],
   ] as const
 
-  test.each(codings)('%s is read', async (coding, compress) => {
+  test.each(codings)('%s is decompressed', async (coding, compress) => {
     const answer = await send(compress(text), coding)
     expect(answer.status, answer.text).toBe(200)
   })
 
-  test.each(codings)('%s that is broken, cut short, or another is a 400', async (coding, compress) => {
+  test.each(codings)('%s that is malformed, truncated, or mislabeled is a 400', async (coding, compress) => {
     const whole = compress(text)
     for (const bytes of [Buffer.from(text), whole.subarray(0, whole.length - 4), Buffer.alloc(0)]) {
       const answer = await send(bytes, coding)
@@ -147,7 +150,7 @@ describe('compressed bodies', () => {
   })
 
   test.each(codings)(
-    '%s that unpacks to more than a body may have, or a hundred times what was sent, is refused',
+    '%s that unpacks to more than the body limit, or to a hundred times its size, is rejected',
     async (coding, compress) => {
       const bomb = await send(compress(Buffer.alloc(200 * 1024 * 1024, ' ')), coding)
       expect([400, 413]).toContain(bomb.status)
@@ -164,7 +167,7 @@ describe('compressed bodies', () => {
   })
 })
 
-describe('a member that another reader could take for one that is checked (contract 2.26)', () => {
+describe('members whose names differ from checked ones only in case (contract 2.26)', () => {
   test.each([
     [{ Model: 'expensive' }, 'Model'],
     [{ MODEL: 'expensive' }, 'MODEL'],
@@ -178,19 +181,19 @@ describe('a member that another reader could take for one that is checked (contr
     expect((JSON.parse(answer.text) as { error: { param: string } }).error.param).toBe(param)
   })
 
-  test('members that only look like nothing of ours pass, and so does one further in', async () => {
+  test('similar names are accepted, and so are equal names in nested objects', async () => {
     const answer = await service.chat({ Custom: 1, 'X-Model': 2, metadata: { Model: 'x' } })
     expect(answer.status).toBe(200)
   })
 })
 
-test('a User-Agent that is sent twice is no error', async () => {
+test('sending a User-Agent twice is allowed', async () => {
   expect((await ask('GET /v1/models HTTP/1.1', 'user-agent: other/1\r\n')).status).toBe(200)
 })
 
-describe('profiles by an alias without a slash (contract 2.30)', () => {
+describe('aliases of profiles without a slash (contract 2.30)', () => {
   test.each(['svc-router-frontier', 'svc-router-fusion', 'team-one'])(
-    '%s is answered, and the answer says so',
+    '%s works, and answers contain the alias',
     async (model) => {
       const answer = (await (await service.chat({ model })).json()) as { model: string }
       expect(answer.model).toBe(model)
@@ -202,12 +205,12 @@ describe('profiles by an alias without a slash (contract 2.30)', () => {
     },
   )
 
-  test('one that could mean two profiles is unknown', async () => {
+  test('an alias that matches two profiles is unknown', async () => {
     expect((await service.chat({ model: 'team-a-b' })).status).toBe(404)
     expect((await get('/models/team-a-b')).status).toBe(404)
   })
 
-  test('one of a premium profile is refused like it on a lower plan', async () => {
+  test('an alias of a premium profile is rejected on a lower plan, like the profile', async () => {
     const { key } = await service.addAccount('on free', 'free')
     const answer = await readAnswer(
       await service.post(
@@ -219,7 +222,7 @@ describe('profiles by an alias without a slash (contract 2.30)', () => {
     expect([answer.status, errorOf(answer).code]).toEqual([403, 'plan_required'])
   })
 
-  test('a key that is limited to one profile is limited by alias too', async () => {
+  test('a key that is limited to one profile is limited by alias, too', async () => {
     const { key } = await service.addLimitedKey({ profiles: ['team/one'] })
     const limited = { authorization: `Bearer ${key.reveal()}` }
     expect((await service.chat({ model: 'svc-router-frontier' }, limited)).status).toBe(403)

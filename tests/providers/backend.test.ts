@@ -23,8 +23,8 @@ beforeEach(() => {
 
 const answer = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}'
 
-describe('what is sent', () => {
-  test('only our own headers, the exact body and its length reach the provider', async () => {
+describe('requests', () => {
+  test('only our own headers, the exact body, and its length reach the provider', async () => {
     let seen = ''
     const { baseUrl } = await serveTcp((socket) => {
       socket.on('data', (chunk) => {
@@ -54,7 +54,7 @@ describe('what is sent', () => {
     )
   })
 
-  test('a vendor header carries the bare credential, bytes are sent as they are, and a query of the base URL stays', async () => {
+  test('a vendor header carries the bare credential, bytes are sent unchanged, and the base URL’s query is kept', async () => {
     const provider = await serveHttp((request, response) => {
       const chunks: Buffer[] = []
       request.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -84,7 +84,7 @@ describe('what is sent', () => {
     })
   })
 
-  test('headers of the vendor go with every request, those of one request with it alone', async () => {
+  test('vendor headers are sent with every request, and a request’s own headers only with that request', async () => {
     const seen: unknown[] = []
     const provider = await serveHttp(({ headers }, response) => {
       seen.push([headers['anthropic-version'], headers['anthropic-beta'], headers['x-request-id']])
@@ -106,7 +106,7 @@ describe('what is sent', () => {
     ])
   })
 
-  test('a credential or header that could smuggle another header is refused when the backend is made', () => {
+  test('a credential or header that could inject another header is rejected when the backend is created', () => {
     const pools = openPools()
     for (const credential of ['a\r\nx-evil: 1', 'a b', 'ü', '', 'x'.repeat(9000)]) {
       expect(() => openBackend(pools, 'http://127.0.0.1:1', { credential: new Secret(credential) })).toThrow(TypeError)
@@ -121,7 +121,7 @@ describe('what is sent', () => {
     }
   })
 
-  test('connections are shared by backends with one credential and never by two credentials', async () => {
+  test('backends share connections if they have the same credential, and never otherwise', async () => {
     const used: Record<string, Set<number>> = {}
     const { baseUrl } = await serveHttp((request, response) => {
       request.resume()
@@ -138,8 +138,8 @@ describe('what is sent', () => {
   })
 })
 
-describe('what is told', () => {
-  test('status, content type, retry-after and the cleaned request id of the provider, then data, then the end', async () => {
+describe('events of a call', () => {
+  test('status, content type, Retry-After, and the sanitized request ID are reported, then data, then the end', async () => {
     const { baseUrl } = await serveTcp((socket) => {
       socket.on('data', () =>
         socket.write(
@@ -159,7 +159,7 @@ describe('what is told', () => {
     })
   })
 
-  test('a redirect is told as what it is and not followed', async () => {
+  test('a redirect is reported and not followed', async () => {
     let requests = 0
     const { baseUrl } = await serveHttp((request, response) => {
       requests += 1
@@ -170,7 +170,7 @@ describe('what is told', () => {
     expect([head?.status, steps, requests]).toEqual([307, ['head', 'end'], 1])
   })
 
-  test('an interim 103 is not the answer', async () => {
+  test('an interim 103 is skipped', async () => {
     const { baseUrl } = await serveTcp((socket) => {
       socket.on('data', () => socket.write(`HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n${answer}`))
     })
@@ -180,9 +180,9 @@ describe('what is told', () => {
 
   test.each([
     ['a head larger than 16 KiB', `HTTP/1.1 200 OK\r\nx-big: ${'x'.repeat(20_000)}\r\n\r\n`, 'broken'],
-    ['bytes that are no HTTP', '220 smtp.example.com ready\r\n', 'broken'],
-    ['a body shorter than it said', 'HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n{}', 'reset'],
-    ['a chunked body that breaks off', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhel', 'reset'],
+    ['bytes that are not HTTP', '220 smtp.example.com ready\r\n', 'broken'],
+    ['a body shorter than its content-length', 'HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n{}', 'reset'],
+    ['a truncated chunked body', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhel', 'reset'],
   ])('%s fails the call once', async (_name, bytes, outcome) => {
     const { baseUrl } = await serveTcp((socket) => {
       socket.once('data', () => socket.end(bytes))
@@ -193,10 +193,10 @@ describe('what is told', () => {
     expect(bugs).toEqual([])
   })
 
-  test('what a listener throws ends the call and is reported as a bug, and the next call is not touched', async () => {
+  test('an exception in a listener ends the call and is reported as a bug, and the next call is unaffected', async () => {
     const provider = await simulate()
     const backend = openBackend(openPools(), provider.baseUrl)
-    const told: string[] = []
+    const outcomes: string[] = []
     const thrown = new TypeError('made up')
     await new Promise<void>((resolve) => {
       backend.call(
@@ -206,22 +206,22 @@ describe('what is told', () => {
           onData() {
             throw thrown
           },
-          onEnd: () => told.push('end'),
+          onEnd: () => outcomes.push('end'),
           onError(error) {
-            told.push(error.outcome)
+            outcomes.push(error.outcome)
             resolve()
           },
         },
       )
     })
-    expect(told).toEqual(['broken'])
+    expect(outcomes).toEqual(['broken'])
     expect(bugs).toEqual([thrown])
     expect((await run(backend)).steps).toEqual(['head', 'data', 'end'])
   })
 })
 
-describe('connections that fail', () => {
-  test('a refused connection is unreachable, told after call() has returned', async () => {
+describe('failing connections', () => {
+  test('a refused connection is unreachable, which is reported only after call() has returned', async () => {
     const { baseUrl, server } = await serveHttp(() => {})
     await new Promise((resolve) => server.close(resolve))
     const backend = openBackend(openPools(), baseUrl)
@@ -241,7 +241,7 @@ describe('connections that fail', () => {
     expect(error?.outcome).toBe('unreachable')
   })
 
-  test('a name whose resolution hangs is given up after connectMs', async () => {
+  test('resolving a name is abandoned after connectMs', async () => {
     const backend = openBackend(openPools({ lookup: () => {} }), 'http://nowhere.invalid', {
       timeouts: { ...defaultTimeouts(false), connectMs: 150 },
     })
@@ -252,7 +252,7 @@ describe('connections that fail', () => {
     expect(performance.now() - startedAtMs).toBeLessThan(1000)
   })
 
-  test('a server that accepts and never answers the TLS handshake is given up after connectMs', async () => {
+  test('a TLS handshake that the server never answers is abandoned after connectMs', async () => {
     const { port, sockets } = await serveTcp((socket) => socket.resume())
     const pools = openPools()
     const { error } = await run(
@@ -263,13 +263,13 @@ describe('connections that fail', () => {
     expect(pools.counts().connections).toBe(0)
   })
 
-  test('a server that closes in the TLS handshake is unreachable', async () => {
+  test('a server that closes during the TLS handshake is unreachable', async () => {
     const { port } = await serveTcp((socket) => socket.end())
     const { error } = await run(openBackend(openPools(), `https://127.0.0.1:${port}`))
     expect(error?.outcome).toBe('unreachable')
   })
 
-  test('a reset of a new connection is a reset and is not replayed', async () => {
+  test('a reset of a new connection is a reset, and the request is not sent again', async () => {
     let requests = 0
     const { baseUrl } = await serveTcp((socket) => {
       socket.once('data', () => {
@@ -284,27 +284,30 @@ describe('connections that fail', () => {
   test.each([
     ['RST', true],
     ['FIN', false],
-  ])('a reused connection closed by %s before any byte is replayed once on a new one', async (_name, hard) => {
-    let connections = 0
-    const { baseUrl } = await serveTcp((socket) => {
-      const number = (connections += 1)
-      let requests = 0
-      socket.on('data', () => {
-        requests += 1
-        if (number === 1 && requests === 2) {
-          if (hard) socket.resetAndDestroy()
-          else socket.end()
-        } else socket.write(answer)
+  ])(
+    'a request on a reused connection that is closed by %s before any byte is sent again once, on a new connection',
+    async (_name, hard) => {
+      let connections = 0
+      const { baseUrl } = await serveTcp((socket) => {
+        const number = (connections += 1)
+        let requests = 0
+        socket.on('data', () => {
+          requests += 1
+          if (number === 1 && requests === 2) {
+            if (hard) socket.resetAndDestroy()
+            else socket.end()
+          } else socket.write(answer)
+        })
       })
-    })
-    const backend = openBackend(openPools(), baseUrl)
-    expect((await run(backend)).steps).toEqual(['head', 'data', 'end'])
-    const second = await run(backend)
-    expect(second.steps).toEqual(['head', 'data', 'end'])
-    expect(connections).toBe(2)
-  })
+      const backend = openBackend(openPools(), baseUrl)
+      expect((await run(backend)).steps).toEqual(['head', 'data', 'end'])
+      const second = await run(backend)
+      expect(second.steps).toEqual(['head', 'data', 'end'])
+      expect(connections).toBe(2)
+    },
+  )
 
-  test('the replay happens once only: when the new connection fails too, the call fails', async () => {
+  test('a request is sent again only once: if the new connection fails too, the call fails', async () => {
     let connections = 0
     let requests = 0
     const { baseUrl } = await serveTcp((socket) => {
@@ -321,7 +324,7 @@ describe('connections that fail', () => {
     expect([error?.outcome, steps, connections, requests]).toEqual(['reset', ['error'], 2, 3])
   })
 
-  test('a reused connection that is lost long after the request was sent is not replayed', async () => {
+  test('a request is not sent again if the reused connection is lost long after it was sent', async () => {
     let requests = 0
     const { baseUrl } = await serveTcp((socket) => {
       socket.on('data', () => {
@@ -336,7 +339,7 @@ describe('connections that fail', () => {
     expect([error?.outcome, steps, requests]).toEqual(['reset', ['error'], 2])
   })
 
-  test('a reused connection that fails after a byte of the answer is not replayed', async () => {
+  test('a request is not sent again if the reused connection fails after a byte of the answer', async () => {
     let requests = 0
     const { baseUrl } = await serveTcp((socket) => {
       socket.on('data', () => {
@@ -354,7 +357,7 @@ describe('connections that fail', () => {
     expect([error?.outcome, requests]).toEqual(['reset', 2])
   })
 
-  test('idle connections that the provider closed are not used: 50 calls over a provider that closes after each answer', async () => {
+  test('idle connections that the provider closed are not reused: 50 calls succeed if it closes after each answer', async () => {
     const { baseUrl } = await serveTcp((socket) => {
       socket.on('data', () => {
         socket.write(answer)
@@ -371,14 +374,14 @@ describe('connections that fail', () => {
   })
 })
 
-describe('abort, pause and resume', () => {
-  test('abort reaches the provider within 100 ms, nothing is told afterwards, and the next call works', async () => {
+describe('abort, pause, and resume', () => {
+  test('an abort reaches the provider within 100 ms, no event follows, and the next call succeeds', async () => {
     const provider = await simulate({ tokenDelayMs: 5 })
     const backend = openBackend(openPools(), provider.baseUrl)
     provider.script([{ do: 'answer', words: 10_000 }])
     const recording = record(backend, JSON.stringify({ stream: true, messages: [] }), true)
     await recording.firstData()
-    const told = recording.steps.length
+    const stepCount = recording.steps.length
     const abortedAtMs = performance.timeOrigin + performance.now()
     recording.call.abort()
     recording.call.abort()
@@ -386,11 +389,11 @@ describe('abort, pause and resume', () => {
     await until(() => provider.counts().aborted === 1)
     expect(provider.counts().abortedAtMs[0]! - abortedAtMs).toBeLessThan(100)
     await sleep(30)
-    expect([recording.steps.length, recording.bytes]).toEqual([told, bytes])
+    expect([recording.steps.length, recording.bytes]).toEqual([stepCount, bytes])
     expect((await run(backend)).steps).toEqual(['head', 'data', 'end'])
   })
 
-  test('abort before the headers and abort inside onHead and onData leave nothing open', async () => {
+  test('aborting before the headers, in onHead, and in onData leaves nothing open', async () => {
     const provider = await simulate()
     const pools = openPools()
     const backend = openBackend(pools, provider.baseUrl)
@@ -423,7 +426,7 @@ describe('abort, pause and resume', () => {
     expect(bugs).toEqual([])
   })
 
-  test('abort at once, while connecting, sends no request and keeps the connection for the next call', async () => {
+  test('aborting immediately, while connecting, sends no request and keeps the connection for the next call', async () => {
     const provider = await simulate()
     const pools = openPools()
     const backend = openBackend(pools, provider.baseUrl)
@@ -435,7 +438,7 @@ describe('abort, pause and resume', () => {
     expect([provider.counts().requests, provider.counts().connections, recording.steps]).toEqual([1, 1, []])
   })
 
-  test('pause stops reading, so that the provider feels it; resume reads on to the last byte', async () => {
+  test('pausing stops reading, which slows the provider down; resuming reads to the last byte', async () => {
     const total = 64 * 1024 * 1024 - 1024
     let written = 0
     const chunk = Buffer.alloc(64 * 1024, 'x')
@@ -469,7 +472,7 @@ describe('abort, pause and resume', () => {
     expect([recording.steps, recording.bytes]).toEqual([['head', 'data', 'end'], total])
   })
 
-  test('an answer larger than 64 MiB is broken off', async () => {
+  test('an answer larger than 64 MiB is aborted', async () => {
     const { baseUrl } = await serveHttp((request, response) => {
       request.resume()
       const chunk = Buffer.alloc(1024 * 1024)
@@ -488,7 +491,7 @@ describe('abort, pause and resume', () => {
     expect(recording.bytes).toBeLessThanOrEqual(64 * 1024 * 1024)
   })
 
-  test('600 calls that are aborted, paused and resumed at every possible moment leave nothing behind', async () => {
+  test('600 calls that are aborted, paused, and resumed at different moments leave nothing open', async () => {
     const provider = await simulate()
     const pools = openPools({ maxConnections: 16, maxWaiting: 600, waitMs: 20_000 })
     const backend = openBackend(pools, provider.baseUrl)
@@ -530,7 +533,7 @@ test.each([
   ['openai-responses', 'all models of one credential'],
   ['anthropic-messages', 'all models of one credential'],
   ['gemini', 'one model'],
-] as const)('the issuer of what is sealed in %s is %s', (format, issuer) => {
+] as const)('encrypted reasoning in %s belongs to %s', (format, issuer) => {
   const pools = openPools()
   const issuerOf = (model: string, credential = madeUpCredential): string =>
     openBackend(pools, 'http://127.0.0.1:9/v1', { format, model, credential }).issuer
@@ -539,7 +542,7 @@ test.each([
   expect(issuerOf('a', new Secret('made-up-credential-0002'))).not.toBe(issuerOf('a'))
 })
 
-test('an id has one UUID, in the form that every server takes', () => {
+test('each ID has one UUID, in the form that every server accepts', () => {
   const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
   expect(uuidOf('req_1')).toMatch(uuid)
   expect(uuidOf('req_1')).toBe(uuidOf('req_1'))

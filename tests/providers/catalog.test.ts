@@ -82,8 +82,8 @@ function open(
   return { backends, idsFor, reads: () => reads }
 }
 
-describe('which backends serve whom', () => {
-  test("an account's own upstreams come first in their order, then configured ones in the profile's order", async () => {
+describe('the backends of an account', () => {
+  test('an account’s own upstreams come first, in their order, then configured ones in the profile’s order', async () => {
     const { idsFor } = open([local('a'), local('b')], {
       acc_1: [upstream({ id: 'ups_2', accountId: 'acc_1' }), upstream({ id: 'ups_1', accountId: 'acc_1' })],
     })
@@ -93,7 +93,7 @@ describe('which backends serve whom', () => {
     expect(await idsFor('unknown', 'acc_1')).toEqual([])
   })
 
-  test('a configured credential serves its own account only, and without one it serves nobody', async () => {
+  test('a configured credential serves only its own account, and no one without an account', async () => {
     const credential = new Secret('made-up')
     const { idsFor } = open([
       local('mine', { credential, account: 'acc_1' }),
@@ -105,7 +105,7 @@ describe('which backends serve whom', () => {
     expect(await idsFor('svc-router/frontier', 'acc_2')).toEqual(['all', 'private'])
   })
 
-  test("the operator's own credential serves accounts with managed access, and those only while it is on", async () => {
+  test('the operator’s credential serves accounts with managed access, and only while it is on', async () => {
     const credential = new Secret('made-up')
     const on = new Set<string>()
     const approved = new Set(['acc_1'])
@@ -137,7 +137,7 @@ describe('which backends serve whom', () => {
     expect(await served()).toEqual([['ups_1'], [], ['managed'], ['managed']])
   })
 
-  test('simulated backends serve only while nothing real does', async () => {
+  test('simulated backends serve only accounts without real ones', async () => {
     const simulated = local('alpha', { provider: 'simulated', baseUrl: 'http://127.0.0.1:9/v1' })
     const rows = { acc_1: [upstream({ id: 'ups_1', accountId: 'acc_1' })] }
     const { idsFor } = open([simulated], rows)
@@ -145,12 +145,12 @@ describe('which backends serve whom', () => {
     expect(await idsFor('svc-router/frontier', 'acc_2')).toEqual(['alpha'])
   })
 
-  test('a row of another account is never served, whatever the store gives', async () => {
+  test('a row of another account is never used, even if the store returns it', async () => {
     const { idsFor } = open([], { acc_1: [upstream({ id: 'ups_9', accountId: 'acc_2' })] })
     expect(await idsFor('svc-router/frontier', 'acc_1')).toEqual([])
   })
 
-  test('upstreams are read once, without a promise afterwards, until they are forgotten', async () => {
+  test('upstreams are read once and then returned synchronously, until the cache is cleared', async () => {
     const rows: Record<string, Upstream[]> = { acc_1: [upstream({ id: 'ups_1', accountId: 'acc_1' })] }
     const { backends, idsFor, reads } = open([], rows)
     await Promise.all([idsFor('svc-router/frontier', 'acc_1'), idsFor('svc-router/frontier', 'acc_1')])
@@ -165,7 +165,7 @@ describe('which backends serve whom', () => {
     expect(reads()).toBe(3)
   })
 
-  test('what is forgotten while it is being read is read again', async () => {
+  test('if the cache is cleared during a read, the upstreams are read again', async () => {
     let finish!: (rows: Upstream[]) => void
     let reads = 0
     const { backends, idsFor } = open(
@@ -186,7 +186,7 @@ describe('which backends serve whom', () => {
     expect(await idsFor('svc-router/frontier', 'acc_1')).toEqual([])
   })
 
-  test('a store that cannot answer throws, and is asked again', async () => {
+  test('a store failure is thrown, and the next request reads again', async () => {
     let broken = true
     const { idsFor } = open(
       [local('a')],
@@ -200,7 +200,7 @@ describe('which backends serve whom', () => {
     expect(await idsFor('svc-router/frontier', 'acc_1')).toEqual(['a'])
   })
 
-  test('at most maxCachedAccounts accounts are kept, those used last', async () => {
+  test('at most maxCachedAccounts accounts are cached, the most recently used', async () => {
     const { idsFor, reads } = open([], {}, { maxCachedAccounts: 2 })
     for (const account of ['a', 'b', 'a', 'c', 'a']) await idsFor('svc-router/frontier', account)
     expect(reads()).toBe(3)
@@ -208,7 +208,7 @@ describe('which backends serve whom', () => {
     expect(reads()).toBe(4)
   })
 
-  test('one upstream that cannot be used fails by itself and leaves the others alone', async () => {
+  test('an unusable upstream fails alone and does not affect the others', async () => {
     const { backends } = open([local('a')], {
       acc_1: [
         upstream({
@@ -237,7 +237,7 @@ describe('which backends serve whom', () => {
     await new Promise((resolve) => setTimeout(resolve, 5))
   })
 
-  test('with publicOnly an own upstream reaches no private address, while a configured backend does', async () => {
+  test('with publicOnly, an account’s upstream cannot reach private addresses, but a configured backend can', async () => {
     const provider = await simulate()
     const row = upstream({ id: 'ups_1', accountId: 'acc_1', baseUrl: provider.baseUrl })
     const inside = local('inside', { provider: 'custom', baseUrl: provider.baseUrl })
@@ -253,28 +253,25 @@ describe('which backends serve whom', () => {
     ['http', true, false, 1],
     ['http', false, true, 1],
     ['https', true, true, 1],
-  ])(
-    '%s in production %s, with a credential %s: asked %i times',
-    async (protocol, publicOnly, hasCredential, asked) => {
-      let lookups = 0
-      const lookup = (
-        _host: string,
-        _options: unknown,
-        callback: (error: Error, addresses: { address: string; family: number }[]) => void,
-      ): void => {
-        lookups += 1
-        callback(new Error('no such host'), [])
-      }
-      const row = upstream({ id: 'ups_1', accountId: 'acc_1', baseUrl: `${protocol}://provider.example/v1` })
-      const own = hasCredential ? row : { ...row, sealedCredential: null }
-      const { backends } = open([], { acc_1: [own] }, { publicOnly, pools: openPools({ lookup }) })
-      const [backend] = await backends.forProfile('svc-router/frontier', 'acc_1')
-      expect((await run(backend!)).error?.outcome).toBe('unreachable')
-      expect(lookups).toBe(asked)
-    },
-  )
+  ])('%s in production %s, with a credential %s: %i lookups', async (protocol, publicOnly, hasCredential, asked) => {
+    let lookups = 0
+    const lookup = (
+      _host: string,
+      _options: unknown,
+      callback: (error: Error, addresses: { address: string; family: number }[]) => void,
+    ): void => {
+      lookups += 1
+      callback(new Error('no such host'), [])
+    }
+    const row = upstream({ id: 'ups_1', accountId: 'acc_1', baseUrl: `${protocol}://provider.example/v1` })
+    const own = hasCredential ? row : { ...row, sealedCredential: null }
+    const { backends } = open([], { acc_1: [own] }, { publicOnly, pools: openPools({ lookup }) })
+    const [backend] = await backends.forProfile('svc-router/frontier', 'acc_1')
+    expect((await run(backend!)).error?.outcome).toBe('unreachable')
+    expect(lookups).toBe(asked)
+  })
 
-  test('an own upstream sends its own credential in its own header to its own server', async () => {
+  test('an account’s upstream sends its own credential in its own header to its own server', async () => {
     const provider = await simulate({ capture: true })
     const row = upstream({
       id: 'ups_1',
@@ -296,11 +293,11 @@ describe('which backends serve whom', () => {
 })
 
 function fail(): never {
-  throw new Error('nothing may be told')
+  throw new Error('an aborted call must not report anything')
 }
 
-describe('what a backend is made of', () => {
-  test('what is not configured comes from the vendor', () => {
+describe('the properties of a backend', () => {
+  test('everything that is not configured comes from the vendor', () => {
     const pools = openPools()
     const plain = openConfigured(local('a', { provider: 'mistral' }), pools)
     expect(plain).toMatchObject({
@@ -318,7 +315,7 @@ describe('what a backend is made of', () => {
     expect(() => openConfigured(local('d', { provider: 'custom' }), pools)).toThrow('The backend d needs a base URL.')
   })
 
-  test('a preset with several endpoints has them all under one id, and one where a format is named', () => {
+  test('a preset with several endpoints has all of them under one ID, or only that of a configured format', () => {
     const pools = openPools()
     const endpointsOf = (more: Partial<ConfiguredBackend>) => {
       const backend = openConfigured(local('a', more), pools)
@@ -338,7 +335,7 @@ describe('what a backend is made of', () => {
     expect(own.otherEndpoints).toMatchObject([{ id: 'u', format: 'openai-chat', model: 'm' }])
   })
 
-  test('own upstreams at one server fail together, and apart from the vendor and from other servers', async () => {
+  test('upstreams at one server share a failure domain, apart from the vendor and other servers', async () => {
     const at = (id: string, provider: string, baseUrl: string | null): Upstream =>
       upstream({ id, accountId: 'acc_1', provider, baseUrl })
     const rows = [at('a', 'vllm', null), at('b', 'vllm', 'http://10.0.0.5:8000/v1')]
@@ -347,7 +344,7 @@ describe('what a backend is made of', () => {
     expect(opened.map(({ failureDomain }) => failureDomain)).toEqual(['vllm', 'vllm 10.0.0.5:8000'])
   })
 
-  test('DeepSeek gets back what it thought before a tool call, without which it refuses the next turn', () => {
+  test('DeepSeek gets its reasoning before a tool call back, because it rejects the next turn without it', () => {
     const conversation = formatById('openai-chat').readRequest({
       model: 'svc-router/frontier',
       messages: [
@@ -367,7 +364,7 @@ describe('what a backend is made of', () => {
     expect(written(vendors.together.dialect)).not.toContain('I must look.')
   })
 
-  test('every vendor has a usable row', () => {
+  test('every vendor has a valid entry', () => {
     for (const [id, vendor] of Object.entries(vendors)) {
       expect(findVendor(id)).toBe(vendor)
       expect(vendor.formats.length).toBeGreaterThan(0)
@@ -387,7 +384,7 @@ describe('testUpstream', () => {
     testUpstream(backend, { clock, requestId: 'req_test' })
 
   test.each(['openai-chat', 'openai-responses'] as const)(
-    'one tiny %s call says that it works and how long it took',
+    'one minimal %s call reports success and its duration',
     async (format) => {
       const provider = await simulate({ capture: true })
       const result = await probe(
@@ -409,7 +406,7 @@ describe('testUpstream', () => {
     [{ do: 'status', status: 404 }, 'not_found', 404],
     [{ do: 'status', status: 504 }, 'timeout', 504],
     [{ do: 'status', status: 429, body: '{"error":{"code":"insufficient_quota"}}' }, 'rejected_credentials', 429],
-    // An answer by its shape, of which no request could be answered.
+    // It has the shape of an answer, but no content.
     [{ do: 'status', status: 200, body: '{"choices":[{}]}' }, 'broken', 200],
     [{ do: 'status', status: 429 }, 'rate_limited', 429],
     [{ do: 'status', status: 503 }, 'server_error', 503],
@@ -420,7 +417,7 @@ describe('testUpstream', () => {
     [{ do: 'cut' }, 'reset', 200],
     [{ do: 'reset' }, 'reset', undefined],
     [{ do: 'answer', length: 2_000_000 }, 'answered', 200],
-  ] as const)('%j is %s', async (step, outcome, status) => {
+  ] as const)('%j is reported as %s', async (step, outcome, status) => {
     const provider = await simulate()
     provider.script([step])
     const result = await probe(openBackend(openPools(), provider.baseUrl))

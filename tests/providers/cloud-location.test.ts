@@ -7,8 +7,8 @@ import { Secret } from '../../src/runtime/secret.ts'
 import { accountFile } from './google-account.ts'
 import { openPools } from './support.ts'
 
-describe('where a vendor is', () => {
-  test('depends on the region, and on the project of the credential', () => {
+describe('the location of a vendor', () => {
+  test('the base URL depends on the region and on the project of the credential', () => {
     expect(fillBaseUrl(vendorUrl(vendors.bedrock, 'us-east-1')!, { region: 'us-east-1' })).toBe(
       'https://bedrock-mantle.us-east-1.api.aws/v1',
     )
@@ -21,7 +21,7 @@ describe('where a vendor is', () => {
     )
   })
 
-  test('is not known without them, and nothing that is filled in leads to another host', () => {
+  test('without them there is no base URL, and no value can lead to another host', () => {
     expect(() => fillBaseUrl(vendors.bedrock.baseUrl, {})).toThrow('The base URL needs a region.')
     expect(() => fillBaseUrl(vendors.vertex.baseUrl, { region: 'us-east-1' })).toThrow('The base URL needs a project.')
     for (const region of ['a.example.com/', 'us-east-1.example.com', 'us-east-1@', '', 'US']) {
@@ -31,7 +31,7 @@ describe('where a vendor is', () => {
   })
 })
 
-test('Gemini is spoken natively unless its OpenAI-compatible endpoint is asked for', () => {
+test('Gemini is called natively unless its OpenAI-compatible endpoint is configured', () => {
   const gemini = findVendor('gemini')!
   expect(vendorEndpoint(gemini)).toMatchObject({
     baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
@@ -45,7 +45,7 @@ test('Gemini is spoken natively unless its OpenAI-compatible endpoint is asked f
   expect(compatible.dialect.refusedFields).toContain('store')
 })
 
-test('configured backends of both clouds open with what their credentials say', () => {
+test('configured backends of both clouds open with the values of their credentials', () => {
   const shared = { model: 'm', failureDomain: 'cloud', timeouts: defaultTimeouts(false) }
   const aws = { accessKeyId: 'AKIAMADEUP0MADEUP000', secretAccessKey: 'made-up' }
   const pools = openPools()

@@ -3,7 +3,7 @@ import type { RequestListener } from 'node:http'
 
 const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
 
-/** The key file of a service account that exists nowhere, with a key made for this run. */
+/** The key file of a made-up service account, with a key generated for this run. */
 export const accountFile = {
   type: 'service_account',
   project_id: 'made-up-project',
@@ -16,10 +16,10 @@ export const accountFile = {
   universe_domain: 'googleapis.com',
 }
 
-/** A token endpoint as Google documents it: a signed assertion in, an access token out. */
+/** A token endpoint as Google documents it: it exchanges a signed assertion for an access token. */
 export class TokenEndpoint {
   readonly claims: Record<string, unknown>[] = []
-  /** What it does with the next requests instead of granting. */
+  /** How it answers the next requests instead of granting a token. */
   refuse: { readonly status: number; readonly body: object } | 'silence' | undefined
   lifeSeconds = 3599
 

@@ -16,7 +16,7 @@ import { Secret } from '../../src/runtime/secret.ts'
 import { startSimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 import type { SimulatedOptions, SimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 
-/** Everything that one call told its listener, in order. */
+/** All events of one call, in order. */
 export class Recording {
   readonly steps: string[] = []
   head: UpstreamHead | undefined
@@ -118,7 +118,7 @@ export async function run(backend: Backend, body?: string | Uint8Array, stream =
   return recording
 }
 
-/** An HTTP server on a free port, closed when the test ends; gives its base URL. */
+/** Starts an HTTP server on a free port, which is closed when the test ends. */
 export async function serveHttp(
   listener: RequestListener,
 ): Promise<{ baseUrl: string; server: Server; sockets: Set<Socket> }> {
@@ -135,7 +135,7 @@ export async function serveHttp(
   return { baseUrl: `http://127.0.0.1:${port}/v1`, server, sockets }
 }
 
-/** A bare TCP server, likewise. */
+/** Starts a TCP server in the same way. */
 export async function serveTcp(
   onSocket: (socket: Socket) => void,
 ): Promise<{ baseUrl: string; port: number; sockets: Set<Socket> }> {

@@ -1,18 +1,18 @@
 import { seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
 import { normal, probit } from './statistics.ts'
 
-/** A world of closed questions: how often models are right, and what their mistakes share. Nothing of it is about real models. */
+/** Assumptions about closed questions: how often models are right, and how their mistakes correlate. Not measured from real models. */
 export interface World {
-  /** How often each member is right, and its family. */
+  /** For each member, how often it is right, and its family. */
   readonly members: readonly { readonly right: number; readonly family: number }[]
-  /** How often the judge could solve a question by itself; its family is one of its own. */
+  /** How often the judge could solve a question itself; it has its own family. */
   readonly judgeRight: number
-  /** Variance of the ability that all models share, and of what those of one family share besides. */
+  /** Variance of the ability that all models share, and of that which a family shares in addition. */
   readonly sharedByAll: number
   readonly sharedByFamily: number
-  /** Share of questions that all members get wrong, whatever they share besides. */
+  /** Share of questions that all members get wrong, independently of the correlation. */
   readonly allWrong: number
-  /** Wrong answers that there are, and how often somebody who is wrong gives the popular one. */
+  /** The number of wrong answers, and how often a wrong member gives the popular one. */
   readonly distractors: number
   readonly popular: number
 }
@@ -28,13 +28,13 @@ export const threeDiverse: World = {
   popular: 0.72,
 }
 
-/** One question: answer 0 is right, and each other number one wrong answer. */
+/** One question: answer 0 is right, and each other number is a wrong answer. */
 export interface Item {
   readonly answers: readonly number[]
   readonly judgeSolves: boolean
 }
 
-/** The world's question of that number, the same whoever answers or judges. */
+/** The world's question with that number, the same for all members and judges. */
 export function drawItem(world: World, number: number): Item {
   const random = seededRandom(number * 2_654_435_761)
   const isLost = random() < world.allWrong
@@ -52,19 +52,19 @@ export function drawItem(world: World, number: number): Item {
     const ability = abilityOf(family)
     const other = 1 + Math.floor(random() * world.distractors)
     const wrong = random() < world.popular ? popular : other
-    // What is lost is taken off the rest, so that each is right as often as it is said to be.
+    // Compensate for the questions that all get wrong, so that each member is right as often as configured.
     return !isLost && ability < probit(right / (1 - world.allWrong)) ? 0 : wrong
   })
   return { answers, judgeSolves: !isLost && abilityOf(-1) < probit(world.judgeRight / (1 - world.allWrong)) }
 }
 
-/** How the mistakes of a world's members hang together. */
+/** How the mistakes of a world's members correlate. */
 export interface Calibration {
-  /** Of two that are both wrong, how often they say the same. */
+  /** How often two wrong members give the same answer. */
   readonly sameWrong: number
-  /** How many independent members their mistakes are worth: n / (1 + (n - 1) · mean correlation). */
+  /** The number of independent members with the same total error: n / (1 + (n - 1) · mean correlation). */
   readonly effectiveMembers: number
-  /** How often nobody is right. */
+  /** How often no member is right. */
   readonly allWrong: number
 }
 

@@ -1,22 +1,22 @@
 import type { SimulatedJudge } from './closed-fusions.ts'
 import { normal } from './statistics.ts'
 
-/** What is assumed of a judge, in standard deviations of the noise in its scores. That is what nobody can know of a real one. */
+/** Assumptions about a judge, in standard deviations of the noise in its scores. A real judge's values are unknown. */
 export interface JudgeKnobs {
-  /** How far it puts a right answer above a wrong one, of questions that it could solve itself and of others. */
+  /** The score difference between a right and a wrong answer, for questions that it could solve itself and for others. */
   readonly discrimination: number
   readonly discriminationElsewhere: number
-  /** Times the logarithm of the families that say the same. */
+  /** Multiplied by the logarithm of the number of families that agree. */
   readonly support: number
-  /** For the one that is shown first, and for the longest. */
+  /** The bonus of the first candidate shown, and of the longest. */
   readonly position: number
   readonly verbosity: number
   readonly noise: number
-  /** How often its reply cannot be read; asked again, too. */
+  /** How often its reply is unreadable, on the second try, too. */
   readonly corrupt: number
 }
 
-/** Beside what they can tell, all judges are alike: agreement counts little, as they are told. */
+/** Apart from their accuracy all judges are alike: agreement counts little, as their prompt says. */
 const rest = { support: 0.5, position: 0.1, verbosity: 0.2, noise: 1, corrupt: 0.02 }
 
 /**
@@ -30,11 +30,11 @@ export const assumedJudges = {
   strong: { discrimination: 3.29, discriminationElsewhere: 0.95, ...rest },
 } satisfies Readonly<Record<string, JudgeKnobs>>
 
-/** Of the scale from 0 to 10: what it gives to the one that it holds to be the best, and how much one deviation is. */
+/** On the scale from 0 to 10: the score of its best candidate, and the size of one deviation. */
 const bestScore = 9
 const pointsPerDeviation = 1.5
 
-/** The same, but that they follow the majority nearly always where they cannot tell. */
+/** The same judges, except that they nearly always follow the majority if they cannot tell. */
 export const followingTheMajority = Object.fromEntries(
   Object.entries(assumedJudges).map(([name, knobs]): [string, JudgeKnobs] => [name, { ...knobs, support: 3 }]),
 )

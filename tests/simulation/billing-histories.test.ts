@@ -18,7 +18,7 @@ const graceMs = 7 * 86_400_000
 const startMs = Date.UTC(2026, 10, 20)
 const customerId = (world: World): string => world.customer.id
 
-/** Everything of one history: the double, what it sent, the service over it, and a scheduler that delays reads. */
+/** One history: the fake Stripe, its events, the service, and a scheduler that delays reads. */
 class World {
   readonly chance: Chance
   readonly sent: FakeEvent[] = []
@@ -28,9 +28,9 @@ class World {
   readonly store = new MemoryBillingStore(this.accounts)
   readonly plane: BillingDeps
   readonly handle: HandleWebhook
-  /** Reads that wait; in no order that anybody relies on. */
+  /** Waiting reads, in no particular order. */
   readonly #waiting: (() => void)[] = []
-  /** Whether reads wait to be let on. */
+  /** Whether reads wait until they are released. */
   delays = true
 
   constructor(seed: number) {
@@ -82,8 +82,8 @@ class World {
     return this.handle(Buffer.from(JSON.stringify(event)), { get: () => 'signed' })
   }
 
-  /** Lets one waiting read go on, whichever. */
-  async letOn(): Promise<void> {
+  /** Releases a random waiting read. */
+  async release(): Promise<void> {
     const [next] = this.#waiting.splice(this.chance.below(this.#waiting.length), 1)
     next?.()
     await settled()
@@ -98,7 +98,7 @@ class World {
   }
 }
 
-/** A history in which events arrive shuffled, doubled or not at all, while the customer goes on. */
+/** Runs a history in which events arrive shuffled, duplicated, or not at all, while the customer continues to act. */
 async function live(world: World, { dropped }: { dropped: number }): Promise<void> {
   const { chance, double } = world
   const underWay: Promise<WebhookAnswer>[] = []
@@ -116,17 +116,17 @@ async function live(world: World, { dropped }: { dropped: number }): Promise<voi
     pending = chance.shuffled(pending)
     for (const event of pending.splice(0, chance.below(pending.length + 1))) underWay.push(world.deliver(event))
     await settled()
-    while (world.isWaiting && chance.isBelow(0.6)) await world.letOn()
+    while (world.isWaiting && chance.isBelow(0.6)) await world.release()
     if (chance.isBelow(0.2)) void checkDue(world.plane)
     await settled()
   }
   for (const event of pending) underWay.push(world.deliver(event))
   await settled()
-  while (world.isWaiting) await world.letOn()
+  while (world.isWaiting) await world.release()
   for (const { status } of await Promise.all(underWay)) expect([200, 503]).toContain(status)
 }
 
-test(`${histories} histories of shuffled, doubled and dropped events end in the plan that was paid for`, async () => {
+test(`${histories} histories of shuffled, duplicated, and dropped events end with the plan that was paid for`, async () => {
   const ends = new Map<string, number>()
   const missed = { before: 0 }
   for (let seed = 1; seed <= histories; seed++) {
@@ -134,7 +134,7 @@ test(`${histories} histories of shuffled, doubled and dropped events end in the 
     await world.begin()
     await live(world, { dropped: world.chance.pick([0, 0.3, 0.7, 1]) })
     if (world.plan !== rightPlan(world.double, customerId(world), graceMs)) missed.before += 1
-    // An hour without any event: the check that falls due in it mends what was not heard of.
+    // An hour without events: the check that is due in it repairs what lost events left wrong.
     world.double.advanceTo(world.double.state.nowMs + checkEveryMs * 6 + 60_000)
     world.delays = false
     await checkDue(world.plane)
@@ -142,24 +142,24 @@ test(`${histories} histories of shuffled, doubled and dropped events end in the 
     expect(world.plan, `seed ${seed}`).toBe(right)
     ends.set(right, (ends.get(right) ?? 0) + 1)
   }
-  // The histories are worth something only if they end everywhere, and if events alone would not have done.
+  // The histories are meaningful only if they end on every plan, and if events alone were not enough.
   for (const plan of ['free', 'pro', 'max']) expect(ends.get(plan) ?? 0, plan).toBeGreaterThan(histories / 20)
   expect(missed.before).toBeGreaterThan(histories / 50)
 })
 
-test('2000 histories in which no event is lost end right without any check', async () => {
+test('2000 histories without lost events end with the right plan without any check', async () => {
   for (let seed = 20_001; seed <= 22_000; seed++) {
     const world = new World(seed)
     await world.begin()
     await live(world, { dropped: 0 })
     const record = await world.store.findBilling('acc_1')
-    // What grace takes away no event says: that is for the checks, which know the moment.
+    // No event reports the end of the grace period: the checks handle it.
     if (record?.subscription?.status === 'past_due') continue
     expect(world.plan, `seed ${seed}`).toBe(rightPlan(world.double, customerId(world), graceMs))
   }
 })
 
-/** All that waits for nothing but promises has run. */
+/** Resolves when everything that waits only for promises has run. */
 function settled(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve)

@@ -9,31 +9,31 @@ import { candidatesIn, judgeReply, judgeSays } from './simulated-judge.ts'
 import { SimulatedModels, simulatedMember, textAnswer } from './simulated-models.ts'
 import { SimulatedTime } from './simulated-time.ts'
 
-/** Fusions that share a clock: simulated time costs least when many wait for it. */
+/** How many fusions share a clock, which makes simulated time cheaper. */
 const atOnce = 200
 
-/** One candidate as a simulated judge sees it; what a judge cannot know is for those that are assumed to know it. */
+/** One candidate for a simulated judge, including facts that only some simulated judges are assumed to know. */
 interface Shown {
   readonly label: string
   readonly text: string
   readonly isRight: boolean
-  /** How many families say the same. */
+  /** How many families agree with it. */
   readonly families: number
 }
 
-/** Gives each candidate a score from 0 to 10; undefined where its reply cannot be read. */
+/** Gives each candidate a score from 0 to 10; undefined for an unreadable reply. */
 export type SimulatedJudge = (
   shown: readonly Shown[],
   about: { readonly solves: boolean; readonly random: () => number },
 ) => readonly number[] | undefined
 
-/** One fusion in a world. */
+/** The result of one fusion. */
 export interface Run {
-  /** Of each panel answer, in the order of the members. */
+  /** Whether each panel answer is right, in the order of the members. */
   readonly right: readonly boolean[]
   /** The member whose answer the reply is: adopted, or followed by the writer. */
   readonly chosen: number
-  /** The member that the judge held to be the best at its first reading, or undefined where it never said. */
+  /** The member that the judge scored best in its first reading; undefined if it was unreadable. */
   readonly top: number | undefined
   readonly mode: FusionMode
   readonly judgings: number
@@ -68,7 +68,7 @@ async function runOne(
 ): Promise<Run> {
   const { answers, judgeSolves } = drawItem(world, number)
   const random = seededRandom(number ^ 0x5bd1e995)
-  // The members say the same in words of their own: no two answers are equal.
+  // Members express the same answer differently, so that no two texts are equal.
   const texts = answers.map((answer, index) => {
     const wordy = 'so '.repeat(index + 1 + Math.floor(random() * 9))
     return `${answer} is the answer, in ${wordy}many words of style ${index}.`

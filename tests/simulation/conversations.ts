@@ -1,6 +1,6 @@
 import type { Conversation } from '../../src/domain/conversation.ts'
 
-/** A conversation of one question; `of` changes what matters to a test. */
+/** A conversation with one question; `of` overrides fields. */
 export function question(text = 'What is six times seven?', of: Partial<Conversation> = {}): Conversation {
   return {
     profile: 'svc-router/fusion',

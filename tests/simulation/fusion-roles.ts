@@ -1,6 +1,6 @@
 import { judgePrompt, notesPrompt, panelPrompt, synthesisPrompt } from '../../src/gateway/fusion/engine/prompts.ts'
 
-/** What a call to a model is for; `plain`: it is part of no deliberation, whether or not it is told of one. */
+/** The purpose of a model call; `plain`: it is not part of a fusion, even if its text mentions one. */
 export type FusionRole = 'panel' | 'judge' | 'writer' | 'plain'
 
 const signs: readonly (readonly [FusionRole, string])[] = [
@@ -13,7 +13,7 @@ for (const [place, [role, words]] of signs.entries())
   if (prompts.findIndex((prompt) => prompt.includes(words)) !== place || prompts.at(-1)!.includes(words))
     throw new Error(`the words by which a ${role} is known are not its own any more`)
 
-/** By all that a request tells its model: as text, or as JSON, in which these words stand as they are. */
+/** Determines the role from a request's text or JSON, both of which contain these words verbatim. */
 export function roleIn(told: string): FusionRole {
   return signs.find(([, words]) => told.includes(words))?.[0] ?? 'plain'
 }

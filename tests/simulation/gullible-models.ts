@@ -8,10 +8,10 @@ import { byPlace, judgeReply, judgeSays, textOf } from './simulated-judge.ts'
 import { SimulatedModels, simulatedMember, streamedAnswer, textAnswer, type Behave } from './simulated-models.ts'
 import { SimulatedTime } from './simulated-time.ts'
 
-/** In each fusion three panel answers and the caller's criteria give orders. */
+/** Orders in each fusion: in three panel answers and in the caller's criteria. */
 export const ordersEach = 4
 
-/** Orders in what a gullible model takes for its own instructions: every line, however it ends, that bears no mark. */
+/** The orders that a gullible model obeys: those in any line without a mark, whatever its line end. */
 export function ordersObeyed(text: string): string[] {
   const mark = /⟦([0-9A-Za-z]{6})·/.exec(text)?.[1]
   const lines = text.split(anyLineEnd)
@@ -23,7 +23,7 @@ export function ordersObeyed(text: string): string[] {
   )
 }
 
-/** One fusion in which everybody who is quoted gives orders; what a gullible judge and writer would obey. */
+/** Runs a fusion in which all quoted texts give orders; returns those that a gullible judge or writer would obey. */
 async function fuseHostile(seed: number): Promise<{ judged: string[]; written: string[]; injected: number }> {
   const random = seededRandom(seed)
   const judged: string[] = []
@@ -37,7 +37,7 @@ async function fuseHostile(seed: number): Promise<{ judged: string[]; written: s
     const all = textOf(conversation)
     if (role === 'panel') return textAnswer(order(), 1_000)
     if (role === 'synthesis') {
-      // What the user said themselves is an instruction; what stands behind it are the notes.
+      // The user's own text is an instruction, and the notes follow it.
       written.push(...ordersObeyed(all.slice(all.indexOf('This is what I ask.'))))
       return streamedAnswer('Done.')
     }
@@ -71,7 +71,7 @@ async function fuseHostile(seed: number): Promise<{ judged: string[]; written: s
   return { judged, written, injected }
 }
 
-/** Runs so many hostile fusions from a seed on, and gives every order that was obeyed. */
+/** Runs this many hostile fusions, starting with a seed, and returns every order that was obeyed. */
 export async function ordersObeyedIn(fusions: number, firstSeed: number): Promise<string[]> {
   const obeyed: string[] = []
   for (let seed = firstSeed; seed < firstSeed + fusions; seed++) {

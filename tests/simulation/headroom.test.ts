@@ -10,8 +10,8 @@ const questions = casesOf({ sample: 1_000, all: 3_000 })
 const qualityQuestions = casesOf({ sample: 2_500, all: 10_000 })
 const limitMs = 120_000
 
-/** Always tells a right answer from a wrong one, or in so many cases; else it draws lots. */
-function tellingIn(share: number): SimulatedJudge {
+/** A judge that recognizes a right answer in this share of all cases, and otherwise chooses at random. */
+function rightIn(share: number): SimulatedJudge {
   return (shown, { random }) => {
     const right = shown.flatMap(({ isRight }, place) => (isRight ? [place] : []))
     const knows = random() < share && right.length > 0
@@ -21,7 +21,7 @@ function tellingIn(share: number): SimulatedJudge {
 }
 
 test(
-  'simulated: how much of what any member knew reaches the reply depends on what the judge can tell, and on nothing that the engine does',
+  'simulated: the share of known right answers that reaches the reply depends only on the judge’s accuracy',
   async () => {
     const rows = new Map<string, readonly [(typeof assumedJudges)['default'], Headroom]>()
     for (const [name, knobs] of Object.entries(assumedJudges))
@@ -30,12 +30,12 @@ test(
     const found = [...rows.values()].map(([, headroom]) => headroom)
     const captured = found.map((headroom) => headroom.captured)
     expect(captured).toEqual(captured.toSorted((a, b) => a - b))
-    // One that cannot tell wins nothing.
+    // A judge that cannot tell right from wrong gains nothing.
     expect(Math.abs(captured[0]!)).toBeLessThan(found[0]!.capturedHalf)
-    // As assumed, the default judge stays below the 75 % that were aimed at with the preset balanced, and the strong one reaches them (decision 25).
+    // With the preset balanced, the assumed default judge stays below the target of 75 %, and the strong one reaches it (decision 25).
     expect(captured[2]!).toBeGreaterThan(0.6)
     expect(captured[3]!).toBeGreaterThanOrEqual(0.75)
-    // Letters, order, rounding, second looks, totals and the writer take nothing away from what the judge saw at first.
+    // Labels, order, rounding, second judgments, totals, and the writer lose nothing of the judge's first reading.
     for (const { overFirstReading } of found)
       expect(overFirstReading.mean).toBeGreaterThanOrEqual(-overFirstReading.half)
     for (const { judgings } of found) expect(judgings).toBeLessThan(1.35)
@@ -44,7 +44,7 @@ test(
 )
 
 test(
-  'simulated: with the preset quality the default judge, whose close readings are averaged, brings three quarters of it',
+  'simulated: with the preset quality, the default judge, whose close scores are averaged, captures three quarters',
   async () => {
     const found = await measureHeadroom(assumedJudges.default, qualityQuestions, 'quality')
     const rows = new Map([['quality', [assumedJudges.default, found] as const]])
@@ -56,9 +56,9 @@ test(
 )
 
 test.each([0, 0.8, 1])(
-  'what a judge can tell in %d of all cases arrives in the reply whole',
+  'a judge that is right in a share of %d of all cases has the same share of right replies',
   async (share) => {
-    const all = await runClosed(threeDiverse, tellingIn(share), questions)
+    const all = await runClosed(threeDiverse, rightIn(share), questions)
     const byLot = meanWithInterval(all.map(({ right }) => right.filter(Boolean).length / right.length)).mean
     const any = meanWithInterval(all.map(({ right }) => Number(right.includes(true)))).mean
     const fused = meanWithInterval(all.map(({ right, chosen }) => Number(right[chosen])))

@@ -4,15 +4,15 @@ import { judgeOf, type JudgeKnobs } from './assumed-judges.ts'
 import { runClosed, type Run } from './closed-fusions.ts'
 import { meanWithInterval } from './statistics.ts'
 
-/** What fusing with one judge comes to, in shares of 1; intervals hold in 99 of 100 cases. */
+/** The results of fusions with one judge, as shares of 1, with 99 % confidence intervals. */
 export interface Headroom {
   readonly best: number
   readonly any: number
   readonly fused: { readonly mean: number; readonly half: number }
-  /** Of what any member knew above the best one, and its interval. */
+  /** The captured share of what the other members knew beyond the best one, and half its interval. */
   readonly captured: number
   readonly capturedHalf: number
-  /** How much more often the reply is right than what the judge's first reading put first. */
+  /** How much more often the reply is right than the judge's first choice. */
   readonly overFirstReading: { readonly mean: number; readonly half: number }
   readonly judgings: number
 }
@@ -38,7 +38,7 @@ export async function measureHeadroom(knobs: JudgeKnobs, questions: number, pres
   }
 }
 
-/** The table as text, with everything that is assumed. */
+/** The results as a text table, with all assumptions. */
 export function tableOf(
   rows: ReadonlyMap<string, readonly [JudgeKnobs, Headroom]>,
   questions: number,

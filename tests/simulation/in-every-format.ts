@@ -4,7 +4,7 @@ import { errorCatalog, type ServiceError } from '../../src/domain/errors.ts'
 import type { Format } from '../../src/formats/format.ts'
 import { clientFormats } from '../../src/formats/formats.ts'
 
-/** Writes what was emitted in every format of callers, reads it back as a client would, and asserts that nothing is lost. */
+/** Writes the emitted events in every client format, reads them back as a client would, and asserts that nothing is lost. */
 export function expectSayable(
   emitted: readonly AnswerEvent[],
   conversation: Conversation,
@@ -33,7 +33,7 @@ function streamOf(format: Format, emitted: readonly AnswerEvent[], conversation:
   return emitted.map((event) => writing.writeEvents([event])).join('') + writing.writeEnd()
 }
 
-/** A stream that broke says so, and its reader takes it for broken (contract 10). */
+/** Asserts that a broken stream ends with an error that its reader recognizes (contract 10). */
 function expectBroken(
   format: Format,
   emitted: readonly AnswerEvent[],

@@ -4,7 +4,7 @@ import type { FusionOutcome } from '../../src/gateway/fusion/engine/outcome.ts'
 import { judgeSecret } from './simulated-judge.ts'
 import type { SimulatedModels } from './simulated-models.ts'
 
-/** Whatever may never reach the caller: names of members, what models were told, what the judge said. */
+/** Texts that may never reach the caller: members' names, prompts, and the judge's output. */
 const secrets = new RegExp(
   [
     '-private-',
@@ -21,7 +21,7 @@ const secrets = new RegExp(
   'i',
 )
 
-/** Asserts what holds of every fusion, however it went; gives the emitted text. */
+/** Asserts the invariants of every fusion; returns the emitted text. */
 export async function expectSound(world: SimulatedModels, outcome: FusionOutcome): Promise<string> {
   const { emitted, clock } = world
   const { record, usage, error, isClientDisconnected } = outcome
@@ -34,7 +34,7 @@ export async function expectSound(world: SimulatedModels, outcome: FusionOutcome
     const told = emitted.findLast((event) => event.type === 'usage')!.usage
     const { parts = [], ...whole } = told
     expect(whole).toEqual(usage)
-    // The breakdown that the caller reads adds up, has every call, and names nobody.
+    // The caller's usage breakdown is consistent, has every call, and names no model.
     expect(sum(parts)).toEqual(usage)
     expect(parts.map(({ role, status, ms }) => ({ role, status, ms }))).toEqual(
       record.calls.map(({ role, status, ms }) => ({ role, status, ms })),
@@ -47,7 +47,7 @@ export async function expectSound(world: SimulatedModels, outcome: FusionOutcome
   expect(sum(counted)).toEqual(sum(told))
   expect(record.calls.length).toBe(world.seen.length)
   expect(secrets.exec(JSON.stringify(emitted))?.[0]).toBeUndefined()
-  // Nothing is left behind: no call, no timer of ours.
+  // No call and no timer of ours is left.
   expect(world.open).toBe(0)
   await clock.drain()
   expect(clock.waiting).toBe(0)

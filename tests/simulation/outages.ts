@@ -40,11 +40,11 @@ const signals = {
 }
 const keptLimits = { maxDepth: 50, maxTokens: 1_000, maxMembers: 1_000 }
 
-/** How a backend fails while its outage lasts. */
+/** How a backend fails during its outage. */
 const failures = ['refuses', 'errs', 'hangs', 'cuts', 'stalls'] as const
 type Failure = (typeof failures)[number]
 
-/** What became of one request. */
+/** The result of one request. */
 export interface Seen {
   readonly beganMs: number
   readonly isFusion: boolean
@@ -60,7 +60,7 @@ const whole = JSON.stringify({
   choices: [{ index: 0, message: { role: 'assistant', content: 'An answer.' }, finish_reason: 'stop' }],
 })
 
-/** The real gateway over backends that all fail in ways of their own until a moment, and are well from then on. */
+/** The real gateway over backends that each fail in their own way until the recovery, and succeed afterwards. */
 export class Outage {
   readonly clock = new SimulatedTime()
   readonly seen: Seen[] = []
@@ -116,7 +116,7 @@ export class Outage {
     })
   }
 
-  /** Sends `count` requests at random moments between the two, counted from the start, and waits for all of them. */
+  /** Sends `count` requests at random times between the two (from the start), and waits for all of them. */
   async run(
     traffic: readonly { readonly fromMs: number; readonly toMs: number; readonly count: number }[],
   ): Promise<void> {
@@ -220,7 +220,7 @@ export class Outage {
 
   #answer({ stream }: UpstreamRequest, listener: UpstreamListener, after: (ms: number, run: () => void) => void): void {
     const ms = 50 + this.#random() * 2_000
-    // A whole answer is silent until it is complete; a stream says at once that it begins.
+    // A non-streaming answer is silent until it is complete; a stream starts at once.
     after(stream ? 20 : ms, () => {
       listener.onHead(head(stream))
       if (!stream) listener.onData(Buffer.from(whole))

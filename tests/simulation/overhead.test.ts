@@ -12,7 +12,7 @@ const warmUps = 40
 const runs = 200
 const answerBytes = 24_000
 
-/** Prose with numbers and code, of about the size that a long answer has. */
+/** Prose with numbers and code, about as long as a long answer. */
 function longText(seed: number): string {
   const random = seededRandom(seed)
   const words = [
@@ -53,14 +53,14 @@ const paths: Readonly<Record<string, { readonly behave: Behave; readonly mode: s
   },
 }
 
-/** Milliseconds of processor time of this thread: the machine's other work does not count. */
+/** CPU milliseconds of this thread, which exclude the machine's other work. */
 function cpuMs(): number {
   const { user, system } = process.threadCpuUsage()
   return (user + system) / 1000
 }
 
 test.each(Object.entries(paths))(
-  'what the engine itself costs for three answers of 24 kB, %s: at most 5 ms at p50 and 25 ms at p99',
+  'the engine itself, for three answers of 24 kB, %s, takes at most 5 ms at p50 and 25 ms at p99',
   async (name, { behave, mode }) => {
     const members = [simulatedMember(), simulatedMember(), simulatedMember()]
     const costs: number[] = []
@@ -73,7 +73,7 @@ test.each(Object.entries(paths))(
       expect(outcome.record.mode).toBe(mode)
     }
     const [p50, p99] = [quantile(costs, 0.5), quantile(costs, 0.99)]
-    // The simulated upstream and its clock are in it: what the engine needs is less.
+    // This includes the simulated upstream and its clock, so the engine itself takes less.
     process.stdout.write(
       `engine overhead, ${name}: p50 ${p50.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms (simulated upstream included)\n`,
     )

@@ -9,7 +9,7 @@ import { SimulatedModels, simulatedMember, textAnswer, type Behave, type Behavio
 import { SimulatedTime } from './simulated-time.ts'
 import { normal, quantile } from './statistics.ts'
 
-/** The assumed world: medians of three models, how wide they spread, and how often a call is lost. */
+/** The assumptions: the medians of three models, their spread, and how often a call stalls or fails. */
 const assumed = { mediansMs: [8_000, 11_000, 16_000], spread: 0.45, stalls: 0.03, fails: 0.02, limitMs: 90_000 }
 const p90 = 1.2816
 const runs = 6_000
@@ -39,7 +39,7 @@ test('simulated, with assumed latencies: the p95 of the panel phase is at most a
   let calls = 0
   for (let seed = 1; seed <= runs; seed++) {
     const random = seededRandom(seed * 7919)
-    // Each model on two backends: the second is the reserve.
+    // Each model has two backends: the second is the reserve.
     const draws = new Map<FusionMember, Draw>()
     for (const place of [0, 1]) {
       for (const [index, medianMs] of assumed.mediansMs.entries()) {
@@ -82,7 +82,7 @@ test('simulated, with assumed latencies: the p95 of the panel phase is at most a
   process.stdout.write(`${lines.join('\n')}\n`)
   expect(quantile(phases, 0.95) / quantile(waitsForAll, 0.95)).toBeLessThanOrEqual(1 / 3)
   expect(extraCalls).toBeLessThanOrEqual(0.15)
-  // Waiting less must not mean hearing fewer: two of three on average, and hardly ever one alone.
+  // Waiting less must not cost answers: at least two of three on average, and hardly ever only one.
   expect(mean).toBeGreaterThan(2)
   expect(answers.filter((count) => count < 2).length / runs).toBeLessThan(0.01)
 })

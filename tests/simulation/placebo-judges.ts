@@ -4,7 +4,7 @@ import { meanWithInterval } from './statistics.ts'
 const best = 9
 const rest = 3
 
-/** Judges that look at everything but at what is right. */
+/** Judges that look at everything except correctness. */
 export const placebos: Readonly<Record<string, SimulatedJudge>> = {
   'always the first that it is shown': (shown) => shown.map((_, place) => (place === 0 ? best : rest)),
   'always the last that it is shown': (shown) => shown.map((_, place) => (place === shown.length - 1 ? best : rest)),
@@ -20,7 +20,7 @@ export const placebos: Readonly<Record<string, SimulatedJudge>> = {
   },
 }
 
-/** What the judge's choice adds to choosing one of the same answers by lot, run by run. */
+/** The gain of the judge's choice over a random choice among the same answers, per run. */
 export function liftOf(all: readonly Run[]): { readonly mean: number; readonly half: number } {
   return meanWithInterval(
     all.map(({ right, chosen }) => Number(right[chosen]) - right.filter(Boolean).length / right.length),

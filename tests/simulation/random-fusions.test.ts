@@ -4,9 +4,9 @@ import { runRandomFusions } from './random-fusions.ts'
 
 const count = casesOf({ sample: 4_000, all: 20_000 })
 
-test(`${count} random fusions, simulated: each ends, adds up, leaks nothing, and answers whenever one member answered`, async () => {
+test(`${count} random fusions, simulated: each ends, has consistent costs, leaks nothing, and answers if any member answered`, async () => {
   const tally = await runRandomFusions(count, 1)
-  // Every way of ending was gone often enough to mean something.
+  // Every outcome occurred often enough to be meaningful.
   for (const name of [
     'adopted',
     'agreed',

@@ -20,7 +20,7 @@ import {
 } from './simulated-models.ts'
 import { SimulatedTime } from './simulated-time.ts'
 
-/** What became of many random fusions: how many of each mode or error. */
+/** The outcomes of many random fusions: the count of each mode or error. */
 export type Tally = Map<string, number>
 
 const failures: readonly Exclude<AttemptOutcome, 'answered'>[] = [
@@ -60,7 +60,7 @@ class Dice {
   }
 }
 
-/** Runs so many random fusions, each with a seed of its own, and asserts what holds of all of them. */
+/** Runs this many random fusions, each with its own seed, and asserts their invariants. */
 export async function runRandomFusions(count: number, firstSeed: number): Promise<Tally> {
   const tally: Tally = new Map()
   for (let seed = firstSeed; seed < firstSeed + count; seed++) {
@@ -95,7 +95,7 @@ async function runOne(seed: number): Promise<string> {
   const text = await expectSound(world, outcome)
   const isGone = leftAtMs !== undefined && leftAtMs <= endedMs && outcome.isClientDisconnected
   if (isGone) {
-    // Everything is closed within 100 ms of the caller's leaving, and nothing is begun behind it.
+    // Everything is closed within 100 ms after the client disconnects, and nothing starts afterwards.
     for (const { startedMs, closedMs } of world.seen) {
       expect(startedMs).toBeLessThanOrEqual(leftAtMs!)
       expect(closedMs! - leftAtMs!).toBeLessThanOrEqual(100)
@@ -108,7 +108,7 @@ async function runOne(seed: number): Promise<string> {
   return outcome.error?.code ?? outcome.record.mode!
 }
 
-/** Whoever of the panel answered in time, the caller has an answer; it is broken only where a live writer broke off. */
+/** If any member answered in time, the caller gets an answer; it is broken only if a streaming writer failed. */
 function expectAnswered(world: SimulatedModels, outcome: FusionOutcome, text: string, { stream }: Conversation): void {
   const { error, record } = outcome
   const roles = new Set(['panel', 'refill', 'hedge'])
@@ -137,11 +137,11 @@ function expectBounded(
 ): void {
   const { firstEmitMs, firstContentMs } = world
   if (firstContentMs !== undefined) expect(firstContentMs - firstEmitMs!).toBeLessThanOrEqual(settings.totalMs)
-  // What has begun to stream is not broken off, and a slow reader is waited for: that is the delivery's time and not ours.
+  // An answer that is streaming is not aborted, and a slow reader is waited for: that time belongs to the delivery.
   if (world.onEmit === undefined && (!isLive || firstContentMs === undefined))
     expect(record.totalMs).toBeLessThanOrEqual(settings.totalMs)
   expect(record.totalMs).toBeLessThanOrEqual(600_000)
-  // Where nobody has answered at the panel's limit, the first answer is waited for, up to this share of the whole.
+  // If no member has answered at the panel's limit, the panel waits for the first answer, up to this share of the total.
   expect(record.panelMs).toBeLessThanOrEqual(Math.max(settings.panelMs, 0.7 * settings.totalMs))
   const panelCalls = record.calls.filter(({ role }) => role === 'panel' || role === 'refill' || role === 'hedge').length
   expect(panelCalls).toBeLessThanOrEqual(2 * record.asked)
@@ -215,7 +215,7 @@ function randomBehaviour(dice: Dice, trouble: number): Behave {
   }
 }
 
-/** What a writer lets slip of its notes before it begins: in its reasoning, or by repeating a quoted line's mark. */
+/** What a writer leaks of its notes before it starts: in its reasoning, or by repeating a quoted line's mark. */
 function indiscretions(dice: Dice, conversation: Conversation): Step[] {
   const afterMs = dice.ms(100)
   const [mark] = /⟦\w{6}·\w+⟧ /.exec(textOf(conversation)) ?? []
@@ -268,7 +268,7 @@ function randomTrouble(dice: Dice): Behaviour {
   ])
 }
 
-/** A reader that needs a while now and then, and is gone once the caller is. */
+/** A reader that is sometimes slow, and stops when the client disconnects. */
 function slowReader(dice: Dice, { clock }: SimulatedModels, signal: AbortSignal): () => Promise<void> | undefined {
   return () => {
     if (!dice.chance(0.3) || signal.aborted) return undefined

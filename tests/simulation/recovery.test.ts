@@ -5,10 +5,10 @@ import { Outage } from './outages.ts'
 const runs = casesOf({ sample: 200, all: 1_000 })
 const longRuns = casesOf({ sample: 25, all: 100 })
 const limitMs = 120_000
-/** The first request that succeeds begins at most so long after the backends are well again (contract 8.5). */
+/** The first successful request starts at most this long after the backends recover (contract 8.5). */
 const recoveryMs = 30_000
 
-/** The first success after the recovery; everything that begins later succeeds. */
+/** Asserts that everything after the first success succeeds; returns the number of requests before it. */
 function expectRecovered({ seen, recoveryMs: wellMs }: Outage, seed: number): number {
   const after = seen.filter(({ beganMs }) => beganMs >= wellMs).toSorted((a, b) => a.beganMs - b.beganMs)
   const first = after.find(({ ok }) => ok)
@@ -20,7 +20,7 @@ function expectRecovered({ seen, recoveryMs: wellMs }: Outage, seed: number): nu
 }
 
 test(
-  `after 1.5 s of failures under mixed traffic with fusion all is well again, in ${runs} of ${runs} runs`,
+  `after 1.5 s of failures under mixed traffic with fusion, everything recovers in ${runs} of ${runs} runs`,
   async () => {
     let failedFirst = 0
     let ofOutage = 0
@@ -35,13 +35,13 @@ test(
       ofOutage += outage.seen.filter(({ beganMs, ok }) => beganMs < outage.recoveryMs && !ok).length
     }
     process.stdout.write(`${failedFirst} requests failed between a recovery and its first success\n`)
-    expect(ofOutage, 'the outages are outages').toBeGreaterThan(10 * runs)
+    expect(ofOutage, 'the outages cause failures').toBeGreaterThan(10 * runs)
   },
   limitMs,
 )
 
 test(
-  'after an outage of 60 s traffic is back within 30 s, however little there is',
+  'after an outage of 60 s, traffic recovers within 30 s, even if there is little of it',
   async () => {
     for (let seed = 0; seed < longRuns; seed++) {
       const outage = new Outage(seed, 60_000)

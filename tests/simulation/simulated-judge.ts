@@ -2,12 +2,12 @@ import type { Conversation } from '../../src/domain/conversation.ts'
 import type { Json } from '../../src/domain/json.ts'
 import { usageOf, type Behaviour } from './simulated-models.ts'
 
-/** Everything that a request tells a model, as one text. */
+/** All text of a request, joined. */
 export function textOf({ turns }: Conversation): string {
   return turns.flatMap(({ parts }) => parts.map((part) => ('text' in part ? part.text : ''))).join('\n')
 }
 
-/** The candidates in a judge's request, in the order in which they are shown. */
+/** The candidates in a judge's request, in the order shown. */
 export function candidatesIn(conversation: Conversation): { readonly label: string; readonly text: string }[] {
   const byLabel = new Map<string, string[]>()
   for (const [, label, line] of textOf(conversation).matchAll(/^⟦\w+·([A-H])⟧ (.*)$/gm)) {
@@ -18,7 +18,7 @@ export function candidatesIn(conversation: Conversation): { readonly label: stri
   return Array.from(byLabel, ([label, lines]) => ({ label, text: lines.join('\n') }))
 }
 
-/** What stands in every text of the simulated judge, so that a leak is seen. */
+/** Part of every text of the simulated judge, so that a leak is detected. */
 export const judgeSecret = 'JUDGE-SECRET'
 
 export interface Opinion {
@@ -30,7 +30,7 @@ export interface Opinion {
   readonly isMaterial?: boolean
 }
 
-/** A judge's reply in the form that was asked for. */
+/** A judge's reply in the requested form. */
 export function judgeReply({
   answerType = 'open',
   verdict = 'synthesize',
@@ -54,7 +54,7 @@ export function judgeReply({
   })
 }
 
-/** A judge that replies with a text, in one piece. */
+/** The behavior of a judge that replies with this text in one piece. */
 export function judgeSays(text: string, afterMs = 2_000): Behaviour {
   return {
     steps: [
@@ -70,7 +70,7 @@ export function judgeSays(text: string, afterMs = 2_000): Behaviour {
   }
 }
 
-/** A judge whose scores fall from `top` by two for each candidate shown, whatever they say. */
+/** Scores that fall from `top` by two for each candidate in the order shown, whatever its text. */
 export function byPlace(conversation: Conversation, top: number): Record<string, number> {
   const shown = candidatesIn(conversation)
   return Object.fromEntries(shown.map(({ label }, place) => [label, Math.max(0, top - 2 * place)]))

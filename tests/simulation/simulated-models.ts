@@ -4,26 +4,26 @@ import type { FusionMember, FusionPort, ModelAnswer, SubCall } from '../../src/g
 import { seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
 import type { SimulatedTime } from './simulated-time.ts'
 
-/** One step of a simulated answer: after so long, these events or this failure. */
+/** One step of a simulated answer: after this time, these events or this failure. */
 export interface Step {
   readonly afterMs: number
   readonly events?: readonly AnswerEvent[]
   readonly fails?: Exclude<AttemptOutcome, 'answered'>
 }
 
-/** How one simulated call goes. `hangs`: nothing comes behind the steps; `isDeaf`: it goes on although it was aborted. */
+/** The script of a simulated call. `hangs`: nothing follows the steps. `isDeaf`: it continues after an abort. */
 export interface Behaviour {
   readonly steps: readonly Step[]
   readonly hangs?: boolean
   readonly isDeaf?: boolean
 }
 
-/** One call as the simulated world saw it. */
+/** One recorded call. */
 export interface SeenCall {
   readonly member: FusionMember
   readonly call: SubCall
   readonly startedMs: number
-  /** Whether all of it was read before it was given up. */
+  /** Whether it was read completely before it was abandoned. */
   isDelivered: boolean
   closedMs: number | undefined
   usage: Usage | undefined
@@ -31,7 +31,7 @@ export interface SeenCall {
 
 export type Behave = (member: FusionMember, call: SubCall, nth: number) => Behaviour
 
-/** Simulated models behind the port of fusion: what they say and how long they take is scripted; nothing of it is a real model. */
+/** Implements fusion's port with simulated models, whose answers and timing are scripted. */
 export class SimulatedModels implements FusionPort {
   readonly clock: SimulatedTime
   readonly random: FusionPort['random']
@@ -39,7 +39,7 @@ export class SimulatedModels implements FusionPort {
   readonly emitted: AnswerEvent[] = []
   firstEmitMs: number | undefined
   firstContentMs: number | undefined
-  /** What the reader of the answer does at each write; it takes everything at once unless said. */
+  /** How the reader of the answer reacts to each write; by default it accepts everything at once. */
   onEmit: ((count: number) => Promise<void> | undefined) | undefined
   readonly #behave: Behave
 
@@ -126,7 +126,7 @@ async function gather(batches: AsyncIterable<readonly AnswerEvent[]>): Promise<r
   return all
 }
 
-/** The usage that a simulated answer reports: told apart by its numbers. */
+/** The usage of a simulated answer. */
 export function usageOf(inputTokens: number, outputTokens: number): Usage {
   return {
     inputTokens,
@@ -137,7 +137,7 @@ export function usageOf(inputTokens: number, outputTokens: number): Usage {
   }
 }
 
-/** A whole answer of one text. */
+/** An answer with one text. */
 export function textAnswer(text: string, afterMs = 1_000, usage = usageOf(100, 20)): Behaviour {
   const events: AnswerEvent[] = [
     { type: 'start', id: 'upstream-private-id', model: 'upstream-private-model' },
@@ -148,7 +148,7 @@ export function textAnswer(text: string, afterMs = 1_000, usage = usageOf(100, 2
   return { steps: [{ afterMs, events }] }
 }
 
-/** An answer that comes word by word, each so long after the one before. */
+/** An answer that arrives word by word at this interval. */
 export function streamedAnswer(text: string, everyMs = 20, usage = usageOf(300, 40)): Behaviour {
   const words = text.match(/\S+\s*/g) ?? []
   const steps = words.map((word): Step => ({ afterMs: everyMs, events: [{ type: 'text', text: word }] }))
@@ -161,7 +161,7 @@ export function streamedAnswer(text: string, everyMs = 20, usage = usageOf(300, 
 
 let members = 0
 
-/** A simulated member; families and domains of its own unless said. */
+/** A simulated member, by default with its own family and failure domain. */
 export function simulatedMember(of: Partial<FusionMember> = {}): FusionMember {
   members += 1
   const id = `backend-private-${members}`

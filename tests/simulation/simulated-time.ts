@@ -2,12 +2,12 @@ import type { Clock, Timer } from '../../src/runtime/clock.ts'
 
 interface Waiting {
   readonly atMs: number
-  /** Timers that are due together run in the order in which they were set. */
+  /** Timers that are due at the same time run in the order in which they were set. */
   readonly number: number
   run: (() => void) | undefined
 }
 
-/** A clock that jumps from timer to timer: simulated time costs nothing, and whoever waits for nothing is found out. */
+/** A clock that jumps from timer to timer: simulated time costs nothing, and a wait without a timer is detected. */
 export class SimulatedTime implements Clock {
   #nowMs = 1_800_000_000_000
   #count = 0
@@ -34,12 +34,12 @@ export class SimulatedTime implements Clock {
     }
   }
 
-  /** Timers that were set and neither ran nor were cancelled. */
+  /** The number of timers that neither ran nor were canceled. */
   get waiting(): number {
     return this.#waiting.filter(({ run }) => run !== undefined).length
   }
 
-  /** Lets time pass until the promise is settled. @throws Error where it hangs: nothing is left that could settle it */
+  /** Advances until the promise settles. @throws Error if no timer is left that could settle it */
   async until<Result>(promise: Promise<Result>): Promise<Result> {
     let isSettled = false
     const settle = (): void => {
@@ -55,7 +55,7 @@ export class SimulatedTime implements Clock {
     }
   }
 
-  /** Lets everything run that still waits. */
+  /** Runs all remaining timers. */
   async drain(): Promise<void> {
     await promisesRan()
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
@@ -75,7 +75,7 @@ export class SimulatedTime implements Clock {
   }
 }
 
-/** All that waits for nothing but promises has run. */
+/** Resolves when everything that waits only for promises has run. */
 function promisesRan(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve)

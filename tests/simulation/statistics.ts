@@ -4,21 +4,21 @@ export function quantile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(share * sorted.length) - 1))]!
 }
 
-/** A mean and the half width of its interval, in which the true one lies in 99 of 100 cases. */
+/** A mean and half the width of its 99 % confidence interval. */
 export function meanWithInterval(values: readonly number[]): { readonly mean: number; readonly half: number } {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length
   const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1)
   return { mean, half: 2.576 * Math.sqrt(variance / values.length) }
 }
 
-/** A normal deviate from two even ones (Box and Muller). */
+/** A normal deviate from two uniform ones (Box and Muller). */
 export function normal(random: () => number): number {
   return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
 }
 
 const probits = new Map<number, number>()
 
-/** The inverse of the normal distribution, by bisection: exact enough for a world that is assumed. */
+/** The inverse of the normal distribution by bisection, which is precise enough here. */
 export function probit(share: number): number {
   const known = probits.get(share)
   if (known !== undefined) return known

@@ -7,7 +7,7 @@ import { SetupError } from '../../src/runtime/setup-error.ts'
 import { checkPepper } from '../../src/storage/pepper-check.ts'
 import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 
-test('a database knows the pepper of its keys: another one is refused, a change with the previous one named is not', async () => {
+test('a database accepts only the pepper of its keys, or a new one if the previous one is also given', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-router-pepper-'))
   const db = await openSqlite(folder)
   const [first, second] = [new Secret('a first pepper'), new Secret('a second pepper')]

@@ -12,7 +12,7 @@ interface OpenBlock {
   readonly callIndex: number
   /** For calls: input that was sent whole instead of in deltas. */
   readonly input: Json | undefined
-  heard: boolean
+  hasDeltas: boolean
   signature: string
   readonly citations: JsonObject[]
   /** The offset of its text in the text of the whole answer, in characters. */
@@ -34,14 +34,14 @@ export class BlockReader {
       type,
       callIndex,
       input: block['input'],
-      heard: false,
+      hasDeltas: false,
       signature: typeof signature === 'string' ? signature : '',
       citations: [],
       from: this.#textLength,
     }
     this.#open.set(index, open)
     if (type === 'text') {
-      this.#say(block['text'], events)
+      this.#emitText(block['text'], events)
       if (isArray(block['citations'])) for (const citation of block['citations']) addCitation(open, citation)
     } else if (type === 'tool_use') {
       const { id, name } = block
@@ -56,8 +56,8 @@ export class BlockReader {
       const { data } = block
       if (typeof data === 'string') events.push({ type: 'reasoning_end', sealed: encryptedFromRedacted(data) })
     } else {
-      // Hidden thinking and tools that run at the provider may take minutes without output: the answer has started all
-      // the same.
+      // Hidden thinking and tools that run at the provider may take minutes without output, but the answer has already
+      // started.
       events.push({ type: 'reasoning_end' })
       if (type === 'thinking') think(block['thinking'], events)
     }
@@ -68,7 +68,7 @@ export class BlockReader {
     if (!isObject(delta)) throw new UpstreamError('broken')
     switch (delta['type']) {
       case 'text_delta':
-        this.#say(delta['text'], events)
+        this.#emitText(delta['text'], events)
         break
       case 'input_json_delta':
         this.#readInput(index, delta['partial_json'], events)
@@ -100,7 +100,7 @@ export class BlockReader {
     } else if (open.type === 'tool_use') {
       // Some servers send the whole input at once.
       const isEmpty = !isObject(open.input) || Object.keys(open.input).length === 0
-      if (!open.heard && !isEmpty) this.#sayInput(open, events)
+      if (!open.hasDeltas && !isEmpty) this.#emitInput(open, events)
     }
     for (const citation of open.citations) {
       const annotation = readCitation(citation, open.from, this.#textLength)
@@ -112,7 +112,7 @@ export class BlockReader {
   readWhole(index: number, block: Json, events: AnswerEvent[]): void {
     this.start(index, block, events)
     const open = this.#open.get(index)
-    if (open !== undefined && open.callIndex >= 0) this.#sayInput(open, events)
+    if (open !== undefined && open.callIndex >= 0) this.#emitInput(open, events)
     this.stop(index, events)
   }
 
@@ -121,15 +121,15 @@ export class BlockReader {
     for (const index of this.#open.keys()) this.stop(index, events)
   }
 
-  #say(text: Json | undefined, events: AnswerEvent[]): void {
+  #emitText(text: Json | undefined, events: AnswerEvent[]): void {
     const chunk = errorText(text)
     if (chunk === '') return
     this.#textLength += chunk.length
     events.push({ type: 'text', text: chunk })
   }
 
-  #sayInput(open: OpenBlock, events: AnswerEvent[]): void {
-    open.heard = true
+  #emitInput(open: OpenBlock, events: AnswerEvent[]): void {
+    open.hasDeltas = true
     events.push({ type: 'call_arguments', index: open.callIndex, text: JSON.stringify(open.input ?? {}) })
   }
 
@@ -137,7 +137,7 @@ export class BlockReader {
     const open = this.#open.get(index)
     const chunk = errorText(text)
     if (open === undefined || open.callIndex < 0 || chunk === '') return
-    open.heard = true
+    open.hasDeltas = true
     events.push({ type: 'call_arguments', index: open.callIndex, text: chunk })
   }
 }

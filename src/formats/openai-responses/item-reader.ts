@@ -7,18 +7,18 @@ import { isArray } from '../fields.ts'
 type Kind = 'message' | 'reasoning' | 'call' | 'other'
 
 /**
- * The state of one output item. `heard` is the content of its deltas; anything they left out is read when the item
+ * The state of one output item. `isRead`: whether any of its content came as a delta; if not, it is read when the item
  * ends.
  */
 interface ItemState {
-  heard: boolean
+  isRead: boolean
   isClosed: boolean
   /** Whether it has an item id or a call id of its own. */
   readonly isNamed: boolean
   /** For calls: the index of the call. */
   readonly callIndex: number
   /** For reasoning: whether its text comes as summary or raw; only the first kind to arrive is used. */
-  voice: 'summary' | 'raw' | undefined
+  source: 'summary' | 'raw' | undefined
 }
 
 /**
@@ -47,11 +47,11 @@ export class ItemReader {
         this.#close(indexOf(event), event['item'], events)
         break
       case 'response.output_text.delta':
-        this.#hear(event, 'message')
+        this.#markRead(event, 'message')
         pushText(delta, event['logprobs'], events)
         break
       case 'response.refusal.delta':
-        this.#hear(event, 'message')
+        this.#markRead(event, 'message')
         pushRefusal(delta, events)
         break
       case 'response.output_text.annotation.added':
@@ -89,11 +89,11 @@ export class ItemReader {
       item['type'] === 'function_call' ? 'function' : item['type'] === 'custom_tool_call' ? 'custom' : undefined
     const names = index === undefined ? idsOf(item) : [index]
     const state: ItemState = {
-      heard: false,
+      isRead: false,
       isClosed: false,
       isNamed: names.length > 0,
       callIndex: kind === undefined ? -1 : this.callCount++,
-      voice: undefined,
+      source: undefined,
     }
     for (const name of names) this.#items.set(name, state)
     this.#latest.set(kindOf(item), state)
@@ -113,11 +113,11 @@ export class ItemReader {
 
   #close(index: number | undefined, item: Json | undefined, events: AnswerEvent[]): void {
     if (!isObject(item)) throw new UpstreamError('broken')
-    const known = index === undefined ? this.#ending(item) : this.#items.get(index)
+    const known = index === undefined ? this.#endingItem(item) : this.#items.get(index)
     const state = known ?? this.#open(index, item, events)
     state.isClosed = true
     const { type } = item
-    if (!state.heard) {
+    if (!state.isRead) {
       if (type === 'message') readMessage(item, events)
       else if (type === 'reasoning') readReasoning(item, events)
       else if (state.callIndex >= 0) {
@@ -132,31 +132,31 @@ export class ItemReader {
         typeof sealed === 'string' && sealed !== '' ? { type: 'reasoning_end', sealed } : { type: 'reasoning_end' },
       )
     }
-    state.heard = true
+    state.isRead = true
   }
 
   #readArguments(event: JsonObject, text: Json | undefined, events: AnswerEvent[]): void {
-    const item = this.#hear(event, 'call')
+    const item = this.#markRead(event, 'call')
     const chunk = errorText(text)
     if (item === undefined || item.callIndex < 0 || chunk === '') return
     events.push({ type: 'call_arguments', index: item.callIndex, text: chunk })
   }
 
-  #hear(event: JsonObject, kind: Kind): ItemState | undefined {
+  #markRead(event: JsonObject, kind: Kind): ItemState | undefined {
     this.#hasContent = true
     const index = indexOf(event)
-    const item = index === undefined ? this.#speaking(event['item_id'], kind) : this.#items.get(index)
-    if (item !== undefined) item.heard = true
+    const item = index === undefined ? this.#currentItem(event['item_id'], kind) : this.#items.get(index)
+    if (item !== undefined) item.isRead = true
     return item
   }
 
   /** The item of a delta without an index: the one with that id, or the most recently started one of its kind. */
-  #speaking(id: Json | undefined, kind: Kind): ItemState | undefined {
+  #currentItem(id: Json | undefined, kind: Kind): ItemState | undefined {
     return (typeof id === 'string' ? this.#items.get(id) : undefined) ?? this.#latest.get(kind)
   }
 
   /** The ending item without an index: the one with one of its ids, or the most recently started one of its kind. */
-  #ending(item: JsonObject): ItemState | undefined {
+  #endingItem(item: JsonObject): ItemState | undefined {
     const ids = idsOf(item)
     for (const id of ids) {
       const state = this.#items.get(id)
@@ -169,12 +169,12 @@ export class ItemReader {
     return latest === undefined || latest.isClosed || isOther ? undefined : latest
   }
 
-  #think(event: JsonObject, voice: 'summary' | 'raw', text: Json | undefined, events: AnswerEvent[]): void {
-    const item = this.#hear(event, 'reasoning')
+  #think(event: JsonObject, source: 'summary' | 'raw', text: Json | undefined, events: AnswerEvent[]): void {
+    const item = this.#markRead(event, 'reasoning')
     const chunk = errorText(text)
     if (item !== undefined) {
-      item.voice ??= voice
-      if (item.voice !== voice) return
+      item.source ??= source
+      if (item.source !== source) return
     }
     if (chunk !== '') events.push({ type: 'reasoning', text: chunk })
   }

@@ -90,7 +90,7 @@ export class LedgerJournal {
     return this.#writer !== undefined && !this.#isFailing
   }
 
-  /** Where batches go from now on. */
+  /** Sets the writer of all further batches. */
   use(writer: Pick<SqliteThread, 'post'>): void {
     this.#writer = writer
   }
@@ -200,7 +200,7 @@ export class LedgerJournal {
   }
 
   /**
-   * Something waits: writes at the end of this turn of the event loop, or when the worker has finished its current
+   * Flushes for a caller that waits: at the end of this turn of the event loop, or when the worker has finished its current
    * batch.
    */
   #flushSoon(): void {
@@ -279,7 +279,7 @@ export class LedgerJournal {
 
   /**
    * Moves on to the oldest request that was in flight one step ago. The step in between covers an answer that is on
-   * disk as charged and about to leave, which is in flight no more and not yet decided.
+   * disk as charged but not delivered yet: it is no longer in flight, and not decided.
    */
   #moveRecoverFrom(): boolean {
     const nowMs = this.#clock.monotonicMs()

@@ -1,17 +1,17 @@
-/** A value of a column as it travels to the worker. */
+/** A column's value as sent to the worker. */
 export type Cell = string | number | null
 
-/** What the worker is sent: records in the order in which they happened, each its kind followed by that kind's columns. */
+/** A message to the worker: records in order, each as the number of its kind followed by that kind's columns. */
 export interface Batch {
   readonly number: number
   readonly records: readonly Cell[]
-  /** Account, period and units to add to `usage`, again and again. */
+  /** Additions to `usage` as a flat list: account, period, units, and so on. */
   readonly usage: readonly Cell[]
-  /** Where recovery has to begin, when that has moved. */
+  /** The request ID at which recovery has to start, if it changed. */
   readonly recoverFrom?: string
 }
 
-/** The `ledger` entry with the request id from which on records may be undecided. */
+/** The `ledger` entry with the lowest request ID whose record may be undecided. */
 export const recoverFromName = 'recover_from'
 
 const openingColumns = [
@@ -41,7 +41,7 @@ const outcomeColumns = [
   'passed_by',
 ]
 
-/** The kinds of records by number: how many cells follow, and the statement that they are passed to. */
+/** The kinds of records by number: the count of cells that follow, and the statement that takes them. */
 export const recordKinds = [
   {
     cells: openingColumns.length,
@@ -62,7 +62,7 @@ export const recordKinds = [
   { cells: 1, sql: `update requests set state = 'lost', charged = 0, due_mark = null where id = ?` },
 ] as const
 
-/** Numbers of `recordKinds`. */
+/** Indexes of `recordKinds`. */
 export const opening = 0
 export const whole = 1
 export const delivered = 2

@@ -4,10 +4,10 @@ import { failureReason } from './failure-reason.ts'
 import { type Batch, recordKinds, recoverFromName } from './ledger-batch.ts'
 import type { FromWorker } from './sqlite-messages.ts'
 
-/** How long to wait before a failed commit is tried again: doubled each time. */
+/** Delay before a failed commit is retried; doubled each time. */
 const firstRetryMs = 50
 const longestRetryMs = 2000
-/** How often a commit looks whether another writer's transaction has ended. */
+/** How often a commit checks whether another writer's transaction has ended. */
 const busyPauseMs = 3
 
 /** Commits the ledger's batches in order, in the database thread, and retries until each is on disk. */
@@ -21,7 +21,7 @@ export class LedgerCommits {
   readonly #setRecoverFrom: StatementSync
   readonly #begin: StatementSync
   readonly #commit: StatementSync
-  /** Received and not yet on disk, in order. Bounded by what the ledger has under way at once. */
+  /** Batches that are not on disk yet, in order. Limited by the ledger's number of requests in flight. */
   #waiting: Batch[] = []
   #retryMs = 0
   #retry: NodeJS.Timeout | undefined
@@ -56,12 +56,12 @@ export class LedgerCommits {
     this.#waiting.push(JSON.parse(batch) as Batch)
   }
 
-  /** Writes what waits, unless a failed commit has to wait for its retry. */
+  /** Writes the waiting batches, unless a failed commit is waiting for its retry. */
   write(): void {
     if (this.#waiting.length > 0 && this.#retryMs === 0) this.#write()
   }
 
-  /** Ends everything that was delivered: see `CloseMessage`. */
+  /** Settles everything that was delivered (see `CloseMessage`) and closes the connection. */
   close(finishFrom: string | undefined): void {
     clearTimeout(this.#retry)
     if (finishFrom !== undefined) {

@@ -3,7 +3,7 @@ import type { SQLInputValue } from 'node:sqlite'
 /** The connections of the database thread that run queries. The ledger has one of its own. */
 export type ConnectionName = 'store' | 'responses'
 
-/** What the main thread may ask for; each call gets exactly one answer. */
+/** A call from the main thread; each gets exactly one answer. */
 export type Call =
   | {
       readonly type: 'execute'
@@ -24,7 +24,7 @@ export interface AccountCounters {
   readonly recent: readonly { readonly atMs: number; readonly keyId: string }[]
 }
 
-/** What a statement gave: its rows, or how many rows it changed. */
+/** The result of a statement: its rows, or how many rows it changed. */
 export interface SqliteResult {
   readonly rows: readonly unknown[]
   readonly changes?: number | bigint
@@ -33,21 +33,21 @@ export interface SqliteResult {
 export interface CallMessage {
   readonly type: 'call'
   readonly id: number
-  /** By `threadClockMs`. A call read later is rejected: its caller was already told that it failed. */
+  /** By `threadClockMs`. A call read later is rejected: its caller has already received an error. */
   readonly expiresAtMs: number
   readonly call: Call
 }
 
-/** No more messages follow. `finishFrom`: no request of this id or a higher one waits for its delivery. */
+/** The last message. `finishFrom`: all requests with this ID or a higher one were delivered. */
 interface CloseMessage {
   readonly type: 'close'
   readonly finishFrom: string | undefined
 }
 
-/** A string is a batch of the ledger as JSON: that costs both threads a quarter of what a list of values costs. */
+/** A string is a ledger batch as JSON, which costs both threads a quarter of what a list of values costs. */
 export type ToWorker = string | CallMessage | CloseMessage
 
-/** An error as it travels between threads: structured clones lose its codes. */
+/** An error as sent between threads: structured clones lose its codes. */
 export interface ErrorMessage {
   readonly message: string
   readonly code: unknown
@@ -64,7 +64,7 @@ export type FromWorker =
 
 export interface WorkerStart {
   readonly path: string
-  /** How long a commit of the ledger waits for another writer, in milliseconds. */
+  /** How long a ledger commit waits for another writer, in milliseconds. */
   readonly busyTimeoutMs: number
 }
 

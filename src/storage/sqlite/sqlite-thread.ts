@@ -61,7 +61,7 @@ export class SqliteThread {
       })
     })
     worker.on('message', (message: FromWorker) => this.#receive(message))
-    // An exit follows, which the listener is told about.
+    // The exit that follows notifies the listener.
     worker.on('error', (error) => {
       this.#failure = failureReason(error)
     })

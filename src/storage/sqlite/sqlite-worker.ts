@@ -17,7 +17,7 @@ import { SqliteStatements } from './sqlite-statements.ts'
 import { StoreUnavailable } from './store-unavailable.ts'
 
 /*
- * The body of the database thread. Commits of the ledger go before queries: a batch waits for one statement at most.
+ * The body of the database thread. Ledger commits run before queries: a batch waits for at most one statement.
  */
 
 const port = parentPort
@@ -30,14 +30,14 @@ const readRecent = database.prepare(
   'select admitted_at_ms, key_id from requests where account_id = ? and admitted_at_ms > ?',
 )
 const connections = new Map<ConnectionName, SqliteStatements>()
-/** Received and not yet run, in order. Bounded by the sender. */
+/** Received calls that have not run yet, in order. The sender limits their number. */
 const calls: CallMessage[] = []
 let closing: { readonly finishFrom: string | undefined } | undefined
 
 port.on('message', (message: ToWorker) => {
   receive(message)
   do {
-    // What has gathered while the last commit or statement ran goes into one transaction.
+    // Batches that arrived during the last commit or statement share one transaction.
     for (let more = receiveMessageOnPort(port); more !== undefined; more = receiveMessageOnPort(port)) {
       receive(more.message as ToWorker)
     }
@@ -45,7 +45,7 @@ port.on('message', (message: ToWorker) => {
     const next = calls.shift()
     if (next !== undefined) run(next)
   } while (calls.length > 0)
-  // A transaction of a query that has just ended may have been in the way.
+  // The transaction of a query that just ended may have blocked the ledger's commit.
   ledger.write()
   endIfDone()
 })
@@ -87,8 +87,8 @@ function connectionOf(name: ConnectionName): SqliteStatements {
   let connection = connections.get(name)
   if (connection === undefined) {
     const opened = connectSqlite(start.path, 0)
-    // Commits of stored responses do not wait for the disk, because those of the ledger would wait with them: they
-    // survive the end of the process at once, and that of the machine with the next commit of the ledger.
+    // Commits of stored responses do not wait for the disk, because ledger commits would have to wait for them. They
+    // survive a crash of the process immediately, and a crash of the machine after the next ledger commit.
     forQueries(opened, name === 'responses' ? 'normal' : 'full')
     connection = new SqliteStatements(opened)
     connections.set(name, connection)

@@ -15,7 +15,7 @@ const random = systemRandom()
 const plan = defaultPlans[0]!
 const peppers = [new Secret('made-up-pepper-now'), new Secret('made-up-pepper-before')] as const
 
-/** A store that knows one key, kept under the earlier pepper. */
+/** A store with one key, stored under the previous pepper. */
 async function opened(changes: { readonly state?: KeyState; readonly suspended?: boolean } = {}) {
   const key = mintKey(random).reveal()
   const digest = keyDigest(key, peppers[1])
@@ -67,18 +67,18 @@ async function opened(changes: { readonly state?: KeyState; readonly suspended?:
   }
 }
 
-test('a key that exists is remembered with the digest under which it is known first, and then found at once', async () => {
+test('an existing key is cached under the digest that finds it, and is then returned synchronously', async () => {
   const { key, digest, asked, digests, clock, present } = await opened()
   expect(await present(key)).toMatchObject({ accountId: 'acc_1', keyId: 'key_1' })
   expect(digests.get(key)?.[0]).toBe(digest)
-  // Long after the other digest has ceased to be believed unknown.
+  // Long after the cache entry that says the other digest is unknown has expired.
   await clock.advance(60_000)
   const before = asked.length
   expect(present(key)).not.toBeInstanceOf(Promise)
   expect(asked.length).toBe(before)
 })
 
-test('a well-formed key that does not exist is refused and not remembered', async () => {
+test('a well-formed key that does not exist is rejected and not cached', async () => {
   const { digests, present } = await opened()
   const madeUp = mintKey(random).reveal()
   await expect(Promise.resolve(present(madeUp))).rejects.toMatchObject({ code: 'key_inactive' })
@@ -89,7 +89,7 @@ test.each([
   ['key_revoked', { state: 'revoked' }],
   ['key_inactive', { state: 'disabled' }],
   ['key_inactive', { suspended: true }],
-] as const)('%s says whose key it is, where it is one: %o', async (code, changes) => {
+] as const)('%s names the key’s owner only if the key exists: %o', async (code, changes) => {
   const { key, present } = await opened(changes)
   const owner = { accountId: 'acc_1', keyId: 'key_1' }
   await expect(Promise.resolve(present(key))).rejects.toMatchObject({ code, facts: { owner } })

@@ -7,7 +7,7 @@ import { settled } from '../manual-clock.ts'
 
 const body = { stream: true, messages: [{ role: 'user', content: 'Hi' }] }
 
-/** A request whose first backend was called, and what becomes of it. */
+/** A request whose first backend was called. */
 async function begun(gateway: FakeGateway): Promise<{ readonly refusal: Promise<unknown> }> {
   const refusal = gateway.answer('openai-chat', body).then(
     () => undefined,
@@ -18,7 +18,7 @@ async function begun(gateway: FakeGateway): Promise<{ readonly refusal: Promise<
   return { refusal }
 }
 
-test('no further backend is called once the key may ask nothing any more', async () => {
+test('no further backend is called once the key is no longer valid', async () => {
   const gateway = new FakeGateway(['openai-chat', 'openai-chat'])
   const { refusal } = await begun(gateway)
   gateway.recheck = () => {
@@ -31,7 +31,7 @@ test('no further backend is called once the key may ask nothing any more', async
   expect(gateway.settled).toMatchObject([{ outcome: { charged: 0, errorCode: 'key_revoked' } }])
 })
 
-test('a backend that may not be used any more is passed by, and the next one answers', async () => {
+test('a backend that is no longer available is skipped, and the next one answers', async () => {
   const gateway = new FakeGateway(['openai-chat', 'openai-chat', 'openai-chat'])
   const { refusal } = await begun(gateway)
   gateway.stillServes = ({ id }) => id !== 'b1'
@@ -44,14 +44,14 @@ test('a backend that may not be used any more is passed by, and the next one ans
   await refusal
 })
 
-test('the first attempt asks, too', async () => {
+test('the first attempt checks the grant, too', async () => {
   const gateway = new FakeGateway(['openai-chat'])
   gateway.recheck = (principal) => ({ ...principal, accountId: 'another' })
   await expect(gateway.answer('openai-chat', body)).rejects.toMatchObject({ code: 'key_inactive' })
   expect(gateway.backends[0]!.requests).toEqual([])
 })
 
-test('backends are called in one place, which asks for the grant; only the test of a connected provider calls its own', () => {
+test('backends are called in only one place, which checks the grant, and by the test of a connected provider', () => {
   const src = join(import.meta.dirname, '..', '..', '..', 'src')
   const calling = readdirSync(src, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts') && /\bbackend\.call\(/.test(readFileSync(join(src, file), 'utf8')))

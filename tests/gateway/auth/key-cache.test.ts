@@ -5,14 +5,14 @@ import { KeyCache } from '../../../src/gateway/auth/key-cache.ts'
 import type { KeyEntry, KeyStore } from '../../../src/gateway/ports.ts'
 import { ManualClock, settled } from '../manual-clock.ts'
 
-/** A store whose answers a test holds back, changes or breaks. */
+/** A store whose answers a test can delay, change, or break. */
 class ScriptedStore implements KeyStore {
   readonly entries = new Map<string, KeyEntry>()
   revisionNumber = 1
   finds = 0
   revisions = 0
   broken = false
-  /** While set, questions wait until it is resolved. */
+  /** While set, queries wait until it is resolved. */
   held: PromiseWithResolvers<void> | undefined
 
   async find(digest: string): Promise<KeyEntry | undefined> {
@@ -75,8 +75,8 @@ async function opened() {
 const state = async (directory: KeyCache, digest = 'k'): Promise<string | undefined> =>
   (await directory.find(digest))?.key.state
 
-describe('keys that are remembered', () => {
-  test('are given at once, and the store is asked once', async () => {
+describe('cached keys', () => {
+  test('a cached key is returned synchronously, and the store is queried once', async () => {
     const { store, clock, directory } = await opened()
     expect(await state(directory)).toBe('active')
     for (let second = 0; second < 30; second++) {
@@ -87,7 +87,7 @@ describe('keys that are remembered', () => {
     expect(store.finds).toBe(1)
   })
 
-  test('a revocation is believed at the next poll: a quarter of a second', async () => {
+  test('a revocation takes effect at the next poll, within a quarter of a second', async () => {
     const { store, clock, directory, changes } = await opened()
     await directory.find('k')
     store.set('k', 'revoked')
@@ -98,12 +98,12 @@ describe('keys that are remembered', () => {
     expect(changes()).toBe(1)
   })
 
-  test('a look-up that began before a change is not remembered after it', async () => {
+  test('a lookup that began before a change is not cached after it', async () => {
     const { store, clock, directory } = await opened()
     store.held = Promise.withResolvers()
     const { held } = store
     const early = directory.find('k')
-    // The change is made, and seen, while the look-up with the old answer is under way.
+    // The change is made and polled while the lookup with the old answer is running.
     store.held = undefined
     store.set('k', 'revoked')
     await clock.advance(250)
@@ -112,7 +112,7 @@ describe('keys that are remembered', () => {
     expect(await state(directory)).toBe('revoked')
   })
 
-  test('what the store does not know is remembered for five seconds, and not beyond a change', async () => {
+  test('an unknown key is cached for five seconds, and not beyond a change', async () => {
     const { store, clock, directory } = await opened()
     expect(await directory.find('new')).toBeUndefined()
     await clock.advance(4_000)
@@ -126,7 +126,7 @@ describe('keys that are remembered', () => {
     expect(await state(directory, 'new')).toBe('active')
   })
 
-  test('many who ask for one key at once make one look-up', async () => {
+  test('concurrent lookups of one key share one query', async () => {
     const { store, directory } = await opened()
     const found = await Promise.all(Array.from({ length: 100 }, () => Promise.resolve(directory.find('k'))))
     expect(found.every((entry) => entry?.key.state === 'active')).toBe(true)
@@ -134,20 +134,20 @@ describe('keys that are remembered', () => {
   })
 })
 
-test('made-up keys, however many, push out no real one', async () => {
+test('any number of made-up keys evict no real one', async () => {
   const { store, directory } = await opened()
   await directory.find('k')
   for (let index = 0; index < 60_000; index++) await directory.find(`made-up-${index}`)
   const finds = store.finds
   expect(directory.find('k')).not.toBeInstanceOf(Promise)
-  // The last of them are remembered, the first are forgotten.
+  // The most recent ones are cached, the first were evicted.
   expect(directory.find('made-up-59999')).toBeUndefined()
   await directory.find('made-up-0')
   expect(store.finds).toBe(finds + 1)
 })
 
-describe('a store that does not answer', () => {
-  test('leaves what is remembered believed for five seconds, then nothing, and is told', async () => {
+describe('an unavailable store', () => {
+  test('cached keys stay valid for five seconds, then none are, and the outage is reported', async () => {
     const { store, clock, directory, events } = await opened()
     await directory.find('k')
     store.broken = true
@@ -162,13 +162,13 @@ describe('a store that does not answer', () => {
     expect(JSON.stringify(events)).not.toContain('away')
   })
 
-  test('makes an unknown key an error, never "there is none"', async () => {
+  test('an unknown key is an error, not “no such key”', async () => {
     const { store, directory } = await opened()
     store.broken = true
     await expect(directory.find('never-asked-before')).rejects.toThrow()
   })
 
-  test('is believed again as soon as it answers', async () => {
+  test('cached keys are valid again as soon as the store answers', async () => {
     const { store, clock, directory } = await opened()
     await directory.find('k')
     store.broken = true
@@ -179,7 +179,7 @@ describe('a store that does not answer', () => {
     expect(await state(directory)).toBe('active')
   })
 
-  test('that hangs counts as unavailable: lookups and polls give up after two seconds', async () => {
+  test('a hung store counts as unavailable: lookups and polls time out after two seconds', async () => {
     const { store, clock, directory } = await opened()
     store.held = Promise.withResolvers()
     const found = directory.find('k') as Promise<unknown>
@@ -196,7 +196,7 @@ describe('a store that does not answer', () => {
     expect(await state(directory)).toBe('active')
   })
 
-  test('that hangs is not asked by more than 256 at once', async () => {
+  test('a hung store gets at most 256 queries at a time', async () => {
     const { store, clock, directory } = await opened()
     store.held = Promise.withResolvers()
     const asked = Array.from({ length: 300 }, (_, index) =>
@@ -209,7 +209,7 @@ describe('a store that does not answer', () => {
   })
 })
 
-test('a closed directory asks nothing more', async () => {
+test('a closed cache sends no queries', async () => {
   const { store, clock, directory } = await opened()
   directory.close()
   const { revisions } = store

@@ -15,11 +15,11 @@ test.each([
   ['prompt', { prompt: { id: 'pmpt_1' } }],
   ['store', { store: true, messages: [] }],
   ['n', { n: 8, messages: [] }],
-])('%s of the operator’s organization is refused', (param, body) => {
+])('%s of the operator’s organization is rejected', (param, body) => {
   expect(() => assertManagedScope(body)).toThrow(expect.objectContaining({ facts: expect.objectContaining({ param }) }))
 })
 
-test('names in the caller’s own tools, schemas and text mean nothing', () => {
+test('names in the caller’s own tools, schemas, and text are allowed', () => {
   const parameters = { type: 'object', properties: { file_id: { type: 'string' } }, default: { container: 'x' } }
   const body = {
     n: 1,

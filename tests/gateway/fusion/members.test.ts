@@ -11,11 +11,11 @@ const backend = (id: string, facts: ModelFacts = {}): Backend =>
   ({ id, model: `${id}-model`, failureDomain: id, ...facts }) as Backend
 const qualities = (all: readonly Backend[]): number[] => membersOf(all).map(({ quality }) => quality)
 
-test('where nobody said how good models are, all are alike', () => {
+test('without quality ratings, all models are equal', () => {
   expect(new Set(qualities([backend('a'), backend('b')])).size).toBe(1)
 })
 
-test('one that nobody rated is asked, and never before the best of those that were rated', () => {
+test('an unrated model may be asked, but never before the best rated one', () => {
   const all = [
     backend('mystery'),
     backend('best', { quality: 90 }),
@@ -29,7 +29,7 @@ test('one that nobody rated is asked, and never before the best of those that we
   expect(Math.min(...qualities([backend('mystery'), backend('poor', { quality: 3 })]))).toBeGreaterThanOrEqual(0)
 })
 
-test('what a call costs is reckoned by the price of its model, what came from a cache by its own', () => {
+test('a call’s cost is computed from its model’s price, with a separate price for cached tokens', () => {
   const usdPerMillion = { input: 2, output: 10, cachedInput: 0.5 }
   const [member, plain] = membersOf([
     backend('a', { usdPerMillion }),
@@ -49,7 +49,7 @@ test('what a call costs is reckoned by the price of its model, what came from a 
   expect(book.costUsd).toBeCloseTo(5.4, 9)
 })
 
-test("of an operator's defaults whoever is not there is passed over", () => {
+test('an operator’s defaults that are not available are skipped', () => {
   const members = membersOf([backend('a'), backend('b')])
   const defaults = {
     preset: 'quality',

@@ -15,7 +15,7 @@ describe('a translated stream', () => {
   test.each([
     ['openai-responses', 'response-text.sse', 'event: response.completed'],
     ['openai-chat', 'chat-text.sse', 'data: [DONE]'],
-  ] as const)('of %s is complete where its last event has no empty line behind it', (id, name, last) => {
+  ] as const)('a stream of %s is complete even without an empty line after its last event', (id, name, last) => {
     const client = id === 'openai-chat' ? openaiResponses : openaiChat
     const stream = golden(name)
     const at = stream.indexOf(last)
@@ -30,7 +30,7 @@ describe('a translated stream', () => {
     expect(readStream(client, written).finished).toBe(true)
   })
 
-  test('that stops within its last event is broken', () => {
+  test('a stream that stops within its last event is broken', () => {
     const [before = ''] = golden('response-text.sse').split('event: response.completed')
     const lane = new TranslationLane(
       openaiResponses.readAnswer(),
@@ -43,7 +43,7 @@ describe('a translated stream', () => {
   })
 })
 
-describe('where the backend counts nothing', () => {
+describe('if the backend reports no usage', () => {
   const stream =
     '{"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":"Twelve chars"}}]}|{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}|[DONE]'
   const sse = stream.replaceAll(/[^|]+\|?/g, (data) => `data: ${data.replace('|', '')}\n\n`)
@@ -56,17 +56,20 @@ describe('where the backend counts nothing', () => {
     messages: [{ role: 'user', content: 'How are you?' }],
   }
 
-  test.each([openaiResponses, anthropicMessages])('a translated stream tells $id an estimate, never 0', (client) => {
-    const asked = client.readRequest({ ...question, stream: true })
-    const lane = new TranslationLane(openaiChat.readAnswer(), client.writeAnswer(contextOf(asked)), 'someone', asked)
-    const { events } = readStream(client, lane.push(Buffer.from(sse)) + lane.end())
-    const usage = events.findLast(({ type }) => type === 'usage')
-    expect(usage).toMatchObject({ usage: { inputTokens: 7, outputTokens: 3 } })
-    expect(lane.usage).toMatchObject({ inputTokens: 7, outputTokens: 3, source: 'estimated' })
-  })
+  test.each([openaiResponses, anthropicMessages])(
+    'a translated stream has estimated usage for $id, never 0',
+    (client) => {
+      const asked = client.readRequest({ ...question, stream: true })
+      const lane = new TranslationLane(openaiChat.readAnswer(), client.writeAnswer(contextOf(asked)), 'someone', asked)
+      const { events } = readStream(client, lane.push(Buffer.from(sse)) + lane.end())
+      const usage = events.findLast(({ type }) => type === 'usage')
+      expect(usage).toMatchObject({ usage: { inputTokens: 7, outputTokens: 3 } })
+      expect(lane.usage).toMatchObject({ inputTokens: 7, outputTokens: 3, source: 'estimated' })
+    },
+  )
 
   test.each([openaiResponses, anthropicMessages])(
-    'a translated whole answer tells $id an estimate, never 0',
+    'a translated non-streaming answer has estimated usage for $id, never 0',
     (client) => {
       const context = contextOf(client.readRequest(question))
       const backend = { issuer: 'someone' } as Backend
@@ -79,7 +82,7 @@ describe('where the backend counts nothing', () => {
   )
 })
 
-test.each([undefined, relayById('openai-chat')])('a whole answer may begin with a byte order mark', (relay) => {
+test.each([undefined, relayById('openai-chat')])('a non-streaming answer may begin with a byte order mark', (relay) => {
   const context = contextOf(openaiChat.readRequest({ model: 'p', messages: [] }))
   const backend = { issuer: 'someone' } as Backend
   const lane = new WholeLane({ context, client: openaiChat, backend, backendFormat: openaiChat, relay })
@@ -91,7 +94,7 @@ test.each([undefined, relayById('openai-chat')])('a whole answer may begin with 
   expect(JSON.parse(lane.end().toString())).toMatchObject({ model: 'p', choices: [{ message: { content: 'x' } }] })
 })
 
-test('a relayed response names the profile also where it is kept alive and where it breaks', () => {
+test('a relayed response names the profile, also in keep-alives and failures', () => {
   const events = golden('response-text.sse')
     .replaceAll(/"model": ?"[^"]*"/g, '"model":"upstream-1"')
     .split('\n\n')
@@ -108,7 +111,7 @@ test('a relayed response names the profile also where it is kept alive and where
   }
 })
 
-test('a relayed response of which an item was begun is kept alive without a state: nobody here knows the items', () => {
+test('the keep-alives of a relayed response contain no state once an item has begun, because the service does not know the items', () => {
   const events = golden('response-text.sse').split('\n\n')
   const lane = new RelayLane(
     relayById('openai-responses'),
@@ -121,7 +124,7 @@ test('a relayed response of which an item was begun is kept alive without a stat
   expect(lane.keepAlive()).toBe('event: keepalive\ndata: {"type":"keepalive","sequence_number":5}\n\n')
 })
 
-test('a relayed response that was cancelled is a fault, and is not passed on', () => {
+test('a canceled relayed response is a failure and is not passed on', () => {
   const [before = ''] = golden('response-text.sse').split('event: response.completed')
   const context = contextOf({ ...conversation, hints: {} })
   const lane = new RelayLane(relayById('openai-responses'), openaiResponses.readAnswer(), context, true, 'someone')
@@ -146,7 +149,7 @@ describe('an event of several megabytes, such as an image', () => {
       'translated',
       () => new TranslationLane(openaiChat.readAnswer(), openaiResponses.writeAnswer(context), 'someone', conversation),
     ],
-  ] as const)('is %s whole, and putting it together from small reads takes little time', (_, open) => {
+  ] as const)('it is %s completely, and joining it from small reads is fast', (_, open) => {
     const lane = open()
     const bytes = Buffer.from(event + end)
     const startedAt = performance.now()
@@ -159,7 +162,7 @@ describe('an event of several megabytes, such as an image', () => {
   })
 })
 
-test('the arguments of the calls of an answer have a limit', () => {
+test('the arguments of an answer’s calls have a size limit', () => {
   const piece = 'x'.repeat(1024 * 1024)
   const call = { index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: piece } }
   const event = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { tool_calls: [call] } }] })}\n\n`

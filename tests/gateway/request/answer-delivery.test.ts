@@ -6,7 +6,7 @@ import { ManualClock } from '../manual-clock.ts'
 
 const keepAliveMs = 100
 
-/** What a client gets while its backend sends nothing for a second, before or after the last event has arrived. */
+/** What a client receives while its backend is silent for a second, before or after the last event has arrived. */
 async function writtenWhileSilent(finished: boolean): Promise<string[]> {
   const clock = new ManualClock()
   const written: string[] = []
@@ -28,10 +28,10 @@ async function writtenWhileSilent(finished: boolean): Promise<string[]> {
   return written
 }
 
-test('a silent stream is kept alive', async () => {
+test('a silent stream gets keep-alives', async () => {
   expect((await writtenWhileSilent(false)).length).toBeGreaterThanOrEqual(5)
 })
 
-test('no keep-alive is sent after the last event has arrived, which may wait until the answer is stored', async () => {
+test('no keep-alive follows the last event, which may wait until the answer is stored', async () => {
   expect(await writtenWhileSilent(true)).toEqual([])
 })

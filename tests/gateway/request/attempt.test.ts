@@ -18,7 +18,7 @@ const timeouts = {
   totalMs: 60_000,
 }
 
-/** An attempt at a backend that says only what the test makes it say. */
+/** An attempt at a backend that sends only what the test decides. */
 function begin(bodyBytes = 0) {
   const clock = new ManualClock()
   const calls = { paused: 0, aborted: 0 }
@@ -55,7 +55,7 @@ const streamHead = { status: 200, contentType: 'text/event-stream', retryAfterMs
 const { opening, delta } = goodAnswers['openai-responses']
 
 describe('before content', () => {
-  test('comments are not kept, however many come', async () => {
+  test('any number of comments uses no memory', async () => {
     const { run, ended } = begin()
     run.onHead(streamHead)
     const comments = Buffer.from(': keep-alive\n\n'.repeat(4_000))
@@ -69,7 +69,7 @@ describe('before content', () => {
     ['events that say nothing', 'data: {"type":"response.in_progress","response":{}}\n\n'.repeat(1_000)],
     ['an event without an end', 'data: x'.repeat(8_000)],
     ['comments without an empty line', ': x\n'.repeat(12_000)],
-  ])('%s are given up after 256 KiB', async (_, read) => {
+  ])('%s are abandoned after 256 KiB', async (_, read) => {
     const { run, ended, calls } = begin()
     run.onHead(streamHead)
     let bytes = 0
@@ -83,7 +83,7 @@ describe('before content', () => {
   })
 
   test.each(['text/plain', 'text/plain; charset=utf-8', ''])(
-    'events that are declared as %j are read',
+    'events with the content type %j are read',
     async (type) => {
       const { run, ended } = begin()
       run.onHead({ ...streamHead, contentType: type })
@@ -93,7 +93,7 @@ describe('before content', () => {
     },
   )
 
-  test('plain text that is no event, and a page, are no answer', async () => {
+  test('plain text and HTML pages are not answers', async () => {
     for (const contentType of ['text/plain', 'text/html', 'application/json']) {
       const { run, ended } = begin()
       run.onHead({ ...streamHead, contentType })
@@ -104,7 +104,7 @@ describe('before content', () => {
     }
   })
 
-  test('a provider may repeat a long request, and is never told to pause for it', async () => {
+  test('a provider may repeat a long request and is never paused for that', async () => {
     const { run, ended, calls } = begin(200 * 1024)
     run.onHead(streamHead)
     const echo = JSON.stringify({
@@ -120,7 +120,7 @@ describe('before content', () => {
   })
 })
 
-test('a refusal whose body never ends is judged by what is there of it', async () => {
+test('a rejection whose body never ends is classified by what has arrived', async () => {
   const { run, clock, ended } = begin()
   run.onHead({ ...streamHead, status: 503, retryAfterMs: 7_000 })
   run.onData(Buffer.from('{"error":'))

@@ -28,10 +28,10 @@ const noThinking = { message: '"tiny" does not support thinking', type: 'invalid
 const unsupported = (param: string): object => ({ message: 'x', param, code: 'unsupported_parameter' })
 const tooLong = { message: "This model's maximum context length is 4096 tokens.", type: 'BadRequestError', code: 400 }
 
-/** Answers every request of a fake gateway as its backends do, one after the other. */
-class Course {
+/** A fake gateway whose backends answer by a script, one after another. */
+class ScriptedRun {
   readonly gateway: FakeGateway
-  /** Which backend was asked, at which of its endpoints, with what. */
+  /** Each request to a backend: its ID, its endpoint's format, and the body. */
   readonly asked: { readonly id: string; readonly format: FormatId; readonly body: JsonObject }[] = []
 
   constructor(formats: readonly FormatId[], facts: readonly Partial<Backend>[] = []) {
@@ -39,7 +39,7 @@ class Course {
     for (const [place, given] of facts.entries()) Object.assign(this.gateway.backends[place]!, given)
   }
 
-  /** `script` says how each attempt ends: a status and an error, or an answer. */
+  /** `script` lists how each attempt ends: with a status and an error, or with an answer. */
   async ask(
     body: JsonObject,
     script: readonly (readonly [number, object] | 'answers')[],
@@ -66,7 +66,7 @@ class Course {
     return error
   }
 
-  /** The endpoint that has been asked since the last look. */
+  /** The endpoint that was asked since the last call of this method. */
   #current(): FakeBackend {
     const all = this.gateway.backends.flatMap((backend) => [
       backend,
@@ -93,7 +93,7 @@ class Course {
   }
 }
 
-describe('an optional field that a backend refuses', () => {
+describe('an optional field that a backend rejects', () => {
   const effort = { reasoning_effort: 'high' }
 
   test.each([
@@ -112,69 +112,72 @@ describe('an optional field that a backend refuses', () => {
       { input: 'Hi', reasoning: { effort: 'high' } },
       'reasoning_effort',
     ],
-  ] as const)('is left out once, then at once (%s)', async (_, format, spoken, body, field) => {
-    const course = new Course([spoken])
-    expect(await course.ask(body, [[400, noThinking], 'answers'], format)).toBeUndefined()
-    expect(course.asked.map((one) => field in one.body)).toEqual([true, false])
-    expect(await course.ask(body, ['answers'], format)).toBeUndefined()
-    expect(field in course.asked[2]!.body).toBe(false)
-    const [first] = course.gateway.settled
-    expect(first!.outcome.attempts.map(({ outcome }) => outcome)).toEqual(['rejected_content', 'answered'])
-    expect(course.gateway.sink.head?.retryCount).toBe(0)
+  ] as const)(
+    'it is removed and the request retried, and later requests omit it (%s)',
+    async (_, format, spoken, body, field) => {
+      const scripted = new ScriptedRun([spoken])
+      expect(await scripted.ask(body, [[400, noThinking], 'answers'], format)).toBeUndefined()
+      expect(scripted.asked.map((one) => field in one.body)).toEqual([true, false])
+      expect(await scripted.ask(body, ['answers'], format)).toBeUndefined()
+      expect(field in scripted.asked[2]!.body).toBe(false)
+      const [first] = scripted.gateway.settled
+      expect(first!.outcome.attempts.map(({ outcome }) => outcome)).toEqual(['rejected_content', 'answered'])
+      expect(scripted.gateway.sink.head?.retryCount).toBe(0)
+    },
+  )
+
+  test('it is sent again after the learned limit expires', async () => {
+    const scripted = new ScriptedRun(['openai-chat'])
+    await scripted.ask(effort, [[400, noThinking], 'answers'])
+    await scripted.gateway.clock.advance(16 * 60_000)
+    await scripted.ask(effort, ['answers'])
+    expect('reasoning_effort' in scripted.asked[2]!.body).toBe(true)
   })
 
-  test('is asked for again when the lesson has ended', async () => {
-    const course = new Course(['openai-chat'])
-    await course.ask(effort, [[400, noThinking], 'answers'])
-    await course.gateway.clock.advance(16 * 60_000)
-    await course.ask(effort, ['answers'])
-    expect('reasoning_effort' in course.asked[2]!.body).toBe(true)
-  })
-
-  test('teaches nothing where only its value was refused, or where it was not the reason', async () => {
-    const course = new Course(['openai-chat'])
+  test('nothing is learned if only its value was rejected, or if the retry fails too', async () => {
+    const scripted = new ScriptedRun(['openai-chat'])
     const value = { message: 'x', param: 'temperature', code: 'unsupported_value', type: 'invalid_request_error' }
-    await course.ask({ temperature: 0.5 }, [[400, value], 'answers'])
-    await course.ask({ temperature: 1 }, ['answers'])
-    expect(course.asked[2]!.body['temperature']).toBe(1)
-    const refused = await course.ask(effort, [
+    await scripted.ask({ temperature: 0.5 }, [[400, value], 'answers'])
+    await scripted.ask({ temperature: 1 }, ['answers'])
+    expect(scripted.asked[2]!.body['temperature']).toBe(1)
+    const refused = await scripted.ask(effort, [
       [400, noThinking],
       [400, { message: 'something else', type: 'invalid_request_error' }],
     ])
     expect(refused?.code).toBe('content_rejected')
-    await course.ask(effort, ['answers'])
-    expect('reasoning_effort' in course.asked.at(-1)!.body).toBe(true)
+    await scripted.ask(effort, ['answers'])
+    expect('reasoning_effort' in scripted.asked.at(-1)!.body).toBe(true)
   })
 
-  test('is left out together with the others that the same refusal names, with one retry', async () => {
-    const course = new Course(['openai-chat'])
+  test('all fields that one rejection names are removed in one retry', async () => {
+    const scripted = new ScriptedRun(['openai-chat'])
     const all = { temperature: 0.5, top_p: 0.5, seed: 1, user: 'u' }
     const message = "This server does not support parameters: ['temperature', 'top_p', 'seed']"
-    expect(await course.ask(all, [[400, { message, type: 'invalid_request_error' }], 'answers'])).toBeUndefined()
-    expect(await course.ask(all, ['answers'])).toBeUndefined()
-    const left = course.asked.map(({ body }) => Object.keys(all).filter((field) => field in body))
+    expect(await scripted.ask(all, [[400, { message, type: 'invalid_request_error' }], 'answers'])).toBeUndefined()
+    expect(await scripted.ask(all, ['answers'])).toBeUndefined()
+    const left = scripted.asked.map(({ body }) => Object.keys(all).filter((field) => field in body))
     expect(left).toEqual([Object.keys(all), ['user'], ['user']])
   })
 
-  test('is left out also where each refusal names one more, and all are learned', async () => {
-    const course = new Course(['openai-chat'])
+  test('if each rejection names another field, all are removed and learned', async () => {
+    const scripted = new ScriptedRun(['openai-chat'])
     const all = { temperature: 0.5, top_p: 0.5, seed: 1, user: 'u' }
     const script = ['temperature', 'top_p', 'seed'].map((param) => [400, unsupported(param)] as const)
-    expect(await course.ask(all, [...script, 'answers'])).toBeUndefined()
-    expect(await course.ask(all, ['answers'])).toBeUndefined()
-    const left = course.asked.map(({ body }) => Object.keys(all).filter((field) => field in body).length)
+    expect(await scripted.ask(all, [...script, 'answers'])).toBeUndefined()
+    expect(await scripted.ask(all, ['answers'])).toBeUndefined()
+    const left = scripted.asked.map(({ body }) => Object.keys(all).filter((field) => field in body).length)
     expect(left).toEqual([4, 3, 2, 1, 1])
   })
 
-  test('is retried at most 3 times, and not for a field that is gone already; then nothing is learned', async () => {
-    const course = new Course(['openai-chat'])
+  test('there are at most 3 retries, and none for a field that was already removed; then nothing is learned', async () => {
+    const scripted = new ScriptedRun(['openai-chat'])
     const all = { temperature: 0.5, top_p: 0.5, seed: 1, user: 'u' }
     const script = Object.keys(all).map((param) => [400, unsupported(param)] as const)
-    expect((await course.ask(all, script))?.code).toBe('content_rejected')
+    expect((await scripted.ask(all, script))?.code).toBe('content_rejected')
     const twice = [400, unsupported('temperature')] as const
-    expect((await course.ask(all, [twice, twice]))?.code).toBe('content_rejected')
-    await course.ask(all, ['answers'])
-    expect(course.asked.at(-1)!.body).toMatchObject(all)
+    expect((await scripted.ask(all, [twice, twice]))?.code).toBe('content_rejected')
+    await scripted.ask(all, ['answers'])
+    expect(scripted.asked.at(-1)!.body).toMatchObject(all)
   })
 
   test.each([
@@ -182,111 +185,111 @@ describe('an optional field that a backend refuses', () => {
     ['relayed', 'max_completion_tokens', { max_completion_tokens: 50 }, 'openai-chat'],
     ['translated', 'max_tokens', { max_tokens: 50 }, 'anthropic-messages'],
     ['translated', 'max_tokens', { input: 'Hi', max_output_tokens: 50 }, 'openai-responses'],
-  ] as const)('keeps the length limit under its other name (%s %s)', async (_, refused, body, format) => {
-    const course = new Course(['openai-chat'])
+  ] as const)('the length limit is sent under its other name (%s %s)', async (_, refused, body, format) => {
+    const scripted = new ScriptedRun(['openai-chat'])
     const other = refused === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens'
-    expect(await course.ask(body, [[400, unsupported(refused)], 'answers'], format)).toBeUndefined()
-    expect(await course.ask(body, ['answers'], format)).toBeUndefined()
-    const names = course.asked.map((one) => [one.body[refused], one.body[other]])
+    expect(await scripted.ask(body, [[400, unsupported(refused)], 'answers'], format)).toBeUndefined()
+    expect(await scripted.ask(body, ['answers'], format)).toBeUndefined()
+    const names = scripted.asked.map((one) => [one.body[refused], one.body[other]])
     expect(names).toEqual([
       [50, undefined],
       [undefined, 50],
       [undefined, 50],
     ])
-    await course.gateway.clock.advance(16 * 60_000)
-    await course.ask(body, ['answers'], format)
-    expect(course.asked.at(-1)!.body[refused]).toBe(50)
+    await scripted.gateway.clock.advance(16 * 60_000)
+    await scripted.ask(body, ['answers'], format)
+    expect(scripted.asked.at(-1)!.body[refused]).toBe(50)
   })
 
-  test('never loses the length limit where both names are refused, and names no field that was not sent', async () => {
-    const course = new Course(['openai-chat'])
+  test('the length limit is never dropped, even if both names are rejected, and the error names no field that was not sent', async () => {
+    const scripted = new ScriptedRun(['openai-chat'])
     const script = ['max_tokens', 'max_completion_tokens'].map((param) => [400, unsupported(param)] as const)
-    const error = await course.ask({ input: 'Hi', max_output_tokens: 50 }, script, 'openai-responses')
+    const error = await scripted.ask({ input: 'Hi', max_output_tokens: 50 }, script, 'openai-responses')
     expect(error?.code).toBe('content_rejected')
     expect(error?.facts.param).toBeUndefined()
-    expect(course.asked.map(({ body }) => body['max_tokens'] ?? body['max_completion_tokens'])).toEqual([50, 50])
+    expect(scripted.asked.map(({ body }) => body['max_tokens'] ?? body['max_completion_tokens'])).toEqual([50, 50])
   })
 
-  test('is never one that the answer depends on', async () => {
-    const course = new Course(['openai-chat'])
+  test('a field that the answer depends on is never removed', async () => {
+    const scripted = new ScriptedRun(['openai-chat'])
     const body = { response_format: { type: 'json_object' }, stop: ['x'] }
     for (const param of [...Object.keys(body), 'messages', 'tools']) {
       expect(Object.hasOwn(optionalFields, param)).toBe(false)
       const error = { message: 'x', param, code: 'unsupported_parameter', type: 'invalid_request_error' }
-      expect((await course.ask(body, [[400, error]]))?.code).toBe('content_rejected')
+      expect((await scripted.ask(body, [[400, error]]))?.code).toBe('content_rejected')
     }
   })
 })
 
-describe('what a backend cannot do', () => {
-  test('is asked of the next one, and never held against it', async () => {
-    const course = new Course(['openai-chat', 'openai-chat'])
+describe('a missing capability of a backend', () => {
+  test('the next backend is asked, and the breaker does not count it', async () => {
+    const scripted = new ScriptedRun(['openai-chat', 'openai-chat'])
     for (let round = 0; round < 8; round += 1) {
       const script = round === 0 ? ([[500, noVision], 'answers'] as const) : (['answers'] as const)
-      expect(await course.ask({ messages: withPicture }, script)).toBeUndefined()
+      expect(await scripted.ask({ messages: withPicture }, script)).toBeUndefined()
     }
-    // Text still goes to the first.
-    await course.ask({}, ['answers'])
-    expect(course.ids).toEqual(['b0', ...Array.from({ length: 8 }, () => 'b1'), 'b0'])
+    // Text still goes to the first backend.
+    await scripted.ask({}, ['answers'])
+    expect(scripted.ids).toEqual(['b0', ...Array.from({ length: 8 }, () => 'b1'), 'b0'])
   })
 
-  test('is refused with its name where no backend can, and asked again next time', async () => {
-    const course = new Course(['openai-chat'])
+  test('if no backend has it, the error names it, and the next request tries again', async () => {
+    const scripted = new ScriptedRun(['openai-chat'])
     for (let round = 0; round < 8; round += 1) {
-      const error = await course.ask({ messages: withPicture }, [[500, noVision]])
+      const error = await scripted.ask({ messages: withPicture }, [[500, noVision]])
       expect(error).toMatchObject({ code: 'unsupported_parameter', facts: { param: 'messages' } })
       expect(error!.facts.words?.['problem']).toContain('reads images')
     }
-    expect(await course.ask({}, ['answers'])).toBeUndefined()
+    expect(await scripted.ask({}, ['answers'])).toBeUndefined()
   })
 
-  test('is not refused for good while a backend that may be able is in trouble', async () => {
-    const course = new Course(['openai-chat', 'openai-chat'])
-    const error = await course.ask({ messages: withPicture }, [
+  test('the request is not rejected while a backend that may have it is failing', async () => {
+    const scripted = new ScriptedRun(['openai-chat', 'openai-chat'])
+    const error = await scripted.ask({ messages: withPicture }, [
       [503, { message: 'x' }],
       [500, noVision],
     ])
     expect(error?.code).toBe('server_is_overloaded')
   })
 
-  test('is believed only of a request that needs it', async () => {
-    const course = new Course(['openai-chat', 'openai-chat'])
-    expect((await course.ask({}, [[400, { message: 'text does not support image' }]]))?.code).toBe('content_rejected')
-    await course.ask({ messages: withPicture }, ['answers'])
-    expect(course.ids).toEqual(['b0', 'b0'])
+  test('it is learned only from a request that needs it', async () => {
+    const scripted = new ScriptedRun(['openai-chat', 'openai-chat'])
+    expect((await scripted.ask({}, [[400, { message: 'text does not support image' }]]))?.code).toBe('content_rejected')
+    await scripted.ask({ messages: withPicture }, ['answers'])
+    expect(scripted.ids).toEqual(['b0', 'b0'])
   })
 
-  test('if it is declared, is never asked', async () => {
+  test('a backend that declares it missing is not asked', async () => {
     const blind = { capabilities: { image_input: false } }
-    const course = new Course(['openai-chat', 'openai-chat'], [blind])
-    await course.ask({ messages: withPicture }, ['answers'])
-    await course.ask({}, ['answers'])
-    expect(course.ids).toEqual(['b1', 'b0'])
-    const both = new Course(['openai-chat', 'openai-chat'], [blind, blind])
+    const scripted = new ScriptedRun(['openai-chat', 'openai-chat'], [blind])
+    await scripted.ask({ messages: withPicture }, ['answers'])
+    await scripted.ask({}, ['answers'])
+    expect(scripted.ids).toEqual(['b1', 'b0'])
+    const both = new ScriptedRun(['openai-chat', 'openai-chat'], [blind, blind])
     expect((await both.ask({ messages: withPicture }, []))?.code).toBe('unsupported_parameter')
     expect(both.asked).toEqual([])
     expect(both.gateway.admitted).toBe(0)
   })
 })
 
-describe('a context that is too long', () => {
-  test('is asked of backends whose window is larger or unknown', async () => {
-    const course = new Course(['openai-chat', 'openai-chat', 'openai-chat'], [{}, { contextWindow: 4_096 }, {}])
-    expect(await course.ask({}, [[400, tooLong], 'answers'])).toBeUndefined()
-    expect(course.ids).toEqual(['b0', 'b2'])
+describe('a request that exceeds the context window', () => {
+  test('backends with a larger or unknown window are asked next', async () => {
+    const scripted = new ScriptedRun(['openai-chat', 'openai-chat', 'openai-chat'], [{}, { contextWindow: 4_096 }, {}])
+    expect(await scripted.ask({}, [[400, tooLong], 'answers'])).toBeUndefined()
+    expect(scripted.ids).toEqual(['b0', 'b2'])
   })
 
-  test('goes first to a window that is large enough', async () => {
-    const course = new Course(['openai-chat', 'openai-chat'], [{ contextWindow: 50 }])
+  test('a backend with a large enough window is asked first', async () => {
+    const scripted = new ScriptedRun(['openai-chat', 'openai-chat'], [{ contextWindow: 50 }])
     const long = [{ role: 'user', content: 'word '.repeat(500) }]
-    await course.ask({ messages: long }, ['answers'])
-    await course.ask({}, ['answers'])
-    expect(course.ids).toEqual(['b1', 'b0'])
+    await scripted.ask({ messages: long }, ['answers'])
+    await scripted.ask({}, ['answers'])
+    expect(scripted.ids).toEqual(['b1', 'b0'])
   })
 
-  test('is said where all refused it', async () => {
-    const course = new Course(['openai-chat', 'openai-chat'])
-    const error = await course.ask({}, [
+  test('if all reject it, the error is context_length_exceeded', async () => {
+    const scripted = new ScriptedRun(['openai-chat', 'openai-chat'])
+    const error = await scripted.ask({}, [
       [400, tooLong],
       [400, tooLong],
     ])
@@ -294,20 +297,20 @@ describe('a context that is too long', () => {
   })
 })
 
-test('a model that nobody knows is the configuration’s fault: others are asked, and the operator is told', async () => {
-  const course = new Course(['openai-chat', 'openai-chat'])
+test('an unknown model is a configuration error: the next backend is asked, and the operator gets a log event', async () => {
+  const scripted = new ScriptedRun(['openai-chat', 'openai-chat'])
   const unknown = { message: 'Invalid model name passed in model=x', type: 'invalid_request_error', code: '400' }
-  expect(await course.ask({}, [[400, unknown], 'answers'])).toBeUndefined()
-  expect(course.gateway.events).toContainEqual({ event: 'upstream_not_found', requestId: 'req_1', backend: 'b0' })
-  const alone = new Course(['openai-chat'])
+  expect(await scripted.ask({}, [[400, unknown], 'answers'])).toBeUndefined()
+  expect(scripted.gateway.events).toContainEqual({ event: 'upstream_not_found', requestId: 'req_1', backend: 'b0' })
+  const alone = new ScriptedRun(['openai-chat'])
   expect((await alone.ask({}, [[400, unknown]]))?.code).toBe('upstream_misconfigured')
 })
 
 describe('a backend with several endpoints', () => {
   const open = () => {
-    const course = new Course(['openai-responses'])
-    Object.assign(course.gateway.backends[0]!, { otherEndpoints: [new FakeBackend('b0', 'openai-chat')] })
-    return course
+    const scripted = new ScriptedRun(['openai-responses'])
+    Object.assign(scripted.gateway.backends[0]!, { otherEndpoints: [new FakeBackend('b0', 'openai-chat')] })
+    return scripted
   }
 
   test.each<[string, JsonObject]>([
@@ -316,25 +319,25 @@ describe('a backend with several endpoints', () => {
     ['functions', { functions: [{ name: 'f', parameters: {} }] }],
     ['audio', { modalities: ['text', 'audio'], audio: { voice: 'alloy', format: 'wav' } }],
     ['nothing special', {}],
-  ])('is asked in the caller’s own format: %s', async (_, body) => {
-    const course = open()
-    expect(await course.ask(body, ['answers'])).toBeUndefined()
-    expect(course.asked).toMatchObject([{ id: 'b0', format: 'openai-chat', body }])
+  ])('the endpoint in the caller’s own format is used: %s', async (_, body) => {
+    const scripted = open()
+    expect(await scripted.ask(body, ['answers'])).toBeUndefined()
+    expect(scripted.asked).toMatchObject([{ id: 'b0', format: 'openai-chat', body }])
   })
 
-  test('uses the endpoint that can say what the preferred one cannot', async () => {
-    const course = open()
-    await course.ask({ max_tokens: 10, stop_sequences: ['END'] }, ['answers'], 'anthropic-messages')
-    expect(course.asked).toMatchObject([{ format: 'openai-chat', body: { stop: ['END'] } }])
+  test('the endpoint that can express the request is used if the preferred one cannot', async () => {
+    const scripted = open()
+    await scripted.ask({ max_tokens: 10, stop_sequences: ['END'] }, ['answers'], 'anthropic-messages')
+    expect(scripted.asked).toMatchObject([{ format: 'openai-chat', body: { stop: ['END'] } }])
   })
 
-  test('uses the other one where one is not there, and remembers that', async () => {
-    const course = new Course(['openai-chat'])
-    Object.assign(course.gateway.backends[0]!, { otherEndpoints: [new FakeBackend('b0', 'openai-responses')] })
+  test('if one endpoint does not exist, the other is used from then on', async () => {
+    const scripted = new ScriptedRun(['openai-chat'])
+    Object.assign(scripted.gateway.backends[0]!, { otherEndpoints: [new FakeBackend('b0', 'openai-responses')] })
     const body = { input: 'Hi' }
-    await course.ask(body, [[404, {}], 'answers'], 'openai-responses')
-    await course.ask(body, ['answers'], 'openai-responses')
-    expect(course.asked.map(({ format }) => format)).toEqual(['openai-responses', 'openai-chat', 'openai-chat'])
+    await scripted.ask(body, [[404, {}], 'answers'], 'openai-responses')
+    await scripted.ask(body, ['answers'], 'openai-responses')
+    expect(scripted.asked.map(({ format }) => format)).toEqual(['openai-responses', 'openai-chat', 'openai-chat'])
   })
 })
 
@@ -344,7 +347,7 @@ const facts = fc.record({
   structured_outputs: fc.constantFrom(undefined, false),
 })
 
-test('nobody is asked for what it is declared not to do, and everybody else before the caller is refused', async () => {
+test('a backend is never asked for what it declares unsupported, and all others are asked before the request fails', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.record({ capabilities: facts, format: fc.constantFrom(...formatIds) }), {
@@ -354,7 +357,7 @@ test('nobody is asked for what it is declared not to do, and everybody else befo
       fc.record({ images: fc.boolean(), tools: fc.boolean(), schema: fc.boolean() }),
       fc.constantFrom(...clientFormatIds.slice(0, 1)),
       async (given, needs, format) => {
-        const course = new Course(
+        const scripted = new ScriptedRun(
           given.map((one) => one.format),
           given.map(({ capabilities }) => ({ capabilities }) as Partial<Backend>),
         )
@@ -370,8 +373,8 @@ test('nobody is asked for what it is declared not to do, and everybody else befo
           return lacks ? [] : [`b${place}`]
         })
         const trouble = able.map(() => [503, { message: 'x' }] as const)
-        const error = await course.ask(body, trouble, format)
-        expect(course.ids).toEqual(able)
+        const error = await scripted.ask(body, trouble, format)
+        expect(scripted.ids).toEqual(able)
         expect(error?.code).toBe(able.length === 0 ? 'unsupported_parameter' : 'server_is_overloaded')
       },
     ),
@@ -379,10 +382,10 @@ test('nobody is asked for what it is declared not to do, and everybody else befo
   )
 })
 
-test('the output of a tool without its call is refused by every backend that the vendor’s rule holds for', async () => {
-  const course = new Course(['openai-responses'])
+test('a tool output without its call is rejected without asking a backend whose format forbids it', async () => {
+  const scripted = new ScriptedRun(['openai-responses'])
   const body = { messages: [...messages, { role: 'tool', tool_call_id: 'x', content: 'y' }] }
-  const error = await course.ask(body, [])
+  const error = await scripted.ask(body, [])
   expect(error).toMatchObject({ code: 'invalid_request', facts: { param: 'messages' } })
 })
 
@@ -390,7 +393,7 @@ describe('a plain 500', () => {
   const ask = (gateway: FakeGateway): Promise<void> =>
     gateway.answer('openai-chat', { messages: [{ role: 'user', content: 'Hi' }] })
 
-  test('of a backend that answered well is asked once more, and then the next backend', async () => {
+  test('a backend that has answered before is asked once more, then the next backend', async () => {
     const gateway = new FakeGateway(['openai-chat', 'openai-chat'])
     const answered = ask(gateway)
     for (const [index, asked] of [
@@ -406,7 +409,7 @@ describe('a plain 500', () => {
       gateway.backends[index]!.end()
     }
     await answered
-    // The backend has failed twice in a row: it is not asked twice again.
+    // The backend has failed twice in a row, so it is not asked a second time.
     const next = ask(gateway)
     await settled()
     gateway.backends[0]!.head(500)

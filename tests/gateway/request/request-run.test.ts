@@ -15,10 +15,10 @@ const wholeChat = JSON.stringify({
   choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }],
 })
 
-/** Asks for a chat stream and lets the gateway come as far as its first backend. */
+/** Sends a chat request and waits until the gateway has called its first backend. */
 async function asked(gateway: FakeGateway, body: object = { stream: true }) {
   const answered = gateway.answer('openai-chat', { messages, ...body })
-  // It is looked at when the test has gone on.
+  // The test awaits it later.
   answered.catch(() => {})
   await settled()
   return answered.then(
@@ -27,7 +27,7 @@ async function asked(gateway: FakeGateway, body: object = { stream: true }) {
   )
 }
 
-/** The same without waiting for its end. */
+/** The same, without waiting for the end. */
 function ask(gateway: FakeGateway, body: object = { stream: true }): Promise<{ ended: Promise<unknown> }> {
   const ended = asked(gateway, body)
   return settled().then(() => ({ ended }))
@@ -43,7 +43,7 @@ describe('a complete answer whose backend does not end its stream', () => {
     ['translated', 'openai-responses', { input: 'Hi', stream: true }, 'response.completed'],
     ['translated', 'anthropic-messages', { messages, max_tokens: 9, stream: true }, 'message_stop'],
   ] as const)(
-    'is ended for its caller after a second; its record waits for the usage (%s %s)',
+    'the client’s stream ends after a second, and the record waits for the usage (%s %s)',
     async (_, format, body, end) => {
       const gateway = new FakeGateway(['openai-chat'])
       const ended = gateway.answer(format, body)
@@ -66,7 +66,7 @@ describe('a complete answer whose backend does not end its stream', () => {
     },
   )
 
-  test.each(['silence', 'the end', 'a fault'])('is recorded with an estimate after %s', async (what) => {
+  test.each(['silence', 'the end', 'a fault'])('usage is estimated after %s', async (what) => {
     const gateway = new FakeGateway(['openai-chat'])
     const { ended } = await ask(gateway)
     const [backend] = gateway.backends
@@ -85,7 +85,7 @@ describe('a complete answer whose backend does not end its stream', () => {
     expect(gateway.clock.waiting).toBe(0)
   })
 
-  test('that has counted already is over at once', async () => {
+  test('if usage has arrived, the request ends immediately', async () => {
     const gateway = new FakeGateway(['openai-chat'])
     const { ended } = await ask(gateway)
     const [backend] = gateway.backends
@@ -97,7 +97,7 @@ describe('a complete answer whose backend does not end its stream', () => {
   })
 })
 
-describe('what was not recorded is not answered', () => {
+describe('an answer that was not recorded is not delivered', () => {
   test('a stream that was complete before its mark failed is dropped and not charged', async () => {
     const gateway = new FakeGateway(['openai-chat'])
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -118,7 +118,7 @@ describe('what was not recorded is not answered', () => {
     expect(gateway.line).toMatchObject({ outcome: 'record_unavailable', charged: 0 })
   })
 
-  test.each([true, false])('a ledger that hangs is waited for 25 s at most (stream: %s)', async (stream) => {
+  test.each([true, false])('a ledger that hangs is awaited for at most 25 s (stream: %s)', async (stream) => {
     const gateway = new FakeGateway(['openai-chat'])
     gateway.durable = new Promise(() => {})
     const { ended } = await ask(gateway, { stream })
@@ -134,7 +134,7 @@ describe('what was not recorded is not answered', () => {
   })
 })
 
-test('a bug in the midst of a stream is logged with its place and recorded as one', async () => {
+test('a bug in the middle of a stream is logged with its location and recorded as internal_error', async () => {
   const gateway = new FakeGateway(['openai-chat'], (id) => ({
     ...formatById(id),
     readAnswer: () => {
@@ -167,7 +167,7 @@ test('a bug in the midst of a stream is logged with its place and recorded as on
   expect(gateway.sink.text).toContain('"source":"gateway","retryable":true,"request_id":"req_1"')
 })
 
-test('an admitted request that is refused has its line in the log too', async () => {
+test('an admitted request that fails has its log line, too', async () => {
   const gateway = new FakeGateway(['openai-chat'])
   const { ended } = await ask(gateway)
   gateway.backends[0]!.listener.onError(new UpstreamError('unreachable'))
@@ -177,8 +177,8 @@ test('an admitted request that is refused has its line in the log too', async ()
   ])
 })
 
-describe('while the second attempt is under way one backend has failed', () => {
-  test('says the head of a stream that must be kept alive', async () => {
+describe('if one backend has failed and the second attempt is running', () => {
+  test('the head of a stream that needs keep-alives reports one retry', async () => {
     const gateway = new FakeGateway(['openai-chat', 'openai-chat'])
     const { ended } = await ask(gateway)
     gateway.backends[0]!.listener.onError(new UpstreamError('unreachable'))
@@ -189,7 +189,7 @@ describe('while the second attempt is under way one backend has failed', () => {
     await ended
   })
 
-  test('says the refusal when the deadline passes', async () => {
+  test('the error after the deadline reports one retry', async () => {
     const gateway = new FakeGateway(['openai-chat', 'openai-chat'])
     const { ended } = await ask(gateway, { stream: false })
     gateway.backends[0]!.listener.onError(new UpstreamError('unreachable'))
@@ -201,8 +201,8 @@ describe('while the second attempt is under way one backend has failed', () => {
   })
 })
 
-describe('a caller who is at fault is not held against the backend', () => {
-  test('who takes nothing for a minute is recorded as gone, and the connection is closed', async () => {
+describe('a client’s fault is not counted against the backend', () => {
+  test('a client that accepts no data for a minute is recorded as disconnected, and its connection is closed', async () => {
     const gateway = new FakeGateway(['openai-chat'])
     gateway.sink.isTaking = false
     const { ended } = await ask(gateway)
@@ -215,7 +215,7 @@ describe('a caller who is at fault is not held against the backend', () => {
     expect(gateway.clock.waiting).toBe(0)
   })
 
-  test('who left before the whole answer was there is recorded as gone, and nothing is delivered', async () => {
+  test('a client that disconnects before the whole answer has arrived gets nothing delivered', async () => {
     const gateway = new FakeGateway(['openai-chat'])
     let delivered = 0
     gateway.deliver = () => void (delivered += 1)
@@ -230,7 +230,7 @@ describe('a caller who is at fault is not held against the backend', () => {
   })
 })
 
-test('a translated response says that it is not kept, and when it was complete', async () => {
+test('a translated response reports that it is not stored, and when it was completed', async () => {
   const gateway = new FakeGateway(['openai-chat'])
   const ended = gateway.answer('openai-responses', { input: 'Hi', store: true })
   await gateway.clock.advance(7_000)
@@ -243,13 +243,13 @@ test('a translated response says that it is not kept, and when it was complete',
   expect(response.completed_at - response.created_at).toBe(7)
 })
 
-describe('what none of the backends could be asked', () => {
+describe('a request that no backend can serve', () => {
   test.each([
     ['openai-responses', { input: 'Hi', background: true }, 'openai-chat', 'unsupported_parameter'],
     ['openai-responses', { input: 'Hi', previous_response_id: 'r' }, 'openai-chat', 'previous_response_not_found'],
     ['openai-responses', { input: [{ type: 'item_reference', id: 'm' }] }, 'openai-chat', 'item_not_found'],
     ['openai-chat', { messages, n: 2 }, 'openai-responses', 'unsupported_parameter'],
-  ] as const)('is refused before it is admitted: %s %j', async (client, body, backend, code) => {
+  ] as const)('it is rejected before admission: %s %j', async (client, body, backend, code) => {
     const gateway = new FakeGateway([backend, backend])
     await expect(gateway.answer(client, body)).rejects.toMatchObject({ code })
     expect(gateway.admitted).toBe(0)
@@ -272,12 +272,12 @@ describe('what none of the backends could be asked', () => {
       'input',
     ],
     ['openai-chat', { messages, stop: 'x' }, 'openai-responses', 'stop'],
-  ] as const)('names the field under which %s sent it: %j', async (client, body, backend, param) => {
+  ] as const)('the error uses the field name of %s: %j', async (client, body, backend, param) => {
     const gateway = new FakeGateway([backend])
     await expect(gateway.answer(client, body)).rejects.toMatchObject({ facts: { param } })
   })
 
-  test('goes to the one that can be', async () => {
+  test('it goes to the backend that can serve it', async () => {
     const gateway = new FakeGateway(['openai-chat', 'openai-responses'])
     const ended = gateway.answer('openai-responses', { input: 'Hi', prompt: { id: 'pmpt_1' } })
     await settled()
@@ -287,7 +287,7 @@ describe('what none of the backends could be asked', () => {
     expect(gateway.admitted).toBe(1)
   })
 
-  test('what can be said is written once', async () => {
+  test('a request for several backends of one format is written once', async () => {
     let written = 0
     const gateway = new FakeGateway(['openai-chat', 'openai-chat'], (id) => ({
       ...formatById(id),
@@ -305,10 +305,10 @@ describe('what none of the backends could be asked', () => {
   })
 })
 
-describe('a deadline that ends dispatched work', () => {
+describe('a deadline after a backend was asked', () => {
   test.each([
-    ['of the caller is charged as if the caller had left', 5_000, 1],
-    ['of ours is not charged', undefined, 0],
+    ['the caller’s deadline is charged like a disconnect', 5_000, 1],
+    ['our own deadline is not charged', undefined, 0],
   ])('%s', async (_, timeoutMs, charged) => {
     const gateway = new FakeGateway(['openai-chat'])
     gateway.backends[0]!.timeouts.wholeAnswerMs = 1e7
@@ -320,7 +320,7 @@ describe('a deadline that ends dispatched work', () => {
   })
 })
 
-test('where this service could not call anybody it says that it is busy, and no backend is blamed', async () => {
+test('if this service could not open a connection, the error is server_busy, and no breaker counts it', async () => {
   const gateway = new FakeGateway(['openai-chat', 'openai-chat'])
   for (let count = 0; count < 20; count++) {
     const { ended } = await ask(gateway)
@@ -333,8 +333,8 @@ test('where this service could not call anybody it says that it is busy, and no 
   expect(gateway.backends.map(({ requests }) => requests.length)).toEqual([20, 20])
 })
 
-describe('a whole answer', () => {
-  test('for which the account has no memory left ends as server_busy, and nobody is asked or blamed for it', async () => {
+describe('a non-streaming answer', () => {
+  test('if the account’s memory is used up, the error is server_busy, and no other backend is asked or blamed', async () => {
     const gateway = new FakeGateway(['openai-chat', 'openai-chat'])
     const grown: number[] = []
     gateway.held = {
@@ -361,7 +361,7 @@ describe('a whole answer', () => {
   const deep = wholeChat.replace('{', () => `{"x":${'['.repeat(100_000)}${']'.repeat(100_000)},`)
 
   test.each([true, false])(
-    'that nests 100,000 deep is a fault of its backend: the next one answers (%s)',
+    'JSON nested 100,000 deep is the backend’s fault, and the next one answers (%s)',
     async (stream) => {
       const gateway = new FakeGateway(['openai-chat', 'openai-chat'])
       const { ended } = await ask(gateway, { stream })
@@ -381,7 +381,7 @@ describe('a whole answer', () => {
     },
   )
 
-  test('a stream that goes on with JSON that nests 100,000 deep ends with a truthful error', async () => {
+  test('a stream that continues with JSON nested 100,000 deep ends with an error', async () => {
     const gateway = new FakeGateway(['openai-chat'])
     const { ended } = await ask(gateway)
     gateway.backends[0]!.head()
@@ -394,7 +394,7 @@ describe('a whole answer', () => {
   })
 })
 
-test('an only backend whose credentials were rejected is asked again within 5 s', async () => {
+test('if its credentials are rejected, the only backend is asked again after 5 s', async () => {
   const gateway = new FakeGateway(['openai-chat'])
   const [backend] = gateway.backends
   const answer = async (status: number): Promise<unknown> => {

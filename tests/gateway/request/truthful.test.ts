@@ -49,14 +49,14 @@ function laneOf(client: (typeof clients)[number], provider: ProviderFormat, stre
 }
 
 interface Read {
-  /** What the caller got before the answer failed or ended. */
+  /** What the client received before the answer failed or ended. */
   readonly text: string
   readonly failed: boolean
-  /** What it failed with. */
+  /** The error with which it failed. */
   readonly error?: unknown
 }
 
-/** Reads what comes in these reads, as an attempt does. */
+/** Processes these reads as an attempt does. */
 function readAll(lane: Lane, reads: readonly string[]): Read {
   let text = ''
   try {
@@ -70,23 +70,23 @@ function readAll(lane: Lane, reads: readonly string[]): Read {
   }
 }
 
-/** What says in any convention that an answer is whole. */
+/** Matches the successful end of an answer in any format. */
 const cleanEnd =
   /"finish_reason"\s*:\s*"|response\.(?:completed|incomplete)"|"stop_reason"\s*:\s*"|message_stop|\[DONE\]/
 
 function expectFailure({ text, failed, error }: Read, what: string): void {
   expect(failed, what).toBe(true)
-  // Anything else would be taken for a bug of this service: no failover, and `internal_error`.
+  // Any other error would be treated as a bug of this service: no failover, and `internal_error`.
   expect(error, what).toBeInstanceOf(UpstreamError)
   expect(text, what).not.toMatch(cleanEnd)
   expect(text, what).not.toContain(providerText)
 }
 
-describe.each(pairs)('a %s caller of a %s provider', (client, provider) => {
+describe.each(pairs)('a %s client of a %s provider', (client, provider) => {
   const { opening, delta, ending, whole, success } = goodAnswers[provider]
   const said = [opening, delta('one '), delta('two '), delta('three ')]
 
-  test('gets a good answer whole', () => {
+  test('a good answer arrives complete', () => {
     for (const reads of [[...said, ending(success)], [said.join('') + ending(success)]]) {
       const { text, failed } = readAll(laneOf(client, provider, true), reads)
       expect([failed, cleanEnd.test(text)]).toEqual([false, true])
@@ -94,7 +94,7 @@ describe.each(pairs)('a %s caller of a %s provider', (client, provider) => {
     expect(readAll(laneOf(client, provider, false), [whole(success)]).failed).toBe(false)
   })
 
-  test.each(Object.entries(faultyEvents))('gets no clean end behind %s', (_, fault) => {
+  test.each(Object.entries(faultyEvents))('after %s, the stream does not end successfully', (_, fault) => {
     expectFailure(
       readAll(laneOf(client, provider, true), [opening, fault, ...said.slice(1), ending(success)]),
       'before',
@@ -104,24 +104,24 @@ describe.each(pairs)('a %s caller of a %s provider', (client, provider) => {
     expectFailure(readAll(laneOf(client, provider, true), [...said, fault + ending(success)]), 'with the end')
   })
 
-  test.each(Object.entries(beside))('gets a good answer whole with %s between its events', (_, event) => {
+  test.each(Object.entries(beside))('a good answer arrives complete with %s between its events', (_, event) => {
     const events = [...said, ending(success)].flatMap((text) => [event, text])
     const { text, failed } = readAll(laneOf(client, provider, true), events)
     expect([failed, cleanEnd.test(text), text.includes('three')]).toEqual([false, true, true])
   })
 
-  test('gets a whole answer beside an empty error', () => {
+  test('an empty error member does not break an answer', () => {
     const body = whole(success).replace('{', '{"error":"",')
     expect(readAll(laneOf(client, provider, false), [body]).failed).toBe(false)
   })
 
-  test('gets no clean end behind a delta that is no text', () => {
+  test('after a delta that is not text, the stream does not end successfully', () => {
     const delta = malformedDeltas[provider]
     expectFailure(readAll(laneOf(client, provider, true), [...said, delta, ending(success)]), 'after')
     expectFailure(readAll(laneOf(client, provider, true), [opening, delta, ending(success)]), 'before')
   })
 
-  test.each([false, true])('gets no clean end from JSON that nests too deep (objects: %s)', (isObject) => {
+  test.each([false, true])('JSON that nests too deep breaks the answer (objects: %s)', (isObject) => {
     const event = withDeepMember(delta('four'), isObject)
     expectFailure(readAll(laneOf(client, provider, true), [...said, event, ending(success)]), 'after')
     expectFailure(readAll(laneOf(client, provider, true), [opening, event, ending(success)]), 'before')
@@ -130,42 +130,45 @@ describe.each(pairs)('a %s caller of a %s provider', (client, provider) => {
     expectFailure(readAll(laneOf(client, provider, false), [deepCalls[provider] ?? '']), 'arguments')
   })
 
-  test('is not hurt by a fault behind the end', () => {
+  test('faults after the end are ignored', () => {
     for (const fault of Object.values(faultyEvents)) {
       const { text, failed } = readAll(laneOf(client, provider, true), [...said, ending(success) + fault, fault])
       expect([failed, cleanEnd.test(text), text.includes(providerText)]).toEqual([false, true, false])
     }
   })
 
-  test.each(unknownReasons)('gets no clean end from the reason %s', (reason) => {
+  test.each(unknownReasons)('the unknown finish reason %s breaks the answer', (reason) => {
     expectFailure(readAll(laneOf(client, provider, true), [...said, ending(reason)]), 'stream')
     expectFailure(readAll(laneOf(client, provider, true), [said.join('') + ending(reason)]), 'at once')
     expectFailure(readAll(laneOf(client, provider, false), [whole(reason)]), 'whole')
   })
 
-  // vLLM ends messages that it aborts so. Chat's missing reasons are tolerated, and a response ends with its status.
-  test.runIf(provider === 'anthropic-messages' || provider === 'gemini')('gets no clean end without a reason', () => {
-    const withoutReason = [
-      (text: string) => text.replace('"REASON"', 'null'),
-      (text: string) => text.replace(/,?"\w+":"REASON"/, ''),
-    ]
-    for (const remove of withoutReason) {
-      expectFailure(readAll(laneOf(client, provider, true), [...said, remove(ending('REASON'))]), 'stream')
-      expectFailure(readAll(laneOf(client, provider, true), [said.join('') + remove(ending('REASON'))]), 'at once')
-      expectFailure(readAll(laneOf(client, provider, false), [remove(whole('REASON'))]), 'whole')
-    }
-  })
+  // vLLM ends aborted messages like this. Chat tolerates missing reasons, and a response ends with its status.
+  test.runIf(provider === 'anthropic-messages' || provider === 'gemini')(
+    'an answer without a finish reason breaks',
+    () => {
+      const withoutReason = [
+        (text: string) => text.replace('"REASON"', 'null'),
+        (text: string) => text.replace(/,?"\w+":"REASON"/, ''),
+      ]
+      for (const remove of withoutReason) {
+        expectFailure(readAll(laneOf(client, provider, true), [...said, remove(ending('REASON'))]), 'stream')
+        expectFailure(readAll(laneOf(client, provider, true), [said.join('') + remove(ending('REASON'))]), 'at once')
+        expectFailure(readAll(laneOf(client, provider, false), [remove(whole('REASON'))]), 'whole')
+      }
+    },
+  )
 
-  test('gets no clean end where the end is missing', () => {
+  test('an answer without an end breaks', () => {
     expectFailure(readAll(laneOf(client, provider, true), said), 'stream')
     expectFailure(readAll(laneOf(client, provider, true), [opening]), 'nothing said')
   })
 
-  test.each(Object.entries(faultyBodies))('gets no whole answer from %s', (_, body) => {
+  test.each(Object.entries(faultyBodies))('%s is not an answer', (_, body) => {
     expectFailure(readAll(laneOf(client, provider, false), [body]), 'whole')
   })
 
-  test('gets no clean end from an event that is no JSON any more', () => {
+  test('an event that is not valid JSON breaks the stream', () => {
     const event = delta('four')
     const start = event.indexOf('{') + 1
     const edit = fc.record({
@@ -193,15 +196,15 @@ function isJson(text: string): boolean {
   }
 }
 
-describe.each(relayed)('a %s stream that is relayed', (format) => {
+describe.each(relayed)('a relayed %s stream', (format) => {
   const { opening, delta, ending, success } = goodAnswers[format]
 
-  test('is the same whether its events are read or have a shape that is known', () => {
+  test('parsing events and skipping known shapes give the same stream', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'grapheme' }), { maxLength: 12 }), fc.boolean(), (texts, atOnce) => {
         const events = texts.map((text) => delta(JSON.stringify(text).slice(1, -1)))
         const reads = [opening, delta('x'), ...(atOnce ? [events.join('')] : events), ending(success)]
-        // Where a backend does not count, every event is read.
+        // If the usage has to be estimated, every event is parsed.
         const all = readAll(laneOf(format, format, true, false), reads)
         expect(readAll(laneOf(format, format, true), reads)).toEqual(all)
         expect(all.failed).toBe(false)
@@ -211,7 +214,7 @@ describe.each(relayed)('a %s stream that is relayed', (format) => {
 })
 
 test.each(['openai-chat', 'openai-completions', 'gemini'] as const)(
-  'an own event of a vendor of %s is skipped',
+  'a vendor’s own event in a stream of %s is skipped',
   (provider) => {
     const { opening, delta, ending, success } = goodAnswers[provider]
     const reads = [opening, delta('x'), 'data: {"object":"vendor.thing","a":1}\n\n', delta('y'), ending(success)]
@@ -226,16 +229,16 @@ test.each(['openai-chat', 'openai-completions', 'gemini'] as const)(
   },
 )
 
-test('an event whose data has several lines stays one event when its members change', () => {
-  // What lies between unchanged members is kept, line feeds too.
+test('an event with several data lines stays one event when its members are replaced', () => {
+  // Everything between unchanged members stays, including line feeds.
   const data = '{\n "type": "response.created",\n "sequence_number": 0,\n "response": {\n  "id": "a"\n }\n}'
   const block = `event: response.created\n${data.replaceAll(/^/gm, 'data: ')}`
-  const restated = patchEvent(block, { id: '"b"' })
-  const [event] = new SseReader().push(`${restated.block}\n\n`)
+  const patched = patchEvent(block, { id: '"b"' })
+  const [event] = new SseReader().push(`${patched.block}\n\n`)
   expect(JSON.parse(event!.data)).toEqual({ type: 'response.created', sequence_number: 0, response: { id: 'b' } })
 })
 
-test('of several choices one that failed breaks the answer', () => {
+test('one failed choice of several breaks the answer', () => {
   const { opening, delta } = goodAnswers['openai-chat']
   const failed = 'data: {"choices":[{"index":1,"delta":{},"finish_reason":"abort"}]}\n\n'
   for (const client of clients) {
@@ -243,7 +246,7 @@ test('of several choices one that failed breaks the answer', () => {
   }
 })
 
-test('usage behind the last reason is noted, and nothing behind [DONE] is passed on', () => {
+test('usage after the last finish reason is recorded, and nothing after [DONE] is passed on', () => {
   const { opening, delta, ending } = goodAnswers['openai-chat']
   const late = 'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":5}}\n\n'
   const [end = '', done = ''] = ending('stop').split(/(?<=\n\n)/)
@@ -261,7 +264,7 @@ test('usage behind the last reason is noted, and nothing behind [DONE] is passed
   }
 })
 
-test('a whole call of Gemini is told although its answer ends for a reason nobody knows, and then breaks', () => {
+test('a complete Gemini call is passed on even if an unknown finish reason then breaks the answer', () => {
   const call =
     'data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"look_up","args":{"q":1}}}]},"finishReason":"NEW"}]}\n\n'
   // Text completions have no calls.

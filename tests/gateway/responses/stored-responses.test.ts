@@ -84,8 +84,8 @@ const answerItem = {
   content: [{ type: 'output_text', text: 'Yes.' }],
 }
 
-/** Keeps one answer; gives its id, or undefined where it was not kept. */
-async function keep(stored: StoredResponses, body: JsonObject = { input: 'Hello.' }): Promise<string | undefined> {
+/** Stores one answer; returns its ID, or undefined if it was not stored. */
+async function save(stored: StoredResponses, body: JsonObject = { input: 'Hello.' }): Promise<string | undefined> {
   const { request, conversation } = requestOf(body)
   const keeping = stored.persister(account, request, conversation)
   if (keeping === undefined) return undefined
@@ -94,34 +94,34 @@ async function keep(stored: StoredResponses, body: JsonObject = { input: 'Hello.
   return changes === undefined ? id : undefined
 }
 
-const goOn = (stored: StoredResponses, id: string): Promise<unknown> => {
+const continueFrom = (stored: StoredResponses, id: string): Promise<unknown> => {
   const { request, conversation } = requestOf({ input: 'On.', previous_response_id: id })
   return stored.resolve(account, request, conversation)
 }
 
 describe('expiry', () => {
-  test('an answer is there until the last millisecond of its time and never after, swept or not', async () => {
+  test('an answer is available until the last millisecond of its retention and never after, swept or not', async () => {
     const stored = storedResponses()
-    const id = (await keep(stored))!
+    const id = (await save(stored))!
     await clock.advance(30 * dayMs - 1)
     expect(await stored.find(account, id)).toMatchObject({ id })
-    await goOn(stored, id)
+    await continueFrom(stored, id)
     await clock.advance(1)
     await expect(stored.find(account, id)).rejects.toMatchObject({ code: 'response_not_found' })
     await expect(stored.inputOf(account, id)).rejects.toMatchObject({ code: 'response_not_found' })
     await expect(stored.remove(account, id)).rejects.toMatchObject({ code: 'response_not_found' })
-    await expect(goOn(stored, id)).rejects.toMatchObject({ code: 'previous_response_not_found' })
+    await expect(continueFrom(stored, id)).rejects.toMatchObject({ code: 'previous_response_not_found' })
     const { request, conversation } = requestOf({ input: [{ type: 'item_reference', id: 'msg_answer' }] })
     await expect(stored.resolve(account, request, conversation)).rejects.toMatchObject({
       code: 'item_not_found',
     })
   })
 
-  test('the sweep deletes what has expired and nothing else', async () => {
+  test('the sweep deletes only what has expired', async () => {
     const stored = storedResponses()
-    const old = (await keep(stored))!
+    const old = (await save(stored))!
     await clock.advance(20 * dayMs)
-    const recent = (await keep(stored))!
+    const recent = (await save(stored))!
     const end = startResponseSweep(store, {
       retentionMs: 30 * dayMs,
       clock,
@@ -133,13 +133,13 @@ describe('expiry', () => {
     end()
   })
 
-  test('a retention that was made shorter holds at once, and of nothing it takes all', async () => {
-    const id = (await keep(storedResponses()))!
+  test('a shorter retention applies immediately, and a retention of 0 to everything', async () => {
+    const id = (await save(storedResponses()))!
     await clock.advance(2 * dayMs)
     await expect(storedResponses({ retentionMs: dayMs }).find(account, id)).rejects.toMatchObject({
       code: 'response_not_found',
     })
-    expect(await keep(storedResponses({ retentionMs: 0 }))).toBeUndefined()
+    expect(await save(storedResponses({ retentionMs: 0 }))).toBeUndefined()
     const end = startResponseSweep(store, { retentionMs: 0, clock, onFailed: (error) => expect.fail(String(error)) })
     await clock.advance(200)
     await expect.poll(() => store.find(account, id, 0)).toBeUndefined()
@@ -147,8 +147,8 @@ describe('expiry', () => {
   })
 })
 
-describe('a store that does not answer', () => {
-  test('in time: the answer is not kept, says so, and does not turn up later', async () => {
+describe('an unavailable store', () => {
+  test('an answer that is not saved in time reports that it is not stored, and does not appear later', async () => {
     let finish = (): void => {}
     const removed: boolean[] = []
     const slow: ResponseStore = {
@@ -163,7 +163,7 @@ describe('a store that does not answer', () => {
           finish = () => void store.save(response, digests).then(resolve, reject)
         }),
     }
-    const kept = keep(storedResponses({ store: slow }))
+    const kept = save(storedResponses({ store: slow }))
     await settled()
     await clock.advance(5_000)
     expect(await kept).toBeUndefined()
@@ -175,7 +175,7 @@ describe('a store that does not answer', () => {
     expect(clock.waiting).toBe(0)
   })
 
-  test('to a reading: 503, to be tried again', async () => {
+  test('a failed read is a 503 that can be retried', async () => {
     const broken: ResponseStore = {
       ...store,
       find: () => Promise.reject(new Error('gone')),
@@ -184,13 +184,13 @@ describe('a store that does not answer', () => {
     const stored = storedResponses({ store: broken })
     const id = 'resp_000000000000000000000000'
     await expect(stored.find(account, id)).rejects.toMatchObject({ code: 'store_unavailable', status: 503 })
-    await expect(goOn(stored, id)).rejects.toMatchObject({ code: 'store_unavailable' })
+    await expect(continueFrom(stored, id)).rejects.toMatchObject({ code: 'store_unavailable' })
   })
 })
 
-describe('what is sealed', () => {
-  test('opens with the key before, and is not there once its key is gone', async () => {
-    const id = (await keep(storedResponses()))!
+describe('encrypted answers', () => {
+  test('an answer can be decrypted with the previous key, and is not found once its key was removed', async () => {
+    const id = (await save(storedResponses()))!
     const rotated = createSealer({ current: keyOf('k2'), previous: current, random })
     const log = (event: ServiceEvent): void => void events.push(event)
     const parts = { store, clock, log, retentionMs: 30 * dayMs, maxBytes: 1_000_000 }
@@ -202,10 +202,10 @@ describe('what is sealed', () => {
   })
 })
 
-const toldTypes = ({ body }: ModelRequest): unknown[] => (body['input'] as JsonObject[]).map(({ role }) => role)
+const rolesOf = ({ body }: ModelRequest): unknown[] => (body['input'] as JsonObject[]).map(({ role }) => role)
 
-describe('a chain', () => {
-  test('has at most a thousand answers, and the refusal says what to do', async () => {
+describe('a chain of answers', () => {
+  test('it has at most a thousand answers, and the error says what to do', async () => {
     const chained: ResponseStore = {
       ...store,
       chain: async (accountId, id, sinceMs, maxLinks) => {
@@ -213,16 +213,16 @@ describe('a chain', () => {
         return turn === undefined ? [] : [{ ...turn, links: 1_000 }]
       },
     }
-    const id = (await keep(storedResponses()))!
-    await expect(goOn(storedResponses({ store: chained }), id)).rejects.toMatchObject({
+    const id = (await save(storedResponses()))!
+    await expect(continueFrom(storedResponses({ store: chained }), id)).rejects.toMatchObject({
       code: 'invalid_request',
       facts: { param: 'previous_response_id' },
     })
   })
 
-  test('tells an item once, also where a request refers to it again', async () => {
+  test('an item that the request refers to again is sent once', async () => {
     const stored = storedResponses()
-    const id = (await keep(stored))!
+    const id = (await save(stored))!
     const again = { type: 'item_reference', id: 'msg_answer' }
     const { request, conversation } = requestOf({
       previous_response_id: id,
@@ -231,14 +231,14 @@ describe('a chain', () => {
       ),
     })
     const behind = await stored.resolve(account, request, conversation)
-    expect(toldTypes(behind.request)).toEqual(['user', 'assistant', 'user'])
+    expect(rolesOf(behind.request)).toEqual(['user', 'assistant', 'user'])
     expect(behind.resolved.own).toHaveLength(1)
     const alone = requestOf({ input: [again, again] })
-    const { request: told } = await stored.resolve(account, alone.request, alone.conversation)
-    expect(toldTypes(told)).toEqual(['assistant'])
+    const { request: resolved } = await stored.resolve(account, alone.request, alone.conversation)
+    expect(rolesOf(resolved)).toEqual(['assistant'])
   })
 
-  test('refers to at most a thousand items', async () => {
+  test('it refers to at most a thousand items', async () => {
     const input = Array.from({ length: 1_001 }, (_, n) => ({ type: 'item_reference', id: `msg_${n}` }))
     const { request, conversation } = requestOf({ input })
     await expect(storedResponses().resolve(account, request, conversation)).rejects.toMatchObject({

@@ -39,14 +39,14 @@ describe('a circuit breaker', () => {
     [300_000, 60],
     [1e12 * 1000, 60],
     [Number.POSITIVE_INFINITY, 60],
-  ])('Retry-After of %d ms opens it for %d s, and nobody is sent there before', (retryAfterMs, seconds) => {
+  ])('Retry-After of %d ms opens it for %d s, and the backend is not asked before', (retryAfterMs, seconds) => {
     const { clock, breakers } = opened()
     failOnce(breakers, 'a', new UpstreamError('rate_limited', { retryAfterMs }))
     const untilMs = clock.nowMs() + seconds * 1000
     expect(breakers.availability('a')).toEqual({ usable: false, reason: 'rate', untilMs, isLastResort: false })
   })
 
-  test.each([-3_600_000, 3_600_000])('a wall clock that is set by %d ms changes nothing about the wait', (stepMs) => {
+  test.each([-3_600_000, 3_600_000])('setting the wall clock by %d ms does not change the wait', (stepMs) => {
     const { clock, breakers } = opened()
     failOnce(breakers, 'a', new UpstreamError('rate_limited', { retryAfterMs: 20_000 }))
     clock.step(stepMs)
@@ -54,9 +54,9 @@ describe('a circuit breaker', () => {
   })
 
   test.each([
-    ['a prompt that is flagged', new UpstreamError('rejected_credentials', { status: 403 })],
-    ['an answer that costs too much', new UpstreamError('rejected_credentials', { status: 402 })],
-  ])('%s of one account, again and again, keeps no other account away', (_, error) => {
+    ['a flagged prompt', new UpstreamError('rejected_credentials', { status: 403 })],
+    ['an unaffordable answer', new UpstreamError('rejected_credentials', { status: 402 })],
+  ])('repeated failures of one account with %s do not affect other accounts', (_, error) => {
     const { breakers } = opened()
     for (let count = 0; count < 10; count++) {
       failOnce(breakers, 'a', error, breakerKeyOf('flagged'))
@@ -65,14 +65,14 @@ describe('a circuit breaker', () => {
     }
   })
 
-  test('a server error with Retry-After on a picture keeps pictures away at most', () => {
+  test('a server error with Retry-After for an image affects only images', () => {
     const { breakers } = opened()
     const error = new UpstreamError('server_error', { status: 500, retryAfterMs: 300_000 })
     for (let count = 0; count < 8; count++) failOnce(breakers, 'a', error, breakerKeyOf('x', 'image'))
     expect(breakers.availability('a').usable).toBe(true)
   })
 
-  test('a straggler with Retry-After does not open the breaker of a backend that has come back', async () => {
+  test('a late Retry-After does not open the breaker of a backend that has recovered', async () => {
     const { breakers, clock } = opened()
     const straggler = breakers.begin('a', someBreakerKey)
     failOnce(breakers, 'a', new UpstreamError('rate_limited', { retryAfterMs: 1_000 }))
@@ -82,7 +82,7 @@ describe('a circuit breaker', () => {
     expect(breakers.availability('a').usable).toBe(true)
   })
 
-  test('rejected credentials open it for 25 s, and it is the last resort once each 5 s', async () => {
+  test('rejected credentials open it for 25 s, with one last-resort attempt every 5 s', async () => {
     const { clock, breakers } = opened()
     const rejected = new UpstreamError('rejected_credentials', { status: 401 })
     failOnce(breakers, 'a', rejected)
@@ -100,7 +100,7 @@ describe('a circuit breaker', () => {
     expect(breakers.availability('a')).toEqual({ usable: true })
   })
 
-  test('opens at five failures when more than half of the outcomes are failures', () => {
+  test('it opens at five failures if they are more than half of the outcomes', () => {
     const { breakers } = opened()
     failTimes(breakers, 4)
     expect(breakers.availability('a').usable).toBe(true)
@@ -125,7 +125,7 @@ describe('a circuit breaker', () => {
     expect(breakers.availability('a').usable).toBe(false)
   })
 
-  test('what the request or this service is to blame for never opens it', () => {
+  test('faults of the request or of this service never open it', () => {
     const { breakers } = opened()
     for (let count = 0; count < 50; count++) {
       failOnce(breakers, 'a', new UpstreamError('rejected_content', { status: 400 }))
@@ -137,7 +137,7 @@ describe('a circuit breaker', () => {
     expect(breakers.condition('a').failures).toBe(0)
   })
 
-  test('failures on images keep images away, and nothing else', () => {
+  test('failures with images affect only images', () => {
     const { breakers } = opened()
     const onImages = new UpstreamError('server_error', { status: 500 })
     for (let count = 0; count < 50; count++) failOnce(breakers, 'a', onImages, breakerKeyOf('acc_1', 'image'))
@@ -149,7 +149,7 @@ describe('a circuit breaker', () => {
     expect(breakers.availability('a').usable).toBe(false)
   })
 
-  test('one account whose requests always fail does not take the backend from one that is served', () => {
+  test('an account whose requests always fail does not open the breaker of an account that is served', () => {
     const { breakers } = opened()
     for (let count = 0; count < 200; count++) {
       failOnce(breakers, 'a', broken, breakerKeyOf('poisonous'))
@@ -158,7 +158,7 @@ describe('a circuit breaker', () => {
     }
   })
 
-  test('the open interval grows with the time it is down, from 1 s to 30 s at most', async () => {
+  test('the open interval grows with the length of the outage, from 1 s to 30 s', async () => {
     for (const random of [0, 0.5, 1]) {
       const { clock, breakers } = opened(random)
       const startMs = clock.nowMs()
@@ -175,14 +175,14 @@ describe('a circuit breaker', () => {
     }
   })
 
-  test('failures of one moment open it once', () => {
+  test('simultaneous failures open it once', () => {
     const { clock, breakers } = opened()
     const attempts = Array.from({ length: 60 }, () => breakers.begin('a', someBreakerKey))
     for (const attempt of attempts) attempt.ended(broken)
     expect(waitOf(breakers, clock)).toBe(1_000)
   })
 
-  test('attempts of the outage that end after it do not open it again', async () => {
+  test('attempts that began during the outage and end after it do not open it again', async () => {
     const { clock, breakers } = opened()
     failTimes(breakers, 5)
     const hanging = Array.from({ length: 60 }, () => breakers.begin('a', someBreakerKey))
@@ -192,7 +192,7 @@ describe('a circuit breaker', () => {
     expect(breakers.availability('a').usable).toBe(true)
   })
 
-  test('says in the log that a backend is down, and that it is back, once each', async () => {
+  test('the log has one event when a backend goes down and one when it recovers', async () => {
     const { clock, breakers, events } = opened()
     failTimes(breakers, 5)
     for (let probes = 0; probes < 3; probes++) {
@@ -217,36 +217,36 @@ describe('a probe', () => {
     return world
   }
 
-  test('is one request; the others go elsewhere, or there as a last resort', async () => {
+  test('it is a single request; others go elsewhere, or to this backend as a last resort', async () => {
     const { breakers } = await halfOpen()
     breakers.begin('a', someBreakerKey)
     expect(breakers.availability('a')).toMatchObject({ usable: false, isLastResort: true })
   })
 
-  test('succeeds at the first sign of an answer', async () => {
+  test('it succeeds at the first sign of an answer', async () => {
     const { breakers } = await halfOpen()
     breakers.begin('a', someBreakerKey).sawAnswer()
     expect(breakers.availability('a').usable).toBe(true)
   })
 
   test.each([
-    ['its caller leaves', new UpstreamError('cancelled')],
+    ['its client disconnects', new UpstreamError('cancelled')],
     ['it could not be sent', new UpstreamError('not_sent')],
     ['a bug ends it', new Error('bug')],
-  ])('gives its place to the next at once when %s', async (_, error) => {
+  ])('the next request becomes the probe immediately when %s', async (_, error) => {
     const { breakers } = await halfOpen()
     breakers.begin('a', someBreakerKey).ended(error)
     expect(breakers.availability('a').usable).toBe(true)
   })
 
-  test('that says nothing for five seconds keeps no other away', async () => {
+  test('a probe that is silent for five seconds does not block others', async () => {
     const { clock, breakers } = await halfOpen()
     breakers.begin('a', someBreakerKey)
     await clock.advance(5_000)
     expect(breakers.availability('a').usable).toBe(true)
   })
 
-  test('that begins while the breaker is open holds no place', async () => {
+  test('a request that begins while the breaker is open does not block the probe', async () => {
     const { clock, breakers } = opened()
     failTimes(breakers, 5)
     breakers.begin('a', someBreakerKey)
@@ -254,7 +254,7 @@ describe('a probe', () => {
     expect(breakers.availability('a').usable).toBe(true)
   })
 
-  test('that broke after its first sign opens it again at the second failure', async () => {
+  test('a probe that breaks after its first sign opens the breaker again at the second failure', async () => {
     const { breakers } = await halfOpen()
     for (let count = 0; count < 2; count++) {
       const attempt = breakers.begin('a', someBreakerKey)

@@ -10,7 +10,7 @@ function take(budget: RetryBudget, accountId: string, backendId: string, tries =
 }
 
 describe('the retry budget', () => {
-  test('lets one account retry 16 times at once however quiet it is', () => {
+  test('one account can retry 16 times at once, however few requests it sends', () => {
     const budget = new RetryBudget()
     start(budget, 'a', 1)
     expect(take(budget, 'a', 'x')).toBe(16)
@@ -18,7 +18,7 @@ describe('the retry budget', () => {
     expect(take(budget, 'a', 'x')).toBe(1)
   })
 
-  test('of one account and one backend: a fifth of the requests under way, and no more', () => {
+  test('for one account and backend, it is at most a fifth of the requests in flight', () => {
     const budget = new RetryBudget()
     start(budget, 'a', 1_000)
     expect(take(budget, 'a', 'x')).toBe(200)
@@ -27,7 +27,7 @@ describe('the retry budget', () => {
     expect(take(budget, 'a', 'x')).toBe(80)
   })
 
-  test('an account that used up its own takes nothing from others, nor a backend from other backends', () => {
+  test('an account that used up its budget does not affect other accounts, nor one backend another', () => {
     const budget = new RetryBudget()
     start(budget, 'hostile', 75)
     start(budget, 'other', 1)

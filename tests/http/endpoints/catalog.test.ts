@@ -54,7 +54,7 @@ function listed(plan = pro): Entry[] {
   return (catalog.models(served, plan) as { data: Entry[] }).data
 }
 
-test('sizes are the smallest that a backend is known to have, and absent where none is known', () => {
+test('sizes are the smallest known ones of its backends, and absent if none is known', () => {
   expect(listed().map(({ id, context_window: window, max_output_tokens: most }) => [id, window, most])).toEqual([
     ['all', 32_000, 64_000],
     ['two', 32_000, 64_000],
@@ -65,7 +65,7 @@ test('sizes are the smallest that a backend is known to have, and absent where n
   expect(listed()[3]).not.toHaveProperty('context_window')
 })
 
-test('a capability is claimed where every backend has it, denied where one has it not, and absent where nobody knows', () => {
+test('a capability is supported if all backends have it, unsupported if one lacks it, and absent if unknown', () => {
   const [yes, no] = [{ supported: true }, { supported: false }]
   expect(listed().map(({ capabilities }) => capabilities)).toEqual([
     { streaming: yes, image_input: no },
@@ -76,7 +76,7 @@ test('a capability is claimed where every backend has it, denied where one has i
   ])
 })
 
-test('units, plans and whether this key may use it are told; money only where it was configured', () => {
+test('units, plans, and the key’s entitlement are listed; prices only if they are configured', () => {
   const [, two, one, none, vectors] = listed(free)
   expect(two).toMatchObject({
     quota_units: 1,
@@ -91,14 +91,14 @@ test('units, plans and whether this key may use it are told; money only where it
   expect(listed(pro)[2]).toMatchObject({ entitled: true })
 })
 
-test('a profile that gives embeddings says so and where, and Codex is not offered it', () => {
+test('an embeddings profile lists its kind and endpoint, and is not offered to Codex', () => {
   expect(listed()[4]).toMatchObject({ kind: 'embeddings', endpoints: ['/v1/embeddings'], vectors: 'vectors-1' })
   expect(listed()[0]).toMatchObject({ kind: 'conversation' })
   const { models } = catalog.models(served, pro) as { models: { slug: string }[] }
   expect(models.map(({ slug }) => slug)).toEqual(['all', 'two', 'one', 'none'])
 })
 
-test('Codex reads a window for every profile, and what is known of images and reasoning', () => {
+test('for Codex, every profile has a context window and the known facts about images and reasoning', () => {
   const { models } = catalog.models(served, pro) as { models: Entry[] }
   expect(models.map((model) => [model['context_window'], model['max_context_window']])).toEqual([
     [32_000, 32_000],
@@ -123,7 +123,7 @@ test('Codex reads a window for every profile, and what is known of images and re
   })
 })
 
-test('the list has the fields of both kinds of client, and a single entry is the one of the list', () => {
+test('the list has the fields for both kinds of clients, and a single entry equals its entry in the list', () => {
   const list = catalog.models(served, pro)
   expect(list).toMatchObject({ object: 'list', has_more: false, first_id: 'all', last_id: 'my/vectors' })
   expect(listed()[4]).toMatchObject({
@@ -139,7 +139,7 @@ test('the list has the fields of both kinds of client, and a single entry is the
   expect(catalog.models([], pro)).toMatchObject({ data: [], first_id: null, last_id: null })
 })
 
-test('the public catalogue says the same of every profile as the list does', () => {
+test('the public catalog has the same facts as the list', () => {
   const { profiles: shown } = catalog.modelCatalog() as { profiles: Entry[] }
   expect(shown.map(({ id }) => id)).toEqual(listed().map(({ id }) => id))
   for (const [index, { streaming, ...entry }] of shown.entries()) {
@@ -148,7 +148,7 @@ test('the public catalogue says the same of every profile as the list does', () 
   }
 })
 
-test('simulated backends say nothing of a profile that has real ones', () => {
+test('simulated backends contribute no facts to a profile with real ones', () => {
   const mixed = profile('mixed', ['real', 'sim'])
   const backends = [
     { id: 'sim', simulated: true, facts: { capabilities: { tools: true } } },
@@ -162,7 +162,7 @@ test('simulated backends say nothing of a profile that has real ones', () => {
   expect(shown[0]!['capabilities']).not.toHaveProperty('tools')
 })
 
-test('plans that are sold have their price, and no others', async () => {
+test('only plans that are sold have a price', async () => {
   const { plans } = (await catalog.pricing()) as { plans: Entry[] }
   expect(plans.map(({ id, price: cost }) => [id, cost])).toEqual([
     ['free', undefined],

@@ -3,8 +3,8 @@ import { ConnectionCache, CacheBudget, replayHistory } from '../../../src/http/w
 
 const budget = (): CacheBudget => new CacheBudget(1_000)
 
-describe('what was said on a connection', () => {
-  test('is told from its beginning, whichever answer is gone on from', () => {
+describe('the history of a connection', () => {
+  test('it is replayed from its beginning, whichever answer is continued', () => {
     const memory = new ConnectionCache(budget(), 1_000, 'acc')
     memory.set('a', '1', { storedId: 'resp_stored' })
     memory.set('b', '2', { before: memory.find('a') })
@@ -15,7 +15,7 @@ describe('what was said on a connection', () => {
     expect(replayHistory(memory.find('e')!)).toEqual({ text: '1,2,4', storedId: 'resp_stored' })
   })
 
-  test('stays for those that went on from an answer which is forgotten itself', () => {
+  test('it stays available to later answers if an earlier one is deleted', () => {
     const memory = new ConnectionCache(budget(), 1_000, 'acc')
     memory.set('a', '1', {})
     memory.set('b', '2', { before: memory.find('a') })
@@ -24,7 +24,7 @@ describe('what was said on a connection', () => {
     expect(replayHistory(memory.find('b')!).text).toBe('1,2')
   })
 
-  test('is not kept where what came before was forgotten meanwhile', () => {
+  test('an answer is not cached if the answer before it was cleared in the meantime', () => {
     const memory = new ConnectionCache(budget(), 1_000, 'acc')
     memory.set('a', '1', {})
     const before = memory.find('a')
@@ -33,14 +33,14 @@ describe('what was said on a connection', () => {
     expect(memory.find('b')).toBeUndefined()
   })
 
-  test('is not kept beyond what one request can tell', () => {
+  test('an answer is not cached if its history exceeds the size of one request', () => {
     const memory = new ConnectionCache(budget(), 10, 'acc')
     memory.set('a', 'x'.repeat(6), {})
     memory.set('b', 'x'.repeat(6), { before: memory.find('a') })
     expect([memory.find('a'), memory.find('b')].map((found) => found?.chars)).toEqual([6, undefined])
   })
 
-  test('is told again under an id that its backend gives twice', () => {
+  test('it is complete even if a backend uses an ID twice', () => {
     const memory = new ConnectionCache(budget(), 1_000, 'acc')
     memory.set('a', '1', {})
     memory.set('a', '2', { before: memory.find('a') })
@@ -48,15 +48,15 @@ describe('what was said on a connection', () => {
   })
 })
 
-describe('all that is kept is bounded', () => {
-  test('one connection can go on from its last 32 answers', () => {
+describe('limits', () => {
+  test('the last 32 answers of a connection can be continued', () => {
     const memory = new ConnectionCache(budget(), 1_000, 'acc')
     for (let index = 0; index < 100; index++) memory.set(`${index}`, 'x', {})
     expect(memory.find('67')).toBeUndefined()
     expect(memory.find('68')).toBeDefined()
   })
 
-  test('a chain of more than a thousand answers is not gone on from', () => {
+  test('a chain of more than a thousand answers cannot be continued', () => {
     const memory = new ConnectionCache(new CacheBudget(), 1_000_000, 'acc')
     memory.set('0', 'x', {})
     for (let index = 1; index <= 1_000; index++) memory.set(`${index}`, 'x', { before: memory.find(`${index - 1}`) })
@@ -64,7 +64,7 @@ describe('all that is kept is bounded', () => {
     expect(memory.find('1000')).toBeUndefined()
   })
 
-  test('the connection that was idle longest forgets for the others', () => {
+  test('the connection that was idle longest is evicted first', () => {
     const all = budget()
     const [idle, busy, last] = [0, 1, 2].map(() => new ConnectionCache(all, 1_000, 'acc')) as [
       ConnectionCache,
@@ -79,7 +79,7 @@ describe('all that is kept is bounded', () => {
     expect(all.chars).toBe(800)
   })
 
-  test('nothing is counted any more once all connections are gone, whatever they kept and forgot', () => {
+  test('the budget is empty after all connections have closed, whatever they cached and deleted', () => {
     const all = new CacheBudget(5_000)
     const memories = Array.from({ length: 5 }, () => new ConnectionCache(all, 2_000, 'acc'))
     let seed = 7

@@ -30,7 +30,7 @@ async function open(asked: Asked = {}, options = {}): Promise<SocketClient> {
   return client
 }
 
-/** What a plan with these limits would be. */
+/** Settings with a plan of these limits. */
 function plan(requests_per_minute: number, requests_per_month: number): Record<string, unknown> {
   return { plans: { max: { name: 'Max', requests_per_minute, requests_per_month, premium: true } } }
 }
@@ -38,14 +38,14 @@ function plan(requests_per_minute: number, requests_per_month: number): Record<s
 const records = (): Promise<readonly { readonly id: string; readonly charged: number; readonly state: string }[]> =>
   service.store.listRequests({ limit: 100 })
 
-/** Without what differs from answer to answer. */
+/** Events without the fields that differ between answers. */
 function shapeOf(events: readonly SocketEvent[]): unknown {
   const text = JSON.stringify(events.map((event) => ({ ...event, headers: undefined })))
   return JSON.parse(text.replaceAll(/"(?:id|item_id)":"[^"]*"|"(?:created|completed)_at":\d+/g, '"x":0'))
 }
 
 describe.each(['openai-chat', 'openai-responses'] as const)('an answer of a backend that speaks %s', (format) => {
-  test('is the same events as over HTTP, one message of JSON each, and no [DONE]', async () => {
+  test('its events equal those over HTTP, each as one JSON message, without [DONE]', async () => {
     await start({ formats: [format] })
     const client = await open()
     const { events, text } = await client.turn({ stream: true })
@@ -59,7 +59,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('an answer of a back
     expect(client.waiting).toEqual([])
   })
 
-  test('that is not in Latin letters arrives whole', async () => {
+  test('non-Latin text arrives unchanged', async () => {
     await start({ formats: [format] })
     const client = await open()
     const text = 'Grüße, 世界 🌍 \u2028 "quoted" \\n {"type":"response.completed"}\n\ndata: [DONE]\n\n.'
@@ -67,7 +67,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('an answer of a back
     expect((await client.turn()).text).toBe(text)
   })
 
-  test('that breaks off says so in two events, and the connection goes on', async () => {
+  test('a broken answer ends with two error events, and the connection stays usable', async () => {
     await start({ formats: [format] })
     service.providers[0]!.script([{ do: 'cut', afterEvents: 8, words: 30 }])
     const client = await open()
@@ -81,7 +81,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('an answer of a back
 })
 
 describe('each turn is a request of its own', () => {
-  test('with its own request id, record, charge and signals, which its first message carries', async () => {
+  test('it has its own request ID, record, charge, and signals, which its first message carries', async () => {
     await start()
     const client = await open()
     const turns = [await client.turn(), await client.turn()]
@@ -97,7 +97,7 @@ describe('each turn is a request of its own', () => {
     expect(record).toMatchObject({ charged: 1, stream: true, format: 'openai-responses', usage: { source: 'counted' } })
   })
 
-  test('that fails over like any other', async () => {
+  test('it fails over like any other request', async () => {
     await start({ formats: ['openai-responses', 'openai-chat'] })
     service.providers[0]!.script([{ do: 'status', status: 503 }])
     const client = await open()
@@ -106,7 +106,7 @@ describe('each turn is a request of its own', () => {
     expect(events[0]!.headers).toMatchObject({ 'x-svc-router-retry-count': '1', 'x-svc-router-upstream': 'beta' })
   })
 
-  test('that is refused when every backend fails, and the next one is served', async () => {
+  test('it gets an error if every backend fails, and the next turn is served', async () => {
     await start()
     service.providers[0]!.script([{ do: 'status', status: 503 }])
     const client = await open()
@@ -115,7 +115,7 @@ describe('each turn is a request of its own', () => {
     expect(last.headers).toMatchObject({ 'retry-after': expect.stringMatching(/^\d+$/) as string })
   })
 
-  test('a minute that is used up is a 429 that can be waited out on the same connection, and goes on where it was', async () => {
+  test('at the minute’s limit it gets a 429, and succeeds on the same connection after the wait', async () => {
     const clock = new SkippingClock()
     await start({ clock, settings: plan(1, 100) })
     const client = await open()
@@ -131,7 +131,7 @@ describe('each turn is a request of its own', () => {
     expect(await records()).toHaveLength(2)
   })
 
-  test('a month that is used up is a 402 with where to go, and nothing is asked of a backend', async () => {
+  test('at the month’s limit it gets a 402 with the upgrade link, and no backend is asked', async () => {
     await start({ settings: plan(100, 1) })
     const client = await open()
     await client.turn()
@@ -149,13 +149,13 @@ describe('each turn is a request of its own', () => {
   test.each([
     ['an unknown profile', { model: 'gpt-4' }, 404, 'model_not_found'],
     ['a wrong type', { temperature: 'hot' }, 400, 'invalid_request'],
-    ['what is not served', { background: true }, 400, 'unsupported_parameter'],
+    ['an unsupported option', { background: true }, 400, 'unsupported_parameter'],
     ['another type of message', { type: 'response.steer' }, 400, 'invalid_request'],
     ['no type', { type: undefined }, 400, 'invalid_request'],
-    ['a stream_id of another form', { stream_id: 'a b' }, 400, 'invalid_request'],
+    ['an invalid stream_id', { stream_id: 'a b' }, 400, 'invalid_request'],
     ['an empty stream_id', { stream_id: '' }, 400, 'invalid_request'],
-    ['generate that is no boolean', { generate: 0 }, 400, 'invalid_request'],
-  ])('%s is refused in the form of every refusal, and the connection goes on', async (_, body, status, code) => {
+    ['a generate that is not a boolean', { generate: 0 }, 400, 'invalid_request'],
+  ])('%s gets an ordinary error, and the connection stays usable', async (_, body, status, code) => {
     await start()
     const client = await open()
     const { events, last } = await client.turn(body)
@@ -167,8 +167,8 @@ describe('each turn is a request of its own', () => {
   })
 })
 
-describe('turns of one connection run one after the other', () => {
-  test('a second message waits for the answer to the first, whose events it does not disturb', async () => {
+describe('the turns of one connection run one after another', () => {
+  test('a second message waits for the answer to the first, and their events do not mix', async () => {
     await start()
     service.providers[0]!.script([{ do: 'answer', words: 20, tokenDelayMs: 10 }])
     const client = await open()
@@ -182,7 +182,7 @@ describe('turns of one connection run one after the other', () => {
     expect(one.last.response!.id).not.toBe(two.last.response!.id)
   })
 
-  test('a second message does not wait for the usage of the first, whose backend does not end its stream', async () => {
+  test('a second message does not wait for late usage of the first, whose backend keeps its stream open', async () => {
     const upstream = await startScriptedUpstream()
     onTestFinished(() => upstream.close())
     upstream.answer = (_, response) => {
@@ -204,7 +204,7 @@ describe('turns of one connection run one after the other', () => {
     expect(performance.now() - startedMs).toBeLessThan(7_000)
   })
 
-  test('what cannot be read is told when its turn has come', async () => {
+  test('an unreadable message gets its error when its turn comes', async () => {
     await start()
     service.providers[0]!.script([{ do: 'answer', words: 20, tokenDelayMs: 10 }])
     const client = await open()
@@ -214,7 +214,7 @@ describe('turns of one connection run one after the other', () => {
     expect(await client.next()).toMatchObject({ type: 'error', status: 400, error: { code: 'invalid_json' } })
   })
 
-  test('more than sixteen that wait are refused at once, and none of the others is harmed', async () => {
+  test('more than sixteen waiting messages are rejected at once, and the others are unaffected', async () => {
     await start()
     service.providers[0]!.script([{ do: 'answer', words: 20, tokenDelayMs: 10 }])
     const client = await open()
@@ -232,7 +232,7 @@ describe('turns of one connection run one after the other', () => {
     for (const [index, text] of texts.entries()) if (index > 0) expect(text).toContain(`Message ${index}.`)
   })
 
-  test('every event of a turn repeats its stream_id, an error too, and other turns have none of it', async () => {
+  test('every event of a turn has its stream_id, including errors, and other turns have none', async () => {
     await start()
     const client = await open()
     for (const body of [{}, { model: 'gpt-4' }]) {
@@ -242,7 +242,7 @@ describe('turns of one connection run one after the other', () => {
     expect((await client.turn()).events.every((event) => !('stream_id' in event))).toBe(true)
   })
 
-  test('an acknowledgement is not answered', async () => {
+  test('an acknowledgment gets no answer', async () => {
     await start()
     const client = await open()
     const { last } = await client.turn()
@@ -252,7 +252,7 @@ describe('turns of one connection run one after the other', () => {
 })
 
 describe('keys', () => {
-  test('one that is revoked while it is connected has its next turn refused within five seconds, and is closed', async () => {
+  test('if the key of a connection is revoked, its next turn is rejected within five seconds and the connection closes', async () => {
     await start()
     const { key, stored } = await service.addAccount('leaver', 'max')
     const client = await open({ key })
@@ -268,7 +268,7 @@ describe('keys', () => {
     expect(await client.closed).toEqual({ code: 1008, reason: 'key_revoked' })
   })
 
-  test('an account that is moved to a lesser plan is refused what that does not allow from its next turn on', async () => {
+  test('after an account moves to a lower plan, its next turn is checked against that plan', async () => {
     await start({ settings: { plans: { max: { name: 'Max', requests_per_minute: 10, requests_per_month: 10 } } } })
     const client = await open()
     const { last } = await client.turn({ tools: [{ type: 'svc-router:fusion' }] })
@@ -277,7 +277,7 @@ describe('keys', () => {
 })
 
 describe('a connection ends', () => {
-  test('after an hour, in words, once the answer that is under way is complete', async () => {
+  test('after an hour, with an error event, once the current answer is complete', async () => {
     const clock = new SkippingClock()
     await start({ clock })
     const client = await open()
@@ -308,7 +308,7 @@ describe('a connection ends', () => {
     expect(await client.closed).toEqual({ code: 1000, reason: 'idle' })
   })
 
-  test('when its client answers no ping', async () => {
+  test('when its client does not answer pings', async () => {
     const clock = new SkippingClock()
     await start({ clock })
     const [silent, lively] = [await open({}, { autoPong: false }), await open()]
@@ -320,7 +320,7 @@ describe('a connection ends', () => {
     expect((await lively.turn()).last.type).toBe('response.completed')
   })
 
-  test('when a message takes longer to arrive than a body may', async () => {
+  test('when a message takes longer to arrive than the limit for bodies', async () => {
     const clock = new SkippingClock()
     await start({ clock })
     const client = await open()
@@ -332,7 +332,7 @@ describe('a connection ends', () => {
   })
 })
 
-test('what Codex sends over a WebSocket is answered as it is', async () => {
+test('messages from Codex are answered unchanged', async () => {
   await start()
   const client = await open()
   const message = (name: string): Record<string, unknown> => {
@@ -343,7 +343,7 @@ test('what Codex sends over a WebSocket is answered as it is', async () => {
   expect(prepared.last).toMatchObject({ type: 'response.completed', response: { output: [] } })
   const turn = await client.turn(message('turn'))
   const continuation = message('continuation')
-  // The recorded call is of another model than ours: it comes with its output.
+  // The recorded call came from another model, so it is sent with its output.
   const call = { type: 'function_call', call_id: 'call_ws1', name: 'shell', arguments: '{}' }
   const input = [call, ...(continuation['input'] as unknown[])]
   const next = { ...continuation, input, previous_response_id: turn.last.response!.id }

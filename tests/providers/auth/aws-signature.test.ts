@@ -22,7 +22,7 @@ async function headersOf(origin: string, given: Parameters<typeof createAwsAuthe
   ) as Record<string, string>
 }
 
-/** A server that keeps what it saw and answers well. */
+/** A server that records its requests and answers each with success. */
 async function watch(seen: SeenRequest[]) {
   return serveHttp((request, response) => {
     const chunks: Buffer[] = []
@@ -39,7 +39,7 @@ async function watch(seen: SeenRequest[]) {
   })
 }
 
-test("the checker of these tests agrees with AWS's own example", () => {
+test('the checker in these tests agrees with AWS’s own example', () => {
   const authorization =
     'AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, SignedHeaders=host;x-amz-date, Signature=5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31'
   const headers = { host: 'example.amazonaws.com', 'x-amz-date': '20150830T123600Z', authorization }
@@ -48,7 +48,7 @@ test("the checker of these tests agrees with AWS's own example", () => {
 })
 
 describe('a backend with an AWS key', () => {
-  test('signs path, query, host, type and body of each request, with its session and the time of the clock', async () => {
+  test('each request’s path, query, host, type, and body are signed, with the session and the clock’s time', async () => {
     const seen: SeenRequest[] = []
     const { baseUrl } = await watch(seen)
     const clock = new ManualClock()
@@ -78,7 +78,7 @@ describe('a backend with an AWS key', () => {
     }
   })
 
-  test('is signed for the service and the region that the host names', async () => {
+  test('the signature is for the service and region in the host name', async () => {
     const scopeOf = async (origin: string): Promise<string> =>
       /Credential=[^/]+\/\d+\/([^,]+)/.exec((await headersOf(origin))['authorization']!)![1]!
     expect(await scopeOf('https://bedrock-mantle.us-west-2.api.aws')).toBe('us-west-2/bedrock-mantle/aws4_request')
@@ -87,7 +87,7 @@ describe('a backend with an AWS key', () => {
     expect(await scopeOf('https://proxy.example.com')).toBe('eu-central-1/bedrock/aws4_request')
   })
 
-  test('that names no region for a host without one is rejected, and asks nobody', async () => {
+  test('a key without a region is rejected for a host without one, and nothing is sent', async () => {
     const seen: SeenRequest[] = []
     const { baseUrl } = await watch(seen)
     const { region: _, ...regionless } = key
@@ -96,7 +96,7 @@ describe('a backend with an AWS key', () => {
     expect(seen).toEqual([])
   })
 
-  test('keeps no header of one request for the next', async () => {
+  test('concurrent requests do not share headers', async () => {
     const seen: SeenRequest[] = []
     const { baseUrl } = await watch(seen)
     const backend = openBackend(openPools(), baseUrl, signedFor(key))
@@ -107,7 +107,7 @@ describe('a backend with an AWS key', () => {
     }
   })
 
-  test('whose caller leaves before it is signed opens no connection', async () => {
+  test('aborting a call before it is signed opens no connection', async () => {
     const seen: SeenRequest[] = []
     const { baseUrl, sockets } = await watch(seen)
     const recording = record(openBackend(openPools(), baseUrl, signedFor(key)))
@@ -116,7 +116,7 @@ describe('a backend with an AWS key', () => {
     expect([recording.steps, seen.length, sockets.size]).toEqual([[], 1, 1])
   })
 
-  test('holds a stream back whose caller paused before it was signed', async () => {
+  test('a call that is paused before it is signed stays paused', async () => {
     const provider = await simulate()
     const recording = record(
       openBackend(openPools(), provider.baseUrl, signedFor(key)),
@@ -131,7 +131,7 @@ describe('a backend with an AWS key', () => {
     expect(recording.steps.at(-1)).toBe('end')
   })
 
-  test('a Bedrock API key is sent as it is', async () => {
+  test('a Bedrock API key is sent unchanged', async () => {
     const seen: SeenRequest[] = []
     const { baseUrl } = await watch(seen)
     await run(openBackend(openPools(), baseUrl, { credential: new Secret('made-up-bedrock-key'), signing: 'aws' }))
@@ -141,7 +141,7 @@ describe('a backend with an AWS key', () => {
     expect(() => openBackend(openPools(), baseUrl, broken)).toThrow(TypeError)
   })
 
-  test('a signer that throws is a bug that is told, and the call fails over', async () => {
+  test('an exception in the signer is reported as a bug, and the call fails over', async () => {
     bugs.length = 0
     const pools = openPools()
     const bug = new Error('a bug')

@@ -16,7 +16,7 @@ beforeEach(() => {
 })
 
 describe('a token', () => {
-  /** An authenticator whose every fetch the test answers. */
+  /** An authenticator whose fetches the test answers. */
   function open() {
     const clock = new ManualClock()
     const fetches: (PromiseWithResolvers<FetchedToken> & { signal: AbortSignal })[] = []
@@ -29,7 +29,7 @@ describe('a token', () => {
     return { clock, fetches, grant, ask: () => authenticator.headersFor(request) }
   }
 
-  test('is fetched once for all who wait, and then there at once', async () => {
+  test('concurrent requests share one fetch, and later requests get the cached token synchronously', async () => {
     const { fetches, grant, ask, clock } = open()
     const waiting = [ask(), ask(), ask()].map((each) => Promise.resolve(each))
     grant('one')
@@ -39,7 +39,7 @@ describe('a token', () => {
     expect(clock.waiting).toBe(0)
   })
 
-  test('is renewed shortly before its end while requests go on with the old one', async () => {
+  test('it is renewed shortly before it expires, while requests continue with the old one', async () => {
     const { clock, fetches, grant, ask } = open()
     const first = ask()
     grant('one')
@@ -56,7 +56,7 @@ describe('a token', () => {
     expect(ask()).toEqual(['authorization', 'Bearer two'])
   })
 
-  test('that cannot be renewed serves to its end, is tried again every 30 s, and then the failure is told', async () => {
+  test('if renewal fails, the token is used until it expires, with a retry every 30 s, and then requests fail', async () => {
     const { clock, fetches, grant, ask } = open()
     const first = ask()
     grant('one')
@@ -78,7 +78,7 @@ describe('a token', () => {
     await expect(late).rejects.toMatchObject({ outcome: 'rejected_credentials' })
   })
 
-  test('that does not come within 5 s is given up, and the next request asks anew', async () => {
+  test('a fetch that takes more than 5 s is aborted, and the next request starts another', async () => {
     const { clock, fetches, grant, ask } = open()
     const waiting = Promise.resolve(ask()).catch((error: unknown) => error)
     await clock.advance(4_999)
@@ -92,7 +92,7 @@ describe('a token', () => {
     expect([fetches.length, clock.waiting]).toEqual([2, 0])
   })
 
-  test('of a life too short to be used is fetched for each request', async () => {
+  test('a token with too short a lifetime is fetched for each request', async () => {
     const { fetches, grant, ask } = open()
     for (const token of ['one', 'two']) {
       const waiting = ask()
@@ -116,7 +116,7 @@ describe('a backend with a service account', () => {
     return { endpoint, provider, pools, backend, spec }
   }
 
-  test('exchanges a signed assertion for a token, sends the token, and keeps it for all its backends', async () => {
+  test('a signed assertion is exchanged for a token, which all of its backends share', async () => {
     const { endpoint, provider, pools, backend, spec } = await open()
     const other = openBackend(pools, provider.baseUrl, { ...spec, id: 'other', model: 'another' })
     const results = await Promise.all(
@@ -141,26 +141,29 @@ describe('a backend with a service account', () => {
     [{ status: 503, body: {} }, 'server_error'],
     [{ status: 200, body: { token_type: 'Bearer' } }, 'broken'],
     [{ status: 200, body: { access_token: 'two\r\nlines', expires_in: 9 } }, 'broken'],
-  ] as const)('that Google answers %j fails as a category, and the provider is not asked', async (refusal, outcome) => {
-    const { endpoint, provider, backend } = await open()
-    endpoint.refuse = refusal
-    const { error } = await run(backend, '{"contents":[]}')
-    expect(error?.outcome).toBe(outcome)
-    expect(String(error)).toBe(`UpstreamError: ${outcome}`)
-    expect(provider.counts().requests).toBe(0)
-    expect(endpoint.claims).toHaveLength(1)
-    endpoint.refuse = undefined
-    expect((await run(backend, '{"contents":[]}')).error).toBeUndefined()
-    expect(bugs).toEqual([])
-  })
+  ] as const)(
+    'the answer %j from Google gives an error category, and nothing is sent to the provider',
+    async (refusal, outcome) => {
+      const { endpoint, provider, backend } = await open()
+      endpoint.refuse = refusal
+      const { error } = await run(backend, '{"contents":[]}')
+      expect(error?.outcome).toBe(outcome)
+      expect(String(error)).toBe(`UpstreamError: ${outcome}`)
+      expect(provider.counts().requests).toBe(0)
+      expect(endpoint.claims).toHaveLength(1)
+      endpoint.refuse = undefined
+      expect((await run(backend, '{"contents":[]}')).error).toBeUndefined()
+      expect(bugs).toEqual([])
+    },
+  )
 
-  test('is unreachable where Google is', async () => {
+  test('it is unreachable if Google’s token endpoint is', async () => {
     const pools = openPools({ googleTokenUrl: 'http://127.0.0.1:9/token' })
     const spec = { format: 'gemini', signing: 'google', credential, authHeader: null } as const
     expect((await run(openBackend(pools, 'http://127.0.0.1:9/v1', spec))).error?.outcome).toBe('unreachable')
   })
 
-  test('sends what it signs to Google alone, whatever its key file says', () => {
+  test('assertions are sent only to Google, whatever the key file says', () => {
     const elsewhere = new Secret(JSON.stringify({ ...accountFile, token_uri: 'http://169.254.169.254/token' }))
     const open = () => openBackend(openPools(), 'http://127.0.0.1:9/v1', { signing: 'google', credential: elsewhere })
     expect(open).toThrow(TypeError)

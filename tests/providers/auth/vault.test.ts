@@ -22,7 +22,7 @@ function reasonOf(run: () => unknown): string {
 }
 
 describe('the vault', () => {
-  test('what was sealed for an account and a credential opens for them again', () => {
+  test('a credential that was encrypted for an account and an ID can be decrypted for them', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.string(), fc.string(), (text, account, id) => {
         const sealed = vault.seal(account, id, new Secret(text))
@@ -32,7 +32,7 @@ describe('the vault', () => {
     )
   })
 
-  test('it opens for no other account and no other credential, however alike', () => {
+  test('it cannot be decrypted for another account or ID, however similar', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), fc.string(), fc.string(), (account, id, otherAccount, otherId) => {
         fc.pre(account !== otherAccount || id !== otherId)
@@ -51,7 +51,7 @@ describe('the vault', () => {
     }
   })
 
-  test('a change of any one bit of the text is noticed', () => {
+  test('changing any single bit is detected', () => {
     const sealed = vault.seal('acc_1', 'ups_1', new Secret('made-up-credential'))
     const bytes = Buffer.from(sealed, 'latin1')
     for (let bit = 0; bit < bytes.length * 8; bit++) {
@@ -61,7 +61,7 @@ describe('the vault', () => {
     }
   })
 
-  test('parts of two sealed texts do not fit together, and cut or foreign texts are malformed', () => {
+  test('parts of two encrypted texts cannot be combined, and truncated or foreign texts are malformed', () => {
     const [one, two] = ['one', 'two'].map((text) => vault.seal('acc_1', 'ups_1', new Secret(text)).split('.'))
     expect(reasonOf(() => vault.open('acc_1', 'ups_1', [one![0], one![1], one![2], two![3]].join('.')))).toBe(
       'not_authentic',
@@ -81,12 +81,12 @@ describe('the vault', () => {
     }
   })
 
-  test('two seals of the same secret differ', () => {
+  test('encrypting the same secret twice gives different texts', () => {
     const texts = Array.from({ length: 100 }, () => vault.seal('acc_1', 'ups_1', new Secret('same')))
     expect(new Set(texts).size).toBe(100)
   })
 
-  test('after a rotation the previous key opens, the current one seals, and an unknown one opens nothing', () => {
+  test('after a rotation, the previous key decrypts, the current key encrypts, and an unknown key decrypts nothing', () => {
     const [first, second, third] = [keyOf('k1'), keyOf('k2'), keyOf('k3')]
     const old = createVault({ current: first, random }).seal('acc_1', 'ups_1', new Secret('made-up'))
     const rotated = createVault({ current: second, previous: first, random })
@@ -94,14 +94,14 @@ describe('the vault', () => {
     const fresh = rotated.seal('acc_1', 'ups_1', rotated.open('acc_1', 'ups_1', old))
     expect([old.split('.')[1], fresh.split('.')[1]]).toEqual(['k1', 'k2'])
     expect(reasonOf(() => createVault({ current: third, random }).open('acc_1', 'ups_1', old))).toBe('unknown_key')
-    // The same id with another key: a mix-up of keys, not of names.
+    // The same ID with another key: the keys were mixed up, not their names.
     expect(reasonOf(() => createVault({ current: keyOf('k1'), random }).open('acc_1', 'ups_1', old))).toBe(
       'not_authentic',
     )
     expect(reasonOf(() => rotated.open('acc_1', 'ups_1', old.replace('.k1.', '.k2.')))).toBe('not_authentic')
   })
 
-  test('a key of the wrong length, a bad id or two keys of one id are refused', () => {
+  test('a key of the wrong length, an invalid ID, and two keys with one ID are rejected', () => {
     expect(() => createVault({ current: { id: 'k', key: new Secret(new Uint8Array(16)) }, random })).toThrow(TypeError)
     expect(() => createVault({ current: keyOf('a.b'), random })).toThrow(TypeError)
     expect(() => createVault({ current: keyOf('k'), previous: keyOf('k'), random })).toThrow(TypeError)

@@ -10,7 +10,7 @@ function watching(limit: number, probe: () => Promise<void> = () => Promise.reso
   return { clock, events, watch: new DescriptorWatch({ clock, log, wanted: 1_256, limit, probe }) }
 }
 
-test('a limit that the configured connections may use up is told at the start, and no other', () => {
+test('a limit that is too low for the configured connections is reported at startup, and a sufficient limit is not', () => {
   const low = watching(1_024)
   low.watch.start()
   expect(low.events).toEqual([{ event: 'descriptor_limit_low', limit: 1_024, wanted: 1_256 }])
@@ -19,7 +19,7 @@ test('a limit that the configured connections may use up is told at the start, a
   expect(enough.events).toEqual([])
 })
 
-test('having none left is told once a minute, whoever notices it, until it is closed', async () => {
+test('running out of descriptors is reported once a minute from any source, until the watch is disposed', async () => {
   let isShort = false
   const { clock, events, watch } = watching(1e6, () =>
     isShort ? Promise.reject(Object.assign(new Error('open'), { code: 'EMFILE' })) : Promise.resolve(),

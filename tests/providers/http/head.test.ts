@@ -16,7 +16,7 @@ describe('Retry-After', () => {
     ['Friday, 20-Nov-26 12:00:30 GMT', 30_000],
     ['Fri, 20 Nov 2026 11:00:00 GMT', 0],
     ['Thu, 01 Jan 1970 00:00:00 GMT', 0],
-  ])('%j is %d ms', (value, ms) => {
+  ])('%j is read as %d ms', (value, ms) => {
     expect(readRetryAfter(undefined, value, nowMs)).toBe(ms)
   })
 
@@ -35,11 +35,11 @@ describe('Retry-After', () => {
     'Fri, nonsense of a date',
     '9'.repeat(100),
     '٣',
-  ])('%j is not understood', (value) => {
+  ])('%j is ignored', (value) => {
     expect(readRetryAfter(undefined, value, nowMs)).toBeUndefined()
   })
 
-  test('retry-after-ms goes before, and garbage there does not', () => {
+  test('retry-after-ms takes precedence unless it is invalid', () => {
     expect(readRetryAfter('250', '7', nowMs)).toBe(250)
     expect(readRetryAfter('250.7', undefined, nowMs)).toBe(250.7)
     expect(readRetryAfter('x', '7', nowMs)).toBe(7_000)
@@ -48,7 +48,7 @@ describe('Retry-After', () => {
 })
 
 describe('the head of an answer', () => {
-  test('the first telling request id is taken, and a repeated header counts once', () => {
+  test('the most specific request ID is used, and of a repeated header the first value', () => {
     expect(
       readHead(200, { 'cf-ray': 'c', 'request-id': ['b', 'x'], 'x-request-id': '\u0000 \u0001' }, nowMs).requestId,
     ).toBe('b')
@@ -60,7 +60,7 @@ describe('the head of an answer', () => {
     })
   })
 
-  test('whatever a provider sends, what is kept can be sent in a header and is bounded', () => {
+  test('whatever a provider sends, the result can be sent in a header and is bounded', () => {
     const value = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.string({ minLength: 200, maxLength: 2000 }),

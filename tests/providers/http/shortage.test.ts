@@ -8,18 +8,18 @@ function failing(code: string, fields: object = {}): NodeJS.ErrnoException {
   return Object.assign(new Error(`connect ${code}`), { code, ...fields })
 }
 
-test.each(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'])('%s is our own shortage, and told', async (code) => {
-  const told: string[] = []
+test.each(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'])('%s is our own shortage and is reported', async (code) => {
+  const reported: string[] = []
   const lookup = (_host: string, _options: unknown, callback: (error: Error, address: string) => void): void =>
     callback(failing(code), '')
   const { error } = await run(
-    openBackend(openPools({ lookup, onShortage: (given) => told.push(given) }), 'http://a.invalid'),
+    openBackend(openPools({ lookup, onShortage: (given) => reported.push(given) }), 'http://a.invalid'),
   )
   expect(error).toMatchObject({ outcome: 'not_sent', blames: 'gateway' })
-  expect(told).toEqual([code])
+  expect(reported).toEqual([code])
 })
 
-test('an address that cannot be had is a shortage of ports, and with IPv6 a machine without it', () => {
+test('an unavailable address is a shortage of ports, but for IPv6 a machine without IPv6', () => {
   expect(shortageOf(failing('EADDRNOTAVAIL', { address: '192.0.2.1' }))).toBe('EADDRNOTAVAIL')
   expect(shortageOf(failing('EADDRNOTAVAIL', { address: '2001:db8::1' }))).toBeUndefined()
   expect(shortageOf(failing('ECONNREFUSED', { address: '192.0.2.1' }))).toBeUndefined()

@@ -23,7 +23,7 @@ async function client(): Promise<OpenAI> {
 }
 
 describe('chat, with the openai package', () => {
-  test('a whole answer says that it is simulated, echoes a little, and is counted', async () => {
+  test('a non-streaming answer says that it is simulated, echoes part of the input, and has usage', async () => {
     const { data, response } = await (
       await client()
     ).chat.completions
@@ -40,7 +40,7 @@ describe('chat, with the openai package', () => {
     expect(usage.total_tokens).toBe(usage.prompt_tokens + usage.completion_tokens)
   })
 
-  test('a stream comes word by word, gives the same text, and counts only when asked', async () => {
+  test('a stream arrives word by word with the same text, and has usage only if requested', async () => {
     const openai = await client()
     const messages = [{ role: 'user' as const, content: 'Hello' }]
     const whole = await openai.chat.completions.create({ model: 'm', messages })
@@ -65,7 +65,7 @@ describe('chat, with the openai package', () => {
     }
   })
 
-  test('runTools makes a whole tool round trip with two calls at once', async () => {
+  test('runTools completes a tool round trip with two parallel calls', async () => {
     const openai = await client()
     const asked: string[] = []
     const runner = openai.chat.completions.runTools({
@@ -93,7 +93,7 @@ describe('chat, with the openai package', () => {
     expect(asked).toEqual(['Oslo celsius', 'San Francisco celsius'])
   })
 
-  test('a streamed tool call assembles to the same call', async () => {
+  test('the pieces of a streamed tool call form the same call', async () => {
     const stream = (await client()).chat.completions.stream({
       model: 'm',
       messages: [{ role: 'user', content: 'weather for Oslo?' }],
@@ -133,7 +133,7 @@ describe('chat, with the openai package', () => {
     expect(await ask({ tool_choice: { type: 'function', function: { name: 'save' } } })).toEqual([['save', '{"n":3}']])
   })
 
-  test('max_completion_tokens cuts with finish_reason length; n, logprobs, images and reasoning are served', async () => {
+  test('max_completion_tokens truncates with finish_reason length; n, logprobs, images, and reasoning are supported', async () => {
     const openai = await client()
     const answer = await openai.chat.completions.create({
       model: 'm',
@@ -171,7 +171,7 @@ describe('chat, with the openai package', () => {
 })
 
 describe('responses, with the openai package', () => {
-  test('whole and streamed say the same', async () => {
+  test('non-streaming and streamed responses have the same content', async () => {
     const openai = await client()
     const whole = await openai.responses.create({ model: 'model-1', input: 'Hello' })
     expect(whole.output_text).toBe('This is a simulated answer from alpha. You said: "Hello".')
@@ -186,7 +186,7 @@ describe('responses, with the openai package', () => {
     expect(streamed.output_text).toBe(whole.output_text)
   })
 
-  test('every event is numbered, and reasoning, text and calls come in their order', async () => {
+  test('every event is numbered, and reasoning, text, and calls are in order', async () => {
     const openai = await client()
     const stream = await openai.responses.create({
       model: 'm',
@@ -226,7 +226,7 @@ describe('responses, with the openai package', () => {
     })
   })
 
-  test('a tool round trip ends in text, custom and namespaced tools are called as what they are', async () => {
+  test('a tool round trip ends in text, and custom and namespaced tools are called with their own types', async () => {
     const openai = await client()
     const tools = [
       responsesTool,
@@ -269,7 +269,7 @@ describe('responses, with the openai package', () => {
     ])
   })
 
-  test('ids of two providers, and of one before and after a restart, differ', async () => {
+  test('IDs of two providers differ, and so do IDs before and after a restart', async () => {
     const ids = new Set<string>()
     for (const name of ['alpha', 'beta', 'alpha']) {
       const provider = await startSimulatedProvider({ name })
@@ -294,7 +294,7 @@ describe('structured output', () => {
     more: z.union([z.object({ x: z.boolean() }), z.null()]),
   })
 
-  test('a chat answer and a response fit the schema', async () => {
+  test('a chat completion and a response match the schema', async () => {
     const openai = await client()
     const schema = z.toJSONSchema(person) as Record<string, unknown>
     const chat = await openai.chat.completions.create({
@@ -317,7 +317,7 @@ describe('structured output', () => {
     expect(JSON.parse(loose.choices[0]!.message.content!)).toMatchObject({ simulated: true })
   })
 
-  test('references, recursion and hostile schemas come to an end', () => {
+  test('references, recursion, and hostile schemas terminate', () => {
     const tree: JsonObject = {
       $ref: '#/$defs/node',
       $defs: {
@@ -360,7 +360,7 @@ describe('structured output', () => {
   })
 })
 
-describe('what real clients send', () => {
+describe('requests of real clients', () => {
   const folder = new URL('../../fixtures/client-requests/', import.meta.url)
   const recorded = readdirSync(folder)
     .map((file) => ({
@@ -373,10 +373,10 @@ describe('what real clients send', () => {
     }))
     .filter(({ method, path }) => method === 'POST' && /\/(chat\/completions|responses)$/.test(path))
 
-  /** Their reasoning was sealed by another provider, which this one refuses as a real one does. */
+  /** Their reasoning was encrypted by another provider, so this one rejects it like a real one. */
   const sealedElsewhere = recorded.filter(({ body }) => JSON.stringify(body ?? {}).includes('"encrypted_content":"'))
 
-  test('reasoning that another provider sealed is refused', async () => {
+  test('reasoning that another provider encrypted is rejected', async () => {
     const provider = await simulate()
     expect(sealedElsewhere).toHaveLength(4)
     for (const { body } of sealedElsewhere) {
@@ -386,7 +386,7 @@ describe('what real clients send', () => {
     }
   })
 
-  test('every other recorded request of a client is answered in its own format', async () => {
+  test('every other recorded client request is answered in its own format', async () => {
     const provider = await simulate()
     expect(recorded.length).toBeGreaterThan(30)
     for (const { file, path, body } of recorded.filter((one) => !sealedElsewhere.includes(one))) {
@@ -400,7 +400,7 @@ describe('what real clients send', () => {
     }
   })
 
-  test('Codex with its tools and 40 KB of instructions gets plain text', async () => {
+  test('a Codex request with tools and 40 KB of instructions gets plain text', async () => {
     const openai = await client()
     const codex = recorded.find(({ file }) => file === 'codex-turn1.json')!.body!
     const input = [{ role: 'developer', content: 'x'.repeat(40_000) }, ...(codex.input as unknown as object[])]
@@ -433,7 +433,7 @@ describe('the script', () => {
 
   describe.each(formats)('on %s', (format) => {
     test.each([400, 401, 403, 408, 413, 422, 429, 500, 502, 503, 504, 529])(
-      'status %d with Retry-After',
+      'a step can answer with status %d and Retry-After',
       async (status) => {
         const { recording } = await ask({ do: 'status', status, retryAfter: '3' }, format, streamed)
         expect([recording.head?.status, recording.head?.retryAfterMs]).toEqual([status, 3000])
@@ -441,7 +441,7 @@ describe('the script', () => {
       },
     )
 
-    test('context_length_exceeded', async () => {
+    test('context_length_exceeded is a 400 in the format’s shape', async () => {
       const { recording } = await ask({ do: 'context_length_exceeded' }, format, whole)
       expect([recording.head?.status, JSON.parse(recording.text)]).toMatchObject([
         400,
@@ -451,11 +451,11 @@ describe('the script', () => {
       ])
     })
 
-    test('reset', async () => {
+    test('reset closes the connection without an answer', async () => {
       expect(await ask({ do: 'reset' }, format, streamed)).toMatchObject({ status: undefined, outcome: 'reset' })
     })
 
-    test('broken_first_event with an error, and with garbage', async () => {
+    test('broken_first_event sends an error event or garbage first', async () => {
       const failed = await ask({ do: 'broken_first_event' }, format, streamed)
       expect(failed.events[0]).toContain('This is a simulated failure.')
       const garbage = await ask({ do: 'broken_first_event', with: 'garbage' }, format, streamed)
@@ -465,7 +465,7 @@ describe('the script', () => {
       )
     })
 
-    test('empty and html', async () => {
+    test('empty sends no content, and html sends a page', async () => {
       expect((await ask({ do: 'empty' }, format, streamed)).recording).toMatchObject({
         steps: ['head', 'end'],
         head: { status: 200, contentType: 'text/event-stream; charset=utf-8' },
@@ -484,7 +484,7 @@ describe('the script', () => {
       ['end', undefined],
       ['fin', 'reset'],
       ['rst', 'reset'],
-    ])('cut after 4 events by %s', async (by, outcome) => {
+    ])('cut ends the stream after 4 events by %s', async (by, outcome) => {
       const cut = await ask({ do: 'cut', afterEvents: 4, by }, format, streamed)
       expect([cut.events.length, cut.outcome, cut.provider.counts().aborted]).toEqual([4, outcome, 0])
       const half = await ask({ do: 'cut', by }, format, whole)
@@ -492,7 +492,7 @@ describe('the script', () => {
       expect(half.recording.bytes).toBeGreaterThan(100)
     })
 
-    test('error_event after 4 events, no_done, huge_line', async () => {
+    test('error_event, no_done, and huge_line change the stream as documented', async () => {
       const failed = await ask({ do: 'error_event', afterEvents: 4 }, format, streamed)
       expect(failed.events[4]).toContain('This is a simulated failure.')
       expect(failed.events.at(-1) === 'data: [DONE]').toBe(format !== 'anthropic-messages')
@@ -505,14 +505,14 @@ describe('the script', () => {
       expect(huge.events.at(-1)).toBe(last)
     })
 
-    test('an answer of a given length and of a given number of words', async () => {
+    test('an answer can have a given length or number of words', async () => {
       expect((await ask({ do: 'answer', length: 1_000_003 }, format, whole)).recording.bytes).toBeGreaterThan(1_000_003)
       const words = await ask({ do: 'answer', words: 500 }, format, streamed)
       expect(words.events.filter((event) => event.includes('simulated')).length).toBeGreaterThanOrEqual(500)
     })
   })
 
-  test('silence, stall, slow_first and slow_headers take as long as they are told', async () => {
+  test('silence, stall, slow_first, and slow_headers take the configured time', async () => {
     const provider = await simulate()
     const backend = openBackend(openPools(), provider.baseUrl)
     provider.script([{ do: 'silence' }, { do: 'stall', afterEvents: 2 }])
@@ -537,7 +537,7 @@ describe('the script', () => {
     }
   })
 
-  test('steps are taken one for each request, the last may stay, and behind them all is well', async () => {
+  test('each request takes one step, the last step may repeat, and later requests succeed', async () => {
     const provider = await simulate()
     const backend = openBackend(openPools(), provider.baseUrl)
     const statuses = async (count: number): Promise<unknown[]> => {
@@ -558,14 +558,14 @@ describe('the script', () => {
     expect(await statuses(3)).toEqual([429, 500, 500])
   })
 
-  test('without control nobody else can script it or read its counts', async () => {
+  test('without control, the script and the counts are not available over HTTP', async () => {
     const provider = await simulate()
     const root = provider.baseUrl.replace('/v1', '')
     const put = await fetch(`${root}/script`, { method: 'PUT', body: '[{"do":"reset"}]' })
     expect([put.status, (await fetch(`${root}/counts`)).status, provider.counts().stepsLeft]).toEqual([404, 404, 0])
   })
 
-  test('PUT /script and GET /counts do the same over HTTP, and a wrong script is told what is wrong', async () => {
+  test('PUT /script and GET /counts work over HTTP, and an invalid script gets an error that names the problem', async () => {
     const provider = await simulate({ control: true })
     const root = provider.baseUrl.replace('/v1', '')
     const put = (body: string): Promise<Response> => fetch(`${root}/script`, { method: 'PUT', body })
@@ -593,7 +593,7 @@ describe('the script', () => {
     }
   })
 
-  test('other paths are 404, bodies that are no object are 400, and models are listed', async () => {
+  test('other paths get a 404, bodies that are not objects a 400, and models are listed', async () => {
     const provider = await simulate()
     const statuses = await Promise.all([
       fetch(`${provider.baseUrl}/nothing`),
@@ -605,7 +605,7 @@ describe('the script', () => {
     expect(models.data).toMatchObject([{ id: 'simulated-alpha', owned_by: 'simulated' }])
   })
 
-  test('close ends open answers and frees the port', async () => {
+  test('close aborts open answers and frees the port', async () => {
     const provider = await startSimulatedProvider({ name: 'alpha' })
     provider.script([{ do: 'silence' }])
     const recording = record(openBackend(openPools(), provider.baseUrl), whole)

@@ -8,7 +8,7 @@ import type { JournalEntry } from '../../../src/storage/ledger/records.ts'
 let nowMs: number
 let timers: { readonly dueMs: number; readonly run: () => void }[]
 let posted: number[]
-let told: string[]
+let events: string[]
 let journal: LedgerJournal
 
 const clock: Clock = {
@@ -25,13 +25,13 @@ beforeEach(() => {
   nowMs = 0
   timers = []
   posted = []
-  told = []
+  events = []
   journal = new LedgerJournal(clock, '', {
-    onFinished: (entry) => told.push(`finished ${entry.opening.id}`),
-    onFailing: (reason) => told.push(reason),
-    onVoided: (entry) => told.push(`voided ${entry.opening.id}`),
+    onFinished: (entry) => events.push(`finished ${entry.opening.id}`),
+    onFailing: (reason) => events.push(reason),
+    onVoided: (entry) => events.push(`voided ${entry.opening.id}`),
   })
-  // A disk that takes what it is given and says nothing.
+  // A disk that accepts batches and never confirms them.
   journal.use({ post: ({ number }) => void posted.push(number) })
 })
 
@@ -51,30 +51,30 @@ function admit(id: string): JournalEntry {
 
 const charged = { charged: 1, attempts: [], totalMs: 1 }
 
-test('who waits for a disk that hangs is refused after 10 s, those behind as well, and nothing due is charged', async () => {
+test('when a disk hangs, everyone who waits for it gets an error after 10 s, and nothing due is charged', async () => {
   const first = journal.durable(admit('req_1'))
   const due = admit('req_2')
   journal.settle(due, charged, 1)
   await turn()
   expect(posted).toEqual([1])
-  const behind = journal.durable(admit('req_3'))
+  const later = journal.durable(admit('req_3'))
   const refused = Promise.all([
     expect(first).rejects.toThrow(LedgerUnavailable),
-    expect(behind).rejects.toThrow(LedgerUnavailable),
+    expect(later).rejects.toThrow(LedgerUnavailable),
   ])
   await pass(9_999)
-  expect([journal.isHealthy, told]).toEqual([true, []])
+  expect([journal.isHealthy, events]).toEqual([true, []])
   await pass(1)
   await refused
-  expect([journal.isHealthy, told]).toEqual([false, [commitHangs, 'voided req_2']])
+  expect([journal.isHealthy, events]).toEqual([false, [commitHangs, 'voided req_2']])
 
   journal.onFailed('ERR_SQLITE_ERROR 13')
-  expect(told, 'told once').toHaveLength(2)
+  expect(events, 'reported once').toHaveLength(2)
   journal.onCommitted(1)
   expect(journal.isHealthy).toBe(true)
 })
 
-test('a disk that is slow and goes on is not taken for one that hangs', async () => {
+test('a slow disk that makes progress is not treated as hung', async () => {
   for (let number = 1; number <= 4; number++) {
     const durable = journal.durable(admit(`req_${number}`))
     await pass(4)
@@ -83,17 +83,17 @@ test('a disk that is slow and goes on is not taken for one that hangs', async ()
     await durable
   }
   await pass(60_000)
-  expect(told).toEqual([])
+  expect(events).toEqual([])
 })
 
-test('the end of the process does not wait for a disk that hangs either', async () => {
+test('closing does not wait for a hung disk either', async () => {
   admit('req_1')
   const flushed = expect(journal.flush()).rejects.toThrow(LedgerUnavailable)
   await pass(10_000)
   await flushed
 })
 
-test('a flush ends although more comes all the time', async () => {
+test('a flush ends even if new records keep arriving', async () => {
   admit('req_1')
   const flushed = expect(journal.flush()).rejects.toThrow(LedgerUnavailable)
   for (let number = 1; number <= 5; number++) {

@@ -29,7 +29,7 @@ const answered = { charged: 1, attempts: [], totalMs: 1 }
 const refunded = { charged: 0, attempts: [], totalMs: 1 }
 
 let nowMs: number
-/** Shows the time that the test sets; delays are real. */
+/** The time is set by the test; delays are real. */
 const clock: Clock = {
   nowMs: () => nowMs,
   monotonicMs: () => nowMs - startMs,
@@ -72,7 +72,7 @@ function openingOf(changes: Partial<RequestOpening> = {}): RequestOpening {
 const usedUnits = (periodId = '2026-11') => createStore(db).usedUnits('acc_1', periodId)
 
 describe('a data folder', () => {
-  test('has one ledger at a time, and the second one is told so', async () => {
+  test('only one ledger at a time can open it, and the second gets an error', async () => {
     const first = await open()
     await expect(open()).rejects.toThrow(DataFolderInUse)
     await expect(open()).rejects.toThrow(`data folder in use: another svc-router runs on ${folder}`)
@@ -82,9 +82,9 @@ describe('a data folder', () => {
 })
 
 describe('time', () => {
-  test('after any course of waiting, asking and restarting no 60 s hold more than the limit, and who waits as told is admitted', async () => {
+  test('no 60 s ever contain more requests than the limit, even across restarts, and waiting as told leads to admission', async () => {
     let count = 0
-    // A restart takes longer than all other steps of a course together.
+    // A restart takes longer than all other steps together.
     const step = fc.oneof(
       { arbitrary: fc.constant('ask' as const), weight: 3 },
       { arbitrary: fc.constant('restart' as const), weight: 1 },
@@ -92,12 +92,12 @@ describe('time', () => {
     )
     let ledger = await open()
     await fc.assert(
-      fc.asyncProperty(fc.integer({ min: 1, max: 3 }), fc.array(step, { maxLength: 12 }), async (limit, course) => {
+      fc.asyncProperty(fc.integer({ min: 1, max: 3 }), fc.array(step, { maxLength: 12 }), async (limit, steps) => {
         const accountId = `acc_${++count}`
-        const tight = { ...plan, requestsPerMinute: limit }
+        const limited = { ...plan, requestsPerMinute: limit }
         const admittedMs: number[] = []
         const ask = async () => {
-          const admission = await ledger.admit(openingOf({ accountId }), tight)
+          const admission = await ledger.admit(openingOf({ accountId }), limited)
           const oldestMs = admittedMs[admittedMs.length - limit]
           if (oldestMs !== undefined) expect(nowMs - oldestMs).toBeGreaterThanOrEqual(60_000)
           admittedMs.push(nowMs)
@@ -105,7 +105,7 @@ describe('time', () => {
           expect(quotaUsed + quotaRemaining).toBe(quotaLimit)
           admission.settle(refunded, 'none')
         }
-        for (const step of course) {
+        for (const step of steps) {
           if (typeof step === 'number') nowMs += step / 3
           if (step === 'restart') {
             await ledger.close()
@@ -125,7 +125,7 @@ describe('time', () => {
     )
   })
 
-  test('a request of December that is settled in January counts for December', async () => {
+  test('a request admitted in December and settled in January counts for December', async () => {
     nowMs = Date.UTC(2026, 11, 31, 23, 59, 59)
     const ledger = await open()
     const late = await ledger.admit(openingOf(), plan)
@@ -140,10 +140,10 @@ describe('time', () => {
   })
 })
 
-describe('after a process died', () => {
+describe('recovery after a process died', () => {
   const boots = [
-    ['the machine ran on', 'boot-1', 'boot-1'],
-    ['the machine was rebooted', 'boot-1', 'boot-2'],
+    ['the machine did not reboot', 'boot-1', 'boot-1'],
+    ['the machine rebooted', 'boot-1', 'boot-2'],
   ] as const
   const left = [
     ['an open request', { state: 'open', charged: 0, due_mark: null }],
@@ -153,7 +153,7 @@ describe('after a process died', () => {
   ] as const
   const lost = (charged: number) => ({ state: 'lost', charged })
   const done = { state: 'done', charged: 1 }
-  /** By what was left: unmarked and marked on the same boot, unmarked and marked after a reboot. */
+  /** For each row: unmarked and marked on the same boot, unmarked and marked after a reboot. */
   const expected = {
     'an open request': [lost(0), lost(1), lost(1), lost(1)],
     'a stream that had begun': [lost(1), lost(1), lost(1), lost(1)],
@@ -169,7 +169,7 @@ describe('after a process died', () => {
     ),
   )
 
-  async function leaveBehind(id: string, row: { state: string; charged: number; due_mark: number | null }) {
+  async function insertUnsettled(id: string, row: { state: string; charged: number; due_mark: number | null }) {
     const facts = { account_id: 'acc_1', key_id: 'key_1', profile: 'p', format: 'openai-chat', stream: 0, units: 1 }
     const times = { period_id: '2026-11', admitted_at_ms: startMs - 1000 }
     await db
@@ -180,9 +180,9 @@ describe('after a process died', () => {
     await db.insertInto('usage').values({ account_id: 'acc_1', period_id: '2026-11', used: row.charged }).execute()
   }
 
-  test.each(table)('$name $marked a mark, when $boot, becomes $outcome', async (each) => {
+  test.each(table)('$name $marked a mark, if $boot, becomes $outcome', async (each) => {
     const id = mintId()
-    await leaveBehind(id, each.row)
+    await insertUnsettled(id, each.row)
     const marks = DeliveryMarks.create(folder, each.before)
     marks.add('req_of_another')
     if (each.marked === 'with') marks.add(id)
@@ -194,19 +194,19 @@ describe('after a process died', () => {
   })
 
   test.each([
-    ['on a system that does not name its boots', undefined],
-    ['without marks', 'boot-1'],
-  ])('what was open counts, %s', async (_case, bootId) => {
+    ['if the system does not identify its boots', undefined],
+    ['if there are no marks', 'boot-1'],
+  ])('open requests are charged %s', async (_case, bootId) => {
     const id = mintId()
-    await leaveBehind(id, { state: 'open', charged: 0, due_mark: null })
+    await insertUnsettled(id, { state: 'open', charged: 0, due_mark: null })
     const ledger = await openSqliteLedger(folder, clock, { bootId })
     opened.push(ledger)
     expect(await createStore(db).findRequest(id)).toMatchObject(lost(1))
   })
 
-  test('a charged answer from before the marks that are kept has left long ago', async () => {
+  test('a charged answer older than the ring of marks counts as delivered', async () => {
     const id = mintId()
-    await leaveBehind(id, { state: 'done', charged: 1, due_mark: 1 })
+    await insertUnsettled(id, { state: 'done', charged: 1, due_mark: 1 })
     const marks = DeliveryMarks.create(folder, 'boot-1')
     for (let count = 0; count <= markCapacity; count++) marks.add(`req_${count}`)
     marks.close()
@@ -216,13 +216,13 @@ describe('after a process died', () => {
 
   test('a second recovery changes nothing', async () => {
     const id = mintId()
-    await leaveBehind(id, { state: 'open', charged: 0, due_mark: null })
+    await insertUnsettled(id, { state: 'open', charged: 0, due_mark: null })
     for (const bootId of ['boot-1', 'boot-1', 'boot-2']) await (await open(bootId)).close()
     expect(await createStore(db).findRequest(id)).toMatchObject(lost(1))
     expect(await usedUnits()).toBe(1)
   })
 
-  test('a request whose id was minted long before it was admitted is found by recovery', async () => {
+  test('recovery finds a request whose ID was minted long before it was admitted', async () => {
     const first = await open('boot-1')
     const slow = openingOf({ id: `${lowestIdAt('req_', startMs - 3_600_000)}0000000000000000` })
     for (let step = 0; step < 4; step++) {
@@ -239,8 +239,8 @@ describe('after a process died', () => {
   })
 })
 
-describe('an account whose counters were put out of memory', () => {
-  test('goes on where it was, and one with a request under way stays', async () => {
+describe('an account whose counters were evicted from memory', () => {
+  test('its counters continue after being read again, and an account with a running request is not evicted', async () => {
     const ledger = await openSqliteLedger(folder, clock, { maxMeters: 2 })
     opened.push(ledger)
     const running = await ledger.admit(openingOf({ accountId: 'acc_running' }), plan)
@@ -249,7 +249,7 @@ describe('an account whose counters were put out of memory', () => {
         const admission = await ledger.admit(openingOf({ accountId }), plan)
         expect(admission.signals()).toMatchObject({ quotaUsed: round, rateRemaining: 1000 - round })
         admission.settle(answered, 'none')
-        // Sometimes it is read again while its last settlement is on the way to the disk.
+        // In other rounds the account is read again while its last settlement is still being written.
         if (round % 2 === 0) await admission.durable()
       }
       nowMs += 1000
@@ -265,7 +265,7 @@ describe('an account whose counters were put out of memory', () => {
 })
 
 describe('delivery marks', () => {
-  test('are read back with their order, and of too many the latest are kept', () => {
+  test('they are read back in order, and of too many the latest remain', () => {
     const marks = DeliveryMarks.create(folder, 'boot-1')
     for (let count = 1; count <= markCapacity + 2; count++) marks.add(`req_${count}`)
     marks.close()
@@ -276,7 +276,7 @@ describe('delivery marks', () => {
 })
 
 describe('the order of calls', () => {
-  test('an answer cannot leave before its record is on disk', async () => {
+  test('an answer cannot be delivered before its record is on disk', async () => {
     const ledger = await open()
     const admission = await ledger.admit(openingOf(), plan)
     expect(() => admission.deliver()).toThrow(LedgerUnavailable)
@@ -285,7 +285,7 @@ describe('the order of calls', () => {
     admission.settle(answered, 'done')
   })
 
-  test('a stream that has begun is known to the disk before it ends', async () => {
+  test('the start of a stream is on disk before the stream ends', async () => {
     const ledger = await open()
     const opening = openingOf({ stream: true })
     const admission = await ledger.admit(opening, plan)
@@ -299,7 +299,7 @@ describe('the order of calls', () => {
     expect(await createStore(db).findRequest(opening.id)).toMatchObject({ state: 'done', charged: 1 })
   })
 
-  test('a clean end leaves nothing to decide, even over a reboot', async () => {
+  test('after a clean close nothing is undecided, even after a reboot', async () => {
     const ledger = await open('boot-1')
     const opening = openingOf()
     const admission = await ledger.admit(opening, plan)
@@ -313,7 +313,7 @@ describe('the order of calls', () => {
 })
 
 describe('while the disk cannot be written', () => {
-  test('waiting answers are refused and not charged, nothing is admitted, and all is recorded once it can be again', async () => {
+  test('waiting answers are rejected and not charged, nothing is admitted, and everything is recorded after the disk recovers', async () => {
     const ledger = await open()
     const before = await ledger.admit(openingOf({ stream: true }), plan)
     await before.durable()
@@ -358,8 +358,8 @@ describe('while the disk cannot be written', () => {
   })
 })
 
-describe('what is told of a ledger that cannot write', () => {
-  test('is nothing at a clean end', async () => {
+describe('reports about a ledger that cannot write', () => {
+  test('a clean close reports nothing', async () => {
     const ledger = await open()
     const admission = await ledger.admit(openingOf(), plan)
     admission.settle(answered, 'none')
@@ -367,7 +367,7 @@ describe('what is told of a ledger that cannot write', () => {
     expect(reasons).toEqual([])
   })
 
-  test('is that its writer is gone: nothing is admitted, and the next one decides what was under way', async () => {
+  test('when the writer dies, nothing more is admitted, and the next ledger decides the running requests', async () => {
     const started = once(process, 'worker', { signal: AbortSignal.timeout(10_000) })
     const ledger = await open()
     const [worker] = (await started) as [Worker]
@@ -382,7 +382,7 @@ describe('what is told of a ledger that cannot write', () => {
     expect(await createStore(db).findRequest(opening.id)).toMatchObject({ state: 'lost', charged: 0 })
   })
 
-  test('is a code, or the class of a bug, and never a text', () => {
+  test('a report is a code or the class of a bug, never a message', () => {
     expect(failureReason(Object.assign(new Error('x'), { code: 'ERR_SQLITE_ERROR', errcode: 13 }))).toBe(
       'ERR_SQLITE_ERROR 13',
     )

@@ -29,14 +29,14 @@ function pass(ms: number): void {
 const month = (): string => calendar.now().period.id
 
 describe('the month that is charged', () => {
-  test('turns when the wall clock and the monotonic clock agree', () => {
+  test('it changes when the wall clock and the monotonic clock agree', () => {
     pass(hourMs / 2 - 1)
     expect(month()).toBe('2026-11')
     pass(1)
     expect(month()).toBe('2026-12')
   })
 
-  test('is not turned by a wall clock that is set an hour forward, and turns in time all the same', () => {
+  test('a wall clock set an hour forward does not change it early or late', () => {
     time.wallMs += hourMs
     expect(month()).toBe('2026-11')
     pass(hourMs / 2 - 1)
@@ -45,7 +45,7 @@ describe('the month that is charged', () => {
     expect(month()).toBe('2026-12')
   })
 
-  test('is not turned back by a wall clock that is set an hour back', () => {
+  test('a wall clock set an hour back does not change it back', () => {
     pass(hourMs)
     time.wallMs -= hourMs
     expect(month()).toBe('2026-12')
@@ -53,7 +53,7 @@ describe('the month that is charged', () => {
     expect(month()).toBe('2026-12')
   })
 
-  test('a step that is undone within the hour leaves no trace', () => {
+  test('a step that is undone within the hour has no effect', () => {
     time.wallMs += 40 * 24 * hourMs
     pass(20 * minuteMs)
     time.wallMs -= 40 * 24 * hourMs
@@ -61,7 +61,7 @@ describe('the month that is charged', () => {
     expect(month()).toBe('2026-11')
   })
 
-  test('follows the wall clock once it has kept its new time for an hour, in both directions', () => {
+  test('after an hour it follows a wall clock that was set, in either direction', () => {
     for (const [stepMs, expected] of [
       [40 * 24 * hourMs, '2027-01'],
       [-40 * 24 * hourMs, '2026-12'],
@@ -74,7 +74,7 @@ describe('the month that is charged', () => {
     }
   })
 
-  test('follows a sleep of the machine at once, in which its monotonic clock stood still', () => {
+  test('it follows immediately after the machine slept, when the monotonic clock was stopped', () => {
     time.wallMs += 8 * hourMs
     time.sleptMs += 8 * hourMs
     calendar.now()
@@ -83,7 +83,7 @@ describe('the month that is charged', () => {
 })
 
 describe('the counters of an account', () => {
-  test.each([hourMs, -hourMs])('keep the minute when the wall clock is set by %i ms', (stepMs) => {
+  test.each([hourMs, -hourMs])('the minute is kept when the wall clock is set by %i ms', (stepMs) => {
     const meter = new AccountMeter(calendar.now(), [], 0)
     expect([meter.admit(calendar.now(), plan, one), meter.admit(calendar.now(), plan, one)]).toEqual([
       undefined,
@@ -97,14 +97,14 @@ describe('the counters of an account', () => {
     expect(meter.admit(calendar.now(), plan, one)).toBeUndefined()
   })
 
-  test('go on where they were when a month that was turned wrongly is turned back', () => {
+  test('the month’s counter continues after a wrong month is corrected', () => {
     const meter = new AccountMeter(calendar.now(), [], 9)
     meter.admit(calendar.now(), plan, one)
     time.wallMs += 10 * 24 * hourMs
     pass(hourMs + minuteMs)
     expect(meter.admit(calendar.now(), plan, one)).toBeUndefined()
     expect(meter.periodId).toBe('2026-12')
-    // The request of November ends in December.
+    // The request admitted in November ends in December.
     meter.settle(calendar.now(), '2026-11', 1, 1)
     time.wallMs -= 10 * 24 * hourMs + 2 * hourMs
     pass(hourMs + minuteMs)

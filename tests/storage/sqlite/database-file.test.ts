@@ -19,7 +19,7 @@ afterEach(() => rmSync(folder, { recursive: true }))
 
 const check = (): void => assertDatabaseThere(path, folder)
 
-test('a whole database is taken, and so is an empty folder', () => {
+test('a complete database and an empty folder are accepted', () => {
   expect(check).not.toThrow()
   writeFileSync(join(folder, 'deliveries'), '')
   expect(check).not.toThrow()
@@ -31,13 +31,13 @@ test('a whole database is taken, and so is an empty folder', () => {
 test.each([
   ['missing', () => rmSync(path)],
   ['empty', () => truncateSync(path, 0)],
-])('a database that is %s is refused where marks show that there was one', (_how, spoil) => {
+])('a database that is %s is rejected if delivery marks show that there was one', (_how, spoil) => {
   writeFileSync(join(folder, 'deliveries'), '')
   spoil()
   expect(check).toThrow('is missing')
 })
 
-test('deleting the marks too does not hide it: the checkpoint of the audit log still shows it', () => {
+test('deleting the marks too does not hide it, because the audit checkpoint remains', () => {
   writeFileSync(join(folder, 'audit-checkpoint.json'), '{}')
   rmSync(path)
   expect(check).toThrow('is missing')
@@ -53,16 +53,19 @@ test('a truncated database is rejected', () => {
 test.each([
   ['deleted', () => rmSync(path)],
   ['replaced', () => (renameSync(path, `${path}.old`), writeFileSync(path, ''))],
-])('a database that is %s while the service runs is noticed within a second, and told once', async (_how, spoil) => {
-  let told = 0
-  const clock = new SkippingClock()
-  const watch = watchDatabaseFile(path, clock, () => (told += 1))
-  await clock.skip(1_000)
-  expect([watch.isThere(), told]).toEqual([true, 0])
-  spoil()
-  await clock.skip(1_000)
-  await expect.poll(() => watch.isThere()).toBe(false)
-  await clock.skip(1_000)
-  expect(told).toBe(1)
-  watch.end()
-})
+])(
+  'a database that is %s while the service runs is detected within a second and reported once',
+  async (_how, spoil) => {
+    let reports = 0
+    const clock = new SkippingClock()
+    const watch = watchDatabaseFile(path, clock, () => (reports += 1))
+    await clock.skip(1_000)
+    expect([watch.isThere(), reports]).toEqual([true, 0])
+    spoil()
+    await clock.skip(1_000)
+    await expect.poll(() => watch.isThere()).toBe(false)
+    await clock.skip(1_000)
+    expect(reports).toBe(1)
+    watch.end()
+  },
+)

@@ -13,7 +13,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-test('no file of a running service can be read by anybody else, whatever the folder allows', async () => {
+test('other users cannot read any file of a running service, whatever the folder allows', async () => {
   chmodSync(folder, 0o777)
   const db = await openSqlite(folder)
   const ledger = await openSqliteLedger(folder, systemClock())
@@ -29,7 +29,7 @@ test('no file of a running service can be read by anybody else, whatever the fol
   }
 })
 
-test('a database from before, which others could read, is theirs no more', async () => {
+test('an existing database that others could read becomes private', async () => {
   await (await openSqlite(folder)).destroy()
   chmodSync(databasePath(folder), 0o644)
   await (await openSqlite(folder)).destroy()

@@ -35,7 +35,7 @@ afterEach(async () => {
 const add = (on: Kysely<Tables>, name: string) => on.insertInto('ledger').values({ name, value: '1' }).execute()
 const names = async () => (await db.selectFrom('ledger').select('name').execute()).map(({ name }) => name)
 
-test('while the disk hangs a query fails in time and those after it at once; after it no part of them is left', async () => {
+test('while the disk hangs, a query times out and later ones fail immediately; afterwards nothing of them remains', async () => {
   await add(db, 'before')
   const thaw = freezeDatabase(worker, databasePath(folder))
   const startMs = performance.now()
@@ -55,7 +55,7 @@ test('while the disk hangs a query fails in time and those after it at once; aft
   expect(await names()).toContain('after')
 }, 20_000)
 
-test('a transaction that fails is undone, with SQLite’s own error and codes', async () => {
+test('a failing transaction is rolled back, with SQLite’s own error and codes', async () => {
   const failing = db.transaction().execute(async (transaction) => {
     await add(transaction, 'first')
     await add(transaction, 'first')
@@ -64,7 +64,7 @@ test('a transaction that fails is undone, with SQLite’s own error and codes', 
   expect(await names()).not.toContain('first')
 })
 
-test('what was asked before the end is done, and nothing afterwards', async () => {
+test('work requested before closing is completed, and none afterwards', async () => {
   await add(db, 'first')
   const asked = Array.from({ length: 50 }, (_, index) => add(db, `entry ${index}`))
   await db.destroy()

@@ -5,7 +5,7 @@ import { startRequestSweep } from '../../../src/storage/sweeps/request-sweep.ts'
 
 const dayMs = 86_400_000
 
-test('old records are deleted chunk after chunk until none is left, failures are told, and it can be ended', async () => {
+test('old records are deleted in chunks until none remain, failures are reported, and the sweep can be stopped', async () => {
   let next: { delayMs: number; run: () => void } | undefined
   const clock: Clock = {
     nowMs: () => 100 * dayMs,

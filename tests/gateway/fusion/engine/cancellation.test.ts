@@ -7,7 +7,7 @@ import { byPlace, judgeReply, judgeSays } from '../../../simulation/simulated-ju
 import { SimulatedModels, simulatedMember, streamedAnswer, textAnswer } from '../../../simulation/simulated-models.ts'
 import { SimulatedTime } from '../../../simulation/simulated-time.ts'
 
-/** When each stage of the scripted fusion runs, milliseconds from its start. */
+/** A time within each stage of the scripted fusion, in milliseconds from its start. */
 const stages = {
   'the panel': 1_000,
   'the judge': 4_500,
@@ -23,7 +23,7 @@ function world(isDeaf: boolean): SimulatedModels {
   })
 }
 
-describe('a caller that leaves ends everything at once', () => {
+describe('when the client disconnects, everything is aborted at once', () => {
   test.each(Object.entries(stages))('during %s', async (_, afterMs) => {
     for (const isDeaf of [false, true]) {
       const models = world(isDeaf)
@@ -32,7 +32,7 @@ describe('a caller that leaves ends everything at once', () => {
       let emittedThen = 0
       models.clock.after(afterMs, () => {
         caller.abort()
-        // The very same turn: nobody waits for our promises.
+        // In the same turn of the event loop: no promise has to settle first.
         expect(models.open).toBe(0)
         emittedThen = models.emitted.length
       })
@@ -47,7 +47,7 @@ describe('a caller that leaves ends everything at once', () => {
     }
   })
 
-  test('also one that had left before, and nobody is asked', async () => {
+  test('if the client has already disconnected, no model is called', async () => {
     const models = world(false)
     const members = [simulatedMember(), simulatedMember()]
     const request = { conversation: question(), members, settings: settingsOf('balanced', true) }
@@ -58,7 +58,7 @@ describe('a caller that leaves ends everything at once', () => {
   })
 })
 
-test('a reader that never takes the rest does not keep the fusion once it has left', async () => {
+test('a reader that never accepts the rest does not delay the fusion once it has disconnected', async () => {
   const models = new SimulatedModels(new SimulatedTime(), () => textAnswer('An answer. '.repeat(1_000), 1_000))
   models.onEmit = (count) => (count > 3 ? new Promise(() => {}) : undefined)
   const caller = new AbortController()

@@ -10,13 +10,13 @@ import { SimulatedTime } from '../../../simulation/simulated-time.ts'
 
 const members: readonly FusionMember[] = [simulatedMember(), simulatedMember(), simulatedMember()]
 
-/** Emitted events of one fusion; the fence's nonce and our other unpredictable bytes come from `bytesSeed`. */
+/** The events of one fusion; the fence's nonce and all other unpredictable bytes come from `bytesSeed`. */
 async function emittedWith(seed: number | undefined, text: string, bytesSeed: number): Promise<readonly AnswerEvent[]> {
   const world = new SimulatedModels(
     new SimulatedTime(),
     (member, { role, conversation }) => {
       const place = members.indexOf(member)
-      // Whoever is shown first is adopted, or named by the writer: the output shows the order.
+      // The first candidate is adopted or named by the writer, so the output reveals the order.
       if (role === 'panel') return textAnswer(`Answer ${place} to "${text}".`, 500 * (3 - place))
       if (role === 'judge') {
         const answerType = text.length % 2 === 0 ? 'closed' : 'open'
@@ -33,7 +33,7 @@ async function emittedWith(seed: number | undefined, text: string, bytesSeed: nu
   return world.emitted
 }
 
-test('the same seed and the same upstream bytes give the same output, byte for byte, in 1000 of 1000 replays', async () => {
+test('the same seed and upstream bytes give the same output, byte for byte, in 1000 of 1000 replays', async () => {
   for (let replay = 0; replay < 500; replay++) {
     const text = `Question ${'?'.repeat(replay % 7)}`
     const seed = replay % 25
@@ -42,7 +42,7 @@ test('the same seed and the same upstream bytes give the same output, byte for b
   }
 })
 
-test('without a seed the order of the candidates is drawn anew', async () => {
+test('without a seed, the order of the candidates is random', async () => {
   const outputs = new Set<string>()
   for (let replay = 0; replay < 50; replay++)
     outputs.add(JSON.stringify(await emittedWith(undefined, 'Well?!', replay)))

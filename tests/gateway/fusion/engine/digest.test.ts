@@ -35,7 +35,7 @@ const analysis: Analysis = {
   outline: ['Read util.c\nfirst.', 'Then mend it.'],
 }
 
-test('says the plan, what was settled, what is open, what to keep and what was missed, without letters, every line fenced', () => {
+test('it lists the plan, agreements, open points, points to keep, and gaps, without labels, with every line fenced', () => {
   const lines = digestOf(analysis, fence)!.split('\n')
   const mark = `${fence.start}notes⟧ `
   expect(lines.every((line) => line.startsWith(mark))).toBe(true)
@@ -50,13 +50,13 @@ test('says the plan, what was settled, what is open, what to keep and what was m
   ])
 })
 
-test('is nothing where nothing was found', () => {
+test('it is empty if nothing was found', () => {
   const empty = { outline: [], contradictions: [], uniqueInsights: [], blindSpots: [], consensus: [] }
   expect(digestOf({ ...analysis, ...empty }, fence)).toBeUndefined()
 })
 
 test.each(['word ', '漢字', '🙂', '"\\'])(
-  'has room for about 600 tokens, and sealed never more than 6 kB: %s',
+  'it has about 600 tokens, and never more than 6 kB when encrypted: %s',
   (piece) => {
     const long = piece.repeat(400).slice(0, 400)
     const many = Array.from({ length: 8 }, () => long)

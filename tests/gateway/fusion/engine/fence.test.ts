@@ -15,7 +15,7 @@ function scrub(fence: Fence, pieces: readonly string[]): string {
 }
 
 describe('the fence', () => {
-  test('marks every line of whatever is quoted, however its lines end', () => {
+  test('every line of a quoted text is marked, whatever its line endings', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 200 }), fc.integer(), (text, seed) => {
         const fence = buildFence([text], bytesOf(seed))
@@ -27,7 +27,7 @@ describe('the fence', () => {
     )
   })
 
-  test('keeps the words: only what cannot be seen is lost', () => {
+  test('words stay unchanged, and only invisible characters are removed', () => {
     const fence = buildFence([], bytesOf(1))
     const mark = `${fence.start}A⟧ `
     expect(fence.quote('A', 'one\n\n\ttwo – ça va 你好 🙂')).toBe(`${mark}one\n${mark}\n${mark}\ttwo – ça va 你好 🙂`)
@@ -35,13 +35,13 @@ describe('the fence', () => {
     expect(cleanText('a\u2028b\r\nc\rd')).toBe('a\nb\nc\nd')
   })
 
-  test('takes another nonce where the first one occurs in what it quotes', () => {
+  test('another nonce is used if the first one occurs in the quoted text', () => {
     const first = buildFence([], bytesOf(3)).start.slice(1, 7)
     const second = buildFence([`knows ${first}`], bytesOf(3)).start.slice(1, 7)
     expect(second).not.toBe(first)
   })
 
-  test('gives up when its random source is broken', () => {
+  test('it fails if its random source is broken', () => {
     expect(() => buildFence(['000000'], (count) => new Uint8Array(count))).toThrow('random source')
   })
 })
@@ -50,7 +50,7 @@ describe('marks that a writer repeats', () => {
   const fence = buildFence([], bytesOf(9))
   const mark = `${fence.start}B⟧ `
 
-  test('are taken out, wherever the stream is cut', () => {
+  test('they are removed, however the stream is split', () => {
     const text = `Here: ${mark}one\n${mark}two ⟦not ours⟧ three`
     for (let cut = 0; cut <= text.length; cut++) {
       expect(scrub(fence, [text.slice(0, cut), text.slice(cut)])).toBe('Here: one\ntwo ⟦not ours⟧ three')
@@ -58,7 +58,7 @@ describe('marks that a writer repeats', () => {
     expect(scrub(fence, Array.from(text))).toBe('Here: one\ntwo ⟦not ours⟧ three')
   })
 
-  test('leave every other text as it is, cut anywhere', () => {
+  test('every other text stays unchanged, however it is split', () => {
     const piece = fc.oneof(fc.string({ unit: 'grapheme', maxLength: 8 }), fc.constantFrom('⟦', '⟧', '⟦a', ' ', '⟦⟦'))
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {

@@ -17,21 +17,21 @@ const call: Turn = {
 }
 const result: Turn = { role: 'tool', callId: 'c', kind: 'function', parts: [{ type: 'text', text: 'seen' }] }
 
-describe('a turn is deliberated once, for what the user said', () => {
+describe('only a user’s turn is deliberated', () => {
   test.each<[string, readonly Turn[], ReturnType<typeof decideGate>]>([
     ['a first question', [user], { run: true }],
     ['a further question', [user, said, user], { run: true }],
     ['a question after a tool loop', [user, call, result, said, user], { run: true }],
-    ['instructions behind the question', [user, developer], { run: true }],
+    ['instructions after the question', [user, developer], { run: true }],
     ['a tool result', [user, call, result], { run: false, reason: 'tool_loop' }],
-    ['a tool result with instructions behind it', [user, call, result, developer], { run: false, reason: 'tool_loop' }],
+    ['a tool result with instructions after it', [user, call, result, developer], { run: false, reason: 'tool_loop' }],
     [
-      'a tool result that its agent reminds of something beside',
+      'a tool result with a reminder from the agent',
       [user, call, result, reminder],
       { run: false, reason: 'tool_loop' },
     ],
-    ['a tool result that the user says something beside', [user, call, result, user], { run: true }],
-    ['a question that its agent reminds of something behind', [user, reminder], { run: true }],
+    ['a tool result with a message from the user', [user, call, result, user], { run: true }],
+    ['a question followed by a reminder from the agent', [user, reminder], { run: true }],
     [
       'a question with a reminder in the same turn',
       [{ role: 'user', parts: [...reminder.parts, ...user.parts] }],
@@ -44,7 +44,7 @@ describe('a turn is deliberated once, for what the user said', () => {
     expect(decideGate(question(undefined, { turns }))).toEqual(decision)
   })
 
-  test('in an agent session of one question and twenty tool results, exactly one', () => {
+  test('an agent session of one question and twenty tool results has exactly one deliberation', () => {
     const turns: Turn[] = [user]
     let runs = Number(decideGate(question(undefined, { turns })).run)
     for (let step = 0; step < 20; step++) {
@@ -54,7 +54,7 @@ describe('a turn is deliberated once, for what the user said', () => {
     expect(runs).toBe(1)
   })
 
-  test('an answer of fewer than 64 tokens has no room for it', () => {
+  test('an answer limited to fewer than 64 tokens is not deliberated', () => {
     expect(decideGate(question('Hi', { sampling: { maxOutputTokens: 63 } }))).toEqual({
       run: false,
       reason: 'short_answer',
@@ -63,7 +63,7 @@ describe('a turn is deliberated once, for what the user said', () => {
   })
 })
 
-describe('what no fused answer can give is refused', () => {
+describe('what a fused answer cannot provide is rejected', () => {
   test.each([
     ['two answers', { choices: 2 }, 0, 'n'],
     ['logprobs', { logprobs: true }, 0, 'logprobs'],

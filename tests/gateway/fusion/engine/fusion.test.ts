@@ -41,7 +41,7 @@ async function run({ members, behave, conversation = question(), settings }: Scr
   return { world, outcome, text, roles: world.seen.map(({ call }) => call.role) }
 }
 
-/** A judge that scores candidates by what they say. */
+/** A judge that scores candidates by their text. */
 function judging(
   scoreOf: (text: string) => number,
   opinion: Partial<Opinion> = {},
@@ -70,8 +70,8 @@ function scripted(
 
 const code = '```ts\nconst answer = 42 // ⟦as it is⟧\n```\n\tand a tab\u00A0\u200B…'.replace(/[⟦⟧]/g, '')
 
-describe('what is decided', () => {
-  test('a clear best answer to a closed question is adopted, byte for byte, without another call', async () => {
+describe('decisions', () => {
+  test('a clear best answer to a closed question is adopted byte for byte, without another call', async () => {
     const behave = scripted(
       ['Forty.', code, 'Fifty.'],
       judging((text) => (text.includes('const') ? 9 : 4)),
@@ -82,7 +82,7 @@ describe('what is decided', () => {
     expect(roles).toEqual(['panel', 'panel', 'panel', 'judge'])
   })
 
-  test('an open question is answered anew', async () => {
+  test('an open question gets a newly written answer', async () => {
     const behave = scripted(
       ['One.', 'Two.', 'Three.'],
       judging(() => 9, { answerType: 'open' }),
@@ -92,12 +92,12 @@ describe('what is decided', () => {
     expect(outcome.record).toMatchObject({ mode: 'synthesised', verdict: 'synthesize' })
   })
 
-  test('a close decision over a material disagreement is looked at again in reversed order, and both looks count', async () => {
+  test('a close decision about a material disagreement is judged again in reversed order, and both judgments count', async () => {
     const shown: string[][] = []
     const behave = scripted(['One.', 'Two.', 'Three.'], (conversation) => {
       const order = candidatesIn(conversation)
       shown.push(order.map(({ label }) => label))
-      // A judge of nothing but places.
+      // A judge that scores by position only.
       const scores = order.map(({ label }, place): [string, number] => [label, [9, 8.6, 8][place]!])
       return judgeSays(judgeReply({ answerType: 'closed', isMaterial: true, scores: Object.fromEntries(scores) }))
     })
@@ -107,12 +107,12 @@ describe('what is decided', () => {
       ['A', 'B', 'C'],
       ['C', 'B', 'A'],
     ])
-    // The two looks cancel each other: nobody leads any more.
+    // The two judgments cancel out, so no answer leads.
     expect(outcome.record.verdict).toBe('synthesize')
     expect(outcome.deliberation.analyses).toHaveLength(2)
   })
 
-  test('where none is trusted the reply is written from scratch, without the notes', async () => {
+  test('if no answer is trusted, the reply is written from scratch, without the notes', async () => {
     const behave = scripted(
       ['One.', 'Two.', 'Three.'],
       judging(() => 2),
@@ -139,7 +139,7 @@ describe('what is decided', () => {
     expect(JSON.stringify(world.seen.at(-1)!.call.conversation)).not.toContain('adopt me')
   })
 
-  test('fast believes two that say the same, without a judge; balanced does not', async () => {
+  test('the fast preset accepts two agreeing answers without a judge, and the balanced preset does not', async () => {
     const behave = scripted(
       ['The sum is 42 in all.', 'The sum is 42 in all!', 'x'],
       judging(() => 9),
@@ -158,7 +158,7 @@ describe('what is decided', () => {
     ).toContain('judge')
   })
 
-  test('members that all refuse are told in their own words', async () => {
+  test('if all members refuse, the client gets a refusal in a member’s words', async () => {
     const refusal: readonly AnswerEvent[] = [
       { type: 'refusal', text: 'I cannot help with that.' },
       { type: 'finish', reason: 'stop' },
@@ -172,7 +172,7 @@ describe('what is decided', () => {
   })
 })
 
-describe('the caller’s own tools and form', () => {
+describe('the caller’s tools and output format', () => {
   const tools: Conversation['tools'] = [
     { type: 'function', name: 'pay', description: 'Pays a bill.', parameters: { type: 'object' } },
   ]
@@ -183,7 +183,7 @@ describe('the caller’s own tools and form', () => {
     { type: 'finish', reason: 'tool_calls' },
   ]
 
-  test('tools reach the writer alone, whose call is the answer; nothing is adopted in its place', async () => {
+  test('only the writer gets tools, and its call is the answer; no panel answer is adopted instead', async () => {
     const judge = judging((text) => (text === 'Two.' ? 9 : 3))
     const behave: Behave = (member, sub, nth) =>
       sub.role === 'synthesis'
@@ -196,11 +196,11 @@ describe('the caller’s own tools and form', () => {
     for (const { call: asked } of world.seen) {
       expect(asked.conversation.tools).toEqual(asked.role === 'synthesis' ? tools : [])
     }
-    // The others know what tools there are, in words.
+    // Panel members get a description of the tools.
     expect(JSON.stringify(world.seen[0]!.call.conversation)).toContain('pay: Pays a bill.')
   })
 
-  test('one survivor is not sent as it is where a tool may be the right answer', async () => {
+  test('a single answer is not adopted if a tool call may be the right answer', async () => {
     const behave: Behave = (member, { role }) => {
       if (role === 'synthesis') return { steps: [{ afterMs: 5, events: call }] }
       return member === three[0] ? textAnswer('NEXT ACTION: pay', 10) : { steps: [{ afterMs: 10, fails: 'reset' }] }
@@ -210,7 +210,7 @@ describe('the caller’s own tools and form', () => {
     expect(world.emitted).toContainEqual(call[0])
   })
 
-  test('JSON is never answered with prose while a member gave JSON', async () => {
+  test('prose never replaces a JSON answer from a member', async () => {
     const conversation = question('Give JSON.', { outputFormat: { type: 'json_object' } })
     const behave = scripted(
       ['{"a": 1}', 'Well, {"a": 2}', 'Sure!'],
@@ -228,7 +228,7 @@ describe('the caller’s own tools and form', () => {
     expect((await run({ members: three, behave: good, conversation })).text).toBe('{"a": 4}')
   })
 
-  test('limits, stops and the caller’s format go to the writer; a temperature to the panel too; the judge has its own', async () => {
+  test('the writer gets the limits, stop sequences, and format, the panel also the temperature, and the judge has its own', async () => {
     const sampling = { temperature: 0.4, stop: ['END'], maxOutputTokens: 400, seed: 3 }
     const behave = scripted(
       ['One.', 'Two.', 'Three.'],
@@ -243,8 +243,8 @@ describe('the caller’s own tools and form', () => {
   })
 })
 
-describe('who is asked', () => {
-  test('the judge is of a family that did not answer, and knows nobody’s name', async () => {
+describe('models that are called', () => {
+  test('the judge is from a family that did not answer, and learns no names', async () => {
     const members = [...three, simulatedMember({ family: 'a-private-judge', quality: 79 })]
     const { world } = await run({
       members,
@@ -259,7 +259,7 @@ describe('who is asked', () => {
     expect(JSON.stringify(judge.call.conversation)).not.toContain('-private-')
   })
 
-  test('a member that fails is replaced once by one in reserve', async () => {
+  test('a failed member is replaced once, by a reserve', async () => {
     const members = [...three, simulatedMember()]
     const behave: Behave = (member, { role, conversation }) => {
       if (role === 'judge') return judging(() => 9, { answerType: 'closed' })(conversation)
@@ -273,7 +273,7 @@ describe('who is asked', () => {
     expect(outcome.record).toMatchObject({ answered: 3, dropOuts: [{ why: 'server_error' }] })
   })
 
-  test('a slow member is asked a second time elsewhere, of the same model, while the quorum is not complete', async () => {
+  test('a slow member’s question is sent to another backend with the same model while the quorum is incomplete', async () => {
     const slow = simulatedMember({ model: 'same-private', slowAfterMs: 5_000 })
     const sibling = simulatedMember({ model: 'same-private', family: slow.family })
     const members = [slow, simulatedMember(), simulatedMember(), sibling]
@@ -288,11 +288,11 @@ describe('who is asked', () => {
     expect(hedge.member).toBe(sibling)
     expect(hedge.startedMs - world.seen[0]!.startedMs).toBe(5_000)
     expect(outcome.record.answered).toBe(2)
-    // Two of three in 6 s, and half as much again for the third.
+    // Two of three answered after 6 s; the grace period for the third is half of that.
     expect(outcome.record.panelMs).toBe(9_000)
   })
 
-  test('the grace is at most a tenth of the limit of the panel', async () => {
+  test('the grace period is at most a tenth of the panel’s time limit', async () => {
     const behave: Behave = (member, { role, conversation }) => {
       if (role === 'judge') return judging(() => 9)(conversation)
       if (role === 'synthesis') return streamedAnswer('Written.')
@@ -302,7 +302,7 @@ describe('who is asked', () => {
     expect(outcome.record.panelMs).toBe(34_500)
   })
 
-  test('all at once, and no longer than the quorum and a grace in proportion', async () => {
+  test('all members start at once, and the panel ends after the quorum and a proportional grace period', async () => {
     const behave: Behave = (member, { role, conversation }) => {
       if (role === 'judge') return judging(() => 9)(conversation)
       if (role === 'synthesis') return streamedAnswer('Written.')
@@ -314,10 +314,10 @@ describe('who is asked', () => {
   })
 })
 
-describe('the time', () => {
+describe('time limits', () => {
   const slowly = (words: number): Behaviour => streamedAnswer('word '.repeat(words), 1_000)
 
-  test('that an answer streams in is not cut off by the deadline of the whole, only ten minutes end it', async () => {
+  test('a streaming answer may exceed the overall deadline, and is aborted only after ten minutes', async () => {
     const behave = (member: FusionMember, sub: Parameters<Behave>[1], nth: number): Behaviour =>
       sub.role === 'synthesis'
         ? slowly(200)
@@ -330,11 +330,11 @@ describe('the time', () => {
     expect(text).toBe('word '.repeat(200))
     expect(outcome.record.totalMs).toBeGreaterThan(200_000)
     const endless: Behave = (member, sub, nth) => (sub.role === 'synthesis' ? slowly(900) : behave(member, sub, nth))
-    const cut = await run({ members: three, behave: endless })
-    expect(cut.outcome).toMatchObject({ error: { code: 'upstream_broken' }, record: { totalMs: 600_000 } })
+    const aborted = await run({ members: three, behave: endless })
+    expect(aborted.outcome).toMatchObject({ error: { code: 'upstream_broken' }, record: { totalMs: 600_000 } })
   })
 
-  test('that a writer thinks is its own, streamed and whole, for as long as there is time', async () => {
+  test('the writer may think as long as there is time, streamed and non-streaming', async () => {
     for (const stream of [true, false]) {
       const behave: Behave = (member, sub, nth) =>
         sub.role === 'synthesis'
@@ -350,7 +350,7 @@ describe('the time', () => {
     }
   })
 
-  test('of a writer that has not begun ends with it, and so does that of a whole answer: the best one is sent', async () => {
+  test('if the writer has not finished by the deadline, or not begun to stream, the best answer is sent', async () => {
     for (const stream of [true, false]) {
       const behave: Behave = (member, sub, nth) =>
         sub.role === 'synthesis'
@@ -373,7 +373,7 @@ describe('the time', () => {
   })
 })
 
-describe('a limit in money', () => {
+describe('a cost limit', () => {
   const price = { input: 1, output: 10 }
   const priced = three.map((member): FusionMember => ({ ...member, price }))
   const behave: Behave = (member, { role, conversation }) => {
@@ -382,13 +382,13 @@ describe('a limit in money', () => {
     return streamedAnswer('Written.')
   }
 
-  test('that is wide changes nothing', async () => {
+  test('a generous limit changes nothing', async () => {
     const { outcome } = await run({ members: priced, behave, settings: { maxCostUsd: 10 } })
     expect(outcome.record).toMatchObject({ mode: 'synthesised', degraded: [] })
     expect(outcome.record.costUsd).toBeGreaterThan(0)
   })
 
-  test('is never passed, whatever it is, and an answer comes wherever one can be afforded', async () => {
+  test('the limit is never exceeded, and an answer is given whenever one is affordable', async () => {
     const modes = new Set<string | undefined>()
     for (let cents = 0; cents <= 60; cents++) {
       const maxCostUsd = cents / 100
@@ -405,8 +405,8 @@ describe('a limit in money', () => {
   })
 })
 
-describe('what the caller sees', () => {
-  test('something at once, progress in counts, then the answer', async () => {
+describe('what the client receives', () => {
+  test('it gets an event immediately, then progress as counts, then the answer', async () => {
     const { world } = await run({
       members: three,
       behave: scripted(
@@ -415,8 +415,8 @@ describe('what the caller sees', () => {
       ),
     })
     expect(world.firstEmitMs).toBe(world.seen[0]!.startedMs)
-    const told = world.emitted.flatMap((event) => (event.type === 'reasoning' ? [event.text] : []))
-    expect(told).toEqual([
+    const progress = world.emitted.flatMap((event) => (event.type === 'reasoning' ? [event.text] : []))
+    expect(progress).toEqual([
       '3 models were asked.\n',
       '1 of 3 answered.\n',
       '2 of 3 answered.\n',
@@ -425,7 +425,7 @@ describe('what the caller sees', () => {
     ])
   })
 
-  test('no progress where it is not wanted', async () => {
+  test('it gets no progress if it did not request any', async () => {
     const { world } = await run({
       members: three,
       behave: scripted(
@@ -437,7 +437,7 @@ describe('what the caller sees', () => {
     expect(world.emitted.some(({ type }) => type === 'reasoning' || type === 'reasoning_end')).toBe(false)
   })
 
-  test('no progress in a whole answer', async () => {
+  test('a non-streaming answer contains no progress', async () => {
     const conversation = question(undefined, { stream: false })
     const behave = scripted(
       ['One.', 'Two.', 'Three.'],
@@ -448,7 +448,7 @@ describe('what the caller sees', () => {
     expect(world.emitted.map(({ type }) => type)).not.toContain('reasoning')
   })
 
-  test('a long adopted answer in pieces of at most 2 kB, none of them lost', async () => {
+  test('a long adopted answer is sent in pieces of at most 2 kB, and none is lost', async () => {
     const long = Array.from({ length: 900 }, (_, line) => `Line ${line} of it 🙂 and more.`).join('\n')
     const { world, text } = await run({
       members: three.slice(0, 1),
@@ -460,7 +460,7 @@ describe('what the caller sees', () => {
     expect(world.emitted.filter(({ type }) => type === 'text').length).toBeGreaterThan(10)
   })
 
-  test('an answer longer than a member may give is cut, and said to be', async () => {
+  test('an answer longer than a member may give is truncated, and its finish reason is length', async () => {
     const { text, outcome, world } = await run({
       members: three.slice(0, 1),
       behave: () => textAnswer('x'.repeat(300_000)),
@@ -472,7 +472,7 @@ describe('what the caller sees', () => {
   })
 })
 
-test('a bug in what calls the models is not taken for their failure: it rises, and everything else is ended', async () => {
+test('an exception in the code that calls models is not treated as a model’s failure: it is thrown, and all calls are aborted', async () => {
   const world = new SimulatedModels(new SimulatedTime(), (member) => {
     if (member === three[1]) throw new TypeError('a bug')
     return textAnswer('One.', 1_000)

@@ -19,7 +19,7 @@ import { SimulatedTime } from '../../../simulation/simulated-time.ts'
 const hang: Behaviour = { steps: [], hangs: true }
 const empty = textAnswer('', 500)
 
-/** How members of the panel fail, one after the other. */
+/** The failures of panel members, in turn. */
 const failures: readonly Behaviour[] = [
   { steps: [{ afterMs: 300, fails: 'reset' }] },
   hang,
@@ -111,7 +111,7 @@ function expectAnswer({ answering, stream }: Case, synthesis: string, outcome: F
   else expect(text).toMatch(/^Answer number \d\.$/)
 }
 
-describe('an answer comes whenever one member of the panel answered, whoever else fails, streamed and whole, in every format', () => {
+describe('if one member answered, there is an answer whatever else fails, streamed and non-streaming, with any panel size', () => {
   const cases = Object.entries(judges).flatMap(([judgeName, judge]) =>
     Object.entries(syntheses).map(([synthesisName, synthesis]) => ({ judgeName, judge, synthesisName, synthesis })),
   )
@@ -129,11 +129,11 @@ describe('an answer comes whenever one member of the panel answered, whoever els
   })
 })
 
-describe('where no member answered', () => {
+describe('if no member answered', () => {
   const judge = judges['ok, synthesize']!
   const synthesis = syntheses['ok']!
 
-  test.each([true, false])('one model alone is asked, without fusion (stream: %s)', async (stream) => {
+  test.each([true, false])('a single model is asked, without fusion (stream: %s)', async (stream) => {
     for (const n of [1, 2, 3, 5]) {
       const { outcome, text } = await run({
         n,
@@ -156,7 +156,7 @@ describe('where no member answered', () => {
   test.each([
     ['server_error', 'server_is_overloaded'],
     ['unreachable', 'server_is_overloaded'],
-  ] as const)('and it fails too with %s: an honest error, and nothing of an answer', async (fails, code) => {
+  ] as const)('if that fails too with %s, the client gets an error and no part of an answer', async (fails, code) => {
     const fallback = { steps: [{ afterMs: 10, fails }] }
     const { outcome, text, world } = await run({ n: 3, answering: 0, judge, synthesis, stream: true, fallback })
     expect(outcome.error?.code).toBe(code)
@@ -164,7 +164,7 @@ describe('where no member answered', () => {
     expect(world.emitted.some(({ type }) => type === 'finish')).toBe(false)
   })
 
-  test('and it hangs too: the deadline of the whole ends it with a timeout', async () => {
+  test('if that hangs too, the overall deadline ends it with a timeout', async () => {
     const { outcome, world } = await run({ n: 3, answering: 0, judge, synthesis, stream: true })
     expect(outcome.error?.code).toBe('upstream_timeout')
     expect(outcome.record.totalMs).toBeLessThanOrEqual(120_000)
@@ -172,7 +172,7 @@ describe('where no member answered', () => {
   })
 })
 
-describe('errors say what all models have in common', () => {
+describe('errors report what all models have in common', () => {
   test.each([
     ['rejected_content', 'content_rejected'],
     ['context_too_long', 'context_length_exceeded'],

@@ -16,10 +16,10 @@ import {
 import { SimulatedTime } from '../../../simulation/simulated-time.ts'
 
 const hangs: Behaviour = { steps: [], hangs: true }
-/** What a stream has by the preset `balanced`. */
+/** The time limits of a stream with the preset `balanced`. */
 const { panelMs, totalMs } = settingsOf('balanced', true)
 
-/** One streamed fusion of members of which each answers after so long, or never; judge and writer are quick. */
+/** One streamed fusion whose members answer after these times, or never; judge and writer are fast. */
 async function run(afterMs: readonly (number | undefined)[]): Promise<{ record: FusionRecord; text: string }> {
   const members = afterMs.map(() => simulatedMember())
   const panel = (member: FusionMember): Behaviour => {
@@ -37,7 +37,7 @@ async function run(afterMs: readonly (number | undefined)[]): Promise<{ record: 
   return { record: outcome.record, text: await expectSound(world, outcome) }
 }
 
-test('a judge that fails is not replaced by the member that was just cut off for being slow', async () => {
+test('a failed judge is not replaced by a member that was just aborted for being slow', async () => {
   const [quick, other, slow] = [simulatedMember(), simulatedMember(), simulatedMember({ quality: 85 })]
   const judges: string[] = []
   const world = new SimulatedModels(new SimulatedTime(), (member, { role }) => {
@@ -55,7 +55,7 @@ test('a judge that fails is not replaced by the member that was just cut off for
   expect(judges.toSorted()).toEqual([quick.id, other.id].toSorted())
 })
 
-test('three models that think for a minute are all heard, although the limit of the panel is shorter', async () => {
+test('three models that think for a minute all count, although the panel’s time limit is shorter', async () => {
   const { record, text } = await run([60_000, 61_000, 62_000])
   expect(record).toMatchObject({ mode: 'synthesised', answered: 3, panelMs: 62_000 })
   expect(record.calls.filter(({ role }) => role === 'panel')).toHaveLength(3)
@@ -63,25 +63,25 @@ test('three models that think for a minute are all heard, although the limit of 
   expect(text).toBe('Written.')
 })
 
-test('behind the limit of the panel one answer is enough, and the others have a grace', async () => {
+test('after the panel’s time limit one answer is enough, and the others get a grace period', async () => {
   const { record, text } = await run([undefined, 60_000, undefined])
   expect(record).toMatchObject({ mode: 'single', answered: 1, panelMs: 64_500 })
   expect(text).toBe('Answer 1.')
 })
 
-test('where one has answered at the limit of the panel nobody is waited for any longer', async () => {
+test('if one member has answered at the panel’s time limit, the panel ends', async () => {
   const { record } = await run([undefined, panelMs - 1_000, 60_000])
   expect(record).toMatchObject({ mode: 'single', answered: 1, panelMs })
 })
 
-test('who was not asked yet is asked when nobody has answered at the limit of the panel', async () => {
+test('a reserve is asked if no member has answered at the panel’s time limit', async () => {
   const { record, text } = await run([undefined, undefined, undefined, 5_000])
   expect(record).toMatchObject({ mode: 'single', answered: 1, panelMs: panelMs + 5_000 + 4_500 })
   expect(record.calls.map(({ role }) => role).toSorted()).toEqual(['hedge', 'panel', 'panel', 'panel'])
   expect(text).toBe('Answer 3.')
 })
 
-test('a panel of which nobody ever answers leaves enough time for one model to answer alone', async () => {
+test('a panel that never answers leaves enough time for one model to answer alone', async () => {
   const { record, text } = await run([undefined, undefined, undefined])
   expect(record).toMatchObject({ mode: 'fallback', answered: 0, panelMs: 0.7 * totalMs })
   expect(record.totalMs).toBeLessThan(totalMs)

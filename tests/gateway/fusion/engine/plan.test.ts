@@ -21,7 +21,7 @@ function plan(
 const idsOf = ({ slots }: FusionPlan): string[] => slots.map(({ member: { id } }) => id)
 
 describe('the panel', () => {
-  test('is the best first, then other families, then other failure domains', () => {
+  test('it starts with the best member, then adds other families, then other failure domains', () => {
     const members = [
       member('gpt1'),
       member('gpt2', { failureDomain: 'azure' }),
@@ -32,7 +32,7 @@ describe('the panel', () => {
     expect(idsOf(plan(members.slice(0, 2).concat(member('gpt3'))))).toEqual(['gpt1', 'gpt2', 'gpt3'])
   })
 
-  test('prefers a new failure domain among families that are all new', () => {
+  test('among new families, one in a new failure domain comes first', () => {
     const members = [
       member('gpt1', { failureDomain: 'one' }),
       member('claude1', { failureDomain: 'one' }),
@@ -41,7 +41,7 @@ describe('the panel', () => {
     expect(idsOf(plan(members, { panelSize: 2 }))).toEqual(['gpt1', 'gemini1'])
   })
 
-  test('has no weak members for the sake of difference', () => {
+  test('it does not add weak members for diversity', () => {
     const members = [
       member('gpt1', { quality: 90 }),
       member('claude1', { quality: 85 }),
@@ -56,20 +56,20 @@ describe('the panel', () => {
     expect(reserves).toEqual([])
   })
 
-  test('is one strong model, asked in different ways, where there is no other', () => {
+  test('if there is only one strong model, it is asked in different ways', () => {
     const { slots, isSelfPanel } = plan([member('gpt1')])
     expect(slots.map(({ angle }) => angle)).toEqual([0, 1, 2])
     expect(isSelfPanel).toBe(true)
     expect(plan([member('gpt1'), member('claude1')]).isSelfPanel).toBe(false)
   })
 
-  test('keeps who was not asked in reserve, the most unlike first', () => {
+  test('the remaining members are reserves, the most different first', () => {
     const members = [member('gpt1'), member('gpt2'), member('claude1'), member('gemini1'), member('mistral1')]
     const { reserves } = plan(members, { panelSize: 2 })
     expect(reserves.map(({ id }) => id)).toEqual(['gemini1', 'mistral1', 'gpt2'])
   })
 
-  test('sees pictures only through members that are known to see', () => {
+  test('images go only to members that are known to support them', () => {
     const seeing = member('gpt1', { capabilities: { image_input: true } })
     const conversation = question(undefined, {
       turns: [{ role: 'user', parts: [{ type: 'image', url: 'data:image/png;base64,AA==' }] }],
@@ -81,21 +81,21 @@ describe('the panel', () => {
     ])
   })
 
-  test('leaves out whose window is too small', () => {
+  test('members with too small a context window are left out', () => {
     const small = member('gpt1', { contextWindow: 5_000, quality: 85 })
     const long = question('word '.repeat(4_000))
     expect(idsOf(plan([small, member('claude1')], { panelSize: 1 }, long))).toEqual(['claude1'])
     expect(idsOf(plan([small, member('claude1')], { panelSize: 1 }, question('Short.')))).toEqual(['gpt1'])
   })
 
-  test('is whom the caller names, by backend or by model, as often as named', () => {
+  test('the caller can name its members by backend or model, and repeat them', () => {
     const members = [member('gpt1'), member('claude1'), member('llama1', { quality: 20 })]
     const named = plan(members, { panelModels: ['llama1', 'gpt-model', 'llama1'], judgeModel: 'claude1' })
     expect(idsOf(named)).toEqual(['llama1', 'gpt1', 'llama1'])
     expect(named.judgeFirst?.id).toBe('claude1')
   })
 
-  test('leaves out a named model that is not among the members, and tells that it did', () => {
+  test('a named model that is not available is left out, and the plan reports it', () => {
     const members = [member('gpt1'), member('claude1')]
     const { slots, judgeFirst, isMissingNamed } = plan(members, {
       panelModels: ['gone', 'claude1'],
@@ -107,7 +107,7 @@ describe('the panel', () => {
     expect(plan(members, { panelModels: ['gpt1'], judgeModel: 'claude1' }).isMissingNamed).toBe(false)
   })
 
-  test('cannot be whom nobody has connected', () => {
+  test('naming a model that is not connected is an error', () => {
     for (const of of [{ panelModels: ['gpt1', 'nobody'] }, { judgeModel: 'nobody' }]) {
       const param = 'judgeModel' in of ? 'parameters.model' : 'parameters.analysis_models[1]'
       expect(() => assertConnected({ ...settingsOf('balanced', true), ...of }, [member('gpt1')])).toThrow(
@@ -116,14 +116,14 @@ describe('the panel', () => {
     }
   })
 
-  test('has only members of known price under a limit in money, and none is a refusal', () => {
+  test('with a cost limit, only members of known price take part, and having none is an error', () => {
     const priced = member('gpt1', { price: { input: 1, output: 2 } })
     expect(idsOf(plan([member('claude1', { quality: 99 }), priced], { maxCostUsd: 1, panelSize: 1 }))).toEqual(['gpt1'])
     expect(() => plan([member('claude1')], { maxCostUsd: 1 })).toThrow(expect.objectContaining({ status: 400 }))
   })
 })
 
-test('whoever answered this session before writes, else the best', () => {
+test('the writer is the one that answered earlier in this session, otherwise the best', () => {
   const members = [member('gpt1'), member('claude1', { quality: 85 }), member('gemini1')]
   const settings = settingsOf('balanced', true)
   expect(planFusion({ conversation: question(), members, settings }).writers[0]!.id).toBe('claude1')

@@ -41,8 +41,8 @@ const dialect = {
   refusedFields: [],
 } as const
 
-describe('what a member of the panel is asked', () => {
-  test('the conversation itself, and how to answer it, before all else', () => {
+describe('a panel member’s request', () => {
+  test('it has instructions on how to answer, followed by the conversation', () => {
     const asked = new PanelRequests(question('Why?'), settings).requestFor(slot, member)
     expect(asked.turns.map(({ role }) => role)).toEqual(['system', 'user'])
     expect(asked.turns[1]).toEqual(say('user', 'Why?'))
@@ -50,20 +50,20 @@ describe('what a member of the panel is asked', () => {
     expect(JSON.stringify(asked)).not.toContain('NEXT ACTION')
   })
 
-  test('its instruction is joined to those that are there: some models read one alone', () => {
+  test('its instructions are added to existing ones, because some models read only one message', () => {
     const turns = [say('developer', 'Be brief.'), say('user', 'Why?')]
     const joined = new PanelRequests(question('', { turns }), settings).requestFor(slot, member)
     expect(joined.turns.map(({ role, parts }) => [role, parts.length])).toEqual([
       ['developer', 2],
       ['user', 1],
     ])
-    const told = question('Why?', { hints: { instructions: 'Be kind.' } })
-    const instructed = new PanelRequests(told, settings).requestFor(slot, member)
-    expect(instructed.turns).toEqual(told.turns)
+    const instructing = question('Why?', { hints: { instructions: 'Be kind.' } })
+    const instructed = new PanelRequests(instructing, settings).requestFor(slot, member)
+    expect(instructed.turns).toEqual(instructing.turns)
     expect(instructed.hints.instructions).toMatch(/^Be kind\.\n\nAnswer the last message/)
   })
 
-  test('no tools, but their names; past calls and results as text, in an order that every format can say', () => {
+  test('it has tool names instead of tools, and earlier calls and results as text, in an order that every format can express', () => {
     const turns = [say('user', 'Look.'), call('c1'), result('c1', 'a wall'), answer('A wall.'), say('user', 'And now?')]
     const asked = new PanelRequests(question('', { turns, tools }), settings).requestFor(slot, member)
     const text = textOf(asked)
@@ -81,7 +81,7 @@ describe('what a member of the panel is asked', () => {
     expect(roles).toEqual(['system', 'user', 'assistant', 'user', 'assistant', 'user'])
   })
 
-  test('samples of one family go about it differently', () => {
+  test('several samples of one family get different instructions', () => {
     const requests = new PanelRequests(question('Why?'), settings)
     const prompts = [0, 1, 2].map((angle) => textOf(requests.requestFor({ member, angle }, member)))
     expect(new Set(prompts).size).toBe(3)
@@ -89,7 +89,7 @@ describe('what a member of the panel is asked', () => {
     expect(heats).toEqual([undefined, 0.7, 1])
   })
 
-  test('a model that reasons has no temperature and more room', () => {
+  test('a reasoning model gets no temperature and more room', () => {
     const thinker = simulatedMember({ capabilities: { reasoning: true } })
     const asked = new PanelRequests(question('Why?', { sampling: { temperature: 1 } }), settings).requestFor(
       slot,
@@ -100,7 +100,7 @@ describe('what a member of the panel is asked', () => {
 })
 
 describe('a conversation without tools', () => {
-  test('keeps the last six results and says of older ones that they were', () => {
+  test('the last six results are kept, and older ones are mentioned', () => {
     const turns = Array.from({ length: 9 }, (_, index) => [
       call(`c${index}`),
       result(`c${index}`, `seen ${index}`),
@@ -113,7 +113,7 @@ describe('a conversation without tools', () => {
     expect(text.match(/left out: it is long past/g)).toHaveLength(3)
   })
 
-  test('cuts a long result in its middle', () => {
+  test('a long result is truncated in the middle', () => {
     const long = `begin ${'x'.repeat(50_000)} end`
     const [, turn] = withoutTools([call('c'), result('c', long)])
     const [part] = turn!.parts
@@ -123,7 +123,7 @@ describe('a conversation without tools', () => {
     })
   })
 
-  test('is quoted to the judge with its last words whole, the oldest left out first, and never more than about 48 kB', () => {
+  test('the judge gets the last message complete, without the oldest messages, and at most about 48 kB', () => {
     const turns = Array.from({ length: 60 }, (_, index) => [
       say('user', `question ${index} ${'x'.repeat(2_000)}`),
       answer(`answer ${index}`),
@@ -137,7 +137,7 @@ describe('a conversation without tools', () => {
   })
 })
 
-describe('what the writer is asked', () => {
+describe('the writer’s request', () => {
   const fence = buildFence([], (count) => Uint8Array.from({ length: count }, (_, index) => index))
   const answers = ['one', 'two'].map((text, index) => ({
     label: 'AB'[index]!,
@@ -148,7 +148,7 @@ describe('what the writer is asked', () => {
   }))
   const notes = { candidates: answers, analysis: undefined, fence }
 
-  test('the caller’s own request, with the notes behind the user’s words and every line of them marked', () => {
+  test('it is the caller’s own request, with the notes after the user’s text, every line marked', () => {
     const turns = [say('system', 'S'), say('user', 'Why?'), say('developer', 'D')]
     const asked = withNotes(writerRequest(question('', { turns, tools }), true, false), member, notes)
     expect(asked).toMatchObject({ stream: true, tools })
@@ -159,14 +159,14 @@ describe('what the writer is asked', () => {
     for (const line of lines.filter((text) => /one|two|zzz/.test(text))) expect(line.startsWith(fence.start)).toBe(true)
   })
 
-  test('fits the notes into what the model’s window leaves', () => {
+  test('the notes are shortened to fit the model’s context window', () => {
     const small = simulatedMember({ contextWindow: 16_000 })
     const request = writerRequest(question('Why?'), true, false)
     expect(textOf(withNotes(request, small, notes)).length).toBeLessThan(14_000)
     expect(textOf(withNotes(request, member, notes)).length).toBeGreaterThan(60_000)
   })
 
-  test('nothing that only the service itself may keep or refer to', () => {
+  test('it has nothing that only the service may store or refer to', () => {
     const hints = { metadata: { a: 'b' }, previousResponseId: 'resp_1', store: true, user: 'u' }
     const asked = writerRequest(
       { ...question('Why?', { hints }), fusionTool: { type: 'svc-router:fusion' } },

@@ -18,16 +18,16 @@ import {
 } from '../../../simulation/simulated-models.ts'
 import { SimulatedTime } from '../../../simulation/simulated-time.ts'
 
-/** Answers of families of their own, the first the best. */
+/** Answers of different families, the best first. */
 function answers(...values: readonly Json[]): JsonAnswer[] {
   return values.map((value, index) => ({ value, family: `f${index}`, weight: 8 - index }))
 }
 
-describe('structured answers are put together field by field', () => {
+describe('structured answers are merged field by field', () => {
   test.each<[string, readonly Json[], Json, number]>([
-    ['what all say', [{ a: 1 }, { a: 1 }, { a: 1 }], { a: 1 }, 0],
+    ['a value in all answers is settled', [{ a: 1 }, { a: 1 }, { a: 1 }], { a: 1 }, 0],
     [
-      'what two families say, and the best with them',
+      'a value of two families, including the best answer, is settled',
       [
         { a: 1, b: 'x' },
         { a: 1, b: 'x' },
@@ -36,24 +36,34 @@ describe('structured answers are put together field by field', () => {
       { a: 1, b: 'x' },
       0,
     ],
-    ['what two say against the best: taken, and open', [{ a: 2 }, { a: 1 }, { a: 1 }], { a: 1 }, 1],
-    ['what the best one lacks: taken, and open', [{ b: 1 }, { a: 1, b: 1 }, { a: 1, b: 1 }], { a: 1, b: 1 }, 1],
+    ['a value of two answers against the best is taken, but open', [{ a: 2 }, { a: 1 }, { a: 1 }], { a: 1 }, 1],
     [
-      'an entry on which the best one stands alone',
+      'a field that the best answer lacks is taken, but open',
+      [{ b: 1 }, { a: 1, b: 1 }, { a: 1, b: 1 }],
+      { a: 1, b: 1 },
+      1,
+    ],
+    [
+      'a list entry that differs only in the best answer is taken from the others, but open',
       [[{ id: 1, n: 1 }], [{ id: 1, n: 2 }], [{ id: 1, n: 2 }]],
       [{ id: 1, n: 2 }],
       1,
     ],
-    ['what each says differently: the heaviest, and open', [{ a: 1 }, { a: 2 }, { a: 3 }], { a: 1 }, 1],
     [
-      'fields inside of fields',
+      'if all differ, the answer with the highest weight is taken, but open',
+      [{ a: 1 }, { a: 2 }, { a: 3 }],
+      { a: 1 },
+      1,
+    ],
+    [
+      'nested fields are merged separately',
       [{ a: { b: 1, c: 2 } }, { a: { b: 1, c: 3 } }, { a: { b: 9, c: 2 } }],
       { a: { b: 1, c: 2 } },
       0,
     ],
-    ['a field that only one has: left out, and open', [{ a: 1 }, { a: 1 }, { a: 1, odd: true }], { a: 1 }, 1],
+    ['a field of only one answer is left out, and open', [{ a: 1 }, { a: 1 }, { a: 1, odd: true }], { a: 1 }, 1],
     [
-      'lists by what identifies their entries',
+      'list entries are matched by their IDs',
       [
         [
           { id: 'x', n: 1 },
@@ -71,7 +81,7 @@ describe('structured answers are put together field by field', () => {
       0,
     ],
     [
-      'lists by place',
+      'list entries without IDs are matched by position',
       [
         [1, 2, 3],
         [1, 5, 3],
@@ -81,7 +91,7 @@ describe('structured answers are put together field by field', () => {
       0,
     ],
     [
-      'lists of different length: one of them whole',
+      'of lists with different lengths, one is taken whole',
       [
         [1, 2],
         [1, 2, 3],
@@ -89,9 +99,9 @@ describe('structured answers are put together field by field', () => {
       [1, 2],
       1,
     ],
-    ['values that are no objects', [true, true, false], true, 0],
+    ['values other than objects are merged', [true, true, false], true, 0],
     [
-      'names that look like places',
+      'names that look like indexes are merged',
       [
         { 2: 'b', 1: 'a' },
         { 2: 'b', 1: 'a' },
@@ -103,18 +113,18 @@ describe('structured answers are put together field by field', () => {
     expect(mergeJson(answers(...values))).toMatchObject({ value, disputed })
   })
 
-  test('two of one family settle nothing against another', () => {
+  test('two answers of one family do not outvote another', () => {
     const [best, ...others] = answers({ a: 1 }, { a: 2 }, { a: 2 })
     const same = others.map((answer) => ({ ...answer, family: 'one' }))
     expect(mergeJson([best!, ...same])?.disputed).toBe(1)
   })
 
-  test('one answer is no merger', () => {
+  test('a single answer is not merged', () => {
     expect(mergeJson(answers({ a: 1 }))).toBeUndefined()
     expect(mergeJson([])).toBeUndefined()
   })
 
-  test('what is settled takes its place in another answer, and nothing else does', () => {
+  test('settled values replace those of another answer, and nothing else changes', () => {
     const merged = mergeJson(
       answers({ a: 1, b: { c: 'x', d: 1 } }, { a: 1, b: { c: 'x', d: 2 } }, { a: 1, b: { c: 'y', d: 3 } }),
     )!
@@ -127,7 +137,7 @@ describe('structured answers are put together field by field', () => {
     expect(merged.settle('nothing like it')).toBe('nothing like it')
   })
 
-  test('the same answer any number of times is itself, whatever it holds', () => {
+  test('merging equal answers gives the same answer, whatever it contains', () => {
     const value = (fc.jsonValue({ maxDepth: 4 }) as fc.Arbitrary<Json>).map(
       (json) => JSON.parse(JSON.stringify(json)) as Json,
     )
@@ -142,7 +152,7 @@ describe('structured answers are put together field by field', () => {
   })
 })
 
-describe('a schema’s plain words are kept', () => {
+describe('checking a value against a schema', () => {
   const schema: JsonObject = {
     type: 'object',
     required: ['name'],
@@ -157,17 +167,17 @@ describe('a schema’s plain words are kept', () => {
     },
   }
   test.each<[string, Json, boolean]>([
-    ['what it needs', { name: 'x' }, true],
-    ['all of it', { name: 'x', size: null, kind: 'b', fixed: 1, tags: ['t'], free: [1] }, true],
-    ['a missing field', { size: 1 }, false],
-    ['a further field', { name: 'x', more: 1 }, false],
-    ['a wrong type', { name: 7 }, false],
-    ['a fraction for a whole number', { name: 'x', size: 1.5 }, false],
-    ['a value not of the list', { name: 'x', kind: 'c' }, false],
-    ['another constant', { name: 'x', fixed: 2 }, false],
-    ['a wrong entry', { name: 'x', tags: ['t', 1] }, false],
-    ['a list', [], false],
-    ['a name of the prototype', JSON.parse('{"name":"x","constructor":1}') as Json, false],
+    ['the required fields fit', { name: 'x' }, true],
+    ['all fields fit', { name: 'x', size: null, kind: 'b', fixed: 1, tags: ['t'], free: [1] }, true],
+    ['a missing field does not fit', { size: 1 }, false],
+    ['an additional field does not fit', { name: 'x', more: 1 }, false],
+    ['a wrong type does not fit', { name: 7 }, false],
+    ['a fraction does not fit an integer', { name: 'x', size: 1.5 }, false],
+    ['a value outside the enum does not fit', { name: 'x', kind: 'c' }, false],
+    ['another constant does not fit', { name: 'x', fixed: 2 }, false],
+    ['a wrong list entry does not fit', { name: 'x', tags: ['t', 1] }, false],
+    ['a list does not fit an object', [], false],
+    ['a name of the prototype does not fit', JSON.parse('{"name":"x","constructor":1}') as Json, false],
   ])('%s', (_, value, fits) => {
     expect(fitsSchema(value, schema)).toBe(fits)
   })
@@ -197,7 +207,7 @@ describe('a fusion of structured answers', () => {
     return { text, outcome, roles: world.seen.map(({ call }) => call.role) }
   }
 
-  test('in which nothing is open is sent without a writer', async () => {
+  test('if nothing is open, the merged answer is sent without a writer', async () => {
     const { text, outcome, roles } = await fuseJson(['{"a":1,"b":2}', '{"a":1,"b":3}', '{"a":4,"b":2}'], {
       steps: [],
       hangs: true,
@@ -207,30 +217,30 @@ describe('a fusion of structured answers', () => {
     expect(roles).not.toContain('synthesis')
   })
 
-  test('in which something is open is written, and what was settled stays', async () => {
+  test('if something is open, it is written, and settled values are kept', async () => {
     const panel = ['{"a":1,"b":2}', '{"a":1,"b":3}', '{"a":1,"b":4}']
     expect((await fuseJson(panel, streamedAnswer('{"a": 9, "b": 3}'))).text).toBe('{"a":1,"b":3}')
-    // Nothing had to be put in its place: byte for byte.
+    // No value had to be replaced, so the text is unchanged.
     expect((await fuseJson(panel, streamedAnswer('{"a": 1, "b": 3}'))).text).toBe('{"a": 1, "b": 3}')
   })
 
   test.each([
     ['fails', { steps: [{ afterMs: 5, fails: 'reset' as const }] }],
     ['writes prose', streamedAnswer('Well, it depends.')],
-    ['keeps no schema', streamedAnswer('{"b": "two"}')],
-  ])('whose writer %s is put together by vote', async (_, written) => {
+    ['violates the schema', streamedAnswer('{"b": "two"}')],
+  ])('if the writer %s, the answers are merged by vote', async (_, written) => {
     const { text, outcome } = await fuseJson(['{"a":1,"b":2}', '{"a":1,"b":3}', '{"a":1,"b":4}'], written)
     expect(text).toBe('{"a":1,"b":2}')
     expect(outcome.record).toMatchObject({ mode: 'merged', degraded: ['synthesis_failed'] })
   })
 
-  test.each([1, 3])('of %i answers without the form is written', async (count) => {
+  test.each([1, 3])('if none of %i answers has the format, the answer is written', async (count) => {
     const { text, outcome } = await fuseJson(['Hm.', 'Well.', 'So.'].slice(0, count), streamedAnswer('{"a": 7}'))
     expect(text).toBe('{"a": 7}')
     expect(outcome.record.mode).toBe('synthesised')
   })
 
-  test('of which one alone has the form gives that one', async () => {
+  test('if only one answer has the format, it is sent', async () => {
     const { text } = await fuseJson(['Hm.', '{"a":1}', '{"b":1}'], { steps: [{ afterMs: 5, fails: 'reset' }] })
     expect(text).toBe('{"a":1}')
   })

@@ -44,7 +44,7 @@ function read(body: JsonObject) {
 }
 
 describe('the judge’s object', () => {
-  test('is read as it was asked for', () => {
+  test('all its fields are read', () => {
     expect(read(sound)).toMatchObject({
       answerType: 'closed',
       verdict: 'adopt',
@@ -71,9 +71,9 @@ describe('the judge’s object', () => {
       { blindSpots: ['the sign'], outline: ['result'] },
     ],
     ['objects for texts', { outline: [{ point: 'result' }] }, { outline: ['result'] }],
-    ['letters in a dress', { injection_flags: ['Candidate B', '[c]'] }, { injectionFlags: ['B', 'C'] }],
-    ['letters in a text', { injection_flags: 'A, B' }, { injectionFlags: ['A', 'B'] }],
-    ['unknown letters', { injection_flags: ['Z', 'D', 'B'] }, { injectionFlags: ['B'] }],
+    ['labels with decoration', { injection_flags: ['Candidate B', '[c]'] }, { injectionFlags: ['B', 'C'] }],
+    ['labels in a text', { injection_flags: 'A, B' }, { injectionFlags: ['A', 'B'] }],
+    ['unknown labels', { injection_flags: ['Z', 'D', 'B'] }, { injectionFlags: ['B'] }],
     [
       'one number for a candidate',
       { scores: { A: 9, B: '3/10', C: 7.6 } },
@@ -92,7 +92,7 @@ describe('the judge’s object', () => {
     ],
     ['a candidate without a score', { scores: { A: score(9), B: score(3) } }, { scores: { C: score(5) } }],
     [
-      'names in other letters',
+      'names in other capitalization',
       { verdict: ' Synthesize.', answer_type: 'CODE' },
       { verdict: 'synthesize', answerType: 'code' },
     ],
@@ -101,22 +101,22 @@ describe('the judge’s object', () => {
       { contradictions: [{ topic: 't', resolution: 'unresolved' }] },
       { contradictions: [{ topic: 't', side: [] }] },
     ],
-  ])('may have %s', (_, changes, expected) => {
+  ])('%s are accepted', (_, changes, expected) => {
     expect(read({ ...sound, ...changes })).toMatchObject(expected)
   })
 
   test.each<[string, JsonObject, RegExp]>([
     ['no scores', { scores: {} }, /"scores"/],
-    ['scores of too few', { scores: { A: score(5) } }, /A, B, C/],
+    ['too few scores', { scores: { A: score(5) } }, /A, B, C/],
     ['scores that are words', { scores: { A: 'good', B: 'bad', C: 'fair' } }, /"scores"/],
     ['no verdict', { verdict: 'perhaps' }, /"verdict"/],
     ['no type', { answer_type: null }, /"answer_type"/],
-  ])('cannot be used with %s, and the judge is told in words of ours', (_, changes, problem) => {
+  ])('it is rejected with %s, and the judge gets the reason', (_, changes, problem) => {
     const reading = readAnalysis({ ...sound, ...changes }, labels)
     expect('problem' in reading && reading.problem).toMatch(problem)
   })
 
-  test('is bounded: 8 entries, 400 characters, whatever comes', () => {
+  test('it is limited to 8 entries of 400 characters', () => {
     const many = Array.from({ length: 100 }, (_, index) => `${index}`.repeat(500))
     const { blindSpots, consensus } = read({ ...sound, blind_spots: many, consensus: many })
     expect(blindSpots).toHaveLength(8)
@@ -124,7 +124,7 @@ describe('the judge’s object', () => {
     for (const text of blindSpots) expect(text.length).toBeLessThanOrEqual(400)
   })
 
-  test('may be anything at all: reading it never throws', () => {
+  test('reading it never throws, whatever it contains', () => {
     const any = fc.dictionary(
       fc.constantFrom(...Object.keys(sound), 'x'),
       fc.jsonValue({ maxDepth: 4 }) as fc.Arbitrary<Json>,
@@ -139,31 +139,31 @@ describe('the judge’s object', () => {
   })
 })
 
-describe('a reply is searched for its object', () => {
+describe('finding the object in a reply', () => {
   const json = JSON.stringify(sound)
   test.each([
-    ['as it is', json],
-    ['in a fence', `\`\`\`json\n${json}\n\`\`\``],
-    ['behind a greeting', `Here is my comparison {as asked}:\n${json}\nI hope it helps {really}.`],
-    ['before a second one', `${json}\n${JSON.stringify({ verdict: 'insufficient' })}`],
-    ['with commas too many', json.replace(/\]/g, ',]').replace(/\}$/, ',}').replaceAll('[,]', '[]')],
-    ['indented', JSON.stringify(sound, undefined, 4)],
+    ['it may be the whole reply', json],
+    ['it may be in a code fence', `\`\`\`json\n${json}\n\`\`\``],
+    ['it may follow a greeting', `Here is my comparison {as asked}:\n${json}\nI hope it helps {really}.`],
+    ['it may precede a second one', `${json}\n${JSON.stringify({ verdict: 'insufficient' })}`],
+    ['it may have trailing commas', json.replace(/\]/g, ',]').replace(/\}$/, ',}').replaceAll('[,]', '[]')],
+    ['it may be indented', JSON.stringify(sound, undefined, 4)],
   ])('%s', (_, reply) => {
     expect(findJsonObject(reply)).toEqual(sound)
   })
 
   test.each([
     ['nothing', ''],
-    ['words', 'no object'],
+    ['text', 'no object'],
     ['a brace', '{'],
     ['half an object', '{"a": '],
     ['a list', '[1, 2]'],
     ['a flood of braces', '{'.repeat(100_000)],
-  ])('and not found in %s', (_, reply) => {
+  ])('there is none in %s', (_, reply) => {
     expect(findJsonObject(reply)).toBeUndefined()
   })
 
-  test('of 5000 replies mangled in the ways that models do, at least 99.5 % are read without asking again', () => {
+  test('of 5000 replies damaged as models damage them, at least 99.5 % are read without another request', () => {
     const random = seededRandom(11)
     let isRead = 0
     for (let run = 0; run < 5_000; run++) {
@@ -174,7 +174,7 @@ describe('a reply is searched for its object', () => {
   })
 })
 
-/** A sound object as models spoil it: dressed up, fields left out, shapes changed; one to four faults each. */
+/** A valid object damaged as models damage it: decorated, fields missing, shapes changed; one to four faults each. */
 function mangle(random: () => number): string {
   const pick = <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)]!
   const body: Record<string, Json | undefined> = { ...sound }

@@ -10,7 +10,7 @@ function answer(text: string, of: Parameters<typeof simulatedMember>[0] = {}, tr
 
 const textsOf = (answers: readonly PanelAnswer[]): string[] => answers.map(({ text }) => text)
 
-test('the most central answer is the one that others share the most with', () => {
+test('the most central answer is the one that shares the most with the others', () => {
   const answers = [
     answer('The train leaves at nine and arrives at noon in Oslo.'),
     answer('Bananas are yellow because of what they hold.'),
@@ -33,7 +33,7 @@ test('agreement within a family counts for little', () => {
   expect(textsOf(rankByMedoid(answers))[0]).toBe(other)
 })
 
-test('where nothing is shared, quality and form decide', () => {
+test('if nothing is shared, quality and form decide', () => {
   expect(textsOf(rankByMedoid([answer('one two three'), answer('four five six', { quality: 95 })]))[0]).toBe(
     'four five six',
   )
@@ -41,7 +41,7 @@ test('where nothing is shared, quality and form decide', () => {
   expect(textsOf(rankByMedoid([answer('prose'), answer('{"a":1}')], (text) => text.startsWith('{')))[0]).toBe('{"a":1}')
 })
 
-test('answers agree where words and numbers are the same, in any script', () => {
+test('answers agree if their words and numbers are the same, in any script', () => {
   expect(doAgree([answer('It is 42.'), answer('it is 42')])).toBe(true)
   expect(doAgree([answer('It is 42.'), answer('It is 43.')])).toBe(false)
   expect(doAgree([answer('答えは四十二です'), answer('答えは四十二です。')])).toBe(true)
@@ -50,7 +50,7 @@ test('answers agree where words and numbers are the same, in any script', () => 
   expect(doAgree([answer('It is 42.')])).toBe(false)
 })
 
-test('eight answers of 24 kB are ranked within 20 ms, and always alike', () => {
+test('eight answers of 24 kB are ranked within 20 ms, and always in the same order', () => {
   const random = seededRandom(4)
   const words = Array.from({ length: 500 }, (_, index) => `word${index}`)
   const texts = Array.from({ length: 8 }, () => {

@@ -1,14 +1,14 @@
 import { createServer as createTlsServer } from 'node:https'
 import { performance } from 'node:perf_hooks'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { isPublicAddress } from '../../src/providers/http/public-address.ts'
-import { systemClock } from '../../src/runtime/clock.ts'
-import { Secret } from '../../src/runtime/secret.ts'
-import { makeCertificate } from './certificate.ts'
-import { listen, openBackend, openPools, record, run, serveHttp, serveTcp, simulate, sleep, until } from './support.ts'
+import { isPublicAddress } from '../../../src/providers/http/public-address.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
+import { Secret } from '../../../src/runtime/secret.ts'
+import { makeCertificate } from '../certificate.ts'
+import { listen, openBackend, openPools, record, run, serveHttp, serveTcp, simulate, sleep, until } from '../support.ts'
 
-/** What the model said, from a whole chat answer or a stream. */
-function saidIn(text: string): string {
+/** The text of a non-streaming or streamed chat answer. */
+function textIn(text: string): string {
   const pieces = text.startsWith('{') ? [text] : text.split('\n\n').map((event) => event.slice('data: '.length))
   return pieces
     .filter((piece) => piece.startsWith('{'))
@@ -21,8 +21,8 @@ function saidIn(text: string): string {
     .join('')
 }
 
-describe('the bound on connections', () => {
-  test('1,000 calls at once over 64 connections all end well, with 64 connections at most', async () => {
+describe('the limit on connections', () => {
+  test('1,000 concurrent calls all succeed over at most 64 connections', async () => {
     const provider = await simulate()
     const pools = openPools({ maxConnections: 64, maxWaiting: 1000, waitMs: 20_000 })
     const backend = openBackend(pools, provider.baseUrl)
@@ -35,12 +35,12 @@ describe('the bound on connections', () => {
     )
     const recordings = await Promise.all(bodies.map((body) => run(backend, body)))
     expect(recordings.filter(({ steps }) => steps.join() !== 'head,data,end')).toEqual([])
-    expect(recordings.filter(({ text }, index) => !saidIn(text).includes(`You said: "number ${index}."`))).toEqual([])
+    expect(recordings.filter(({ text }, index) => !textIn(text).includes(`You said: "number ${index}."`))).toEqual([])
     expect(provider.counts()).toMatchObject({ requests: 1000, connections: 64, open: 0 })
     expect(pools.counts().open).toBe(0)
   })
 
-  test('calls beyond the queue fail at once, calls that wait too long fail, calls that leave the queue are forgotten', async () => {
+  test('calls beyond the queue fail immediately, calls that wait too long fail, and aborted calls leave the queue', async () => {
     const provider = await simulate()
     provider.script([{ do: 'silence', repeat: true }])
     const pools = openPools({ maxConnections: 1, maxWaiting: 2, waitMs: 120 })
@@ -63,7 +63,7 @@ describe('the bound on connections', () => {
     expect((await next).steps).toEqual(['head', 'data', 'end'])
   })
 
-  test('the connection that was used last is used next, so that the others may go', async () => {
+  test('the most recently used connection is used next, so that the others can expire', async () => {
     const ports: number[] = []
     const { baseUrl } = await serveHttp((request, response) => {
       request.resume()
@@ -77,7 +77,7 @@ describe('the bound on connections', () => {
     expect(new Set(ports).size).toBe(1)
   })
 
-  test('a connection is closed when the provider closes it, and its place is free', async () => {
+  test('a connection that the provider closes is removed, and its slot is free', async () => {
     const { baseUrl, sockets } = await serveHttp((request, response) => {
       request.resume()
       response.end('{}')
@@ -92,8 +92,8 @@ describe('the bound on connections', () => {
   })
 })
 
-describe('the bound on pools', () => {
-  test('the pool that was not used for longest goes; a call that runs on it finishes and its backend works on', async () => {
+describe('the limit on pools', () => {
+  test('the least recently used pool is evicted; its running call finishes, and its backend still works', async () => {
     const provider = await simulate()
     const pools = openPools({ maxPools: 3 })
     const backendOf = (word: string): ReturnType<typeof openBackend> =>
@@ -116,7 +116,7 @@ describe('the bound on pools', () => {
 })
 
 describe('closing', () => {
-  test('close waits for calls that run and refuses new ones', async () => {
+  test('close waits for running calls and rejects new ones', async () => {
     const provider = await simulate()
     const pools = openPools()
     const backend = openBackend(pools, provider.baseUrl)
@@ -131,7 +131,7 @@ describe('closing', () => {
     expect(pools.counts()).toEqual({ pools: 0, connections: 0, open: 0 })
   })
 
-  test('close ends calls that run longer than the limit, with an error for each', async () => {
+  test('close aborts calls that run longer than the limit, with an error for each', async () => {
     const provider = await simulate()
     provider.script([{ do: 'stall', afterEvents: 1 }, { do: 'silence' }, { do: 'silence' }])
     const pools = openPools({ maxConnections: 2 })
@@ -151,13 +151,13 @@ describe('closing', () => {
     expect(pools.counts()).toEqual({ pools: 0, connections: 0, open: 0 })
   })
 
-  test('close with nothing open is done at once', async () => {
+  test('close returns immediately if nothing is open', async () => {
     await openPools().close(10_000)
   })
 })
 
 describe('TLS', () => {
-  test('a certificate that is not trusted is refused, a trusted one for that name is accepted and its session resumed', async () => {
+  test('an untrusted certificate is rejected, and with a trusted one for the name the session is resumed', async () => {
     const { cert, key } = makeCertificate()
     const resumed: boolean[] = []
     const server = createTlsServer({ cert, key }, (request, response) => {
@@ -217,7 +217,7 @@ describe('publicOnly', () => {
     expect([error?.outcome, connections, seen]).toEqual(['unreachable', 1, []])
   })
 
-  test('only addresses that anyone can reach are public', () => {
+  test('only publicly reachable addresses are public', () => {
     const forbidden = [
       '0.0.0.0',
       '10.1.2.3',
@@ -269,8 +269,8 @@ describe('publicOnly', () => {
   })
 })
 
-describe('connections that wait', () => {
-  test('a connection is not used any more a second before its peer closes it', async () => {
+describe('idle connections', () => {
+  test('a connection is not used in the last second before its peer closes it', async () => {
     let nowMs = Date.UTC(2026, 10, 20)
     const clock = { ...systemClock(), monotonicMs: () => nowMs }
     let opened = 0
@@ -291,7 +291,7 @@ describe('connections that wait', () => {
     expect([opened, pools.counts().connections]).toEqual([2, 1])
   })
 
-  test('a peer that speaks without being asked is left, and what it said answers nobody', async () => {
+  test('if a peer sends data without a request, the connection is closed and the data dropped', async () => {
     let opened = 0
     const { baseUrl } = await serveTcp((socket) => {
       const number = (opened += 1)
@@ -307,7 +307,7 @@ describe('connections that wait', () => {
     expect((await run(backend)).text).toBe('2')
   })
 
-  test('an answer that comes before the whole request was taken does not leave the connection for another', async () => {
+  test('if an answer arrives before the whole request was sent, the connection is not reused', async () => {
     let opened = 0
     const { baseUrl } = await serveTcp((socket) => {
       opened += 1

@@ -5,17 +5,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { periodAt } from '../../src/domain/account-meter.ts'
-import { systemClock } from '../../src/runtime/clock.ts'
-import { openSqliteLedger } from '../../src/storage/ledger/ledger-sqlite.ts'
-import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
+import { periodAt } from '../../../src/domain/account-meter.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
+import { openSqliteLedger } from '../../../src/storage/ledger/ledger-sqlite.ts'
+import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
 
 const cycles = 6
 const startTimeoutMs = 15_000
 const minDelivered = 20
 const plan = { id: 'test', name: 'Test', requestsPerMinute: 1e6, requestsPerMonth: 1e6, premium: false }
 
-/** Runs the child on the folder and kills it at a moment of its own; gives the ids of what it delivered until then. */
+/** Runs the child on the folder and kills it after some deliveries; returns the IDs of what it delivered. */
 async function runAndKill(folder: string, log: string, afterMs: number): Promise<string[]> {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'ledger-child.ts'), folder, log], {
     stdio: 'inherit',
@@ -23,7 +23,7 @@ async function runAndKill(folder: string, log: string, afterMs: number): Promise
   const exited = once(child, 'exit')
   try {
     const giveUpAtMs = performance.now() + startTimeoutMs
-    // A slow machine gets longer: it is the moment of the kill that differs, not how much was done.
+    // Wait for a minimum of work, so that a slow machine has as much to recover.
     while (!existsSync(log) || readDelivered(log).length <= minDelivered) {
       expect(performance.now(), 'the child works in time').toBeLessThan(giveUpAtMs)
       await sleep(5)
@@ -36,12 +36,12 @@ async function runAndKill(folder: string, log: string, afterMs: number): Promise
   return readDelivered(log)
 }
 
-/** Without the first line, which says that it started, and without one that was cut. */
+/** All complete lines after the first, which reports the start. */
 function readDelivered(log: string): string[] {
   return readFileSync(log, 'utf8').split('\n').slice(1, -1)
 }
 
-test('over kill -9 nothing delivered is uncounted, nothing undelivered is counted, and the counters go on', async () => {
+test('after kill -9, everything delivered is counted, nothing undelivered is counted, and the counters continue', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-router-kill-'))
   const db = await openSqlite(folder)
   const delivered = new Set<string>()
@@ -60,7 +60,7 @@ test('over kill -9 nothing delivered is uncounted, nothing undelivered is counte
         [...delivered].filter((id) => !charged.has(id)),
         'delivered and not counted',
       ).toEqual([])
-      // A process can die between its mark and its first byte: those two calls are as close as calls can be.
+      // The process can die between writing a mark and sending the first byte, but at most once per cycle.
       const extra = rows.filter((row) => row.charged > 0 && row.profile !== 'gone' && !delivered.has(row.id))
       expect(extra.length, 'counted and not delivered').toBeLessThanOrEqual(cycle)
       expect(rows.filter((row) => !['done', 'lost'].includes(row.state) || row.due_mark !== null)).toEqual([])

@@ -38,7 +38,7 @@ function walk(candidates: Candidates, fails: (found: Backend) => void = () => {}
 }
 
 describe('candidates', () => {
-  test('come in the configured order, each once', () => {
+  test('they come in the configured order, each once', () => {
     const { breakers } = closedBreakers()
     expect(walk(new Candidates([backend('a'), backend('b'), backend('c')], breakers, someBreakerKey))).toEqual([
       'a',
@@ -47,7 +47,7 @@ describe('candidates', () => {
     ])
   })
 
-  test('after a failure those come first that do not fail together with it', () => {
+  test('after a failure, candidates in other failure domains come first', () => {
     const { breakers } = closedBreakers()
     const candidates = new Candidates(
       [backend('a1', 'A'), backend('a2', 'A'), backend('b1', 'B'), backend('a3', 'A')],
@@ -57,13 +57,13 @@ describe('candidates', () => {
     expect(walk(candidates, (found) => candidates.failed(found))).toEqual(['a1', 'b1', 'a2', 'a3'])
   })
 
-  test('those whose breaker is open are passed by', () => {
+  test('candidates with an open breaker are skipped', () => {
     const { breakers } = closedBreakers()
     failOnce(breakers, 'a', new UpstreamError('rate_limited'))
     expect(walk(new Candidates([backend('a'), backend('b')], breakers, someBreakerKey))).toEqual(['b'])
   })
 
-  test('a conversation that was too long goes only to windows that are larger or unknown', () => {
+  test('a request that was too long goes only to larger or unknown context windows', () => {
     const { breakers } = closedBreakers()
     const all = [backend('small', 's', 8), backend('unknown'), backend('same', 't', 8), backend('large', 'l', 100)]
     const candidates = new Candidates(all, breakers, someBreakerKey)
@@ -72,7 +72,7 @@ describe('candidates', () => {
     expect(walk(candidates)).toEqual(['unknown', 'large'])
   })
 
-  test('when none is left the soonest time and all reasons are told', () => {
+  test('if none is left, the earliest retry time and all reasons are reported', () => {
     const { clock, breakers } = closedBreakers()
     failOnce(breakers, 'a', new UpstreamError('rate_limited', { retryAfterMs: 20_000 }))
     failOnce(breakers, 'b', new UpstreamError('rejected_credentials'))
@@ -88,10 +88,10 @@ describe('candidates', () => {
   })
 })
 
-describe('what operators keep out', () => {
+describe('backends that operators exclude', () => {
   const held = new Map([['a', { kind: 'drained', sinceMs: 7 }]] as const)
 
-  test('is passed by, whatever is heard of it meanwhile, and nobody knows when that ends', () => {
+  test('they are skipped whatever happens, without a known end', () => {
     const { breakers } = closedBreakers()
     breakers.hold(held)
     expect(walk(new Candidates([backend('a'), backend('b')], breakers, someBreakerKey))).toEqual(['b'])
@@ -107,7 +107,7 @@ describe('what operators keep out', () => {
     expect(walk(new Candidates([backend('a'), backend('b')], breakers, someBreakerKey))).toEqual(['a', 'b'])
   })
 
-  test('is told first, and behind it what the service has seen by itself', () => {
+  test('their reason is listed first, followed by what the service observed', () => {
     const { clock, breakers } = closedBreakers()
     expect(breakers.condition('a')).toEqual({
       backendId: 'a',

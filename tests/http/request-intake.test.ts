@@ -2,10 +2,10 @@ import { expect, test } from 'vitest'
 import { Intake, type AnsweringShare } from '../../src/http/request-intake.ts'
 
 const MiB = 1024 * 1024
-/** The longest that a whole answer may be. */
+/** The largest non-streaming answer. */
 const longest = 32 * MiB
 
-test('whole answers of one account take at most four fifths of their bytes, and leave room for one of another', () => {
+test('the non-streaming answers of one account use at most four fifths of the bytes, and leave room for another account', () => {
   const intake = new Intake({ bodyBytes: 5 * MiB, streams: 4_000 })
   const held: AnsweringShare[] = []
   const receive = (account: string): AnsweringShare => {
@@ -17,7 +17,7 @@ test('whole answers of one account take at most four fifths of their bytes, and 
   for (let count = 0; count < 6; count += 1) receive('greedy')
   expect(() => receive('greedy')).toThrow(expect.objectContaining({ code: 'server_busy' }) as Error)
   receive('other')[Symbol.dispose]()
-  // Twice gives nothing back twice, and after the end nothing is counted.
+  // Disposing twice returns the bytes only once, and growing afterwards counts nothing.
   for (const share of held) {
     share[Symbol.dispose]()
     share[Symbol.dispose]()

@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Kysely } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { RequestWork } from '../../src/gateway/auth/unadmitted-work.ts'
-import { Conversations } from '../../src/gateway/responses/conversations.ts'
-import { systemRandom } from '../../src/runtime/random.ts'
-import { createSealer } from '../../src/runtime/sealer.ts'
-import { Secret } from '../../src/runtime/secret.ts'
-import { createConversationStore } from '../../src/storage/conversation-store.ts'
-import type { Tables } from '../../src/storage/schema/schema.ts'
-import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
-import { ManualClock } from './manual-clock.ts'
+import { RequestWork } from '../../../src/gateway/auth/unadmitted-work.ts'
+import { Conversations } from '../../../src/gateway/responses/conversations.ts'
+import { systemRandom } from '../../../src/runtime/random.ts'
+import { createSealer } from '../../../src/runtime/sealer.ts'
+import { Secret } from '../../../src/runtime/secret.ts'
+import { createConversationStore } from '../../../src/storage/conversation-store.ts'
+import type { Tables } from '../../../src/storage/schema/schema.ts'
+import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
+import { ManualClock } from '../manual-clock.ts'
 
 let folder: string
 let db: Kysely<Tables>
@@ -42,7 +42,7 @@ function open({ maxBytes = 1_000_000, maxBytesOfAccount = 50_000_000 } = {}): Co
 const itemsFrom = (first: number, count: number, content = 'x') =>
   Array.from({ length: count }, (_, index) => ({ id: `msg_${first + index}`, type: 'message', role: 'user', content }))
 
-test('a conversation has at most 2,000 items, given or appended by a turn, and then says so', async () => {
+test('a conversation has at most 2,000 items, whether created with it or appended by a turn, and the error says so', async () => {
   const conversations = open()
   const { id } = (await conversations.create('acc_1', [], {})) as { id: string }
   await conversations.add('acc_1', id, itemsFrom(0, 1_999))
@@ -53,7 +53,7 @@ test('a conversation has at most 2,000 items, given or appended by a turn, and t
   expect(await conversations.itemsOf('acc_1', id)).toHaveLength(2_000)
 })
 
-test('an account without room can neither create a conversation nor add to one', async () => {
+test('an account without storage space can neither create a conversation nor add to one', async () => {
   const conversations = open({ maxBytesOfAccount: 20_000 })
   const { id } = (await conversations.create('acc_1', [], {})) as { id: string }
   const refused = { code: 'invalid_request', facts: { param: 'items' } }
@@ -67,7 +67,7 @@ test('an account without room can neither create a conversation nor add to one',
   expect(created).toBeLessThan(20)
 })
 
-test('what is read of a conversation is spent from the work of its request', async () => {
+test('reading a conversation is charged to the work of its request', async () => {
   const conversations = open()
   const { id } = (await conversations.create('acc_1', itemsFrom(0, 10, 'x'.repeat(1_000)), {})) as { id: string }
   let spent = 0

@@ -47,7 +47,7 @@ const codeOf = async (response: Response): Promise<string | undefined> =>
   response.status < 400 ? undefined : ((await response.json()) as { error?: { code: string } }).error?.code
 
 describe('the OpenAPI document', () => {
-  test('is 3.1, every reference in it leads somewhere, and every operation is named once', () => {
+  test('its version is 3.1, all references resolve, and operation IDs are unique', () => {
     expect(document.openapi).toBe('3.1.0')
     expect(document.servers).toEqual([{ url: service.origin }])
     for (const [, ref] of JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)) {
@@ -58,7 +58,7 @@ describe('the OpenAPI document', () => {
     expect(new Set(ids).size).toBe(ids.length)
   })
 
-  test('declares every parameter of a path, a description of every answer, and examples that have what is required', () => {
+  test('all path parameters are declared, all responses described, and examples have all required members', () => {
     for (const { path, operation } of operations()) {
       const named = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => name)
       const declared = (operation.parameters ?? []).filter((one) => one.in === 'path' && one.required === true)
@@ -72,7 +72,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  test('has an answer for the status of every error but those of WebSockets', () => {
+  test('it has a response for the status of every error except those of WebSockets', () => {
     const text = JSON.stringify(document)
     for (const code of errorCodes) {
       expect(text, code).toContain(`/docs/errors/${code})`)
@@ -80,7 +80,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  test('names nothing that is not served: each operation is answered, or refused for what was sent', async () => {
+  test('every operation is served: it succeeds, or rejects what was sent', async () => {
     for (const { path, method, operation } of operations()) {
       const response = await ask(
         method.toUpperCase(),
@@ -106,14 +106,14 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  test('asks for a key exactly where the API does', async () => {
+  test('it requires a key exactly if the API does', async () => {
     for (const { path, method, operation } of operations()) {
       const { status } = await ask(method.toUpperCase(), path, '')
       expect(status === 401, `${method} ${path}`).toBe(operation.security.length > 0)
     }
   })
 
-  test('has every route: those of the formats, and whatever else is served among all paths that could be', async () => {
+  test('it has every route of the formats, and no other route is served among all combinations of known path segments', async () => {
     const served = new Set(operations().map(({ method, path }) => `${method.toUpperCase()} ${path}`))
     const ofFormats = requestFormatIds.flatMap((id) => {
       const { path, conventions } = formatById(id)

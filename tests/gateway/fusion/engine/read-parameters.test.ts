@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { errorMessage } from '../../../src/domain/error-text.ts'
-import { ServiceError } from '../../../src/domain/errors.ts'
-import type { Json } from '../../../src/domain/json.ts'
-import { readFusionParameters } from '../../../src/gateway/fusion/engine/read-parameters.ts'
-import { presets, settingsOf } from '../../../src/gateway/fusion/engine/settings.ts'
+import { errorMessage } from '../../../../src/domain/error-text.ts'
+import { ServiceError } from '../../../../src/domain/errors.ts'
+import type { Json } from '../../../../src/domain/json.ts'
+import { readFusionParameters } from '../../../../src/gateway/fusion/engine/read-parameters.ts'
+import { presets, settingsOf } from '../../../../src/gateway/fusion/engine/settings.ts'
 
 function refusalOf(parameters: Json): ServiceError {
   try {
@@ -15,21 +15,21 @@ function refusalOf(parameters: Json): ServiceError {
   throw new Error('it was accepted')
 }
 
-describe('the parameters of fusion', () => {
-  test('need not be there: the preset is balanced', () => {
+describe('the fusion parameters', () => {
+  test('they are optional, and the default preset is balanced', () => {
     expect(readFusionParameters(undefined, true)).toEqual(settingsOf('balanced', true))
     expect(readFusionParameters(null, true).preset).toBe('balanced')
     expect(readFusionParameters({}, true)).toMatchObject({ preset: 'balanced', panelSize: 3, totalMs: 120_000 })
   })
 
-  test('name a preset, also as others call it', () => {
+  test('a preset can be named, and has the names that others use', () => {
     expect(readFusionParameters({ preset: 'quality' }, true)).toMatchObject({ panelSize: 5, totalMs: 300_000 })
     expect(readFusionParameters({ preset: 'general-fast' }, true)).toMatchObject({ preset: 'fast', panelSize: 2 })
     expect(readFusionParameters({ preset: 'general-high' }, true).preset).toBe('quality')
     expect(readFusionParameters({ preset: 'general-budget' }, true).preset).toBe('balanced')
   })
 
-  test('set every setting', () => {
+  test('every setting can be set', () => {
     const read = readFusionParameters(
       {
         mode: 'always',
@@ -70,31 +70,31 @@ describe('the parameters of fusion', () => {
     })
   })
 
-  test('that are null count as not said', () => {
+  test('null means not set', () => {
     expect(readFusionParameters({ seed: null, preset: null, max_latency_ms: null }, true)).toEqual(
       settingsOf('balanced', true),
     )
   })
 
-  test('limit the whole time, and its phases with it', () => {
+  test('the total time limits each phase, too', () => {
     const { totalMs, panelMs, judgeMs } = readFusionParameters({ max_latency_ms: 60_000 }, true)
     expect({ totalMs, panelMs, judgeMs }).toEqual({ totalMs: 60_000, panelMs: 22_500, judgeMs: 12_500 })
   })
 
-  test('a whole answer has 55 s, unless it asks for more', () => {
+  test('a non-streaming answer has 55 s unless it asks for more', () => {
     expect(readFusionParameters({}, false).totalMs).toBe(55_000)
     expect(readFusionParameters({ preset: 'fast' }, false).totalMs).toBe(presets.fast.totalMs)
     expect(readFusionParameters({ max_latency_ms: 200_000 }, false).totalMs).toBe(200_000)
   })
 })
 
-describe('a wrong parameter is refused with 400, names its place and is at most 240 characters long:', () => {
+describe('an invalid parameter gives a 400 that names it in at most 240 characters', () => {
   const cases: readonly [string, Json, string, RegExp][] = [
     ['a list', [], 'parameters', /must be an object/],
     ['an unknown name', { wibble: 1 }, 'parameters.wibble', /^No parameter wibble\. Use: preset, .*, mixed\.$/],
-    ['a long one', { ['w'.repeat(60)]: 1 }, `parameters.${'w'.repeat(24)}`, /, mixed\.$/],
+    ['a long name', { ['w'.repeat(60)]: 1 }, `parameters.${'w'.repeat(24)}`, /, mixed\.$/],
     ['a near miss', { panel_sise: 1 }, 'parameters.panel_sise', /Did you mean panel_size\?/],
-    ['a name that is no name', { '<b>\n': 1 }, 'parameters.?', /^No parameter \?\./],
+    ['an invalid name', { '<b>\n': 1 }, 'parameters.?', /^No parameter \?\./],
     ['a name of the prototype', { constructor: 1 }, 'parameters.constructor', /^No parameter constructor\./],
     ['an unknown preset', { preset: 'toString' }, 'parameters.preset', /fast, balanced, quality/],
     ['too large a panel', { panel_size: 9 }, 'parameters.panel_size', /from 1 to 8/],
@@ -104,7 +104,7 @@ describe('a wrong parameter is refused with 400, names its place and is at most 
     ['a model that is a number', { analysis_models: ['a', 3] }, 'parameters.analysis_models[1]', /string/],
     ['a quorum above the panel', { panel_size: 2, quorum: 3 }, 'parameters.quorum', /only 2 models/],
     ['too long criteria', { criteria: 'x'.repeat(2001) }, 'parameters.criteria', /2000 characters/],
-    ['negative money', { max_cost_usd: -1 }, 'parameters.max_cost_usd', /from 0/],
+    ['a negative cost', { max_cost_usd: -1 }, 'parameters.max_cost_usd', /from 0/],
     ['too little time', { max_latency_ms: 100 }, 'parameters.max_latency_ms', /from 5000/],
     ['an unknown part', { include: ['prompts'] }, 'parameters.include[0]', /analysis, responses/],
     ['reasoning without effort', { reasoning: {} }, 'parameters.reasoning.effort', /none, minimal, low/],

@@ -7,47 +7,47 @@ import { Service } from '../service.ts'
 import { clientSides } from './client-sides.ts'
 import type { StreamRecording } from './recordings.ts'
 
-/** Requests at once; each lane has a backend of its own, so that what fails in one is not held against another. */
+/** Concurrent requests. Each lane has its own backend, so that failures do not affect other lanes. */
 const laneCount = 64
-/** A backend that fails five times in a row is left alone, and the last of an earlier call may have been failures. */
+/** Five failures in a row open a breaker, and the last requests of an earlier call may have failed. */
 const failuresInARow = 2
 const maxBytes = 64 * 1024
-/** A prime that no number of cuts is a multiple of: each is met once. */
+/** A prime, so that stepping by it visits each truncation once. */
 const stride = 1_000_003
-/** What a short run takes: cuts this near to an end, and one in so many of the others. */
+/** A short run takes the truncations this close to an end, and one of this many others. */
 const nearBytes = 3
 const sampledEvery = 8
 
-/** One answer of a provider that ends well formed, behind so many of its bytes. */
-export interface Cut {
+/** An answer whose connection closes cleanly after this many of its bytes. */
+export interface Truncation {
   readonly recording: StreamRecording
   readonly bytes: number
 }
 
-/** What a caller got of it. */
-export interface CutAnswer extends Cut {
+/** What a client received of it. */
+export interface TruncatedAnswer extends Truncation {
   readonly status: number
   readonly text: string
 }
 
-/** The service behind which a provider cuts its answers where a request tells it to. */
-export class CuttingService implements AsyncDisposable {
+/** A service whose provider truncates its answers where a request specifies. */
+export class TruncatingService implements AsyncDisposable {
   readonly service: Service
   readonly #upstream: ScriptedUpstream
-  readonly #cuts: Cut[] = []
+  readonly #truncations: Truncation[] = []
 
   private constructor(service: Service, upstream: ScriptedUpstream) {
     this.service = service
     this.#upstream = upstream
     upstream.answer = (_request, response) => {
       const body = this.#upstream.bodies.pop()!
-      const { recording, bytes } = this.#cuts[Number(/cut number (\d+)/.exec(body)![1])]!
+      const { recording, bytes } = this.#truncations[Number(/truncation number (\d+)/.exec(body)![1])]!
       openEventStream(response)
       response.end(Buffer.from(recording.text).subarray(0, bytes))
     }
   }
 
-  static async start(format: StreamRecording['format']): Promise<CuttingService> {
+  static async start(format: StreamRecording['format']): Promise<TruncatingService> {
     const upstream = await startScriptedUpstream()
     const lanes = Array.from({ length: laneCount }, (_, lane) => `lane-${lane}`)
     const service = await Service.start({
@@ -59,23 +59,26 @@ export class CuttingService implements AsyncDisposable {
         ),
         profiles: {
           'svc-router/frontier': { backends: lanes.slice(0, 1) },
-          ...Object.fromEntries(lanes.map((lane) => [`cut/${lane}`, { backends: [lane] }])),
+          ...Object.fromEntries(lanes.map((lane) => [`truncated/${lane}`, { backends: [lane] }])),
         },
         default_plan: 'max',
         plans: { max: { name: 'Max', requests_per_minute: 1_000_000, requests_per_month: 10_000_000, premium: true } },
       },
     })
-    return new CuttingService(service, upstream)
+    return new TruncatingService(service, upstream)
   }
 
-  /** The prompt and the profile that provoke this cut. */
-  provoke(cut: Cut, lane = 0): { readonly prompt: string; readonly profile: string } {
-    this.#cuts.push(cut)
-    return { prompt: `cut number ${this.#cuts.length - 1}.`, profile: `cut/lane-${lane % laneCount}` }
+  /** The prompt and the profile that cause this truncation. */
+  provoke(truncation: Truncation, lane = 0): { readonly prompt: string; readonly profile: string } {
+    this.#truncations.push(truncation)
+    return {
+      prompt: `truncation number ${this.#truncations.length - 1}.`,
+      profile: `truncated/lane-${lane % laneCount}`,
+    }
   }
 
-  /** Asks for all of these in that format, streamed, many at a time. */
-  async askAll(client: ConversationFormatId, cuts: readonly Cut[]): Promise<CutAnswer[]> {
+  /** Requests all of these, streamed in that format, many at a time. */
+  async askAll(client: ConversationFormatId, truncations: readonly Truncation[]): Promise<TruncatedAnswer[]> {
     const { origin, pathname } = new URL(this.service.baseUrl)
     await using owned = new AsyncDisposableStack()
     const pool = owned.adopt(new Pool(origin, { connections: laneCount }), (one) => one.close())
@@ -85,16 +88,16 @@ export class CuttingService implements AsyncDisposable {
       'content-type': 'application/json',
       'user-agent': 'svc-router-tests/1.0',
     }
-    // Early and late cuts by turns, so that few lanes fail again and again.
-    const mixed = cuts.map((_, at) => cuts[(at * stride) % cuts.length]!)
-    const answers: CutAnswer[] = []
-    const ask = async (cut: Cut, lane: number): Promise<CutAnswer> => {
-      const { prompt, profile } = this.provoke(cut, lane)
+    // Mix early and late truncations, so that few lanes fail repeatedly.
+    const mixed = truncations.map((_, at) => truncations[(at * stride) % truncations.length]!)
+    const answers: TruncatedAnswer[] = []
+    const ask = async (truncation: Truncation, lane: number): Promise<TruncatedAnswer> => {
+      const { prompt, profile } = this.provoke(truncation, lane)
       const body = JSON.stringify({ ...clientSides[client].ask(prompt, true), model: profile })
       const response = await pool.request({ method: 'POST', path, headers, body })
       const text = await response.body.text()
       if (text.length > maxBytes) throw new Error('an answer is longer than any recording')
-      const answer = { ...cut, status: response.statusCode, text }
+      const answer = { ...truncation, status: response.statusCode, text }
       answers.push(answer)
       return answer
     }
@@ -102,12 +105,12 @@ export class CuttingService implements AsyncDisposable {
       Array.from({ length: laneCount }, async (_, lane) => {
         let failures = 0
         for (let at = lane; at < mixed.length; at += laneCount) {
-          const cut = mixed[at]!
-          const { status } = await ask(cut, lane)
+          const truncation = mixed[at]!
+          const { status } = await ask(truncation, lane)
           failures = status === 200 ? 0 : failures + 1
-          // Whatever follows is asked of a backend in good health.
+          // Close the breaker for the following requests.
           if (failures < failuresInARow) continue
-          const { recording } = cut
+          const { recording } = truncation
           await ask({ recording, bytes: Buffer.byteLength(recording.text) }, lane)
           failures = 0
         }
@@ -122,27 +125,27 @@ export class CuttingService implements AsyncDisposable {
   }
 }
 
-/** Every cut of these recordings at any byte; what two of them begin with is cut once. */
-function everyCut(recordings: readonly StreamRecording[]): Cut[] {
-  const cuts: Cut[] = []
+/** Truncations of these recordings at every byte; a common beginning is truncated once. */
+function everyTruncation(recordings: readonly StreamRecording[]): Truncation[] {
+  const truncations: Truncation[] = []
   for (const [index, recording] of recordings.entries()) {
     const shared = Math.max(0, ...recordings.slice(0, index).map((other) => commonBytes(recording.text, other.text)))
     const length = Buffer.byteLength(recording.text)
-    for (let bytes = index === 0 ? 0 : shared + 1; bytes <= length; bytes++) cuts.push({ recording, bytes })
+    for (let bytes = index === 0 ? 0 : shared + 1; bytes <= length; bytes++) truncations.push({ recording, bytes })
   }
-  return cuts
+  return truncations
 }
 
 /**
- * What a run takes of `everyCut`: in a long run all of it, otherwise those near the end of an event or of the answer,
+ * The truncations for this run: in a long run all of them, otherwise those near the end of an event or of the answer,
  * and every eighth of the rest.
  */
-export function cutsToTake(recordings: readonly StreamRecording[]): Cut[] {
-  const cuts = everyCut(recordings)
-  if (isLongRun) return cuts
+export function sampledTruncations(recordings: readonly StreamRecording[]): Truncation[] {
+  const truncations = everyTruncation(recordings)
+  if (isLongRun) return truncations
   const places = new Map(recordings.map((recording) => [recording, placesOf(recording)]))
-  return cuts.filter((cut, at) => {
-    const isNear = places.get(cut.recording)!.some((place) => Math.abs(cut.bytes - place) <= nearBytes)
+  return truncations.filter((truncation, at) => {
+    const isNear = places.get(truncation.recording)!.some((place) => Math.abs(truncation.bytes - place) <= nearBytes)
     return isNear || at % sampledEvery === 0
   })
 }
@@ -151,8 +154,8 @@ function placesOf({ boundaries, completeBytes, text }: StreamRecording): number[
   return [0, ...boundaries, completeBytes, Buffer.byteLength(text)]
 }
 
-/** The cuts of a recording at the end of each of its events, and one byte to either side. */
-export function cutsAtEvents(recording: StreamRecording): Cut[] {
+/** Truncations of a recording at the end of each of its events, and one byte before and after. */
+export function truncationsAtEvents(recording: StreamRecording): Truncation[] {
   const length = Buffer.byteLength(recording.text)
   const places = [0, ...recording.boundaries].flatMap((place) => [place - 1, place, place + 1])
   return [...new Set(places)].filter((bytes) => bytes >= 0 && bytes <= length).map((bytes) => ({ recording, bytes }))

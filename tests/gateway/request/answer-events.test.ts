@@ -1,20 +1,20 @@
 import { expect, test } from 'vitest'
-import type { AnswerEvent } from '../../src/domain/conversation.ts'
-import { formatById } from '../../src/formats/formats.ts'
-import { alwaysGranted } from '../../src/gateway/auth/call-grant.ts'
-import { AnswerEvents } from '../../src/gateway/request/answer-events.ts'
-import { AttemptRun } from '../../src/gateway/request/attempt.ts'
-import { contextOf } from '../formats/exchange.ts'
-import { FakeBackend } from './fake-gateway.ts'
-import { ManualClock } from './manual-clock.ts'
+import type { AnswerEvent } from '../../../src/domain/conversation.ts'
+import { formatById } from '../../../src/formats/formats.ts'
+import { alwaysGranted } from '../../../src/gateway/auth/call-grant.ts'
+import { AnswerEvents } from '../../../src/gateway/request/answer-events.ts'
+import { AttemptRun } from '../../../src/gateway/request/attempt.ts'
+import { contextOf } from '../../formats/exchange.ts'
+import { FakeBackend } from '../fake-gateway.ts'
+import { ManualClock } from '../manual-clock.ts'
 
 const chunk = (delta: object, reason: string | null = null): string =>
   `data: ${JSON.stringify({ id: 'c', model: 'm', choices: [{ index: 0, delta, finish_reason: reason }] })}\n\n`
 
 test.each([
-  ['complete', 'stop', undefined],
-  ['incomplete', null, 'timeout'],
-])('an answer that is %s, of a backend that falls silent and keeps its stream open', async (_, reason, outcome) => {
+  ['a complete', 'stop', undefined],
+  ['an incomplete', null, 'timeout'],
+])('%s answer from a backend that falls silent and keeps its stream open ends in time', async (_, reason, outcome) => {
   const clock = new ManualClock()
   const backend = new FakeBackend('b', 'openai-chat')
   Object.assign(backend.timeouts, { idleMs: 30_000 })

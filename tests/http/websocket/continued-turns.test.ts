@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { Service, type ServiceOptions } from '../service.ts'
-import { SkippingClock } from '../skipping-clock.ts'
-import { SocketClient, type Turn } from '../socket-client.ts'
+import { Service, type ServiceOptions } from '../../service.ts'
+import { SkippingClock } from '../../skipping-clock.ts'
+import { SocketClient, type Turn } from '../../socket-client.ts'
 
 let service: Service
 let clients: SocketClient[] = []
@@ -29,7 +29,7 @@ const notFound = {
   error: { code: 'previous_response_not_found', param: 'previous_response_id', type: 'invalid_request_error' },
 }
 
-/** The texts of the input that the backend was asked last, in order. */
+/** The texts in the input of the last request to the backend, in order. */
 function lastAsked(): string[] {
   const { input, messages } = JSON.parse(service.providers[0]!.captured().at(-1)!.body) as {
     input?: string | readonly { content: string | readonly { text: string }[] }[]
@@ -47,9 +47,9 @@ async function get(id: string): Promise<number> {
 describe.each(['openai-chat', 'openai-responses'] as const)(
   'with "store": false and a backend that speaks %s',
   (format) => {
-    const said = (text: string): string => `This is a simulated answer from alpha. You said: "${text}".`
+    const simulatedAnswer = (text: string): string => `This is a simulated answer from alpha. You said: "${text}".`
 
-    test('a turn that sends only what is new goes on from all that was said on the connection', async () => {
+    test('a turn with only new input continues everything on the connection', async () => {
       await start({ formats: [format] })
       const client = await open()
       let previous: string | undefined
@@ -66,13 +66,13 @@ describe.each(['openai-chat', 'openai-responses'] as const)(
         }
         all.push(text)
         expect(lastAsked()).toEqual(all)
-        all.push(said(text))
+        all.push(simulatedAnswer(text))
         previous = idOf(turn)
       }
       expect(await get(previous!)).toBe(404)
     })
 
-    test('a call of a tool and its output are told in their order', async () => {
+    test('a tool call and its output are sent in order', async () => {
       await start({ formats: [format] })
       const client = await open()
       const tools = [
@@ -93,7 +93,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)(
       expect(places[0]).toBeGreaterThan(0)
     })
 
-    test('what was prepared for is what the next turn goes on from; nothing was asked, admitted or charged for it', async () => {
+    test('the next turn continues a prepared one, which was not sent to a provider, admitted, or charged', async () => {
       await start({ formats: [format] })
       const client = await open()
       const prepared = await client.turn({ store: false, generate: false, input: 'Be brief.' })
@@ -119,7 +119,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)(
 )
 
 describe('after a new connection', () => {
-  test('what was not stored is unknown, and the whole conversation sent again is answered', async () => {
+  test('an answer that was not stored is unknown, and resending the whole conversation succeeds', async () => {
     await start()
     const first = await open()
     const turn = await first.turn({ store: false })
@@ -133,7 +133,7 @@ describe('after a new connection', () => {
     expect((await second.turn(whole)).last.type).toBe('response.completed')
   })
 
-  test('what was stored is gone on from', async () => {
+  test('a stored answer can be continued', async () => {
     await start()
     const first = await open()
     const turn = await first.turn({ input: 'One.' })
@@ -142,7 +142,7 @@ describe('after a new connection', () => {
     const second = await open()
     const next = await second.turn({ input: 'Two.', previous_response_id: idOf(turn) })
     expect(lastAsked()).toEqual(['One.', expect.stringContaining('"One."'), 'Two.'])
-    // From here on without being stored, and then stored again: both kinds go on from one another.
+    // Stored and unstored answers can continue one another.
     const third = await second.turn({ store: false, input: 'Three.', previous_response_id: idOf(next) })
     expect(third.last.response!.previous_response_id).toBe(idOf(next))
     const fourth = await second.turn({ input: 'Four.', previous_response_id: idOf(third) })
@@ -153,7 +153,7 @@ describe('after a new connection', () => {
     expect(own).toEqual(['One.', 'Two.', 'Three.', 'Four.', 'Five.'])
   })
 
-  test('another connection of the same account finds nothing of this one', async () => {
+  test('another connection of the same account finds no answer of this one', async () => {
     await start()
     const [mine, other] = [await open(), await open()]
     const turn = await mine.turn({ store: false })
@@ -163,7 +163,7 @@ describe('after a new connection', () => {
 })
 
 describe('a turn that fails', () => {
-  test('takes with it what it went on from, so that its client begins anew', async () => {
+  test('an invalid turn removes the answer that it continues, so that the client starts again', async () => {
     await start()
     const client = await open()
     const turn = await client.turn({ store: false })
@@ -173,9 +173,9 @@ describe('a turn that fails', () => {
   })
 
   test.each([
-    ['refused for now', { do: 'status', status: 503 } as const],
-    ['broken off', { do: 'cut', afterEvents: 8, words: 30 } as const],
-  ])('that was %s can be asked again as it is', async (_, step) => {
+    ['was rejected temporarily', { do: 'status', status: 503 } as const],
+    ['broke', { do: 'cut', afterEvents: 8, words: 30 } as const],
+  ])('a turn that %s can be retried unchanged', async (_, step) => {
     const clock = new SkippingClock()
     await start({ clock })
     const client = await open()
@@ -188,7 +188,7 @@ describe('a turn that fails', () => {
     expect(lastAsked()).toEqual(['One.', expect.any(String), 'Two.'])
   })
 
-  test('cannot itself be gone on from', async () => {
+  test('a failed turn cannot be continued', async () => {
     await start()
     service.providers[0]!.script([{ do: 'cut', afterEvents: 8, words: 30 }])
     const client = await open()
@@ -198,18 +198,18 @@ describe('a turn that fails', () => {
   })
 })
 
-describe('preparing for a turn', () => {
+describe('preparing a turn', () => {
   test.each([
     ['an unknown profile', { model: 'gpt-4' }, { status: 404, error: { code: 'model_not_found' } }],
-    ['what is no request', { input: 7 }, { status: 400, error: { code: 'invalid_request', param: 'input' } }],
+    ['an invalid input', { input: 7 }, { status: 400, error: { code: 'invalid_request', param: 'input' } }],
     ['an unknown answer', { previous_response_id: 'resp_0000000000000000' }, notFound],
-  ])('is refused for %s', async (_, body, refusal) => {
+  ])('it is rejected for %s', async (_, body, refusal) => {
     await start()
     const client = await open()
     expect((await client.turn({ generate: false, ...body })).last).toMatchObject({ type: 'error', ...refusal })
   })
 
-  test('has a limit of its own, with the lists', async () => {
+  test('it is limited like the lists, separately from turns', async () => {
     await start()
     const client = await open()
     const types: string[] = []
@@ -218,7 +218,7 @@ describe('preparing for a turn', () => {
     expect((await client.turn()).last.type).toBe('response.completed')
   })
 
-  test('goes on from a stored answer too', async () => {
+  test('it can continue a stored answer, too', async () => {
     await start()
     const client = await open()
     const stored = await client.turn({ input: 'One.' })
@@ -228,7 +228,7 @@ describe('preparing for a turn', () => {
   })
 })
 
-test('a conversation that has grown beyond the largest body is refused in words', async () => {
+test('a conversation that has grown beyond the largest body is a 413', async () => {
   await start({ settings: { limits: { body: '64KiB' } } })
   service.providers[0]!.script([{ do: 'answer', text: 'Yes.' }])
   const client = await open()

@@ -39,7 +39,7 @@ const find = (ref: string): Schema =>
     .split('/')
     .reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], document) as Schema
 
-describe('what is asked', () => {
+describe('requests', () => {
   const values = [
     null,
     true,
@@ -61,7 +61,7 @@ describe('what is asked', () => {
   const named = values.map((value) => JSON.stringify(value))
 
   test.each(apiOperations.filter(({ body }) => body !== undefined).map((one) => [one.path, one] as const))(
-    '%s: its schema takes what the service takes, and nothing else',
+    '%s: the schema accepts exactly what the service accepts',
     async (path, operation) => {
       const { body } = operation
       const schema = operationAt(operation.method, path).requestBody!.content['application/json']!.schema
@@ -82,7 +82,7 @@ describe('what is asked', () => {
         const code = await codeOf(answer)
         const isTaken = code === undefined || !['invalid_request', 'unsupported_parameter'].includes(code)
         const fits = misfits(schema, asked, find).length === 0
-        if (isTaken !== fits) wrong.push(`${what}: ${isTaken ? 'taken' : 'refused'} by the service (${code})`)
+        if (isTaken !== fits) wrong.push(`${what}: ${isTaken ? 'accepted' : 'rejected'} by the service (${code})`)
       }
       expect(wrong).toEqual([])
     },
@@ -90,13 +90,13 @@ describe('what is asked', () => {
   )
 })
 
-describe('what is answered', () => {
-  test('every operation: its 200 is as the document says', async () => {
+describe('responses', () => {
+  test('the 200 response of every operation matches its schema', async () => {
     const stored = (await (await service.responses()).json()) as { id: string }
     const id = stored.id
     const seen = new Set<string>()
     for (const { method, path, body, id: name } of apiOperations) {
-      // Never given, and deleted last.
+      // Canceling never succeeds, and deletion comes last.
       if (name === 'cancelResponse' || name.startsWith('delete') || method === 'head') continue
       await expectFit(method, path, id, body?.example)
       seen.add(name)
@@ -108,7 +108,7 @@ describe('what is answered', () => {
   }, 30_000)
 
   test.each(apiOperations.filter(({ method }) => method !== 'head').map((one) => [one.id, one] as const))(
-    '%s: every refusal that is provoked is as the document says',
+    '%s: every error response matches its schema',
     async (_, { method, path, access }) => {
       const url = `${service.origin}${path.replace('{model}', 'none').replace('{response_id}', 'resp_0123456789').replace('{conversation_id}', 'conv_0123456789').replace('{item_id}', 'msg_1')}`
       const keyed = { authorization: `Bearer ${service.key}` }
@@ -141,7 +141,7 @@ describe('what is answered', () => {
     },
   )
 
-  test('the schemas refuse what is wrong', () => {
+  test('the schemas reject invalid data', () => {
     const { schema } = operationAt('get', '/v1/models').responses['200']!.content!['application/json']!
     expect(misfits(schema, { object: 'list', data: [{ id: 1 }] }, find)).not.toEqual([])
     expect(misfits({ $ref: '#/components/schemas/Error' }, { error: { type: 'x' } }, find)).not.toEqual([])

@@ -1,14 +1,14 @@
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { linksFor } from '../../src/domain/links.ts'
-import { expectRefusal, expectUsage } from '../refusals.ts'
-import { Service } from '../service.ts'
-import { refusedUpgrade, SocketClient } from '../socket-client.ts'
-import { refused, unauthorized } from '../spec/refusal-row.ts'
-import { Wire, type Answer } from '../wire.ts'
+import { linksFor } from '../../../src/domain/links.ts'
+import { expectRefusal, expectUsage } from '../../refusals.ts'
+import { Service } from '../../service.ts'
+import { refusedUpgrade, SocketClient } from '../../socket-client.ts'
+import { refused, unauthorized } from '../../spec/refusal-row.ts'
+import { Wire, type Answer } from '../../wire.ts'
 
-/** As many as one account may have open. */
+/** The connection limit of one account. */
 const mostOfAccount = 256
 
 let service: Service
@@ -27,7 +27,7 @@ const usual = {
   'sec-websocket-key': 'MDEyMzQ1Njc4OWFiY2RlZg==',
 }
 
-/** An upgrade as bytes, with other headers than usual; undefined leaves one out. */
+/** Sends an upgrade with changed headers; undefined removes one. */
 async function upgrade(
   headers: Readonly<Record<string, string | undefined>>,
   line = 'GET /v1/responses',
@@ -41,7 +41,7 @@ async function upgrade(
   return answer
 }
 
-test('an upgrade says its request id and the counters of the account, compresses nothing, and takes nothing of them', async () => {
+test('an upgrade has a request ID and the account’s counters, uses no compression, and is not charged', async () => {
   const client = await SocketClient.open(service)
   expect(client.headers.get('x-request-id')).toMatch(/^req_[0-9A-Za-z]{24}$/)
   expect(expectUsage(client.headers)).toMatchObject({ 'x-quota-used': 0, 'x-ratelimit-remaining': 600 })
@@ -51,14 +51,14 @@ test('an upgrade says its request id and the counters of the account, compresses
   expect(await service.store.listRequests({ limit: 1 })).toEqual([])
 })
 
-describe('what speaks against an upgrade is an ordinary answer', () => {
-  test('no key', async () => {
+describe('a rejected upgrade is an ordinary response', () => {
+  test('the key is missing', async () => {
     const answer = await refusedUpgrade(service, { key: undefined })
     const links = linksFor(service.config.appUrl)
     expectRefusal(answer, { ...unauthorized, code: 'key_missing', link: links.accountSetupUrl }, links)
   })
 
-  test('a revoked key', async () => {
+  test('the key is revoked', async () => {
     const { key, stored } = await service.addAccount('leaver', 'max')
     await service.revoke(stored.id)
     const answer = await refusedUpgrade(service, { key })
@@ -71,30 +71,30 @@ describe('what speaks against an upgrade is an ordinary answer', () => {
     ['sec-websocket-key', 'short'],
     ['sec-websocket-version', undefined],
     ['sec-websocket-version', '7'],
-  ])('%s that is %s', async (name, value) => {
+  ])('the header %s is %s', async (name, value) => {
     const answer = await upgrade({ [name]: value })
     expectRefusal(answer, { ...refused, code: 'invalid_request', param: name }, linksFor(service.config.appUrl))
   })
 
-  test('two keys', async () => {
+  test('there are two keys', async () => {
     const answer = await upgrade({ Authorization: 'Bearer another' })
     expect(answer.status).toBe(400)
     expect(answer.text).toContain('duplicate_header')
   })
 
-  test('another method', async () => {
+  test('the method is not GET', async () => {
     const answer = await upgrade({}, 'PUT /v1/responses')
     expect(answer.status).toBe(405)
     expect(answer.headers.get('allow')).toBe('GET')
   })
 
-  test('a body', async () => {
+  test('the request has a body', async () => {
     const answer = await upgrade({ 'content-length': '5' })
     expect(answer.status).toBeGreaterThanOrEqual(400)
     expect(answer.status).toBeLessThan(500)
   })
 
-  test('as many connections as one account may have: its clients are told to go on over HTTP, and other accounts connect', async () => {
+  test('at the connection limit of an account, clients are told to use HTTP, and other accounts can connect', async () => {
     const url = `${service.baseUrl.replace('http', 'ws')}/responses`
     const headers = { authorization: `Bearer ${service.key}` }
     const sockets = Array.from({ length: mostOfAccount }, () => new WebSocket(url, { headers }))
@@ -118,7 +118,7 @@ describe('what speaks against an upgrade is an ordinary answer', () => {
   })
 })
 
-test('no subprotocol is chosen, so that none that a client made of its key comes back', async () => {
+test('no subprotocol is selected, so that none in which a client sends its key is echoed', async () => {
   const wire = await Wire.open(service.origin)
   const headers = Object.entries({ ...usual, authorization: `Bearer ${service.key}`, 'sec-websocket-protocol': 'a, b' })
   await wire.write(

@@ -1,13 +1,13 @@
 import { openSync, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { systemClock } from '../../src/runtime/clock.ts'
-import { idMinter } from '../../src/runtime/ids.ts'
-import { systemRandom } from '../../src/runtime/random.ts'
-import { openSqliteLedger } from '../../src/storage/ledger/ledger-sqlite.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
+import { idMinter } from '../../../src/runtime/ids.ts'
+import { systemRandom } from '../../../src/runtime/random.ts'
+import { openSqliteLedger } from '../../../src/storage/ledger/ledger-sqlite.ts'
 
 /*
- * A process that is killed: it takes requests through the ledger as fast as it can, and writes the id of each answer
- * that left into a file, in place of the first byte to a socket. Arguments: data folder, that file.
+ * A process to be killed: it passes requests through the ledger as fast as it can, and appends the ID of each delivered
+ * answer to a file, instead of sending its first byte. Arguments: data folder, that file.
  */
 const [folder, log] = process.argv.slice(2)
 const lanes = 20
