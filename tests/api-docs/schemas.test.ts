@@ -129,13 +129,13 @@ describe('responses', () => {
           headers: { 'user-agent': 't/1', 'content-type': 'application/json', ...headers },
           ...(verb !== 'get' && { body }),
         })
-        const said: unknown = await answer.json()
+        const received: unknown = await answer.json()
         if (answer.ok) continue
         refused += 1
         const { responses } = operationAt(method, path)
         expect(Object.keys(responses), `${answer.status}`).toContain(String(answer.status))
         const { schema } = answerOf(responses[String(answer.status)]!).content!['application/json']!
-        expect(misfits(schema, said, find), JSON.stringify(said)).toEqual([])
+        expect(misfits(schema, received, find), JSON.stringify(received)).toEqual([])
       }
       expect(refused).toBeGreaterThan(access === 'key' ? 3 : 0)
     },
@@ -155,10 +155,10 @@ async function expectFit(method: string, path: string, id: string, example?: obj
     headers: { 'user-agent': 't/1', 'content-type': 'application/json', authorization: `Bearer ${service.key}` },
     ...(example !== undefined && { body: JSON.stringify(example) }),
   })
-  const said: unknown = await answer.json()
-  expect(answer.status, `${method} ${path} ${JSON.stringify(said)}`).toBe(200)
+  const received: unknown = await answer.json()
+  expect(answer.status, `${method} ${path} ${JSON.stringify(received)}`).toBe(200)
   const { schema } = operationAt(method, path).responses['200']!.content!['application/json']!
-  expect(misfits(schema, said, find), `${method} ${path}`).toEqual([])
+  expect(misfits(schema, received, find), `${method} ${path}`).toEqual([])
 }
 
 function answerOf(answer: Answer): Answer {

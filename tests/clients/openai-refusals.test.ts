@@ -48,7 +48,12 @@ describe.each(majors)('$name', ({ OpenAI }) => {
       ['an empty key', { apiKey: ' ' }, 'key_missing', 'accountSetupUrl'],
       ['a key of another vendor', { apiKey: 'sk-proj-madeupmadeupmadeup' }, 'key_malformed', 'accountUrl'],
       ['a mistyped key', { apiKey: 'sk_svc_mistyped' }, 'key_malformed', 'accountUrl'],
-      ['a well-formed key that nobody has', { apiKey: mintKey(systemRandom()).reveal() }, 'key_inactive', 'accountUrl'],
+      [
+        'a well-formed key that does not exist',
+        { apiKey: mintKey(systemRandom()).reveal() },
+        'key_inactive',
+        'accountUrl',
+      ],
     ] as const)('%s gets a 401 after one request', async (_, options, code, link) => {
       const { client, traffic } = connect(OpenAI, service, options)
       const error = await rejectionOf(OpenAI, () => send(client), traffic)
@@ -137,8 +142,8 @@ describe.each(majors)('$name', ({ OpenAI }) => {
         expect(await rejectionOf(OpenAI, () => send(client), traffic)).toMatchObject({ status: 429 })
       })
       expect(traffic.sent).toHaveLength(4)
-      const told = traffic.answers.slice(1, 3).map(({ headers }) => Number(headers.get('retry-after')) * 1000)
-      expect(slept).toEqual(told)
+      const advised = traffic.answers.slice(1, 3).map(({ headers }) => Number(headers.get('retry-after')) * 1000)
+      expect(slept).toEqual(advised)
     })
 
     test('if no backend answers, the SDK’s own retry succeeds after recovery', async () => {

@@ -128,7 +128,7 @@ describe.skipIf(python === undefined).each(['openai-chat', 'openai-responses'] a
       expect(requests).toBe(3)
       const seconds = Number(/try again in (\d+)s/.exec(String(message))?.[1])
       expect(slept).toHaveLength(2)
-      for (const told of slept as number[]) expect(Math.abs(told - seconds)).toBeLessThanOrEqual(1)
+      for (const pause of slept as number[]) expect(Math.abs(pause - seconds)).toBeLessThanOrEqual(1)
     })
 
     /** Asserts one request, our sentence with its link at the end, and the request ID. */

@@ -15,7 +15,7 @@ import {
   parseSse,
   readStream,
   recordedRequests,
-  sayableContent,
+  encodableContent,
   targetOf,
   writeStream,
 } from '../formats/exchange.ts'
@@ -23,7 +23,7 @@ import { asGemini, asWholeGemini } from '../formats/gemini-recordings.ts'
 
 const all = Object.values(clientFormats)
 /** All provider formats, including those that no client uses. */
-const spoken = formatIds.map((id) => formatById(id))
+const providerFormats = formatIds.map((id) => formatById(id))
 const plain: Conversation = {
   profile: 'svc-router/frontier',
   stream: true,
@@ -40,7 +40,7 @@ function sent(body: JsonObject): JsonObject {
 }
 
 describe.each(all)('the format $id', (format) => {
-  const sayable = (events: readonly AnswerEvent[]): Content => sayableContent(contentOf(events), format)
+  const encodable = (events: readonly AnswerEvent[]): Content => encodableContent(contentOf(events), format)
 
   test('the format is found by its ID and has a path', () => {
     expect(formatById(format.id)).toBe(format)
@@ -73,7 +73,7 @@ describe.each(all)('the format $id', (format) => {
       fc.property(arbitraryAnswer(), (events) => {
         const read = readStream(format, writeStream(format, events, contextOf(plain)))
         expect(read.finished).toBe(true)
-        expect(sayable(read.events)).toEqual(sayable(events))
+        expect(encodable(read.events)).toEqual(encodable(events))
       }),
       { numRuns: 300 },
     )
@@ -85,7 +85,7 @@ describe.each(all)('the format $id', (format) => {
         const reader = format.readAnswer()
         const read = reader.readWhole(sent(format.writeAnswer(contextOf(plain)).writeWhole(events)))
         expect(reader.finished).toBe(true)
-        expect(sayable(read)).toEqual(sayable(events))
+        expect(encodable(read)).toEqual(encodable(events))
       }),
       { numRuns: 300 },
     )
@@ -168,7 +168,7 @@ describe.each(all)('the format $id', (format) => {
     const conversation = format.readRequest(JSON.parse(body) as JsonObject)
     expect(conversation.stream).toBe(false)
     expect(conversation.sampling).toEqual({})
-    for (const other of spoken) other.writeRequest(conversation, targetOf(conversation))
+    for (const other of providerFormats) other.writeRequest(conversation, targetOf(conversation))
     expect(({} as JsonObject)['stream']).toBeUndefined()
   })
 
@@ -176,11 +176,11 @@ describe.each(all)('the format $id', (format) => {
     const messages = Array.from({ length: 200_000 }, () => ({ role: 'user', content: [{ type: 'text', text: 'x' }] }))
     const conversation = format.readRequest({ model: 'm', messages, input: messages })
     expect(conversation.turns).toHaveLength(200_000)
-    for (const other of spoken) other.writeRequest(conversation, targetOf(conversation))
+    for (const other of providerFormats) other.writeRequest(conversation, targetOf(conversation))
   })
 })
 
-describe.each(spoken)('the format $id toward providers', (format) => {
+describe.each(providerFormats)('the format $id toward providers', (format) => {
   test('data of another format is rejected with a category, and the error never contains the data', () => {
     for (const data of [
       '',
@@ -220,7 +220,7 @@ describe.each(spoken)('the format $id toward providers', (format) => {
 describe.each(all.flatMap((backend) => all.map((client) => ({ backend, client }))))(
   'an answer from $backend.id to $client.id',
   ({ backend, client }: { backend: Format; client: Format }) => {
-    const sayable = (events: readonly AnswerEvent[]): Content => sayableContent(contentOf(events), backend, client)
+    const encodable = (events: readonly AnswerEvent[]): Content => encodableContent(contentOf(events), backend, client)
 
     test('the answer is the same when streamed', () => {
       fc.assert(
@@ -232,7 +232,7 @@ describe.each(all.flatMap((backend) => all.map((client) => ({ backend, client })
             text += writer.writeEvents(reader.readEvent(data))
           }
           expect(reader.finished).toBe(true)
-          expect(sayable(readStream(client, text + writer.writeEnd()).events)).toEqual(sayable(events))
+          expect(encodable(readStream(client, text + writer.writeEnd()).events)).toEqual(encodable(events))
         }),
         { numRuns: 200 },
       )
@@ -243,7 +243,7 @@ describe.each(all.flatMap((backend) => all.map((client) => ({ backend, client })
         fc.property(arbitraryAnswer(), (events) => {
           const whole = sent(backend.writeAnswer(contextOf(plain)).writeWhole(events))
           const translated = client.writeAnswer(contextOf(plain)).writeWhole(backend.readAnswer().readWhole(whole))
-          expect(sayable(client.readAnswer().readWhole(sent(translated)))).toEqual(sayable(events))
+          expect(encodable(client.readAnswer().readWhole(sent(translated)))).toEqual(encodable(events))
         }),
         { numRuns: 200 },
       )
@@ -253,7 +253,7 @@ describe.each(all.flatMap((backend) => all.map((client) => ({ backend, client })
 
 describe.each(all)('an answer from a Gemini provider to $id', (client) => {
   /** The content that Gemini can express: one kind of calls, no refusals, and no citations. */
-  const sayable = arbitraryAnswer().map((events): AnswerEvent[] =>
+  const encodable = arbitraryAnswer().map((events): AnswerEvent[] =>
     events.flatMap((event): AnswerEvent[] => {
       if (event.type === 'refusal' || event.type === 'annotation') return []
       if (event.type === 'text') return [{ type: 'text', text: event.text }]
@@ -266,7 +266,7 @@ describe.each(all)('an answer from a Gemini provider to $id', (client) => {
 
   test('the answer is the same when streamed', () => {
     fc.assert(
-      fc.property(sayable, (events) => {
+      fc.property(encodable, (events) => {
         const reader = formatById('gemini').readAnswer()
         const writer = client.writeAnswer(contextOf(plain))
         let text = ''
@@ -281,7 +281,7 @@ describe.each(all)('an answer from a Gemini provider to $id', (client) => {
 
   test('the answer is the same when not streamed', () => {
     fc.assert(
-      fc.property(sayable, (events) => {
+      fc.property(encodable, (events) => {
         const read = formatById('gemini')
           .readAnswer()
           .readWhole(sent(asWholeGemini(events)))

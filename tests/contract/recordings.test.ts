@@ -37,10 +37,10 @@ describe.each(streams)('$name', ({ format, text, completeBytes, boundaries }) =>
   const whole = eventsOf(format, [bytes])
 
   test('the recording contains text, one end, and its usage', () => {
-    const { reasons, usage, text: said, calls } = contentOf(whole)
+    const { reasons, usage, text: received, calls } = contentOf(whole)
     expect(reasons).toHaveLength(1)
     expect(usage).toMatchObject({ source: 'counted' })
-    expect(said.length + calls.length).toBeGreaterThan(0)
+    expect(received.length + calls.length).toBeGreaterThan(0)
   })
 
   test('the result is the same byte by byte and split in two anywhere', () => {
@@ -54,7 +54,7 @@ describe.each(streams)('$name', ({ format, text, completeBytes, boundaries }) =>
     for (const boundary of [0, ...boundaries]) {
       const reader = formatById(format).readAnswer()
       for (const { data } of new SseReader().push(bytes.subarray(0, boundary))) reader.readEvent(data)
-      expect(reader.finished, `behind ${boundary} bytes`).toBe(boundary > completeBytes)
+      expect(reader.finished, `after ${boundary} bytes`).toBe(boundary > completeBytes)
     }
   })
 })
@@ -62,11 +62,11 @@ describe.each(streams)('$name', ({ format, text, completeBytes, boundaries }) =>
 describe.each(wholes)('$name', ({ format, text }) => {
   test('the recording contains text, one end, and its usage', () => {
     const reader = formatById(format).readAnswer()
-    const { reasons, usage, text: said, calls } = contentOf(reader.readWhole(JSON.parse(text) as JsonObject))
+    const { reasons, usage, text: received, calls } = contentOf(reader.readWhole(JSON.parse(text) as JsonObject))
     expect(reader.finished).toBe(true)
     expect(reasons).toHaveLength(1)
     expect(usage).toMatchObject({ source: 'counted' })
-    expect(said.length + calls.length).toBeGreaterThan(0)
+    expect(received.length + calls.length).toBeGreaterThan(0)
   })
 })
 
@@ -88,9 +88,9 @@ describe.each(pairs)('$recording.name for a $client.id client', ({ recording, cl
   test('the client reads the same answer', () => {
     const lane = laneOf(format, client)
     const written = Buffer.from(lane.push(bytes) + lane.end(), lane.encoding).toString('utf8')
-    const { sealed, ...said } = contentOf(readStream(client, written).events)
-    const { sealed: given, ...told } = contentOf(eventsOf(format, [bytes]))
-    expect(said).toEqual(withoutForeign(told, client, format))
+    const { sealed, ...received } = contentOf(readStream(client, written).events)
+    const { sealed: given, ...content } = contentOf(eventsOf(format, [bytes]))
+    expect(received).toEqual(withoutForeign(content, client, format))
     // Only some formats can contain it. Those that can have it with its issuer's mark, after the format's own prefix.
     if (sealed.length > 0) {
       expect(sealed.map((one) => one.replace('svcr1.someone.', ''))).toEqual(given)
@@ -137,20 +137,20 @@ describe.each(wholes.flatMap((recording) => clients.map((client) => ({ recording
         .readWhole(JSON.parse(text) as JsonObject)
       const conversation = client.readRequest(clientSides[client.id].ask('hi', false))
       const written = client.writeAnswer(contextOf(conversation)).writeWhole(events)
-      const { sealed: _, ...said } = contentOf(
+      const { sealed: _, ...received } = contentOf(
         client.readAnswer().readWhole(JSON.parse(JSON.stringify(written)) as JsonObject),
       )
-      const { sealed: __, ...told } = contentOf(events)
-      expect(said).toEqual(withoutForeign(told, client, format))
+      const { sealed: __, ...content } = contentOf(events)
+      expect(received).toEqual(withoutForeign(content, client, format))
     })
   },
 )
 
 /** Content that some formats cannot express. */
-function withoutForeign<Told extends { readonly logprobs: readonly unknown[] }>(
-  told: Told,
+function withoutForeign<ReadContent extends { readonly logprobs: readonly unknown[] }>(
+  content: ReadContent,
   client: Format,
   format: StreamRecording['format'],
-): Told {
-  return client.id === format || client.id.startsWith('openai-') ? told : { ...told, logprobs: [] }
+): ReadContent {
+  return client.id === format || client.id.startsWith('openai-') ? content : { ...content, logprobs: [] }
 }

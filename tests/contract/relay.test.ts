@@ -60,7 +60,7 @@ const dialect: Dialect = { maxTokensField: 'max_tokens', developerRole: true, st
 
 function backendOf(format: ConversationFormatId): Backend {
   const unasked = (): never => {
-    throw new Error('nobody calls here')
+    throw new Error('this backend is never called')
   }
   const timeouts = { connectMs: 1, headersMs: 1, firstContentMs: 1, wholeAnswerMs: 1, idleMs: 1, totalMs: 1 }
   const about = { id: 'b', failureDomain: 'b', issuer: 'someone', model: 'backend-model', simulated: false }

@@ -93,7 +93,7 @@ test(
         await delay(random() * longestStayMs)
         const leftMs = performance.now()
         const seen = calls.get(marker) ?? []
-        const stage = seen.findLast(({ isComplete }) => !isComplete)?.role ?? (seen.length === 0 ? 'before' : 'behind')
+        const stage = seen.findLast(({ isComplete }) => !isComplete)?.role ?? (seen.length === 0 ? 'before' : 'after')
         stages.set(stage, (stages.get(stage) ?? 0) + 1)
         asked.destroy()
         left.set(marker, leftMs)

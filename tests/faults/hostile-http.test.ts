@@ -72,7 +72,7 @@ describe('invalid HTTP, and HTTP that two parsers could read differently', () =>
     ['CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nhost: example.com:443\r\n\r\n'],
     ['TRACE', get('/v1/models').replace('GET', 'TRACE')],
     [
-      'trailers that go on for ever',
+      'trailers that never end',
       post('transfer-encoding: chunked\r\n', `2\r\n{}\r\n0\r\n${'x-a: b\r\n'.repeat(10_000)}\r\n`),
     ],
     ['an upgrade to nothing', get('/v1/models', 'connection: upgrade\r\nupgrade: websocket\r\ncontent-length: 5\r\n')],

@@ -19,8 +19,8 @@ function frame(type: string, fields: JsonObject = {}): string {
 }
 
 function block(index: number, content_block: JsonObject, ...deltas: readonly JsonObject[]): string {
-  const said = deltas.map((delta) => frame('content_block_delta', { index, delta })).join('')
-  return frame('content_block_start', { index, content_block }) + said + frame('content_block_stop', { index })
+  const events = deltas.map((delta) => frame('content_block_delta', { index, delta })).join('')
+  return frame('content_block_start', { index, content_block }) + events + frame('content_block_stop', { index })
 }
 
 const started = frame('message_start', {
@@ -91,7 +91,7 @@ const stream =
   block(7, { type: 'tool_use', id: 'toolu_2', name: 'g', input: {} }, { type: 'input_json_delta', partial_json: '' }) +
   ended('tool_use')
 
-const said = {
+const expected = {
   text: 'Grüße: it rains ☃',
   refusal: '',
   reasoning: 'Let me see.',
@@ -111,7 +111,7 @@ describe('an Anthropic answer', () => {
     const { events, finished } = readStream(anthropicMessages, stream)
     expect(finished).toBe(true)
     expect(events[0]).toEqual({ type: 'start', id: 'msg_01', model: 'claude-opus-5' })
-    expect(contentOf(events)).toEqual(said)
+    expect(contentOf(events)).toEqual(expected)
   })
 
   test('a non-streaming answer is read completely', () => {
@@ -134,8 +134,8 @@ describe('an Anthropic answer', () => {
     }
     const reader = anthropicMessages.readAnswer()
     const body = { id: 'msg_01', type: 'message', model: 'm', content, stop_reason: 'tool_use', usage }
-    const [first, second] = said.calls
-    expect(contentOf(reader.readWhole(body))).toEqual({ ...said, calls: [first, { ...second, arguments: '{}' }] })
+    const [first, second] = expected.calls
+    expect(contentOf(reader.readWhole(body))).toEqual({ ...expected, calls: [first, { ...second, arguments: '{}' }] })
     expect(reader.finished).toBe(true)
   })
 
@@ -279,23 +279,23 @@ describe.each(Object.values(clientFormats))('an Anthropic stream for a client of
       contentOf(readStream(client, atOnce).events),
     )
     expect(contentOf(readStream(client, atOnce).events)).toMatchObject({
-      text: said.text,
-      usage: said.usage,
+      text: expected.text,
+      usage: expected.usage,
       reasons: ['tool_calls'],
     })
     expect(atOnce).not.toContain('claude')
-    expect(whole.usage).toEqual(said.usage)
+    expect(whole.usage).toEqual(expected.usage)
   })
 
   test('a stream that ends after any event but the last is a failure', () => {
     const frames = stream.split(/(?<=\n\n)/)
     for (let count = 0; count < frames.length; count++) {
-      const cut = lane()
-      const text = cut.push(Buffer.from(frames.slice(0, count).join('')))
-      expect(() => cut.end(), `cut behind ${count}`).toThrow(UpstreamError)
+      const truncated = lane()
+      const text = truncated.push(Buffer.from(frames.slice(0, count).join('')))
+      expect(() => truncated.end(), `truncated after ${count}`).toThrow(UpstreamError)
       const failure = { code: 'upstream_broken', type: 'server_error', message: 'It broke off.', param: null }
-      const told = cut.failure({ ...failure, source: 'provider', retryable: true, requestId: 'req_1' })
-      expect(() => readStream(client, bytesOf(text + told, cut))).toThrow(UpstreamError)
+      const failed = truncated.failure({ ...failure, source: 'provider', retryable: true, requestId: 'req_1' })
+      expect(() => readStream(client, bytesOf(text + failed, truncated))).toThrow(UpstreamError)
     }
   })
 
@@ -453,7 +453,7 @@ describe('an answer for an Anthropic client', () => {
       })
       const through = readStream(backend, writeStream(backend, events, contextOf(asked))).events
       const back = contentOf(readStream(anthropicMessages, writeStream(anthropicMessages, through, context)).events)
-      const { text, reasoning, usage, reasons } = said
+      const { text, reasoning, usage, reasons } = expected
       expect(back).toMatchObject({ text, reasoning, usage, reasons })
       expect(back.calls.map((made) => [made.id, made.arguments])).toEqual([
         ['toolu_1', '{"city":"Oslo"}'],

@@ -129,7 +129,7 @@ export function contentOf(events: readonly AnswerEvent[]): Content {
  * The part that all these formats can express. Messages have no field for a refusal's text, no probabilities, no positions
  * of citations, and no free-text tools.
  */
-export function sayableContent(content: Content, ...formats: readonly Format[]): Content {
+export function encodableContent(content: Content, ...formats: readonly Format[]): Content {
   if (!formats.some(({ id }) => id === 'anthropic-messages')) return content
   return {
     ...content,

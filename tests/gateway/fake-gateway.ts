@@ -76,7 +76,7 @@ export class FakeBackend implements Backend {
     this.listener.onHead({ status, contentType, retryAfterMs: undefined, requestId: undefined })
   }
 
-  say(text: string): void {
+  send(text: string): void {
     this.listener.onData(Buffer.from(text))
   }
 
@@ -89,16 +89,16 @@ export class FakeBackend implements Backend {
 export class FakeSink implements AnswerSink {
   head: AnswerHead | undefined
   text = ''
-  isTaking = true
+  isReading = true
   isDropped = false
-  leave: () => void = () => {}
+  disconnect: () => void = () => {}
 
   open(head: AnswerHead): void {
     this.head = head
   }
   write(bytes: string | Uint8Array): boolean {
     this.text += typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString()
-    return this.isTaking
+    return this.isReading
   }
   end(bytes: string | Uint8Array = ''): void {
     if (!this.isDropped) this.write(bytes)
@@ -110,7 +110,7 @@ export class FakeSink implements AnswerSink {
   }
   onDrain(): void {}
   onDisconnect(run: () => void): void {
-    this.leave = run
+    this.disconnect = run
   }
 }
 

@@ -72,10 +72,10 @@ export function calibrate(world: World, items: number): Calibration {
   const count = world.members.length
   const wrong = Array.from({ length: count }, () => 0)
   const both = Array.from({ length: count }, () => Array.from({ length: count }, () => 0))
-  let [pairsWrong, pairsSame, nobody] = [0, 0, 0]
+  let [pairsWrong, pairsSame, noneRight] = [0, 0, 0]
   for (let number = 1; number <= items; number++) {
     const { answers } = drawItem(world, number)
-    if (!answers.includes(0)) nobody += 1
+    if (!answers.includes(0)) noneRight += 1
     for (let a = 0; a < count; a++) {
       if (answers[a] === 0) continue
       wrong[a]! += 1
@@ -98,6 +98,6 @@ export function calibrate(world: World, items: number): Calibration {
   return {
     sameWrong: pairsSame / pairsWrong,
     effectiveMembers: count / (1 + (count - 1) * mean),
-    allWrong: nobody / items,
+    allWrong: noneRight / items,
   }
 }

@@ -40,9 +40,9 @@ export interface Run {
 }
 
 /**
- * Fuses one closed question after the other by the real engine: panel, fence, letters, order, judge, totals, decision. What
- * is assumed are the models: members answer as the world says, the judge scores as it is told to, and a writer
- * writes down the answer that it is shown first, or without notes what the first member answered.
+ * Fuses closed questions with the real engine: panel, fence, labels, order, judge, totals, decision. Only the models
+ * are simulated: members answer as the world says, the judge scores with the given function, and a writer
+ * repeats the answer that it is shown first, or without notes the first member's answer.
  */
 export async function runClosed(
   world: World,

@@ -14,6 +14,6 @@ for (const [place, [role, words]] of signs.entries())
     throw new Error(`the words by which a ${role} is known are not its own any more`)
 
 /** Determines the role from a request's text or JSON, both of which contain these words verbatim. */
-export function roleIn(told: string): FusionRole {
-  return signs.find(([, words]) => told.includes(words))?.[0] ?? 'plain'
+export function roleIn(text: string): FusionRole {
+  return signs.find(([, words]) => text.includes(words))?.[0] ?? 'plain'
 }

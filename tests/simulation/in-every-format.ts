@@ -5,7 +5,7 @@ import type { Format } from '../../src/formats/format.ts'
 import { clientFormats } from '../../src/formats/formats.ts'
 
 /** Writes the emitted events in every client format, reads them back as a client would, and asserts that nothing is lost. */
-export function expectSayable(
+export function expectEncodable(
   emitted: readonly AnswerEvent[],
   conversation: Conversation,
   usage: Usage,

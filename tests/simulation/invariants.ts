@@ -31,8 +31,8 @@ export async function expectSound(world: SimulatedModels, outcome: FusionOutcome
   expect(finishes).toBe(isWhole ? 1 : 0)
   if (isWhole) {
     expect(emitted.at(-1)?.type).toBe('finish')
-    const told = emitted.findLast((event) => event.type === 'usage')!.usage
-    const { parts = [], ...whole } = told
+    const emittedUsage = emitted.findLast((event) => event.type === 'usage')!.usage
+    const { parts = [], ...whole } = emittedUsage
     expect(whole).toEqual(usage)
     // The caller's usage breakdown is consistent, has every call, and names no model.
     expect(sum(parts)).toEqual(usage)
@@ -43,8 +43,8 @@ export async function expectSound(world: SimulatedModels, outcome: FusionOutcome
   expect(order(emitted)).toMatch(/^s?(r+(e|$))?[tfcax]*(ud)?$/)
   expect(sum(record.calls.flatMap((call) => (call.usage === undefined ? [] : [call.usage])))).toEqual(usage)
   const counted = record.calls.flatMap((call) => (call.usage?.source === 'counted' ? [call.usage] : []))
-  const told = world.seen.flatMap((call) => (call.usage === undefined ? [] : [call.usage]))
-  expect(sum(counted)).toEqual(sum(told))
+  const reported = world.seen.flatMap((call) => (call.usage === undefined ? [] : [call.usage]))
+  expect(sum(counted)).toEqual(sum(reported))
   expect(record.calls.length).toBe(world.seen.length)
   expect(secrets.exec(JSON.stringify(emitted))?.[0]).toBeUndefined()
   // No call and no timer of ours is left.

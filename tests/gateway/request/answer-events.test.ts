@@ -24,10 +24,10 @@ test.each([
   const run = new AttemptRun(backend, lane, true, clock)
   const opened = run.open({ body: '{}', stream: true, requestId: 'req_1' }, alwaysGranted)
   backend.head()
-  backend.say(chunk({ content: 'Hi.' }))
+  backend.send(chunk({ content: 'Hi.' }))
   await opened
   events.flowFrom(run, () => {})
-  backend.say(chunk({}, reason))
+  backend.send(chunk({}, reason))
   const seen: AnswerEvent[] = []
   let end: unknown
   const readAll = async (): Promise<void> => {

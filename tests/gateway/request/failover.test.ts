@@ -54,10 +54,10 @@ class ScriptedRun {
       const backend = this.#current()
       if (step === 'answers') {
         backend.head(200, 'application/json')
-        backend.say(answer)
+        backend.send(answer)
       } else {
         backend.head(step[0], 'application/json')
-        backend.say(JSON.stringify({ error: step[1] }))
+        backend.send(JSON.stringify({ error: step[1] }))
       }
       backend.end()
     }
@@ -73,7 +73,8 @@ class ScriptedRun {
       ...(((backend as Backend).otherEndpoints ?? []) as readonly FakeBackend[]),
     ])
     const counted = this.asked.length
-    if (all.reduce((sum, { requests }) => sum + requests.length, 0) !== counted + 1) throw new Error('nobody was asked')
+    if (all.reduce((sum, { requests }) => sum + requests.length, 0) !== counted + 1)
+      throw new Error('no backend was asked')
     const backend = all.find((one) => one.requests.length > this.#seen(one))!
     const { body } = backend.requests.at(-1)!
     this.asked.push({
@@ -114,8 +115,8 @@ describe('an optional field that a backend rejects', () => {
     ],
   ] as const)(
     'it is removed and the request retried, and later requests omit it (%s)',
-    async (_, format, spoken, body, field) => {
-      const scripted = new ScriptedRun([spoken])
+    async (_, format, backendFormat, body, field) => {
+      const scripted = new ScriptedRun([backendFormat])
       expect(await scripted.ask(body, [[400, noThinking], 'answers'], format)).toBeUndefined()
       expect(scripted.asked.map((one) => field in one.body)).toEqual([true, false])
       expect(await scripted.ask(body, ['answers'], format)).toBeUndefined()
@@ -405,7 +406,7 @@ describe('a plain 500', () => {
       expect(gateway.backends.map(({ requests }) => requests.length)).toEqual(asked)
       gateway.backends[index]!.head(index === 0 ? 500 : 200, 'application/json')
       if (index === 1)
-        gateway.backends[1]!.say('{"choices":[{"index":0,"message":{"content":"Hello"},"finish_reason":"stop"}]}')
+        gateway.backends[1]!.send('{"choices":[{"index":0,"message":{"content":"Hello"},"finish_reason":"stop"}]}')
       gateway.backends[index]!.end()
     }
     await answered

@@ -50,14 +50,14 @@ describe('a complete answer whose backend does not end its stream', () => {
       await settled()
       const [backend] = gateway.backends
       backend!.head()
-      backend!.say(reason)
+      backend!.send(reason)
       await gateway.clock.advance(1_100)
       expect(gateway.sink.text).toContain(end)
       const { text } = gateway.sink
       expect(gateway.settled).toEqual([])
       await gateway.clock.advance(4_000)
-      backend!.say(usage.slice(0, 20))
-      backend!.say(usage.slice(20))
+      backend!.send(usage.slice(0, 20))
+      backend!.send(usage.slice(20))
       await ended
       expect(gateway.settled).toMatchObject([{ outcome: { usage: counted, charged: 1 }, delivery: 'done' }])
       expect(gateway.settled[0]!.outcome.totalMs).toBeLessThan(2_000)
@@ -71,7 +71,7 @@ describe('a complete answer whose backend does not end its stream', () => {
     const { ended } = await ask(gateway)
     const [backend] = gateway.backends
     backend!.head()
-    backend!.say(reason)
+    backend!.send(reason)
     await gateway.clock.advance(1_100)
     if (what === 'the end') backend!.end()
     else if (what === 'a fault') backend!.listener.onError(new UpstreamError('reset'))
@@ -90,7 +90,7 @@ describe('a complete answer whose backend does not end its stream', () => {
     const { ended } = await ask(gateway)
     const [backend] = gateway.backends
     backend!.head()
-    backend!.say(`${reason}${usage}`)
+    backend!.send(`${reason}${usage}`)
     await gateway.clock.advance(1_100)
     await ended
     expect(gateway.settled).toMatchObject([{ outcome: { usage: counted } }])
@@ -107,7 +107,7 @@ describe('an answer that was not recorded is not delivered', () => {
     }
     const { ended } = await ask(gateway)
     gateway.backends[0]!.head()
-    gateway.backends[0]!.say(wholeStream)
+    gateway.backends[0]!.send(wholeStream)
     gateway.backends[0]!.end()
     resolve()
     await ended
@@ -124,7 +124,7 @@ describe('an answer that was not recorded is not delivered', () => {
     const { ended } = await ask(gateway, { stream })
     const [backend] = gateway.backends
     backend!.head(200, stream ? 'text/event-stream' : 'application/json')
-    backend!.say(stream ? wholeStream : wholeChat)
+    backend!.send(stream ? wholeStream : wholeChat)
     backend!.end()
     await gateway.clock.advance(25_000)
     expect(await ended).toMatchObject({ code: 'record_unavailable' })
@@ -156,9 +156,9 @@ test('a bug in the middle of a stream is logged with its location and recorded a
   }))
   const { ended } = await ask(gateway)
   gateway.backends[0]!.head()
-  gateway.backends[0]!.say(chunk({ content: 'Hello' }))
+  gateway.backends[0]!.send(chunk({ content: 'Hello' }))
   await settled()
-  gateway.backends[0]!.say(chunk({}, 'stop'))
+  gateway.backends[0]!.send(chunk({}, 'stop'))
   expect(await ended).toBeUndefined()
   const bugs = gateway.events.filter(({ event }) => event === 'internal_error')
   expect(bugs).toMatchObject([{ requestId: 'req_1', name: 'TypeError' }])
@@ -185,7 +185,7 @@ describe('if one backend has failed and the second attempt is running', () => {
     await gateway.clock.advance(10_000)
     expect(gateway.backends[1]!.requests).toHaveLength(1)
     expect(gateway.sink.head?.retryCount).toBe(1)
-    gateway.sink.leave()
+    gateway.sink.disconnect()
     await ended
   })
 
@@ -204,10 +204,10 @@ describe('if one backend has failed and the second attempt is running', () => {
 describe('a client’s fault is not counted against the backend', () => {
   test('a client that accepts no data for a minute is recorded as disconnected, and its connection is closed', async () => {
     const gateway = new FakeGateway(['openai-chat'])
-    gateway.sink.isTaking = false
+    gateway.sink.isReading = false
     const { ended } = await ask(gateway)
     gateway.backends[0]!.head()
-    gateway.backends[0]!.say(chunk({ content: 'Hello' }))
+    gateway.backends[0]!.send(chunk({ content: 'Hello' }))
     await gateway.clock.advance(71_000)
     expect(await ended).toBeUndefined()
     expect(gateway.settled).toMatchObject([{ outcome: { errorCode: 'client_closed', charged: 1 }, delivery: 'done' }])
@@ -221,9 +221,9 @@ describe('a client’s fault is not counted against the backend', () => {
     gateway.deliver = () => void (delivered += 1)
     const { ended } = await ask(gateway, {})
     gateway.backends[0]!.head(200, 'application/json')
-    gateway.backends[0]!.say(wholeChat)
+    gateway.backends[0]!.send(wholeChat)
     gateway.backends[0]!.end()
-    gateway.sink.leave()
+    gateway.sink.disconnect()
     await ended
     expect(gateway.settled).toMatchObject([{ outcome: { errorCode: 'client_closed', charged: 1 }, delivery: 'none' }])
     expect([delivered, gateway.sink.head]).toEqual([0, undefined])
@@ -235,7 +235,7 @@ test('a translated response reports that it is not stored, and when it was compl
   const ended = gateway.answer('openai-responses', { input: 'Hi', store: true })
   await gateway.clock.advance(7_000)
   gateway.backends[0]!.head(200, 'application/json')
-  gateway.backends[0]!.say(wholeChat)
+  gateway.backends[0]!.send(wholeChat)
   gateway.backends[0]!.end()
   await ended
   const response = JSON.parse(gateway.sink.text) as { store: boolean; created_at: number; completed_at: number }
@@ -282,7 +282,7 @@ describe('a request that no backend can serve', () => {
     const ended = gateway.answer('openai-responses', { input: 'Hi', prompt: { id: 'pmpt_1' } })
     await settled()
     expect(gateway.backends.map(({ requests }) => requests.length)).toEqual([0, 1])
-    gateway.sink.leave()
+    gateway.sink.disconnect()
     await ended
     expect(gateway.admitted).toBe(1)
   })
@@ -300,7 +300,7 @@ describe('a request that no backend can serve', () => {
     await settled()
     expect(written).toBe(1)
     expect(gateway.backends[0]!.requests[0]?.body).toContain('"content":"Hi"')
-    gateway.sink.leave()
+    gateway.sink.disconnect()
     await ended
   })
 })
@@ -348,8 +348,8 @@ describe('a non-streaming answer', () => {
       const { ended } = await ask(gateway, { stream: false })
       const [backend, other] = gateway.backends
       backend!.head(200, 'application/json')
-      backend!.say(wholeChat.slice(0, 40))
-      backend!.say(wholeChat.slice(40))
+      backend!.send(wholeChat.slice(0, 40))
+      backend!.send(wholeChat.slice(40))
       expect(await ended).toMatchObject({ code: 'server_busy' })
       expect([grown, other!.requests]).toEqual([[40, wholeChat.length - 40], []])
     }
@@ -371,7 +371,7 @@ describe('a non-streaming answer', () => {
         [gateway.backends[1]!, stream ? wholeStream : wholeChat],
       ] as const) {
         backend.head(200, type)
-        backend.say(text)
+        backend.send(text)
         backend.end()
         await settled()
       }
@@ -385,9 +385,9 @@ describe('a non-streaming answer', () => {
     const gateway = new FakeGateway(['openai-chat'])
     const { ended } = await ask(gateway)
     gateway.backends[0]!.head()
-    gateway.backends[0]!.say(chunk({ content: 'Hello' }))
+    gateway.backends[0]!.send(chunk({ content: 'Hello' }))
     await settled()
-    gateway.backends[0]!.say(`data: ${deep}\n\n`)
+    gateway.backends[0]!.send(`data: ${deep}\n\n`)
     await ended
     expect(gateway.sink.text).toContain('upstream_broken')
     expect(gateway.settled).toMatchObject([{ outcome: { errorCode: 'upstream_broken' } }])
@@ -402,7 +402,7 @@ test('if its credentials are rejected, the only backend is asked again after 5 s
     const { ended } = await ask(gateway, { stream: false })
     if (backend!.requests.length === asked) return ended
     backend!.head(status, 'application/json')
-    backend!.say(status === 200 ? wholeChat : '{"error":{"message":"no such key"}}')
+    backend!.send(status === 200 ? wholeChat : '{"error":{"message":"no such key"}}')
     backend!.end()
     return ended
   }

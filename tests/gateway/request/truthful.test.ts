@@ -84,10 +84,10 @@ function expectFailure({ text, failed, error }: Read, what: string): void {
 
 describe.each(pairs)('a %s client of a %s provider', (client, provider) => {
   const { opening, delta, ending, whole, success } = goodAnswers[provider]
-  const said = [opening, delta('one '), delta('two '), delta('three ')]
+  const beginning = [opening, delta('one '), delta('two '), delta('three ')]
 
   test('a good answer arrives complete', () => {
-    for (const reads of [[...said, ending(success)], [said.join('') + ending(success)]]) {
+    for (const reads of [[...beginning, ending(success)], [beginning.join('') + ending(success)]]) {
       const { text, failed } = readAll(laneOf(client, provider, true), reads)
       expect([failed, cleanEnd.test(text)]).toEqual([false, true])
     }
@@ -96,16 +96,22 @@ describe.each(pairs)('a %s client of a %s provider', (client, provider) => {
 
   test.each(Object.entries(faultyEvents))('after %s, the stream does not end successfully', (_, fault) => {
     expectFailure(
-      readAll(laneOf(client, provider, true), [opening, fault, ...said.slice(1), ending(success)]),
+      readAll(laneOf(client, provider, true), [opening, fault, ...beginning.slice(1), ending(success)]),
       'before',
     )
-    expectFailure(readAll(laneOf(client, provider, true), [...said, fault, delta('four'), ending(success)]), 'after')
-    expectFailure(readAll(laneOf(client, provider, true), [`${said.join('')}${fault}${ending(success)}`]), 'at once')
-    expectFailure(readAll(laneOf(client, provider, true), [...said, fault + ending(success)]), 'with the end')
+    expectFailure(
+      readAll(laneOf(client, provider, true), [...beginning, fault, delta('four'), ending(success)]),
+      'after',
+    )
+    expectFailure(
+      readAll(laneOf(client, provider, true), [`${beginning.join('')}${fault}${ending(success)}`]),
+      'at once',
+    )
+    expectFailure(readAll(laneOf(client, provider, true), [...beginning, fault + ending(success)]), 'with the end')
   })
 
   test.each(Object.entries(beside))('a good answer arrives complete with %s between its events', (_, event) => {
-    const events = [...said, ending(success)].flatMap((text) => [event, text])
+    const events = [...beginning, ending(success)].flatMap((text) => [event, text])
     const { text, failed } = readAll(laneOf(client, provider, true), events)
     expect([failed, cleanEnd.test(text), text.includes('three')]).toEqual([false, true, true])
   })
@@ -117,13 +123,13 @@ describe.each(pairs)('a %s client of a %s provider', (client, provider) => {
 
   test('after a delta that is not text, the stream does not end successfully', () => {
     const delta = malformedDeltas[provider]
-    expectFailure(readAll(laneOf(client, provider, true), [...said, delta, ending(success)]), 'after')
+    expectFailure(readAll(laneOf(client, provider, true), [...beginning, delta, ending(success)]), 'after')
     expectFailure(readAll(laneOf(client, provider, true), [opening, delta, ending(success)]), 'before')
   })
 
   test.each([false, true])('JSON that nests too deep breaks the answer (objects: %s)', (isObject) => {
     const event = withDeepMember(delta('four'), isObject)
-    expectFailure(readAll(laneOf(client, provider, true), [...said, event, ending(success)]), 'after')
+    expectFailure(readAll(laneOf(client, provider, true), [...beginning, event, ending(success)]), 'after')
     expectFailure(readAll(laneOf(client, provider, true), [opening, event, ending(success)]), 'before')
     expectFailure(readAll(laneOf(client, provider, true), [withDeepMember(opening, isObject)]), 'at the start')
     expectFailure(readAll(laneOf(client, provider, false), [withDeepMember(whole(success), isObject)]), 'whole')
@@ -132,14 +138,14 @@ describe.each(pairs)('a %s client of a %s provider', (client, provider) => {
 
   test('faults after the end are ignored', () => {
     for (const fault of Object.values(faultyEvents)) {
-      const { text, failed } = readAll(laneOf(client, provider, true), [...said, ending(success) + fault, fault])
+      const { text, failed } = readAll(laneOf(client, provider, true), [...beginning, ending(success) + fault, fault])
       expect([failed, cleanEnd.test(text), text.includes(providerText)]).toEqual([false, true, false])
     }
   })
 
   test.each(unknownReasons)('the unknown finish reason %s breaks the answer', (reason) => {
-    expectFailure(readAll(laneOf(client, provider, true), [...said, ending(reason)]), 'stream')
-    expectFailure(readAll(laneOf(client, provider, true), [said.join('') + ending(reason)]), 'at once')
+    expectFailure(readAll(laneOf(client, provider, true), [...beginning, ending(reason)]), 'stream')
+    expectFailure(readAll(laneOf(client, provider, true), [beginning.join('') + ending(reason)]), 'at once')
     expectFailure(readAll(laneOf(client, provider, false), [whole(reason)]), 'whole')
   })
 
@@ -152,16 +158,19 @@ describe.each(pairs)('a %s client of a %s provider', (client, provider) => {
         (text: string) => text.replace(/,?"\w+":"REASON"/, ''),
       ]
       for (const remove of withoutReason) {
-        expectFailure(readAll(laneOf(client, provider, true), [...said, remove(ending('REASON'))]), 'stream')
-        expectFailure(readAll(laneOf(client, provider, true), [said.join('') + remove(ending('REASON'))]), 'at once')
+        expectFailure(readAll(laneOf(client, provider, true), [...beginning, remove(ending('REASON'))]), 'stream')
+        expectFailure(
+          readAll(laneOf(client, provider, true), [beginning.join('') + remove(ending('REASON'))]),
+          'at once',
+        )
         expectFailure(readAll(laneOf(client, provider, false), [remove(whole('REASON'))]), 'whole')
       }
     },
   )
 
   test('an answer without an end breaks', () => {
-    expectFailure(readAll(laneOf(client, provider, true), said), 'stream')
-    expectFailure(readAll(laneOf(client, provider, true), [opening]), 'nothing said')
+    expectFailure(readAll(laneOf(client, provider, true), beginning), 'stream')
+    expectFailure(readAll(laneOf(client, provider, true), [opening]), 'nothing beginning')
   })
 
   test.each(Object.entries(faultyBodies))('%s is not an answer', (_, body) => {
@@ -180,7 +189,7 @@ describe.each(pairs)('a %s client of a %s provider', (client, provider) => {
       fc.property(edit, ({ at, remove, insert }) => {
         const edited = `${event.slice(0, at)}${insert}${event.slice(Math.min(at + remove, event.length - 3))}`
         fc.pre(!isJson(edited.slice(edited.indexOf('data: ') + 6)))
-        expectFailure(readAll(laneOf(client, provider, true), [...said, edited, ending(success)]), edited)
+        expectFailure(readAll(laneOf(client, provider, true), [...beginning, edited, ending(success)]), edited)
       }),
       { numRuns: 150 },
     )

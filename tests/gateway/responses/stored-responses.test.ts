@@ -178,8 +178,8 @@ describe('an unavailable store', () => {
   test('a failed read is a 503 that can be retried', async () => {
     const broken: ResponseStore = {
       ...store,
-      find: () => Promise.reject(new Error('gone')),
-      chain: () => Promise.reject(new Error('gone')),
+      find: () => Promise.reject(new Error('unavailable')),
+      chain: () => Promise.reject(new Error('unavailable')),
     }
     const stored = storedResponses({ store: broken })
     const id = 'resp_000000000000000000000000'
@@ -230,9 +230,9 @@ describe('a chain of answers', () => {
         typeof item === 'string' ? { type: 'message', role: 'user', content: item } : item,
       ),
     })
-    const behind = await stored.resolve(account, request, conversation)
-    expect(rolesOf(behind.request)).toEqual(['user', 'assistant', 'user'])
-    expect(behind.resolved.own).toHaveLength(1)
+    const continued = await stored.resolve(account, request, conversation)
+    expect(rolesOf(continued.request)).toEqual(['user', 'assistant', 'user'])
+    expect(continued.resolved.own).toHaveLength(1)
     const alone = requestOf({ input: [again, again] })
     const { request: resolved } = await stored.resolve(account, alone.request, alone.conversation)
     expect(rolesOf(resolved)).toEqual(['assistant'])

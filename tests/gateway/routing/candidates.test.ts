@@ -18,7 +18,7 @@ function backend(id: string, failureDomain = id, contextWindow?: number): Backen
     timeouts: { connectMs: 1, headersMs: 1, firstContentMs: 1, wholeAnswerMs: 1, idleMs: 1, totalMs: 1 },
     dialect: { maxTokensField: 'max_tokens', developerRole: true, streamUsage: true, refusedFields: [] },
     call: () => {
-      throw new Error('nobody calls here')
+      throw new Error('this backend is never called')
     },
   }
 }

@@ -17,26 +17,26 @@ const mintId = idMinter('req_', () => clock.nowMs(), systemRandom())
 const ledger = await openSqliteLedger(folder!, clock)
 const file = openSync(log!, 'a')
 const send = (id: string) => writeSync(file, `${id}\n`)
-const courses = ['stream', 'whole', 'due', 'failed', 'gone'] as const
+const kinds = ['stream', 'whole', 'due', 'failed', 'gone'] as const
 
 async function runLane(lane: number): Promise<never> {
   for (let round = lane; ; round++) {
-    const course = courses[round % courses.length]!
+    const kind = kinds[round % kinds.length]!
     const id = mintId()
-    const facts = { accountId: `acc_${lane % 3}`, keyId: 'key_1', profile: course, format: 'openai-chat', units: 1 }
-    const admission = await ledger.admit({ id, ...facts, stream: course === 'stream' }, plan)
-    const outcome = { charged: course === 'failed' ? 0 : 1, attempts: [], totalMs: 1 }
-    if (course === 'due') {
+    const facts = { accountId: `acc_${lane % 3}`, keyId: 'key_1', profile: kind, format: 'openai-chat', units: 1 }
+    const admission = await ledger.admit({ id, ...facts, stream: kind === 'stream' }, plan)
+    const outcome = { charged: kind === 'failed' ? 0 : 1, attempts: [], totalMs: 1 }
+    if (kind === 'due') {
       await sleep(round % 3)
       admission.settle(outcome, 'due')
     }
     await admission.durable()
-    if (course === 'stream' || course === 'whole' || course === 'due') {
+    if (kind === 'stream' || kind === 'whole' || kind === 'due') {
       admission.deliver()
       send(id)
     }
-    if (course === 'stream') await sleep(round % 7)
-    if (course !== 'due') admission.settle(outcome, course === 'failed' || course === 'gone' ? 'none' : 'done')
+    if (kind === 'stream') await sleep(round % 7)
+    if (kind !== 'due') admission.settle(outcome, kind === 'failed' || kind === 'gone' ? 'none' : 'done')
   }
 }
 

@@ -82,7 +82,7 @@ describe('a data folder', () => {
 })
 
 describe('time', () => {
-  test('no 60 s ever contain more requests than the limit, even across restarts, and waiting as told leads to admission', async () => {
+  test('no 60 s ever contain more requests than the limit, even across restarts, and a request after Retry-After is admitted', async () => {
     let count = 0
     // A restart takes longer than all other steps together.
     const step = fc.oneof(

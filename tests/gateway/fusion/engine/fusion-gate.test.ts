@@ -10,7 +10,7 @@ const reminder: InputTurn = {
   role: 'user',
   parts: [{ type: 'text', text: '<system-reminder>\nKeep the list of tasks up to date.\n</system-reminder>' }],
 }
-const said: Turn = { role: 'assistant', parts: [{ type: 'text', text: 'Done.' }] }
+const reply: Turn = { role: 'assistant', parts: [{ type: 'text', text: 'Done.' }] }
 const call: Turn = {
   role: 'assistant',
   parts: [{ type: 'call', kind: 'function', id: 'c', name: 'look', arguments: '{}' }],
@@ -20,8 +20,8 @@ const result: Turn = { role: 'tool', callId: 'c', kind: 'function', parts: [{ ty
 describe('only a user’s turn is deliberated', () => {
   test.each<[string, readonly Turn[], ReturnType<typeof decideGate>]>([
     ['a first question', [user], { run: true }],
-    ['a further question', [user, said, user], { run: true }],
-    ['a question after a tool loop', [user, call, result, said, user], { run: true }],
+    ['a further question', [user, reply, user], { run: true }],
+    ['a question after a tool loop', [user, call, result, reply, user], { run: true }],
     ['instructions after the question', [user, developer], { run: true }],
     ['a tool result', [user, call, result], { run: false, reason: 'tool_loop' }],
     ['a tool result with instructions after it', [user, call, result, developer], { run: false, reason: 'tool_loop' }],
@@ -37,7 +37,7 @@ describe('only a user’s turn is deliberated', () => {
       [{ role: 'user', parts: [...reminder.parts, ...user.parts] }],
       { run: true },
     ],
-    ['an answer that is to be continued', [user, said], { run: false, reason: 'not_a_user_turn' }],
+    ['an answer that is to be continued', [user, reply], { run: false, reason: 'not_a_user_turn' }],
     ['instructions alone', [developer], { run: false, reason: 'not_a_user_turn' }],
     ['nothing', [], { run: false, reason: 'not_a_user_turn' }],
   ])('%s', (_, turns, decision) => {

@@ -3,7 +3,7 @@ import { fuse } from '../../../../src/gateway/fusion/engine/fusion.ts'
 import type { FusionOutcome } from '../../../../src/gateway/fusion/engine/outcome.ts'
 import { settingsOf } from '../../../../src/gateway/fusion/engine/settings.ts'
 import { question } from '../../../simulation/conversations.ts'
-import { expectSayable } from '../../../simulation/in-every-format.ts'
+import { expectEncodable } from '../../../simulation/in-every-format.ts'
 import { expectSound } from '../../../simulation/invariants.ts'
 import { byPlace, judgeReply, judgeSays, judgeSecret } from '../../../simulation/simulated-judge.ts'
 import {
@@ -90,7 +90,7 @@ async function run({ n, answering, judge, synthesis, stream, fallback = hang }: 
   const settings = { ...settingsOf('balanced', stream), panelSize: n }
   const request = { conversation: question(undefined, { stream }), members, settings }
   const outcome = await world.clock.until(fuse(request, world, new AbortController().signal))
-  expectSayable(world.emitted, { ...request.conversation, streamUsage: true }, outcome.usage, outcome.error)
+  expectEncodable(world.emitted, { ...request.conversation, streamUsage: true }, outcome.usage, outcome.error)
   return { world, outcome, text: await expectSound(world, outcome) }
 }
 
