@@ -30,8 +30,8 @@ const maxMessageChars = 600
 const duration = /^(\d{1,40}(?:\.\d{1,9})?)s$/
 
 /**
- * Classifies an error of Google's APIs, `{code, message, status, details}`; undefined if it is not one or the HTTP
- * status says it all.
+ * Classifies an error of Google's APIs, `{code, message, status, details}`; undefined for other errors, and if the HTTP
+ * status is enough.
  */
 export function classifyGoogleError(error: JsonObject): GoogleErrorClass | undefined {
   const { status, message, details } = error

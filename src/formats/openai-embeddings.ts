@@ -33,7 +33,7 @@ function readRequest(body: JsonObject): Conversation {
   const profile = requiredString(body, 'model')
   const { input } = body
   if (typeof input !== 'string' && !isArray(input)) throw wrongType('input', 'a string or an array')
-  // An answer without vectors counts as a failure: a provider that accepts an empty input would be cooled down for it.
+  // Some providers answer an empty input without vectors, which would count as their failure.
   if (isArray(input) && input.length === 0) throw invalidRequest('input', 'input is empty. Give at least one text.')
   return { profile, stream: false, turns: [], tools: [], sampling: {}, streamUsage: false, hints: {} }
 }

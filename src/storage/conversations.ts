@@ -166,7 +166,7 @@ export function appendItems(
       .where('last_used_at_ms', '>', wholeTime(sinceMs))
       .returning(['items', 'bytes', 'next_position'])
       .executeTakeFirst()
-    if (row === undefined) return 'gone'
+    if (row === undefined) return 'not_found'
     const known = await knownDigests(transaction, id, given)
     const items: NewConversationItem[] = []
     for (const item of given) {

@@ -68,7 +68,7 @@ describe.each(enginesFor('conversations'))('conversations on %s', (_name, engine
     expect(await other.find('acc_2', 'conv_1', 0)).toBeUndefined()
     expect(await other.listItems('acc_2', 'conv_1', { order: 'asc', limit: 9 })).toEqual([])
     expect(await other.findItem('acc_2', 'conv_1', 'd a')).toBeUndefined()
-    expect(await other.append('acc_2', 'conv_1', [itemOf('x')], limits)).toBe('gone')
+    expect(await other.append('acc_2', 'conv_1', [itemOf('x')], limits)).toBe('not_found')
     expect(await other.removeItems('acc_2', 'conv_1', ['d a'])).toBe(0)
     expect(await other.remove('acc_2', 'conv_1', 0)).toBe(false)
     expect(await other.update('acc_2', 'conv_1', 'x', { nowMs: 1, sinceMs: 0 })).toBeUndefined()
@@ -109,7 +109,7 @@ describe.each(enginesFor('conversations'))('conversations on %s', (_name, engine
   test('every use extends the life of a conversation, and an expired one is not found even before it is swept', async () => {
     await store.add(conversationOf('conv_1'))
     expect(await other.find('acc_1', 'conv_1', 1_000)).toBeUndefined()
-    expect(await other.append('acc_1', 'conv_1', [itemOf('a')], { ...limits, sinceMs: 1_000 })).toBe('gone')
+    expect(await other.append('acc_1', 'conv_1', [itemOf('a')], { ...limits, sinceMs: 1_000 })).toBe('not_found')
     await other.update('acc_1', 'conv_1', 'new', { nowMs: 5_000, sinceMs: 0 })
     expect(await other.find('acc_1', 'conv_1', 4_999)).toMatchObject({ sealedMetadata: 'new' })
     await store.append('acc_1', 'conv_1', [itemOf('a')], { ...limits, nowMs: 9_000 })

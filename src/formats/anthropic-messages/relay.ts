@@ -28,8 +28,8 @@ export const anthropicMessagesRelay: RelayRules = {
 }
 
 /**
- * Only of reasoning: tools have members with these names, and images have data. Unsigned reasoning has an empty
- * signature.
+ * The encrypted member of a reasoning block. Other objects have members with the same names, such as the `data` of an
+ * image. Unsigned reasoning has an empty signature.
  */
 function sealedMember({ type, signature, data }: JsonObject): string | undefined {
   if (type === 'thinking' || type === 'signature_delta') {

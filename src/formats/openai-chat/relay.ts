@@ -6,7 +6,7 @@ import type { WriteTarget } from '../format.ts'
 import { limitNames } from '../rejections/optional-fields.ts'
 import type { RelayRules, RequestChanges, StreamRules } from '../relay.ts'
 
-/** Changes to every completions request: it says whether it streams, and streams report usage. */
+/** Changes to every completions request: set `stream` explicitly, and request the usage of streams. */
 export function streamChanges(
   body: JsonObject,
   { streamUsage }: Conversation,

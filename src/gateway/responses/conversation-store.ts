@@ -4,7 +4,7 @@ import type { NewConversationItem, StoredConversation, StoredConversationItem } 
  * Why items were not appended: `gone` (the conversation does not exist), `duplicate` (an id is already in use),
  * `full` (the conversation's own limits), `no_room` (the account's limit on stored text).
  */
-export type AppendRefusal = 'gone' | 'duplicate' | 'full' | 'no_room'
+export type AppendRefusal = 'not_found' | 'duplicate' | 'full' | 'no_room'
 
 export interface AppendOptions {
   readonly nowMs: number

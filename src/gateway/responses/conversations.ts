@@ -266,7 +266,7 @@ function shown({ id, createdAtMs }: StoredConversation, metadata: JsonObject): J
 }
 
 function refused(refusal: AppendRefusal, maxBytes: number): ServiceError {
-  if (refusal === 'gone') return new ServiceError('conversation_not_found')
+  if (refusal === 'not_found') return new ServiceError('conversation_not_found')
   const problems = {
     duplicate: 'The conversation already has an item with this id. Remove it from the request.',
     full: `A conversation has at most ${maxItems} items and ${Math.floor(maxBytes / 1024 / 1024)} MiB. Create a new one.`,

@@ -34,7 +34,7 @@ const commitEveryMs = 3
 /** If the last batch had this many requests, the service is under load; otherwise a commit starts immediately. */
 const busyBatch = 8
 /**
- * How often the point where recovery begins advances. It stays one such step behind the oldest request; see
+ * How often the start point of recovery advances. It lags the oldest request by one such step; see
  * `#moveRecoverFrom`.
  */
 const recoverStepMs = 10_000
@@ -53,7 +53,7 @@ export class LedgerJournal {
   readonly #clock: Clock
   readonly #listener: JournalListener
   #writer: Pick<SqliteThread, 'post'> | undefined
-  #gathering: LedgerBatch = newGathering(1)
+  #nextBatch: LedgerBatch = newBatch(1)
   #isFlushDue = false
   #lazyTimer: Timer | undefined
   #commitLimit: Timer | undefined
@@ -103,9 +103,9 @@ export class LedgerJournal {
   }
 
   open(facts: RequestOpening, admittedAtMs: number, periodId: string, account: ChargedAccount): JournalEntry {
-    const entry = new JournalEntry(facts, admittedAtMs, periodId, account, this.#gathering)
+    const entry = new JournalEntry(facts, admittedAtMs, periodId, account, this.#nextBatch)
     this.#inFlight.add(entry)
-    this.#gathering.entries.push(entry)
+    this.#nextBatch.entries.push(entry)
     this.#flushLater()
     return entry
   }
@@ -131,7 +131,7 @@ export class LedgerJournal {
     if (entry.batch.isDurable) return undefined
     if (!this.isHealthy) return Promise.reject(new LedgerUnavailable())
     entry.batch.waiting ??= Promise.withResolvers()
-    if (entry.batch === this.#gathering) this.#flushSoon()
+    if (entry.batch === this.#nextBatch) this.#flushSoon()
     return entry.batch.waiting.promise
   }
 
@@ -162,8 +162,8 @@ export class LedgerJournal {
       batch.waiting?.resolve()
     }
     this.#watchCommit()
-    if (this.#gathering.waiting !== undefined) this.#flushSoon()
-    else if (this.#gathering.entries.length > 0) this.#flushLater()
+    if (this.#nextBatch.waiting !== undefined) this.#flushSoon()
+    else if (this.#nextBatch.entries.length > 0) this.#flushLater()
   }
 
   /** Handles a commit that failed or hangs. Reports it once until a commit succeeds. */
@@ -174,7 +174,7 @@ export class LedgerJournal {
 
   #refuseWaiting(): void {
     this.#isFailing = true
-    for (const batch of [...this.#posted, this.#gathering]) {
+    for (const batch of [...this.#posted, this.#nextBatch]) {
       for (const entry of batch.entries) {
         if (entry.batch === batch && entry.dueMark !== null && !entry.isVoid) this.#void(entry)
       }
@@ -192,9 +192,9 @@ export class LedgerJournal {
 
   #queue(entry: JournalEntry, what: number): void {
     entry.toWrite |= what
-    if (entry.batch !== this.#gathering) {
-      entry.batch = this.#gathering
-      this.#gathering.entries.push(entry)
+    if (entry.batch !== this.#nextBatch) {
+      entry.batch = this.#nextBatch
+      this.#nextBatch.entries.push(entry)
     }
     this.#flushLater()
   }
@@ -224,9 +224,9 @@ export class LedgerJournal {
   }
 
   #post(): void {
-    const batch = this.#gathering
+    const batch = this.#nextBatch
     if (batch.entries.length === 0 || this.#writer === undefined) return
-    this.#gathering = newGathering(batch.number + 1)
+    this.#nextBatch = newBatch(batch.number + 1)
     this.#lastPostMs = this.#clock.monotonicMs()
     this.#lastPostSize = batch.entries.length
     this.#posted.push(batch)
@@ -295,6 +295,6 @@ export class LedgerJournal {
   }
 }
 
-function newGathering(number: number): LedgerBatch {
+function newBatch(number: number): LedgerBatch {
   return { number, entries: [], isDurable: false, waiting: undefined }
 }

@@ -17,7 +17,7 @@ const mintId = idMinter('req_', () => clock.nowMs(), systemRandom())
 const ledger = await openSqliteLedger(folder!, clock)
 const file = openSync(log!, 'a')
 const send = (id: string) => writeSync(file, `${id}\n`)
-const kinds = ['stream', 'whole', 'due', 'failed', 'gone'] as const
+const kinds = ['stream', 'whole', 'due', 'failed', 'disconnected'] as const
 
 async function runLane(lane: number): Promise<never> {
   for (let round = lane; ; round++) {
@@ -36,7 +36,7 @@ async function runLane(lane: number): Promise<never> {
       send(id)
     }
     if (kind === 'stream') await sleep(round % 7)
-    if (kind !== 'due') admission.settle(outcome, kind === 'failed' || kind === 'gone' ? 'none' : 'done')
+    if (kind !== 'due') admission.settle(outcome, kind === 'failed' || kind === 'disconnected' ? 'none' : 'done')
   }
 }
 

@@ -61,7 +61,7 @@ test('after kill -9, everything delivered is counted, nothing undelivered is cou
         'delivered and not counted',
       ).toEqual([])
       // The process can die between writing a mark and sending the first byte, but at most once per cycle.
-      const extra = rows.filter((row) => row.charged > 0 && row.profile !== 'gone' && !delivered.has(row.id))
+      const extra = rows.filter((row) => row.charged > 0 && row.profile !== 'disconnected' && !delivered.has(row.id))
       expect(extra.length, 'counted and not delivered').toBeLessThanOrEqual(cycle)
       expect(rows.filter((row) => !['done', 'lost'].includes(row.state) || row.due_mark !== null)).toEqual([])
       expect(rows.filter((row) => row.profile === 'failed' && row.charged > 0)).toEqual([])
