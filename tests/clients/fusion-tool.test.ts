@@ -5,10 +5,10 @@ import { counted, entrances } from './ai-clients.ts'
 import { connectAnthropic, textOf } from './anthropic-clients.ts'
 import { connect, majors } from './openai-clients.ts'
 
-/** What clients make of answers in which several models were asked: one request each, and nothing that they stumble over. */
+/** Clients accept fused answers: one request each, and nothing that they fail on. */
 const frontier = 'svc-router/frontier'
 const attached = { type: 'svc-router:fusion' }
-/** What attaches it to all that a client asks. */
+/** Headers that attach the tool to every request of a client. */
 const headers = { 'X-Svc-Router-Tools': 'svc-router:fusion' }
 const question = 'Please consult other models: how many?'
 const said = 'The tool answered'
@@ -24,7 +24,7 @@ afterEach(() => {
 })
 
 describe.each(majors)('$name', ({ OpenAI }) => {
-  test('chat, whole and streamed', async () => {
+  test('chat works, non-streaming and streamed', async () => {
     const { client, traffic } = connect(OpenAI, service)
     const tools = [attached] as never[]
     const messages = [{ role: 'user' as const, content: question }]
@@ -38,25 +38,32 @@ describe.each(majors)('$name', ({ OpenAI }) => {
     expect(traffic.answers.map(({ status }) => status)).toEqual([200, 200])
   })
 
-  test.each(shapes)('responses with result_item %s, whole and streamed, gone on from in both ways', async (shape) => {
-    const { client, traffic } = connect(OpenAI, service)
-    const tools = [{ ...attached, parameters: { result_item: shape } }] as never[]
-    const whole = await client.responses.create({ model: frontier, input: question, tools })
-    expect(whole.output_text).toContain(said)
-    expect(whole.output.filter(({ type }) => type === 'mcp_call')).toHaveLength(shape === 'auto' ? 1 : 0)
-    const final = await client.responses.stream({ model: frontier, input: question, tools }).finalResponse()
-    expect(final.output_text).toContain(said)
-    const next = await client.responses.create({
-      model: frontier,
-      input: [{ role: 'user', content: question }, ...(final.output as never[]), { role: 'user', content: 'And now?' }],
-    })
-    expect(next.output_text).toContain('And now?')
-    const last = await client.responses.create({ model: frontier, input: 'So?', previous_response_id: final.id })
-    expect(last.output_text).toContain('So?')
-    expect(traffic.answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
-  })
+  test.each(shapes)(
+    'responses with result_item %s work, non-streaming and streamed, and can be continued in both ways',
+    async (shape) => {
+      const { client, traffic } = connect(OpenAI, service)
+      const tools = [{ ...attached, parameters: { result_item: shape } }] as never[]
+      const whole = await client.responses.create({ model: frontier, input: question, tools })
+      expect(whole.output_text).toContain(said)
+      expect(whole.output.filter(({ type }) => type === 'mcp_call')).toHaveLength(shape === 'auto' ? 1 : 0)
+      const final = await client.responses.stream({ model: frontier, input: question, tools }).finalResponse()
+      expect(final.output_text).toContain(said)
+      const next = await client.responses.create({
+        model: frontier,
+        input: [
+          { role: 'user', content: question },
+          ...(final.output as never[]),
+          { role: 'user', content: 'And now?' },
+        ],
+      })
+      expect(next.output_text).toContain('And now?')
+      const last = await client.responses.create({ model: frontier, input: 'So?', previous_response_id: final.id })
+      expect(last.output_text).toContain('So?')
+      expect(traffic.answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    },
+  )
 
-  test('attached by the headers of the client, on chat and responses, whole and streamed', async () => {
+  test('the client’s headers attach the tool on chat and responses, non-streaming and streamed', async () => {
     const { client, traffic } = connect(OpenAI, service, { defaultHeaders: headers })
     const messages = [{ role: 'user' as const, content: question }]
     const whole = await client.chat.completions.create({ model: frontier, messages })
@@ -71,7 +78,7 @@ describe.each(majors)('$name', ({ OpenAI }) => {
     expect(traffic.answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
   })
 
-  test('a tool of the caller beside ours goes through the usual loop', async () => {
+  test('the caller’s own tool next to ours goes through the usual loop', async () => {
     const { client } = connect(OpenAI, service)
     const made = [
       { name: 'svc_router_fusion', arguments: { question: 'Is it cold?' } },
@@ -103,13 +110,13 @@ describe.each(majors)('$name', ({ OpenAI }) => {
 
 describe.each(entrances)('$name', ({ ai, model: open }) => {
   const { generateText, streamText } = ai
-  /** The SDK declares only tools that it knows: ours is put into the request on its way. */
+  /** The SDK declares only tools that it knows, so ours is added to the request on its way. */
   const attaching: typeof fetch = (url, init) => {
     const body = JSON.parse(init!.body as string) as { tools?: unknown[] }
     return fetch(url, { ...init!, body: JSON.stringify({ ...body, tools: [...(body.tools ?? []), attached] }) })
   }
 
-  test('generateText and streamText give the reply', async () => {
+  test('generateText and streamText return the reply', async () => {
     const model = open({ baseURL: service.baseUrl, apiKey: service.key, fetch: attaching }, frontier)
     const whole = await generateText({ model, prompt: question })
     expect(whole.text).toContain(said)
@@ -119,14 +126,14 @@ describe.each(entrances)('$name', ({ ai, model: open }) => {
     expect((await stream.usage).outputTokens).toBeGreaterThan(0)
   })
 
-  test('attached by the headers of the provider, it is used as well', async () => {
+  test('the provider’s headers attach the tool, too', async () => {
     const model = open({ ...counted(service).settings, headers }, frontier)
     expect((await generateText({ model, prompt: question })).text).toContain(said)
     expect(await streamText({ model, prompt: question }).text).toContain(said)
   })
 })
 
-test('@anthropic-ai/sdk has it attached by the headers of its client, whole and streamed', async () => {
+test('@anthropic-ai/sdk attaches the tool with its client’s headers, non-streaming and streamed', async () => {
   const { client, traffic } = connectAnthropic(service, { defaultHeaders: headers })
   const request = { model: frontier, max_tokens: 1024, messages: [{ role: 'user' as const, content: question }] }
   expect(textOf(await client.messages.create(request))).toContain(said)
