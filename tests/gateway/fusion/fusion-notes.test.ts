@@ -16,7 +16,7 @@ const conversationOf = (turns: readonly Turn[]): Conversation =>
   ({ turns, hints: { sealedReasoning: true } }) as unknown as Conversation
 const memo = { writer: 'beta', notes: 'n', mark: 'm' }
 
-test('the deliberated turn has the findings, and later turns only the writer', () => {
+test('the notes give the deliberated turn the findings, and later turns only the writer', () => {
   const notes = new FusionNotes(sealer, clock)
   const first = [says('One.')]
   const sealed = notes.saverFor('acc_1', conversationOf(first))(memo)!

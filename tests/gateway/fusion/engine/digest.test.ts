@@ -35,7 +35,7 @@ const analysis: Analysis = {
   outline: ['Read util.c\nfirst.', 'Then mend it.'],
 }
 
-test('it lists the plan, agreements, open points, points to keep, and gaps, without labels, with every line fenced', () => {
+test('a digest lists the plan, agreements, open points, points to keep, and gaps, without labels, each line fenced', () => {
   const lines = digestOf(analysis, fence)!.split('\n')
   const mark = `${fence.start}notes⟧ `
   expect(lines.every((line) => line.startsWith(mark))).toBe(true)
@@ -50,13 +50,13 @@ test('it lists the plan, agreements, open points, points to keep, and gaps, with
   ])
 })
 
-test('it is empty if nothing was found', () => {
+test('a digest is empty if nothing was found', () => {
   const empty = { outline: [], contradictions: [], uniqueInsights: [], blindSpots: [], consensus: [] }
   expect(digestOf({ ...analysis, ...empty }, fence)).toBeUndefined()
 })
 
 test.each(['word ', '漢字', '🙂', '"\\'])(
-  'it has about 600 tokens, and never more than 6 kB when encrypted: %s',
+  'a digest has about 600 tokens, and never more than 6 kB when encrypted: %s',
   (piece) => {
     const long = piece.repeat(400).slice(0, 400)
     const many = Array.from({ length: 8 }, () => long)
