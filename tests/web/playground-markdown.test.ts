@@ -156,8 +156,8 @@ suite('the fields of the playground', () => {
 
   test.each([
     ['is too large', 'image/png', 2_500_001, 'can be at most 2,500 kB together'],
-    ['is no image', 'text/html', 10, 'Choose a PNG, JPEG, WebP or GIF image'],
-    ['may hold script', 'image/svg+xml', 10, 'Choose a PNG, JPEG, WebP or GIF image'],
+    ['is no image', 'text/html', 10, 'Choose a PNG, JPEG, WebP, or GIF image'],
+    ['may hold script', 'image/svg+xml', 10, 'Choose a PNG, JPEG, WebP, or GIF image'],
   ])('a file that %s is not attached, and the field says why', async (_, mimeType, bytes, words) => {
     await page.getByLabel('Image').setInputFiles({ name: 'file', mimeType, buffer: Buffer.alloc(bytes) })
     await page.locator('#image-wrong').getByText(words).waitFor()

@@ -82,7 +82,7 @@ export const keysList: Command = {
 
 export const keysLimit: Command = {
   name: 'keys limit',
-  summary: 'Restrict a key to certain profiles, request rates, or addresses.',
+  summary: 'Restrict a key to certain profiles, a request rate, or certain addresses.',
   arguments: ['ID'],
   options: limitOptions,
   example: 'keys limit ID --profile svc-router/frontier --per-minute 30 --address 203.0.113.0/24',
