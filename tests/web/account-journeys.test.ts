@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs'
-import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { addProvenEmail } from '../../src/accounts/identity/sign-in.ts'
 import { Service } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'
-import { hasChromium, startChromium } from './chromium.ts'
+import { type ContextOptions, hasChromium } from './chromium.ts'
 import { lastLetter } from './every-page.ts'
 import { Journey } from './journey.ts'
 
@@ -15,20 +14,15 @@ const noticedWithin = { timeout: 5000 }
 
 suite('an account, with and without scripts', () => {
   const clock = new SkippingClock()
-  let browser: Browser
   let service: Service
   let journey: Journey
   let accounts = 0
   let account: Awaited<ReturnType<Service['addAccount']>>['account']
   let key: string
   beforeAll(async () => {
-    browser = await startChromium()
     service = await Service.start({ clock })
   })
-  afterAll(async () => {
-    await browser.close()
-    await service.stop()
-  })
+  afterAll(() => service.stop())
   beforeEach(async () => {
     accounts++
     ;({ account, key } = await service.addAccount(`owner ${accounts}`, 'max'))
@@ -38,8 +32,8 @@ suite('an account, with and without scripts', () => {
     await journey.end()
   })
 
-  const open = async (path: string, options: Parameters<Browser['newContext']>[0] = {}): Promise<void> => {
-    journey = await (await Journey.begin(browser, service, options)).signedInTo(account.id)
+  const open = async (path: string, options?: ContextOptions): Promise<void> => {
+    journey = await (await Journey.begin(service, options)).signedInTo(account.id)
     await journey.page.goto(`${service.config.appUrl}${path}`)
   }
   const statusOf = async (which: string): Promise<number> =>
@@ -75,7 +69,7 @@ suite('an account, with and without scripts', () => {
   test('after a recovery that revokes everything, the old key is rejected and the new one works', async () => {
     const address = `recovers${accounts}@example.com`
     await addProvenEmail({ ...service.plane, store: service.store }, account.id, address)
-    journey = await Journey.begin(browser, service)
+    journey = await Journey.begin(service)
     await journey.page.goto(`${service.config.appUrl}/account/recover`)
     await journey.page.getByLabel('Email address').fill(address)
     await journey.pressButton('Send the code')

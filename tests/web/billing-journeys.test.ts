@@ -1,8 +1,7 @@
-import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Service } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'
-import { hasChromium, startChromium } from './chromium.ts'
+import { hasChromium } from './chromium.ts'
 import { Journey } from './journey.ts'
 
 const suite = hasChromium('The ways between plans') ? describe : describe.skip
@@ -11,20 +10,17 @@ const noticedWithin = { timeout: 5000 }
 
 suite('changes of plan through the simulated Stripe', () => {
   const clock = new SkippingClock()
-  let browser: Browser
   let service: Service
   let journey: Journey
   let key: string
   beforeAll(async () => {
-    browser = await startChromium()
     service = await Service.start({ settings: { billing: { simulated: true } }, clock })
     const { account, key: made } = await service.addAccount('buyer', 'free')
     key = made
-    journey = await (await Journey.begin(browser, service)).signedInTo(account.id)
+    journey = await (await Journey.begin(service)).signedInTo(account.id)
   })
   afterAll(async () => {
     await journey.end()
-    await browser.close()
     await service.stop()
   })
   afterEach(() => {

@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import type { Service } from '../service.ts'
 import { violations } from './axe.ts'
 import { Visitor } from './browser-less.ts'
@@ -86,6 +86,8 @@ suite('in a browser', () => {
 
   test('a passkey is added, signs in without an email, cannot be replayed, and is removed', async () => {
     await open()
+    // The virtual authenticator remains with the page.
+    onTestFinished(() => page.context().close())
     const origin = byName(service)
     const devtools = await page.context().newCDPSession(page)
     await devtools.send('WebAuthn.enable')

@@ -1,4 +1,3 @@
-import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { suspendAccount } from '../../src/accounts/accounts.ts'
 import { approveUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
@@ -9,7 +8,7 @@ import { linksFor, type LinkName } from '../../src/domain/links.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
 import { Service } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'
-import { hasChromium, startChromium } from './chromium.ts'
+import { hasChromium } from './chromium.ts'
 import { Journey } from './journey.ts'
 import { upgradesPlane } from './operator.ts'
 
@@ -38,18 +37,13 @@ interface Owner {
 
 suite('from the link in an error to the fix in at most three clicks', () => {
   const clock = new SkippingClock()
-  let browser: Browser
   let service: Service
   let journey: Journey
   let owners = 0
   beforeAll(async () => {
-    browser = await startChromium()
     service = await Service.start({ settings, clock })
   })
-  afterAll(async () => {
-    await browser.close()
-    await service.stop()
-  })
+  afterAll(() => service.stop())
   afterEach(() => journey.end())
 
   async function owner(plan = 'small'): Promise<Owner> {
@@ -90,7 +84,7 @@ suite('from the link in an error to the fix in at most three clicks', () => {
 
   describe('missing', () => {
     test('a new visitor gets a working key with an address and a code', async () => {
-      await follow(await Journey.begin(browser, service), await ask(''), 'key_missing', 'accountSetupUrl')
+      await follow(await Journey.begin(service), await ask(''), 'key_missing', 'accountSetupUrl')
       await journey.proveAddress('new@example.com')
       await journey.page.getByRole('heading', { name: 'Your first key' }).waitFor()
       expect((await ask(await journey.shownKey())).status).toBe(200)
@@ -99,7 +93,7 @@ suite('from the link in an error to the fix in at most three clicks', () => {
 
     test('an account that is signed out enters its address and a code, and then creates a key there', async () => {
       const { address } = await owner()
-      await follow(await Journey.begin(browser, service), await ask(''), 'key_missing', 'accountSetupUrl')
+      await follow(await Journey.begin(service), await ask(''), 'key_missing', 'accountSetupUrl')
       await journey.proveAddress(address)
       await makeKey()
       expect(journey.clicks).toBe(maxClicks)
@@ -107,7 +101,7 @@ suite('from the link in an error to the fix in at most three clicks', () => {
 
     test('a signed-in account creates a key in one click', async () => {
       const { id } = await owner()
-      const signedIn = await (await Journey.begin(browser, service)).signedInTo(id)
+      const signedIn = await (await Journey.begin(service)).signedInTo(id)
       await follow(signedIn, await ask(''), 'key_missing', 'accountSetupUrl')
       await makeKey()
       expect(journey.clicks).toBe(1)
@@ -130,7 +124,7 @@ suite('from the link in an error to the fix in at most three clicks', () => {
   describe.each(spoilt)('%s', (_name, code, spoil) => {
     test('a signed-in account creates a key in one click', async () => {
       const who = await owner()
-      const signedIn = await (await Journey.begin(browser, service)).signedInTo(who.id)
+      const signedIn = await (await Journey.begin(service)).signedInTo(who.id)
       await follow(signedIn, await ask(await spoil(who)), code, 'accountUrl')
       await makeKey()
       expect(journey.clicks).toBe(1)
@@ -138,7 +132,7 @@ suite('from the link in an error to the fix in at most three clicks', () => {
 
     test('a signed-out account enters its address and a code, and then creates a key there', async () => {
       const who = await owner()
-      await follow(await Journey.begin(browser, service), await ask(await spoil(who)), code, 'accountUrl')
+      await follow(await Journey.begin(service), await ask(await spoil(who)), code, 'accountUrl')
       await journey.proveAddress(who.address)
       await makeKey()
       expect(journey.clicks).toBe(maxClicks)
@@ -147,7 +141,7 @@ suite('from the link in an error to the fix in at most three clicks', () => {
 
   test('the other link of a lost key gives a new key after an address and a code', async () => {
     const { address } = await owner()
-    journey = await Journey.begin(browser, service)
+    journey = await Journey.begin(service)
     const { error } = (await (await ask('sk_svc_lost')).json()) as { error: Refused }
     await journey.page.goto(String(error['keyRecoveryUrl']))
     await journey.proveAddress(address, 'Get a new key')
@@ -160,12 +154,7 @@ suite('from the link in an error to the fix in at most three clicks', () => {
     const { id, key } = await owner()
     await suspendAccount(service.plane, id)
     await expect.poll(async () => (await ask(key)).status, noticedWithin).toBe(401)
-    await follow(
-      await (await Journey.begin(browser, service)).signedInTo(id),
-      await ask(key),
-      'key_inactive',
-      'accountUrl',
-    )
+    await follow(await (await Journey.begin(service)).signedInTo(id), await ask(key), 'key_inactive', 'accountUrl')
     await journey.page.getByText('This account is suspended').waitFor()
     await journey.pressLink('Contact support')
     await journey.page.getByRole('heading', { name: 'Support' }).waitFor()
@@ -175,7 +164,7 @@ suite('from the link in an error to the fix in at most three clicks', () => {
   test('after a quota error two clicks buy a larger month, and the same request is answered', async () => {
     const { id, key } = await owner()
     for (let request = 0; request < 2; request++) expect((await ask(key)).headers.get('x-quota-limit')).toBe('2')
-    const signedIn = await (await Journey.begin(browser, service)).signedInTo(id)
+    const signedIn = await (await Journey.begin(service)).signedInTo(id)
     await follow(signedIn, await ask(key), 'insufficient_quota', 'upgradeUrl')
     await upgrade()
     expect(journey.clicks).toBe(2)
@@ -185,7 +174,7 @@ suite('from the link in an error to the fix in at most three clicks', () => {
 
   test('after a plan error two clicks buy the premium plan, and fusion answers', async () => {
     const { id, key } = await owner()
-    const signedIn = await (await Journey.begin(browser, service)).signedInTo(id)
+    const signedIn = await (await Journey.begin(service)).signedInTo(id)
     await follow(signedIn, await ask(key, 'svc-router/fusion'), 'plan_required', 'upgradeUrl')
     await upgrade()
     expect(journey.clicks).toBe(2)
@@ -208,7 +197,7 @@ suite('from the link in an error to the fix in at most three clicks', () => {
     expect((await ask(key)).status).toBe(200)
 
     expect((await limited()).status).toBe(429)
-    journey = await (await Journey.begin(browser, service)).signedInTo(id)
+    journey = await (await Journey.begin(service)).signedInTo(id)
     await journey.page.goto(`${service.config.appUrl}/docs/errors/rate_limit_exceeded`)
     await journey.pressLink('Larger plans')
     await upgrade()
@@ -219,19 +208,14 @@ suite('from the link in an error to the fix in at most three clicks', () => {
 })
 
 suite('with plans that an operator approves, and providers that accounts add', () => {
-  let browser: Browser
   let service: Service
   let journey: Journey
   beforeAll(async () => {
-    browser = await startChromium()
     service = await Service.start({
       settings: { ...settings, billing: undefined, profiles: { 'svc-router/frontier': { backends: [] } } },
     })
   })
-  afterAll(async () => {
-    await browser.close()
-    await service.stop()
-  })
+  afterAll(() => service.stop())
   afterEach(() => journey.end())
 
   test('without a provider three clicks connect one, and the same request is answered', async () => {
@@ -240,7 +224,7 @@ suite('with plans that an operator approves, and providers that accounts add', (
     const { error } = (await (await ask()).json()) as { error: Refused }
     const link = `${service.config.appUrl}/account`
     expect([error.code, error.message.match(/https?:\/\/\S+/g)]).toEqual(['no_provider_connected', [link]])
-    journey = await (await Journey.begin(browser, service)).signedInTo(account.id)
+    journey = await (await Journey.begin(service)).signedInTo(account.id)
     const { page } = journey
     await page.goto(link)
     await journey.pressLink('Connect a provider')
@@ -261,7 +245,7 @@ suite('with plans that an operator approves, and providers that accounts add', (
     const ask = (): Promise<Response> => service.chat({}, { authorization: `Bearer ${key}` })
     for (let request = 0; request < 2; request++) await ask()
     const { error } = (await (await ask()).json()) as { error: Refused }
-    journey = await (await Journey.begin(browser, service)).signedInTo(account.id)
+    journey = await (await Journey.begin(service)).signedInTo(account.id)
     await journey.page.goto(String(error['upgradeUrl']))
     await journey.pressButton('Request Pro')
     await journey.page.getByText('waiting for the operator').waitFor()

@@ -1,5 +1,5 @@
-import { describe, expect, test } from 'vitest'
-import { hasChromium, startChromium } from './chromium.ts'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { hasChromium, lendPage } from './chromium.ts'
 import { faultsByKeyboard } from './keyboard.ts'
 import { faultsInDocument, testEveryPageOf } from './page-rules.ts'
 
@@ -7,8 +7,8 @@ const suite = hasChromium('What holds for every page') ? describe : describe.ski
 
 suite('what looks for faults', () => {
   test('the page checker detects deliberate problems', async () => {
-    const browser = await startChromium()
-    const page = await browser.newPage()
+    const page = await lendPage()
+    onTestFinished(() => page.context().close())
     await page.setContent(
       `<title>Nothing</title><a class="skip" href="#main">Skip</a><i id="a" style="color:red"></i><i id="a"></i>
        <label for="none">Of nothing</label><p aria-describedby="none"></p><button>Lost</button><img src="x.png">
@@ -19,7 +19,6 @@ suite('what looks for faults', () => {
     const more = ['label of nothing', 'aria-describedby', 'link to nothing', 'button of no form', 'picture without']
     for (const fault of [...faults, ...more, 'not reached: <a href="/x"', 'not shown: <a href="/y"'])
       expect(found).toContain(fault)
-    await browser.close()
   })
 })
 

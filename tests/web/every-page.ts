@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { createSignInLink } from '../../src/accounts/identity/proofs.ts'
+import { openSession } from '../../src/accounts/identity/sessions.ts'
 import { clientRecipes } from '../../src/domain/client-recipes.ts'
 import type { Service } from '../service.ts'
 import { consoleForNobody, enterConsole, everyConsolePage, fillConsole } from './every-console-page.ts'
@@ -296,6 +297,13 @@ export async function signIn(page: Page, service: Service, origin = service.conf
   await page.goto(link.reveal())
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('button', { name: 'Sign out' }).waitFor()
+}
+
+/** Gives a page's browser the cookie of a session of that account, without visiting any page. */
+export async function placeSession(page: Page, service: Service, accountId = service.account.id): Promise<void> {
+  const plane = { ...service.plane, store: service.store }
+  const { token } = await openSession(plane, accountId, { method: 'link', agent: 'Tests' })
+  await page.context().addCookies([{ name: 'svc_session', value: token.reveal(), url: service.config.appUrl }])
 }
 
 /** Makes a page's browser that of somebody who may see the pages, and fills those. */

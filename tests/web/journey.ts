@@ -1,41 +1,29 @@
-import type { Browser, BrowserContext, Locator, Page } from 'playwright-core'
-import { openSession } from '../../src/accounts/identity/sessions.ts'
+import type { Locator, Page } from 'playwright-core'
 import type { Service } from '../service.ts'
-import { lastLetter } from './every-page.ts'
-
-const stepMs = 10_000
+import { type ContextOptions, lendPage, returnPage } from './chromium.ts'
+import { lastLetter, placeSession } from './every-page.ts'
 
 /** Somebody at a browser, on the way to something: presses are counted, what is typed or only looked at is not. */
 export class Journey {
-  readonly context: BrowserContext
   readonly page: Page
   readonly #service: Service
   /** Every origin that was asked for anything. */
   readonly asked = new Set<string>()
   clicks = 0
 
-  private constructor(service: Service, context: BrowserContext, page: Page) {
+  private constructor(service: Service, page: Page) {
     this.#service = service
-    this.context = context
     this.page = page
     page.on('request', (request) => void this.asked.add(new URL(request.url()).origin))
   }
 
-  static async begin(
-    browser: Browser,
-    service: Service,
-    options: Parameters<Browser['newContext']>[0] = {},
-  ): Promise<Journey> {
-    const context = await browser.newContext(options)
-    context.setDefaultTimeout(stepMs)
-    return new Journey(service, context, await context.newPage())
+  static async begin(service: Service, options?: ContextOptions): Promise<Journey> {
+    return new Journey(service, await lendPage(options))
   }
 
   /** Has been signed in to the account before. */
   async signedInTo(accountId: string): Promise<this> {
-    const { store, plane, config } = this.#service
-    const { token } = await openSession({ ...plane, store }, accountId, { method: 'link', agent: 'Tests' })
-    await this.context.addCookies([{ name: 'svc_session', value: token.reveal(), url: config.appUrl }])
+    await placeSession(this.page, this.#service, accountId)
     return this
   }
 
@@ -68,6 +56,6 @@ export class Journey {
   }
 
   end(): Promise<void> {
-    return this.context.close()
+    return returnPage(this.page)
   }
 }

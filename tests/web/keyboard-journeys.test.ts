@@ -1,7 +1,7 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Service } from '../service.ts'
-import { hasChromium, startChromium } from './chromium.ts'
+import { hasChromium } from './chromium.ts'
 import { Journey } from './journey.ts'
 import { tabTo } from './keyboard.ts'
 
@@ -9,26 +9,21 @@ const suite = hasChromium('The journeys with the keyboard alone') ? describe : d
 const noticedWithin = { timeout: 5000 }
 
 suite('with the keyboard alone', () => {
-  let browser: Browser
   let service: Service
   let journey: Journey
   let page: Page
   let accounts = 0
   beforeAll(async () => {
-    browser = await startChromium()
     service = await Service.start({ settings: { billing: { simulated: true } } })
   })
-  afterAll(async () => {
-    await browser.close()
-    await service.stop()
-  })
+  afterAll(() => service.stop())
   afterEach(() => journey.end())
 
   /** Somebody who is signed in to a new account, on a page of it. */
   async function open(path: string): Promise<{ readonly id: string; readonly name: string; readonly key: string }> {
     accounts++
     const { account, key } = await service.addAccount(`typist ${accounts}`, 'free')
-    journey = await (await Journey.begin(browser, service)).signedInTo(account.id)
+    journey = await (await Journey.begin(service)).signedInTo(account.id)
     ;({ page } = journey)
     await page.goto(`${service.config.appUrl}${path}`)
     return { ...account, key }

@@ -1,8 +1,8 @@
-import type { Browser, Response } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Response } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { Service } from '../service.ts'
 import { violationsInBothThemes } from './axe.ts'
-import { hasChromium, startChromium } from './chromium.ts'
+import { hasChromium, lendPage } from './chromium.ts'
 import { byName, everyPage, signInAs } from './every-page.ts'
 import { fillAccount } from './fill-account.ts'
 import { faultsByKeyboard } from './keyboard.ts'
@@ -62,21 +62,16 @@ export function testEveryPageOf(as: PageState['as']): void {
   const suite = hasChromium('What holds for every page') ? describe : describe.skip
 
   suite(`every page: ${as}`, () => {
-    let browser: Browser
     beforeAll(async () => {
-      browser = await startChromium()
       service = await Service.start()
       await fillAccount(service)
     })
-    afterAll(async () => {
-      await browser.close()
-      await service.stop()
-    })
+    afterAll(() => service.stop())
 
     test('is small, valid, accessible, complete at 320 pixels and at 200%, usable by Tab alone, and allowed by the strict policy', async () => {
-      const context = await browser.newContext({ viewport: narrow, deviceScaleFactor: 2 })
-      context.setDefaultTimeout(10_000)
-      const page = await context.newPage()
+      const page = await lendPage({ viewport: narrow, deviceScaleFactor: 2 })
+      const context = page.context()
+      onTestFinished(() => context.close())
       const origin = byName(service)
       const told: Response[] = []
       const complaints: string[] = []
@@ -100,7 +95,6 @@ export function testEveryPageOf(as: PageState['as']): void {
         await page.setViewportSize(narrow)
       }
       expect(complaints.filter((complaint) => !provoked.test(complaint))).toEqual([])
-      await context.close()
     }, 120_000)
   })
 }

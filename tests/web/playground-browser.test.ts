@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { pythonWithOpenai } from '../clients/python.ts'
 import type { Service } from '../service.ts'
 import { hasChromium } from './chromium.ts'
-import { signIn } from './every-page.ts'
+import { placeSession } from './every-page.ts'
 import { WatchedPages } from './watched-pages.ts'
 
 const stepMs = 10_000
@@ -17,7 +17,7 @@ let page: Page
 
 async function open(path = '/playground', options: Parameters<WatchedPages['openAlone']>[0] = {}): Promise<void> {
   page = await pages.openAlone(options)
-  await signIn(page, service)
+  await placeSession(page, service)
   await page.goto(`${service.config.appUrl}${path}`)
 }
 

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Service } from '../service.ts'
 import { hasChromium } from './chromium.ts'
-import { signIn } from './every-page.ts'
+import { placeSession } from './every-page.ts'
 import { WatchedPages } from './watched-pages.ts'
 
 const suite = hasChromium('Answers and fields of the playground') ? describe : describe.skip
@@ -12,7 +12,7 @@ let page: Page
 
 async function open(): Promise<void> {
   page = await pages.openAlone()
-  await signIn(page, service)
+  await placeSession(page, service)
   await page.goto(`${service.config.appUrl}/playground`)
 }
 

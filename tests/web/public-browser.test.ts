@@ -1,33 +1,28 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { harmless, secrets } from '../domain/forbidden-samples.ts'
 import { Service } from '../service.ts'
-import { hasChromium, startChromium } from './chromium.ts'
+import { hasChromium, returnPage } from './chromium.ts'
 import { signIn } from './every-page.ts'
 import { openWatched } from './watched-pages.ts'
 
 const suite = hasChromium('The public pages') ? describe : describe.skip
 
-let browser: Browser
 let service: Service
 let page: Page
 let faults: string[]
 
 suite('public pages in a browser', () => {
   beforeAll(async () => {
-    browser = await startChromium()
     service = await Service.start()
   })
-  afterAll(async () => {
-    await browser.close()
-    await service.stop()
-  })
+  afterAll(() => service.stop())
   beforeEach(async () => {
     faults = []
-    page = await openWatched(browser, faults, { permissions: ['clipboard-read', 'clipboard-write'] })
+    page = await openWatched(faults, { permissions: ['clipboard-read', 'clipboard-write'] })
   })
   afterEach(async () => {
-    await page.context().close()
+    await returnPage(page)
     expect(faults).toEqual([])
   })
 

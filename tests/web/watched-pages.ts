@@ -1,19 +1,13 @@
-import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterEach, beforeEach, expect } from 'vitest'
 import { Service } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'
-import { startChromium } from './chromium.ts'
+import { type ContextOptions, lendPage, returnPage } from './chromium.ts'
 import { lastLetter } from './every-page.ts'
 
-const stepMs = 10_000
-
-type ContextOptions = Parameters<Browser['newContext']>[0]
-
-/** Somebody's page in a browser of their own, which notes what no page may do: break its own policy, or fail. */
-export async function openWatched(browser: Browser, faults: string[], options: ContextOptions = {}): Promise<Page> {
-  const context = await browser.newContext(options)
-  context.setDefaultTimeout(stepMs)
-  const page = await context.newPage()
+/** A page of `lendPage`, which notes what no page may do: break its own policy, or fail. */
+export async function openWatched(faults: string[], options?: ContextOptions): Promise<Page> {
+  const page = await lendPage(options)
   page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
   page.on('pageerror', (error) => void faults.push(error.message))
   return page
@@ -23,32 +17,27 @@ export async function openWatched(browser: Browser, faults: string[], options: C
 export class WatchedPages {
   clock!: SkippingClock
   service!: Service
-  #browser!: Browser
-  #contexts: BrowserContext[] = []
+  #pages: Page[] = []
   #faults: string[] = []
 
   /** Called at the top of the suite. Forgiven are faults that its tests provoke. */
   watch(forgiven?: RegExp): void {
-    beforeAll(async () => {
-      this.#browser = await startChromium()
-    })
-    afterAll(() => this.#browser.close())
     beforeEach(async () => {
       this.clock = new SkippingClock()
       this.service = await Service.start({ clock: this.clock })
-      this.#contexts = []
+      this.#pages = []
       this.#faults = []
     })
     afterEach(async () => {
-      await Promise.all(this.#contexts.map((context) => context.close()))
+      await Promise.all(this.#pages.map(returnPage))
       await this.service.stop()
       expect(this.#faults.filter((fault) => forgiven?.test(fault) !== true)).toEqual([])
     })
   }
 
   async open(options?: ContextOptions): Promise<Page> {
-    const page = await openWatched(this.#browser, this.#faults, options)
-    this.#contexts.push(page.context())
+    const page = await openWatched(this.#faults, options)
+    this.#pages.push(page)
     return page
   }
 
