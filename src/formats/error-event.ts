@@ -1,8 +1,9 @@
 import type { AnswerEvent } from '../domain/conversation.ts'
-import { type Json, type JsonObject, isObject, parseObject } from '../domain/json.ts'
+import { type Json, type JsonObject, parseObject } from '../domain/json.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { classifyAnswerError } from './answer-faults.ts'
 import type { AnswerReader } from './format.ts'
+import { reportedError } from './reported-error.ts'
 import type { SseEvent } from './sse.ts'
 
 /** Passes an event to its reader. @throws UpstreamError as `readEvent` does, and for a malformed event */
@@ -17,14 +18,15 @@ type Fault = (error: Json | undefined) => UpstreamError
  * Throws for an event named `error`, whatever its data: `{"error": …}`, `{"message": …}`, text. @throws UpstreamError
  */
 export function throwNamedError(name: string | undefined, data: string, fault: Fault = classifyAnswerError): void {
-  if (name === 'error') throw fault(errorIn(parseObject(data)))
+  if (name !== 'error') return
+  const event = parseObject(data)
+  throw fault(event && (reportedError(event) ?? event))
 }
 
-/** Throws for an object that is or contains an error. @throws UpstreamError */
+/** Throws for an object that is or contains an error, in the convention of any vendor. @throws UpstreamError */
 export function throwError(object: JsonObject, fault: Fault = classifyAnswerError): void {
-  const { error, object: kind, type } = object
-  if ((error !== undefined && error !== null && error !== '') || kind === 'error' || type === 'error')
-    throw fault(errorIn(object))
+  const error = reportedError(object)
+  if (error !== undefined) throw fault(error)
 }
 
 const keepAliveNames = new Set(['ping', 'keepalive', 'keep-alive', 'heartbeat'])
@@ -49,10 +51,4 @@ export function isForeign(name: string | undefined, event: JsonObject): boolean 
 /** Whether the type of an event says that something went wrong. */
 export function namesFault(type: string): boolean {
   return faultWord.test(type)
-}
-
-/** The error itself: the member `error` if it is an object, otherwise the whole object. */
-function errorIn(object: JsonObject | undefined): Json | undefined {
-  const error = object?.['error']
-  return isObject(error) ? error : object
 }

@@ -1,6 +1,6 @@
 import type { Conversation } from '../domain/conversation.ts'
 import { invalidRequest } from '../domain/errors.ts'
-import type { JsonObject } from '../domain/json.ts'
+import { type Json, type JsonObject, objectOf } from '../domain/json.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { throwError } from './error-event.ts'
 import { isArray, requiredString, wrongType } from './fields.ts'
@@ -49,12 +49,18 @@ class EmbeddingsReader implements AnswerReader {
   readWhole(body: JsonObject): ReturnType<AnswerReader['readWhole']> {
     throwError(body)
     const { data } = body
-    if (!isArray(data) || data.length === 0) throw new UpstreamError('broken')
+    if (!isArray(data) || data.length === 0 || !data.every(hasVector)) throw new UpstreamError('broken')
     this.finished = true
     const usage = readUsage(body['usage'])
     const finish = { type: 'finish', reason: 'stop' } as const
     return usage === undefined ? [finish] : [{ type: 'usage', usage }, finish]
   }
+}
+
+/** A vector is a list of numbers, or one text in base64; its numbers are not inspected. */
+function hasVector(entry: Json): boolean {
+  const { embedding } = objectOf(entry)
+  return (isArray(embedding) || typeof embedding === 'string') && embedding.length > 0
 }
 
 /** A profile never mixes embeddings and conversation backends, so reaching this is a bug. */

@@ -3,6 +3,7 @@ import type { JsonObject } from '../../src/domain/json.ts'
 import { anthropicMessages } from '../../src/formats/anthropic-messages/anthropic-messages.ts'
 import { gemini } from '../../src/formats/gemini/gemini.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
+import { openaiEmbeddings } from '../../src/formats/openai-embeddings.ts'
 import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
 
 const choice = (message: JsonObject, reason: unknown = 'stop') =>
@@ -15,10 +16,17 @@ const blocks = (content: unknown[], reason: unknown = 'end_turn') =>
 const candidate = (content: unknown, reason: unknown = 'STOP') =>
   ({ candidates: [{ content, finishReason: reason }] }) as JsonObject
 
-/** Answers that would be empty or successful if a member of the wrong type were skipped. */
+/** Answers that would be empty or successful if a missing member, or one of the wrong type, were skipped. */
 const answers = {
   chat: [
     openaiChat,
+    {},
+    { choices: null },
+    { choices: [] },
+    { choices: [{ index: 0, finish_reason: 'stop' }] },
+    { choices: [{ index: 0, message: null, finish_reason: 'stop' }] },
+    choice({}),
+    choice({ role: 'assistant' }),
     choice({ content: [null] }),
     choice({ content: 'x', tool_calls: 'x' }),
     choice({ content: 'x', tool_calls: [5] }),
@@ -28,10 +36,29 @@ const answers = {
     call({ name: 5, arguments: '{}' }),
     call({ name: 'f', arguments: 5 }),
   ],
-  responses: [openaiResponses, output(null), output('x'), message(5), message('x'), message([null]), message({})],
-  messages: [anthropicMessages, blocks([null]), blocks(['x']), blocks([], 5), blocks([], { error: 'x' })],
+  responses: [
+    openaiResponses,
+    { object: 'response', status: 'completed' },
+    output(null),
+    output('x'),
+    message(5),
+    message('x'),
+    message([null]),
+    message({}),
+  ],
+  messages: [
+    anthropicMessages,
+    { type: 'message', stop_reason: 'end_turn' },
+    blocks([null]),
+    blocks(['x']),
+    blocks([], 5),
+    blocks([], { error: 'x' }),
+  ],
   gemini: [
     gemini,
+    { candidates: null },
+    { candidates: [] },
+    { usageMetadata: {} },
     candidate('x'),
     candidate({ parts: 'x' }),
     candidate({ parts: [null] }),
@@ -40,12 +67,24 @@ const answers = {
     candidate({ parts: [{ functionCall: { name: 'f', args: '{}' } }] }),
     { candidates: [null] },
   ],
+  embeddings: [
+    openaiEmbeddings,
+    { data: null },
+    { data: [] },
+    { data: [null] },
+    { data: [{ index: 0 }] },
+    { data: [{ index: 0, embedding: [] }] },
+    { data: [{ index: 0, embedding: { a: 1 } }] },
+  ],
 } as const
 
 describe.each(Object.entries(answers))('a non-streaming answer of %s', (_, [format, ...bodies]) => {
-  test.each(bodies.map((body) => JSON.stringify(body)))('is broken if a member has the wrong type: %s', (body) => {
-    expect(() => format.readAnswer().readWhole(JSON.parse(body) as JsonObject)).toThrow(/broken|server_error/)
-  })
+  test.each(bodies.map((body) => JSON.stringify(body)))(
+    'is broken if a member is missing or has the wrong type: %s',
+    (body) => {
+      expect(() => format.readAnswer().readWhole(JSON.parse(body) as JsonObject)).toThrow(/broken|server_error/)
+    },
+  )
 })
 
 test('a final event is broken if its reason is not a string', () => {
@@ -57,6 +96,18 @@ test('a final event is broken if its reason is not a string', () => {
   for (const [format, event] of events) {
     expect(() => format.readAnswer().readEvent(JSON.stringify(event))).toThrow('broken')
   }
+})
+
+test('a Responses stream is broken if it ends without any output', () => {
+  const ending = (more: JsonObject) =>
+    JSON.stringify({ type: 'response.completed', response: { id: 'r', status: 'completed', ...more } })
+  for (const more of [{}, { output: null }, { output: 'x' }]) {
+    expect(() => openaiResponses.readAnswer().readEvent(ending(more))).toThrow('broken')
+  }
+  const reader = openaiResponses.readAnswer()
+  reader.readEvent('{"type":"response.output_text.delta","output_index":0,"delta":"x"}')
+  reader.readEvent(ending({}))
+  expect(reader.finished).toBe(true)
 })
 
 test('an unknown event of Messages is skipped, unless its type names an error', () => {

@@ -181,3 +181,35 @@ export const deepCalls: Readonly<Partial<Record<keyof typeof goodAnswers, string
   'anthropic-messages': `{"id":"m","type":"message","model":"m","content":[{"type":"tool_use","id":"t","name":"f","input":${deepObject}}],"stop_reason":"tool_use"}`,
   gemini: `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":${deepObject}}}]},"finishReason":"STOP"}]}`,
 }
+
+/** How vendors report an error inside an answer with status 200, as members of any of its objects. */
+export const vendorErrors: Readonly<Record<string, string>> = {
+  MiniMax: `"base_resp":{"status_code":1004,"status_msg":"${providerText}"}`,
+  'MiniMax with an unknown code': '"base_resp":{"status_code":9999}',
+  Baidu: `"error_code":336003,"error_msg":"${providerText}"`,
+  Cloudflare: `"success":false,"errors":[{"code":7003,"message":"${providerText}"}],"result":null`,
+  'a list of errors': `"errors":[{"message":"${providerText}"}]`,
+  Spark: `"code":10163,"message":"${providerText}"`,
+  DashScope: `"code":"InvalidApiKey","message":"${providerText}"`,
+  Zhipu: `"code":1001,"msg":"${providerText}"`,
+  iFlow: `"status":"449","msg":"${providerText}"`,
+  'a failed status': `"status":"error","message":"${providerText}"`,
+  FastAPI: `"detail":"${providerText}"`,
+  'a validation error': `"detail":[{"msg":"${providerText}"}]`,
+}
+
+/** The same members, as vendors write them in every good answer. */
+export const vendorSuccesses = [
+  '"base_resp":{"status_code":0,"status_msg":""}',
+  '"base_resp":{"status_code":0,"status_msg":"success"}',
+  '"code":0,"msg":"Success"',
+  '"code":"200","msg":"OK"',
+  '"success":true,"errors":[]',
+  '"error_code":0,"error_msg":""',
+  '"error":null,"errors":null,"detail":null',
+]
+
+/** Adds members to the end of every JSON object in a stream's events, or of a whole answer. */
+export function withMembers(text: string, members: string): string {
+  return text.replaceAll(/\}(?=\n\n|$)/g, () => `,${members}}`)
+}

@@ -1,11 +1,12 @@
 import type { AnswerEvent } from '../../domain/conversation.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { errorObjects, errorText } from '../answer-faults.ts'
+import { classifyAnswerError, errorObjects, errorText } from '../answer-faults.ts'
 import { isForeign, throwError, throwNamedError } from '../error-event.ts'
 import { EventParser } from '../event-parser.ts'
 import { isArray } from '../fields.ts'
 import type { AnswerReader } from '../format.ts'
+import { explainsError } from '../reported-error.ts'
 import { CallReader } from './call-reader.ts'
 import { readFinishReason } from './finish-reason.ts'
 import { readUsage } from './usage.ts'
@@ -76,7 +77,7 @@ export class ChatReader implements AnswerReader {
     if (!isArray(choices)) throw new UpstreamError('broken')
     const choice = this.#check(choices)
     const message = choice && this.#kind.messageOf(choice)
-    if (choice === undefined || !isObject(message)) throw new UpstreamError('broken')
+    if (choice === undefined || !isObject(message) || !hasAnswer(message)) throw new UpstreamError('broken')
     const events: AnswerEvent[] = []
     this.#start(body, events)
     this.#readMessage(message, choice, events)
@@ -97,12 +98,13 @@ export class ChatReader implements AnswerReader {
 
   /**
    * A chunk without choices must have the other members of the format, which `{"detail": …}` does not. @throws
-   * UpstreamError `broken`
+   * UpstreamError `broken`, or the error that it explains
    */
   #choicesOf(chunk: JsonObject): readonly Json[] | undefined {
     const { choices } = chunk
     if (isArray(choices)) return choices
     if (choices != null || !this.#isBeside(chunk)) throw new UpstreamError('broken')
+    if (explainsError(chunk)) throw classifyAnswerError(chunk)
     return undefined
   }
 
@@ -169,6 +171,23 @@ function firstChoice(choices: readonly Json[]): JsonObject | undefined {
     if (isObject(choice) && (choice['index'] === 0 || typeof choice['index'] !== 'number')) return choice
   }
   return undefined
+}
+
+/** Members of which a whole message has at least one, even if it is null or empty. */
+const messageMembers = [
+  'content',
+  'tool_calls',
+  'function_call',
+  'refusal',
+  'reasoning_content',
+  'reasoning',
+  'reasoning_details',
+  'audio',
+  'images',
+]
+
+function hasAnswer(message: JsonObject): boolean {
+  return messageMembers.some((member) => Object.hasOwn(message, member))
 }
 
 /** @throws UpstreamError for an error, `broken` for content in an unknown form */

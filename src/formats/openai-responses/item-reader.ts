@@ -76,10 +76,15 @@ export class ItemReader {
     }
   }
 
+  /** Whether any item or content was read. */
+  get hasAny(): boolean {
+    return this.#latest.size > 0 || this.#hasContent
+  }
+
   /** Reads the items of a whole answer, or of a final event, that were not read yet. */
   readOutput(output: readonly Json[], events: AnswerEvent[]): void {
     // A stream that was only partly read (relaying) is not read a second time.
-    if (this.#latest.size > 0 || this.#hasContent) return
+    if (this.hasAny) return
     for (let index = 0; index < output.length; index++) this.#close(index, output[index], events)
   }
 

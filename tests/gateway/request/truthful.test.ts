@@ -17,7 +17,10 @@ import {
   malformedDeltas,
   providerText,
   unknownReasons,
+  vendorErrors,
+  vendorSuccesses,
   withDeepMember,
+  withMembers,
 } from '../provider-faults.ts'
 
 type ProviderFormat = keyof typeof goodAnswers
@@ -177,6 +180,25 @@ describe.each(pairs)('a %s client of a %s provider', (client, provider) => {
     expectFailure(readAll(laneOf(client, provider, false), [body]), 'whole')
   })
 
+  test.each(Object.entries(vendorErrors))('an answer with the error of %s is broken', (_, members) => {
+    const stream = laneOf(client, provider, true)
+    expectFailure(readAll(stream, [...beginning, withMembers(ending(success), members)]), 'at the end')
+    expectFailure(readAll(laneOf(client, provider, true), [withMembers(opening, members)]), 'at the start')
+    const event = withMembers(delta('four'), members)
+    expectFailure(readAll(laneOf(client, provider, true), [...beginning, event, ending(success)]), 'between')
+    expectFailure(readAll(laneOf(client, provider, false), [withMembers(whole(success), members)]), 'whole')
+  })
+
+  test.each(vendorSuccesses)('an answer with %s is complete', (members) => {
+    const reads = [...beginning, ...(provider === 'openai-responses' ? [] : [ending(success)])].map((text) =>
+      withMembers(text, members),
+    )
+    const last = provider === 'openai-responses' ? [ending(success)] : []
+    const { text, failed } = readAll(laneOf(client, provider, true), [...reads, ...last])
+    expect([failed, cleanEnd.test(text)]).toEqual([false, true])
+    expect(readAll(laneOf(client, provider, false), [withMembers(whole(success), members)]).failed).toBe(false)
+  })
+
   test('an event that is not valid JSON breaks the stream', () => {
     const event = delta('four')
     const start = event.indexOf('{') + 1
@@ -247,7 +269,34 @@ test('an event with several data lines stays one event when its members are repl
   expect(JSON.parse(event!.data)).toEqual({ type: 'response.created', sequence_number: 0, response: { id: 'b' } })
 })
 
-test('one failed choice of several breaks the answer', () => {
+describe.each(clients)('a %s client of chat', (client) => {
+  const { opening, delta } = goodAnswers['openai-chat']
+  const besideContent = ['"choices":null', '"choices":[]', '"usage":{"prompt_tokens":1,"completion_tokens":1}', '"a":1']
+
+  test.each(besideContent)('an error instead of content breaks the stream: %s', (members) => {
+    for (const error of [...Object.values(vendorErrors), `"message":"${providerText}"`, `"msg":"${providerText}"`]) {
+      if (members === '"choices":[]' && !Object.values(vendorErrors).includes(error)) continue
+      const event = `data: {"id":"c","object":"chat.completion.chunk",${members},${error}}\n\n`
+      const done = 'data: [DONE]\n\n'
+      expectFailure(readAll(laneOf(client, 'openai-chat', true), [opening, delta('x'), event, done]), 'after content')
+      expectFailure(readAll(laneOf(client, 'openai-chat', true), [event, done]), 'alone')
+      const body = `{"id":"c","object":"chat.completion",${members},${error}}`
+      expectFailure(readAll(laneOf(client, 'openai-chat', false), [body]), 'whole')
+    }
+  })
+})
+
+test('MiniMax’s codes for credentials and rate limits mean the same as those of others', () => {
+  const outcomeOf = (code: number): unknown => {
+    const body = `{"id":"c","choices":null,"base_resp":{"status_code":${code},"status_msg":"${providerText}"}}`
+    return (readAll(laneOf('openai-chat', 'openai-chat', false), [body]).error as UpstreamError).outcome
+  }
+  expect([1004, 1008, 2049].map(outcomeOf)).toEqual(Array(3).fill('rejected_credentials'))
+  expect(outcomeOf(1002)).toBe('rate_limited')
+  expect(outcomeOf(1000)).toBe('server_error')
+})
+
+test('of several choices one that failed breaks the answer', () => {
   const { opening, delta } = goodAnswers['openai-chat']
   const failed = 'data: {"choices":[{"index":1,"delta":{},"finish_reason":"abort"}]}\n\n'
   for (const client of clients) {
