@@ -85,9 +85,8 @@ export async function startApp(
   const { connections, descriptors } = watchDescriptors(runtime)
   parts.use(descriptors)
   const onShortage = (code: string): void => descriptors.report(code)
-  const providers = parts.use(
-    await openProviders(runtime, { store: storage.store, managed, onShortage, maxConnections: connections.upstream }),
-  )
+  const limits = { maxConnections: connections.provider, maxTotal: connections.upstream }
+  const providers = parts.use(await openProviders(runtime, { store: storage.store, managed, onShortage, limits }))
   await checks.start(() => providers.backends.forget())
   parts.use(checks)
   const onFailed = (error: unknown): void => log({ event: 'store_failing', reason: errorName(error) })

@@ -8,13 +8,17 @@ export interface ConnectionLimits {
   readonly probes: number
   /** From browsers, to the web app. */
   readonly web: number
-  /** To one provider. */
+  /** To all providers together. */
   readonly upstream: number
+  /** To one provider with one credential: a provider that never answers leaves connections for the others. */
+  readonly provider: number
 }
 
 /** Descriptors for everything but connections: the database, its log, stored answers, name lookups. */
 const besidesConnections = 256
-const most: Omit<ConnectionLimits, 'api'> = { probes: 256, web: 2_000, upstream: 4_096 }
+const most = { probes: 256, web: 2_000, upstream: 5_120 }
+/** The part of the upstream connections that one provider may use. */
+const perProvider = 0.8
 /** A probe that evicts the oldest one is open before that one is closed. */
 const perProbe = 2
 
@@ -33,7 +37,13 @@ export function connectionLimits(configured: number, descriptors = wantedDescrip
   const web = Math.min(most.web, Math.floor(free / 10))
   const clients = free - upstream - web
   const probes = Math.min(most.probes, Math.floor(clients / 8))
-  return { api: Math.min(configured, clients - probes * perProbe), probes, web, upstream }
+  return {
+    api: Math.min(configured, clients - probes * perProbe),
+    probes,
+    web,
+    upstream,
+    provider: Math.ceil(upstream * perProvider),
+  }
 }
 
 /** The soft limit of open files; undefined if the system does not report it. */

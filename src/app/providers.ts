@@ -38,8 +38,8 @@ export interface OpenProvidersDeps {
   readonly managed: ManagedAccess
   /** Receives the system's error code if the process ran out of file descriptors or ports. */
   readonly onShortage?: (code: string) => void
-  /** Maximum number of connections to one provider with one credential. */
-  readonly maxConnections?: number
+  /** Maximum number of connections to one provider with one credential, and to all together. */
+  readonly limits?: { readonly maxConnections: number; readonly maxTotal: number }
   /** Writes the answer of a simulated provider to the text of a request; undefined for its usual answer. */
   readonly simulatedVoice?: (name: string, request: string) => string | undefined
 }
@@ -47,14 +47,14 @@ export interface OpenProvidersDeps {
 /** Starts the configured simulated providers and prepares connections to all others. @throws SetupError if a backend's account does not exist */
 export async function openProviders(
   { config, clock, random, log, keys, mintRequestId }: Runtime,
-  { store, managed, onShortage, maxConnections, simulatedVoice }: OpenProvidersDeps,
+  { store, managed, onShortage, limits, simulatedVoice }: OpenProvidersDeps,
 ): Promise<Providers> {
   await using opened = new AsyncDisposableStack()
   const pools = createUpstreamPools({
     clock,
     version: readVersion(),
     ...(onShortage && { onShortage }),
-    ...(maxConnections !== undefined && { maxConnections }),
+    ...limits,
     onBug: (error) => log({ event: 'internal_error', requestId: '', ...describeBug(error) }),
   })
   const configured: ConfiguredBackend[] = []

@@ -27,7 +27,7 @@ export interface ConnectionOwner {
 
 /** One connection, or the slot for one. It ends with the first failure; a new one takes its place. */
 export class Connection implements AnswerListener {
-  /** Until when the idle connection may be reused; epoch milliseconds. */
+  /** Until when the idle connection may be reused, monotonic milliseconds. */
   goodUntilMs = Number.POSITIVE_INFINITY
   /** Answers read so far: above 0, the peer may have closed the connection in the meantime. */
   served = 0

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../../runtime/clock.ts'
+import type { ConnectionShare, ShareMember } from './connection-share.ts'
 import { Connection, type CarriedCall, type ConnectionOwner } from './connection.ts'
 import type { Connect } from './connector.ts'
 
@@ -21,11 +22,12 @@ export interface PooledCall extends CarriedCall {
 }
 
 /**
- * The connections to one origin with one credential: at most `maxConnections`, the most recently used first, and a
- * bounded queue with a deadline.
+ * The connections to one origin with one credential: at most `maxConnections`, within the share of all pools, the most
+ * recently used first, and a bounded queue with a deadline.
  */
-export class Pool implements ConnectionOwner {
+export class Pool implements ConnectionOwner, ShareMember {
   readonly #connect: Connect
+  readonly #share: ConnectionShare
   readonly #limits: PoolLimits
   readonly #clock: Clock
   readonly #onBug: (error: unknown) => void
@@ -41,12 +43,14 @@ export class Pool implements ConnectionOwner {
 
   constructor(
     connect: Connect,
+    share: ConnectionShare,
     limits: PoolLimits,
     clock: Clock,
     onBug: (error: unknown) => void,
     onEmpty: (pool: Pool) => void,
   ) {
     this.#connect = connect
+    this.#share = share
     this.#limits = limits
     this.#clock = clock
     this.#onBug = onBug
@@ -63,55 +67,74 @@ export class Pool implements ConnectionOwner {
   }
 
   take(call: PooledCall): void {
-    const connection = this.#takeIdle() ?? (this.#all.size < this.#limits.maxConnections ? this.#add() : undefined)
+    const connection = this.#takeIdle() ?? this.#add()
     if (connection !== undefined) call.start(connection)
     else if (this.#waiting.size >= this.#limits.maxWaiting) call.refuse()
     else {
       const timer = this.#clock.after(this.#limits.waitMs, () => {
-        if (this.#waiting.delete(call)) call.refuse()
+        if (this.#stopWaiting(call)) call.refuse()
       })
       this.#waiting.set(call, timer)
+      this.#share.setWaiting(this, true)
     }
   }
 
   /** Gives the call a connection that no call has used, for its only replay. */
   takeFresh(call: PooledCall): void {
-    if (this.#all.size < this.#limits.maxConnections) call.start(this.#add())
-    else this.take(call)
+    const connection = this.#add()
+    if (connection === undefined) this.take(call)
+    else call.start(connection)
   }
 
   /** Removes a waiting call. */
   leave(call: PooledCall): void {
-    this.#waiting.get(call)?.cancel()
-    this.#waiting.delete(call)
+    this.#stopWaiting(call)
     this.#tellIfEmpty()
   }
 
   /** Takes back a connection whose call has ended and that is reusable. */
   release(connection: Connection): void {
-    const next = this.#nextWaiting()
+    // Another pool must not wait until this one has no calls left.
+    const next = this.#share.isNeededElsewhere(this) ? undefined : this.#nextWaiting()
     if (next !== undefined) next.start(connection)
-    else if (this.retired) this.#close(connection)
+    else if (this.retired || this.#share.isNeededElsewhere(this)) this.#close(connection)
     else {
       this.#idle.push(connection)
+      this.#share.setIdle(this, true)
       this.#sweeping ??= this.#clock.after(sweepEveryMs, () => this.#sweep())
     }
   }
 
   /** Removes a closed connection, idle or not. */
   discard(connection: Connection): void {
-    this.#all.delete(connection)
     const index = this.#idle.indexOf(connection)
-    if (index >= 0) this.#idle.splice(index, 1)
-    this.#tellIfEmpty()
-    const next = this.#nextWaiting()
-    if (next !== undefined) next.start(this.#add())
+    if (index >= 0) {
+      this.#idle.splice(index, 1)
+      this.#share.setIdle(this, this.#idle.length > 0)
+    }
+    this.#remove(connection)
+  }
+
+  get wantsConnection(): boolean {
+    return this.#waiting.size > 0 && this.#all.size < this.#limits.maxConnections
+  }
+
+  serveWaiting(): void {
+    const connection = this.#add()
+    if (connection === undefined) return
+    this.#nextWaiting()?.start(connection)
+  }
+
+  closeIdle(): void {
+    const connection = this.#idle.shift()
+    this.#share.setIdle(this, this.#idle.length > 0)
+    if (connection !== undefined) this.#close(connection)
   }
 
   /** Accepts no further calls and closes idle connections; running and waiting calls finish. */
   retire(): void {
     this.retired = true
-    for (const connection of this.#idle.splice(0)) this.#close(connection)
+    while (this.#idle.length > 0) this.closeIdle()
     this.#sweeping?.cancel()
     this.#tellIfEmpty()
   }
@@ -119,9 +142,8 @@ export class Pool implements ConnectionOwner {
   /** Closes everything immediately; running calls are notified. */
   destroy(): void {
     this.retired = true
-    for (const [call, timer] of this.#waiting) {
-      timer.cancel()
-      this.#waiting.delete(call)
+    for (const call of this.#waiting.keys()) {
+      this.#stopWaiting(call)
       call.refuse()
     }
     for (const connection of this.#all) connection.destroy()
@@ -130,6 +152,7 @@ export class Pool implements ConnectionOwner {
   /** The most recently used connection, unless its peer is about to close it: then all others are too old as well. */
   #takeIdle(): Connection | undefined {
     const connection = this.#idle.pop()
+    if (this.#idle.length === 0) this.#share.setIdle(this, false)
     if (connection === undefined || this.#clock.monotonicMs() < connection.goodUntilMs) return connection
     this.#close(connection)
     return this.#takeIdle()
@@ -141,10 +164,13 @@ export class Pool implements ConnectionOwner {
       this.#idle.splice(this.#idle.indexOf(connection), 1)
       this.#close(connection)
     }
+    if (this.#idle.length === 0) this.#share.setIdle(this, false)
     this.#sweeping = this.#idle.length === 0 ? undefined : this.#clock.after(sweepEveryMs, () => this.#sweep())
   }
 
-  #add(): Connection {
+  /** A new connection; undefined if the pool or all pools together have too many. */
+  #add(): Connection | undefined {
+    if (this.#all.size >= this.#limits.maxConnections || !this.#share.take()) return undefined
     const connection = new Connection(this.#connect, this, this.#clock, this.#onBug)
     this.#all.add(connection)
     return connection
@@ -152,18 +178,32 @@ export class Pool implements ConnectionOwner {
 
   /** Closes an idle connection that was already removed from the list. */
   #close(connection: Connection): void {
-    this.#all.delete(connection)
     connection.close()
+    this.#remove(connection)
+  }
+
+  /** Gives the place of a closed connection back. */
+  #remove(connection: Connection): void {
+    if (!this.#all.delete(connection)) return
+    this.#share.give()
     this.#tellIfEmpty()
+    this.#share.serveWaiting()
   }
 
   #nextWaiting(): PooledCall | undefined {
-    for (const [call, timer] of this.#waiting) {
-      timer.cancel()
-      this.#waiting.delete(call)
+    for (const call of this.#waiting.keys()) {
+      this.#stopWaiting(call)
       return call
     }
     return undefined
+  }
+
+  /** False if the call does not wait. */
+  #stopWaiting(call: PooledCall): boolean {
+    this.#waiting.get(call)?.cancel()
+    const waited = this.#waiting.delete(call)
+    if (this.#waiting.size === 0) this.#share.setWaiting(this, false)
+    return waited
   }
 
   #tellIfEmpty(): void {

@@ -2,6 +2,7 @@ import type { LookupFunction } from 'node:net'
 import type { Clock } from '../../runtime/clock.ts'
 import { createAuthenticators } from '../auth/authenticators.ts'
 import type { AuthenticatorsOptions, Authenticators } from '../auth/authenticators.ts'
+import { ConnectionShare } from './connection-share.ts'
 import { createConnector } from './connector.ts'
 import { Pool } from './pool.ts'
 import type { PoolLimits } from './pool.ts'
@@ -15,6 +16,8 @@ export interface UpstreamPoolsOptions extends Partial<PoolLimits>, Authenticator
   readonly clock: Clock
   /** The service's version, for `User-Agent: svc-router/<version>`. */
   readonly version: string
+  /** Maximum number of connections of all pools together; without it, each pool has its own limit only. */
+  readonly maxTotal?: number
   /** Maximum number of open pools; the least recently used is closed first. */
   readonly maxPools?: number
   /** Extra trusted certificates, PEM. */
@@ -61,6 +64,7 @@ export function createUpstreamPools(options: UpstreamPoolsOptions): UpstreamPool
     maxWaiting: options.maxWaiting ?? defaultMaxWaiting,
     waitMs: options.waitMs ?? defaultWaitMs,
   }
+  const share = new ConnectionShare(options.maxTotal ?? Number.POSITIVE_INFINITY)
   const onBug = options.onBug ?? rethrow
   const pools = new Map<string, Pool>()
   /** Evicted pools that still have calls. */
@@ -95,7 +99,7 @@ export function createUpstreamPools(options: UpstreamPoolsOptions): UpstreamPool
       const known = pools.get(key)
       if (known !== undefined) return known
       const connect = createConnector(origin, { clock, connectMs, publicOnly, ca, lookup, onShortage })
-      const pool = new Pool(connect, limits, clock, onBug, onEmpty)
+      const pool = new Pool(connect, share, limits, clock, onBug, onEmpty)
       if (closed) {
         pool.retire()
         return pool

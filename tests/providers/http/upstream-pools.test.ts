@@ -92,6 +92,62 @@ describe('the limit on connections', () => {
   })
 })
 
+describe('the limit on the connections of all pools together', () => {
+  const open = (pools: ReturnType<typeof openPools>, baseUrl: string, word: string): ReturnType<typeof openBackend> =>
+    openBackend(pools, baseUrl, { credential: new Secret(word) })
+
+  test('holds for calls with any number of credentials, and a call that ends serves one that waits elsewhere', async () => {
+    const provider = await simulate()
+    provider.script([{ do: 'silence', repeat: true }])
+    const pools = openPools({ maxConnections: 4, maxTotal: 5, waitMs: 20_000 })
+    const backends = Array.from({ length: 6 }, (_, index) => open(pools, provider.baseUrl, `word-${index}`))
+    const calls = backends.flatMap((backend) => [record(backend), record(backend)])
+    await until(() => provider.counts().open === 5)
+    expect(pools.counts()).toEqual({ pools: 6, connections: 5, open: 12 })
+    provider.script([])
+    for (const { call } of calls.slice(0, 5)) call.abort()
+    await Promise.all(calls.slice(5).map(({ ended }) => ended))
+    expect(calls.slice(5).filter(({ steps }) => steps.join() !== 'head,data,end')).toEqual([])
+    expect(provider.counts().connections).toBeLessThanOrEqual(5 + 7)
+    expect(pools.counts()).toMatchObject({ open: 0 })
+    expect(pools.counts().connections).toBeLessThanOrEqual(5)
+  })
+
+  test('is no reason to refuse a call while a connection is idle', async () => {
+    const provider = await simulate()
+    const pools = openPools({ maxConnections: 2, maxTotal: 2, waitMs: 100 })
+    for (const word of ['first', 'second', 'third', 'first']) {
+      expect((await run(open(pools, provider.baseUrl, word))).steps).toEqual(['head', 'data', 'end'])
+    }
+    expect(pools.counts()).toEqual({ pools: 3, connections: 2, open: 0 })
+  })
+
+  test('leaves a place for others when one provider never answers', async () => {
+    const [silent, provider] = [await simulate(), await simulate()]
+    silent.script([{ do: 'silence', repeat: true }])
+    const pools = openPools({ maxConnections: 4, maxTotal: 5, waitMs: 20_000 })
+    const hanging = open(pools, silent.baseUrl, 'silent')
+    const calls = Array.from({ length: 8 }, () => record(hanging))
+    await until(() => silent.counts().open === 4)
+    expect((await run(open(pools, provider.baseUrl, 'other'))).steps).toEqual(['head', 'data', 'end'])
+    for (const { call } of calls) call.abort()
+  })
+
+  test('lets a pool with fewer connections go first when another has a queue', async () => {
+    const provider = await simulate()
+    provider.script([{ do: 'answer', words: 20, tokenDelayMs: 5, repeat: true }])
+    const pools = openPools({ maxConnections: 2, maxTotal: 2, waitMs: 20_000 })
+    const ended: string[] = []
+    const start = (word: string) => {
+      const call = record(open(pools, provider.baseUrl, word), '{"stream":true}', true)
+      return call.ended.then(() => ended.push(word))
+    }
+    const calls = Array.from({ length: 8 }, () => start('many'))
+    await Promise.all([...calls, start('one')])
+    expect(ended.indexOf('one')).toBeLessThan(5)
+  })
+})
+
 describe('the limit on pools', () => {
   test('the least recently used pool is evicted; its running call finishes, and its backend still works', async () => {
     const provider = await simulate()
