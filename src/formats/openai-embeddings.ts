@@ -2,11 +2,13 @@ import type { Conversation } from '../domain/conversation.ts'
 import { invalidRequest } from '../domain/errors.ts'
 import { type Json, type JsonObject, objectOf } from '../domain/json.ts'
 import { UpstreamError } from '../domain/upstream.ts'
+import { errorObjects } from './answer-faults.ts'
 import { throwError } from './error-event.ts'
 import { isArray, requiredString, wrongType } from './fields.ts'
 import type { AnswerReader, Format } from './format.ts'
 import { readUsage } from './openai-chat/usage.ts'
 import { openaiConventions } from './openai/client-conventions.ts'
+import { checkPosition } from './positions.ts'
 import type { RelayRules } from './relay.ts'
 
 /**
@@ -49,6 +51,7 @@ class EmbeddingsReader implements AnswerReader {
   readWhole(body: JsonObject): ReturnType<AnswerReader['readWhole']> {
     throwError(body)
     const { data } = body
+    for (const { index } of errorObjects(data)) checkPosition(index)
     if (!isArray(data) || data.length === 0 || !data.every(hasVector)) throw new UpstreamError('broken')
     this.finished = true
     const usage = readUsage(body['usage'])

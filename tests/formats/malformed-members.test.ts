@@ -3,6 +3,7 @@ import type { JsonObject } from '../../src/domain/json.ts'
 import { anthropicMessages } from '../../src/formats/anthropic-messages/anthropic-messages.ts'
 import { gemini } from '../../src/formats/gemini/gemini.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
+import { openaiCompletions } from '../../src/formats/openai-completions/openai-completions.ts'
 import { openaiEmbeddings } from '../../src/formats/openai-embeddings.ts'
 import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
 
@@ -115,4 +116,55 @@ test('an unknown event of Messages is skipped, unless its type names an error', 
   expect(read('message_note')).toEqual([])
   expect(() => read('response.error')).toThrow('server_error')
   expect(() => read('message_failed')).toThrow('server_error')
+})
+
+describe('an index', () => {
+  const bad = [-1, 0.5, 10_000, 1e15, 1e300, '0', true, [], {}]
+  const good = [0, 1, 9_999, null]
+  const events: Record<string, readonly [Pick<typeof gemini, 'readAnswer'>, (index: unknown) => unknown]> = {
+    'of a choice': [openaiChat, (index) => ({ choices: [{ index, delta: { content: 'x' } }] })],
+    'of a text': [openaiCompletions, (index) => ({ choices: [{ index, text: 'x' }] })],
+    'of a call': [
+      openaiChat,
+      (index) => ({ choices: [{ index: 0, delta: { tool_calls: [{ index, id: 'c', function: { name: 'f' } }] } }] }),
+    ],
+    'of a call of a later choice': [
+      openaiChat,
+      (index) => ({ choices: [{ index: 1, delta: { tool_calls: [{ index, id: 'c', function: { name: 'f' } }] } }] }),
+    ],
+    'of a block': [
+      anthropicMessages,
+      (index) => ({ type: 'content_block_start', index, content_block: { type: 'text' } }),
+    ],
+    'of a delta': [
+      anthropicMessages,
+      (index) => ({ type: 'content_block_delta', index, delta: { type: 'text_delta', text: 'x' } }),
+    ],
+    "of a block's end": [anthropicMessages, (index) => ({ type: 'content_block_stop', index })],
+    'of a candidate': [gemini, (index) => ({ candidates: [{ index, content: { parts: [{ text: 'x' }] } }] })],
+    ...Object.fromEntries(
+      ['output_index', 'content_index', 'summary_index', 'annotation_index', 'sequence_number'].map((member) => [
+        `named ${member}`,
+        [openaiResponses, (index: unknown) => ({ type: 'response.output_text.delta', delta: 'x', [member]: index })],
+      ]),
+    ),
+  }
+
+  test.each(Object.entries(events))('%s is a whole number within a bound', (name, [format, event]) => {
+    const read = (index: unknown) => format.readAnswer().readEvent(JSON.stringify(event(index)))
+    for (const index of good) expect(() => read(index), String(index)).not.toThrow()
+    for (const index of bad) {
+      if (name === 'named sequence_number' && index === 10_000) expect(() => read(index)).not.toThrow()
+      else expect(() => read(index), JSON.stringify(index)).toThrow('broken')
+    }
+  })
+
+  test('of a whole answer is a whole number within a bound', () => {
+    for (const index of bad) {
+      const called = choice({ tool_calls: [{ index, id: 'c', function: { name: 'f', arguments: '{}' } }] })
+      expect(() => openaiChat.readAnswer().readWhole(called)).toThrow('broken')
+      const vector = { data: [{ index, embedding: [1] }] } as JsonObject
+      expect(() => openaiEmbeddings.readAnswer().readWhole(vector)).toThrow('broken')
+    }
+  })
 })

@@ -6,6 +6,7 @@ import { namesFault, throwError, throwNamedError } from '../error-event.ts'
 import { EventParser } from '../event-parser.ts'
 import { isArray } from '../fields.ts'
 import type { AnswerReader } from '../format.ts'
+import { checkPosition } from '../positions.ts'
 import { BlockReader } from './block-reader.ts'
 import { classifyMessagesError } from './faults.ts'
 import { readStopReason } from './stop-reason.ts'
@@ -37,6 +38,7 @@ export class MessagesReader implements AnswerReader {
     if (data === '[DONE]') return nothing
     const event = this.#parser.parse(data)
     throwError(event, classifyMessagesError)
+    checkPosition(event['index'])
     const events: AnswerEvent[] = []
     switch (event['type']) {
       case 'content_block_delta':

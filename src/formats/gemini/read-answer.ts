@@ -5,6 +5,7 @@ import { errorObjects, errorText } from '../answer-faults.ts'
 import { isForeign, throwError, throwNamedError } from '../error-event.ts'
 import { EventParser } from '../event-parser.ts'
 import type { AnswerReader } from '../format.ts'
+import { checkPosition } from '../positions.ts'
 import { readFinishReason } from './finish-reason.ts'
 import { readLogprobs } from './logprobs.ts'
 import { readUsage } from './usage.ts'
@@ -69,7 +70,9 @@ export class GeminiReader implements AnswerReader {
     throwError(answer)
     if (this.#failed || !isAnswer(answer)) throw new UpstreamError('broken')
     const { candidates, promptFeedback, usageMetadata } = answer
-    const candidate = errorObjects(candidates).find(isFirst)
+    const all = errorObjects(candidates)
+    for (const { index } of all) checkPosition(index)
+    const candidate = all.find(isFirst)
     if (candidate === undefined && isBlocked(promptFeedback)) {
       throw new UpstreamError('rejected_content', { status: blockedStatus })
     }

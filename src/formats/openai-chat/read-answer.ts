@@ -6,6 +6,7 @@ import { isForeign, throwError, throwNamedError } from '../error-event.ts'
 import { EventParser } from '../event-parser.ts'
 import { isArray } from '../fields.ts'
 import type { AnswerReader } from '../format.ts'
+import { checkPosition } from '../positions.ts'
 import { explainsError } from '../reported-error.ts'
 import { CallReader } from './call-reader.ts'
 import { readFinishReason } from './finish-reason.ts'
@@ -117,6 +118,7 @@ export class ChatReader implements AnswerReader {
     for (const choice of choices) {
       if (!isObject(choice)) throw new UpstreamError('broken')
       throwError(choice)
+      checkPosition(choice['index'])
       const reason = errorText(choice['finish_reason'])
       if (isReason(reason) && readFinishReason(reason, 0) === undefined) throw new UpstreamError('server_error')
       const message = this.#kind.messageOf(choice)
@@ -197,7 +199,7 @@ function checkMessage(message: JsonObject): void {
   if (isArray(content)) errorObjects(content)
   else errorText(content)
   errorText(refusal)
-  errorObjects(calls)
+  for (const call of errorObjects(calls)) checkPosition(call['index'])
 }
 
 function readText(text: string, logprobs: Json | undefined, events: AnswerEvent[]): void {

@@ -6,6 +6,7 @@ import { throwError, throwNamedError } from '../error-event.ts'
 import { EventParser } from '../event-parser.ts'
 import { isArray } from '../fields.ts'
 import type { AnswerReader } from '../format.ts'
+import { checkPositions } from '../positions.ts'
 import { ItemReader } from './item-reader.ts'
 import { readUsage } from './usage.ts'
 
@@ -32,6 +33,7 @@ export class ResponsesReader implements AnswerReader {
     if (data === '[DONE]') return nothing
     const event = this.#parser.parse(data)
     throwError(event)
+    checkPositions(event)
     const events: AnswerEvent[] = []
     switch (event['type']) {
       case 'response.created':

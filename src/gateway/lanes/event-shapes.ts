@@ -39,7 +39,9 @@ function holeOf(members: readonly string[]): RegExp {
 }
 
 const textHole = '[^"\\\\\\x00-\\x1f]*'
-const numberHole = '(?:0|[1-9][0-9]{0,14})'
+/** A number with more digits is parsed, and rejected (contract 30.19). */
+const maxDigits = 9
+const numberHole = `(?:0|[1-9][0-9]{0,${maxDigits - 1}})`
 
 /**
  * The shapes of events that were parsed and only continued content: their exact text except the values of a few members.
@@ -178,9 +180,9 @@ function endOfText(text: string, from: number): number {
   }
 }
 
-/** The offset after the whole number that begins at `from`; -1 if there is none, or it is too large to be exact. */
+/** The offset after the whole number that begins at `from`; -1 if there is none, or it has too many digits. */
 function endOfNumber(text: string, from: number): number {
   let at = from
-  while (at - from <= 15 && text.charCodeAt(at) >= 0x30 && text.charCodeAt(at) <= 0x39) at += 1
-  return at === from || at - from > 15 || (text[from] === '0' && at > from + 1) ? -1 : at
+  while (at - from <= maxDigits && text.charCodeAt(at) >= 0x30 && text.charCodeAt(at) <= 0x39) at += 1
+  return at === from || at - from > maxDigits || (text[from] === '0' && at > from + 1) ? -1 : at
 }

@@ -244,6 +244,22 @@ describe.each(relayed)('a relayed %s stream', (format) => {
   })
 })
 
+test('a number of an event that is forwarded unparsed has at most 9 digits', () => {
+  const { opening, delta, ending, success } = goodAnswers['openai-responses']
+  const numbered = (number: string): string => delta('x').replace('"sequence_number":2', `"sequence_number":${number}`)
+  const streamed = (number: string): Read =>
+    readAll(laneOf('openai-responses', 'openai-responses', true), [
+      opening + delta('one '),
+      delta('two '),
+      numbered(number) + ending(success),
+    ])
+  expect(streamed('999999999').failed).toBe(false)
+  for (const number of ['1000000000', '1e15', '100000000000000000000', '-1', '0.5']) {
+    expectFailure(streamed(number), number)
+    expect(streamed(number).text).not.toContain(number)
+  }
+})
+
 test.each(['openai-chat', 'openai-completions', 'gemini'] as const)(
   'a vendor’s own event in a stream of %s is skipped',
   (provider) => {
