@@ -63,9 +63,14 @@ export class AccountsError extends Error {
 /** Maximum length of the name of an account, a key, or a plan. */
 export const maxNameCharacters = 100
 
-/** Trims a name. @throws AccountsError `name_invalid` if it is too long or not a single visible line */
+/** Whether a trimmed text can be a name: a single visible line that is not too long (contract 19.15). */
+export function isName(text: string): boolean {
+  return text.length <= maxNameCharacters && isOneLine(text)
+}
+
+/** Trims a name. @throws AccountsError `name_invalid` if it cannot be one */
 export function checkName(name: string): string {
   const trimmed = name.trim()
-  if (trimmed.length > maxNameCharacters || !isOneLine(trimmed)) throw new AccountsError('name_invalid')
+  if (!isName(trimmed)) throw new AccountsError('name_invalid')
   return trimmed
 }

@@ -1,3 +1,4 @@
+import { isName, maxNameCharacters } from '../accounts/accounts-error.ts'
 import { isUnsafe } from '../runtime/safe-text.ts'
 
 /** The valid values of an option or argument. */
@@ -16,6 +17,25 @@ export const plainText: ValueShape = {
   what: `at most ${maxCharacters} characters, without control characters`,
   example: 'name',
   accepts: (text) => text.length <= maxCharacters && !isUnsafe(text.replaceAll(/[\n\t]/g, ' ')),
+}
+
+/** The name of a new account or key, as the control plane accepts it (contract 19.15). */
+export const newName: ValueShape = {
+  what: `1 to ${maxNameCharacters} visible characters`,
+  example: 'team-a',
+  accepts: (text) => isName(text.trim()),
+}
+
+/** A text of one or more lines with a limit of its own. */
+export function text(maxCharacters: number, example: string): ValueShape {
+  return {
+    what: `1 to ${maxCharacters} characters, without control characters`,
+    example,
+    accepts: (given) => {
+      const length = given.trim().length
+      return length > 0 && length <= maxCharacters && plainText.accepts(given)
+    },
+  }
 }
 
 /** A TCP port. */

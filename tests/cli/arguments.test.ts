@@ -14,6 +14,8 @@ afterEach(() => cli.remove())
 
 const control = 'a\u001b[2Jb'
 const tooLong = 'x'.repeat(5_000)
+/** Whether any word is a valid value, within a length. */
+const isText = ({ what }: { readonly what: string }): boolean => what.includes(' characters')
 const required = (args: readonly string[]): string[] => args.filter((name) => !name.startsWith('['))
 
 /** Every option and argument of every command, with values that it must refuse. */
@@ -28,7 +30,7 @@ const positionals = commands.flatMap((command) =>
 
 describe('every value of every command is checked before the command runs', () => {
   test.each(options)('$command.name --$name', async ({ command, name, shape = plainText }) => {
-    for (const bad of [control, tooLong, ...(shape === plainText ? [] : ['no such value!', '-1'])]) {
+    for (const bad of [control, tooLong, ...(isText(shape) ? [] : ['no such value!', '-1'])]) {
       const given = required(command.arguments).map((argument) => command.shapes?.[argument]?.example ?? 'some')
       const { code, out, err } = await cli.say(...command.name.split(' '), ...given, `--${name}=${bad}`)
       expect([code, out], bad.slice(0, 20)).toEqual([2, ''])
@@ -43,7 +45,7 @@ describe('every value of every command is checked before the command runs', () =
 
   test.each(positionals)('$command.name $name', async ({ command, name, index }) => {
     const shape = command.shapes?.[name] ?? plainText
-    for (const bad of [control, tooLong, ...(shape === plainText ? [] : ['no such value!'])]) {
+    for (const bad of [control, tooLong, ...(isText(shape) ? [] : ['no such value!'])]) {
       const given = required(command.arguments).map((argument) => command.shapes?.[argument]?.example ?? 'some')
       given[index] = bad
       const { code, out, err } = await cli.say(...command.name.split(' '), ...given)
@@ -53,6 +55,28 @@ describe('every value of every command is checked before the command runs', () =
       expect(err).not.toContain(control)
     }
     expect(cli.seen).toEqual([])
+  })
+
+  test.each([
+    ['accounts create NAME', ['accounts', 'create'], 100],
+    ['keys create --name', ['keys', 'create', '--name'], 100],
+    ['incidents open TITLE', ['incidents', 'open'], 120],
+    ['incidents open TEXT', ['incidents', 'open', 'Slow'], 2_000],
+    ['incidents update TEXT', ['incidents', 'update', 'inc_1', 'resolved'], 2_000],
+  ])('%s names the limit of the control plane', async (_, args, most) => {
+    for (const bad of ['x'.repeat(most + 1), tooLong, control, ' ']) {
+      const rest = args.join(' ') === 'incidents open' ? ['It is slow.'] : []
+      const { code, out, err } = await cli.say(...args, bad, ...rest)
+      expect([code, out]).toEqual([2, ''])
+      expect(err).toContain(`must be 1 to ${most} `)
+      expect(err).not.toContain('4096')
+    }
+    expect(cli.seen).toEqual([])
+  })
+
+  test('the longest name of an account is accepted', async () => {
+    const { code, err } = await cli.say('accounts', 'create', 'x'.repeat(100))
+    expect([code, err.includes('error')]).toEqual([0, false])
   })
 
   test.each(commands)('$name rejects unknown options and extra arguments', async ({ name, arguments: names }) => {

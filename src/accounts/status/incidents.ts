@@ -5,8 +5,8 @@ import { type AccountsDeps, operatorOf, auditRecord } from '../control-plane.ts'
 import type { StatusStore } from './status-ports.ts'
 
 /** Length limits of an incident's title and text (contract 18.6). */
-const maxTitleCharacters = 120
-const maxTextCharacters = 2_000
+export const maxTitleCharacters = 120
+export const maxTextCharacters = 2_000
 
 /** What publishing incidents needs. */
 export type IncidentDeps = Omit<AccountsDeps<Pick<StatusStore, 'addIncident' | 'addIncidentUpdate'>>, 'pepper'>

@@ -11,11 +11,13 @@ import { quoteForShell } from '../../runtime/quote-for-shell.ts'
 import type { Command } from '../command.ts'
 import { CommandError, exitCodes } from '../failures.ts'
 import { writeTable, writeTime } from '../terminal/table.ts'
+import { newName } from '../value-shapes.ts'
 
 export const accountsCreate: Command = {
   name: 'accounts create',
   summary: 'Create an account.',
   arguments: ['NAME'],
+  shapes: { NAME: newName },
   options: [{ name: 'plan', value: 'PLAN', summary: 'The plan. Default: default_plan in the configuration.' }],
   example: 'accounts create team-a --plan pro',
   run(invocation) {

@@ -1,14 +1,17 @@
-import { openIncident, updateIncident } from '../../accounts/status/incidents.ts'
+import { maxTextCharacters, maxTitleCharacters, openIncident, updateIncident } from '../../accounts/status/incidents.ts'
 import { impacts, incidentStates, stateOf } from '../../domain/incidents.ts'
 import type { Command } from '../command.ts'
 import { CommandError, exitCodes } from '../failures.ts'
 import { writeTable, writeTime } from '../terminal/table.ts'
-import { oneOf } from '../value-shapes.ts'
+import { oneOf, text } from '../value-shapes.ts'
+
+const updateText = text(maxTextCharacters, 'We are investigating.')
 
 export const incidentsOpen: Command = {
   name: 'incidents open',
   summary: 'Open an incident on the status page.',
   arguments: ['TITLE', 'TEXT'],
+  shapes: { TITLE: text(maxTitleCharacters, 'Slow responses'), TEXT: updateText },
   options: [
     {
       name: 'impact',
@@ -21,13 +24,13 @@ export const incidentsOpen: Command = {
   run(invocation) {
     const example = 'incidents open TITLE TEXT'
     const title = invocation.argument(0, 'the title', example)
-    const text = invocation.argument(1, 'the text', example)
+    const said = invocation.argument(1, 'the text', example)
     const given = invocation.line.option('impact') ?? 'minor'
     const impact = impacts.find((known) => known === given)
     if (impact === undefined)
       throw new CommandError(exitCodes.usage, 'there is no such impact', `--impact ${impacts.join('|')}`)
     return invocation.withStore(async ({ incidents }) => {
-      const incident = await openIncident(incidents, { title, impact, text })
+      const incident = await openIncident(incidents, { title, impact, text: said })
       return {
         text: incident.id,
         json: incident,
@@ -44,19 +47,19 @@ export const incidentsUpdate: Command = {
   name: 'incidents update',
   summary: `Post an update to an incident, with its state: ${incidentStates.join(', ')}.`,
   arguments: ['INCIDENT', 'STATE', 'TEXT'],
-  shapes: { STATE: oneOf(incidentStates) },
+  shapes: { STATE: oneOf(incidentStates), TEXT: updateText },
   options: [],
   example: 'incidents update inc_… resolved "It works again."',
   run(invocation) {
     const example = 'incidents update INCIDENT STATE TEXT'
     const id = invocation.argument(0, 'the incident', example)
     const given = invocation.argument(1, 'the state', example)
-    const text = invocation.argument(2, 'the text', example)
+    const said = invocation.argument(2, 'the text', example)
     const state = incidentStates.find((known) => known === given)
     if (state === undefined)
       throw new CommandError(exitCodes.usage, 'there is no such state', `one of: ${incidentStates.join(', ')}`)
     return invocation.withStore(async ({ incidents }) => {
-      const update = await updateIncident(incidents, id, state, text)
+      const update = await updateIncident(incidents, id, state, said)
       return {
         text: update.id,
         json: update,

@@ -15,6 +15,7 @@ import { accountOption, type Command } from '../command.ts'
 import { CommandError, exitCodes } from '../failures.ts'
 import { limitOptions, readLimits, writeLimits, hasLimits } from '../key-limits.ts'
 import { writeTable, writeTime } from '../terminal/table.ts'
+import { newName } from '../value-shapes.ts'
 
 const defaultName = 'key'
 
@@ -23,7 +24,7 @@ export const keysCreate: Command = {
   summary: 'Create a key and print it. It is shown only once.',
   arguments: [],
   options: [
-    { name: 'name', value: 'NAME', summary: `What the key is for. Default "${defaultName}".` },
+    { name: 'name', value: 'NAME', shape: newName, summary: `What the key is for. Default "${defaultName}".` },
     ...limitOptions,
     accountOption,
   ],
