@@ -39,7 +39,13 @@ const outcomes = new Map<Json | undefined, Exclude<AttemptOutcome, 'answered'>>(
  * too complex
  */
 export function parseAnswer(text: string): JsonObject {
-  const answer = isTooComplex(text) ? undefined : parseObject(text)
+  if (isTooComplex(text)) throw new UpstreamError('broken')
+  return parseSimple(text)
+}
+
+/** As `parseAnswer`, for text that is known not to be too complex. @throws UpstreamError `broken` */
+export function parseSimple(text: string): JsonObject {
+  const answer = parseObject(text)
   if (answer === undefined) throw new UpstreamError('broken')
   return answer
 }

@@ -99,6 +99,11 @@ export interface AnswerReader {
   readonly lastData: JsonObject | undefined
   /** Reads the body of a whole answer. @throws UpstreamError as above */
   readWhole(body: JsonObject): readonly AnswerEvent[]
+  /**
+   * Reads a large whole answer in steps, without one object for all of it; absent if the format's answers are mostly
+   * text, which parses fast. @throws UpstreamError as `readWhole`
+   */
+  readLarge?(bytes: Buffer): Generator<void, readonly AnswerEvent[]>
   /** Whether the terminal event was read: a stream that ends without it is broken (contract 10.5). */
   readonly finished: boolean
 }

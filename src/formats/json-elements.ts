@@ -1,3 +1,7 @@
+const quote = 0x22
+const backslash = 0x5c
+const nearCharacters = 64
+
 /**
  * The JSON text of each array element, in order and exactly as written, so that some can be left out without changing
  * the others. `json` must be valid; undefined if it is not an array.
@@ -23,10 +27,21 @@ export function elementsOf(json: string): string[] | undefined {
 
 /** The offset of the quote that ends the string starting at `start`. */
 export function endOfString(json: string, start: number): number {
-  for (let at = json.indexOf('"', start + 1); at >= 0; at = json.indexOf('"', at + 1)) {
+  let at = start + 1
+  for (;;) {
+    // Where escapes are dense, a native search per quote would cost more than it skips.
+    const near = at + nearCharacters
+    while (at < near) {
+      const code = json.charCodeAt(at)
+      if (code === quote) return at
+      if (!(code >= 0)) return json.length
+      at += code === backslash ? 2 : 1
+    }
+    const found = json.indexOf('"', at)
+    if (found < 0) return json.length
     let slashes = 0
-    while (json[at - slashes - 1] === '\\') slashes += 1
-    if (slashes % 2 === 0) return at
+    while (found - slashes > at && json.charCodeAt(found - slashes - 1) === backslash) slashes += 1
+    if (slashes % 2 === 0) return found
+    at = found + 1
   }
-  return json.length
 }

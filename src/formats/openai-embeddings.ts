@@ -1,15 +1,28 @@
-import type { Conversation } from '../domain/conversation.ts'
+import type { AnswerEvent, Conversation } from '../domain/conversation.ts'
 import { invalidRequest } from '../domain/errors.ts'
 import { type Json, type JsonObject, objectOf } from '../domain/json.ts'
 import { UpstreamError } from '../domain/upstream.ts'
-import { errorObjects } from './answer-faults.ts'
+import { parseAnswer } from './answer-faults.ts'
 import { throwError } from './error-event.ts'
 import { isArray, requiredString, wrongType } from './fields.ts'
 import type { AnswerReader, Format } from './format.ts'
+import { type JsonMember, patchMembers } from './json-scan.ts'
 import { readUsage } from './openai-chat/usage.ts'
 import { openaiConventions } from './openai/client-conventions.ts'
+import { scanMembers } from './patch-json.ts'
 import { checkPosition } from './positions.ts'
 import type { RelayRules } from './relay.ts'
+
+/** More than 50,000 numbers. */
+const maxVectorBytes = 1024 * 1024
+const bytesPerStep = 1024 * 1024
+const quote = 0x22
+const backslash = 0x5c
+const comma = 0x2c
+const openBrace = 0x7b
+const closeBrace = 0x7d
+const openBracket = 0x5b
+const closeBracket = 0x5d
 
 /**
  * Embeddings, as defined by OpenAI and used by most providers. A body is relayed with its model changed and the answer
@@ -51,8 +64,35 @@ class EmbeddingsReader implements AnswerReader {
   readWhole(body: JsonObject): ReturnType<AnswerReader['readWhole']> {
     throwError(body)
     const { data } = body
-    for (const { index } of errorObjects(data)) checkPosition(index)
-    if (!isArray(data) || data.length === 0 || !data.every(hasVector)) throw new UpstreamError('broken')
+    if (!isArray(data) || data.length === 0) throw new UpstreamError('broken')
+    for (const entry of data) checkVector(entry)
+    return this.#end(body)
+  }
+
+  /** Millions of numbers take long to parse, so each vector is parsed alone and dropped. */
+  *readLarge(bytes: Buffer): Generator<void, readonly AnswerEvent[]> {
+    const members = yield* scanMembers(bytes)
+    const [list, other] = members.filter(({ key }) => key === 'data')
+    if (list === undefined || other !== undefined || !isWholeObject(bytes, members)) throw new UpstreamError('broken')
+    const body = parseAnswer(patchMembers(bytes, members, { data: '[]' }).toString('utf8'))
+    throwError(body)
+    yield
+    let parsed = 0
+    let count = 0
+    for (const vector of elementsOf(bytes, list.valueStart, list.valueEnd)) {
+      count += 1
+      parsed += vector.length
+      if (vector.length > maxVectorBytes) throw new UpstreamError('broken')
+      checkVector(parseAnswer(vector.toString('utf8')))
+      if (parsed < bytesPerStep) continue
+      parsed = 0
+      yield
+    }
+    if (count === 0) throw new UpstreamError('broken')
+    return this.#end(body)
+  }
+
+  #end(body: JsonObject): readonly AnswerEvent[] {
     this.finished = true
     const usage = readUsage(body['usage'])
     const finish = { type: 'finish', reason: 'stop' } as const
@@ -60,10 +100,74 @@ class EmbeddingsReader implements AnswerReader {
   }
 }
 
-/** A vector is a list of numbers, or one text in base64; its numbers are not inspected. */
-function hasVector(entry: Json): boolean {
-  const { embedding } = objectOf(entry)
-  return (isArray(embedding) || typeof embedding === 'string') && embedding.length > 0
+/** A vector is a list of numbers, or one text in base64; its numbers are not inspected. @throws UpstreamError `broken` */
+function checkVector(entry: Json): void {
+  const { embedding, index } = objectOf(entry)
+  checkPosition(index)
+  if ((!isArray(embedding) && typeof embedding !== 'string') || embedding.length === 0)
+    throw new UpstreamError('broken')
+}
+
+/** Whether these members, with commas and space between them, are all of a JSON object. */
+function isWholeObject(bytes: Buffer, members: readonly JsonMember[]): boolean {
+  let at = skipSpace(bytes, 0)
+  let before = openBrace
+  for (const { keyStart, valueEnd } of members) {
+    if (bytes[at] !== before || skipSpace(bytes, at + 1) !== keyStart) return false
+    at = valueEnd
+    before = comma
+  }
+  return bytes[at] === closeBrace && skipSpace(bytes, at + 1) === bytes.length
+}
+
+function skipSpace(bytes: Buffer, from: number): number {
+  let at = from
+  while (isSpace(bytes[at])) at += 1
+  return at
+}
+
+function isSpace(code: number | undefined): boolean {
+  return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
+}
+
+/**
+ * The objects of a list of objects, which is between these offsets, with only commas and space around them. @throws
+ * UpstreamError `broken`
+ */
+function* elementsOf(bytes: Buffer, from: number, to: number): Generator<Buffer, void> {
+  let expects: 'open' | 'element' | 'comma' | 'end' = 'open'
+  for (let at = from; at < to; at += 1) {
+    const code = bytes[at]!
+    if (code === openBrace && expects === 'element') {
+      const end = endOfObject(bytes, at, to)
+      yield bytes.subarray(at, end)
+      at = end - 1
+      expects = 'comma'
+    } else if (code === openBracket && expects === 'open') expects = 'element'
+    else if (code === comma && expects === 'comma') expects = 'element'
+    else if (code === closeBracket && expects === 'comma') expects = 'end'
+    else if (!isSpace(code)) throw new UpstreamError('broken')
+  }
+  if (expects !== 'end') throw new UpstreamError('broken')
+}
+
+/** The offset after the object that starts here, or `to` if it does not end. */
+function endOfObject(bytes: Buffer, start: number, to: number): number {
+  let depth = 0
+  for (let at = start; at < to; at += 1) {
+    const code = bytes[at]!
+    if (code === quote) at = endOfText(bytes, at, to)
+    else if (code === openBrace || code === openBracket) depth += 1
+    else if (code === closeBrace || code === closeBracket) depth -= 1
+    if (depth === 0) return at + 1
+  }
+  return to
+}
+
+function endOfText(bytes: Buffer, start: number, to: number): number {
+  let at = start + 1
+  while (at < to && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1
+  return at
 }
 
 /** A profile never mixes embeddings and conversation backends, so reaching this is a bug. */

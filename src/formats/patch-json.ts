@@ -1,16 +1,25 @@
 import type { JsonObject } from '../domain/json.ts'
 import { UpstreamError } from '../domain/upstream.ts'
+import { runAtOnce } from '../runtime/yield-to-event-loop.ts'
 import { maxAnswerDepth } from './json-limits.ts'
 import { JsonScan, patchMembers } from './json-scan.ts'
 
-const answerLimits = { maxDepth: maxAnswerDepth, maxTokens: 2_000_000, maxMembers: 2_000_000 }
+const bytesPerStep = 2 * 1024 * 1024
+/** Not stricter than `isTooComplex`. */
+const answerLimits = { maxDepth: maxAnswerDepth, maxTokens: 4_500_000, maxMembers: 4_000_000 }
 
 /**
  * The same JSON object with some members replaced and all other bytes unchanged. @throws UpstreamError `broken` if it
  * is too deep or has too many parts
  */
 export function patchJson(bytes: Buffer, changes: Readonly<Record<string, string>>): Buffer {
-  return patchMembers(bytes, membersOf(bytes), changes)
+  return runAtOnce(patchJsonInSteps(bytes, changes))
+}
+
+/** The same in steps of a few milliseconds each, for large answers. */
+export function* patchJsonInSteps(bytes: Buffer, changes: Readonly<Record<string, string>>): Generator<void, Buffer> {
+  const members = yield* scanMembers(bytes)
+  return patchMembers(bytes, members, changes)
 }
 
 /**
@@ -23,7 +32,7 @@ export function patchEvent(
 ): { readonly block: string; readonly data: JsonObject } {
   const lines = block.split('\n')
   const bytes = Buffer.from(dataOfLines(lines), 'latin1')
-  const members = membersOf(bytes)
+  const members = runAtOnce(scanMembers(bytes))
   const response = members.find(({ key }) => key === 'response')
   const restated =
     response === undefined
@@ -43,13 +52,17 @@ export function dataOfLines(lines: readonly string[]): string {
   return data.map((line) => (line.charCodeAt(5) === 0x20 ? line.slice(6) : line.slice(5))).join('\n')
 }
 
-function membersOf(bytes: Buffer): ReturnType<JsonScan['members']> {
+/** The members of the top-level object, in steps. @throws UpstreamError `broken` */
+export function* scanMembers(bytes: Buffer): Generator<void, ReturnType<JsonScan['members']>> {
   const scan = new JsonScan(answerLimits)
-  try {
-    scan.push(bytes)
-  } catch {
-    // The provider caused this, not the caller.
-    throw new UpstreamError('broken')
+  for (let from = 0; from < bytes.length; from += bytesPerStep) {
+    if (from > 0) yield
+    try {
+      scan.push(bytes.subarray(from, from + bytesPerStep))
+    } catch {
+      // The provider caused this, not the caller.
+      throw new UpstreamError('broken')
+    }
   }
   return scan.members(bytes)
 }

@@ -6,6 +6,23 @@ export async function yieldToEventLoop(text: { readonly length: number }): Promi
   if (text.length > largeChars) await nextEventLoopTurn()
 }
 
+/** Runs work in one turn of the event loop per step. */
+export async function runInTurns<Result>(steps: Iterator<void, Result>): Promise<Result> {
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done === true) return value
+    await nextEventLoopTurn()
+  }
+}
+
+/** Runs the same work in one turn. */
+export function runAtOnce<Result>(steps: Iterator<void, Result>): Result {
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done === true) return value
+  }
+}
+
 /** Yields to the event loop. */
 export async function nextEventLoopTurn(): Promise<void> {
   await new Promise<void>((resolve) => {

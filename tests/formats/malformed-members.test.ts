@@ -6,6 +6,7 @@ import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
 import { openaiCompletions } from '../../src/formats/openai-completions/openai-completions.ts'
 import { openaiEmbeddings } from '../../src/formats/openai-embeddings.ts'
 import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
+import { runAtOnce } from '../../src/runtime/yield-to-event-loop.ts'
 
 const choice = (message: JsonObject, reason: unknown = 'stop') =>
   ({ choices: [{ index: 0, message, finish_reason: reason }] }) as JsonObject
@@ -86,6 +87,52 @@ describe.each(Object.entries(answers))('a non-streaming answer of %s', (_, [form
       expect(() => format.readAnswer().readWhole(JSON.parse(body) as JsonObject)).toThrow(/broken|server_error/)
     },
   )
+})
+
+describe('a large answer of embeddings, which is read vector by vector', () => {
+  const read = (body: string) => {
+    const reader = openaiEmbeddings.readAnswer()
+    const events = runAtOnce(reader.readLarge!(Buffer.from(body)))
+    return [events, reader.finished]
+  }
+  const vector = (more: string): string => `{"object":"embedding",${more}}`
+  const listOf = (...vectors: string[]): string =>
+    `{"object":"list","data":[${vectors.join(' , ')}],"model":"m","usage":{"prompt_tokens":3,"total_tokens":3}}`
+  const good = vector('"index":0,"embedding":[0.5,-1e-7],"note":"a \\"}]{[, \\\\"')
+
+  test.each([listOf(good), listOf(good, vector('"index":1,"embedding":"AAAA"'), good), `{"data": [ ${good}\n] }`])(
+    'means the same as when it is parsed at once: %s',
+    (body) => {
+      const whole = openaiEmbeddings.readAnswer()
+      expect(read(body)).toEqual([whole.readWhole(JSON.parse(body) as JsonObject), true])
+    },
+  )
+
+  const [, ...bodies] = answers.embeddings
+  test.each([
+    ...bodies.map((body) => JSON.stringify(body)),
+    listOf(good, vector('"index":-1,"embedding":[1]')),
+    listOf(good, vector('"embedding":[1,]')),
+    listOf(good, vector('"embedding":[1')),
+    listOf(good, '5'),
+    listOf(good, 'null'),
+    listOf(good, ''),
+    listOf(`${good}${good}`),
+    listOf(good).slice(0, -1),
+    listOf(good).replace(/\],"model".*/, ''),
+    listOf(good).replace('"usage"', '"base_resp":{"status_code":1004},"usage"'),
+    listOf(good).replace('"usage"', 'usage'),
+    listOf(good).replace('],"model"', '],"data":[],"model"'),
+    `${listOf(good)}}`,
+    `${listOf(good)} x`,
+    `{"data":{"a":${good}}}`,
+    `{"data":${good}}`,
+    `[${good}]`,
+    '5',
+    '',
+  ])('is broken if a part of it is malformed: %s', (body) => {
+    expect(() => read(body)).toThrow(/broken|server_error|rejected_credentials/)
+  })
 })
 
 test('a final event is broken if its reason is not a string', () => {

@@ -10,14 +10,22 @@ export interface DeltaFrame {
 /** Writes the events of one stream and numbers them. */
 export class Frames {
   #next = 0
+  #isMuted = false
+
+  /** Writes nothing from now on: a whole answer has no events, and each would serialize its text once more. */
+  mute(): void {
+    this.#isMuted = true
+  }
 
   write(type: string, fields: JsonObject): string {
+    if (this.#isMuted) return ''
     const number = this.#next++
     return `event: ${type}\ndata: {"type":"${type}","sequence_number":${number},${JSON.stringify(fields).slice(1)}\n\n`
   }
 
   /** Hot path: only the text of a delta is serialized as JSON. */
   writeDelta(frame: DeltaFrame, text: string): string {
+    if (this.#isMuted) return ''
     return `${frame.head}${this.#next++}${frame.middle}${JSON.stringify(text)}${frame.tail}`
   }
 }

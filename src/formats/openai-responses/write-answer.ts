@@ -75,6 +75,7 @@ export class ResponsesWriter implements AnswerWriter {
   }
 
   writeWhole(events: readonly AnswerEvent[]): JsonObject {
+    this.#frames.mute()
     this.writeEvents(events)
     return responseObject(this.#id, this.#context, this.#endState())
   }

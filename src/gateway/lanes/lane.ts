@@ -36,6 +36,11 @@ export interface Lane {
    * @throws UpstreamError `broken` if the answer is not complete
    */
   end(): string | Buffer
+  /**
+   * Prepares `end` in several turns of the event loop; undefined if the answer is small enough for one. Never rejects:
+   * `end` returns the result, or throws.
+   */
+  prepareEnd?(): Promise<void> | undefined
   /** Whether content has been read: from then on nothing may be retried (contract 7.4). */
   readonly hasContent: boolean
   /** Whether the terminal event has been read: later failures no longer matter. */

@@ -1,17 +1,22 @@
 import type { AnswerEvent, Usage } from '../../domain/conversation.ts'
 import { charsPerToken, estimateUsage } from '../../domain/estimate-tokens.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { parseAnswer } from '../../formats/answer-faults.ts'
+import { parseSimple } from '../../formats/answer-faults.ts'
 import { mayBeEncrypted, markEvent, markText } from '../../formats/encrypted-reasoning.ts'
 import { shownModel } from '../../formats/format.ts'
 import { isTooComplex } from '../../formats/json-limits.ts'
-import { patchJson } from '../../formats/patch-json.ts'
+import { patchJson, patchJsonInSteps } from '../../formats/patch-json.ts'
 import type { StreamFailure } from '../../formats/stream-failure.ts'
 import { GatheredBytes } from '../../runtime/gathered-bytes.ts'
+import { runAtOnce, runInTurns } from '../../runtime/yield-to-event-loop.ts'
 import { ArgumentLimit, maxFaultCharacters, type Lane, type LaneOptions } from './lane.ts'
 
-/** Maximum size of a whole answer. */
+/** Maximum size of a whole answer; a translated one is also written anew (contract 30.12). */
 const maxAnswerBytes = 32 * 1024 * 1024
+const maxTranslatedBytes = 16 * 1024 * 1024
+/** Larger answers are read in several turns of the event loop (contract 29.14). */
+const largeBytes = 1024 * 1024
 
 /** Collects a whole answer, checks that it is complete, and returns it in the client's format. */
 export class WholeLane implements Lane {
@@ -27,6 +32,7 @@ export class WholeLane implements Lane {
   readonly #arguments = new ArgumentLimit()
   readonly #choice: LaneOptions
   readonly #gathered = new GatheredBytes()
+  #prepared: (() => Buffer) | undefined
 
   constructor(choice: LaneOptions) {
     this.#choice = choice
@@ -37,20 +43,29 @@ export class WholeLane implements Lane {
   }
 
   push(chunk: Buffer): string {
-    if (this.#gathered.length + chunk.length > maxAnswerBytes) throw new UpstreamError('broken')
+    const most = this.#choice.relay === undefined ? maxTranslatedBytes : maxAnswerBytes
+    if (this.#gathered.length + chunk.length > most) throw new UpstreamError('broken')
     this.#choice.held?.grow(chunk.length)
     this.#gathered.addCopy(chunk)
     return ''
   }
 
+  prepareEnd(): Promise<void> | undefined {
+    if (this.#gathered.length <= largeBytes) return undefined
+    return runInTurns(this.#readAll()).then(
+      (answer) => {
+        this.#prepared = () => answer
+      },
+      (error: unknown) => {
+        this.#prepared = () => {
+          throw error
+        }
+      },
+    )
+  }
+
   end(): Buffer {
-    const bytes = withoutMark(this.#gathered.take())
-    try {
-      return this.#write(bytes)
-    } catch (error) {
-      this.faultText = bytes.toString('utf8', 0, maxFaultCharacters)
-      throw error
-    }
+    return this.#prepared === undefined ? runAtOnce(this.#readAll()) : this.#prepared()
   }
 
   keepAlive(): undefined {
@@ -61,19 +76,35 @@ export class WholeLane implements Lane {
     return ''
   }
 
-  #write(bytes: Buffer): Buffer {
+  /** One step per pass over all bytes. */
+  *#readAll(): Generator<void, Buffer> {
+    const isLarge = this.#gathered.length > largeBytes
+    const bytes = withoutMark(this.#gathered.take())
+    yield
+    try {
+      return yield* this.#write(bytes, isLarge)
+    } catch (error) {
+      this.faultText = bytes.toString('utf8', 0, maxFaultCharacters)
+      throw error
+    }
+  }
+
+  *#write(bytes: Buffer, isLarge: boolean): Generator<void, Buffer> {
     const { client, context, backend, backendFormat, relay } = this.#choice
-    const body = parseAnswer(bytes.toString('utf8'))
-    const events = backendFormat.readAnswer().readWhole(body)
+    const reader = backendFormat.readAnswer()
+    const large = isLarge ? reader.readLarge?.(bytes) : undefined
+    const body = large === undefined ? yield* parse(bytes) : {}
+    yield
+    const events = large === undefined ? reader.readWhole(body) : yield* large
     for (const event of events) this.#note(event)
     if (!this.finished) throw new UpstreamError('broken')
     this.hasContent = true
     if (relay !== undefined) {
-      const renamed = renameModel(bytes, shownModel(context))
       const restated = relay.responsePatches?.(body, context)
       const { report } = context
       const changes = report === undefined ? restated : { ...restated, svc_router: JSON.stringify(report) }
-      const shown = changes === undefined ? renamed : patchJson(renamed, changes)
+      const shown = yield* patch(bytes, shownModel(context), changes, isLarge)
+      yield
       const { encryptedReasoning } = relay
       if (encryptedReasoning === undefined || !mayBeEncrypted(encryptedReasoning, shown)) return shown
       return Buffer.from(markText(encryptedReasoning, shown.toString('latin1'), body, backend.issuer), 'latin1')
@@ -84,7 +115,10 @@ export class WholeLane implements Lane {
       this.usage = estimateUsage(context.conversation, this.estimatedTokens)
       marked.push({ type: 'usage', usage: this.usage })
     }
-    return Buffer.from(JSON.stringify(client.writeAnswer(context).writeWhole(marked)))
+    yield
+    const written = JSON.stringify(client.writeAnswer(context).writeWhole(marked))
+    yield
+    return Buffer.from(written)
   }
 
   #note(event: AnswerEvent): void {
@@ -108,7 +142,27 @@ const quote = 0x22
 const colon = 0x3a
 const backslash = 0x5c
 
-/** The same bytes with the profile instead of the model (contract 2.31). */
+function* parse(bytes: Buffer): Generator<void, JsonObject> {
+  const text = bytes.toString('utf8')
+  yield
+  if (isTooComplex(text)) throw new UpstreamError('broken')
+  yield
+  return parseSimple(text)
+}
+
+/** The same bytes with the profile instead of the model (contract 2.31), and other members changed. */
+function* patch(
+  bytes: Buffer,
+  profile: string,
+  changes: Readonly<Record<string, string>> | undefined,
+  isLarge: boolean,
+): Generator<void, Buffer> {
+  if (isLarge) return yield* patchJsonInSteps(bytes, { model: JSON.stringify(profile), ...changes })
+  const renamed = renameModel(bytes, profile)
+  return changes === undefined ? renamed : patchJson(renamed, changes)
+}
+
+/** The same bytes with the profile instead of the model. */
 function renameModel(bytes: Buffer, profile: string): Buffer {
   const name = JSON.stringify(profile)
   const from = onlyModelIn(bytes)

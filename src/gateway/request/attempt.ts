@@ -260,6 +260,16 @@ export class AttemptRun implements UpstreamListener {
       this.#fail(classifyRejection(head, body))
       return
     }
+    const prepared = this.lane.prepareEnd?.()
+    if (prepared === undefined) this.#endLane()
+    else {
+      void prepared.then(() => {
+        if (!this.#over) this.#endLane()
+      })
+    }
+  }
+
+  #endLane(): void {
     let last: string | Buffer
     try {
       last = this.lane.end()

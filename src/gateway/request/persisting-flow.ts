@@ -19,7 +19,11 @@ export function persistingFlow(
 /** Persists the whole answer of a finished attempt; returns its bytes, changed if it could not be stored. */
 export async function persistWhole(run: AttemptRun, persister: ResponsePersister): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-  run.flowTo({ write: () => {}, ended: (answer) => resolve(Buffer.from(answer)), broke: reject })
+  run.flowTo({
+    write: () => {},
+    ended: (answer) => resolve(typeof answer === 'string' ? Buffer.from(answer) : answer),
+    broke: reject,
+  })
   return persister.persistWhole(await promise)
 }
 

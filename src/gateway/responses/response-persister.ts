@@ -4,11 +4,11 @@ import { itemDigest, type StoredResponse } from '../../domain/stored-responses.t
 import { isArray } from '../../formats/fields.ts'
 import { responseIdFor } from '../../formats/openai-responses/response-object.ts'
 import { withIds } from '../../formats/openai-responses/stored-items.ts'
-import { patchJson } from '../../formats/patch-json.ts'
+import { patchJson, patchJsonInSteps } from '../../formats/patch-json.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { errorName } from '../../runtime/describe-bug.ts'
 import type { Sealer } from '../../runtime/sealer.ts'
-import { yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
+import { runInTurns, yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
 import type { Conversations } from './conversations.ts'
 import { textBinding, type TextPurpose } from './encrypted-texts.ts'
 import type { ResponseStore } from './response-store.ts'
@@ -131,8 +131,10 @@ export class ResponsePersister {
     return this.#within(saved, () => store.remove(accountId, id, 0))
   }
 
-  /** Like `keep`, for the bytes of a whole answer: returns them, with changed fields if needed. */
+  /** Like `persist`, for the bytes of a whole answer: returns them, with changed fields if needed. */
   async persistWhole(bytes: Buffer): Promise<Buffer> {
+    // Parsing it only to find that it is too large would take long.
+    if (bytes.length > this.#options.maxBytes) return runInTurns(patchJsonInSteps(bytes, this.unread()))
     const response = JSON.parse(bytes.toString('utf8')) as JsonObject
     const changes = await this.persist(response)
     return changes === undefined ? bytes : patchJson(bytes, changes)
