@@ -56,8 +56,8 @@ export async function openStorage({ config, clock, log }: Runtime, onDied: (reas
   const responses = createResponseStore(answers, config.limits.storedBytes)
   const conversations = createConversationStore(answers, config.limits.storedBytes)
   opened.defer(() => responses.close())
-  const file = watchDatabaseFile(databasePath(config.dataDir), clock, () =>
-    log({ event: 'store_failing', reason: 'database_file_lost' }),
+  const file = watchDatabaseFile(databasePath(config.dataDir), clock, (reason) =>
+    log({ event: 'store_failing', reason }),
   )
   opened.defer(() => file.end())
   const owned = opened.move()
@@ -67,7 +67,7 @@ export async function openStorage({ config, clock, log }: Runtime, onDied: (reas
     responses,
     conversations,
     proveQuotas: async () => thread.call({ type: 'prove' }),
-    isHealthy: () => ledger.healthy() && file.isThere(),
+    isHealthy: () => ledger.healthy() && file.isUsable(),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }

@@ -1,5 +1,6 @@
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
-import { stat } from 'node:fs/promises'
+import { open, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { SetupError } from '../../runtime/setup-error.ts'
 import { checkpointPath, markPath } from '../data-folder.ts'
@@ -41,16 +42,34 @@ function isTruncated(path: string): boolean {
   return sizeOf(path) < pageBytes * header.readUInt32BE(28)
 }
 
-/** Watches that the open file is still the one at its path; `onLost` is called once if it is not. */
-export function watchDatabaseFile(path: string, clock: Clock, onLost: () => void): { isThere(): boolean; end(): void } {
+type FileTrouble = 'database_file_lost' | 'database_read_only'
+
+interface DatabaseWatch {
+  /** Whether the file was there and writable at the last look. */
+  isUsable(): boolean
+  end(): void
+}
+
+/**
+ * Watches that the open file is still the one at its path, and that its file system is not read-only: without traffic,
+ * no write would fail and reveal it (contract 32.4). `onTrouble` is called when either begins.
+ */
+export function watchDatabaseFile(
+  path: string,
+  clock: Clock,
+  onTrouble: (trouble: FileTrouble) => void,
+  isWritable: (folder: string) => Promise<boolean> = mayWrite,
+): DatabaseWatch {
   const opened = statSync(path).ino
-  let isThere = true
+  let trouble: FileTrouble | undefined
   let timer: Timer | undefined
   const look = async (): Promise<void> => {
     const found = await stat(path).catch(() => undefined)
+    const isLost = found?.ino !== opened
+    const now = isLost ? 'database_file_lost' : (await isWritable(dirname(path))) ? undefined : 'database_read_only'
     if (timer === undefined) return
-    if (isThere && found?.ino !== opened) onLost()
-    isThere = found?.ino === opened
+    if (now !== undefined && now !== trouble) onTrouble(now)
+    trouble = now
     schedule()
   }
   const schedule = (): void => {
@@ -58,10 +77,25 @@ export function watchDatabaseFile(path: string, clock: Clock, onLost: () => void
   }
   schedule()
   return {
-    isThere: () => isThere,
+    isUsable: () => trouble === undefined,
     end() {
       timer?.cancel()
       timer = undefined
     },
+  }
+}
+
+const readOnlyCodes = new Set(['EROFS', 'EIO'])
+
+/**
+ * Opens the delivery marks for writing, and writes nothing: this fails after a remount and after a disk error, when
+ * `access` may still succeed. Never the database itself: closing any handle on it would drop SQLite's locks.
+ */
+async function mayWrite(folder: string): Promise<boolean> {
+  try {
+    await (await open(markPath(folder), 'r+')).close()
+    return true
+  } catch (error) {
+    return !readOnlyCodes.has(String((error as NodeJS.ErrnoException).code))
   }
 }

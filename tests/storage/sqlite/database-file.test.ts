@@ -56,16 +56,43 @@ test.each([
 ])(
   'a database that is %s while the service runs is detected within a second and reported once',
   async (_how, spoil) => {
-    let reports = 0
+    const reports: string[] = []
     const clock = new SkippingClock()
-    const watch = watchDatabaseFile(path, clock, () => (reports += 1))
+    const watch = watchDatabaseFile(path, clock, (trouble) => reports.push(trouble))
     await clock.skip(1_000)
-    expect([watch.isThere(), reports]).toEqual([true, 0])
+    expect([watch.isUsable(), reports]).toEqual([true, []])
     spoil()
-    await clock.skip(1_000)
-    await expect.poll(() => watch.isThere()).toBe(false)
-    await clock.skip(1_000)
-    expect(reports).toBe(1)
+    // Each check reads the real file system, and schedules the next one when it is done.
+    const look = async () => {
+      await clock.skip(1_000)
+      return watch.isUsable()
+    }
+    await expect.poll(look).toBe(false)
+    await look()
+    expect(reports).toEqual(['database_file_lost'])
     watch.end()
   },
 )
+
+test('a file system that becomes read-only is detected without a write, and so is its recovery', async () => {
+  const reports: string[] = []
+  let isWritable = true
+  const clock = new SkippingClock()
+  const watch = watchDatabaseFile(
+    path,
+    clock,
+    (trouble) => reports.push(trouble),
+    () => Promise.resolve(isWritable),
+  )
+  for (const writable of [false, true, false]) {
+    isWritable = writable
+    await expect
+      .poll(async () => {
+        await clock.skip(1_000)
+        return watch.isUsable()
+      })
+      .toBe(writable)
+  }
+  expect(reports).toEqual(['database_read_only', 'database_read_only'])
+  watch.end()
+})
