@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
-import { StoreUnavailable } from './store-unavailable.ts'
+import { StoreUnavailable } from '../../runtime/store-unavailable.ts'
 
 /** Maximum number of callers waiting for one connection. */
 const maxWaiting = 1_000

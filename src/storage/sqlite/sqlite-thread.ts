@@ -2,10 +2,17 @@ import { once } from 'node:events'
 import { getCompileCacheDir } from 'node:module'
 import { dirname, extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
+import { StoreUnavailable } from '../../runtime/store-unavailable.ts'
 import { failureReason } from './failure-reason.ts'
 import type { Batch } from './ledger-batch.ts'
-import { type Call, type FromWorker, threadClockMs, type ToWorker, type WorkerStart } from './sqlite-messages.ts'
-import { StoreUnavailable } from './store-unavailable.ts'
+import {
+  type Call,
+  type ErrorMessage,
+  type FromWorker,
+  threadClockMs,
+  type ToWorker,
+  type WorkerStart,
+} from './sqlite-messages.ts'
 
 const startTimeoutMs = 20_000
 const closeTimeoutMs = 10_000
@@ -135,7 +142,7 @@ export class SqliteThread {
     clearTimeout(pending.limit)
     if (pending.isOverdue) this.#overdue -= 1
     else if (message.type === 'answer') pending.resolve(message.value)
-    else pending.reject(Object.assign(new Error(message.error.message), message.error))
+    else pending.reject(asThrown(message.error))
   }
 
   #giveUp(id: number): void {
@@ -165,6 +172,16 @@ export class SqliteThread {
     clearTimeout(timer)
     return code
   }
+}
+
+/** SQLite's codes for a disk that is read-only, failing, or full, and for files that cannot be opened. */
+const diskCodes = new Set([8, 10, 13, 14])
+
+/** The error of the database thread, with SQLite's codes. */
+function asThrown(error: ErrorMessage): Error {
+  const primaryCode = typeof error.errcode === 'number' ? error.errcode % 256 : undefined
+  const isDisk = primaryCode !== undefined && diskCodes.has(primaryCode)
+  return Object.assign(isDisk ? new StoreUnavailable(error.message) : new Error(error.message), error)
 }
 
 /**

@@ -1,4 +1,5 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { StoreUnavailable } from '../../runtime/store-unavailable.ts'
 import { connectSqlite, forQueries } from './connect-sqlite.ts'
 import { LedgerCommits } from './ledger-commits.ts'
 import { proveQuotasOnSqlite } from './prove-quotas.ts'
@@ -14,7 +15,6 @@ import {
   type WorkerStart,
 } from './sqlite-messages.ts'
 import { SqliteStatements } from './sqlite-statements.ts'
-import { StoreUnavailable } from './store-unavailable.ts'
 
 /*
  * The body of the database thread. Ledger commits run before queries: a batch waits for at most one statement.

@@ -1,8 +1,8 @@
 import type { SQLInputValue } from 'node:sqlite'
+import { StoreUnavailable } from '../../runtime/store-unavailable.ts'
 import type { SqliteConnection } from './sqlite-dialect.ts'
 import type { ConnectionName, SqliteResult } from './sqlite-messages.ts'
 import type { SqliteThread } from './sqlite-thread.ts'
-import { StoreUnavailable } from './store-unavailable.ts'
 
 /** The main thread's end of a connection in the database thread. */
 export class ThreadConnection implements SqliteConnection {

@@ -1,7 +1,8 @@
 import { AccountsError, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
 import { BillingFailure } from '../../accounts/billing/ports.ts'
 import type { EventLog } from '../../domain/events.ts'
-import { describeBug } from '../../runtime/describe-bug.ts'
+import { describeBug, errorName } from '../../runtime/describe-bug.ts'
+import { StoreUnavailable } from '../../runtime/store-unavailable.ts'
 
 /** The content of an error page. */
 interface ErrorPage {
@@ -97,6 +98,7 @@ interface FailedVisit {
 /** The error page for anything thrown. An unexpected error is a bug: it is logged, and nothing about it is shown. */
 export function describeError({ deps, requestId }: FailedVisit, thrown: unknown): ErrorPage {
   const code = codeOf(thrown)
+  if (thrown instanceof StoreUnavailable) deps.log({ event: 'store_failing', reason: errorName(thrown) })
   if (code === 'broken') deps.log({ event: 'internal_error', requestId, ...describeBug(thrown) })
   return refusalPages[code]
 }
@@ -105,6 +107,6 @@ function codeOf(thrown: unknown): PageErrorCode {
   if (thrown instanceof PageError) return thrown.code
   if (thrown instanceof AccountsError && unknownCodes.includes(thrown.code)) return 'not_found'
   // The payment provider does not respond, or it rejects our requests, which only the operator can fix.
-  if (thrown instanceof BillingFailure) return 'unavailable'
+  if (thrown instanceof BillingFailure || thrown instanceof StoreUnavailable) return 'unavailable'
   return 'broken'
 }

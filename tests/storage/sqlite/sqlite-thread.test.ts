@@ -3,13 +3,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { StoreUnavailable } from '../../../src/runtime/store-unavailable.ts'
 import type { Tables } from '../../../src/storage/schema/schema.ts'
 import { databasePath } from '../../../src/storage/sqlite/connect-sqlite.ts'
 import { openSqlite, openSqliteInThread } from '../../../src/storage/sqlite/open-sqlite.ts'
 import { SqliteThread } from '../../../src/storage/sqlite/sqlite-thread.ts'
-import { StoreUnavailable } from '../../../src/storage/sqlite/store-unavailable.ts'
 import { freezeDatabase } from '../../frozen-database.ts'
 
 let folder: string
@@ -62,6 +62,21 @@ test('a failing transaction is rolled back, with SQLite’s own error and codes'
   })
   await expect(failing).rejects.toMatchObject({ code: 'ERR_SQLITE_ERROR', errcode: 1555 })
   expect(await names()).not.toContain('first')
+})
+
+test('a full disk is not a bug: a write fails as unavailable with SQLite’s code, leaves nothing, and works when there is room', async () => {
+  const limit = (pages: number) => sql.raw(`pragma max_page_count = ${pages}`).execute(db)
+  await limit(1)
+  const failing = db.transaction().execute(async (transaction) => {
+    await add(transaction, 'small')
+    await add(transaction, 'x'.repeat(200_000))
+  })
+  await expect(failing).rejects.toThrow(StoreUnavailable)
+  await expect(failing).rejects.toMatchObject({ code: 'ERR_SQLITE_ERROR', errcode: 13 })
+  expect(await names()).not.toContain('small')
+  await limit(1_000_000)
+  await db.transaction().execute((transaction) => add(transaction, 'x'.repeat(200_000)))
+  expect(await names()).toHaveLength(1)
 })
 
 test('work requested before closing is completed, and none afterwards', async () => {

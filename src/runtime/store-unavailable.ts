@@ -1,0 +1,7 @@
+/**
+ * The database did not answer in time, has too many pending queries, its thread has ended, or its disk is full, failing,
+ * or read-only. Not a bug: the caller may try again later.
+ */
+export class StoreUnavailable extends Error {
+  override readonly name = 'StoreUnavailable'
+}
