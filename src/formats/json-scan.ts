@@ -32,6 +32,8 @@ const openBracket = 0x5b
 const closeBracket = 0x5d
 /** Longer strings are skipped by a native search instead of byte by byte. */
 const shortStringBytes = 24
+/** After an escaped quote: where escapes are dense, a native search per quote would cost more than it skips. */
+const escapedBytes = 256
 /** No API has longer field names. */
 const maxKeyBytes = 256
 /** Maximum number of members of the top-level object, and of any other one. No API needs a tenth of them. */
@@ -136,30 +138,35 @@ export class JsonScan {
       this.#escaped = false
       index += 1
     }
-    const nearEnd = Math.min(chunk.length, index + shortStringBytes)
-    while (index < nearEnd) {
-      const byte = chunk[index]!
-      if (byte === quote) return this.#endString(index)
-      if (byte === backslash) {
-        index += 1
-        if (index === chunk.length) {
-          this.#escaped = true
-          return index
+    let near = shortStringBytes
+    for (;;) {
+      const nearEnd = Math.min(chunk.length, index + near)
+      while (index < nearEnd) {
+        const byte = chunk[index]!
+        if (byte === quote) return this.#endString(index)
+        if (byte === backslash) {
+          index += 1
+          if (index === chunk.length) {
+            this.#escaped = true
+            return index
+          }
         }
+        index += 1
       }
-      index += 1
+      if (index >= chunk.length) return chunk.length
+      const found = chunk.indexOf(quote, index)
+      const end = found < 0 ? chunk.length : found
+      let slashes = 0
+      while (end - slashes > index && chunk[end - slashes - 1] === backslash) slashes += 1
+      const escapes = slashes % 2 === 1
+      if (found < 0) {
+        this.#escaped = escapes
+        return end
+      }
+      if (!escapes) return this.#endString(end)
+      index = end + 1
+      near = escapedBytes
     }
-    if (index >= chunk.length) return chunk.length
-    const found = chunk.indexOf(quote, index)
-    const end = found < 0 ? chunk.length : found
-    let slashes = 0
-    while (end - slashes > index && chunk[end - slashes - 1] === backslash) slashes += 1
-    const escapes = slashes % 2 === 1
-    if (found < 0) {
-      this.#escaped = escapes
-      return end
-    }
-    return escapes ? end + 1 : this.#endString(end)
   }
 
   #endString(index: number): number {

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../domain/json.ts'
+import { type Json, type JsonObject, objectOf } from '../domain/json.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { runAtOnce } from '../runtime/yield-to-event-loop.ts'
 import { maxAnswerDepth } from './json-limits.ts'
@@ -24,12 +24,9 @@ export function* patchJsonInSteps(bytes: Buffer, changes: Readonly<Record<string
 
 /**
  * One event of a stream, as its lines in latin1 text, with members of its `response` replaced, or its own members if it
- * has none; all other bytes are unchanged. Also returns the parsed data. @throws UpstreamError as above
+ * has none; all other bytes are unchanged. @throws UpstreamError as above
  */
-export function patchEvent(
-  block: string,
-  changes: Readonly<Record<string, string>>,
-): { readonly block: string; readonly data: JsonObject } {
+export function patchEvent(block: string, changes: Readonly<Record<string, string>>): string {
   const lines = block.split('\n')
   const bytes = Buffer.from(dataOfLines(lines), 'latin1')
   const members = runAtOnce(scanMembers(bytes))
@@ -40,10 +37,15 @@ export function patchEvent(
       : { response: patchJson(bytes.subarray(response.valueStart, response.valueEnd), changes).toString('utf8') }
   const data = patchMembers(bytes, members, restated)
   const others = lines.filter((line) => !line.startsWith('data:'))
-  return {
-    block: [...others, `data: ${data.toString('latin1').replaceAll('\n', '\ndata: ')}`].join('\n'),
-    data: JSON.parse(data.toString('utf8')) as JsonObject,
-  }
+  return [...others, `data: ${data.toString('latin1').replaceAll('\n', '\ndata: ')}`].join('\n')
+}
+
+/** The parsed data of that event with the same changes. */
+export function patchData(data: JsonObject, changes: Readonly<Record<string, string>>): JsonObject {
+  const members = Object.entries(changes).map(([name, json]) => [name, JSON.parse(json) as Json] as const)
+  const changed = Object.fromEntries(members)
+  const response = data['response']
+  return response === undefined ? { ...data, ...changed } : { ...data, response: { ...objectOf(response), ...changed } }
 }
 
 /** The data of one event's lines. */

@@ -5,7 +5,7 @@ import { markText } from '../../formats/encrypted-reasoning.ts'
 import { readSse } from '../../formats/error-event.ts'
 import { shownModel, type AnswerContext, type AnswerReader } from '../../formats/format.ts'
 import { asBytes } from '../../formats/json-scan.ts'
-import { patchEvent } from '../../formats/patch-json.ts'
+import { patchData, patchEvent } from '../../formats/patch-json.ts'
 import type { RelayState, RelayRules, StreamRules } from '../../formats/relay.ts'
 import { maxEventBytes, SseReader } from '../../formats/sse.ts'
 import type { StreamFailure } from '../../formats/stream-failure.ts'
@@ -220,7 +220,8 @@ export class RelayLane implements Lane {
     const { report } = this.#context
     if (report !== undefined && this.#stream.carriesReport(data, this.#conversation))
       changes = { ...changes, svc_router: JSON.stringify(report) }
-    return changes === undefined ? { block, data } : patchEvent(block, changes)
+    if (changes === undefined) return { block, data }
+    return { block: patchEvent(block, changes), data: patchData(data, changes) }
   }
 
   #note(events: readonly AnswerEvent[]): void {

@@ -1,6 +1,7 @@
 import { type JsonObject, isObject } from '../../domain/json.ts'
 import { dataOfLines, patchEvent } from '../../formats/patch-json.ts'
 import { asError } from '../../runtime/describe-bug.ts'
+import { yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
 import type { ResponsePersister } from '../responses/response-persister.ts'
 import type { AttemptRun, AnswerFlow } from './attempt.ts'
 
@@ -87,16 +88,23 @@ class PersistingFlow implements AnswerFlow {
     return true
   }
 
+  async #persist(block: string): ReturnType<ResponsePersister['persist']> {
+    if (this.#persister.isTooLarge(block)) return this.#persister.unread()
+    // Reading it again and storing it are other turns than the one that received it.
+    await yieldToEventLoop(block)
+    const data = Buffer.from(dataOfLines(block.split('\n')), this.#run.lane.encoding).toString('utf8')
+    const { response } = JSON.parse(data) as { response?: JsonObject }
+    await yieldToEventLoop(block)
+    return isObject(response) ? this.#persister.persist(response) : this.#persister.unread()
+  }
+
   async #save(block: string): Promise<void> {
     const { encoding } = this.#run.lane
-    const data = Buffer.from(dataOfLines(block.split('\n')), encoding).toString('utf8')
-    const { response } = JSON.parse(data) as { response?: JsonObject }
-    const changes = isObject(response) ? await this.#persister.persist(response) : this.#persister.unread()
+    const changes = await this.#persist(block)
     if (this.#state !== 'saving') return
     this.#state = 'over'
     const bytes = encoding === 'latin1' ? block : Buffer.from(block, 'utf8').toString('latin1')
-    const shown =
-      changes === undefined ? block : Buffer.from(patchEvent(bytes, changes).block, 'latin1').toString(encoding)
+    const shown = changes === undefined ? block : Buffer.from(patchEvent(bytes, changes), 'latin1').toString(encoding)
     const rest = shown + this.#next
     this.#next = ''
     if (this.#hasEnded) this.#flow.ended(rest)

@@ -77,6 +77,11 @@ export class ResponsePersister {
     return { ...(!isAdded && notAdded), ...(!isStored && notStored) }
   }
 
+  /** Whether a response or its event is too large to be stored: parsing it to find that out would take long. */
+  isTooLarge({ length }: { readonly length: number }): boolean {
+    return length > this.#options.maxBytes
+  }
+
   /** The fields to change if the response could not be parsed and nothing was stored. */
   unread(): PersistedChanges {
     const { isStored, from } = this.#options
@@ -105,7 +110,9 @@ export class ResponsePersister {
     const id = responseIdFor(requestId)
     const items = itemsOf(response)
     const input = JSON.stringify(from.own)
+    await yieldToEventLoop(input)
     const output = JSON.stringify(items)
+    await yieldToEventLoop(output)
     const rest = JSON.stringify({ ...response, output: [] })
     const bytes = input.length + output.length
     if (bytes + rest.length > maxBytes) return false
@@ -133,8 +140,7 @@ export class ResponsePersister {
 
   /** Like `persist`, for the bytes of a whole answer: returns them, with changed fields if needed. */
   async persistWhole(bytes: Buffer): Promise<Buffer> {
-    // Parsing it only to find that it is too large would take long.
-    if (bytes.length > this.#options.maxBytes) return runInTurns(patchJsonInSteps(bytes, this.unread()))
+    if (this.isTooLarge(bytes)) return runInTurns(patchJsonInSteps(bytes, this.unread()))
     const response = JSON.parse(bytes.toString('utf8')) as JsonObject
     const changes = await this.persist(response)
     return changes === undefined ? bytes : patchJson(bytes, changes)

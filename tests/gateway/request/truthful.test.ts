@@ -281,7 +281,7 @@ test('an event with several data lines stays one event when its members are repl
   const data = '{\n "type": "response.created",\n "sequence_number": 0,\n "response": {\n  "id": "a"\n }\n}'
   const block = `event: response.created\n${data.replaceAll(/^/gm, 'data: ')}`
   const patched = patchEvent(block, { id: '"b"' })
-  const [event] = new SseReader().push(`${patched.block}\n\n`)
+  const [event] = new SseReader().push(`${patched}\n\n`)
   expect(JSON.parse(event!.data)).toEqual({ type: 'response.created', sequence_number: 0, response: { id: 'b' } })
 })
 
