@@ -24,10 +24,10 @@ const outcome: RequestOutcome = {
   totalMs: 412,
 }
 
-type Course = (ledger: SqliteLedger, opening: RequestOpening) => Promise<void>
+type Scenario = (ledger: SqliteLedger, opening: RequestOpening) => Promise<void>
 
 /** The ways in which a request can go through the ledger. */
-const courses: Record<string, { readonly stream: boolean; readonly run: Course }> = {
+const scenarios: Record<string, { readonly stream: boolean; readonly run: Scenario }> = {
   'whole answer, delivered and then settled': {
     stream: false,
     run: async (ledger, opening) => {
@@ -59,7 +59,11 @@ const courses: Record<string, { readonly stream: boolean; readonly run: Course }
 }
 
 /** CPU of both threads per request in microseconds, with `waiting` requests under way at once. */
-async function measure(course: { stream: boolean; run: Course }, waiting: number, accounts: number): Promise<number> {
+async function measure(
+  scenario: { stream: boolean; run: Scenario },
+  waiting: number,
+  accounts: number,
+): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-router-bench-'))
   const db = await openSqlite(folder)
   await db.destroy()
@@ -72,11 +76,11 @@ async function measure(course: { stream: boolean; run: Course }, waiting: number
       while (next < end) {
         const accountId = names[next++ % accounts]!
         const opening = { id: mintId(), accountId, keyId: 'key_000000000000000000000001', units: 1 }
-        await course.run(ledger, {
+        await scenario.run(ledger, {
           ...opening,
           profile: 'svc-router/frontier',
           format: 'openai-chat',
-          stream: course.stream,
+          stream: scenario.stream,
         })
       }
     }
@@ -96,14 +100,14 @@ async function measure(course: { stream: boolean; run: Course }, waiting: number
 
 const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
 
-for (const [name, course] of Object.entries(courses)) {
+for (const [name, scenario] of Object.entries(scenarios)) {
   for (const [waiting, accounts] of [
     [100, 1],
     [100, 100],
     [1000, 100],
   ] as const) {
     const results: number[] = []
-    for (let round = 0; round < rounds; round++) results.push(await measure(course, waiting, accounts))
+    for (let round = 0; round < rounds; round++) results.push(await measure(scenario, waiting, accounts))
     const label = `${name}; ${waiting} at once, ${accounts} account${accounts === 1 ? '' : 's'}`
     process.stdout.write(`${label.padEnd(75)} ${median(results).toFixed(1)} µs CPU per request, both threads\n`)
   }

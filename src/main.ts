@@ -5,7 +5,7 @@ import type { AuditStore, CheckpointStore } from './accounts/ports.ts'
 import { openLogOutput } from './app/log-output.ts'
 import { openLog } from './app/log.ts'
 import { releaseStartMemory } from './app/release-memory.ts'
-import { planRouteAlone } from './app/route-planner.ts'
+import { planRoutingAlone } from './app/routing-planner.ts'
 import { createRuntime, type Runtime } from './app/runtime.ts'
 import { openStore } from './app/storage.ts'
 import { CommandError, exitCodes } from './cli/failures.ts'
@@ -69,8 +69,8 @@ const ports: CliPorts = {
       await pools.close(poolCloseMs)
     }
   },
-  planRoute: (config, asker, question) =>
-    planRouteAlone(runtimeFor(config), asker, question).catch(explainStorageError),
+  planRouting: (config, asker, question) =>
+    planRoutingAlone(runtimeFor(config), asker, question).catch(explainStorageError),
   openModels: (config, accountId, voice) =>
     openEvalModels(config, { accountId, voice, clock, random, onBug: reportBug }).catch(explainStorageError),
 }

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { errorCatalog } from '../src/domain/errors.ts'
 
 const root = new URL('../', import.meta.url)
 const searchedFolders = ['src', 'tests', 'docs', 'scripts', 'bench', 'bin']
@@ -11,8 +12,10 @@ const hasReferences = /\.(?:ts|mjs|js|md|py|css|sh|yaml)$/
 
 /** Space within a reference, which may continue on the next line of a comment. */
 const gap = String.raw`(?: |\s*\n\s*(?:\*|//|#)?\s*)`
+/** A section, a row, or a range of rows of one section: `14`, `4.3`, `4.12-4.56`. */
+const contractNumber = String.raw`\d+(?:\.\d+(?:-\d+\.\d+)?)?`
 const contractReference = new RegExp(
-  String.raw`\bcontract${gap}(\d+(?:\.\d+)?(?:(?:,${gap}(?:and )?|${gap}and )\d+(?:\.\d+)?(?![\w%]))*)`,
+  String.raw`\bcontract${gap}(${contractNumber}(?:(?:,${gap}(?:and )?|${gap}and )${contractNumber}(?![\w%]))*)`,
   'gi',
 )
 const decisionReference = new RegExp(
@@ -50,9 +53,19 @@ const rows = Array.from(contract.matchAll(/^(?:\*\*|\| )(\d+\.\d+)(?:\*\* | +\|)
 function referencesOf(shape: RegExp, paths: Iterable<string>): { readonly path: string; readonly number: string }[] {
   return Array.from(paths).flatMap((path) =>
     Array.from(files.get(path)!.matchAll(shape)).flatMap(([, list]) =>
-      Array.from(list!.matchAll(/\d+(?:\.\d+)?[a-z]?/g), ([number]) => ({ path, number })),
+      Array.from(list!.matchAll(/(\d+(?:\.\d+)?[a-z]?)(?:-(\d+\.\d+))?/g)).flatMap(([, from, to]) =>
+        rowsBetween(from!, to).map((number) => ({ path, number })),
+      ),
     ),
   )
+}
+
+/** The rows of a range. If it is none, its text, which no row has. */
+function rowsBetween(from: string, to = from): readonly string[] {
+  if (to === from) return [from]
+  const [first, last] = [rows.indexOf(from), rows.indexOf(to)]
+  const isRange = first >= 0 && last > first && from.split('.')[0] === to.split('.')[0]
+  return isRange ? rows.slice(first, last + 1) : [`${from}-${to}`]
 }
 
 test('the rows of the contract have unique numbers in order, below the section that they begin with', () => {
@@ -74,6 +87,21 @@ test('every row of the contract that a file names exists', () => {
   const found = referencesOf(contractReference, files.keys())
   expect(found.length).toBeGreaterThan(100)
   expect(found.filter(({ number }) => !known.has(number))).toEqual([])
+})
+
+test('every row of the contract is cited by the code that implements it', () => {
+  const code = [...files.keys()].filter((path) => path.startsWith('src/'))
+  const cited = new Set(referencesOf(contractReference, code).map(({ number }) => number))
+  expect(rows.filter((row) => !cited.has(row))).toEqual([])
+})
+
+test('section 4 of the contract lists exactly the codes and statuses of the error catalog', () => {
+  const listed = Array.from(
+    contract.matchAll(/^\| 4\.\d+ +\| `(\w+)` +\| (\d{3})/gm),
+    ([, code, status]) => `${code} ${status}`,
+  )
+  const catalog = Object.entries(errorCatalog).map(([code, { status }]) => `${code} ${status}`)
+  expect(new Set(listed)).toEqual(new Set(catalog))
 })
 
 test('every decision that a file names exists', () => {

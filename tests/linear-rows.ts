@@ -207,7 +207,7 @@ function jsonText(): LinearRow[] {
       },
     },
     {
-      what: 'an event of many lines that is restated',
+      what: 'an event of many lines that is patched',
       size: 20_000,
       prepare: (size) => {
         const block = `data: {"response":{\n${'data:\n'.repeat(size)}data: "model":"x"}}`

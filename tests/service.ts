@@ -49,19 +49,21 @@ export class Service {
   readonly config: Config
   readonly providers: readonly SimulatedProvider[]
   readonly store: Store
-  readonly plane: AccountsDeps
+  readonly accountsDeps: AccountsDeps
   readonly events: ServiceEvent[]
   readonly folder: string
   /** An account on the plan `max`, and its key. */
   account!: Account
   key!: string
 
-  private constructor(parts: Pick<Service, 'app' | 'config' | 'providers' | 'store' | 'plane' | 'events' | 'folder'>) {
+  private constructor(
+    parts: Pick<Service, 'app' | 'config' | 'providers' | 'store' | 'accountsDeps' | 'events' | 'folder'>,
+  ) {
     this.app = parts.app
     this.config = parts.config
     this.providers = parts.providers
     this.store = parts.store
-    this.plane = parts.plane
+    this.accountsDeps = parts.accountsDeps
     this.events = parts.events
     this.folder = parts.folder
   }
@@ -111,7 +113,7 @@ export class Service {
     const store = createStore(await openSqlite(given.dataDir))
     const { pepper } = given.secrets
     const deps: AccountsDeps = { store, clock, random, pepper, actor: { kind: 'cli' } }
-    const service = new Service({ app, config: app.config, providers, store, plane: deps, events, folder })
+    const service = new Service({ app, config: app.config, providers, store, accountsDeps: deps, events, folder })
     const { account, key } = await service.addAccount('tester', 'max')
     service.account = account
     service.key = key
@@ -130,39 +132,39 @@ export class Service {
     name: string,
     plan: string,
   ): Promise<{ account: Account; key: string; stored: MintedKey['stored'] }> {
-    const account = await createAccount(this.plane, name, plan, this.config.plans)
-    const { key, stored } = await createKey(this.plane, account.id, 'test')
+    const account = await createAccount(this.accountsDeps, name, plan, this.config.plans)
+    const { key, stored } = await createKey(this.accountsDeps, account.id, 'test')
     return { account, key: key.reveal(), stored }
   }
 
   /** One more key of an account. */
   async addKey(accountId: string): Promise<string> {
-    return (await createKey(this.plane, accountId, 'another')).key.reveal()
+    return (await createKey(this.accountsDeps, accountId, 'another')).key.reveal()
   }
 
   /** A key of the service's account that may do less than the account. */
   addLimitedKey(limits: Partial<KeyLimits>): Promise<MintedKey> {
-    return createKey(this.plane, this.account.id, 'limited', { ...noLimits, ...limits })
+    return createKey(this.accountsDeps, this.account.id, 'limited', { ...noLimits, ...limits })
   }
 
   /** Puts other limits in the place of a key's. */
   limit(keyId: string, limits: Partial<KeyLimits>): Promise<unknown> {
-    return limitKey(this.plane, keyId, { ...noLimits, ...limits })
+    return limitKey(this.accountsDeps, keyId, { ...noLimits, ...limits })
   }
 
   /** One more address of the service's account. */
   addEmail(address: string): Promise<boolean> {
-    return addProvenEmail({ ...this.plane, store: this.store }, this.account.id, address)
+    return addProvenEmail({ ...this.accountsDeps, store: this.store }, this.account.id, address)
   }
 
   /** A key of the service's account with a name of its own. */
   addNamedKey(name: string): Promise<MintedKey> {
-    return createKey(this.plane, this.account.id, name)
+    return createKey(this.accountsDeps, this.account.id, name)
   }
 
   /** Replaces a key that goes on working for a day. */
   rotateLater(keyId: string): Promise<unknown> {
-    return rotateKey(this.plane, keyId, '24h')
+    return rotateKey(this.accountsDeps, keyId, '24h')
   }
 
   /** Connects the first provider once more, as the account's own and with a credential of its own. */
@@ -177,26 +179,26 @@ export class Service {
       authHeader: null,
       credential: new Secret(credential),
     }
-    const vault = createVault({ ...sealingKeys(this.config.secrets), random: this.plane.random })
-    await addUpstream(this.plane, accountId, draft, (owner, id, secret) => vault.seal(owner, id, secret))
+    const vault = createVault({ ...sealingKeys(this.config.secrets), random: this.accountsDeps.random })
+    await addUpstream(this.accountsDeps, accountId, draft, (owner, id, secret) => vault.seal(owner, id, secret))
   }
 
   /** Puts an account on any plan, also one that is not configured. */
   async putOnPlan(accountId: string, planId: string): Promise<void> {
-    const record = auditRecord(this.plane, { type: 'account.plan_changed', accountId, planId })
+    const record = auditRecord(this.accountsDeps, { type: 'account.plan_changed', accountId, planId })
     await this.store.setPlan(accountId, planId, record)
   }
 
   suspend(accountId: string): Promise<void> {
-    return suspendAccount(this.plane, accountId)
+    return suspendAccount(this.accountsDeps, accountId)
   }
 
   revoke(keyId: string): Promise<unknown> {
-    return revokeKey(this.plane, keyId)
+    return revokeKey(this.accountsDeps, keyId)
   }
 
   rotate(keyId: string): Promise<MintedKey> {
-    return rotateKey(this.plane, keyId, 'now')
+    return rotateKey(this.accountsDeps, keyId, 'now')
   }
 
   /** A POST of JSON below the base URL. */

@@ -60,7 +60,7 @@ export class AccountsError extends Error {
   }
 }
 
-/** Maximum length of the name of an account, a key, or a plan. */
+/** Maximum length of the name of an account, a key, or a plan (contract 19.15). */
 export const maxNameCharacters = 100
 
 /** Whether a trimmed text can be a name: a single visible line that is not too long (contract 19.15). */

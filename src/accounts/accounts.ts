@@ -47,7 +47,7 @@ export async function changePlan(
 }
 
 /**
- * Rejects every key of an account until it is resumed. @throws AccountsError `account_unknown`,
+ * Rejects every key of an account until it is resumed (contract 19.13). @throws AccountsError `account_unknown`,
  * `account_already_suspended`
  */
 export function suspendAccount(deps: AccountsDeps, accountId: string): Promise<void> {
@@ -67,10 +67,10 @@ async function setSuspended(deps: AccountsDeps, accountId: string, suspended: bo
 }
 
 /** The account with this id or name. @throws AccountsError `account_unknown` */
-export async function findAccount(plane: Pick<AccountsDeps, 'store'>, idOrName: string): Promise<Account> {
-  const byId = await plane.store.findAccount(idOrName)
+export async function findAccount(deps: Pick<AccountsDeps, 'store'>, idOrName: string): Promise<Account> {
+  const byId = await deps.store.findAccount(idOrName)
   if (byId !== undefined) return byId
-  const known = await plane.store.listAccounts(maxListedAccounts)
+  const known = await deps.store.listAccounts(maxListedAccounts)
   const byName = known.find((account) => account.name === idOrName)
   if (byName === undefined) throw new AccountsError('account_unknown')
   return byName

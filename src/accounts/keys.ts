@@ -16,7 +16,7 @@ const maxKeysEver = 1_000_000
 /** How long the old key works after a rotation by default (contract 3.9). */
 export const defaultOverlap: RotationOverlap = '24h'
 
-/** A new key. It can be shown only now. */
+/** A new key. It can be shown only now (contract 3.5). */
 export interface MintedKey {
   readonly key: Secret
   readonly stored: StoredKey
@@ -121,11 +121,11 @@ export async function revokeEveryKey(deps: AccountsDeps, accountId: string): Pro
 
 /** A key of this account. @throws AccountsError `key_unknown`, also for another account's key */
 export async function findOwnKey(
-  plane: Pick<AccountsDeps, 'store'>,
+  deps: Pick<AccountsDeps, 'store'>,
   accountId: string,
   keyId: string,
 ): Promise<StoredKey> {
-  const key = await plane.store.findKey(keyId)
+  const key = await deps.store.findKey(keyId)
   if (key?.accountId !== accountId) throw new AccountsError('key_unknown')
   return key
 }

@@ -310,7 +310,8 @@ export interface AccountDataStore extends Pick<AccountStore, 'findAccount'> {
 }
 
 /**
- * Stores the last checkpoint outside the database, so that somebody who can only write the database cannot remove it.
+ * Stores the last checkpoint outside the database, so that somebody who can only write the database cannot remove it
+ * (contract 25.5).
  */
 export interface CheckpointStore {
   read(): Promise<Checkpoint | undefined>

@@ -5,6 +5,7 @@ import type { Secret } from '../runtime/secret.ts'
 import { AccountsError } from './accounts-error.ts'
 import { auditRecord, type AccountsDeps } from './control-plane.ts'
 
+/** Connections of one account (contract 21.4). */
 export const maxUpstreamsPerAccount = 20
 const maxCredentialCharacters = 8192
 /** Shorter credentials get no hint. */

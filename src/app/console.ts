@@ -10,7 +10,7 @@ import type { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
 import { checkpointFile } from '../storage/checkpoint-file.ts'
 import type { ConsoleBackend, ConsoleDeps } from '../web/operator/console-deps.ts'
 import type { Providers } from './providers.ts'
-import { openRoutePlanner } from './route-planner.ts'
+import { openRoutingPlanner } from './routing-planner.ts'
 import type { Runtime } from './runtime.ts'
 import type { Storage } from './storage.ts'
 
@@ -39,7 +39,7 @@ export function openConsole(runtime: Runtime, deps: OpenConsoleDeps): ConsoleDep
     troubles: recentFailures,
     openFiles,
     lastHour: (id) => status.lastHour(id),
-    planRoute: openRoutePlanner(config, providers, breakers),
+    planRouting: openRoutingPlanner(config, providers, breakers),
     servesManaged: (provider) => managed.isOn(provider),
     incidents: store,
     tickets: store,

@@ -24,7 +24,7 @@ export function openLeakedKeys(
   { storage: { store }, sendMail }: OpenLeakedKeysDeps,
 ): LeakedKeysDeps {
   return {
-    plane: { store, clock, random, pepper: secrets.pepper, actor: { kind: 'system' } },
+    accountsDeps: { store, clock, random, pepper: secrets.pepper, actor: { kind: 'system' } },
     peppers,
     async notify({ accountId, keys }) {
       const emails = await store.listEmails(accountId)

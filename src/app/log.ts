@@ -17,7 +17,7 @@ export interface LogOptions {
   readonly nowMs: () => number
 }
 
-/** Writes typed events as JSON lines, in batches. `end` writes the waiting lines, for at most 2 s. */
+/** Writes typed events as JSON lines, in batches (contract 32.9). `end` writes the waiting lines, for at most 2 s. */
 export function openLog({ write, requests, nowMs }: LogOptions): { log: EventLog; end: () => Promise<void> } {
   let waiting: string[] = []
   let dropped = 0

@@ -12,7 +12,7 @@ import { openSqlite, openSqliteInThread } from '../storage/sqlite/open-sqlite.ts
 import { createStore, type Store } from '../storage/store.ts'
 import { peppersIn, type Runtime } from './runtime.ts'
 
-/** The SQLite database in the data folder: all stored data, and the ledger that admits requests. */
+/** The SQLite database in the data folder: all stored data, and the ledger that admits requests (contract 32.3). */
 export interface Storage extends AsyncDisposable {
   readonly store: Store
   readonly ledger: Ledger

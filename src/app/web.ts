@@ -30,7 +30,10 @@ import type { Runtime } from './runtime.ts'
 import type { Storage } from './storage.ts'
 import { openUpstreamConnector } from './upstream-connector.ts'
 
-/** Limits per client address in ten minutes: enough for an office that shares one, too low for guessing and flooding. */
+/**
+ * Limits per client address in ten minutes: enough for an office that shares one, too low for guessing and flooding
+ * (contract 19.14, 29.12).
+ */
 const limiterWindowMs = 10 * 60_000
 const emailsPerWindow = 20
 const triesPerWindow = 60
@@ -118,7 +121,7 @@ export function openWeb(runtime: Runtime, deps: OpenWebDeps): Web {
       control: { store, clock, random, pepper },
       identity: { store, clock, random, pepper },
       operators: { store: store.operators, clock, random, pepper },
-      desk: openConsole(runtime, deps),
+      consoleDeps: openConsole(runtime, deps),
       clock,
       log,
       mintRequestId,

@@ -9,8 +9,8 @@ const version = 1
 
 /**
  * Finds or creates the portal configuration that the billing pages describe: a higher plan applies now and the
- * difference is paid; a lower plan and cancellation apply when the period ends. It is created once per set of prices
- * and found again by its metadata. Returns its id.
+ * difference is paid; a lower plan and cancellation apply when the period ends (contract 22.4). It is created once per
+ * set of prices and found again by its metadata. Returns its id.
  */
 export async function findPortalConfiguration(stripe: Stripe, prices: readonly Stripe.Price[]): Promise<string> {
   const mark = markOf(prices)

@@ -41,7 +41,7 @@ import { upgradesApprove, upgradesList, upgradesReject } from './commands/upgrad
 import { upstreamAdd, upstreamList, upstreamRemove, upstreamTest } from './commands/upstream.ts'
 import { version } from './commands/version.ts'
 
-/** Every command, in the order of the help. */
+/** Every command, in the order of the help (contract 33.1). */
 export const commands: readonly Command[] = [
   start,
   check,

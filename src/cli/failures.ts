@@ -34,10 +34,10 @@ export interface CommandFailure {
   readonly others?: CommandError['others']
 }
 
-type Refusals = Readonly<Record<AccountsErrorCode, readonly [what: string, fix: string]>>
+type RefusedChanges = Readonly<Record<AccountsErrorCode, readonly [what: string, fix: string]>>
 
 /** What each refused change prints. `{accounts list}` stands for that command as the user types it. */
-const refusals: Refusals = {
+const refusedChanges: RefusedChanges = {
   name_invalid: [`a name has 1 to ${maxNameCharacters} visible characters`, 'choose another name'],
   account_unknown: ['there is no such account', 'see them: {accounts list}'],
   account_name_taken: ['an account with that name already exists', 'see them: {accounts list}'],
@@ -128,7 +128,7 @@ export function explain(
   }
   if (error instanceof SetupError) return { what: error.message, fix: error.fix, exitCode: exitCodes.config }
   if (error instanceof AccountsError) {
-    const [what, given] = refusals[error.code]
+    const [what, given] = refusedChanges[error.code]
     const fix = given.replace(/\{([^{}]+)\}/, (_, text: string) => command(text))
     return { what, fix, exitCode: exitCodes.failure }
   }

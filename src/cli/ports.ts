@@ -11,7 +11,7 @@ import type { Plan } from '../domain/plans.ts'
 import type { ProviderError, SealedProviderError } from '../domain/provider-error.ts'
 import type { RefusedCount, RefusedSelection } from '../domain/refused-requests.ts'
 import type { RequestRecord } from '../domain/requests.ts'
-import type { RoutePlan, RouteQuestion } from '../domain/route-plan.ts'
+import type { RoutingPlan, RoutingQuestion } from '../domain/routing-plan.ts'
 import type { UpstreamTest } from '../domain/upstream.ts'
 import type { OpenedModels } from '../eval/ports.ts'
 import type { SimulatedVoice } from '../eval/simulated-world.ts'
@@ -82,11 +82,11 @@ export interface CliPorts {
   runProgram(program: Program): Promise<number>
   testUpstream(config: Config, upstream: Upstream): Promise<UpstreamTest>
   /** Plans the route of a request from the configuration and stored data, without calling a backend. */
-  planRoute(
+  planRouting(
     config: Config,
     asker: { readonly accountId: string; readonly plan: Plan },
-    question: RouteQuestion,
-  ): Promise<RoutePlan>
+    question: RoutingQuestion,
+  ): Promise<RoutingPlan>
   /** The models that answer `svc-router/fusion` for an account. Simulated models answer with `voice`. */
   openModels(config: Config, accountId: string, voice: SimulatedVoice): Promise<OpenedModels>
 }

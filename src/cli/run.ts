@@ -122,10 +122,10 @@ function tellFailure(
 
 function tellConfigError(error: ConfigError, terminal: SafeTerminal, json: boolean): ExitCode {
   if (json) {
-    const problems = error.problems.map(({ what, fix, place }) => ({
+    const problems = error.problems.map(({ what, fix, location }) => ({
       file: error.file,
-      line: place?.line,
-      column: place?.column,
+      line: location?.line,
+      column: location?.column,
       message: what,
       fix,
     }))

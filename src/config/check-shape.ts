@@ -33,10 +33,10 @@ export function checkShape(document: ConfigDocument): { file: ConfigFile; proble
   const secrets = document
     .texts()
     .filter(({ text }) => holdsSecret(text))
-    .map(({ place }): Problem => ({
+    .map(({ location }): Problem => ({
       what: 'the file contains a secret',
       fix: 'move it to an environment variable, name that variable here (credential_env: OPENAI_API_KEY), and rotate the secret if others could read this file',
-      place,
+      location,
       hide: true,
     }))
   const problems: Problem[] = [...secrets]
@@ -54,7 +54,9 @@ export function checkShape(document: ConfigDocument): { file: ConfigFile; proble
 
 /** Whether another problem is already reported at the same position. */
 export function isKnown(problem: Problem, problems: readonly Problem[]): boolean {
-  return problem.place !== undefined && problems.some((known) => known.place !== undefined && standsAt(known, problem))
+  return (
+    problem.location !== undefined && problems.some((known) => known.location !== undefined && standsAt(known, problem))
+  )
 }
 
 /** Removes the setting that an issue is about, so that the rest can still be checked. */
@@ -89,7 +91,7 @@ function isMissing(value: object, rest: Path, step: PropertyKey): boolean {
 }
 
 function standsAt(one: Problem, other: Problem): boolean {
-  return one.place?.line === other.place?.line && one.place?.column === other.place?.column
+  return one.location?.line === other.location?.line && one.location?.column === other.location?.column
 }
 
 function problemsOf(issue: Issue, document: ConfigDocument): Problem[] {
@@ -97,7 +99,7 @@ function problemsOf(issue: Issue, document: ConfigDocument): Problem[] {
     return issue.keys.map((name) => ({
       what: `unknown setting "${shownName(name)}"${inside(issue.path)}`,
       fix: suggest(name, settingsAt(issue.path)),
-      place: document.locationOf([...issue.path, name], 'name'),
+      location: document.locationOf([...issue.path, name], 'name'),
       hide: false,
     }))
   }
@@ -108,7 +110,7 @@ function problemsOf(issue: Issue, document: ConfigDocument): Problem[] {
       {
         what: `the name "${shownName(name)}"${inside(issue.path.slice(0, -1))} is invalid`,
         fix: expected,
-        place: document.locationOf(issue.path, 'name'),
+        location: document.locationOf(issue.path, 'name'),
         hide: false,
       },
     ]
@@ -118,7 +120,7 @@ function problemsOf(issue: Issue, document: ConfigDocument): Problem[] {
       {
         what: `"${name}" is missing${inside(issue.path.slice(0, -1))}`,
         fix: `add "${name}:"; ${issue.message}`,
-        place: document.locationOf(issue.path, 'name'),
+        location: document.locationOf(issue.path, 'name'),
         hide: false,
       },
     ]
@@ -128,7 +130,7 @@ function problemsOf(issue: Issue, document: ConfigDocument): Problem[] {
     {
       what: `"${name}" has an invalid value`,
       fix: issue.message,
-      place: document.locationOf(issue.path, 'value'),
+      location: document.locationOf(issue.path, 'value'),
       hide,
     },
   ]

@@ -5,7 +5,7 @@ import type { FormatId } from '../formats/format.ts'
 import type { BackendTimeouts } from '../gateway/ports.ts'
 import type { Secret } from '../runtime/secret.ts'
 
-/** `local` generates secrets and has simulated providers; `production` allows neither. */
+/** `local` generates secrets and has simulated providers; `production` allows neither (contract 1.10). */
 export type Mode = 'local' | 'production'
 
 /** Where a server listens. */
@@ -76,7 +76,8 @@ export interface MailConfig {
 }
 
 /**
- * The secrets that hash API keys and encrypt stored values. During a rotation, the previous ones are still accepted.
+ * The secrets that hash API keys and encrypt stored values. During a rotation, the previous ones are still accepted
+ * (contract 31.6).
  */
 export interface ConfigSecrets {
   readonly pepper: Secret

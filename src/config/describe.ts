@@ -4,7 +4,7 @@ import type { FusionDefaults } from '../domain/profiles.ts'
 import type { BackendConfig, BillingConfig, Config, ListenConfig } from './config.ts'
 import { writeDuration, writeSize } from './measures.ts'
 
-/** The effective configuration as YAML with every secret masked, for `svc-router check`. */
+/** The effective configuration as YAML with every secret masked, for `svc-router check` (contract 31.7). */
 export function describeConfig(config: Config): string {
   return stringify(plainConfig(config), { lineWidth: 0 })
 }

@@ -13,7 +13,7 @@ export interface ConfigDocument {
   /** Whether the file has a value at this path. */
   has(path: Path): boolean
   /** Every string in the file, including names, with its position. */
-  texts(): readonly { readonly text: string; readonly place: SourceLocation }[]
+  texts(): readonly { readonly text: string; readonly location: SourceLocation }[]
 }
 
 const maxAliases = 100
@@ -44,15 +44,15 @@ export function readDocument(text: string): ConfigDocument {
   const lines = text.split(/\r?\n/)
   const root = document.contents
 
-  function placeOfRange(start: number, end: number): SourceLocation {
+  function locationOfRange(start: number, end: number): SourceLocation {
     const { line, col } = counter.linePos(start)
     return { line, column: col, length: Math.max(1, end - start), text: lines[line - 1] ?? '' }
   }
-  const placeOfNode = (node: Node): SourceLocation => placeOfRange(node.range?.[0] ?? 0, node.range?.[1] ?? 0)
+  const locationOfNode = (node: Node): SourceLocation => locationOfRange(node.range?.[0] ?? 0, node.range?.[1] ?? 0)
 
   const problems: Problem[] = document.errors.map((error) => {
     const [what, fix] = syntaxProblems[error.code] ?? otherSyntaxProblem
-    return { what, fix, place: placeOfRange(error.pos[0], error.pos[1]), hide: false }
+    return { what, fix, location: locationOfRange(error.pos[0], error.pos[1]), hide: false }
   })
   let value: unknown = {}
   if (problems.length === 0 && root !== null) {
@@ -63,7 +63,7 @@ export function readDocument(text: string): ConfigDocument {
         problems.push({
           what: 'the file uses too many YAML aliases',
           fix: 'write the settings out instead',
-          place: undefined,
+          location: undefined,
           hide: false,
         })
       }
@@ -71,7 +71,7 @@ export function readDocument(text: string): ConfigDocument {
       problems.push({
         what: 'the file must be a map of settings',
         fix: 'write "name: value" lines, for example "mode: local"',
-        place: placeOfNode(root),
+        location: locationOfNode(root),
         hide: false,
       })
     }
@@ -83,12 +83,12 @@ export function readDocument(text: string): ConfigDocument {
     locationOf(path, part) {
       const found = walk(root, path)
       if (found.pair !== undefined && (found.depth < path.length || part === 'name' || found.node === undefined)) {
-        return placeOfNode(found.pair.key)
+        return locationOfNode(found.pair.key)
       }
-      return found.depth > 0 && found.node !== undefined ? placeOfNode(found.node) : undefined
+      return found.depth > 0 && found.node !== undefined ? locationOfNode(found.node) : undefined
     },
     has: (path) => walk(root, path).depth === path.length,
-    texts: () => collectTexts(root).map((node) => ({ text: String(node.value), place: placeOfNode(node) })),
+    texts: () => collectTexts(root).map((node) => ({ text: String(node.value), location: locationOfNode(node) })),
   }
 }
 

@@ -21,7 +21,7 @@ export class Findings {
 
   /** Adds a problem with the value or the name of a setting. */
   add(path: Path, what: string, fix: string, part: 'name' | 'value' = 'value'): void {
-    this.problems.push({ what, fix, place: this.#document.locationOf(path, part), hide: false })
+    this.problems.push({ what, fix, location: this.#document.locationOf(path, part), hide: false })
   }
 
   /** Whether the file has this setting, valid or not. An invalid value is reported separately. */

@@ -79,12 +79,12 @@ function keptSecrets(given: GivenSecrets, dataDir: string, source: ConfigSource)
 }
 
 function placeless(what: string, fix: string): Problem {
-  return { what, fix, place: undefined, hide: false }
+  return { what, fix, location: undefined, hide: false }
 }
 
 /** Sorts by position in the file; problems without a position come last. */
 function inOrder(problems: readonly Problem[]): Problem[] {
   const rank = (problem: Problem): number =>
-    problem.place === undefined ? Infinity : problem.place.line * 100_000 + problem.place.column
+    problem.location === undefined ? Infinity : problem.location.line * 100_000 + problem.location.column
   return problems.toSorted((a, b) => (rank(a) === rank(b) ? 0 : rank(a) - rank(b)))
 }

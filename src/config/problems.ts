@@ -13,7 +13,7 @@ export interface Problem {
   readonly what: string
   readonly fix: string
   /** Undefined if the setting is missing from the file or comes from the environment. */
-  readonly place: SourceLocation | undefined
+  readonly location: SourceLocation | undefined
   /** Whether the marked text may be a secret and is replaced by asterisks. */
   readonly hide: boolean
 }
@@ -36,14 +36,14 @@ export class ConfigError extends Error {
 /** Formats one problem: what is wrong, `file:line:column`, the line with a caret below it, and the fix. */
 function writeProblem(file: string | undefined, problem: Problem): string {
   const lines = [`error: ${problem.what}`]
-  const { place } = problem
-  if (place !== undefined) {
-    const margin = String(place.line).length
-    const marked = Math.max(1, Math.min(place.length, place.text.length - place.column + 1))
-    lines.push(`  --> ${file ?? 'configuration'}:${place.line}:${place.column}`)
-    if (place.column + marked <= shownCharacters) {
-      lines.push(`${place.line} | ${shownLine(place, marked, problem.hide)}`)
-      lines.push(`${' '.repeat(margin)} | ${' '.repeat(place.column - 1)}${'^'.repeat(marked)}`)
+  const { location } = problem
+  if (location !== undefined) {
+    const margin = String(location.line).length
+    const marked = Math.max(1, Math.min(location.length, location.text.length - location.column + 1))
+    lines.push(`  --> ${file ?? 'configuration'}:${location.line}:${location.column}`)
+    if (location.column + marked <= shownCharacters) {
+      lines.push(`${location.line} | ${shownLine(location, marked, problem.hide)}`)
+      lines.push(`${' '.repeat(margin)} | ${' '.repeat(location.column - 1)}${'^'.repeat(marked)}`)
     }
   } else if (file !== undefined) {
     lines.push(`  --> ${file}`)
@@ -52,8 +52,10 @@ function writeProblem(file: string | undefined, problem: Problem): string {
   return lines.join('\n')
 }
 
-function shownLine(place: SourceLocation, marked: number, hide: boolean): string {
-  const from = place.column - 1
-  const text = hide ? place.text.slice(0, from) + '*'.repeat(marked) + place.text.slice(from + marked) : place.text
+function shownLine(location: SourceLocation, marked: number, hide: boolean): string {
+  const from = location.column - 1
+  const text = hide
+    ? location.text.slice(0, from) + '*'.repeat(marked) + location.text.slice(from + marked)
+    : location.text
   return maskSecrets(text).slice(0, shownCharacters)
 }

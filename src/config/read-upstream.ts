@@ -132,12 +132,12 @@ export function withCredential(
   const checked = credential === undefined ? undefined : checkCredential(preset.signing, credential.reveal())
   if (checked !== undefined && 'problem' in checked)
     throw new UpstreamUnreadable('credential_malformed', preset, checked)
-  const place: CloudLocation = { ...checked?.place, ...(region !== undefined && { region }) }
+  const location: CloudLocation = { ...checked?.location, ...(region !== undefined && { region }) }
   const kept = checked === undefined ? undefined : new Secret(checked.text)
-  const template = baseUrl ?? vendorUrl({ ...preset, ...vendorEndpoint(preset, format ?? undefined) }, place.region)
+  const template = baseUrl ?? vendorUrl({ ...preset, ...vendorEndpoint(preset, format ?? undefined) }, location.region)
   if (template === null || !template.includes('{')) return { baseUrl, credential: kept }
-  if (needsRegion(template) && place.region === undefined) throw new UpstreamUnreadable('region_missing', preset)
-  return { baseUrl: fillBaseUrl(template, place), credential: kept }
+  if (needsRegion(template) && location.region === undefined) throw new UpstreamUnreadable('region_missing', preset)
+  return { baseUrl: fillBaseUrl(template, location), credential: kept }
 }
 
 /**

@@ -22,16 +22,16 @@ export function resolveCredential(
     findings.add(path, `the credential in ${variable} ${checked.problem}`, checked.fix)
     return undefined
   }
-  checkRegion(id, provider, checked.place, findings)
+  checkRegion(id, provider, checked.location, findings)
   return new Secret(checked.text)
 }
 
-function checkRegion(id: string, provider: ProviderConfig, place: CloudLocation, findings: Findings): void {
+function checkRegion(id: string, provider: ProviderConfig, location: CloudLocation, findings: Findings): void {
   const preset = findPreset(provider.preset)
   if (preset === undefined) return
   const { baseUrl, region, name } = provider
   const template = baseUrl ?? vendorUrl({ ...preset, ...vendorEndpoint(preset, provider.format) }, region)
-  if (!needsRegion(template) || (region ?? place.region) !== undefined) return
+  if (!needsRegion(template) || (region ?? location.region) !== undefined) return
   // An invalid region is reported separately.
   if (findings.mentions(['providers', name, 'region'])) return
   findings.add(

@@ -67,7 +67,7 @@ export function resolveProfiles(file: ConfigFile, backends: readonly BackendConf
 
 /**
  * The name of a profile's embedding vectors; undefined for conversations. All its backends must return the same
- * vectors, because clients cannot compare vectors of different models after a failover.
+ * vectors, because clients cannot compare vectors of different models after a failover (contract 2.39).
  */
 function embeddingsOf(
   id: string,
@@ -107,11 +107,11 @@ function resolveFusion(id: string, given: GivenFusion, known: readonly string[],
   if (id !== fusionId)
     findings.add(path, `only ${fusionId} can have fusion settings`, `move it to ${fusionId}, or remove it`, 'name')
   const { preset, panel_size: panelSize, models: panelModels, judge: judgeModel, names_models: namesModels } = given
-  const check = (name: string, place: readonly PropertyKey[]): void => {
+  const check = (name: string, subpath: readonly PropertyKey[]): void => {
     if (known.includes(name)) return
     const near = suggest(name, known)
     findings.add(
-      [...path, ...place],
+      [...path, ...subpath],
       `no backend "${name}" and no model of that name is known`,
       `${near}, or add it to models`,
     )

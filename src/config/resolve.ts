@@ -13,10 +13,10 @@ import {
 } from './config.ts'
 import type { Findings } from './findings.ts'
 import { readDurationMs, readSizeBytes } from './measures.ts'
+import { resolveBackends, resolveProviders } from './resolve-backends.ts'
 import { resolveBilling } from './resolve-billing.ts'
 import { resolveModelFacts } from './resolve-facts.ts'
 import { resolveProfiles } from './resolve-profiles.ts'
-import { resolveBackends, resolveProviders } from './resolve-routes.ts'
 import type { ConfigFile } from './schema.ts'
 import { isPepper, readSealingKey, sealingKeyBytes, type KeptSecrets } from './secrets.ts'
 
@@ -29,6 +29,7 @@ const defaultDataDir = './data'
 const defaultPepperEnv = 'SVC_ROUTER_PEPPER'
 const defaultSealingKeyEnv = 'SVC_ROUTER_SEALING_KEY'
 const modeEnv = 'SVC_ROUTER_MODE'
+/** The limits that the file does not set (contract 30.1-30.7). */
 const defaultLimits: Limits = {
   bodyBytes: 5 * 1024 ** 2,
   headerBytes: 32 * 1024,
@@ -38,8 +39,10 @@ const defaultLimits: Limits = {
   streams: 4000,
   storedBytes: 1024 ** 3,
 }
+/** How long records and stored text are kept (contract 30.9). */
 const defaultRequestRetentionMs = 90 * 86_400_000
 const defaultResponseRetentionMs = 30 * 86_400_000
+/** Silence before a keep-alive, and the time to finish after a stop signal (contract 30.10, 30.11). */
 const defaultKeepAliveMs = 10_000
 const defaultDrainMs = 30_000
 const defaultScanningKeysUrl = 'https://api.github.com/meta/public_keys/secret_scanning'
@@ -63,7 +66,10 @@ export interface GivenSecrets {
   readonly previousSealingKey: Secret<Uint8Array> | undefined
 }
 
-/** Applies defaults, environment variables, and overrides to a valid file. Problems go to `findings`. */
+/**
+ * Applies defaults, environment variables, and overrides to a valid file (contract 1.12, 31.11). Problems go to
+ * `findings`.
+ */
 export function resolve(
   file: ConfigFile,
   name: string | undefined,
@@ -163,6 +169,7 @@ export function completeSecrets(given: GivenSecrets, kept: KeptSecrets | undefin
   }
 }
 
+/** The file or either variable turns production on; none turns it off (contract 31.10). */
 function resolveMode(file: ConfigFile, findings: Findings): Mode {
   const wanted = findings.env[modeEnv]
   if (wanted !== undefined && wanted !== '' && wanted !== 'local' && wanted !== 'production') {
@@ -177,6 +184,7 @@ function resolveMode(file: ConfigFile, findings: Findings): Mode {
     : 'local'
 }
 
+/** Plans in the file replace all default plans (contract 31.8). */
 function resolvePlans(file: ConfigFile): readonly Plan[] {
   const given = Object.entries(file.plans ?? {})
   if (given.length === 0) return defaultPlans

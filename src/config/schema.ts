@@ -8,7 +8,7 @@ import { presetNames } from './presets.ts'
 import { duration, env, flag, group, isProviderUrl, map, shaped, size, text, url, whole } from './settings.ts'
 import { appListen, leakedKeys, mail, trustedProxies } from './web-settings.ts'
 
-/** Bounds on the file itself. */
+/** Bounds on the file itself (contract 30.15). */
 const maxPlans = 20
 const maxBackendsPerProfile = 32
 const maxNameCharacters = 100

@@ -53,8 +53,9 @@ export function readKeptSecrets(dataDir: string): KeptSecrets | undefined {
 }
 
 /**
- * Generates the secrets of a new data folder and stores them, readable by this user only. If another process was
- * faster, returns that one's secrets. @throws SetupError if the folder is not writable, or already contains a database
+ * Generates the secrets of a new data folder and stores them, readable by this user only (contract 31.4). If another
+ * process was faster, returns that one's secrets. @throws SetupError if the folder is not writable, or already contains
+ * a database
  */
 export function makeKeptSecrets(dataDir: string, random: RandomBytes): KeptSecrets {
   const path = join(dataDir, secretsFileName)

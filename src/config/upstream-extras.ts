@@ -3,7 +3,7 @@ import { holdsSecret } from '../domain/secret-shapes.ts'
 import { canCarryCredential } from '../providers/cloud-location.ts'
 import { readDurationMs } from './measures.ts'
 
-/** The timeouts of an upstream: the option and field that sets each, and what it limits (contract 9). */
+/** The timeouts of an upstream: the option and field that sets each, and what it limits (contract 9.7). */
 export const timeoutSettings = [
   { name: 'connect', key: 'connectMs', label: 'Connect timeout', limits: 'Time limit for opening the connection.' },
   {
@@ -52,7 +52,7 @@ export function readTimeouts(given: GivenTimeouts): NonNullable<Upstream['timeou
 
 /**
  * Extra headers in the form that is stored, from lines `name=value` or `name: value`; or the problem of one of them, in
- * a sentence that does not repeat its value.
+ * a sentence that does not repeat its value (contract 21.8).
  */
 export function readHeaders(lines: readonly string[]): Readonly<Record<string, string>> | string {
   if (lines.length > maxHeaders) return `there are more than ${maxHeaders} headers`

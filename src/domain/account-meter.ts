@@ -45,14 +45,14 @@ export interface KeyRate {
 }
 
 /**
- * The figures of the minute and the month that clients see and that are enforced (contract 5.5, 5.6, 5.13). The figures
- * of the minute are the account's or, if the key's own limit would reject first, the key's, but never a mixture.
- * `quotaUsed + quotaRemaining = quotaLimit`, always. Resets are Unix seconds.
+ * The figures of the minute and the month that clients see and that are enforced (contract 3.17, 5.5, 5.6, 5.13). The
+ * figures of the minute are the account's or, if the key's own limit would reject first, the key's, but never a
+ * mixture. `quotaUsed + quotaRemaining = quotaLimit`, always. Resets are Unix seconds.
  */
 export interface UsageSignals {
   readonly rateLimit: number
   readonly rateRemaining: number
-  /** When at least one more request becomes possible than now. */
+  /** When at least one more request becomes possible than now (contract 5.11). */
   readonly rateReset: number
   readonly quotaLimit: number
   readonly quotaUsed: number
@@ -74,10 +74,10 @@ interface Standing {
 }
 
 /**
- * The exact counters of one account (contract 5.10): a log of the admissions of the last 60 s, and the used and
- * reserved units of the month. A key's limit is applied to the same log, so it takes effect immediately. When the month
- * changes, in either direction, the counters of the previous month are kept, so that correcting a wrong clock restores
- * them.
+ * The exact counters of one account, whichever of its keys is used (contract 3.12, 5.10): a log of the admissions of
+ * the last 60 s, and the used and reserved units of the month. A key's limit is applied to the same log, so it takes
+ * effect immediately. When the month changes, in either direction, the counters of the previous month are kept, so that
+ * correcting a wrong clock restores them.
  */
 export class AccountMeter {
   readonly #minute: MinuteLog
@@ -166,7 +166,10 @@ export class AccountMeter {
     return this.#reserved === 0 && this.#minute.open === 0
   }
 
-  /** The limit that would reject first. If two are equal, the one that lasts longer, because then both are free. */
+  /**
+   * The limit that would reject first. If two are equal, the one that lasts longer, because then both are free
+   * (contract 3.17).
+   */
   #tighter(nowMs: number, plan: Plan, rate: KeyRate | undefined): Standing {
     const account = standingOf(this.#minute, nowMs, plan.requestsPerMinute, false)
     if (rate === undefined) return account

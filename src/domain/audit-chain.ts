@@ -43,7 +43,7 @@ export const breakReasons: Readonly<Record<ChainBreak['why'], string>> = {
   checkpoint: 'the checkpoint of this entry is forged',
 }
 
-/** The hash of an entry: SHA-256 of the previous hash and the entry's text, in base64url. */
+/** The hash of an entry: SHA-256 of the previous hash and the entry's text, in base64url (contract 25.3). */
 export function chainHash(previousHash: string, entry: string): string {
   return createHash('sha256').update(`${previousHash}\n${entry}`).digest('base64url')
 }

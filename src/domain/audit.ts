@@ -4,7 +4,7 @@ import type { OperatorRole } from './operators.ts'
 
 /**
  * Who made a change: an operator (`opr_…`), a signed-in session of an account (the id of its row, never its token), the
- * command line of the machine, or the service itself.
+ * command line of the machine, or the service itself (contract 33.9).
  */
 export type Actor =
   | { readonly kind: 'operator'; readonly operatorId: string }

@@ -1,7 +1,7 @@
 /** How an operator takes a backend out of use: `drained` temporarily, `quarantined` because it is not trusted. */
 export type HoldKind = 'drained' | 'quarantined'
 
-/** Why a backend is held. A fixed list, so that no free text reaches the audit log. */
+/** Why a backend is held. A fixed list, so that no free text reaches the audit log (contract 24.10). */
 export const holdReasons = ['asked', 'maintenance', 'failing', 'credential', 'cost'] as const
 export type HoldReason = (typeof holdReasons)[number]
 

@@ -46,7 +46,7 @@ export interface Offer {
 /** The state of an upgrade request, which an operator decides if plans are not sold. */
 export type UpgradeState = 'requested' | 'approved' | 'rejected' | 'withdrawn'
 
-/** A request for another plan. An account has at most one open request. */
+/** A request for another plan. An account has at most one open request (contract 22.10). */
 export interface UpgradeRequest {
   /** `upg_…` */
   readonly id: string

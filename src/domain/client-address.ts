@@ -5,7 +5,7 @@ const withPort = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/
 
 /**
  * The address of the client: the peer of the connection or, with trusted proxies, the address that the first of them
- * saw. The client can forge earlier entries of `X-Forwarded-For`.
+ * saw. The client can forge earlier entries of `X-Forwarded-For` (contract 3.20).
  */
 export function clientAddress(peerAddress: string, forwardedFor: string | null, trustedProxies: number): string {
   if (trustedProxies === 0) return peerAddress

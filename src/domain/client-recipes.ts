@@ -13,7 +13,7 @@ export interface ClientRecipe {
   readonly name: string
   readonly title: string
   readonly language: 'toml' | 'json' | 'yaml' | 'sh' | 'js' | 'python'
-  write(wiring: ClientConfig): string
+  write(clientConfig: ClientConfig): string
   /** A sentence. `{again}` is replaced by the command that prints the recipe. */
   readonly place: string
   readonly next: string
@@ -27,14 +27,14 @@ const lines = (...text: readonly string[]): string => text.join('\n')
 const exported = (variables: Readonly<Record<string, string>>): readonly string[] =>
   Object.entries(variables).map(([name, value]) => `export ${name}=${quoteForShell(value)}`)
 
-/** Every client, in the order of the list. No recipe contains a key: each names its variable. */
+/** Every client, in the order of the list. No recipe contains a key: each names its variable (contract 33.4). */
 export const clientRecipes: readonly ClientRecipe[] = [
   {
     name: 'codex',
     title: 'Codex',
     language: 'toml',
-    write(wiring) {
-      const { top, table, provider } = codexSettings(wiring)
+    write(clientConfig) {
+      const { top, table, provider } = codexSettings(clientConfig)
       const entries = (all: typeof top): string[] =>
         all.map(([key, value]) => `${key} = ${typeof value === 'string' ? quote(value) : value}`)
       return lines(...entries(top), '', `[${table}]`, ...entries(provider))
@@ -46,10 +46,10 @@ export const clientRecipes: readonly ClientRecipe[] = [
     name: 'claude',
     title: 'Claude Code',
     language: 'sh',
-    write: (wiring) =>
+    write: (clientConfig) =>
       lines(
-        ...exported(claudeVariables(wiring)),
-        `export ${claudeKeyVariable}="$${wiring.keyVariable}"`,
+        ...exported(claudeVariables(clientConfig)),
+        `export ${claudeKeyVariable}="$${clientConfig.keyVariable}"`,
         `unset ${claudeOtherVariables.join(' ')}`,
       ),
     place: 'Run it in the shell that starts Claude Code: eval "$({again})".',
@@ -59,8 +59,8 @@ export const clientRecipes: readonly ClientRecipe[] = [
     name: 'opencode',
     title: 'opencode',
     language: 'json',
-    write: (wiring) =>
-      JSON.stringify({ $schema: 'https://opencode.ai/config.json', ...opencodeConfig(wiring) }, null, 2),
+    write: (clientConfig) =>
+      JSON.stringify({ $schema: 'https://opencode.ai/config.json', ...opencodeConfig(clientConfig) }, null, 2),
     place: 'Save it in opencode.json in your project, or in ~/.config/opencode/opencode.json.',
     next: 'opencode',
   },

@@ -6,8 +6,9 @@ import type { Json, JsonObject } from './json.ts'
 
 /** A request for one answer. */
 export interface Conversation {
-  /** The route profile that the client named. */
+  /** The profile that the client named. */
   readonly profile: string
+  /** Whether `stream` is true in the body; the `Accept` header has no effect (contract 2.24). */
   readonly stream: boolean
   readonly turns: readonly Turn[]
   readonly tools: readonly Tool[]

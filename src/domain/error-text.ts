@@ -2,7 +2,7 @@ import { counted } from '../runtime/counted.ts'
 import { errorCatalog, type ServiceError } from './errors.ts'
 import type { Links } from './links.ts'
 
-/** The longest message that clients receive, in characters (contract 4.2). */
+/** The longest message that clients receive, in characters (contract 4.2, 30.17). */
 const maxMessageChars = 240
 
 /** `{name}`, or `{name:noun}` for a number with its noun. */

@@ -1,6 +1,9 @@
 import { authentication, type ErrorEntry, forbidden, invalid, limited, unavailable } from './error-entry.ts'
 
-/** Every error the service can return, one entry per row of contract 4. Statuses, bodies, headers, and docs derive from it. */
+/**
+ * Every error the service can return, one entry per row of contract 4.12-4.56. Statuses, bodies, headers, and docs
+ * derive from it.
+ */
 export const errorCatalog = {
   key_missing: {
     ...authentication,
@@ -258,7 +261,7 @@ export interface KeyOwner {
 export interface ErrorFacts {
   /** The request field that caused the error (`error.param`). */
   readonly param?: string
-  /** When a retry makes sense, in whole seconds (`Retry-After`, 1–60). */
+  /** When a retry makes sense, in whole seconds (`Retry-After`, 1–60; contract 4.6). */
   readonly retryAfterSeconds?: number
   /** For `insufficient_quota`: start of the next month in Unix seconds (`error.resets_at`). */
   readonly resetsAt?: number

@@ -3,7 +3,7 @@ import type { RequestOutcome } from './requests.ts'
 
 /**
  * Everything that can be logged. A line consists of these fields only, so no prompt, key, or upstream text can reach a
- * log (contract 28.2).
+ * log (contract 28.1, 28.2).
  */
 export type ServiceEvent =
   | { readonly event: 'started'; readonly baseUrl: string; readonly version: string }

@@ -1,4 +1,4 @@
-/** The conversation formats of clients; `formats/formats.ts` implements them. */
+/** The conversation formats of clients (contract 1.4); `formats/formats.ts` implements them. */
 export const clientFormatIds = ['openai-chat', 'openai-responses', 'anthropic-messages'] as const
 
 /** The conversation formats of providers: those of clients, and those that no client uses here. */

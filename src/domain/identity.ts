@@ -17,7 +17,7 @@ export interface Session {
 
 /**
  * What a code or link does: signs in; signs in and creates the account if necessary; signs in and creates a new key;
- * adds an email address to an account.
+ * adds an email address to an account (contract 19.8).
  */
 export type AccountPurpose = 'sign_in' | 'set_up' | 'recover' | 'add_email'
 /** Also for operators: signs in to the console, or confirms the operator's identity again. */

@@ -27,7 +27,10 @@ export function mintKey(random: RandomBytes): Secret {
   return new Secret(body + checksumOf(body))
 }
 
-/** Whether a text has the shape and checksum of a key. Does not access the store (contract 3.3). */
+/**
+ * Whether a text has the shape and checksum of a key. No credential of a provider has them. Does not access the store
+ * (contract 1.7, 3.3).
+ */
 export function isWellFormedKey(text: string): boolean {
   if (text.length !== keyLength || !keyShape.test(text)) return false
   return checksumOf(text.slice(0, -checksumLength)) === text.slice(-checksumLength)

@@ -3,7 +3,7 @@ export const capabilityIds = ['tools', 'image_input', 'file_input', 'structured_
 
 export type CapabilityId = (typeof capabilityIds)[number]
 
-/** What is known of a model. Unknown facts are absent and never assumed. Sizes are in tokens. */
+/** What is known of a model. Unknown facts are absent and never assumed (contract 31.9). Sizes are in tokens. */
 export interface ModelFacts {
   /** The context window. */
   readonly contextWindow?: number
@@ -33,7 +33,7 @@ export type Capabilities = { readonly [Id in CapabilityId]?: boolean }
 
 /**
  * The facts that are true for a profile no matter which backend answers: the smallest known sizes, the capabilities
- * that all backends are known to have (`true`), and those that at least one is known to lack (`false`).
+ * that all backends are known to have (`true`), and those that at least one is known to lack (`false`; contract 17.3).
  */
 export function factsOfAll(all: readonly ModelFacts[]): ModelFacts {
   const capabilities: { [Id in CapabilityId]?: boolean } = {}

@@ -7,7 +7,7 @@ import type { SignInMethod } from './identity.ts'
 export const operatorRoles = ['viewer', 'support', 'admin'] as const
 export type OperatorRole = (typeof operatorRoles)[number]
 
-/** A person who operates the service. Operators are not accounts. */
+/** A person who operates the service. Operators are not accounts (contract 1.9, 24.1). */
 export interface Operator {
   /** `opr_…` */
   readonly id: string

@@ -13,7 +13,7 @@ export interface Plan {
 /** The default for `fusionsAtOnce` of premium plans. */
 export const usualFusionsAtOnce = 8
 
-/** The plans if the configuration defines none (contract 5.1). */
+/** The plans if the configuration defines none (contract 5.1-5.3). */
 export const defaultPlans: readonly Plan[] = [
   { id: 'free', name: 'Free', requestsPerMinute: 20, requestsPerMonth: 500, premium: false },
   { id: 'pro', name: 'Pro', requestsPerMinute: 120, requestsPerMonth: 20_000, premium: true, fusionsAtOnce: 8 },

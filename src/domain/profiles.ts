@@ -15,7 +15,7 @@ export interface Profile {
   readonly reportsModel?: boolean
   /** The name of the vectors that its embeddings backends return; absent for conversations. */
   readonly embeddings?: string
-  /** The price that clients are shown. Nothing is charged by it. */
+  /** The price that clients are shown. Nothing is charged by it (contract 17.9). */
   readonly price?: Price
   /** The defaults for requests to `svc-router/fusion`. */
   readonly fusion?: FusionDefaults

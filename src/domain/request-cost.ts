@@ -17,7 +17,7 @@ export function usageCostUsd(
 /**
  * The cost of a recorded request at the configured prices, in US dollars: of the backend that answered, or of all calls
  * of its fusions. Undefined if the usage or a price is unknown. An estimate: it uses current prices, and excludes
- * failed calls that reported no usage.
+ * failed calls that reported no usage (contract 17.10).
  */
 export function requestCostUsd(
   { usage, attempts, fusions = [] }: Pick<RequestRecord, 'usage' | 'attempts' | 'fusions'>,

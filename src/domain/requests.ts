@@ -33,7 +33,10 @@ export interface RequestOutcome {
   readonly fusions?: readonly FusionRecord[]
 }
 
-/** `open` until it is settled; `delivered` while a stream is running; `lost` if the process died during it. */
+/**
+ * `open` until it is settled; `delivered` while a stream is running; `lost` if the process died during it (contract
+ * 28.7).
+ */
 export type RequestState = 'open' | 'delivered' | 'done' | 'lost'
 
 /** The record of an admitted request. Times are epoch milliseconds. */

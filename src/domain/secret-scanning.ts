@@ -37,9 +37,9 @@ export interface ScanningMatch {
 }
 
 /**
- * Verifies that a message is from the scanner: ECDSA with P-256 and SHA-256 over the raw body, with the key that the
- * message names. `unknown_key` if `keys` does not have that key: the scanner may have changed its keys, so they should
- * be fetched again.
+ * Verifies that a message is from the scanner (contract 26.2): ECDSA with P-256 and SHA-256 over the raw body, with the
+ * key that the message names. `unknown_key` if `keys` does not have that key: the scanner may have changed its keys, so
+ * they should be fetched again.
  */
 export function checkScanningSignature(
   { body, keyId, signature }: SignedMessage,

@@ -31,7 +31,10 @@ export interface ItemLocation {
   readonly createdAtMs: number
 }
 
-/** The digest under which an item's id is stored. Clients choose ids freely, so the text of an id is not stored. */
+/**
+ * The digest under which an item's id is stored. Clients choose ids freely, so the text of an id is not stored
+ * (contract 12.3).
+ */
 export function itemDigest(accountId: string, itemId: string): string {
   return createHash('sha256')
     .update(JSON.stringify([accountId, itemId]))

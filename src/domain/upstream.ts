@@ -101,12 +101,12 @@ interface UpstreamErrorDetail {
   readonly status?: number | undefined
   readonly retryAfterMs?: number | undefined
   readonly param?: string | undefined
-  readonly refusal?: ProviderRejection | undefined
+  readonly rejection?: ProviderRejection | undefined
   /** Derived from the outcome by default. */
   readonly blames?: Blame | undefined
 }
 
-/** A failed upstream request. Has a category and never an upstream's text (contract 35.5). */
+/** A failed upstream request. Has a category and never an upstream's text (contract 4.10, 35.5). */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError'
   readonly outcome: Exclude<AttemptOutcome, 'answered'>
@@ -126,7 +126,7 @@ export class UpstreamError extends Error {
     this.status = detail.status
     this.retryAfterMs = detail.retryAfterMs
     this.param = detail.param
-    this.rejection = detail.refusal
+    this.rejection = detail.rejection
     this.blames = detail.blames ?? blames[outcome] ?? 'backend'
   }
 }

@@ -29,7 +29,7 @@ export interface EvaluationOptions {
   readonly onProgress: (done: number, spentUsd: number) => void
 }
 
-/** The results of questions that every arm answered, so that all arms are compared on the same ones. */
+/** The results of questions that every arm answered, so that all arms are compared on the same ones (contract 34.3). */
 export interface Evaluation {
   readonly questions: readonly QuestionOutcome[]
   readonly injected: readonly InjectedOutcome[]
@@ -97,7 +97,7 @@ async function findBest(
         signal,
       }
       const replies = await askPanel(asking, members)
-      for (const [place, reply] of replies.entries()) right[place]! += isRightReply(question, reply)
+      for (const [index, reply] of replies.entries()) right[index]! += isRightReply(question, reply)
     })
   return options.members[right.indexOf(Math.max(...right))]!
 }

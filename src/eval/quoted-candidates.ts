@@ -21,8 +21,8 @@ export function writeJudgement(
   chosen: number,
   extra: { readonly flags?: readonly string[]; readonly claim?: string } = {},
 ): string {
-  const scores = candidates.map(({ label }, place) => {
-    const score = place === chosen ? 9 : 3
+  const scores = candidates.map(({ label }, index) => {
+    const score = index === chosen ? 9 : 3
     return [label, { correct: score, complete: score, grounded: score, instruction: score, format: score }] as const
   })
   return JSON.stringify({

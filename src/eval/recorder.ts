@@ -26,7 +26,7 @@ export interface RecorderOptions {
   readonly port: EvalPort
   readonly members: readonly EvalMember[]
   readonly kept: Kept
-  /** The limit in US dollars for the whole evaluation, including earlier runs. */
+  /** The limit in US dollars for the whole evaluation, including earlier runs (contract 34.4). */
   readonly maxUsd: number
   /** Maximum number of calls in this run, including retries. */
   readonly maxCalls: number
@@ -258,7 +258,7 @@ export class Trace {
   callModel(member: FusionMember, call: SubCall, signal: AbortSignal): ModelAnswer {
     const said = this.#intercept(member, call)
     const answer = said === undefined ? this.#ask(member, call, signal) : say(said)
-    return call.conversation.stream ? answer : gather(answer)
+    return call.conversation.stream ? answer : collect(answer)
   }
 
   async *#ask(member: FusionMember, call: SubCall, signal: AbortSignal): AsyncGenerator<readonly AnswerEvent[]> {
@@ -309,7 +309,7 @@ async function* batchesOf(answer: ModelAnswer): AsyncGenerator<readonly AnswerEv
   else yield* answer
 }
 
-async function gather(batches: AsyncIterable<readonly AnswerEvent[]>): Promise<readonly AnswerEvent[]> {
+async function collect(batches: AsyncIterable<readonly AnswerEvent[]>): Promise<readonly AnswerEvent[]> {
   const all: AnswerEvent[] = []
   for await (const events of batches) for (const event of events) all.push(event)
   return all

@@ -83,7 +83,7 @@ export interface Report {
 export function buildReport(evaluation: Evaluation, members: readonly EvalMember[]): Report | undefined {
   const { questions, injected } = evaluation
   if (questions.length === 0) return undefined
-  const singles = members.map((_, place) => questions.map((one) => one.singles[place]!))
+  const singles = members.map((_, index) => questions.map((one) => one.singles[index]!))
   const rightOf = (results: readonly ArmResult[]): boolean[] => results.map(({ isRight }) => isRight)
   const failing = measureJointFailures(singles.map(rightOf))
   const hits = singles.map((results) => rightOf(results).filter(Boolean).length)
@@ -93,7 +93,7 @@ export function buildReport(evaluation: Evaluation, members: readonly EvalMember
     questions.flatMap((one) => of(one) ?? [])
   const fusion = pick((one) => one.fusion)
   const named: (readonly [name: string, results: readonly ArmResult[]])[] = [
-    ...members.map((member, place) => [`alone: ${member.id}`, singles[place]!] as const),
+    ...members.map((member, index) => [`alone: ${member.id}`, singles[index]!] as const),
     ['best member, asked plainly', pick((one) => one.plain)],
     ['self-consistency, equal cost', pick((one) => one.selfConsistency)],
     ['majority of members', pick((one) => one.majority)],
@@ -131,10 +131,12 @@ export function buildReport(evaluation: Evaluation, members: readonly EvalMember
     modes: countOf(questions.map((one) => one.fusion.record.mode ?? 'none')),
     degraded: countOf(questions.flatMap((one) => one.fusion.record.degraded)),
     families: familyIds.flatMap((family) => {
-      const places = [...questions.keys()].filter((place) => questions[place]!.question.family === family)
+      const indexes = [...questions.keys()].filter((index) => questions[index]!.question.family === family)
       const share = (results: readonly ArmResult[]): number =>
-        meanOf(places.map((place) => Number(results[place]!.isRight)))
-      return places.length === 0 ? [] : [{ family, questions: places.length, best: share(best), fusion: share(fusion) }]
+        meanOf(indexes.map((index) => Number(results[index]!.isRight)))
+      return indexes.length === 0
+        ? []
+        : [{ family, questions: indexes.length, best: share(best), fusion: share(fusion) }]
     }),
     injected: {
       questions: injected.length,

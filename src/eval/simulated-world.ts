@@ -53,13 +53,13 @@ export function simulateWorld({
     const number = numberIn(request)
     const question = number === undefined ? undefined : byNumber.get(number)
     if (question === undefined) return undefined
-    const place = Math.max(0, members.indexOf(member))
+    const index = Math.max(0, members.indexOf(member))
     // The marks of a fence differ between runs; the quoted text does not.
     const what = `${member} ${number} ${hashText(request.replace(/⟦\w+·/g, '⟦'))}`
     const nth = asked.get(what) ?? 0
     if (asked.size < maxRemembered) asked.set(what, nth + 1)
     const draw = new Draw(hashText(`${what} ${nth}`, seed))
-    const speaking: SimulatedReply = { question, draw, seed, assumptions, member, place }
+    const speaking: SimulatedReply = { question, draw, seed, assumptions, member, index }
     const shown = readCandidates(request)
     if (shown.length === 0) return answer(speaking)
     return request.includes('"injection_flags"') ? judge(speaking, shown) : write(speaking, shown)
@@ -72,10 +72,10 @@ interface SimulatedReply {
   readonly seed: number
   readonly assumptions: Assumptions
   readonly member: string
-  readonly place: number
+  readonly index: number
 }
 
-function answer({ question, draw, seed, assumptions, member, place }: SimulatedReply): string {
+function answer({ question, draw, seed, assumptions, member, index }: SimulatedReply): string {
   const { right, shared, allWrong, popular, own } = assumptions
   const { number, expected, injection } = question
   // A model that gives the answer a tampered candidate orders must have it from that candidate.
@@ -87,7 +87,7 @@ function answer({ question, draw, seed, assumptions, member, place }: SimulatedR
   const luck = normal(new Draw(hashText(`${member} ${number}`, seed)))
   const skill =
     Math.sqrt(shared) * difficulty + Math.sqrt(1 - shared) * (Math.sqrt(own) * luck + Math.sqrt(1 - own) * normal(draw))
-  const share = right[place % right.length]! / (1 - allWrong)
+  const share = right[index % right.length]! / (1 - allWrong)
   const isRight = !isLost && skill < probit(share)
   const said = isRight ? writeExpected(expected) : draw.chance(popular) ? usual : draw.one(wrong)
   // The length is random, so that neither length nor words reveal anything.
@@ -108,9 +108,9 @@ function write({ question, draw, assumptions }: SimulatedReply, shown: readonly 
 }
 
 function choose({ expected }: Question, draw: Draw, { tells }: Assumptions, shown: readonly QuotedCandidate[]): number {
-  const right = shown.flatMap(({ text }, place) => {
+  const right = shown.flatMap(({ text }, index) => {
     const said = findAnswer(text)
-    return said !== undefined && isRightAnswer(expected, said) ? [place] : []
+    return said !== undefined && isRightAnswer(expected, said) ? [index] : []
   })
   return right.length > 0 && draw.chance(tells) ? draw.one(right) : draw.whole(0, shown.length - 1)
 }

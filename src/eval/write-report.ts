@@ -3,7 +3,7 @@ import type { ArmFigures, NamedComparison, Report } from './report.ts'
 import { assumed } from './simulated-world.ts'
 import type { Interval } from './statistics/binomial.ts'
 
-/** Printed above and below all figures of simulated models. */
+/** Printed above and below all figures of simulated models (contract 34.6). */
 export const simulatedBanner =
   'SIMULATED: these models are not real, and their accuracy is assumed. The report shows that the evaluation works. It says nothing about real models.'
 

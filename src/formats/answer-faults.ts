@@ -97,7 +97,7 @@ const credentialStatuses = new Set([401, 402, 403])
 const paramShape = /^[A-Za-z_][\w.[\]-]{0,63}$/
 
 /** The status and, if the provider sent one, `Retry-After` in milliseconds, not yet clamped. */
-interface RefusalHead {
+interface RejectionHead {
   readonly status: number
   readonly retryAfterMs?: number | undefined
 }
@@ -106,7 +106,7 @@ interface RefusalHead {
  * Classifies a provider's rejection by its status and body. The body is searched for error codes and for known
  * sentences; it is never passed on.
  */
-export function classifyRejection({ status, retryAfterMs }: RefusalHead, body: string): UpstreamError {
+export function classifyRejection({ status, retryAfterMs }: RejectionHead, body: string): UpstreamError {
   const read = readRejection(body)
   const google = read === undefined ? undefined : classifyGoogleError(read.error)
   if (google !== undefined) {
@@ -148,20 +148,20 @@ function requestFault(read: RejectionBody, status: number | undefined): Upstream
   if (!isRefused && !serverStatuses.has(status)) return undefined
   if (saysTooLong(message)) return windowFault(read, status)
   const lacks = unsupportedNeeds(message)
-  if (lacks.length > 0) return new UpstreamError('not_capable', { status, refusal: { lacks } })
+  if (lacks.length > 0) return new UpstreamError('not_capable', { status, rejection: { lacks } })
   if (isRefused && saysUnknownModel(message)) return new UpstreamError('not_found', { status })
-  const refusal = describeRefusal(read)
+  const rejection = describeRejection(read)
   // A 5xx blames the server: only a known sentence makes it the request's error.
-  if (refusal.rule === undefined && refusal.fields === undefined) return undefined
-  if (status !== undefined && !contentStatuses.has(status) && refusal.rule === undefined) return undefined
-  return new UpstreamError('rejected_content', { status, param: paramOf(read), refusal })
+  if (rejection.rule === undefined && rejection.fields === undefined) return undefined
+  if (status !== undefined && !contentStatuses.has(status) && rejection.rule === undefined) return undefined
+  return new UpstreamError('rejected_content', { status, param: paramOf(read), rejection })
 }
 
 function windowFault({ windowTokens, message }: RejectionBody, status: number | undefined): UpstreamError {
   const reported = windowTokens ?? statedWindow(message)
   return new UpstreamError('context_too_long', {
     status,
-    ...(reported !== undefined && { refusal: { windowTokens: reported } }),
+    ...(reported !== undefined && { rejection: { windowTokens: reported } }),
   })
 }
 
@@ -176,7 +176,7 @@ const fieldCodes = new Map<Json | undefined, boolean>([
   ['unsupported_value', false],
 ])
 
-function describeRefusal(read: RejectionBody): ProviderRejection {
+function describeRejection(read: RejectionBody): ProviderRejection {
   const { code, message, unknownFields } = read
   const param = paramOf(read)
   const isGeneral = fieldCodes.get(code)

@@ -4,6 +4,7 @@ import { itemNotFound, ServiceError } from '../domain/errors.ts'
 /**
  * Rejects a request that only the provider's own format can serve: references to data stored elsewhere, and features
  * that other formats cannot express. Called when a request is translated, never when it is relayed (contract 11.1).
+ * Hints and hosted tools that clients send by habit are left out by the writers instead (contract 11.5).
  * @throws ServiceError `previous_response_not_found`, `conversation_not_found`, `item_not_found`,
  * `unsupported_parameter`
  */

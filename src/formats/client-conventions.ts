@@ -7,7 +7,7 @@ import type { StreamFailure } from './stream-failure.ts'
  */
 export interface ClientConventions {
   /** The body of an error: whatever its shape, it has every field of contract 4.1. */
-  writeError(refusal: Refusal): JsonObject
+  writeError(error: ErrorContent): JsonObject
   /** The header in which these clients look for the request id, besides `X-Request-Id`. */
   readonly requestIdHeader?: string
   /** Whether these clients append `/v1` to their configured base URL, so that it must be given without it. */
@@ -25,7 +25,7 @@ export interface TokenCount {
 }
 
 /** The content of an error before it has a shape (contract 4.1). */
-interface Refusal extends StreamFailure {
+interface ErrorContent extends StreamFailure {
   /**
    * The signals of contract 4.4 and 4.5 that apply, `resets_at`, `attempts` and `passed_by`, under their public names.
    */

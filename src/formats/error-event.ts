@@ -38,7 +38,8 @@ const answerMembers = ['choices', 'candidates', 'response']
 
 /**
  * Whether an event of a format without event types is neither part of an answer nor an error, such as a ping or a
- * vendor's own event: its name, `object`, or `type` identifies it, and it has no member of an error or an answer.
+ * vendor's own event: its name, `object`, or `type` identifies it, and it has no member of an error or an answer
+ * (contract 10.8).
  */
 export function isForeign(name: string | undefined, event: JsonObject): boolean {
   const has = (member: string): boolean => Object.hasOwn(event, member)

@@ -3,14 +3,14 @@ import type { JsonObject } from '../domain/json.ts'
 import { fusionToolType } from '../domain/profiles.ts'
 
 /**
- * Records our own server tool (contract 16.1), found at `place` in the request. A second one would be ignored. @throws
+ * Records our own server tool (contract 16.1), found at `itemPath` in the request. A second one would be ignored. @throws
  * ServiceError `invalid_request` for a second one, even if identical
  */
-export function addFusionTool(declared: { fusionTool?: JsonObject }, tool: JsonObject, place: string): void {
+export function addFusionTool(declared: { fusionTool?: JsonObject }, tool: JsonObject, itemPath: string): void {
   if (declared.fusionTool !== undefined)
     throw invalidRequest(
-      place,
-      `${place} attaches ${fusionToolType} a second time. Send it once, with all of its parameters.`,
+      itemPath,
+      `${itemPath} attaches ${fusionToolType} a second time. Send it once, with all of its parameters.`,
     )
   declared.fusionTool = tool
 }

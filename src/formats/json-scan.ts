@@ -17,7 +17,10 @@ export interface JsonLimits {
   readonly maxMembers: number
 }
 
-/** Limits on the shape of a request: a conversation nests a few levels, a tool's schema a dozen (decision 07). */
+/**
+ * Limits on the shape of a request: a conversation nests a few levels, a tool's schema a dozen (contract 30.8, decision
+ * 07).
+ */
 export const bodyShape: JsonLimits = { maxDepth: 128, maxTokens: 300_000, maxMembers: 60_000 }
 
 type Bytes = Uint8Array & { indexOf(value: number, from?: number): number }
@@ -50,8 +53,8 @@ const fewMembers = 24
 export class JsonScan {
   readonly #limits: JsonLimits
   /** For each member of the top-level object: start and end of its key, start and end of its value. */
-  readonly #places = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
-  /** Numbers in `#places`, which has room for six members from the start. */
+  readonly #offsets = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+  /** Numbers in `#offsets`, which has room for six members from the start. */
   #used = 0
   #offset = 0
   #depth = 0
@@ -83,9 +86,9 @@ export class JsonScan {
   members(bytes: Buffer): readonly JsonMember[] {
     const members: JsonMember[] = []
     for (let at = 0; at < this.#used; at += 4) {
-      const keyStart = this.#places[at]!
-      const key = readKey(bytes, keyStart, this.#places[at + 1]!)
-      members.push({ key, keyStart, valueStart: this.#places[at + 2]!, valueEnd: this.#places[at + 3]! })
+      const keyStart = this.#offsets[at]!
+      const key = readKey(bytes, keyStart, this.#offsets[at + 1]!)
+      members.push({ key, keyStart, valueStart: this.#offsets[at + 2]!, valueEnd: this.#offsets[at + 3]! })
     }
     return members
   }
@@ -182,10 +185,10 @@ export class JsonScan {
   #endMember(offset: number): void {
     if (this.#keyEnd >= 0 && this.#valueStart >= 0) {
       if (this.#used >= maxOutermost * 4) throw tooComplex(`has more than ${maxOutermost} fields`)
-      this.#places[this.#used] = this.#keyStart
-      this.#places[this.#used + 1] = this.#keyEnd
-      this.#places[this.#used + 2] = this.#valueStart
-      this.#places[this.#used + 3] = offset
+      this.#offsets[this.#used] = this.#keyStart
+      this.#offsets[this.#used + 1] = this.#keyEnd
+      this.#offsets[this.#used + 2] = this.#valueStart
+      this.#offsets[this.#used + 3] = offset
       this.#used += 4
     }
     this.#keyStart = -1
@@ -213,7 +216,7 @@ export function duplicateKey(members: readonly JsonMember[]): string | undefined
 
 /**
  * The same JSON text with some members of the top-level object replaced or added (`json` given), or left out
- * (`undefined`). All other bytes stay the same: the provider reads what the caller wrote (contract 11.1).
+ * (`undefined`). All other bytes stay the same: the provider reads what the caller wrote (contract 11.1, 11.2).
  */
 export function patchMembers(
   bytes: Buffer,

@@ -26,7 +26,7 @@ const closeBracket = 0x5d
 
 /**
  * Embeddings, as defined by OpenAI and used by most providers. A body is relayed with its model changed and the answer
- * comes back whole: there is no other format to translate to, and it is never streamed.
+ * comes back whole: there is no other format to translate to, and it is never streamed (contract 2.39).
  */
 export const openaiEmbeddings: Format = {
   id: 'openai-embeddings',

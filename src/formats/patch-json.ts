@@ -31,11 +31,11 @@ export function patchEvent(block: string, changes: Readonly<Record<string, strin
   const bytes = Buffer.from(dataOfLines(lines), 'latin1')
   const members = runAtOnce(scanMembers(bytes))
   const response = members.find(({ key }) => key === 'response')
-  const restated =
+  const patches =
     response === undefined
       ? changes
       : { response: patchJson(bytes.subarray(response.valueStart, response.valueEnd), changes).toString('utf8') }
-  const data = patchMembers(bytes, members, restated)
+  const data = patchMembers(bytes, members, patches)
   const others = lines.filter((line) => !line.startsWith('data:'))
   return [...others, `data: ${data.toString('latin1').replaceAll('\n', '\ndata: ')}`].join('\n')
 }

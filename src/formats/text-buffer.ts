@@ -3,7 +3,7 @@ const blockCharacters = 4_096
 
 /**
  * Collects latin1 text that arrives in pieces. Time and memory are linear in the number of characters, however small
- * the pieces: nothing is copied more than twice, and nothing is scanned.
+ * the pieces: nothing is copied more than twice, and nothing is scanned (contract 29.9).
  */
 export class TextBuffer {
   /** Characters collected so far. */

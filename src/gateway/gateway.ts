@@ -22,7 +22,7 @@ import { callGrant } from './auth/call-grant.ts'
 import { assertProfileAllowed } from './auth/key-limits.ts'
 import type { FusedAnswerDeps } from './fusion/fused-answer.ts'
 import type { FusionNotes } from './fusion/fusion-notes.ts'
-import { FusionPlanner, isFusable, type FusionRoute, type FusionPool } from './fusion/fusion-planner.ts'
+import { FusionPlanner, isFusable, type AnswerPlan, type FusionPool } from './fusion/fusion-planner.ts'
 import type { Admission, AnswerSink, Backend, Backends, Ledger, ModelRequest, Principal } from './ports.ts'
 import { assertEncodable, assertSupported, translatedOnly } from './request/backend-request.ts'
 import { DurabilityWait } from './request/durability-wait.ts'
@@ -124,7 +124,7 @@ export class Gateway {
    */
   abortAll(): number {
     const running = this.#running.size
-    for (const course of this.#running.all()) course.abort()
+    for (const run of this.#running.all()) run.abort()
     return running
   }
 
@@ -184,7 +184,10 @@ export class Gateway {
     if (limits !== undefined && profile !== undefined) assertProfileAllowed(limits, profile.id)
   }
 
-  /** Answers one request into the sink. @throws ServiceError if the error is to be the whole response */
+  /**
+   * Answers one request into the sink. The profile, plan, and limits are checked before the counters (contract 3.14).
+   * @throws ServiceError if the error is to be the whole response
+   */
   async answer(principal: Principal, given: ModelRequest, sink: AnswerSink): Promise<void> {
     const { formats, stored } = this.#deps
     const { accountId } = principal
@@ -200,33 +203,38 @@ export class Gateway {
     const persister = stored?.persister(accountId, request, conversation, full?.resolved)
     const previousResponseId = given.previousResponseId ?? read.hints.previousResponseId
     const { conversationId } = read.hints
-    const turn = { profile, request, conversation, backends, persister, previousResponseId, conversationId }
+    const served = { profile, request, conversation, backends, persister, previousResponseId, conversationId }
     const mayFuse = isFusable(profile, conversation)
-    return await (mayFuse ? this.#answerFused(principal, turn, sink) : this.#serve(principal, turn, sink))
+    return await (mayFuse ? this.#answerFused(principal, served, sink) : this.#serve(principal, served, sink))
   }
 
   /** Answers a request that several models may answer together. */
-  async #answerFused(principal: Principal, turn: ServedRequest, sink: AnswerSink): Promise<void> {
+  async #answerFused(principal: Principal, served: ServedRequest, sink: AnswerSink): Promise<void> {
     const pool = async (): Promise<FusionPool> => {
       const defaults = this.#deps.profiles.find(({ id }) => id === fusionId)?.fusion
       return { backends: await this.#backendsOf(fusionId, principal.accountId), defaults }
     }
-    using plan = await this.#fusionPlanner.plan(principal, turn, pool)
-    return await this.#serve(principal, { ...turn, ...plan.fusable }, sink, plan)
+    using plan = await this.#fusionPlanner.plan(principal, served, pool)
+    return await this.#serve(principal, { ...served, ...plan.fusable }, sink, plan)
   }
 
-  /** Admits a checked request and runs it. */
-  async #serve(principal: Principal, turn: ServedRequest, sink: AnswerSink, plan?: FusionRoute): Promise<void> {
+  /** Admits a checked request and runs it. Whatever is rejected before costs nothing (contract 6.1). */
+  async #serve(principal: Principal, served: ServedRequest, sink: AnswerSink, plan?: AnswerPlan): Promise<void> {
     const { mintId } = this.#deps
-    const { profile, conversation, persister, previousResponseId, conversationId } = turn
-    const request = { ...turn.request, grant: callGrant(principal, this.#deps.backends) }
+    const { profile, conversation, persister, previousResponseId, conversationId } = served
+    const request = { ...served.request, grant: callGrant(principal, this.#deps.backends) }
     const { accountId, keyId, limits } = principal
     const fuser = plan?.runner
     // A fusion chooses its members by capability itself.
     const backends =
       fuser === undefined
-        ? assertCapable(turn.backends, conversation, this.#deps.formats(request.format).inputField, this.#deps.learned)
-        : turn.backends
+        ? assertCapable(
+            served.backends,
+            conversation,
+            this.#deps.formats(request.format).inputField,
+            this.#deps.learned,
+          )
+        : served.backends
     const bodies = fuser === undefined ? this.#deps : { ...this.#deps, relays: translatedOnly }
     const written = assertEncodable(request, conversation, backends, bodies)
     const { id, format } = request
@@ -262,19 +270,19 @@ export class Gateway {
       reportsModel: profile.reportsModel,
       fused,
     }
-    const course = new RequestRun(this.#runDeps, of, written)
-    this.#running.add(course)
+    const requestRun = new RequestRun(this.#runDeps, of, written)
+    this.#running.add(requestRun)
     let end: RequestRunEnd
     try {
-      end = await course.run()
+      end = await requestRun.run()
     } finally {
-      this.#running.delete(course)
+      this.#running.delete(requestRun)
     }
-    const { outcome, refusal } = end
+    const { outcome, error } = end
     this.#logRequest(opening, outcome, fused?.backend.id ?? outcome.attempts.at(-1)?.backend)
-    if (refusal === undefined) return
-    refusal.isRecorded = true
-    throw refusal
+    if (error === undefined) return
+    error.isRecorded = true
+    throw error
   }
 
   #logRequest(opening: RequestOpening, outcome: RequestOutcome, upstream: string | undefined): void {

@@ -26,7 +26,7 @@ export interface Principal {
 
 /**
  * Checks that an admitted request may still call a backend. Called before every upstream request: each attempt and
- * each sub-call of a fusion (contract 6.18). Synchronous if nothing has changed since the last check.
+ * each sub-call of a fusion (contract 6.18, 23.6). Synchronous if nothing has changed since the last check.
  * @throws ServiceError if the key or account may no longer send requests; UpstreamError `not_sent` if only this
  * backend is no longer allowed
  */
@@ -60,7 +60,7 @@ export interface KeyStore {
 export interface Ledger {
   /**
    * Takes one request from the minute (also from the key's own limit, if it has one) and its units from the month, in
-   * one decision.
+   * one decision (contract 5.12, 6.11).
    * @throws ServiceError `rate_limit_exceeded`, `insufficient_quota`; any other error means that nothing can be
    * recorded at the moment
    */

@@ -69,13 +69,13 @@ export interface HandleOptions {
   readonly probesOnly?: boolean
 }
 
-/** Whether new requests should be sent to this process, and if not, why. */
+/** Whether new requests should be sent to this process, and if not, why (contract 32.5). */
 export interface Readiness {
   readonly ready: boolean
   readonly reasons: readonly string[]
 }
 
-/** The public API: one table of routes, and one function that answers or rejects every request. */
+/** The public API: one table of routes, and one function that answers or rejects every request (contract 1.11). */
 export class Api {
   readonly #deps: ApiDeps
   readonly #uncounted: AttemptLimiter
@@ -95,6 +95,7 @@ export class Api {
     this.#open -= 1
   }
 
+  /** Everything that is served at one fixed path (contract 2.1, 2.2, 2.10-2.17, 2.19). */
   readonly #routes: Readonly<Record<string, ApiRoute>> = {
     ...Object.fromEntries(
       requestFormatIds.map((id) => [`/v1${formatById(id).path}`, modelRoute((exchange) => this.#answer(exchange, id))]),
@@ -235,7 +236,7 @@ export class Api {
     return found ?? (method === 'HEAD' ? this.#routes[`HEAD ${path}`] : undefined)
   }
 
-  /** The methods of a path, as `Allow` lists them. */
+  /** The methods of a path, as `Allow` lists them (contract 2.21). */
   #allowedAt(path: string): string {
     if (path === '*') return 'GET, HEAD, POST, DELETE, OPTIONS'
     const route = this.#routeAt(path, 'HEAD')
@@ -280,7 +281,10 @@ export class Api {
     return await readJsonBody(request, this.#bodyLimits, share)
   }
 
-  /** Neither counted nor admitted (contract 5.15, 6.10). An estimate that calls no backend; the response says so. */
+  /**
+   * Neither counted nor admitted (contract 2.11, 2.44, 5.15, 6.10). An estimate that calls no backend; the response
+   * says so.
+   */
   async #countTokens(exchange: Exchange, format: ClientFormatId, count: TokenCount): Promise<void> {
     const { response, requestId, principal } = exchange
     if (principal === undefined) throw new Error('a model route without a principal')
@@ -327,6 +331,9 @@ export class Api {
     }
   }
 
+  /**
+   * Answers with the error. Anything unexpected is `internal_error`, with its details in the log only (contract 4.11).
+   */
   async #writeRefusal(exchange: Exchange, thrown: unknown): Promise<void> {
     const { request, response, requestId, principal } = exchange
     const { log, links, nowMs, refused } = this.#deps
@@ -350,7 +357,7 @@ export class Api {
     try {
       return await this.#deps.gateway.signals(principal)
     } catch {
-      // The counters are unavailable: send the error without them rather than with wrong values.
+      // The counters are unavailable: send the error without them rather than with wrong values (contract 5.9).
       return undefined
     }
   }

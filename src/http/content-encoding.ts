@@ -24,7 +24,7 @@ export const undecodable =
   'The body could not be decompressed with its Content-Encoding. Send it again, or uncompressed.'
 
 /**
- * The decompressor for a body, or undefined if it is not compressed.
+ * The decompressor for a body, or undefined if it is not compressed (contract 2.25).
  * @throws ServiceError `unsupported_media_type` for other or multiple encodings
  */
 export function decoderFor(contentEncoding: string | undefined): Transform | undefined {

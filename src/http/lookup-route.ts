@@ -55,7 +55,7 @@ export interface Page {
   readonly after: string | undefined
 }
 
-/** @throws ServiceError `invalid_request` */
+/** The page that the query of a list names (contract 2.45). @throws ServiceError `invalid_request` */
 export function readPage(url: string | undefined): Page {
   const query = queryOf(url)
   const limit = Number(query.get('limit') ?? defaultPageSize)

@@ -11,7 +11,7 @@ import { asError } from '../runtime/describe-bug.ts'
 import { GatheredBytes } from '../runtime/gathered-bytes.ts'
 import { decoderFor, isOverRatio, overRatio, undecodable } from './content-encoding.ts'
 
-/** A larger body is parsed in several turns of the event loop, so that no turn takes long. */
+/** A larger body is parsed in several turns of the event loop, so that no turn takes long (contract 29.7). */
 const largeBodyBytes = 256 * 1024
 /** A body that is incomplete after this time counts as slow. */
 const promptMs = 1_000
@@ -51,9 +51,9 @@ export interface BodyCost {
 }
 
 /**
- * Reads a JSON body, compressed or not. Its shape is checked while it arrives, so that a body that would be slow to
- * parse is rejected first. A body must arrive at an average of at least 4 KiB/s after the first 10 s, and after
- * `timeoutMs` at 16 KiB/s in each further 10 s (contract 29.4).
+ * Reads a JSON body, compressed or not (contract 2.25). Its shape is checked while it arrives, so that a body that
+ * would be slow to parse is rejected first. A body must arrive at an average of at least 4 KiB/s after the first 10 s,
+ * and after `timeoutMs` at 16 KiB/s in each further 10 s (contract 29.4).
  * @throws ServiceError `unsupported_media_type`, `payload_too_large`, `request_timeout`, `invalid_json`,
  * `invalid_request`; errors of `cost`
  */

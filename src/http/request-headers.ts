@@ -5,13 +5,13 @@ import type { ModelRequest } from '../gateway/ports.ts'
 
 /** More headers than any client sends. */
 const maxHeaders = 200
-/** Headers that must not be repeated, because two values would be ambiguous. */
+/** Headers that must not be repeated, because two values would be ambiguous (contract 2.27). */
 const once = ['host', 'content-type', 'authorization', 'x-api-key', 'content-length', attachedToolsHeader]
 /** Their indexes by the length of their names, which are all different. */
-const placeByLength = new Map(once.map((name, place) => [name.length, place]))
+const indexByLength = new Map(once.map((name, index) => [name.length, index]))
 
 /**
- * Rejects headers that two parsers could interpret differently.
+ * Rejects headers that two parsers could interpret differently (contract 2.27, 2.28).
  * @throws ServiceError `duplicate_header`, `headers_too_large`, `invalid_request`
  */
 export function checkRequestHeaders({ rawHeaders, headers, httpVersion }: IncomingMessage): void {
@@ -40,9 +40,9 @@ export function checkRequestHeaders({ rawHeaders, headers, httpVersion }: Incomi
 
 /** The bit of a name in `once`, 0 for every other name. Compares lengths first, because it runs for every header. */
 function bitOf(name: string): number {
-  const place = placeByLength.get(name.length)
-  if (place === undefined || (name.charCodeAt(0) | 0x20) !== once[place]!.charCodeAt(0)) return 0
-  return name.toLowerCase() === once[place] ? 1 << place : 0
+  const index = indexByLength.get(name.length)
+  if (index === undefined || (name.charCodeAt(0) | 0x20) !== once[index]!.charCodeAt(0)) return 0
+  return name.toLowerCase() === once[index] ? 1 << index : 0
 }
 
 /** Parses the headers of a model request; the headers in `names` are forwarded to backends of the same format. */
@@ -76,7 +76,8 @@ function statedFusionDepth({ headers }: IncomingMessage): number | undefined {
 const passable = /^[\w.,: -]{1,2048}$/
 
 /**
- * These headers in the form in which they may be forwarded, alternating name and value; undefined if there are none.
+ * These headers in the form in which they may be forwarded, alternating name and value; undefined if there are none
+ * (contract 11.11).
  */
 function passedHeaders(
   { headers }: IncomingMessage,

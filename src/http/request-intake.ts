@@ -23,7 +23,7 @@ const maxAnswerBytes = 256 * 1024 * 1024
 
 /**
  * Limits what requests hold at once, shared fairly among accounts and, until admission, among addresses (contract
- * 29.2). An account that holds its share gets 503 `server_busy`; other accounts do not.
+ * 29.2, 29.3). An account that holds its share gets 503 `server_busy`; other accounts do not.
  */
 export class Intake {
   readonly #reading: ReadingResources

@@ -37,13 +37,13 @@ export interface Listening {
   readonly api: Api
   /**
    * Accepts no new connections and at most one more request on each open one. Resolves when the last connection is
-   * closed and the last answer has ended; after `limitMs` it aborts what is left.
+   * closed and the last answer has ended; after `limitMs` it aborts what is left (contract 32.6).
    */
-  drain(limitMs: number): Promise<CutConnection>
+  drain(limitMs: number): Promise<AbortedAnswers>
 }
 
 /** What a drain aborted at its limit. */
-interface CutConnection {
+interface AbortedAnswers {
   /** Requests whose answers were incomplete. */
   readonly running: number
   /** Complete answers that their callers had not read. */
@@ -176,8 +176,8 @@ function listen(server: Server, { host, port }: ServeOptions): Promise<void> {
   })
 }
 
-async function drain(server: Server, api: Api, limitMs: number): Promise<CutConnection> {
-  let aborted: CutConnection = { running: 0, unread: 0 }
+async function drain(server: Server, api: Api, limitMs: number): Promise<AbortedAnswers> {
+  let aborted: AbortedAnswers = { running: 0, unread: 0 }
   await new Promise<void>((resolve) => {
     let isClosed = false
     let isForced = false
@@ -231,14 +231,14 @@ function upgrade(api: Api, request: IncomingMessage, stream: Duplex, head: Buffe
 /**
  * Answers bytes that are not HTTP, or a timeout before there is a request, with an error, and closes the connection.
  */
-function refuseGarbage(api: Api, refusal: ServiceError, socket: Socket): void {
-  const { requestId, body } = api.errorResponseFor(refusal)
+function refuseGarbage(api: Api, error: ServiceError, socket: Socket): void {
+  const { requestId, body } = api.errorResponseFor(error)
   const head = [
-    `HTTP/1.1 ${refusal.status} ${reasonPhrases[refusal.status] ?? 'Bad Request'}`,
+    `HTTP/1.1 ${error.status} ${reasonPhrases[error.status] ?? 'Bad Request'}`,
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
     `X-Request-Id: ${requestId}`,
-    `X-Should-Retry: ${refusal.entry.retryable}`,
+    `X-Should-Retry: ${error.entry.retryable}`,
     'Connection: close',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)

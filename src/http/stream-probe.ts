@@ -14,7 +14,7 @@ export function isStreamProbe({ url = '' }: IncomingMessage): boolean {
 
 /**
  * A free test stream: three events, 100 ms apart, with the headers of a real answer. A client that gets them all at
- * once is behind a proxy that buffers streams.
+ * once is behind a proxy that buffers streams (contract 2.18).
  */
 export class StreamProbes {
   readonly #clock: Clock

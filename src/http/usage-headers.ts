@@ -54,7 +54,7 @@ export function usageHeaders(signals: UsageSignals, nowMs: number, limiter?: Lim
   ]
 }
 
-/** How the answer was produced (contract 2.32, 2.33). */
+/** How the answer was produced (contract 2.32-2.35). */
 export function reliabilityHeaders({
   upstream,
   model,
@@ -68,7 +68,10 @@ export function reliabilityHeaders({
   return headers
 }
 
-/** The backends of each profile as a structured list (RFC 9651): one item per profile, with counts as parameters. */
+/**
+ * The backends of each profile as a structured list (RFC 9651): one item per profile, with counts as parameters
+ * (contract 17.4).
+ */
 export function backendsHeader(counts: readonly BackendCount[]): HeaderList {
   const items = counts.map(({ profile, ...numbers }) =>
     [`"${profile}"`, ...Object.entries(numbers).map(([name, count]) => `${name}=${count}`)].join(';'),

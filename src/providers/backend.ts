@@ -56,8 +56,8 @@ export type DescribedBackend = Omit<
 
 /**
  * Creates a backend on the connection pools: the only place that builds upstream requests. What is sent is an
- * allow-list; of a client's headers only those that its format lists are forwarded, and only if the provider uses the
- * same format. @throws TypeError for a base URL, header name, or credential that cannot be sent
+ * allow-list (contract 11.12); of a client's headers only those that its format lists are forwarded, and only if the
+ * provider uses the same format. @throws TypeError for a base URL, header name, or credential that cannot be sent
  */
 export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend {
   const format = formatById(spec.format)
@@ -72,12 +72,12 @@ export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend 
   const sent = authenticator === undefined ? credential : undefined
   const { host } = new URL(whole.origin)
   const headers = requestHeaders(pools.userAgent, spec, sent)
-  const routeTo = ({ path }: Endpoint): CallOptions => ({
+  const optionsFor = ({ path }: Endpoint): CallOptions => ({
     clock: pools.clock,
     onBug: pools.onBug,
     head: `POST ${path} HTTP/1.1\r\nhost: ${host}\r\n${headers}`,
   })
-  const routes = { whole: routeTo(whole), streamed: routeTo(streamed) }
+  const callOptions = { whole: optionsFor(whole), streamed: optionsFor(streamed) }
   const key = {
     origin: whole.origin,
     credential: identityOf(spec.signing ?? spec.authHeader, credential),
@@ -88,7 +88,7 @@ export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend 
   let pool = pools.pool(key)
   const open = (request: UpstreamRequest, listener: UpstreamListener): UpstreamCall => {
     if (pool.retired) pool = pools.pool(key)
-    const call = new Call(request.stream ? routes.streamed : routes.whole, pool, request, listener)
+    const call = new Call(request.stream ? callOptions.streamed : callOptions.whole, pool, request, listener)
     if (pool.retired) call.refuse()
     else {
       pools.touch(pool)
@@ -189,7 +189,7 @@ function identityOf(how: string | null, credential: string | undefined): string 
 /**
  * Most providers encrypt reasoning per organization, whichever of its models produced it: the same endpoint,
  * credential, and format can read it. An endpoint without a credential is identified by our own name for it, which is
- * public anyway.
+ * public anyway. A digest reveals neither (contract 11.9).
  */
 function issuerOf(
   { format, id, model }: BackendSpec,

@@ -3,7 +3,7 @@ import type { FormatId } from '../domain/format-id.ts'
 import type { ModelFacts } from '../domain/model-facts.ts'
 import { frontierId } from '../domain/profiles.ts'
 import type { Profile } from '../domain/profiles.ts'
-import type { ExcludedBackend, ExclusionReason } from '../domain/route-plan.ts'
+import type { ExcludedBackend, ExclusionReason } from '../domain/routing-plan.ts'
 import type { Backend, Backends, BackendTimeouts, ManagedAccess } from '../gateway/ports.ts'
 import { BoundedMap } from '../runtime/bounded-map.ts'
 import { SealError } from '../runtime/sealer.ts'
@@ -71,8 +71,8 @@ export interface CachedBackends extends Backends {
 /**
  * Decides which backends serve an account: its own upstreams, then configured backends that need no credential, have
  * the account's own credential, or have the operator's while managed access is on and approved for this account; never
- * another account's credential (contract 7.2). Own upstreams serve `svc-router/frontier`. Simulated backends serve only
- * if there is no real one.
+ * another account's credential (contract 7.1, 7.2). Own upstreams serve `svc-router/frontier`. Simulated backends serve
+ * only if there is no real one.
  */
 export function createBackends(options: BackendsOptions): CachedBackends {
   const { managed, maxCachedAccounts = defaultMaxCachedAccounts } = options

@@ -33,9 +33,9 @@ export function needsRegion(baseUrl: string | null): boolean {
 }
 
 /** Fills in the placeholders of a base URL. @throws TypeError if a value is missing, with a full sentence */
-export function fillBaseUrl(template: string, place: CloudLocation): string {
+export function fillBaseUrl(template: string, location: CloudLocation): string {
   return template.replace(placeholder, (_, name: string) => {
-    const value = name === 'region' ? place.region : place.project
+    const value = name === 'region' ? location.region : location.project
     if (value === undefined) throw new TypeError(`The base URL needs a ${name}.`)
     if (name === 'region' && !regionShape.test(value))
       throw new TypeError('The region is not valid. Example: us-east-1.')
@@ -45,14 +45,14 @@ export function fillBaseUrl(template: string, place: CloudLocation): string {
 
 /** A credential as stored, or what is wrong with it and how to get a valid one. Neither message contains any of it. */
 export type CheckedCredential =
-  | { readonly text: string; readonly place: CloudLocation }
+  | { readonly text: string; readonly location: CloudLocation }
   | { readonly problem: string; readonly fix: string }
 
 /** Checks a credential of a vendor whose requests are signed, and keeps only the needed fields of its JSON. */
 export function checkCredential(kind: CloudKind | undefined, text: string): CheckedCredential {
-  if (kind === undefined || (kind === 'aws' && !text.startsWith('{'))) return { text, place: {} }
+  if (kind === undefined || (kind === 'aws' && !text.startsWith('{'))) return { text, location: {} }
   const compact = compactCredential(kind, text)
-  if (compact !== undefined) return { text: compact, place: locationOf(kind, compact) }
+  if (compact !== undefined) return { text: compact, location: locationOf(kind, compact) }
   return kind === 'aws'
     ? {
         problem: 'is JSON but not an AWS access key',

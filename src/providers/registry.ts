@@ -3,7 +3,7 @@ import type { FormatId } from '../domain/format-id.ts'
 import type { Dialect } from '../formats/format.ts'
 import { hostedTools } from './hosted-tools.ts'
 
-/** A vendor or server whose models can be used: everything specific to it, as data (contract 35.4). */
+/** A vendor or server whose models can be used: everything specific to it, as data (contract 1.1, 21.6, 35.4). */
 export interface Vendor {
   /** Display name. */
   readonly name: string

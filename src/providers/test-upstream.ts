@@ -28,7 +28,7 @@ const question: Conversation = {
 /**
  * Tests a backend with a request for at most 16 tokens, within 20 s, or 60 s if its first content may take longer than
  * that, and reports the result. The request is written and the answer read as for clients' requests, so that what
- * passes here works there. Never throws because of the provider.
+ * passes here works there (contract 21.3). Never throws because of the provider.
  */
 export function testUpstream(backend: Backend, parts: { clock: Clock; requestId: string }): Promise<UpstreamTest> {
   const { clock, requestId } = parts

@@ -9,7 +9,7 @@ const reasoningHeadersMs = 30_000
 const localPresets: ReadonlySet<string> = new Set(['ollama', 'vllm', 'llama-cpp', 'lm-studio'])
 const localFirstContentMs = 300_000
 
-/** The default time limits of a backend (contract 9, docs/decisions/04). */
+/** The default time limits of a backend (contract 9.1-9.6, docs/decisions/04). */
 export function defaultTimeouts(reasoning: boolean, preset = ''): BackendTimeouts {
   const common = { connectMs: 2_000, idleMs: 30_000, totalMs: 600_000 }
   if (localPresets.has(preset)) {

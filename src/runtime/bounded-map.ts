@@ -1,4 +1,6 @@
-/** A map with a maximum size. If it is full, adding an entry evicts the one that was added longest ago. */
+/**
+ * A map with a maximum size (contract 35.7). If it is full, adding an entry evicts the one that was added longest ago.
+ */
 export class BoundedMap<Key, Value> extends Map<Key, Value> {
   readonly #max: number
 

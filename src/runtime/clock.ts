@@ -1,4 +1,4 @@
-import { SwapRemoveSet } from './swap-remove-set.ts'
+import { SetEntry, SwapRemoveSet } from './swap-remove-set.ts'
 
 /** Time as a parameter, so that the whole service can run in a simulation (contract 35.1). */
 export interface Clock {
@@ -14,7 +14,7 @@ export interface Clock {
   monotonicMs(): number
   /**
    * Calls `run` once after `delayMs` during which this process could run: a pause of the process (SIGSTOP, a blocked
-   * event loop) of more than a second does not count. A timer never keeps the process alive.
+   * event loop) of more than a second does not count (contract 9.14). A timer never keeps the process alive.
    */
   after(delayMs: number, run: () => void): Timer
 }
@@ -104,7 +104,7 @@ class CoarseTimers {
     const due = Math.floor((this.#tickedMs - this.#pausedMs) / tickMs)
     for (const [slot, timers] of this.#slots) {
       if (slot <= due || timers.size === 0) this.#slots.delete(slot)
-      if (slot <= due) for (const timer of timers.all()) if (timer.setIndex >= 0) timer.run()
+      if (slot <= due) for (const timer of timers.all()) if (timers.has(timer)) timer.run()
     }
     if (this.#slots.size > 0) return
     clearInterval(this.#ticking)
@@ -120,12 +120,12 @@ class CoarseTimers {
   }
 }
 
-class CoarseTimer implements Timer {
+class CoarseTimer extends SetEntry implements Timer {
   readonly #slot: SwapRemoveSet<CoarseTimer>
   readonly run: () => void
-  setIndex = -1
 
   constructor(slot: SwapRemoveSet<CoarseTimer>, run: () => void) {
+    super()
     this.#slot = slot
     this.run = run
   }

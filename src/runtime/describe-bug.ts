@@ -4,8 +4,8 @@
  */
 export function describeBug(thrown: unknown): { name: string; stack: string } {
   if (!(thrown instanceof Error)) return { name: typeof thrown, stack: '' }
-  const places = (thrown.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line))
-  return { name: thrown.name, stack: places.slice(0, 12).join('\n') }
+  const locations = (thrown.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line))
+  return { name: thrown.name, stack: locations.slice(0, 12).join('\n') }
 }
 
 /** Turns anything that was thrown into an error. */

@@ -1,7 +1,7 @@
 /** The length of the sliding minute (contract 5.10). */
 export const minuteMs = 60_000
 /** Expired entries are removed when there are this many and they are more than half of all. */
-const laxity = 1024
+const compactAfter = 1024
 
 /** The time of one admission in milliseconds, and the key that it used. */
 export interface RecentAdmission {
@@ -35,7 +35,7 @@ export class MinuteLog {
   advance(nowMs: number): void {
     // Computed as in `freeAtMs`, so that rounding is the same and a client that waited as told is admitted.
     while (this.#first < this.#timesMs.length && this.#timesMs[this.#first]! + minuteMs <= nowMs) this.#first += 1
-    if (this.#first > laxity && this.#first * 2 > this.#timesMs.length) {
+    if (this.#first > compactAfter && this.#first * 2 > this.#timesMs.length) {
       this.#timesMs = this.#timesMs.slice(this.#first)
       this.#keyIds = this.#keyIds.slice(this.#first)
       this.#first = 0

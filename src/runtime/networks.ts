@@ -17,7 +17,7 @@ export function readNetwork(text: string): string | undefined {
   return address.toLowerCase() + (bits === undefined ? '' : `/${Number(bits)}`)
 }
 
-/** A list of addresses and networks. An IPv4-mapped IPv6 address is checked as IPv4. */
+/** A list of addresses and networks. An IPv4-mapped IPv6 address is checked as IPv4 (contract 3.20). */
 export class Networks {
   readonly #ipv4 = new BlockList()
   readonly #ipv6 = new BlockList()
@@ -53,7 +53,7 @@ export function plainAddress(address: string): string | undefined {
 
 /**
  * What counts as one client address for limits: an IPv4 address, or the /64 of an IPv6 address, because one line or
- * machine usually has a whole /64. Anything else is returned as is, truncated to 60 characters.
+ * machine usually has a whole /64 (contract 29.3). Anything else is returned as is, truncated to 60 characters.
  */
 export function addressGroup(address: string): string {
   const plain = plainAddress(address)

@@ -1,7 +1,10 @@
-/** An entry of a `SwapRemoveSet`, which manages `setIndex`. */
-export interface SetEntry {
+/** Not exported, so that only the set can change where an entry is. */
+const position = Symbol('position')
+
+/** Base class of the entries of a `SwapRemoveSet`, each of which can be in one set at a time. */
+export abstract class SetEntry {
   /** The position in its set; -1 if it is in none. */
-  setIndex: number
+  [position] = -1
 }
 
 /**
@@ -17,19 +20,23 @@ export class SwapRemoveSet<T extends SetEntry> {
 
   /** Adds an entry that is in no set. */
   add(item: T): void {
-    item.setIndex = this.#items.length
+    item[position] = this.#items.length
     this.#items.push(item)
+  }
+
+  has(item: T): boolean {
+    return this.#items[item[position]] === item
   }
 
   /** Removes an entry; does nothing if it is not in this set. */
   delete(item: T): void {
-    const { setIndex } = item
-    if (setIndex < 0 || this.#items[setIndex] !== item) return
-    item.setIndex = -1
+    const index = item[position]
+    if (index < 0 || this.#items[index] !== item) return
+    item[position] = -1
     const last = this.#items.pop()!
     if (last === item) return
-    last.setIndex = setIndex
-    this.#items[setIndex] = last
+    last[position] = index
+    this.#items[index] = last
   }
 
   /** The current entries. Later additions and removals do not affect the result. */

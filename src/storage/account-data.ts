@@ -92,8 +92,8 @@ export const accountDataStore = defineStore<Omit<AccountDataStore, 'findAccount'
 })
 
 /**
- * A ticket filed without signing in belongs to the account with that verified address; one filed by another account
- * belongs to that account.
+ * A ticket filed without signing in belongs to the account with that verified address (contract 27.3); one filed by
+ * another account belongs to that account.
  */
 function isTicketOf(accountId: string) {
   return (row: ExpressionBuilder<Tables, 'tickets'>): ExpressionWrapper<Tables, 'tickets', SqlBool> =>

@@ -9,8 +9,8 @@ import type { Tables } from './schema/schema.ts'
 class Proved extends Error {}
 
 /**
- * Appends an event inside the transaction of the change it describes. The head's row is the lock that serializes the
- * appends of all nodes until their transactions end.
+ * Appends an event inside the transaction of the change it describes (contract 25.1). The head's row is the lock that
+ * serializes the appends of all nodes until their transactions end.
  */
 export async function appendEntry(transaction: Transaction<Tables>, record: AuditRecord): Promise<ChainPosition> {
   const before = await transaction

@@ -69,7 +69,9 @@ export const billingStore = defineStore<BillingQueries>({
         if (isChange) await putOnPlan(transaction, read.accountId, grant ?? read.planWithoutGrant)
         return true
       }
-      const isWritten = isChange ? await change(db, recordOf(read, grant), work) : await db.transaction().execute(work)
+      const isWritten = isChange
+        ? await change(db, planChangeRecord(read, grant), work)
+        : await db.transaction().execute(work)
       if (isWritten) return isChange ? 'changed' : 'unchanged'
     }
     throw new Error('a billing read kept conflicting with other reads of the same account')
@@ -153,7 +155,7 @@ export const billingStore = defineStore<BillingQueries>({
   },
 })
 
-function recordOf(read: AppliedRead, grant: string | null): AuditRecord {
+function planChangeRecord(read: AppliedRead, grant: string | null): AuditRecord {
   const planId = grant ?? read.planWithoutGrant
   return {
     actor: { kind: 'system' },

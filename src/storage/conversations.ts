@@ -1,6 +1,6 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { NewConversationItem, StoredConversation, StoredConversationItem } from '../domain/conversations.ts'
-import type { AppendOptions, AppendRefusal, ConversationStore } from '../gateway/responses/conversation-store.ts'
+import type { AppendOptions, AppendFailure, ConversationStore } from '../gateway/responses/conversation-store.ts'
 import { defineStore } from './define-store.ts'
 import { makeRoom } from './responses.ts'
 import type { ConversationRow, Tables } from './schema/schema.ts'
@@ -154,7 +154,7 @@ export function appendItems(
   id: string,
   given: readonly NewConversationItem[],
   options: AppendOptions & { readonly maxBytesOfAccount: number },
-): Promise<AppendRefusal | undefined> {
+): Promise<AppendFailure | undefined> {
   return db.transaction().execute(async (transaction) => {
     const { nowMs, sinceMs, maxItems, maxBytes, maxBytesOfAccount, skipsDuplicates } = options
     // Locks the row, which serializes appends to one conversation.

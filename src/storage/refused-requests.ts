@@ -37,12 +37,12 @@ export const refusedRequestStore = defineStore<RefusedRequestStore>({
       select account_id, code, total as requests, last_request_id, last_key_id, last_at_ms from (
         select account_id, code, last_request_id, last_key_id, last_at_ms,
           cast(sum(requests) over (partition by account_id, code) as bigint) as total,
-          row_number() over (partition by account_id, code order by hour_ms desc) as place
+          row_number() over (partition by account_id, code order by hour_ms desc) as recency
         from refused_requests
         where hour_ms >= ${Math.floor(fromMs)} and hour_ms < ${Math.floor(untilMs)}
           ${accountId === undefined ? sql`` : sql`and account_id = ${accountId}`}
       ) as counted
-      where place = 1 order by last_at_ms desc, account_id, code limit ${limit}`.execute(db)
+      where recency = 1 order by last_at_ms desc, account_id, code limit ${limit}`.execute(db)
     return rows.map(readRefused)
   },
 

@@ -11,7 +11,7 @@ import type { RequestRow } from './schema/schema.ts'
 /** Maximum number of fusions in one record. */
 const maxFusions = 8
 /** Maximum number of skipped backends in one record. */
-const maxPassedBy = 32
+const maxSkippedBackends = 32
 
 /** Filters for request records: newest first, those before `beforeId` if given. */
 interface RequestSelection {
@@ -116,7 +116,7 @@ export function outcomeColumns(outcome: RequestOutcome) {
     first_content_ms: outcome.firstContentMs === undefined ? null : Math.round(outcome.firstContentMs),
     total_ms: Math.round(outcome.totalMs),
     fusions: outcome.fusions === undefined ? null : writeFusions(outcome.fusions),
-    passed_by: outcome.passedBy === undefined ? null : JSON.stringify(outcome.passedBy.slice(0, maxPassedBy)),
+    passed_by: outcome.passedBy === undefined ? null : JSON.stringify(outcome.passedBy.slice(0, maxSkippedBackends)),
   }
 }
 

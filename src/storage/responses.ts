@@ -49,7 +49,7 @@ export async function addResponses(
 
 /**
  * Whether an account has room for this many more bytes, after deleting its oldest answers as needed. Conversations
- * stay: if they alone leave too little room, nothing is deleted.
+ * stay: if they alone leave too little room, nothing is deleted (contract 12.9, 13.6).
  */
 export async function makeRoom(
   db: Transaction<Tables>,

@@ -39,8 +39,8 @@ export async function listenForWeb({ host, port, connections }: ListenForWebOpti
   const listener = getRequestListener(
     (request, env) => {
       const { incoming, outgoing } = env as HttpBindings
-      const connection = { request: incoming, response: outgoing }
-      return fetch?.(request, { peerAddress: incoming.socket.remoteAddress ?? '', connection }) ?? notYet()
+      const exchange = { request: incoming, response: outgoing }
+      return fetch?.(request, { peerAddress: incoming.socket.remoteAddress ?? '', exchange }) ?? notYet()
     },
     // Handles input that Node cannot parse as an HTTP request.
     { overrideGlobalObjects: false, errorHandler: () => bare('Bad request\n', 400) },

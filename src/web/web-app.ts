@@ -3,6 +3,7 @@ import { clientAddress } from '../domain/client-address.ts'
 import { errorPage } from './components/error-page.ts'
 import { Form } from './http/form.ts'
 import { isLoopback, isOwnHost } from './http/hosts.ts'
+import type { HttpExchange } from './http/http-exchange.ts'
 import { readOwnForm } from './http/own-form.ts'
 import { PageError } from './http/page-error.ts'
 import { maxWebhookBytes, readBytes } from './http/read-form.ts'
@@ -10,15 +11,15 @@ import { redirect } from './http/redirect.ts'
 import type { PageRoute } from './http/route.ts'
 import { setSecurityHeaders } from './http/security-headers.ts'
 import { readSessionToken, readSignedIn } from './http/session-cookie.ts'
-import type { HttpConnection, Visit } from './http/visit.ts'
+import type { Visit } from './http/visit.ts'
 import { serveConsole } from './operator/console-gate.ts'
 import type { WebDeps } from './web-deps.ts'
 
-/** The connection that a request arrived on. */
+/** How a request arrived. */
 export interface Peer {
   readonly peerAddress: string
-  /** For responses that are not pages; absent if there is no connection. */
-  readonly connection?: HttpConnection
+  /** For responses that are not pages; absent in tests without a server. */
+  readonly exchange?: HttpExchange
 }
 
 type Fetch = (request: Request, peer: Peer) => Promise<Response>
@@ -71,7 +72,7 @@ async function answer(
   const request = context.req.raw
   const { headers } = request
   const { pathname: path, searchParams: query } = new URL(request.url)
-  const { peerAddress, connection } = context.env
+  const { peerAddress, exchange } = context.env
   let visit: Visit = {
     deps,
     requestId,
@@ -91,14 +92,15 @@ async function answer(
       const body = await readBytes(request, maxWebhookBytes)
       return await route.handle({ ...visit, body })
     }
-    if (route.access === 'operator' || route.access === 'door') return await serveConsole(visit, request, route)
+    if (route.access === 'operator' || route.access === 'console_sign_in')
+      return await serveConsole(visit, request, route)
     visit = await withSession(visit, request, route)
     if (route.access === 'public') return await route.handle(visit)
     const { signedIn } = visit
     if (route.access === 'script') {
       if (signedIn === undefined) throw new PageError('signed_out')
-      if (connection === undefined) throw new Error('a script without a connection')
-      return await route.handle({ ...visit, signedIn, connection })
+      if (exchange === undefined) throw new Error('a script without an HTTP exchange')
+      return await route.handle({ ...visit, signedIn, exchange })
     }
     return signedIn === undefined ? toSignIn(request.method, path) : await route.handle({ ...visit, signedIn })
   } catch (error) {

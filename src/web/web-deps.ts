@@ -26,10 +26,10 @@ import type { FindPrice } from '../domain/request-cost.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Library } from './docs/library.ts'
+import type { HttpExchange } from './http/http-exchange.ts'
 import type { ManagedAccessView } from './http/managed-access-view.ts'
 import type { RateLimiter } from './http/rate-limiter.ts'
 import type { UpstreamConnector } from './http/upstream-connector.ts'
-import type { HttpConnection } from './http/visit.ts'
 import type { ConsoleDeps } from './operator/console-deps.ts'
 
 /** Rate limits shared by all pages. */
@@ -135,7 +135,7 @@ export interface WebDeps {
   /** The account's newest recorded request, if any. */
   latestRequest(accountId: string): Promise<RequestRecord | undefined>
   /** Has the API answer a chat request of this account as if one of its keys had been sent. Never throws. */
-  answerChat(account: Account, connection: HttpConnection): void
+  answerChat(account: Account, exchange: HttpExchange): void
   readonly library: Library
   /** The OpenAPI document of the API. */
   readonly openApi: object
@@ -143,7 +143,7 @@ export interface WebDeps {
   /** The operators and their console sessions. */
   readonly operators: OperatorIdentity
   /** Dependencies that only the console uses. */
-  readonly desk: ConsoleDeps
+  readonly consoleDeps: ConsoleDeps
   readonly clock: Clock
   readonly log: EventLog
   readonly mintRequestId: () => string

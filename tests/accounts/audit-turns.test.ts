@@ -44,7 +44,7 @@ test('a long log is verified in many turns of the event loop: others are served 
 })
 
 test('it is handed out so, too, in pieces of many lines', async () => {
-  const desk = new AuditReviewer({
+  const reviewer = new AuditReviewer({
     store: logOf(20_000),
     keys: madeUpKeys(),
     memory: { read: () => Promise.resolve(undefined), keep: () => Promise.resolve() },
@@ -53,7 +53,7 @@ test('it is handed out so, too, in pieces of many lines', async () => {
   })
   const pieces: string[] = []
   const turns = await turnsOf(async () => {
-    for await (const piece of desk.lines()) pieces.push(piece)
+    for await (const piece of reviewer.lines()) pieces.push(piece)
   })
   expect(turns).toBeGreaterThanOrEqual(20_000 / 500)
   expect(pieces.join('').trimEnd().split('\n').length).toBe(20_000)

@@ -27,7 +27,7 @@ interface Client {
   /** Puts its command into that folder, installed where it is not there yet. */
   install(commands: CommandFolder): void
   /** Writes what was printed to where `connect` says that it belongs. */
-  place?(given: Given): void
+  save?(given: Given): void
   /** A shell script that says "Say hello."; `$PRINTED` holds what was printed. */
   readonly script: string
 }
@@ -38,7 +38,7 @@ const evalPrinted = 'eval "$PRINTED"'
 const clients: Readonly<Record<string, Client>> = {
   codex: {
     install: (commands) => commands.add('codex', process.execPath, CodexHome.install()),
-    place: ({ home, printed }) => write(home, '.codex/svc-router.config.toml', printed),
+    save: ({ home, printed }) => write(home, '.codex/svc-router.config.toml', printed),
     script: 'codex --profile svc-router exec --skip-git-repo-check --sandbox read-only "Say hello."',
   },
   claude: {
@@ -47,7 +47,7 @@ const clients: Readonly<Record<string, Client>> = {
   },
   opencode: {
     install: (commands) => commands.add('opencode', OpencodeHome.install()),
-    place: ({ home, printed }) => write(home, '.config/opencode/opencode.json', printed),
+    save: ({ home, printed }) => write(home, '.config/opencode/opencode.json', printed),
     script: 'opencode run "Say hello."',
   },
   aider: {
@@ -67,7 +67,7 @@ const clients: Readonly<Record<string, Client>> = {
   continue: {
     install: (commands) =>
       commands.add('cn', process.execPath, join(installAgent('@continuedev/cli', continueVersion), 'dist', 'cn.js')),
-    place({ home, printed, key }) {
+    save({ home, printed, key }) {
       write(home, '.continue/config.yaml', printed)
       write(home, '.continue/.env', `SVC_ROUTER_API_KEY=${key}\n`)
     },
@@ -75,7 +75,7 @@ const clients: Readonly<Record<string, Client>> = {
   },
   'openai-python': {
     install: (commands) => commands.add('python', pythonWithOpenai('what "connect openai-python" prints')!),
-    place: ({ home, printed }) => writeFileSync(join(home.work, 'hello.py'), printed),
+    save: ({ home, printed }) => writeFileSync(join(home.work, 'hello.py'), printed),
     script: 'python hello.py',
   },
 }
@@ -103,7 +103,7 @@ describe('what connect prints, with its real client', () => {
     client.install(commands)
     using home = new AgentHome(`connect-${name}`)
     const { configuration } = (await service.command('connect', name)) as { configuration: string }
-    client.place?.({ home, printed: configuration, key: service.key })
+    client.save?.({ home, printed: configuration, key: service.key })
     const before = await service.requests()
     const { code, stdout, stderr }: Finished = await home.start('sh', ['-c', client.script], {
       PATH: commands.path,

@@ -61,7 +61,7 @@ export class FusedService implements AsyncDisposable {
     )
     const config = JSON.stringify({
       providers: Object.fromEntries(
-        models.map(({ baseUrl }, place) => [members[place], { preset: 'custom', base_url: baseUrl, format }]),
+        models.map(({ baseUrl }, index) => [members[index], { preset: 'custom', base_url: baseUrl, format }]),
       ),
       backends: Object.fromEntries(
         members.map((name) => [name, { provider: name, model: `model-of-${name}`, credential_env: 'PRETENDED_KEY' }]),
@@ -72,7 +72,7 @@ export class FusedService implements AsyncDisposable {
   }
 
   /** Where an agent finds it: behind what writes its request lines down. */
-  get place(): { readonly origin: string; readonly baseUrl: string } {
+  get endpoint(): { readonly origin: string; readonly baseUrl: string } {
     const { baseUrl } = this.lines
     return { baseUrl, origin: new URL(baseUrl).origin }
   }

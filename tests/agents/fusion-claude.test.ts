@@ -16,7 +16,7 @@ test.concurrent.each(formats)(
     using home = new ClaudeHome()
     await using fused = await FusedService.start({ format, panelMs, speak: () => say('Written from all three.') })
     const begunMs = performance.now()
-    const { code, stdout, stderr } = await home.run(fused.place, fused.service.key, 'Say hello.', { model: fusion })
+    const { code, stdout, stderr } = await home.run(fused.endpoint, fused.service.key, 'Say hello.', { model: fusion })
     expect(code, stderr + stdout).toBe(0)
     expect(performance.now() - begunMs).toBeGreaterThan(panelMs)
     expect(stdout.trim()).toBe('Written from all three.')
@@ -36,7 +36,7 @@ test.concurrent.each(formats)(
         role === 'writer' ? callOf(conversation, 'Write', { file_path, content: 'made by Claude' }) : say('Done.'),
     })
     const options = { model: fusion, args: ['--allowedTools', 'Write'] }
-    const { code, stdout, stderr } = await home.run(fused.place, fused.service.key, 'Make the file.', options)
+    const { code, stdout, stderr } = await home.run(fused.endpoint, fused.service.key, 'Make the file.', options)
     expect(code, stderr + stdout).toBe(0)
     expect(stdout.trim()).toBe('Done.')
     expect(readFileSync(file_path, 'utf8')).toBe('made by Claude')

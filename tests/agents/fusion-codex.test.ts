@@ -15,7 +15,7 @@ test.concurrent.each(['openai-chat', 'openai-responses'] as const)(
   async (format) => {
     using home = new CodexHome()
     await using fused = await FusedService.start({ format, panelMs, speak: () => say('Written from all three.') })
-    home.configure(fused.place, { end: impatient })
+    home.configure(fused.endpoint, { end: impatient })
     const begunMs = performance.now()
     const finished = await home.run(['-m', fusion, 'Say hello.'], fused.service.key)
     expectPatient(finished)
@@ -29,7 +29,7 @@ test.concurrent('Codex over a WebSocket waits a minute for a panel, too', async 
   using home = new CodexHome()
   const speak = () => say('Written from all three.')
   await using fused = await FusedService.start({ format: 'openai-chat', panelMs, speak })
-  home.configure(fused.place, { end: impatient + websockets })
+  home.configure(fused.endpoint, { end: impatient + websockets })
   const finished = await home.run(['-m', fusion, 'Say hello.'], fused.service.key)
   expectPatient(finished)
   expect(finished.stdout.trim()).toBe('Written from all three.')
@@ -46,7 +46,7 @@ test.concurrent.each(['openai-chat', 'openai-responses'] as const)(
       panelMs,
       speak: (conversation, role) => (role === 'writer' ? callOf(conversation, 'apply_patch', patch) : say('Done.')),
     })
-    await home.configureWithModels({ ...fused.place, key: fused.service.key }, impatient)
+    await home.configureWithModels({ ...fused.endpoint, key: fused.service.key }, impatient)
     const finished = await home.run(['-m', fusion, 'Make the file.'], fused.service.key, inItsFolder)
     expectPatient(finished)
     expect(finished.stdout).toContain('Done.')

@@ -16,9 +16,9 @@ const titled = ['--title', 'A title']
 
 beforeAll(() => void OpencodeHome.install())
 
-function configured({ place }: FusedService, npm: string | undefined): OpencodeHome {
+function configured({ endpoint }: FusedService, npm: string | undefined): OpencodeHome {
   const home = new OpencodeHome()
-  home.configure(place, { profile: fusion, ...(npm === undefined ? {} : { npm }) })
+  home.configure(endpoint, { profile: fusion, ...(npm === undefined ? {} : { npm }) })
   return home
 }
 
@@ -59,7 +59,7 @@ test.concurrent('opencode asks the small model of docs/clients.md for the title 
   const speak = () => say('Written from all three.')
   await using fused = await FusedService.start({ format: 'openai-chat', panelMs: 1_000, speak })
   using home = new OpencodeHome()
-  home.configure(fused.place, { profile: fusion, lines: JSON.parse(lines!) as object })
+  home.configure(fused.endpoint, { profile: fusion, lines: JSON.parse(lines!) as object })
   const { code, stdout, stderr } = await home.run(['Say hello.'], fused.service.key, fusion)
   expect(code, stderr + stdout).toBe(0)
   expect(stdout.trim()).toContain('Written from all three.')

@@ -20,7 +20,7 @@ test.concurrent.each(formats)(
     const speak = askingFirst(() => say('Written from all three.'))
     await using fused = await FusedService.start({ format, panelMs, speak })
     const begunMs = performance.now()
-    const { code, stdout, stderr } = await home.run(fused.place, fused.service.key, 'Say hello.', { lines })
+    const { code, stdout, stderr } = await home.run(fused.endpoint, fused.service.key, 'Say hello.', { lines })
     expect(code, stderr + stdout).toBe(0)
     expect(performance.now() - begunMs).toBeGreaterThan(panelMs)
     expect(stdout.trim()).toBe('Written from all three.')
@@ -33,7 +33,7 @@ test.concurrent('Claude Code waits as long where all are asked first, whatever t
   const speak = () => say('Written from all three.')
   await using fused = await FusedService.start({ format: 'openai-chat', panelMs, speak })
   const always = lines.replace('svc-router:fusion', 'svc-router:fusion;mode=always')
-  const { code, stdout, stderr } = await home.run(fused.place, fused.service.key, 'Say hello.', { lines: always })
+  const { code, stdout, stderr } = await home.run(fused.endpoint, fused.service.key, 'Say hello.', { lines: always })
   expect(code, stderr + stdout).toBe(0)
   expect(stdout.trim()).toBe('Written from all three.')
   await fused.expectTurns([askedFirst], '/v1/messages')
@@ -49,7 +49,7 @@ async function expectFileMade(format: (typeof formats)[number], { speak, turns }
     speak: speak('Write', { file_path, content: 'made by Claude' }),
   })
   const options = { lines, args: ['--allowedTools', 'Write'] }
-  const { code, stdout, stderr } = await home.run(fused.place, fused.service.key, 'Make the file.', options)
+  const { code, stdout, stderr } = await home.run(fused.endpoint, fused.service.key, 'Make the file.', options)
   expect(code, stderr + stdout).toBe(0)
   expect(stdout.trim()).toBe('Done.')
   expect(readFileSync(file_path, 'utf8')).toBe('made by Claude')

@@ -18,9 +18,9 @@ const titled = ['--title', 'A title']
 
 beforeAll(() => void OpencodeHome.install())
 
-function configure(home: OpencodeHome, { place }: FusedService, npm: string | undefined, text = attached): void {
+function configure(home: OpencodeHome, { endpoint }: FusedService, npm: string | undefined, text = attached): void {
   const { provider } = JSON.parse(text) as { provider: { 'svc-router': { options: object } } }
-  home.configure(place, { options: provider['svc-router'].options, ...(npm === undefined ? {} : { npm }) })
+  home.configure(endpoint, { options: provider['svc-router'].options, ...(npm === undefined ? {} : { npm }) })
 }
 
 test.concurrent.each(spoken)(

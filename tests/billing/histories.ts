@@ -1,3 +1,4 @@
+import { advance } from '../../src/simulation/stripe/cycle.ts'
 import type { FakeStripe } from '../../src/simulation/stripe/fake-stripe.ts'
 import type { FakeCustomer, FakeSubscription } from '../../src/simulation/stripe/state.ts'
 import type { Chance } from './chance.ts'
@@ -10,7 +11,7 @@ export function actAtRandom(
   fake: FakeStripe,
   customer: FakeCustomer,
   chance: Chance,
-  pass: (ms: number) => void = (ms) => fake.advanceTo(fake.state.nowMs + ms),
+  pass: (ms: number) => void = (ms) => advance(fake, fake.state.nowMs + ms),
 ): void {
   const live = fake
     .subscriptionsOf(customer.id)

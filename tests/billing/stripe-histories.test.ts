@@ -33,7 +33,7 @@ describe.each(enginesFor('billing over HTTP'))("Stripe's own library against the
     const customers: { readonly accountId: string; readonly customer: FakeCustomer }[] = []
     for (let index = 0; index < histories; index++) {
       const { id: accountId } = await world.addAccount(`customer ${index}`)
-      expect(await openCheckout(world.plane, accountId, 'pro', pages)).toMatchObject({ kind: 'checkout' })
+      expect(await openCheckout(world.accountsDeps, accountId, 'pro', pages)).toMatchObject({ kind: 'checkout' })
       const record = await store.billing.findBilling(accountId)
       customers.push({ accountId, customer: world.double.customer(record?.customerId ?? '')! })
     }
@@ -54,7 +54,7 @@ describe.each(enginesFor('billing over HTTP'))("Stripe's own library against the
     for (const status of statuses) expect([200, 503]).toContain(status)
     expect(statuses.has(200)).toBe(true)
     world.pass(checkIdleEveryMs + 60_000)
-    while ((await checkDue(world.plane)) > 0);
+    while ((await checkDue(world.accountsDeps)) > 0);
     const ends = new Set<string>()
     for (const { accountId, customer } of customers) {
       const right = rightPlan(world.double, customer.id, graceMs)

@@ -11,6 +11,7 @@ import { defaultPlans } from '../../src/domain/plans.ts'
 import type { Clock } from '../../src/runtime/clock.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
 import { Secret } from '../../src/runtime/secret.ts'
+import { advance } from '../../src/simulation/stripe/cycle.ts'
 import { startFakeStripe, type FakeStripeServer } from '../../src/simulation/stripe/server.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { doublePrices } from './fake-stripe-billing.ts'
@@ -41,20 +42,20 @@ export class MovedClock implements Clock {
 export class StripeWorld {
   readonly clock: MovedClock
   readonly server: FakeStripeServer
-  readonly plane: BillingDeps
+  readonly accountsDeps: BillingDeps
   readonly events: ServiceEvent[]
   readonly answers: WebhookAnswer[]
   readonly #store: Store
   readonly #close: () => Promise<void>
 
   private constructor(
-    parts: Pick<StripeWorld, 'clock' | 'server' | 'plane' | 'events' | 'answers'>,
+    parts: Pick<StripeWorld, 'clock' | 'server' | 'accountsDeps' | 'events' | 'answers'>,
     store: Store,
     close: () => Promise<void>,
   ) {
     this.clock = parts.clock
     this.server = parts.server
-    this.plane = parts.plane
+    this.accountsDeps = parts.accountsDeps
     this.events = parts.events
     this.answers = parts.answers
     this.#store = store
@@ -120,7 +121,7 @@ export class StripeWorld {
       hooks.listen(0, '127.0.0.1', resolve)
     })
     hookUrl = `http://127.0.0.1:${(hooks.address() as AddressInfo).port}/`
-    return new StripeWorld({ clock, server, plane: deps, events, answers }, store, async () => {
+    return new StripeWorld({ clock, server, accountsDeps: deps, events, answers }, store, async () => {
       billing.close()
       await server.close()
       hooks.closeAllConnections()
@@ -133,7 +134,7 @@ export class StripeWorld {
   }
 
   addAccount(name: string): Promise<Account> {
-    const { clock, random } = this.plane
+    const { clock, random } = this.accountsDeps
     const pepper = new Secret('made-up-pepper-of-the-tests')
     return createAccount(
       { store: this.#store, clock, random, pepper, actor: { kind: 'cli' } },
@@ -150,7 +151,7 @@ export class StripeWorld {
   /** Time goes on for the service and for the double. */
   pass(ms: number): void {
     this.clock.movedMs += ms
-    this.double.advanceTo(this.clock.nowMs())
+    advance(this.double, this.clock.nowMs())
   }
 
   stop(): Promise<void> {

@@ -38,10 +38,10 @@ afterEach(async () => {
 
 const post = (url: string): Promise<Response> => fetch(url, { method: 'POST', redirect: 'manual' })
 const plan = (): Promise<string | undefined> => world.planOf(account.id)
-const read = (): Promise<unknown> => refresh(world.plane, account.id)
+const read = (): Promise<unknown> => refresh(world.accountsDeps, account.id)
 
 async function subscribe(planId: string): Promise<FakeCustomer> {
-  const { url } = await openCheckout(world.plane, account.id, planId, pages)
+  const { url } = await openCheckout(world.accountsDeps, account.id, planId, pages)
   const paid = await post(`${url}/pay`)
   expect([paid.status, paid.headers.get('location')]).toEqual([303, pages.returnUrl])
   const record = await store.billing.findBilling(account.id)
@@ -54,7 +54,7 @@ async function deliverAll(): Promise<number[]> {
 
 describe('buying', () => {
   test('a checkout that is paid puts the account on the plan by its webhooks, and the page says it is simulated', async () => {
-    const { url, kind } = await openCheckout(world.plane, account.id, 'pro', pages)
+    const { url, kind } = await openCheckout(world.accountsDeps, account.id, 'pro', pages)
     expect(kind).toBe('checkout')
     const shown = await (await fetch(url)).text()
     expect(shown).toContain('Pro for $20.00 a month')
@@ -68,7 +68,7 @@ describe('buying', () => {
   })
 
   test('a declined card and an abandoned checkout buy nothing', async () => {
-    const { url } = await openCheckout(world.plane, account.id, 'max', pages)
+    const { url } = await openCheckout(world.accountsDeps, account.id, 'max', pages)
     expect(await (await post(`${url}/pay-refused`)).text()).toContain('The card was declined')
     expect((await post(`${url}/cancel`)).headers.get('location')).toBe(pages.cancelUrl)
     await read()
@@ -76,12 +76,12 @@ describe('buying', () => {
   })
 
   test('a second checkout closes the first, and who subscribes is sent to the portal: nobody pays twice', async () => {
-    const first = await openCheckout(world.plane, account.id, 'pro', pages)
-    const second = await openCheckout(world.plane, account.id, 'max', pages)
+    const first = await openCheckout(world.accountsDeps, account.id, 'pro', pages)
+    const second = await openCheckout(world.accountsDeps, account.id, 'max', pages)
     await post(`${first.url}/pay`)
     expect(world.double.state.subscriptions).toHaveLength(0)
     await post(`${second.url}/pay`)
-    const third = await openCheckout(world.plane, account.id, 'pro', pages)
+    const third = await openCheckout(world.accountsDeps, account.id, 'pro', pages)
     expect(third.kind).toBe('portal')
     expect(world.double.state.subscriptions).toHaveLength(1)
     expect(world.double.state.customers).toHaveLength(1)
@@ -90,17 +90,17 @@ describe('buying', () => {
 
   test('only what is sold can be bought, and only who bought has a portal', async () => {
     const refusal = (code: string): object => expect.objectContaining({ name: 'AccountsError', code }) as object
-    await expect(openCheckout(world.plane, account.id, 'free', pages)).rejects.toEqual(refusal('plan_not_sold'))
-    await expect(openCheckout(world.plane, 'acc_9', 'pro', pages)).rejects.toEqual(refusal('account_unknown'))
-    await expect(openPortal(world.plane, account.id, pages.returnUrl)).rejects.toEqual(refusal('not_subscribed'))
+    await expect(openCheckout(world.accountsDeps, account.id, 'free', pages)).rejects.toEqual(refusal('plan_not_sold'))
+    await expect(openCheckout(world.accountsDeps, 'acc_9', 'pro', pages)).rejects.toEqual(refusal('account_unknown'))
+    await expect(openPortal(world.accountsDeps, account.id, pages.returnUrl)).rejects.toEqual(refusal('not_subscribed'))
   })
 
   test('a lost webhook is made up for by the check that falls due', async () => {
     await subscribe('pro')
     world.server.outbox.take()
-    expect(await checkDue(world.plane)).toBe(0)
+    expect(await checkDue(world.accountsDeps)).toBe(0)
     world.clock.movedMs += 20 * 60_000
-    expect(await checkDue(world.plane)).toBe(1)
+    expect(await checkDue(world.accountsDeps)).toBe(1)
     expect(await plan()).toBe('pro')
   })
 })
@@ -108,45 +108,45 @@ describe('buying', () => {
 describe('what follows', () => {
   test('an upgrade counts at once, a downgrade when the period ends, and both are told before', async () => {
     const customer = await subscribe('pro')
-    const { url } = await openPortal(world.plane, account.id, pages.returnUrl)
+    const { url } = await openPortal(world.accountsDeps, account.id, pages.returnUrl)
     const [subscription] = world.double.subscriptionsOf(customer.id)
-    const up = await describeChange(world.plane, account.id, 'max', await world.plane.billing.offers())
+    const up = await describeChange(world.accountsDeps, account.id, 'max', await world.accountsDeps.billing.offers())
     expect(up).toMatchObject({ direction: 'upgrade', takesEffectAtMs: null, price: { minorUnits: 10_000 } })
     await post(`${url}/change/${subscription!.id}/price_max`)
     await read()
     expect(await plan()).toBe('max')
     const periodEndsAtMs = Math.floor(subscription!.periodEndsAtMs / 1000) * 1000
-    const down = await describeChange(world.plane, account.id, 'pro')
+    const down = await describeChange(world.accountsDeps, account.id, 'pro')
     expect(down).toMatchObject({ direction: 'downgrade', takesEffectAtMs: periodEndsAtMs })
     await post(`${url}/change/${subscription!.id}/price_pro`)
     await read()
     expect(await plan()).toBe('max')
-    expect(await describeBilling(world.plane, account.id)).toMatchObject({
+    expect(await describeBilling(world.accountsDeps, account.id)).toMatchObject({
       isPaid: true,
       pendingChange: { planId: 'pro', atMs: periodEndsAtMs },
       nextInvoice: { atMs: periodEndsAtMs },
       paymentDue: null,
     })
     world.pass(32 * dayMs)
-    await checkDue(world.plane)
+    await checkDue(world.accountsDeps)
     expect(await plan()).toBe('pro')
   })
 
   test('cancelling keeps the plan until what is paid ends, and can be taken back', async () => {
     const customer = await subscribe('max')
     const [subscription] = world.double.subscriptionsOf(customer.id)
-    const { url } = await openPortal(world.plane, account.id, pages.returnUrl)
+    const { url } = await openPortal(world.accountsDeps, account.id, pages.returnUrl)
     await post(`${url}/cancel/${subscription!.id}`)
     await read()
-    const overview = await describeBilling(world.plane, account.id)
+    const overview = await describeBilling(world.accountsDeps, account.id)
     expect(overview).toMatchObject({ nextInvoice: null, pendingChange: { planId: 'free' } })
     await post(`${url}/resume/${subscription!.id}`)
     await read()
-    expect((await describeBilling(world.plane, account.id)).pendingChange).toBeNull()
+    expect((await describeBilling(world.accountsDeps, account.id)).pendingChange).toBeNull()
     await post(`${url}/cancel/${subscription!.id}`)
     expect(await plan()).toBe('max')
     world.pass(32 * dayMs)
-    await checkDue(world.plane)
+    await checkDue(world.accountsDeps)
     expect(await plan()).toBe('free')
   })
 
@@ -158,10 +158,10 @@ describe('what follows', () => {
     world.pass(subscription!.periodEndsAtMs - world.clock.nowMs() + 1000)
     await read()
     expect(await plan()).toBe('pro')
-    const { paymentDue } = await describeBilling(world.plane, account.id)
+    const { paymentDue } = await describeBilling(world.accountsDeps, account.id)
     expect(paymentDue!.planEndsAtMs - paymentDue!.sinceMs).toBe(graceMs)
     world.pass(graceMs + 120_000)
-    await checkDue(world.plane)
+    await checkDue(world.accountsDeps)
     expect(await plan()).toBe('free')
     world.double.setCard(customer, false)
     await deliverAll()
@@ -171,18 +171,18 @@ describe('what follows', () => {
   test('an account that is given up is cancelled at once, and forgotten a day later', async () => {
     await subscribe('pro')
     await read()
-    await closeBilling(world.plane, account.id)
+    await closeBilling(world.accountsDeps, account.id)
     expect(world.double.state.subscriptions.map(({ status }) => status)).toEqual(['canceled'])
     world.pass(26 * 3_600_000)
-    await checkDue(world.plane)
+    await checkDue(world.accountsDeps)
     expect(await store.billing.findBilling(account.id)).toBeUndefined()
-    await closeBilling(world.plane, account.id)
+    await closeBilling(world.accountsDeps, account.id)
   })
 
   test('an account that is gone is cancelled by the next check, with nobody saying so', async () => {
     await subscribe('pro')
     await read()
-    const gone = { ...world.plane, accounts: { findAccount: () => Promise.resolve(undefined) } }
+    const gone = { ...world.accountsDeps, accounts: { findAccount: () => Promise.resolve(undefined) } }
     world.pass(checkIdleEveryMs + 60_000)
     await checkDue(gone)
     expect(world.double.state.subscriptions.map(({ status }) => status)).toEqual(['canceled'])
@@ -193,9 +193,9 @@ describe('webhooks', () => {
   const answerOf = async (
     body: string | Buffer,
     header: string | undefined,
-    plane = world.plane,
+    accountsDeps = world.accountsDeps,
   ): Promise<{ status: number; outcome: string }> =>
-    createWebhookHandler(plane)(Buffer.from(body), { get: () => header ?? null })
+    createWebhookHandler(accountsDeps)(Buffer.from(body), { get: () => header ?? null })
 
   async function aBody(): Promise<Buffer> {
     await subscribe('pro')
@@ -255,7 +255,10 @@ describe('webhooks', () => {
       clock: world.clock,
       simulation: world.server,
     })
-    const answer = await answerOf(body, signWebhook(body, secret, world.clock.nowMs()), { ...world.plane, billing })
+    const answer = await answerOf(body, signWebhook(body, secret, world.clock.nowMs()), {
+      ...world.accountsDeps,
+      billing,
+    })
     billing.close()
     expect(answer).toEqual({ status: 503, outcome: 'try again' })
     expect(world.events).toContainEqual({ event: 'billing_failing', reason: 'misconfigured' })
@@ -266,9 +269,9 @@ describe('webhooks', () => {
 
   test('a store that fails is an answer too, and never an error', async () => {
     const body = await aBody()
-    const broken = { ...world.plane.store, hasHandled: () => Promise.reject(new Error('disk canary')) }
-    const plane = { ...world.plane, store: broken }
-    expect(await answerOf(body, signWebhook(body, secret, world.clock.nowMs()), plane)).toEqual({
+    const broken = { ...world.accountsDeps.store, hasHandled: () => Promise.reject(new Error('disk canary')) }
+    const accountsDeps = { ...world.accountsDeps, store: broken }
+    expect(await answerOf(body, signWebhook(body, secret, world.clock.nowMs()), accountsDeps)).toEqual({
       status: 503,
       outcome: 'try again',
     })

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ProofDigests } from '../../src/accounts/ports.ts'
-import { planRouteAlone } from '../../src/app/route-planner.ts'
+import { planRoutingAlone } from '../../src/app/routing-planner.ts'
 import { createRuntime } from '../../src/app/runtime.ts'
 import { openStore } from '../../src/app/storage.ts'
 import type { CliPorts, Program, RunningApp, Terminal } from '../../src/cli/ports.ts'
@@ -210,8 +210,8 @@ export class Harness {
         return Promise.resolve(this.programExitCode)
       },
       testUpstream: () => Promise.resolve(this.test),
-      planRoute: (config, caller, question) =>
-        planRouteAlone(
+      planRouting: (config, caller, question) =>
+        planRoutingAlone(
           createRuntime(config, { clock: systemClock(), random: systemRandom(), log: () => {} }),
           caller,
           question,

@@ -329,7 +329,9 @@ const rows: readonly Row[] = [
 
 test.each(rows)('$name', ({ text, env = {}, places, fixes }) => {
   const { problems, message } = errorOf(text, { env })
-  expect(problems.map(({ place }) => (place === undefined ? '-' : `${place.line}:${place.column}`))).toEqual(places)
+  expect(
+    problems.map(({ location }) => (location === undefined ? '-' : `${location.line}:${location.column}`)),
+  ).toEqual(places)
   expect(problems).toHaveLength(fixes.length)
   for (const [index, fix] of fixes.entries()) expect(problems[index]?.fix).toContain(fix)
   for (const place of places.filter((shown) => shown !== '-')) expect(message).toContain(`svc-router.yaml:${place}\n`)
@@ -339,7 +341,7 @@ test('all problems are reported at once, in the order of the file: wrong shapes 
   const { problems } = errorOf(
     'listen:\n  prot: 1\nmode: prod\nbackends:\n  a: {provider: opnai, model: m}\nprofiles:\n  my/one:\n    backends: [b]\nkeep_alive: 1',
   )
-  expect(problems.map(({ place }) => place?.line)).toEqual([2, 3, 5, 8, 9])
+  expect(problems.map(({ location }) => location?.line)).toEqual([2, 3, 5, 8, 9])
 })
 
 test('an invalid entry does not make references to it unknown', () => {

@@ -470,9 +470,9 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     await expect(migrate(db, async () => {}, [...migrations, broken])).rejects.toThrow()
     await migrate(db, async () => {}, [
       ...migrations,
-      { name: '900-mended', statements: ['create table half (id text)'] },
+      { name: '900-fixed', statements: ['create table half (id text)'] },
     ])
     const applied = await db.selectFrom('migrations').select('name').execute()
-    expect(applied.map(({ name }) => name)).toContain('900-mended')
+    expect(applied.map(({ name }) => name)).toContain('900-fixed')
   })
 })

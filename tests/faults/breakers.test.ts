@@ -111,7 +111,7 @@ describe('failing over', () => {
     service = await Service.start({ settings, formats: ['openai-chat', 'openai-chat', 'openai-chat'] })
     const hostile = await service.addAccount('hostile', 'max')
     const own = service.providers[2]!.baseUrl
-    const vault = createVault({ ...sealingKeys(service.config.secrets), random: service.plane.random })
+    const vault = createVault({ ...sealingKeys(service.config.secrets), random: service.accountsDeps.random })
     // With another host name it is another failure domain, so that it is asked next.
     for (const [model, firstContentMs, baseUrl] of [
       ['one', 300, own],
@@ -128,7 +128,9 @@ describe('failing over', () => {
         credential,
         timeouts,
       } as const
-      await addUpstream(service.plane, hostile.account.id, draft, (owner, id, secret) => vault.seal(owner, id, secret))
+      await addUpstream(service.accountsDeps, hostile.account.id, draft, (owner, id, secret) =>
+        vault.seal(owner, id, secret),
+      )
     }
     script(2, { do: 'silence', repeat: true })
     const abort = new AbortController()

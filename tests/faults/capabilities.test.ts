@@ -59,7 +59,7 @@ describe('servers with limited capabilities', () => {
     await start('ollama', false)
     const baseUrl = first.baseUrl
     const draft = { provider: 'openai', model: 'm', baseUrl, format: null, authHeader: null, credential: undefined }
-    await addUpstream(service.plane, service.account.id, draft, () => '')
+    await addUpstream(service.accountsDeps, service.account.id, draft, () => '')
     const paths: (string | undefined)[] = []
     first.answer = (request: IncomingMessage, response) => {
       paths.push(request.url)

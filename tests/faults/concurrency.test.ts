@@ -108,7 +108,7 @@ describe('a thousand simultaneous requests', () => {
   test('three keys of one account share its minute and its month', { timeout: limitMs }, async () => {
     await startWith(500, 700)
     const others = await Promise.all(
-      ['second', 'third'].map((name) => createKey(service.plane, service.account.id, name)),
+      ['second', 'third'].map((name) => createKey(service.accountsDeps, service.account.id, name)),
     )
     const answers = await askAll([service.key, ...others.map(({ key }) => key.reveal())])
     expect([countOf(answers, 200), countOf(answers, 429)]).toEqual([500, 500])

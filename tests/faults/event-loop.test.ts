@@ -151,9 +151,15 @@ beforeAll(async () => {
   const random = systemRandom()
   const config = loadConfig({ path, explicit: true, overrides: {}, env: {}, random, localSecrets: 'make' })
   const store = createStore(await openSqlite(config.dataDir))
-  const plane = { store, clock: systemClock(), random, pepper: config.secrets.pepper, actor: { kind: 'cli' } as const }
-  const account = await createAccount(plane, 'tester', 'max', config.plans)
-  key = (await createKey(plane, account.id, 'test')).key.reveal()
+  const accountsDeps = {
+    store,
+    clock: systemClock(),
+    random,
+    pepper: config.secrets.pepper,
+    actor: { kind: 'cli' } as const,
+  }
+  const account = await createAccount(accountsDeps, 'tester', 'max', config.plans)
+  key = (await createKey(accountsDeps, account.id, 'test')).key.reveal()
   await store.close()
   child = fork(new URL('measured-service.ts', import.meta.url), [path], { execArgv: [], env: {} })
   ;({ baseUrl } = await tell<{ baseUrl: string }>())

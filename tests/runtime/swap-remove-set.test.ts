@@ -1,32 +1,46 @@
 import { array, assert, boolean, nat, property, tuple } from 'fast-check'
 import { expect, test } from 'vitest'
-import { SwapRemoveSet } from '../../src/runtime/swap-remove-set.ts'
+import { SetEntry, SwapRemoveSet } from '../../src/runtime/swap-remove-set.ts'
+
+class Item extends SetEntry {
+  readonly number: number
+
+  constructor(number: number) {
+    super()
+    this.number = number
+  }
+}
 
 test('after random additions and removals, the set equals a Set', () => {
   const steps = array(tuple(boolean(), nat(9)), { maxLength: 200 })
   assert(
     property(steps, (changes) => {
-      const items = Array.from({ length: 10 }, () => ({ setIndex: -1 }))
-      const bag = new SwapRemoveSet<{ setIndex: number }>()
-      const set = new Set<{ setIndex: number }>()
+      const items = Array.from({ length: 10 }, (_, number) => new Item(number))
+      const swapping = new SwapRemoveSet<Item>()
+      const set = new Set<Item>()
       for (const [isAdded, index] of changes) {
         const item = items[index]!
-        if (isAdded && !set.has(item)) bag.add(item)
-        if (!isAdded) bag.delete(item)
+        if (isAdded && !set.has(item)) swapping.add(item)
+        if (!isAdded) swapping.delete(item)
         if (isAdded) set.add(item)
         else set.delete(item)
-        expect(bag.size).toBe(set.size)
-        expect(new Set(bag.all())).toEqual(set)
+        expect(swapping.size).toBe(set.size)
+        expect(items.filter((one) => swapping.has(one))).toEqual(items.filter((one) => set.has(one)))
+        expect(new Set(swapping.all())).toEqual(set)
       }
     }),
   )
 })
 
 test('removing an entry of another set does nothing', () => {
-  const item = { setIndex: -1 }
-  const [here, there] = [new SwapRemoveSet<{ setIndex: number }>(), new SwapRemoveSet<{ setIndex: number }>()]
+  const item = new Item(1)
+  const [here, there] = [new SwapRemoveSet<Item>(), new SwapRemoveSet<Item>()]
   here.add(item)
-  there.add({ setIndex: -1 })
+  there.add(new Item(2))
   there.delete(item)
-  expect([here.size, there.size]).toEqual([1, 1])
+  expect([here.has(item), there.has(item), here.size, there.size]).toEqual([true, false, 1, 1])
+})
+
+test('code outside of the set cannot reach the position of an entry by name', () => {
+  expect(Object.keys(new Item(1))).toEqual(['number'])
 })

@@ -31,7 +31,7 @@ function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage,
 const ends: Readonly<Record<string, Answer['end']>> = { stop: 'stop', length: 'length', tool_calls: 'tools' }
 
 /** The parts of an answer, whole or as they come in pieces. */
-class Parts {
+class CollectedAnswer {
   text = ''
   end: string | null | undefined
   usage: OpenAI.CompletionUsage | null | undefined
@@ -75,7 +75,7 @@ export const chat: Convention = {
   async ask({ baseUrl, key, model }, question, { streamed, signal, onPiece }) {
     const client = new OpenAI({ baseURL: baseUrl, apiKey: key, maxRetries: 0, timeout: withinMs })
     const request = write(model, question)
-    const parts = new Parts()
+    const parts = new CollectedAnswer()
     if (streamed) {
       const body = { ...request, stream: true as const, stream_options: { include_usage: true } }
       for await (const chunk of await client.chat.completions.create(body, { signal })) {

@@ -5,6 +5,7 @@ import type { WebhookAnswer, HandleWebhook } from '../../src/accounts/billing/po
 import { checkEveryMs } from '../../src/accounts/billing/refresh.ts'
 import { createWebhookHandler } from '../../src/accounts/billing/webhook.ts'
 import { defaultPlans } from '../../src/domain/plans.ts'
+import { advance } from '../../src/simulation/stripe/cycle.ts'
 import { createFakeStripe, type FakeEvent } from '../../src/simulation/stripe/fake-stripe.ts'
 import { MemoryStore } from '../accounts/memory-store.ts'
 import { someRecord } from '../audit-record.ts'
@@ -26,7 +27,7 @@ class World {
   readonly customer
   readonly accounts = new MemoryStore()
   readonly store = new MemoryBillingStore(this.accounts)
-  readonly plane: BillingDeps
+  readonly accountsDeps: BillingDeps
   readonly handle: HandleWebhook
   /** Waiting reads, in no particular order. */
   readonly #waiting: (() => void)[] = []
@@ -46,7 +47,7 @@ class World {
     this.customer = this.double.createCustomer('Ada', {})
     const waits = (): Promise<void> =>
       this.delays ? new Promise((resolve) => void this.#waiting.push(resolve)) : Promise.resolve()
-    this.plane = {
+    this.accountsDeps = {
       accounts: this.accounts,
       store: this.store,
       billing: new DoubleBilling(this.double, waits),
@@ -61,7 +62,7 @@ class World {
       graceMs,
       log: () => {},
     }
-    this.handle = createWebhookHandler(this.plane)
+    this.handle = createWebhookHandler(this.accountsDeps)
   }
 
   async begin(): Promise<void> {
@@ -117,7 +118,7 @@ async function live(world: World, { dropped }: { dropped: number }): Promise<voi
     for (const event of pending.splice(0, chance.below(pending.length + 1))) underWay.push(world.deliver(event))
     await settled()
     while (world.isWaiting && chance.isBelow(0.6)) await world.release()
-    if (chance.isBelow(0.2)) void checkDue(world.plane)
+    if (chance.isBelow(0.2)) void checkDue(world.accountsDeps)
     await settled()
   }
   for (const event of pending) underWay.push(world.deliver(event))
@@ -135,9 +136,9 @@ test(`${histories} histories of shuffled, duplicated, and dropped events end wit
     await live(world, { dropped: world.chance.pick([0, 0.3, 0.7, 1]) })
     if (world.plan !== rightPlan(world.double, customerId(world), graceMs)) missed.before += 1
     // An hour without events: the check that is due in it repairs what lost events left wrong.
-    world.double.advanceTo(world.double.state.nowMs + checkEveryMs * 6 + 60_000)
+    advance(world.double, world.double.state.nowMs + checkEveryMs * 6 + 60_000)
     world.delays = false
-    await checkDue(world.plane)
+    await checkDue(world.accountsDeps)
     const right = rightPlan(world.double, customerId(world), graceMs)
     expect(world.plan, `seed ${seed}`).toBe(right)
     ends.set(right, (ends.get(right) ?? 0) + 1)

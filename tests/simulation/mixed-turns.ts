@@ -107,7 +107,7 @@ function goOn(path: Path, history: JsonObject[], text: string, ids: readonly str
   }
 }
 
-interface Told {
+interface SentMessage {
   readonly role: string
   readonly content?: string | null
   readonly tool_call_id?: string
@@ -116,7 +116,7 @@ interface Told {
 
 /** Every call in what the model was told has its result, once and behind it; gives the calls by name. */
 function expectAnswered(body: string): ReadonlyMap<string, string> {
-  const { messages } = JSON.parse(body) as { messages: readonly Told[] }
+  const { messages } = JSON.parse(body) as { messages: readonly SentMessage[] }
   const made = new Map<string, string>()
   const answered = new Set<string>()
   for (const { tool_calls: calls = [], role, tool_call_id: id } of messages) {

@@ -11,7 +11,7 @@ beforeEach(async () => {
 afterEach(() => service.stop())
 
 const control = (order: BackendCommand): Promise<void> =>
-  controlBackend({ ...service.plane, store: service.store }, order)
+  controlBackend({ ...service.accountsDeps, store: service.store }, order)
 const drain = (backend: string): Promise<void> => control({ step: 'drained', backend, reason: 'maintenance' })
 
 async function answersWith(backend: string | null): Promise<void> {

@@ -39,7 +39,7 @@ const requests = (): number[] => service.providers.map((provider) => provider.co
 async function askedBy(run: () => Promise<unknown>): Promise<number[]> {
   const before = requests()
   await run()
-  return requests().map((count, place) => count - before[place]!)
+  return requests().map((count, index) => count - before[index]!)
 }
 
 async function until(isSo: () => boolean): Promise<void> {

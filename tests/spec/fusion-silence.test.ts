@@ -49,7 +49,7 @@ async function longestGapMs(path: string, body: object, scripts: readonly (reado
       if (path === '/chat/completions' || event.test(text)) atMs.push(performance.now())
     }
     await reader.cancel()
-    return Math.max(...atMs.slice(1).map((ms, place) => ms - atMs[place]!))
+    return Math.max(...atMs.slice(1).map((ms, index) => ms - atMs[index]!))
   } finally {
     await service.stop()
   }

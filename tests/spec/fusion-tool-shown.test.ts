@@ -50,7 +50,7 @@ function script(given: readonly (readonly ScriptStep[])[]): void {
 
 const tool = (parameters: JsonObject): JsonObject => ({ type: 'svc-router:fusion', parameters })
 const seen = async (response: Promise<Response>): Promise<SeenAnswer> => seenIn(await (await response).text())
-const lastBody = (place = 0): string => service!.providers[place]!.captured().at(-1)!.body
+const lastBody = (index = 0): string => service!.providers[index]!.captured().at(-1)!.body
 
 describe.each([{ stream: false }, { stream: true }])('a response, $stream', ({ stream }) => {
   const asked = (parameters: JsonObject): Promise<Response> =>

@@ -57,8 +57,8 @@ const clientTool: Readonly<Record<Path, JsonObject>> = {
 }
 
 const requestsOf = ({ providers }: Service): number[] => providers.map((provider) => provider.counts().requests)
-const bodiesOf = ({ providers }: Service, place: number): string[] =>
-  providers[place]!.captured().map(({ body }) => body)
+const bodiesOf = ({ providers }: Service, index: number): string[] =>
+  providers[index]!.captured().map(({ body }) => body)
 /** The text without the blank line that keeps two turns of one model apart. */
 const joined = (text: string): string => text.replace('\n\n', '')
 
@@ -197,7 +197,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(seen.text).toBe(reply)
     expect(seen.report).toMatchObject({ ran: true, failure_reason: 'all_panels_failed' })
     const told = service.providers
-      .flatMap((_, place) => bodiesOf(service, place))
+      .flatMap((_, index) => bodiesOf(service, index))
       .find((sent) => sent.includes('failure_reason'))
     expect(told).toContain(String.raw`{\"status\":\"error\",\"failure_reason\":\"all_panels_failed\"}`)
     expect(response.headers.get('x-quota-used')).toBe('1')
@@ -547,9 +547,9 @@ test('a slow reader receives all of a long reply after a run', async () => {
   const reader = response.body!.getReader()
   const decoder = new TextDecoder()
   let text = ''
-  for (let next = await reader.read(), place = 0; !next.done; next = await reader.read(), place++) {
+  for (let next = await reader.read(), count = 0; !next.done; next = await reader.read(), count++) {
     text += decoder.decode(next.value, { stream: true })
-    if (place < 10) await new Promise((resolve) => setTimeout(resolve, 40))
+    if (count < 10) await new Promise((resolve) => setTimeout(resolve, 40))
   }
   expect(joined(seenIn(text).text)).toHaveLength(length + 'Let me ask around.'.length)
 })

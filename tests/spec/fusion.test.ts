@@ -218,8 +218,8 @@ test('usage is the sum of all sub-calls, in the answer and in the record', async
   const response = await service.chat({ model })
   const { usage } = (await response.json()) as { usage: { prompt_tokens: number; completion_tokens: number } }
   const calls = service.providers.flatMap((provider, index) =>
-    provider.captured().map(({ body }, place) => {
-      return answerAs(provider.name, readChatPrompt(JSON.parse(body) as JsonObject), scripts[index]![place]!.text)
+    provider.captured().map(({ body }, nth) => {
+      return answerAs(provider.name, readChatPrompt(JSON.parse(body) as JsonObject), scripts[index]![nth]!.text)
     }),
   )
   expect(calls).toHaveLength(5)
@@ -238,9 +238,9 @@ test('a slow reader receives all of a long answer', async () => {
   const reader = response.body!.getReader()
   const decoder = new TextDecoder()
   let text = ''
-  for (let next = await reader.read(), place = 0; !next.done; next = await reader.read(), place++) {
+  for (let next = await reader.read(), count = 0; !next.done; next = await reader.read(), count++) {
     text += decoder.decode(next.value, { stream: true })
-    if (place < 10) await new Promise((resolve) => setTimeout(resolve, 40))
+    if (count < 10) await new Promise((resolve) => setTimeout(resolve, 40))
   }
   expect(saidIn(text)).toHaveLength(length)
   expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({ charged: 1, state: 'done' })

@@ -35,7 +35,7 @@ beforeEach(async () => {
       backends: { theirs: { provider: 'vendor', model: 'm', credential_env: 'MADE_UP', managed: true } },
     },
   })
-  deps = { ...service.plane, store: service.store }
+  deps = { ...service.accountsDeps, store: service.store }
 })
 afterEach(async () => {
   await service.stop()
@@ -135,7 +135,7 @@ describe('a running request when access ends (contract 6.18, 23.6)', () => {
         ),
       },
     })
-    deps = { ...service.plane, store: service.store }
+    deps = { ...service.accountsDeps, store: service.store }
     await open()
     const before = vendor.captured().length
     vendor.script([{ do: 'silence', repeat: true }])

@@ -68,7 +68,7 @@ suite('an account, with and without scripts', () => {
 
   test('after a recovery that revokes everything, the old key is rejected and the new one works', async () => {
     const address = `recovers${accounts}@example.com`
-    await addProvenEmail({ ...service.plane, store: service.store }, account.id, address)
+    await addProvenEmail({ ...service.accountsDeps, store: service.store }, account.id, address)
     journey = await Journey.begin(service)
     await journey.page.goto(`${service.config.appUrl}/account/recover`)
     await journey.page.getByLabel('Email address').fill(address)

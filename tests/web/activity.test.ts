@@ -11,7 +11,7 @@ let failedId: string
 
 beforeAll(async () => {
   ;({ service, visitor } = await startWeb())
-  const { token } = await openSession({ ...service.plane, store: service.store }, service.account.id, {
+  const { token } = await openSession({ ...service.accountsDeps, store: service.store }, service.account.id, {
     method: 'link',
     agent: 'Tests',
   })

@@ -8,9 +8,9 @@ import { startWeb, Visitor } from './browser-less.ts'
 const patienceMs = 10_000
 
 async function signIn(service: Service, accountId: string): Promise<Visitor> {
-  const { store, plane } = service
+  const { store, accountsDeps } = service
   const visitor = new Visitor(service.config.appUrl)
-  const { token } = await openSession({ ...plane, store }, accountId, { method: 'link', agent: 'Tests' })
+  const { token } = await openSession({ ...accountsDeps, store }, accountId, { method: 'link', agent: 'Tests' })
   visitor.cookie = `svc_session=${token.reveal()}`
   return visitor
 }
@@ -135,8 +135,8 @@ describe('plans that an operator approves', () => {
     const { store } = service
     await approveUpgrade(
       {
-        ...service.plane,
-        clock: { ...service.plane.clock, monotonicMs: () => 0, after: () => ({ cancel: () => {} }) },
+        ...service.accountsDeps,
+        clock: { ...service.accountsDeps.clock, monotonicMs: () => 0, after: () => ({ cancel: () => {} }) },
         accounts: store,
         store: store.billing,
         plans,

@@ -76,8 +76,8 @@ export async function startWeb(options: ServiceOptions = {}): Promise<{ service:
 
 /** A browser that is signed in to an account. */
 export async function signedInTo(service: Service, accountId = service.account.id): Promise<Visitor> {
-  const plane = { ...service.plane, store: service.store }
-  const { token } = await openSession(plane, accountId, { method: 'link', agent: 'Tests' })
+  const accountsDeps = { ...service.accountsDeps, store: service.store }
+  const { token } = await openSession(accountsDeps, accountId, { method: 'link', agent: 'Tests' })
   const visitor = new Visitor(service.config.appUrl)
   visitor.cookie = `svc_session=${token.reveal()}`
   return visitor

@@ -6,7 +6,7 @@ import { signIn } from './every-page.ts'
 import { WatchedPages } from './watched-pages.ts'
 
 const confirmedMs = 11 * 60_000
-const suite = hasChromium('The console’s desks') ? describe : describe.skip
+const suite = hasChromium('The console’s pages') ? describe : describe.skip
 const pages = new WatchedPages()
 
 /** Proves again who sits there, as the console asks. */

@@ -10,7 +10,7 @@ beforeAll(async () => {
   // A dollar for a thousand tokens, at one of the backends only.
   const facts = { alpha: { usd_per_million: { input: 1000, output: 1000 } } }
   ;({ service, visitor } = await startWeb({ facts }))
-  const { token } = await openSession({ ...service.plane, store: service.store }, service.account.id, {
+  const { token } = await openSession({ ...service.accountsDeps, store: service.store }, service.account.id, {
     method: 'link',
     agent: 'Tests',
   })

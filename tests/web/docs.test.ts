@@ -19,7 +19,7 @@ let owner: Visitor
 beforeAll(async () => {
   ;({ service, visitor } = await startWeb())
   owner = new Visitor(service.config.appUrl)
-  const { token } = await openSession({ ...service.plane, store: service.store }, service.account.id, {
+  const { token } = await openSession({ ...service.accountsDeps, store: service.store }, service.account.id, {
     method: 'link',
     agent: 'Tests',
   })

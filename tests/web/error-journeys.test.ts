@@ -10,9 +10,9 @@ import { Service } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'
 import { hasChromium } from './chromium.ts'
 import { Journey } from './journey.ts'
-import { upgradesPlane } from './operator.ts'
+import { upgradesDeps } from './operator.ts'
 
-const suite = hasChromium('The ways from errors to what mends them') ? describe : describe.skip
+const suite = hasChromium('The ways from errors to their fixes') ? describe : describe.skip
 /** Servers notice a change of keys and plans within a second. */
 const noticedWithin = { timeout: 5000 }
 const maxClicks = 3
@@ -50,7 +50,7 @@ suite('from the link in an error to the fix in at most three clicks', () => {
     owners++
     const { account, key, stored } = await service.addAccount(`owner ${owners}`, plan)
     const address = `owner${owners}@example.com`
-    await addProvenEmail({ ...service.plane, store: service.store }, account.id, address)
+    await addProvenEmail({ ...service.accountsDeps, store: service.store }, account.id, address)
     return { id: account.id, address, key, keyId: stored.id }
   }
   const ask = (key: string, model = 'svc-router/frontier'): Promise<Response> =>
@@ -152,7 +152,7 @@ suite('from the link in an error to the fix in at most three clicks', () => {
 
   test('a suspended account learns why its key is inactive, and one click leads to support', async () => {
     const { id, key } = await owner()
-    await suspendAccount(service.plane, id)
+    await suspendAccount(service.accountsDeps, id)
     await expect.poll(async () => (await ask(key)).status, noticedWithin).toBe(401)
     await follow(await (await Journey.begin(service)).signedInTo(id), await ask(key), 'key_inactive', 'accountUrl')
     await journey.page.getByText('This account is suspended').waitFor()
@@ -255,7 +255,7 @@ suite('with plans that an operator approves, and providers that accounts add', (
       onlyOpen: true,
       limit: 1,
     })
-    await approveUpgrade(upgradesPlane(service), request!.id)
+    await approveUpgrade(upgradesDeps(service), request!.id)
     await expect.poll(async () => (await ask()).status, noticedWithin).toBe(200)
   })
 })

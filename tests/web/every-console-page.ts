@@ -13,7 +13,7 @@ import { fileTicket } from '../../src/accounts/support/support.ts'
 import { markTicket } from '../../src/accounts/support/tickets.ts'
 import type { OperatorRole } from '../../src/domain/operators.ts'
 import type { Service } from '../service.ts'
-import { operatorsPlane, upgradesPlane } from './operator.ts'
+import { operatorsDeps, upgradesDeps } from './operator.ts'
 import { askForCode, at, nobody, openAll, openSummaries, operator, type PageState } from './page-state.ts'
 
 const dryRun = (query: string): PageState['show'] => at(`/operator/dry-run?format=openai-chat&${query}`)
@@ -146,45 +146,45 @@ export const everyConsolePage: readonly PageState[] = [
   operator('link-over', at('/operator/sign-in/link?token=none')),
 ]
 
-/** Gives the desks something to show. */
+/** Gives the console something to show. */
 async function fillDesks(service: Service): Promise<void> {
-  const plane = { ...service.plane, store: service.store }
-  await controlBackend(plane, { step: 'drained', backend: 'gamma', reason: 'maintenance' })
+  const accountsDeps = { ...service.accountsDeps, store: service.store }
+  await controlBackend(accountsDeps, { step: 'drained', backend: 'gamma', reason: 'maintenance' })
   for (const [name, decision] of [
     ['asks for managed access', undefined],
     ['has managed access', 'approved'],
     ['had no luck', 'rejected'],
   ] as const) {
     const { account } = await service.addAccount(name, 'max')
-    const { id } = await requestManagedAccess(plane, account.id)
-    if (decision !== undefined) await reviewManagedRequest(plane, id, decision)
+    const { id } = await requestManagedAccess(accountsDeps, account.id)
+    if (decision !== undefined) await reviewManagedRequest(accountsDeps, id, decision)
   }
-  await recordResale(plane, 'alpha', 'CONTRACT-17')
-  const told = await openIncident(plane, {
+  await recordResale(accountsDeps, 'alpha', 'CONTRACT-17')
+  const told = await openIncident(accountsDeps, {
     title: 'Emails are delayed',
     impact: 'minor',
     text: 'We are investigating.',
   })
-  await updateIncident(plane, told.id, 'identified', 'A mail server of ours was full.')
-  const support = { ...plane, mailTo: undefined, sendMail: undefined }
+  await updateIncident(accountsDeps, told.id, 'identified', 'A mail server of ours was full.')
+  const support = { ...accountsDeps, mailTo: undefined, sendMail: undefined }
   const ticket = { accountId: service.account.id, email: 'asker@example.com', requestId: '' }
   await fileTicket(support, {
     ...ticket,
     text: 'Every request fails since noon, and nothing has changed at our side that we would know of.\nWhat do we do?',
   })
   const done = await fileTicket(support, { ...ticket, text: 'How do I change my address?' })
-  if ('id' in done) await markTicket(plane, done.id, 'closed')
+  if ('id' in done) await markTicket(accountsDeps, done.id, 'closed')
 }
 
 /** Gives the console something to show. */
 export async function fillConsole(service: Service): Promise<void> {
   for (const name of ['hopeful', 'a much longer name of an account that asks for more']) {
     const { account } = await service.addAccount(name, 'free')
-    await requestUpgrade(upgradesPlane(service), account.id, 'pro')
+    await requestUpgrade(upgradesDeps(service), account.id, 'pro')
   }
   await service.suspend((await service.addAccount('suspended & gone', 'free')).account.id)
   for (const role of ['support', 'viewer'] as const)
-    await createOperator(operatorsPlane(service), `${role}@example.com`, role)
+    await createOperator(operatorsDeps(service), `${role}@example.com`, role)
   await fillDesks(service)
 }
 
@@ -198,8 +198,8 @@ export async function enterConsole(
   const { store } = service
   const email = 'ada@example.com'
   const { id } =
-    (await store.operators.findOperatorByEmail(email)) ?? (await createOperator(operatorsPlane(service), email, role))
-  const link = await createOperatorLink({ ...service.plane, store }, id, origin)
+    (await store.operators.findOperatorByEmail(email)) ?? (await createOperator(operatorsDeps(service), email, role))
+  const link = await createOperatorLink({ ...service.accountsDeps, store }, id, origin)
   await page.goto(link.reveal())
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('heading', { name: 'Overview' }).waitFor()

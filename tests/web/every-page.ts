@@ -292,8 +292,8 @@ export function byName({ config }: Service): string {
 
 /** Signs a page's browser in to the service's account. */
 export async function signIn(page: Page, service: Service, origin = service.config.appUrl): Promise<void> {
-  const plane = { ...service.plane, store: service.store }
-  const link = await createSignInLink(plane, service.account.id, origin)
+  const accountsDeps = { ...service.accountsDeps, store: service.store }
+  const link = await createSignInLink(accountsDeps, service.account.id, origin)
   await page.goto(link.reveal())
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('button', { name: 'Sign out' }).waitFor()
@@ -301,8 +301,8 @@ export async function signIn(page: Page, service: Service, origin = service.conf
 
 /** Gives a page's browser the cookie of a session of that account, without visiting any page. */
 export async function placeSession(page: Page, service: Service, accountId = service.account.id): Promise<void> {
-  const plane = { ...service.plane, store: service.store }
-  const { token } = await openSession(plane, accountId, { method: 'link', agent: 'Tests' })
+  const accountsDeps = { ...service.accountsDeps, store: service.store }
+  const { token } = await openSession(accountsDeps, accountId, { method: 'link', agent: 'Tests' })
   await page.context().addCookies([{ name: 'svc_session', value: token.reveal(), url: service.config.appUrl }])
 }
 

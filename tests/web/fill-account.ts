@@ -61,7 +61,7 @@ export async function fillAccount(service: Service): Promise<void> {
   await service.rotateLater(stored.id)
   const gone = await service.addNamedKey('old laptop')
   await service.revoke(gone.stored.id)
-  const incidents = { ...service.plane, store: service.store }
+  const incidents = { ...service.accountsDeps, store: service.store }
   await openIncident(incidents, { title: 'Slow answers', impact: 'minor', text: 'We are investigating.' })
   const { id } = await openIncident(incidents, { title: 'No sign-in', impact: 'major', text: 'Emails are delayed.' })
   // What comes later is told first, by the millisecond.

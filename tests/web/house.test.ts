@@ -16,8 +16,8 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 async function signInCookie(accountId = service.account.id): Promise<string> {
-  const { store, plane } = service
-  const { token } = await openSession({ ...plane, store }, accountId, { method: 'link', agent: 'Tests' })
+  const { store, accountsDeps } = service
+  const { token } = await openSession({ ...accountsDeps, store }, accountId, { method: 'link', agent: 'Tests' })
   return `svc_session=${token.reveal()}`
 }
 

@@ -4,7 +4,7 @@ import { addPasskey } from '../../src/accounts/identity/sign-in.ts'
 import { routes } from '../../src/web/routes.ts'
 import type { Service } from '../service.ts'
 import { signedInTo, startWeb, type Visitor } from './browser-less.ts'
-import { upgradesPlane } from './operator.ts'
+import { upgradesDeps } from './operator.ts'
 
 /** What a route's parameter names, for every route that there is: a new one is added here, or the test fails. */
 type Owned = 'keyId' | 'sessionId' | 'upstreamId' | 'proofId' | 'requestId' | 'recordId' | 'managedId'
@@ -21,7 +21,7 @@ beforeAll(async () => {
   intruder = await signedInTo(service, (await service.addAccount('intruder', 'max')).account.id)
   await service.connectOwn('sk-made-up-credential-of-the-owner')
   const asked = await owner.post('/account/emails', { email: 'owner@example.com' })
-  const request = await requestUpgrade(upgradesPlane(service), service.account.id, 'pro')
+  const request = await requestUpgrade(upgradesDeps(service), service.account.id, 'pro')
   const recordId = (await service.chat()).headers.get('x-request-id')!
   await vi.waitFor(async () => {
     expect(await service.store.findActivity(service.account.id, recordId)).toBeDefined()
@@ -84,7 +84,7 @@ test('an ID in a form field is unknown to another account, too', async () => {
   expect((await intruder.post('/account/emails/remove', { address: 'a@example.com' })).status).toBe(404)
   expect((await service.store.listEmails(service.account.id)).length).toBe(2)
   const passkey = { name: 'x', publicKey: 'x', counter: 0, transports: [], accountId: service.account.id }
-  await addPasskey({ ...service.plane, store: service.store }, { ...passkey, id: 'owners-passkey' })
+  await addPasskey({ ...service.accountsDeps, store: service.store }, { ...passkey, id: 'owners-passkey' })
   expect((await intruder.post('/account/passkeys/remove', { passkey: 'owners-passkey' })).status).toBe(404)
   expect((await service.store.listPasskeys(service.account.id)).length).toBe(1)
 })

@@ -10,8 +10,8 @@ let visitor: Visitor
 beforeAll(async () => {
   ;({ service } = await startWeb({ settings: { app_listen: { port: 0, trusted_proxies: 1 } } }))
   visitor = new Visitor(service.config.appUrl)
-  const plane = { ...service.plane, store: service.store }
-  const { token } = await openSession(plane, service.account.id, { method: 'link', agent: 'Tests' })
+  const accountsDeps = { ...service.accountsDeps, store: service.store }
+  const { token } = await openSession(accountsDeps, service.account.id, { method: 'link', agent: 'Tests' })
   visitor.cookie = `svc_session=${token.reveal()}`
 })
 afterAll(() => service.stop())

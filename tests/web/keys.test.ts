@@ -13,8 +13,8 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 async function signIn(who: Visitor, accountId: string): Promise<void> {
-  const plane = { ...service.plane, store: service.store }
-  const link = await createSignInLink(plane, accountId, service.config.appUrl)
+  const accountsDeps = { ...service.accountsDeps, store: service.store }
+  const link = await createSignInLink(accountsDeps, accountId, service.config.appUrl)
   await who.post('/sign-in/link', { token: link.reveal().split('=')[1]! })
 }
 

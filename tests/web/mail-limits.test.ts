@@ -7,7 +7,7 @@ import { startApp, type App } from '../../src/app/app.ts'
 import type { Service } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'
 import { startWeb, Visitor } from './browser-less.ts'
-import { operatorsPlane } from './operator.ts'
+import { operatorsDeps } from './operator.ts'
 
 let service: Service
 let restarted: App | undefined
@@ -42,7 +42,7 @@ test('an address gets at most five emails, for any number of requests, networks,
   ;({ service } = await startWeb())
   const letters: Mail[] = []
   const sendMail = async (mail: Mail): Promise<void> => void letters.push(mail)
-  const { clock, random, pepper } = service.plane
+  const { clock, random, pepper } = service.accountsDeps
   // Nothing is shared but the store, as between nodes.
   const ask = (network: string) =>
     startProof(
@@ -76,7 +76,7 @@ test.each([
   const clock = new SkippingClock()
   ;({ service } = await startWeb({ settings: behindProxy, clock }))
   const email = 'owner@example.com'
-  await createOperator(operatorsPlane(service), email, 'admin')
+  await createOperator(operatorsDeps(service), email, 'admin')
   const reader = new Visitor(service.config.appUrl)
   const newest = async (shape: RegExp): Promise<string> =>
     shape.exec(await (await reader.get('/dev/outbox')).text())![0].replaceAll('&amp;', '&')

@@ -17,15 +17,15 @@ beforeAll(async () => {
   clock = new SkippingClock()
   ;({ service } = await startWeb({ clock }))
   owner = new Visitor(service.config.appUrl)
-  const plane = { ...service.plane, store: service.store }
-  const { token } = await openSession(plane, service.account.id, { method: 'link', agent: 'Tests' })
+  const accountsDeps = { ...service.accountsDeps, store: service.store }
+  const { token } = await openSession(accountsDeps, service.account.id, { method: 'link', agent: 'Tests' })
   owner.cookie = `svc_session=${token.reveal()}`
 })
 afterAll(() => service.stop())
 
 const read = async (): Promise<string> => (await (await owner.get(path)).text()).replaceAll(/\s+/g, ' ')
 const own = () => service.store.listManagedRequests({ accountId: service.account.id, limit: 10 })
-const operator = () => ({ ...service.plane, store: service.store, actor: { kind: 'cli' } as const })
+const operator = () => ({ ...service.accountsDeps, store: service.store, actor: { kind: 'cli' } as const })
 
 test("a request is filed once on behalf of the session's account, and switches nothing on", async () => {
   expect((await owner.post(path)).headers.get('location')).toBe(`${path}?done=managed-asked`)

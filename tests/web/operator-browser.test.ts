@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { createSignInLink } from '../../src/accounts/identity/proofs.ts'
 import { createOperator } from '../../src/accounts/operators/operators.ts'
 import { hasChromium } from './chromium.ts'
-import { operatorsPlane } from './operator.ts'
+import { operatorsDeps } from './operator.ts'
 import { WatchedPages } from './watched-pages.ts'
 
 const suite = hasChromium('The operator’s console') ? describe : describe.skip
@@ -20,11 +20,11 @@ suite('the console in a browser', () => {
       const { service, clock } = pages
       const { appUrl } = service.config
       const { account } = await service.addAccount('hopeful', 'free')
-      await createOperator(operatorsPlane(service), 'ada@example.com', 'support')
+      await createOperator(operatorsDeps(service), 'ada@example.com', 'support')
 
       const owner = await pages.open({ javaScriptEnabled })
-      const plane = { ...service.plane, store: service.store }
-      await owner.goto((await createSignInLink(plane, account.id, appUrl)).reveal())
+      const accountsDeps = { ...service.accountsDeps, store: service.store }
+      await owner.goto((await createSignInLink(accountsDeps, account.id, appUrl)).reveal())
       await owner.getByRole('button', { name: 'Sign in' }).click()
       await owner.goto(`${appUrl}/billing/upgrade`)
       await owner.getByRole('button', { name: 'Request Pro' }).click()

@@ -149,11 +149,11 @@ describe('profiles', () => {
 })
 
 describe('managed access', () => {
-  const plane = () => ({ ...service.plane, store: service.store })
+  const accountsDeps = () => ({ ...service.accountsDeps, store: service.store })
 
   test('an admin approves a request and ends it later', async () => {
     const { account } = await service.addAccount('asking', 'max')
-    const { id } = await requestManagedAccess(plane(), account.id)
+    const { id } = await requestManagedAccess(accountsDeps(), account.id)
     expect(await read('/operator')).toMatch(/Managed access <span class="tag warn">1 waiting/)
     expect(await read('/operator/managed-access')).toMatch(new RegExp(`Waiting for review.*${account.id}.*Approve`))
     expect((await support.post(`/operator/managed-access/${id}/approve`)).status).toBe(403)
@@ -213,17 +213,18 @@ describe('incidents', () => {
 
 describe('growing lists', () => {
   test('long lists are paginated, so that no page is larger than 30 KB', async () => {
-    const plane = { ...service.plane, store: service.store }
-    const desk = { ...plane, mailTo: undefined, sendMail: undefined }
+    const accountsDeps = { ...service.accountsDeps, store: service.store }
+    const supportDeps = { ...accountsDeps, mailTo: undefined, sendMail: undefined }
     for (let count = 0; count < 70; count++) {
       const text = `Ticket ${count} ${'about very much '.repeat(200)}`
-      await fileTicket(desk, { accountId: null, email: `asker-${count}@example.com`, requestId: '', text })
+      await fileTicket(supportDeps, { accountId: null, email: `asker-${count}@example.com`, requestId: '', text })
       const { account } = await service.addAccount(`one of many ${count}`, 'max')
-      await requestManagedAccess(plane, account.id)
+      await requestManagedAccess(accountsDeps, account.id)
       if (count < 12) {
-        const told = await openIncident(plane, { title: 'Slow', impact: 'none', text: 'x'.repeat(2_000) })
-        for (let more = 0; more < 5; more++) await updateIncident(plane, told.id, 'monitoring', 'x'.repeat(2_000))
-        if (count % 2 === 0) await updateIncident(plane, told.id, 'resolved', 'x'.repeat(2_000))
+        const told = await openIncident(accountsDeps, { title: 'Slow', impact: 'none', text: 'x'.repeat(2_000) })
+        for (let more = 0; more < 5; more++)
+          await updateIncident(accountsDeps, told.id, 'monitoring', 'x'.repeat(2_000))
+        if (count % 2 === 0) await updateIncident(accountsDeps, told.id, 'resolved', 'x'.repeat(2_000))
       }
     }
     for (const path of ['/operator/tickets', '/operator/managed-access', '/operator/incidents', '/operator']) {
@@ -245,8 +246,8 @@ describe('tickets', () => {
       requestId: '',
       text: 'Every request <fails>.\nSince noon.',
     }
-    const desk = { ...service.plane, store: service.store, mailTo: undefined, sendMail: undefined }
-    const filed = await fileTicket(desk, form)
+    const supportDeps = { ...service.accountsDeps, store: service.store, mailTo: undefined, sendMail: undefined }
+    const filed = await fileTicket(supportDeps, form)
     if (!('id' in filed)) throw new Error('the ticket was refused')
     const path = `/operator/tickets/${filed.id}`
     expect(await read('/operator/tickets', viewer)).toMatch(/Open<\/h2>.*Every request &lt;fails&gt;\./)

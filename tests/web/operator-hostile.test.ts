@@ -8,7 +8,7 @@ import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import { routes } from '../../src/web/routes.ts'
 import type { Service } from '../service.ts'
 import { startWeb, type Visitor } from './browser-less.ts'
-import { atTheDoor, changeable, enterAs, linkToken, operatorsPlane, upgradesPlane } from './operator.ts'
+import { signedOutOfConsole, changeable, enterAs, linkToken, operatorsDeps, upgradesDeps } from './operator.ts'
 
 let service: Service
 let admin: Visitor
@@ -21,12 +21,12 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-const plane = () => ({ ...service.plane, store: service.store })
+const accountsDeps = () => ({ ...service.accountsDeps, store: service.store })
 const read = async (path: string): Promise<string> => (await admin.get(path)).text()
 
 async function ticketOf(text: string, email = 'asker@example.com'): Promise<string> {
-  const desk = { ...plane(), mailTo: undefined, sendMail: undefined }
-  const filed = await fileTicket(desk, { accountId: null, email, requestId: '', text })
+  const supportDeps = { ...accountsDeps(), mailTo: undefined, sendMail: undefined }
+  const filed = await fileTicket(supportDeps, { accountId: null, email, requestId: '', text })
   if (!('id' in filed)) throw new Error(`refused: ${JSON.stringify(filed)}`)
   return filed.id
 }
@@ -37,12 +37,15 @@ async function someOfEach(): Promise<
 > {
   const { account, stored } = await service.addAccount(`each-${Math.random()}`, 'free')
   const { account: other } = await service.addAccount(`other-${Math.random()}`, 'free')
-  const upgrades = upgradesPlane(service)
+  const upgrades = upgradesDeps(service)
   const [yes, no] = [await requestUpgrade(upgrades, account.id, 'pro'), await requestUpgrade(upgrades, other.id, 'pro')]
-  const [in1, in2] = [await requestManagedAccess(plane(), account.id), await requestManagedAccess(plane(), other.id)]
-  const incident = await openIncident(plane(), { title: 'Slow', impact: 'minor', text: 'We look.' })
+  const [in1, in2] = [
+    await requestManagedAccess(accountsDeps(), account.id),
+    await requestManagedAccess(accountsDeps(), other.id),
+  ]
+  const incident = await openIncident(accountsDeps(), { title: 'Slow', impact: 'minor', text: 'We look.' })
   const ticket = await ticketOf('Every request fails.')
-  const helper = await createOperator(operatorsPlane(service), `h${Math.random()}@example.com`, 'viewer')
+  const helper = await createOperator(operatorsDeps(service), `h${Math.random()}@example.com`, 'viewer')
   const of = `/operator/accounts/${account.id}`
   return [
     [`${of}/plan`, { plan: 'max' }, 'account.plan_changed'],
@@ -167,7 +170,7 @@ describe('hostile text', () => {
     ]
     const more = ['over', 'profile', 'format', 'plan', 'tokens', 'stream', 'token', 'approved']
     for (const { method, path, access } of routes) {
-      if (method !== 'GET' || (access !== 'operator' && access !== 'door')) continue
+      if (method !== 'GET' || (access !== 'operator' && access !== 'console_sign_in')) continue
       for (const text of hostile) {
         const query = new URLSearchParams([...names, ...more].map((name) => [name, text.slice(0, 600)]))
         const filled = path
@@ -218,7 +221,7 @@ describe('hostile text', () => {
       'javascript:alert(1)',
       '/operator/%2e%2e//evil.example',
     ]) {
-      const visitor = atTheDoor(service)
+      const visitor = signedOutOfConsole(service)
       const answer = await visitor.post('/operator/sign-in/link', {
         token: await linkToken(service, operator.id),
         next,
@@ -231,7 +234,7 @@ describe('hostile text', () => {
 
 test('an account that requests managed access repeatedly does not push others off the list', async () => {
   const { account } = await service.addAccount('served long ago', 'free')
-  const { id } = await requestManagedAccess(plane(), account.id)
+  const { id } = await requestManagedAccess(accountsDeps(), account.id)
   await admin.post(`/operator/managed-access/${id}/approve`)
   const db = await openSqlite(service.config.dataDir)
   const over = { account_id: account.id, state: 'withdrawn', created_at_ms: Date.now() + 1_000, decided_at_ms: 1 }

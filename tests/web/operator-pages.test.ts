@@ -8,7 +8,7 @@ import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import { routes } from '../../src/web/routes.ts'
 import type { Service } from '../service.ts'
 import { startWeb, type Visitor } from './browser-less.ts'
-import { enterAs, upgradesPlane } from './operator.ts'
+import { enterAs, upgradesDeps } from './operator.ts'
 
 let service: Service
 let visitor: Visitor
@@ -128,7 +128,7 @@ describe('accounts', () => {
 describe('upgrade requests', () => {
   const ask = async (name: string): Promise<{ id: string; accountId: string }> => {
     const { account } = await service.addAccount(name, 'free')
-    return requestUpgrade(upgradesPlane(service), account.id, 'pro')
+    return requestUpgrade(upgradesDeps(service), account.id, 'pro')
   }
   const planOf = async (accountId: string): Promise<string | undefined> =>
     (await service.store.findAccount(accountId))?.planId

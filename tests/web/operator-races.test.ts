@@ -7,7 +7,7 @@ import type { Operator } from '../../src/domain/operators.ts'
 import type { Service } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'
 import { startWeb, type Visitor } from './browser-less.ts'
-import { enterAs, operatorsPlane, upgradesPlane } from './operator.ts'
+import { enterAs, operatorsDeps, upgradesDeps } from './operator.ts'
 
 const clock = new SkippingClock()
 let service: Service
@@ -63,7 +63,7 @@ describe('slow operator requests', () => {
     const { operator, visitor } = await enterAs(service, 'support', 'slow@example.com')
     const body = new URLSearchParams({ csrf: await visitor.csrf() }).toString()
     const answer = await postSlowly(visitor, `/operator/accounts/${service.account.id}/suspend`, body, () =>
-      removeOperator(operatorsPlane(service), operator.id),
+      removeOperator(operatorsDeps(service), operator.id),
     )
     expect(answer).toEqual({ status: 303, location: '/operator/sign-in' })
     expect((await service.store.findAccount(service.account.id))?.suspended).toBe(false)
@@ -73,7 +73,7 @@ describe('slow operator requests', () => {
     const { operator, visitor } = await enterAs(service, 'support', 'lowered@example.com')
     const body = new URLSearchParams({ csrf: await visitor.csrf() }).toString()
     const answer = await postSlowly(visitor, `/operator/accounts/${service.account.id}/suspend`, body, () =>
-      changeOperatorRole(operatorsPlane(service), operator.id, 'viewer'),
+      changeOperatorRole(operatorsDeps(service), operator.id, 'viewer'),
     )
     expect(answer.status).toBe(403)
     expect((await service.store.findAccount(service.account.id))?.suspended).toBe(false)
@@ -82,7 +82,7 @@ describe('slow operator requests', () => {
 
 describe('simultaneous operator requests', () => {
   test('when admins remove or demote each other at once, one remains', async () => {
-    const plane = operatorsPlane(service)
+    const accountsDeps = operatorsDeps(service)
     for (let round = 0; round < 5; round++) {
       const { operator: bob, visitor } = await enterAs(service, 'admin', `bob${round}@example.com`)
       const step = round % 2 === 0 ? 'remove' : 'role'
@@ -100,27 +100,27 @@ describe('simultaneous operator requests', () => {
         ada = bob
       }
     }
-    await expect(removeOperator(plane, ada.id)).rejects.toMatchObject({ code: 'operator_last_admin' })
+    await expect(removeOperator(accountsDeps, ada.id)).rejects.toMatchObject({ code: 'operator_last_admin' })
   })
 
   test('one address becomes one operator', async () => {
     const made = await Promise.allSettled(
-      Array.from({ length: 8 }, () => createOperator(operatorsPlane(service), 'once@example.com', 'viewer')),
+      Array.from({ length: 8 }, () => createOperator(operatorsDeps(service), 'once@example.com', 'viewer')),
     )
     expect(made.filter(({ status }) => status === 'fulfilled').length).toBe(1)
   })
 
   test('an upgrade request is decided once, by whichever operator is first', async () => {
-    const plane = upgradesPlane(service)
+    const accountsDeps = upgradesDeps(service)
     for (let round = 0; round < 6; round++) {
       const { account } = await service.addAccount(`upgrade-${round}`, 'free')
-      const { id } = await requestUpgrade(plane, account.id, 'pro')
+      const { id } = await requestUpgrade(accountsDeps, account.id, 'pro')
       const before = (await service.store.auditHead()).sequence
       await Promise.allSettled([
         admin.post(`/operator/requests/${id}/approve`),
         admin.post(`/operator/requests/${id}/approve`),
         admin.post(`/operator/requests/${id}/reject`),
-        withdrawUpgrade(plane, account.id, id),
+        withdrawUpgrade(accountsDeps, account.id, id),
       ])
       const [request] = await service.store.billing.listUpgradeRequests({ limit: 1, accountId: account.id })
       const events = await service.store.listAudit({ limit: 9, fromSequence: before + 1 })
@@ -131,15 +131,15 @@ describe('simultaneous operator requests', () => {
   })
 
   test('a request for managed access is decided once, or withdrawn after its approval', async () => {
-    const plane = { ...service.plane, store: service.store }
+    const accountsDeps = { ...service.accountsDeps, store: service.store }
     for (let round = 0; round < 6; round++) {
       const { account } = await service.addAccount(`managed-${round}`, 'free')
-      const { id } = await requestManagedAccess(plane, account.id)
+      const { id } = await requestManagedAccess(accountsDeps, account.id)
       const before = (await service.store.auditHead()).sequence
       await Promise.allSettled([
         admin.post(`/operator/managed-access/${id}/approve`),
         admin.post(`/operator/managed-access/${id}/approve`),
-        withdrawManagedRequest(plane, account.id, id),
+        withdrawManagedRequest(accountsDeps, account.id, id),
       ])
       const events = (await service.store.listAudit({ limit: 9, fromSequence: before + 1 })).map(
         ({ event }) => event.type,
@@ -151,10 +151,10 @@ describe('simultaneous operator requests', () => {
   })
 
   test('a request of a deleted account cannot be approved', async () => {
-    const plane = { ...service.plane, store: service.store }
+    const accountsDeps = { ...service.accountsDeps, store: service.store }
     const { account } = await service.addAccount('soon gone', 'free')
-    const managed = await requestManagedAccess(plane, account.id)
-    const upgrade = await requestUpgrade(upgradesPlane(service), account.id, 'pro')
+    const managed = await requestManagedAccess(accountsDeps, account.id)
+    const upgrade = await requestUpgrade(upgradesDeps(service), account.id, 'pro')
     const record = {
       actor: { kind: 'cli' },
       atMs: 1,

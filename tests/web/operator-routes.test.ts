@@ -10,7 +10,7 @@ import { routes } from '../../src/web/routes.ts'
 import type { Service } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'
 import { startWeb, Visitor } from './browser-less.ts'
-import { changeable, enterAs, upgradesPlane } from './operator.ts'
+import { changeable, enterAs, upgradesDeps } from './operator.ts'
 
 /** What the parameters of the console's routes name: a new one is added here, or the test fails. */
 type Named =
@@ -36,7 +36,7 @@ beforeAll(async () => {
   ;({ service } = await startWeb({ clock }))
   nobody = new Visitor(service.config.appUrl)
   account = new Visitor(service.config.appUrl)
-  const { token } = await openSession({ ...service.plane, store: service.store }, service.account.id, {
+  const { token } = await openSession({ ...service.accountsDeps, store: service.store }, service.account.id, {
     method: 'link',
     agent: 'Tests',
   })
@@ -44,13 +44,13 @@ beforeAll(async () => {
   for (const role of operatorRoles) operators[role] = (await enterAs(service, role)).visitor
   const { operator: other, visitor } = await enterAs(service, 'viewer', 'other@example.com')
   const asked = await visitor.post('/operator/confirm')
-  const request = await requestUpgrade(upgradesPlane(service), service.account.id, 'pro')
+  const request = await requestUpgrade(upgradesDeps(service), service.account.id, 'pro')
   const [key] = await service.store.listKeys(service.account.id, 1)
-  const desks = { ...service.plane, store: service.store }
-  const managed = await requestManagedAccess(desks, service.account.id)
-  const incident = await openIncident(desks, { title: 'Slow', impact: 'minor', text: 'We look into it.' })
+  const deps = { ...service.accountsDeps, store: service.store }
+  const managed = await requestManagedAccess(deps, service.account.id)
+  const incident = await openIncident(deps, { title: 'Slow', impact: 'minor', text: 'We look into it.' })
   const form = { accountId: null, email: 'asker@example.com', requestId: '', text: 'Every request fails.' }
-  const ticket = await fileTicket({ ...desks, mailTo: undefined, sendMail: undefined }, form)
+  const ticket = await fileTicket({ ...deps, mailTo: undefined, sendMail: undefined }, form)
   ids = {
     accountId: service.account.id,
     keyId: key!.id,
@@ -86,7 +86,7 @@ async function everything(): Promise<string> {
 
 test('every console path requires an operator, except the sign-in pages', () => {
   for (const { path, access } of routes)
-    expect(access === 'operator' || access === 'door', path).toBe(/^\/operator(\/|$)/.test(path))
+    expect(access === 'operator' || access === 'console_sign_in', path).toBe(/^\/operator(\/|$)/.test(path))
 })
 
 test('changing anything about others needs more than the viewer role, and destructive actions need a fresh proof', () => {

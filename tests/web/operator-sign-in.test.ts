@@ -5,7 +5,7 @@ import type { Operator } from '../../src/domain/operators.ts'
 import type { Service } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'
 import { startWeb, Visitor } from './browser-less.ts'
-import { atTheDoor, enterAs, linkToken, operatorsPlane } from './operator.ts'
+import { signedOutOfConsole, enterAs, linkToken, operatorsDeps } from './operator.ts'
 
 const hourMs = 3_600_000
 const minuteMs = 60_000
@@ -40,13 +40,13 @@ const seesConsole = async (visitor: Visitor): Promise<boolean> => (await visitor
 
 describe('signing in', () => {
   test('before the first operator exists, the page says how to create one', async () => {
-    const text = await (await atTheDoor(service).get('/operator/sign-in')).text()
+    const text = await (await signedOutOfConsole(service).get('/operator/sign-in')).text()
     expect(text).toContain('operators create you@example.com --role admin')
-    admin = await createOperator(operatorsPlane(service), 'ada@example.com', 'admin')
+    admin = await createOperator(operatorsDeps(service), 'ada@example.com', 'admin')
   })
 
   test('a code signs an operator in to a session with its own cookie', async () => {
-    const visitor = atTheDoor(service)
+    const visitor = signedOutOfConsole(service)
     const path = await askForCode(visitor, 'Ada@example.com')
     const response = await visitor.post(path, { code: (await lastLetter()).code })
     expect([response.status, response.headers.get('location')]).toEqual([303, '/operator?done=operator-in'])
@@ -56,26 +56,26 @@ describe('signing in', () => {
   })
 
   test('a link signs in once, and viewing it does not use it up', async () => {
-    const visitor = atTheDoor(service)
+    const visitor = signedOutOfConsole(service)
     await askForCode(visitor, 'ada@example.com')
     const { token = '' } = await lastLetter()
     for (let look = 0; look < 3; look++)
       expect((await visitor.get(`/operator/sign-in/link?token=${token}`)).status).toBe(200)
     expect((await visitor.post('/operator/sign-in/link', { token })).status).toBe(303)
     expect(await seesConsole(visitor)).toBe(true)
-    expect((await atTheDoor(service).post('/operator/sign-in/link', { token })).status).toBe(410)
+    expect((await signedOutOfConsole(service).post('/operator/sign-in/link', { token })).status).toBe(410)
   })
 
   test("the page is the same for known and unknown addresses; only the address's owner learns which it is", async () => {
     const pages = await Promise.all(
       ['ada@example.com', 'art@example.com'].map(async (email) => {
-        const visitor = atTheDoor(service)
+        const visitor = signedOutOfConsole(service)
         const path = await askForCode(visitor, email)
         return (await (await visitor.get(path)).text()).replaceAll(/prf_\w+/g, '')
       }),
     )
     expect(pages[0]).toBe(pages[1])
-    const visitor = atTheDoor(service)
+    const visitor = signedOutOfConsole(service)
     const path = await askForCode(visitor, 'nobody@example.com')
     const response = await visitor.post(path, { code: (await lastLetter()).code })
     expect([response.status, response.headers.getSetCookie()]).toEqual([403, []])
@@ -84,7 +84,7 @@ describe('signing in', () => {
 
   test('signing in returns to the requested page if it is in the console', async () => {
     const end = async (next: string): Promise<string | null> => {
-      const visitor = atTheDoor(service)
+      const visitor = signedOutOfConsole(service)
       const asked = await visitor.post('/operator/sign-in/link', { token: await linkToken(service, admin.id), next })
       return asked.headers.get('location')
     }
@@ -98,7 +98,7 @@ describe('separation from accounts', () => {
   test('codes and links of one kind do not work for the other, in either direction', async () => {
     await service.addEmail('ada@example.com')
     const visitor = new Visitor(service.config.appUrl)
-    const door = atTheDoor(service)
+    const door = signedOutOfConsole(service)
     await clock.skip(11 * minuteMs)
     const path = await askForCode(door, 'ada@example.com')
     const operators = await lastLetter()
@@ -114,7 +114,7 @@ describe('separation from accounts', () => {
     const asked = await visitor.post('/sign-in', { email: 'ada@example.com' })
     const accounts = await lastLetter()
     const accountsProof = asked.headers.get('location')!.split('/').at(-1)!
-    const other = atTheDoor(service)
+    const other = signedOutOfConsole(service)
     expect((await other.get(`/operator/sign-in/code/${accountsProof}`)).status).toBe(410)
     expect((await other.post(`/operator/sign-in/code/${accountsProof}`, { code: accounts.code })).status).toBe(410)
     expect((await other.post('/operator/sign-in/link', { token: accounts.token! })).status).toBe(410)
@@ -126,7 +126,7 @@ describe('separation from accounts', () => {
     const operatorsCookie = visitor.cookie
     const account = new Visitor(service.config.appUrl)
     const link = await createSignInLink(
-      { ...service.plane, store: service.store },
+      { ...service.accountsDeps, store: service.store },
       service.account.id,
       service.config.appUrl,
     )
@@ -147,7 +147,7 @@ describe('separation from accounts', () => {
     const reader = new Visitor(service.config.appUrl)
     expect((await reader.get('/account', { cookie: `svc_session=${token}` })).status).toBe(303)
     const link = await createSignInLink(
-      { ...service.plane, store: service.store },
+      { ...service.accountsDeps, store: service.store },
       service.account.id,
       service.config.appUrl,
     )
@@ -164,8 +164,8 @@ describe('sessions', () => {
     const before = visitor.cookie
     await visitor.post('/operator/sign-in/link', { token: await linkToken(service, operator.id) })
     expect(visitor.cookie).not.toBe(before)
-    expect((await atTheDoor(service).get('/operator', { cookie: before })).status).toBe(303)
-    const planted = atTheDoor(service)
+    expect((await signedOutOfConsole(service).get('/operator', { cookie: before })).status).toBe(303)
+    const planted = signedOutOfConsole(service)
     planted.cookie = `svc_operator=${'A'.repeat(43)}`
     await planted.post('/operator/sign-in/link', { token: await linkToken(service, operator.id) })
     expect(planted.cookie).not.toContain('A'.repeat(43))
@@ -190,9 +190,9 @@ describe('sessions', () => {
     const asked = (): Promise<Response> =>
       visitor.post('/operator/operators', { email: 'x@example.com', role: 'nobody' })
     expect((await asked()).status).toBe(403)
-    await changeOperatorRole(operatorsPlane(service), operator.id, 'admin')
+    await changeOperatorRole(operatorsDeps(service), operator.id, 'admin')
     expect((await asked()).status).toBe(422)
-    await removeOperator(operatorsPlane(service), operator.id)
+    await removeOperator(operatorsDeps(service), operator.id)
     expect(await seesConsole(visitor)).toBe(false)
     const path = await askForCode(visitor, 'changing@example.com')
     expect((await visitor.post(path, { code: (await lastLetter()).code })).status).toBe(403)
@@ -248,11 +248,11 @@ describe('a fresh proof', () => {
     const asked = await visitor.post('/operator/confirm')
     const path = asked.headers.get('location')!.split('?')[0]!
     const { code } = await lastLetter()
-    const elsewhere = atTheDoor(service)
+    const elsewhere = signedOutOfConsole(service)
     await elsewhere.post('/operator/sign-in/link', { token: await linkToken(service, operator.id) })
     expect((await elsewhere.post(path, { code })).status).toBe(404)
     const proofId = path.split('/').at(-1)!
-    expect((await atTheDoor(service).post(`/operator/sign-in/code/${proofId}`, { code })).status).toBe(410)
+    expect((await signedOutOfConsole(service).post(`/operator/sign-in/code/${proofId}`, { code })).status).toBe(410)
     expect((await new Visitor(service.config.appUrl).post(`/sign-in/code/${proofId}`, { code })).status).toBe(410)
     expect((await visitor.post(path, { code })).status).toBe(303)
   })
@@ -273,7 +273,7 @@ test('operators cannot remove or demote themselves or the last admin', async () 
 })
 
 test("neither the log nor the audit events contain an operator's address, code, or token", async () => {
-  const visitor = atTheDoor(service)
+  const visitor = signedOutOfConsole(service)
   const path = await askForCode(visitor, 'ada@example.com')
   const { code, token = '' } = await lastLetter()
   await visitor.post(path, { code })

@@ -25,12 +25,12 @@ describe('the overview', () => {
   test('the overview reports no problems only if there are none', async () => {
     expect(await overview()).toContain('Everything works, and nothing is waiting for you.')
     expect(await overview()).not.toContain('Current problems')
-    const plane = { ...service.plane, store: service.store }
-    const { id } = await openIncident(plane, { title: 'Slow answers', impact: 'minor', text: 'Looking.' })
+    const accountsDeps = { ...service.accountsDeps, store: service.store }
+    const { id } = await openIncident(accountsDeps, { title: 'Slow answers', impact: 'minor', text: 'Looking.' })
     const open = await overview()
     expect(open).toContain('Open incident: Slow answers')
     expect(open).not.toContain('nothing is waiting for you')
-    await updateIncident(plane, id, 'resolved', 'Done.')
+    await updateIncident(accountsDeps, id, 'resolved', 'Done.')
     expect(await overview()).toContain('Everything works')
   })
 
@@ -54,8 +54,8 @@ describe('an audit log that was replaced together with its checkpoints', () => {
     const db = await openSqlite(service.config.dataDir)
     await replaceAudit(db)
     await db.destroy()
-    const plane = { ...service.plane, store: service.store }
-    await openIncident(plane, { title: 'Made up', impact: 'minor', text: 'Looking.' })
+    const accountsDeps = { ...service.accountsDeps, store: service.store }
+    await openIncident(accountsDeps, { title: 'Made up', impact: 'minor', text: 'Looking.' })
     const refused = await admin.post('/operator/audit/checkpoint')
     expect(await refused.text()).toContain('so it was not signed')
     expect(await service.store.listCheckpoints(5)).toEqual([])
@@ -76,11 +76,11 @@ describe('detected problems', () => {
     openFiles: () => Promise.resolve({ open: 30, limit: 1024 }),
     audit: { last: undefined },
   }
-  const find = async (desk: object, managed: object = {}): Promise<string> =>
+  const find = async (consoleDeps: object, managed: object = {}): Promise<string> =>
     JSON.stringify(
       await findTroubles({
         clock: new SkippingClock(),
-        desk: { ...usual, ...desk },
+        consoleDeps: { ...usual, ...consoleDeps },
         managed: { readiness: () => Promise.reject(new Error('down')), ...managed },
       } as unknown as WebDeps),
     )
@@ -119,20 +119,22 @@ describe('detected problems', () => {
       { troubles: { ...usual.troubles, failures: () => [{ part: 'ledger_failing', atMs: 0, reason: 'SQLITE_FULL' }] } },
       'Requests cannot be recorded (SQLITE_FULL)',
     ],
-  ])('%j', async (desk, words) => {
-    const found = await find(desk)
+  ])('%j', async (consoleDeps, words) => {
+    const found = await find(consoleDeps)
     expect(found).toContain(words)
     expect(found).toMatch(/"path":"\/[a-z/]+/)
   })
 
   test('managed access that is switched on but not ready is reported', async () => {
     const readiness = { switchedOn: true, providers: ['p'], durableQuotas: true, durableAudit: false }
-    const desk = {
+    const consoleDeps = {
       backends: [{ id: 'a', serves: 'managed', provider: 'p' }],
       condition: () => ({ ...condition, backendId: 'a', state: 'closed' }),
     }
-    expect(await find(desk, { readiness: () => Promise.resolve(readiness) })).toContain('not available for p')
-    expect(await find(desk, { readiness: () => Promise.resolve({ ...readiness, durableAudit: true }) })).toBe('[]')
+    expect(await find(consoleDeps, { readiness: () => Promise.resolve(readiness) })).toContain('not available for p')
+    expect(await find(consoleDeps, { readiness: () => Promise.resolve({ ...readiness, durableAudit: true }) })).toBe(
+      '[]',
+    )
   })
 })
 

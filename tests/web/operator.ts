@@ -7,15 +7,15 @@ import type { Service } from '../service.ts'
 import { Visitor } from './browser-less.ts'
 
 /** What changes operators in tests, as the command line would. */
-export function operatorsPlane(service: Service): OperatorsDeps {
-  return { ...service.plane, store: service.store.operators }
+export function operatorsDeps(service: Service): OperatorsDeps {
+  return { ...service.accountsDeps, store: service.store.operators }
 }
 
 /** What asks for another plan in tests, as an account's page would. */
-export function upgradesPlane(service: Service): UpgradesDeps {
-  const { plane, store, config } = service
+export function upgradesDeps(service: Service): UpgradesDeps {
+  const { accountsDeps, store, config } = service
   return {
-    ...plane,
+    ...accountsDeps,
     clock: systemClock(),
     accounts: store,
     store: store.billing,
@@ -43,12 +43,16 @@ export async function changeable({ store }: Service): Promise<string> {
 
 /** The token of a link that signs an operator in, once. */
 export async function linkToken(service: Service, operatorId: string): Promise<string> {
-  const link = await createOperatorLink({ ...service.plane, store: service.store }, operatorId, service.config.appUrl)
+  const link = await createOperatorLink(
+    { ...service.accountsDeps, store: service.store },
+    operatorId,
+    service.config.appUrl,
+  )
   return link.reveal().split('token=')[1]!
 }
 
 /** Somebody new at the console's door. */
-export function atTheDoor(service: Service): Visitor {
+export function signedOutOfConsole(service: Service): Visitor {
   return new Visitor(service.config.appUrl, '/operator')
 }
 
@@ -58,8 +62,8 @@ export async function enterAs(
   role: OperatorRole,
   email = `${role}@example.com`,
 ): Promise<{ readonly operator: Operator; readonly visitor: Visitor }> {
-  const operator = await createOperator(operatorsPlane(service), email, role)
-  const visitor = atTheDoor(service)
+  const operator = await createOperator(operatorsDeps(service), email, role)
+  const visitor = signedOutOfConsole(service)
   await visitor.post('/operator/sign-in/link', { token: await linkToken(service, operator.id) })
   return { operator, visitor }
 }

@@ -24,9 +24,12 @@ beforeAll(async () => {
   ;({ service, visitor: stranger } = await startWeb())
   await fillAccount(service)
   visitor = new Visitor(service.config.appUrl)
-  const { store, plane, account } = service
+  const { store, accountsDeps, account } = service
   for (let count = 0; count < sessions; count++) {
-    const { token } = await openSession({ ...plane, store }, account.id, { method: 'link', agent: `Browser ${count}` })
+    const { token } = await openSession({ ...accountsDeps, store }, account.id, {
+      method: 'link',
+      agent: `Browser ${count}`,
+    })
     visitor.cookie = `svc_session=${token.reveal()}`
   }
   for (let count = 0; count < maxEmailsPerAccount; count++)

@@ -160,7 +160,7 @@ describe('who may send requests', () => {
   })
 
   test('a suspended account cannot send requests', async () => {
-    await suspendAccount(service.plane, service.account.id)
+    await suspendAccount(service.accountsDeps, service.account.id)
     const response = await ask(body())
     expect([response.status, ((await response.json()) as Refused).error['code']]).toEqual([401, 'key_inactive'])
     expect(asked()).toBe(0)

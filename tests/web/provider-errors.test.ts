@@ -47,7 +47,7 @@ beforeEach(async () => {
     authHeader: null,
     credential: undefined,
   }
-  await addUpstream(service.plane, service.account.id, draft as never, () => '')
+  await addUpstream(service.accountsDeps, service.account.id, draft as never, () => '')
   await new Promise((resolve) => setTimeout(resolve, 400))
 })
 afterEach(async () => {
@@ -56,8 +56,8 @@ afterEach(async () => {
 })
 
 async function cookieOf(accountId: string): Promise<string> {
-  const plane = { ...service.plane, store: service.store }
-  const { token } = await openSession(plane, accountId, { method: 'link', agent: 'Tests' })
+  const accountsDeps = { ...service.accountsDeps, store: service.store }
+  const { token } = await openSession(accountsDeps, accountId, { method: 'link', agent: 'Tests' })
   return `svc_session=${token.reveal()}`
 }
 
@@ -163,7 +163,7 @@ test('error messages are deleted after their retention, and with their account',
   await expect.poll(async () => (await kept(secondId, null)).length).toBe(1)
   // The record of the request is there by then, by which the operator's messages about it are found.
   await expect.poll(() => service.store.findRequest(secondId)).toBeDefined()
-  await deleteAccount({ ...service.plane, store: service.store }, service.account.id, service.account.name)
+  await deleteAccount({ ...service.accountsDeps, store: service.store }, service.account.id, service.account.name)
   expect(await kept(secondId, service.account.id)).toEqual([])
   expect(await kept(secondId, null)).toEqual([])
 })

@@ -15,8 +15,8 @@ beforeAll(async () => {
   clock = new SkippingClock()
   ;({ service, visitor } = await startWeb({ clock }))
   owner = new Visitor(service.config.appUrl)
-  const plane = { ...service.plane, store: service.store }
-  const { token } = await openSession(plane, service.account.id, { method: 'link', agent: 'Tests' })
+  const accountsDeps = { ...service.accountsDeps, store: service.store }
+  const { token } = await openSession(accountsDeps, service.account.id, { method: 'link', agent: 'Tests' })
   owner.cookie = `svc_session=${token.reveal()}`
 })
 afterAll(() => service.stop())
@@ -114,7 +114,7 @@ describe('connecting', () => {
   test("an account sees nothing of another's requests, and a visitor without an account sees nothing", async () => {
     const { account } = await service.addAccount('another', 'free')
     const other = new Visitor(service.config.appUrl)
-    const { token } = await openSession({ ...service.plane, store: service.store }, account.id, {
+    const { token } = await openSession({ ...service.accountsDeps, store: service.store }, account.id, {
       method: 'link',
       agent: 'Tests',
     })
@@ -182,8 +182,8 @@ describe('status', () => {
   })
 
   test("operators' incident reports are shown until they are resolved", async () => {
-    const plane = { ...service.plane, store: service.store, clock }
-    const { id } = await openIncident(plane, {
+    const accountsDeps = { ...service.accountsDeps, store: service.store, clock }
+    const { id } = await openIncident(accountsDeps, {
       title: 'Slow <b>answers</b>',
       impact: 'major',
       text: 'We look into it.',
@@ -196,10 +196,10 @@ describe('status', () => {
     expect(incidents).toMatchObject([
       { name: 'Slow <b>answers</b>', status: 'investigating', incident_updates: [{ body: 'We look into it.' }] },
     ])
-    await updateIncident(plane, id, 'resolved', 'Mended.')
+    await updateIncident(accountsDeps, id, 'resolved', 'Fixed.')
     await later()
     expect((await readJson<Summary>('/api/v2/summary.json')).incidents).toEqual([])
-    expect(await read('/status')).toMatch(/Past incidents.*Mended\./)
+    expect(await read('/status')).toMatch(/Past incidents.*Fixed\./)
   })
 
   test('status survives a restart: counts reach the database within a minute', async () => {

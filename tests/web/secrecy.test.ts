@@ -74,9 +74,9 @@ test('an account is created, connected, and signed in, and sees only its own pag
   const made = await (await owner.post('/account/keys', { name: 'second', profiles })).text()
   secrets['a second key'] = /sk_svc_[0-9A-Za-z]{38}/.exec(made)![0]
   stranger = nobody()
-  const plane = { ...service.plane, store: service.store }
+  const accountsDeps = { ...service.accountsDeps, store: service.store }
   const { account } = await service.addAccount('stranger', 'free')
-  const { token } = await openSession(plane, account.id, { method: 'link', agent: 'Tests' })
+  const { token } = await openSession(accountsDeps, account.id, { method: 'link', agent: 'Tests' })
   stranger.cookie = `svc_session=${token.reveal()}`
   secrets["a stranger's session"] = token.reveal()
   await read('a used link', await nobody().post('/sign-in/link', { token: secrets['a link'] }))

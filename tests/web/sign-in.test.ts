@@ -169,8 +169,10 @@ describe('signing in', () => {
     const { at, code } = await askForCode(visitor, '/sign-in')
     const proofId = at.split('/').at(-1)!
     const { tryCode } = await import('../../src/accounts/identity/proofs.ts')
-    const plane = { ...service.plane, store: service.store }
-    const results = await Promise.all(Array.from({ length: 1000 }, () => tryCode(plane, 'account', proofId, code)))
+    const accountsDeps = { ...service.accountsDeps, store: service.store }
+    const results = await Promise.all(
+      Array.from({ length: 1000 }, () => tryCode(accountsDeps, 'account', proofId, code)),
+    )
     expect(results.filter((result) => typeof result !== 'string').length).toBe(1)
   })
 
@@ -192,8 +194,8 @@ describe('signing in', () => {
   })
 
   test('a link created where the service runs signs in to its account once', async () => {
-    const plane = { ...service.plane, store: service.store }
-    const link = await createSignInLink(plane, service.account.id, service.config.appUrl)
+    const accountsDeps = { ...service.accountsDeps, store: service.store }
+    const link = await createSignInLink(accountsDeps, service.account.id, service.config.appUrl)
     const path = link.reveal().slice(service.config.appUrl.length)
     expect((await visitor.get(path)).status).toBe(200)
     expect(location(await visitor.post('/sign-in/link', { token: tokenOf(path) }))).toBe('/connect?done=signed-in')

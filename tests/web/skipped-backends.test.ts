@@ -9,7 +9,7 @@ let visitor: Visitor
 
 beforeAll(async () => {
   ;({ service, visitor } = await startWeb())
-  const { token } = await openSession({ ...service.plane, store: service.store }, service.account.id, {
+  const { token } = await openSession({ ...service.accountsDeps, store: service.store }, service.account.id, {
     method: 'link',
     agent: 'Tests',
   })

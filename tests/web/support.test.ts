@@ -27,8 +27,8 @@ test('a message is stored with its request and account, and its sender learns it
   expect([response.status, text.includes(ticket!.id)]).toEqual([200, true])
   expect(ticket).toMatchObject({ accountId: null, replyTo: good.email, requestId: good.request_id, text: good.text })
   const owner = new Visitor(service.config.appUrl)
-  const plane = { ...service.plane, store: service.store }
-  const { token } = await openSession(plane, service.account.id, { method: 'link', agent: 'Tests' })
+  const accountsDeps = { ...service.accountsDeps, store: service.store }
+  const { token } = await openSession(accountsDeps, service.account.id, { method: 'link', agent: 'Tests' })
   owner.cookie = `svc_session=${token.reveal()}`
   await owner.post('/support', { ...good, request_id: '' })
   expect((await service.store.listTickets(10))[0]).toMatchObject({ accountId: service.account.id, requestId: null })
@@ -86,10 +86,10 @@ test.each([
 
 test('the operator gets an email if an address is configured; without mail the message is still stored', async () => {
   const letters: Mail[] = []
-  const desk = {
+  const supportDeps = {
     store: service.store,
-    clock: service.plane.clock,
-    random: service.plane.random,
+    clock: service.accountsDeps.clock,
+    random: service.accountsDeps.random,
     mailTo: 'ops@example.com',
   }
   const form = { accountId: null, email: good.email, requestId: '', text: good.text }
@@ -97,10 +97,10 @@ test('the operator gets an email if an address is configured; without mail the m
     letters.push(mail)
     return letters.length === 1 ? Promise.resolve() : Promise.reject(new Error('no mail server'))
   }
-  await fileTicket({ ...desk, sendMail }, form)
+  await fileTicket({ ...supportDeps, sendMail }, form)
   expect(letters).toMatchObject([{ to: 'ops@example.com', text: expect.stringContaining(good.text) as string }])
-  expect(await fileTicket({ ...desk, sendMail }, form)).toMatchObject({ replyTo: good.email })
-  expect(await fileTicket({ ...desk, sendMail: undefined }, form)).toMatchObject({ replyTo: good.email })
+  expect(await fileTicket({ ...supportDeps, sendMail }, form)).toMatchObject({ replyTo: good.email })
+  expect(await fileTicket({ ...supportDeps, sendMail: undefined }, form)).toMatchObject({ replyTo: good.email })
 })
 
 test('messages are deleted after half a year, and the oldest ones if there are too many', async () => {

@@ -8,8 +8,8 @@ let service: Service
 let visitor: Visitor
 beforeAll(async () => {
   ;({ service, visitor } = await startWeb())
-  const plane = { ...service.plane, store: service.store }
-  const { token } = await openSession(plane, service.account.id, { method: 'link', agent: 'Tests' })
+  const accountsDeps = { ...service.accountsDeps, store: service.store }
+  const { token } = await openSession(accountsDeps, service.account.id, { method: 'link', agent: 'Tests' })
   visitor.cookie = `svc_session=${token.reveal()}`
 })
 afterAll(() => service.stop())

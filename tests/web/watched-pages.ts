@@ -20,8 +20,8 @@ export class WatchedPages {
   #pages: Page[] = []
   #faults: string[] = []
 
-  /** Called at the top of the suite. Forgiven are faults that its tests provoke. */
-  watch(forgiven?: RegExp): void {
+  /** Called at the top of the suite. Faults that its tests provoke are ignored. */
+  watch(ignored?: RegExp): void {
     beforeEach(async () => {
       this.clock = new SkippingClock()
       this.service = await Service.start({ clock: this.clock })
@@ -31,7 +31,7 @@ export class WatchedPages {
     afterEach(async () => {
       await Promise.all(this.#pages.map(returnPage))
       await this.service.stop()
-      expect(this.#faults.filter((fault) => forgiven?.test(fault) !== true)).toEqual([])
+      expect(this.#faults.filter((fault) => ignored?.test(fault) !== true)).toEqual([])
     })
   }
 

@@ -3,8 +3,8 @@ import type { Checkpoint } from '../../domain/checkpoint.ts'
 import { type AuditVerdict, verdictOf } from './audit.ts'
 
 /**
- * Verifies an exported log line by line, without a database. `proven` are checkpoints known to be authentic, or trusted
- * because they were stored where nobody could change them.
+ * Verifies an exported log line by line, without a database (contract 25.7). `proven` are checkpoints known to be
+ * authentic, or trusted because they were stored where nobody could change them.
  */
 export async function verifyExport(
   lines: AsyncIterable<string> | Iterable<string>,

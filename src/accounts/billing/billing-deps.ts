@@ -31,7 +31,7 @@ export interface BillingDeps extends PlansDeps {
   readonly log: EventLog
 }
 
-/** How accounts change plans: an operator decides, or, if plans are sold, the account pays. */
+/** How accounts change plans: an operator decides, or, if plans are sold, the account pays (contract 22.1). */
 export interface PlanSales {
   readonly plansDeps: PlansDeps
   /** Undefined if an operator decides. */

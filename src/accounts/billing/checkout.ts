@@ -21,7 +21,8 @@ export interface PaymentPage {
 
 /**
  * Opens a checkout for a plan. A subscribed account gets the portal instead, and earlier checkouts are closed: no
- * account can pay for two plans. @throws AccountsError `account_unknown`, `plan_not_sold`; BillingFailure
+ * account can pay for two plans (contract 22.9). @throws AccountsError `account_unknown`, `plan_not_sold`;
+ * BillingFailure
  */
 export async function openCheckout(
   deps: BillingDeps,

@@ -5,7 +5,7 @@ import type { Plan } from '../../domain/plans.ts'
 export interface Entitlement {
   /**
    * The granted plan; null for none. Undefined if a current subscription has a price that is not configured: then
-   * nothing is decided, because a price missing from the configuration must not take away a paid plan.
+   * nothing is decided, because a price missing from the configuration must not take away a paid plan (contract 22.6).
    */
   readonly grant: string | null | undefined
   /** The subscription that grants it. */
@@ -49,7 +49,7 @@ export function entitlementOf(subscriptions: readonly Subscription[], rules: Ent
   }
 }
 
-/** When the grace period of a past due subscription ends. */
+/** When the grace period of a past due subscription ends (contract 22.5). */
 export function graceEndsAtMs({ dueSinceMs }: Subscription, graceMs: number): number {
   return (dueSinceMs ?? 0) + graceMs
 }

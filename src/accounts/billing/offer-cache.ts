@@ -18,7 +18,7 @@ export interface OfferCacheDeps {
 /**
  * Plan prices for public pages and `GET /pricing`: at most one request to the payment provider at a time, none for 30 s
  * after a failure, and no caller waits longer than a second. If prices are late or unavailable, it returns the last
- * known ones, or none.
+ * known ones, or none (contract 17.8).
  */
 export class OfferCache {
   readonly #deps: OfferCacheDeps

@@ -116,7 +116,7 @@ export interface BillingQueries {
   linkCustomer(accountId: string, customerId: string, checkAtMs: number): Promise<string>
   /** A number for a read that is about to begin, higher than that of every earlier read. */
   takeRead(accountId: string): Promise<number>
-  /** Applies a read unless a later one was applied. Granting another plan moves the account to it. */
+  /** Applies a read unless a later one was applied. Granting another plan moves the account to it (contract 22.7). */
   applyRead(read: AppliedRead): Promise<ReadOutcome>
   /** Schedules an account's next check at `atMs` unless it is due earlier. */
   scheduleCheckNow(accountId: string, atMs: number): Promise<void>

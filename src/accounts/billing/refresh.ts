@@ -23,7 +23,7 @@ export type RefreshOutcome = ReadOutcome | 'unlinked' | 'closed'
  * Reads a customer's current subscriptions and moves the account to the plan they grant. Refreshes may run
  * concurrently, on any node, and finish in any order: each takes a number before it reads, and a read never overwrites
  * one with a higher number, which began later. So every change made before the last read began is applied. @throws
- * BillingFailure if nothing can be read; then nothing changes
+ * BillingFailure if nothing can be read; then nothing changes (contract 22.8)
  */
 export async function refresh(deps: BillingDeps, accountId: string, eventId?: string): Promise<RefreshOutcome> {
   const record = await deps.store.findBilling(accountId)

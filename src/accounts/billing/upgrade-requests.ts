@@ -27,7 +27,7 @@ export async function requestUpgrade(deps: UpgradesDeps, accountId: string, plan
     createdAtMs: Math.floor(nowMs()),
     decidedAtMs: null,
   }
-  if (!(await deps.store.addUpgradeRequest(request, maxStoredRequests, recordOf(deps, request, 'requested'))))
+  if (!(await deps.store.addUpgradeRequest(request, maxStoredRequests, upgradeRecord(deps, request, 'requested'))))
     throw new AccountsError('upgrade_open')
   return request
 }
@@ -70,11 +70,11 @@ async function decide(
   request: UpgradeRequest,
   state: 'approved' | 'rejected' | 'withdrawn',
 ): Promise<void> {
-  const decided = await deps.store.decideUpgradeRequest(request.id, state, recordOf(deps, request, state))
+  const decided = await deps.store.decideUpgradeRequest(request.id, state, upgradeRecord(deps, request, state))
   if (!decided) throw new AccountsError('upgrade_decided')
 }
 
-function recordOf(
+function upgradeRecord(
   { actor, clock }: UpgradesDeps,
   { id: requestId, accountId, planId }: UpgradeRequest,
   state: UpgradeState,

@@ -14,7 +14,7 @@ const maxConcurrent = 64
 /**
  * Handles signed events. An event is only a hint: after its signature is checked on the raw body, the current state is
  * read from the provider, so order and repetition do not matter. Each event is handled once; one that fails is answered
- * with 503 and is sent again.
+ * with 503 and is sent again (contract 22.2).
  */
 export function createWebhookHandler(deps: BillingDeps): HandleWebhook {
   let running = 0

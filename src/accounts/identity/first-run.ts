@@ -28,8 +28,8 @@ export interface FirstRun {
 }
 
 /**
- * Creates the local account and its first key if the store has no accounts. The key is written to its file before the
- * store, so that a crash in between leaves no key that nobody has. Later runs create nothing.
+ * Creates the local account and its first key if the store has no accounts (contract 32.1). The key is written to its
+ * file before the store, so that a crash in between leaves no key that nobody has. Later runs create nothing.
  */
 export async function firstRun(deps: AccountsDeps, plans: readonly Plan[], file: FirstKeyFile): Promise<FirstRun> {
   const [only, second] = await deps.store.listAccounts(2)

@@ -51,7 +51,7 @@ const confirmLimits: readonly Limit[] = [
 
 /** The requester of an email. */
 export interface ProofRequester {
-  /** Identifies the network; only a digest of it is stored. */
+  /** Identifies the network; only a digest of it is stored (contract 28.11). */
   readonly network: string
   /** The cookie that the browser stored when an address was last verified in it (see known-browser.ts). */
   readonly knownBrowser?: string | undefined

@@ -36,7 +36,7 @@ export type StartedProof = { readonly proof: SignInProof } | TooManyProofs
 
 /**
  * Sends a code to an address, with a link unless the purpose forbids one. It does the same for every address, whether
- * or not an account has it; returns `retryAtMs` if too many were requested. @throws MailError
+ * or not an account has it (contract 19.3); returns `retryAtMs` if too many were requested. @throws MailError
  */
 export function startProof(
   deps: ProofMailDeps,

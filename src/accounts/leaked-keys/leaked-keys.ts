@@ -23,7 +23,7 @@ export interface LeakNotice {
 }
 
 export interface LeakedKeysDeps {
-  readonly plane: AccountsDeps
+  readonly accountsDeps: AccountsDeps
   /** The peppers that key digests may use, the current one first. */
   readonly peppers: readonly Secret[]
   /** Notifies one owner, with its own time limit. If it throws, the keys stay revoked. */
@@ -46,8 +46,8 @@ export interface FoundText {
 
 /**
  * Revokes every key of this service found in these texts, each in its own transaction with its audit event, and then
- * notifies each owner once. Possession of a key is enough to revoke it, so no other proof is required. A key in several
- * texts has the same outcome in each; texts without one have no outcome.
+ * notifies each owner once. Possession of a key is enough to revoke it, so no other proof is required (contract 26.1,
+ * 26.4). A key in several texts has the same outcome in each; texts without one have no outcome.
  */
 export async function revokeLeakedKeys(
   deps: LeakedKeysDeps,
@@ -81,7 +81,7 @@ async function revokeFound(
   if (stored === undefined) return { state: 'unknown', keyId: undefined }
   const { id: keyId, accountId, name: keyName, hint: keyHint } = stored
   try {
-    await revokeKey(deps.plane, keyId, 'leaked')
+    await revokeKey(deps.accountsDeps, keyId, 'leaked')
   } catch (error) {
     if (!(error instanceof AccountsError)) throw error
     return { state: 'revoked_before', keyId }
@@ -90,9 +90,9 @@ async function revokeFound(
   return { state: 'revoked', keyId }
 }
 
-async function findStored({ plane, peppers }: LeakedKeysDeps, key: string): Promise<StoredKey | undefined> {
+async function findStored({ accountsDeps, peppers }: LeakedKeysDeps, key: string): Promise<StoredKey | undefined> {
   for (const pepper of peppers) {
-    const stored = await plane.store.findKeyByDigest(keyDigest(key, pepper))
+    const stored = await accountsDeps.store.findKeyByDigest(keyDigest(key, pepper))
     if (stored !== undefined) return stored
   }
   return undefined

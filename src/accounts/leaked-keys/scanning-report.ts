@@ -16,7 +16,7 @@ export interface ScanningDeps {
 
 /**
  * Whether a reported token is a key that this service issued, in GitHub's terms, with its SHA-256 digest (hex) instead
- * of the token, so that no answer contains a key.
+ * of the token, so that no answer contains a key (contract 26.5).
  */
 interface TokenLabel {
   readonly token_hash: string
@@ -39,7 +39,7 @@ export type HandleScanningReport = (
 /**
  * Handles reports of GitHub's secret scanning partner program. The signature over the raw body is verified before
  * anything is parsed; then every key of this service in it is revoked, with the service as the actor, and its owner
- * notified. A repeated report changes nothing. Never throws.
+ * notified. A repeated report changes nothing (contract 26.6). Never throws.
  */
 export function createReportHandler(deps: ScanningDeps): HandleScanningReport {
   let running = 0

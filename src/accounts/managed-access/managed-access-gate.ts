@@ -79,7 +79,7 @@ export class ManagedAccessGate {
     try {
       await this.#judge(await checkReadiness(this.#deps, 'while_on'), beganMs)
     } catch {
-      // Whatever the error is: an unreadable switch must not count as on.
+      // Whatever the error is: an unreadable switch must not count as on (contract 23.8).
       this.#shut('store_silent', true)
     }
     if (!this.#isEnded) this.#next = clock.after(everyMs, () => void (this.#round = this.#check()))

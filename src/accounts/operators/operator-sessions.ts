@@ -24,14 +24,14 @@ export type OperatorIdentity = Omit<AccountsDeps<OperatorStore>, 'actor'>
 
 /** Creates a session with a new token; undefined if the operator was removed meanwhile. */
 export async function openOperatorSession(
-  plane: OperatorIdentity,
+  deps: OperatorIdentity,
   operatorId: string,
   { method, agent }: { readonly method: SignInMethod; readonly agent: string },
 ): Promise<{ readonly token: Secret; readonly session: OperatorSession } | undefined> {
-  const token = mintToken(plane.random)
-  const nowMs = Math.floor(plane.clock.nowMs())
+  const token = mintToken(deps.random)
+  const nowMs = Math.floor(deps.clock.nowMs())
   const session: OperatorSession = {
-    id: idMinter('ops_', () => nowMs, plane.random)(),
+    id: idMinter('ops_', () => nowMs, deps.random)(),
     operatorId,
     method,
     agent,
@@ -41,31 +41,31 @@ export async function openOperatorSession(
     confirmedAtMs: nowMs,
   }
   const record = auditRecord(
-    { ...plane, actor: { kind: 'operator', operatorId } },
+    { ...deps, actor: { kind: 'operator', operatorId } },
     { type: 'operator.signed_in', operatorId },
   )
-  const digest = sessionDigest(plane, token.reveal())
-  const isAdded = await plane.store.addOperatorSession(session, digest, maxSessionsPerOperator, record)
+  const digest = sessionDigest(deps, token.reveal())
+  const isAdded = await deps.store.addOperatorSession(session, digest, maxSessionsPerOperator, record)
   return isAdded ? { token, session } : undefined
 }
 
 /** The session and operator of a token; undefined if it is unknown, has ended, or its operator was removed. */
 export async function findOperatorSession(
-  plane: OperatorIdentity,
+  deps: OperatorIdentity,
   token: string,
 ): Promise<{ readonly session: OperatorSession; readonly operator: Operator } | undefined> {
   if (!tokenShape.test(token)) return undefined
-  const digest = sessionDigest(plane, token)
-  const session = await plane.store.findOperatorSession(digest)
+  const digest = sessionDigest(deps, token)
+  const session = await deps.store.findOperatorSession(digest)
   if (session === undefined) return undefined
-  const nowMs = Math.floor(plane.clock.nowMs())
+  const nowMs = Math.floor(deps.clock.nowMs())
   if (nowMs >= session.expiresAtMs || nowMs >= session.lastSeenAtMs + operatorIdleMs) {
-    await plane.store.removeOperatorSession(session.id)
+    await deps.store.removeOperatorSession(session.id)
     return undefined
   }
-  const operator = await plane.store.findOperator(session.operatorId)
+  const operator = await deps.store.findOperator(session.operatorId)
   if (operator?.state !== 'active') return undefined
-  if (nowMs - session.lastSeenAtMs >= touchEveryMs) await plane.store.touchOperatorSession(digest, nowMs)
+  if (nowMs - session.lastSeenAtMs >= touchEveryMs) await deps.store.touchOperatorSession(digest, nowMs)
   return { session, operator }
 }
 
@@ -75,20 +75,20 @@ export function isConfirmed({ confirmedAtMs }: OperatorSession, nowMs: number): 
 }
 
 /** Records a confirmation of identity; false if the session ended meanwhile. */
-export function confirmOperatorSession(plane: OperatorIdentity, session: OperatorSession): Promise<boolean> {
+export function confirmOperatorSession(deps: OperatorIdentity, session: OperatorSession): Promise<boolean> {
   const { id, operatorId } = session
   const record = auditRecord(
-    { ...plane, actor: { kind: 'operator', operatorId } },
+    { ...deps, actor: { kind: 'operator', operatorId } },
     { type: 'operator.stepped_up', operatorId },
   )
-  return plane.store.confirmOperatorSession(id, record.atMs, record)
+  return deps.store.confirmOperatorSession(id, record.atMs, record)
 }
 
-export function endOperatorSession(plane: OperatorIdentity, { id }: OperatorSession): Promise<void> {
-  return plane.store.removeOperatorSession(id)
+export function endOperatorSession(deps: OperatorIdentity, { id }: OperatorSession): Promise<void> {
+  return deps.store.removeOperatorSession(id)
 }
 
 /** A different purpose than for account sessions: neither kind of token can be used as the other. */
-function sessionDigest(plane: OperatorIdentity, token: string): string {
-  return tokenDigest('operator session', token, plane.pepper)
+function sessionDigest(deps: OperatorIdentity, token: string): string {
+  return tokenDigest('operator session', token, deps.pepper)
 }

@@ -27,10 +27,10 @@ export async function createOperator(deps: OperatorsDeps, address: string, role:
 }
 
 /** The active operator with this id or address. @throws AccountsError `operator_unknown` */
-export async function findOperator(plane: Pick<OperatorsDeps, 'store'>, idOrEmail: string): Promise<Operator> {
+export async function findOperator(deps: Pick<OperatorsDeps, 'store'>, idOrEmail: string): Promise<Operator> {
   const found =
-    (await plane.store.findOperator(idOrEmail)) ??
-    (await plane.store.findOperatorByEmail(readEmailAddress(idOrEmail) ?? ''))
+    (await deps.store.findOperator(idOrEmail)) ??
+    (await deps.store.findOperatorByEmail(readEmailAddress(idOrEmail) ?? ''))
   if (found?.state !== 'active') throw new AccountsError('operator_unknown')
   return found
 }
@@ -55,7 +55,7 @@ export async function removeOperator(deps: OperatorsDeps, id: string): Promise<v
   assertDone(await deps.store.removeOperator(id, record.atMs, record))
 }
 
-/** Prevents operators from removing or demoting themselves by mistake: another operator or the command line does it. */
+/** Prevents operators from removing or demoting themselves by mistake: another operator or the command line does it (contract 24.6). */
 function assertNotSelf({ actor }: OperatorsDeps, id: string): void {
   if (actor.kind === 'operator' && actor.operatorId === id) throw new AccountsError('operator_self')
 }

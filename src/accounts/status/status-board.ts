@@ -142,6 +142,7 @@ export class StatusBoard implements AsyncDisposable {
     return upstream !== undefined || source === 'gateway' || this.#profileState(profile) === 'down'
   }
 
+  /** The API, every profile, and every shared backend (contract 18.1). */
   async #computeStatus(nowMs: number): Promise<ServiceStatus> {
     const { store, profiles, backends, reasons, condition } = this.#deps
     const days = shownDays(nowMs)

@@ -38,7 +38,7 @@ interface TicketForm {
 }
 
 /** Stores a ticket and emails the operator; a text that contains a secret or a conversation is not stored. */
-export async function fileTicket(desk: SupportDeps, form: TicketForm): Promise<NewTicket | TicketFault> {
+export async function fileTicket(deps: SupportDeps, form: TicketForm): Promise<NewTicket | TicketFault> {
   // Do not scan a text that is far too long.
   if (form.text.length > maxTextCharacters) return { field: 'text' }
   if (form.requestId.length > maxRequestIdCharacters) return { field: 'request_id' }
@@ -48,18 +48,18 @@ export async function fileTicket(desk: SupportDeps, form: TicketForm): Promise<N
   if (replyTo === undefined) return { field: 'email' }
   if (form.requestId !== '' && !requestIdShape.test(form.requestId)) return { field: 'request_id' }
   if (form.text.length < minTextCharacters) return { field: 'text' }
-  const nowMs = Math.floor(desk.clock.nowMs())
+  const nowMs = Math.floor(deps.clock.nowMs())
   const ticket: NewTicket = {
-    id: idMinter('tic_', () => nowMs, desk.random)(),
+    id: idMinter('tic_', () => nowMs, deps.random)(),
     accountId: form.accountId,
     replyTo,
     requestId: form.requestId === '' ? null : form.requestId,
     text: form.text,
     createdAtMs: nowMs,
   }
-  await desk.store.addTicket(ticket, nowMs - retentionMs, maxStored)
+  await deps.store.addTicket(ticket, nowMs - retentionMs, maxStored)
   // The ticket is stored: if the email fails, the sender logs that.
-  if (desk.mailTo !== undefined) await desk.sendMail?.(emailFor(ticket, desk.mailTo)).catch(() => undefined)
+  if (deps.mailTo !== undefined) await deps.sendMail?.(emailFor(ticket, deps.mailTo)).catch(() => undefined)
   return ticket
 }
 

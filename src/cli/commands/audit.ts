@@ -91,6 +91,7 @@ function writeFields(event: AuditEvent): string {
 
 const maxCheckpointBytes = 4096
 
+/** The three results have the exit codes of contract 25.6. */
 export const auditVerify: Command = {
   name: 'audit verify',
   summary: 'Check that the audit log was not changed or truncated. The service does not have to be running.',

@@ -16,25 +16,26 @@ export const connect: Command = {
   async run(invocation) {
     const [name] = invocation.line.positionals
     if (name === undefined) return listed(invocation)
-    const connection = clientRecipes.find((known) => known.name === name)
-    if (connection === undefined) throw unknownClient(name, invocation)
+    const recipe = clientRecipes.find((known) => known.name === name)
+    if (recipe === undefined) throw unknownClient(name, invocation)
     const address = findService(invocation)
-    const wiring = readClientConfig(invocation, address)
-    const configuration = connection.write(wiring)
-    const { next, language } = connection
-    const place = connection.place.replace('{again}', invocation.command(`connect ${connection.name}`))
+    const clientConfig = readClientConfig(invocation, address)
+    const configuration = recipe.write(clientConfig)
+    const { next, language } = recipe
+    const place = recipe.place.replace('{again}', invocation.command(`connect ${recipe.name}`))
     const talk = [place]
-    if (wiring.baseUrl !== address.baseUrl) talk.push(`The base URL is ${wiring.baseUrl}, because it must end in /v1.`)
-    if ((invocation.terminal.env[wiring.keyVariable] ?? '') === '')
-      talk.push(`${wiring.keyVariable} is not set here. Set it: ${keyCommand(address, wiring.keyVariable)}`)
+    if (clientConfig.baseUrl !== address.baseUrl)
+      talk.push(`The base URL is ${clientConfig.baseUrl}, because it must end in /v1.`)
+    if ((invocation.terminal.env[clientConfig.keyVariable] ?? '') === '')
+      talk.push(`${clientConfig.keyVariable} is not set here. Set it: ${keyCommand(address, clientConfig.keyVariable)}`)
     talk.push(`Next: ${next}. If that fails: ${invocation.command('doctor')}`)
     return {
       text: configuration,
       json: {
-        client: connection.name,
-        base_url: wiring.baseUrl,
-        key_variable: wiring.keyVariable,
-        model: wiring.model,
+        client: recipe.name,
+        base_url: clientConfig.baseUrl,
+        key_variable: clientConfig.keyVariable,
+        model: clientConfig.model,
         language,
         configuration,
         place,

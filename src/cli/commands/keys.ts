@@ -163,6 +163,7 @@ function isOverlap(text: string): text is RotationOverlap {
   return overlaps.includes(text)
 }
 
+/** Cannot be undone, so it asks for `--yes` (contract 33.8). */
 export const keysRevoke: Command = {
   name: 'keys revoke',
   summary: 'Revoke a key permanently.',

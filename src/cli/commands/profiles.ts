@@ -1,7 +1,7 @@
 import { suggest } from '../../config/check-shape.ts'
 import { requestFormatIds, type ClientFormatId } from '../../domain/format-id.ts'
-import { describeDoubt, describeExclusion } from '../../domain/route-plan-text.ts'
-import { maxQuestionTokens, type RoutePlan, type RouteQuestion } from '../../domain/route-plan.ts'
+import { describeDoubt, describeExclusion } from '../../domain/routing-plan-text.ts'
+import { maxQuestionTokens, type RoutingPlan, type RoutingQuestion } from '../../domain/routing-plan.ts'
 import { readWhole } from '../command-line.ts'
 import { accountOption, type Command, type Invocation } from '../command.ts'
 import { CommandError, exitCodes } from '../failures.ts'
@@ -45,8 +45,8 @@ export const profilesDryRun: Command = {
       const plan = config.plans.find(({ id }) => id === named.planId)
       if (plan === undefined)
         throw new CommandError(exitCodes.failure, 'there is no such plan', invocation.command('check'))
-      const route = await invocation.ports.planRoute(config, { accountId: named.id, plan }, question)
-      if (route.refusal?.code === 'model_not_found')
+      const routingPlan = await invocation.ports.planRouting(config, { accountId: named.id, plan }, question)
+      if (routingPlan.refusal?.code === 'model_not_found')
         throw new CommandError(
           exitCodes.failure,
           'there is no profile with that name',
@@ -56,15 +56,15 @@ export const profilesDryRun: Command = {
           ),
         )
       return {
-        text: writeRoute(route, invocation.ports.clock.nowMs()),
-        json: { question, ...route },
+        text: writePlan(routingPlan, invocation.ports.clock.nowMs()),
+        json: { question, ...routingPlan },
         talk: ['Based on the configuration and stored data. Circuit breakers exist only in the running service.'],
       }
     })
   },
 }
 
-function readQuestion(invocation: Invocation): RouteQuestion {
+function readQuestion(invocation: Invocation): RoutingQuestion {
   const { line } = invocation
   const profile = invocation.argument(0, 'the profile', 'profiles dry-run PROFILE')
   const given = line.option('format') ?? formats[0]
@@ -81,7 +81,7 @@ function readQuestion(invocation: Invocation): RouteQuestion {
   }
 }
 
-function writeRoute({ refusal, panel, asked, leftOut }: RoutePlan, nowMs: number): string {
+function writePlan({ refusal, panel, asked, leftOut }: RoutingPlan, nowMs: number): string {
   const lines: string[] = []
   if (refusal !== undefined) lines.push(`Rejected before any backend is called: ${refusal.code}.`)
   if (panel !== undefined)

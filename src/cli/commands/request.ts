@@ -1,7 +1,7 @@
 import type { ProviderError } from '../../domain/provider-error.ts'
 import { priceBook, requestCostUsd, writeUsd } from '../../domain/request-cost.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
-import { describeExclusion } from '../../domain/route-plan-text.ts'
+import { describeExclusion } from '../../domain/routing-plan-text.ts'
 import { uuidOf } from '../../runtime/ids.ts'
 import { terminalLine } from '../../runtime/safe-text.ts'
 import type { Command } from '../command.ts'
@@ -9,6 +9,7 @@ import { CommandError, exitCodes } from '../failures.ts'
 import { writeFusion } from '../fusion-trail.ts'
 import { writeTable, writeTime } from '../terminal/table.ts'
 
+/** The record of one request (contract 28.5). */
 export const request: Command = {
   name: 'request',
   summary: 'Show the record of one request, without its prompt and answer.',

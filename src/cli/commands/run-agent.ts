@@ -32,25 +32,25 @@ export const runAgent: Command = {
     const agent = readAgent(invocation)
     const address = findService(invocation)
     const hasFusionTool = invocation.line.flag('fusion-tool')
-    const wiring = { ...readClientConfig(invocation, address), hasFusionTool }
+    const clientConfig = { ...readClientConfig(invocation, address), hasFusionTool }
     const { env } = invocation.terminal
     if (!isProgramThere(agent.program, env['PATH']))
       throw new CommandError(exitCodes.config, `${agent.program} is not installed, or not on PATH`, agent.install)
-    const { subject, reporter } = prepare(invocation, { ...address, baseUrl: wiring.baseUrl })
+    const { subject, reporter } = prepare(invocation, { ...address, baseUrl: clientConfig.baseUrl })
     const sight = await fetchModels(subject)
     const findings = diagnose(subject, sight, reporter)
     const blocking = findings.find(({ blocks }) => blocks)
     if (blocking !== undefined) throw new CommandError(exitCodeOf(blocking.code), blocking.what, blocking.fix)
     for (const { what } of findings) invocation.terminal.err(`note: ${what}`)
     const program = agent.start({
-      wiring,
+      clientConfig,
       // A missing key is a blocking finding, so the key is set here.
       key: subject.key!.reveal(),
-      contextTokens: contextTokensOf(sight, wiring.model),
+      contextTokens: contextTokensOf(sight, clientConfig.model),
       args: invocation.line.passedOn,
       env,
     })
-    const reached = { ...program, env: { ...reachableEnv(wiring.baseUrl, env), ...program.env } }
+    const reached = { ...program, env: { ...reachableEnv(clientConfig.baseUrl, env), ...program.env } }
     return { text: '', json: undefined, talk: [], exitCode: await invocation.ports.runProgram(reached) }
   },
 }

@@ -305,6 +305,7 @@ export const upstreamList: Command = {
     }),
 }
 
+/** Cannot be undone, so it asks for `--yes` (contract 33.8). */
 export const upstreamRemove: Command = {
   name: 'upstream remove',
   summary: 'Disconnect a provider and delete its credential.',

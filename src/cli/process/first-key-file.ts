@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { FirstKeyFile } from '../../accounts/identity/first-run.ts'
 import { replaceFile } from './replace-file.ts'
 
-/** The file in the data folder that stores the first key. */
+/** The file in the data folder that stores the first key (contract 33.7). */
 export const firstKeyName = 'first-key'
 
 /** The first key's file. It is replaced atomically and only this user can read it. */

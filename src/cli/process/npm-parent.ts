@@ -8,7 +8,8 @@ export interface NpmParent {
 
 /**
  * If npm started this process: calls `run` once after npm, or the shell between, has exited. A signal to `npm start`
- * ends only those two, because the shell does not forward it. Otherwise does nothing. Never keeps the process alive.
+ * ends only those two, because the shell does not forward it (contract 32.7). Otherwise does nothing. Never keeps the
+ * process alive.
  */
 export function onNpmExit({ startedUnder, parentId }: NpmParent, run: () => void): void {
   if (startedUnder === undefined) return

@@ -12,7 +12,10 @@ interface Addresses {
   readonly appUrl: string
 }
 
-/** Announces the addresses of the service on this data folder to other commands. Returns a function that withdraws them. @throws the system error */
+/**
+ * Announces the addresses of the service on this data folder to other commands (contract 33.6). Returns a function that
+ * withdraws them. @throws the system error
+ */
 export function announceRunning(dataDir: string, { baseUrl, appUrl }: Addresses): () => void {
   const path = join(dataDir, name)
   replaceFile(path, `${JSON.stringify({ pid: process.pid, base_url: baseUrl, app_url: appUrl })}\n`)

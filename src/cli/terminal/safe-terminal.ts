@@ -6,8 +6,8 @@ import type { Terminal } from '../ports.ts'
 export type Piece = string | { readonly style: 'bold' | 'red'; readonly text: string }
 
 /**
- * All command output goes through this class. Names, tickets, user agents, and provider texts are untrusted, so every
- * control character except the newline is replaced. Only our own styles reach the terminal.
+ * All command output goes through this class (contract 28.10). Names, tickets, user agents, and provider texts are
+ * untrusted, so every control character except the newline is replaced. Only our own styles reach the terminal.
  */
 export class SafeTerminal {
   readonly #terminal: Terminal

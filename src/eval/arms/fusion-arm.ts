@@ -33,7 +33,7 @@ export interface FusedResult extends ArmResult {
   readonly expectedRight: number
 }
 
-/** Answers one question with the service's own engine, using recorded calls. @throws EvaluationStop */
+/** Answers one question with the service's own engine, using recorded calls (contract 34.1). @throws EvaluationStop */
 export async function runFusion(options: FusionArmOptions): Promise<FusedResult> {
   const { recorder, clock, question, conversation, members, settings, seed, signal } = options
   const trace = recorder.trace(options.intercept)

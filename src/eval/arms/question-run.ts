@@ -70,7 +70,7 @@ export async function runQuestion(options: QuestionRunOptions): Promise<Question
   const alone = members.length < 2
   const self = alone ? undefined : await runFusion({ ...options, ...selfPanelDesign(best, members.length, preset) })
   // If votes are tied, the best member's answer wins.
-  const bestFirst = [replies[members.indexOf(best)]!, ...replies.filter((_, place) => members[place] !== best)]
+  const bestFirst = [replies[members.indexOf(best)]!, ...replies.filter((_, index) => members[index] !== best)]
   return {
     question,
     singles: replies.map((reply) => resultOf(expected, reply)),

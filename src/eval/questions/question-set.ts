@@ -30,8 +30,8 @@ const injectedFirst = 6
 
 /**
  * The questions of a seed, from all families in turn. The same seed and count give the same set, and a smaller count
- * gives its beginning. The questions are generated, so no model has seen them; only the traps, which are handwritten,
- * can become known.
+ * gives its beginning (contract 34.7). The questions are generated, so no model has seen them; only the traps, which
+ * are handwritten, can become known.
  */
 export function buildQuestionSet(seed: number, count: number): Question[] {
   const traps = drawTraps(new Draw(hashText('traps', seed)))

@@ -25,7 +25,7 @@ export interface Comparison {
 /**
  * Compares pairs of arms. A difference is reported only if the paired interval excludes zero and McNemar's test, with
  * Holm's correction for the number of pairs, agrees. Without any true difference, at most one in twenty runs reports
- * one.
+ * one (contract 34.2).
  */
 export function compareAll(
   pairs: readonly (readonly [first: readonly boolean[], second: readonly boolean[]])[],
@@ -60,8 +60,8 @@ function compareOne(first: readonly boolean[], second: readonly boolean[]): Omit
 export function holm(ps: readonly number[]): boolean[] {
   const accepted = ps.map(() => false)
   const order = ps.map((p, index) => ({ p, index })).sort((a, b) => a.p - b.p)
-  for (const [place, { p, index }] of order.entries()) {
-    if (p > level / (ps.length - place)) break
+  for (const [rank, { p, index }] of order.entries()) {
+    if (p > level / (ps.length - rank)) break
     accepted[index] = true
   }
   return accepted

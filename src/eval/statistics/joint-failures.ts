@@ -1,6 +1,6 @@
 import { clopperPearson, type Interval } from './binomial.ts'
 
-/** How members of a panel fail together, which no choice among their answers can fix. */
+/** How members of a panel fail together, which no choice among their answers can fix (contract 34.9). */
 export interface JointFailures {
   /** The share of questions on which all are wrong (β). */
   readonly allWrong: number

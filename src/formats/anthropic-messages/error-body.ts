@@ -4,7 +4,10 @@ import type { StreamFailure } from '../stream-failure.ts'
 import { errorTypeOf } from './faults.ts'
 import { errorCodeOf } from './reject-thread.ts'
 
-/** An error of the catalog in this format, over HTTP and in a stream; `signals` are those of contract 4.4 and 4.5. */
+/**
+ * An error of the catalog in this format, over HTTP and in a stream (contract 4.7); `signals` are those of contract 4.4
+ * and 4.5.
+ */
 export function errorBody(failure: StreamFailure, signals: JsonObject = {}): JsonObject {
   const { code, message, param, requestId } = failure
   const error = {

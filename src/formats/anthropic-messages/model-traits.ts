@@ -1,6 +1,6 @@
 /**
  * What a model accepts in this format, which differs between generations of Claude. Each trait prevents a 400 that the
- * caller could not avoid, since the caller does not know which model answers.
+ * caller could not avoid, since the caller does not know which model answers (contract 11.13).
  */
 export interface ModelTraits {
   /** The `max_tokens` to send if the caller set none, because this format requires one. */
@@ -19,7 +19,7 @@ export interface ModelTraits {
   readonly systemTurns: boolean
 }
 
-/** Every Claude since 4 can write this much, and Claude Code requests this much. */
+/** Every Claude since 4 can write this much, and Claude Code requests this much (contract 11.14). */
 const usualMaxTokens = 32_000
 const olderMaxTokens = 4_096
 

@@ -44,12 +44,12 @@ function readUser(content: Json | undefined, path: string, turns: Turn[]): void 
   let results = 0
   for (let index = 0; index < content.length; index++) {
     const block = content[index]
-    const place = `${path}[${index}]`
-    if (!isObject(block)) throw wrongType(place, 'an object')
+    const itemPath = `${path}[${index}]`
+    if (!isObject(block)) throw wrongType(itemPath, 'an object')
     if (block['type'] === 'tool_result') {
       results += 1
-      turns.push(readResult(block, place))
-    } else readPart(block, place, parts)
+      turns.push(readResult(block, itemPath))
+    } else readPart(block, itemPath, parts)
   }
   if (parts.length > 0 || results === 0) turns.push({ role: 'user', parts })
 }
@@ -68,9 +68,9 @@ function readAssistant(content: Json | undefined, path: string): AssistantPart[]
   if (!isArray(content)) throw wrongType(path, 'a string or an array of blocks')
   for (let index = 0; index < content.length; index++) {
     const block = content[index]
-    const place = `${path}[${index}]`
-    if (!isObject(block)) throw wrongType(place, 'an object')
-    const part = readAssistantBlock(block, place)
+    const itemPath = `${path}[${index}]`
+    if (!isObject(block)) throw wrongType(itemPath, 'an object')
+    const part = readAssistantBlock(block, itemPath)
     if (part !== undefined) parts.push(part)
   }
   return parts

@@ -4,8 +4,8 @@ import { type Draft, isArray, objectField, requiredString, stringField, wrongTyp
 
 /**
  * Reads the content of a user, a system message, or a tool result, as a string or as blocks. Blocks of unknown types,
- * and those of tools that Anthropic ran itself, are skipped; `path` is the content's own. @throws ServiceError
- * `invalid_request`
+ * and those of tools that Anthropic ran itself, are skipped; `path` is the content's own (contract 2.23). @throws
+ * ServiceError `invalid_request`
  */
 export function readParts(content: Json | undefined, path: string): InputPart[] {
   const parts: InputPart[] = []
@@ -17,9 +17,9 @@ export function readParts(content: Json | undefined, path: string): InputPart[] 
   if (!isArray(content)) throw wrongType(path, 'a string or an array of blocks')
   for (let index = 0; index < content.length; index++) {
     const block = content[index]
-    const place = `${path}[${index}]`
-    if (!isObject(block)) throw wrongType(place, 'an object')
-    readPart(block, place, parts)
+    const itemPath = `${path}[${index}]`
+    if (!isObject(block)) throw wrongType(itemPath, 'an object')
+    readPart(block, itemPath, parts)
   }
   return parts
 }
@@ -52,14 +52,14 @@ function pushText(text: string, parts: InputPart[]): void {
 function readImage(block: JsonObject, path: string): InputPart | undefined {
   const source = objectField(block, 'source', `${path}.`)
   if (source === undefined) throw wrongType(`${path}.source`, 'an object')
-  const place = `${path}.source.`
+  const itemPath = `${path}.source.`
   switch (source['type']) {
     case 'base64':
-      return { type: 'image', url: dataUrl(source, place) }
+      return { type: 'image', url: dataUrl(source, itemPath) }
     case 'url':
-      return { type: 'image', url: requiredString(source, 'url', place) }
+      return { type: 'image', url: requiredString(source, 'url', itemPath) }
     case 'file':
-      return { type: 'file', id: requiredString(source, 'file_id', place) }
+      return { type: 'file', id: requiredString(source, 'file_id', itemPath) }
     default:
       return undefined
   }
@@ -68,25 +68,25 @@ function readImage(block: JsonObject, path: string): InputPart | undefined {
 function readDocument(block: JsonObject, path: string, parts: InputPart[]): void {
   const source = objectField(block, 'source', `${path}.`)
   if (source === undefined) throw wrongType(`${path}.source`, 'an object')
-  const place = `${path}.source.`
+  const itemPath = `${path}.source.`
   const title = stringField(block, 'title', `${path}.`)
   const file: Draft<Extract<InputPart, { type: 'file' }>> = { type: 'file' }
   switch (source['type']) {
     case 'base64':
-      file.data = dataUrl(source, place)
+      file.data = dataUrl(source, itemPath)
       break
     case 'url':
-      file.url = requiredString(source, 'url', place)
+      file.url = requiredString(source, 'url', itemPath)
       break
     case 'file':
-      file.id = requiredString(source, 'file_id', place)
+      file.id = requiredString(source, 'file_id', itemPath)
       break
     case 'text':
-      pushText(entitle(title, requiredString(source, 'data', place)), parts)
+      pushText(entitle(title, requiredString(source, 'data', itemPath)), parts)
       return
     case 'content':
       if (title !== undefined) pushText(title, parts)
-      for (const part of readParts(source['content'], `${place}content`)) parts.push(part)
+      for (const part of readParts(source['content'], `${itemPath}content`)) parts.push(part)
       return
     default:
       return
@@ -104,8 +104,8 @@ function readSearchResult(block: JsonObject, path: string, parts: InputPart[]): 
   pushText(entitle(title, [...(typeof source === 'string' ? [source] : []), ...texts].join('\n')), parts)
 }
 
-function dataUrl(source: JsonObject, place: string): string {
-  return `data:${requiredString(source, 'media_type', place)};base64,${requiredString(source, 'data', place)}`
+function dataUrl(source: JsonObject, itemPath: string): string {
+  return `data:${requiredString(source, 'media_type', itemPath)};base64,${requiredString(source, 'data', itemPath)}`
 }
 
 /** Other formats have no titles, but the model needs to know which document it reads. */

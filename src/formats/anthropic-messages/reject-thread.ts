@@ -9,7 +9,7 @@ const threadCode = 'thread_unsupported_request'
 
 /**
  * Rejects requests that store the conversation on the server: the next turn may go to another backend, which would not
- * know it. @throws ServiceError `unsupported_parameter`
+ * know it (contract 2.43). @throws ServiceError `unsupported_parameter`
  */
 export function rejectThread(body: JsonObject): void {
   if (body[field] === undefined || body[field] === null) return

@@ -101,7 +101,7 @@ function decodeUri(text: string): string {
   }
 }
 
-/** A call's arguments as the object that this format requires; anything else becomes its `input`. */
+/** A call's arguments as the object that this format requires; anything else becomes its `input` (contract 11.17). */
 export function writeInput(text: string): JsonObject {
   if (text === '') return {}
   try {

@@ -1,6 +1,6 @@
 import type { FinishReason } from '../../domain/conversation.ts'
 
-/** Reasons for which Google withholds an answer. */
+/** Reasons for which Google withholds an answer (contract 11.15). */
 const filtered = new Set([
   'SAFETY',
   'RECITATION',

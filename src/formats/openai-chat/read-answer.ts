@@ -90,7 +90,8 @@ export class ChatReader implements AnswerReader {
 
   #readDone(): readonly AnswerEvent[] {
     if (this.#finished) return nothing
-    // Some servers omit the reason, but only after content; an empty answer without a reason is broken.
+    // Some servers omit the reason, but only after content; an empty answer without a reason is broken (contract
+    // 10.15).
     if (!this.#hasContent) throw new UpstreamError('broken')
     const events: AnswerEvent[] = []
     this.#readFinish('stop', events)

@@ -67,6 +67,7 @@ export class ChatWriter implements AnswerWriter {
     return `${this.#head}],"usage":${usage}${this.#report}}\n\n${done}`
   }
 
+  /** No finish reason, so that the answer does not look complete (contract 10.2). */
   writeFailure(failure: StreamFailure): string {
     return `data: ${JSON.stringify({ error: errorFields(failure) })}\n\n${done}`
   }

@@ -6,7 +6,7 @@ import { shownModel, type AnswerContext } from '../format.ts'
 import { ToolNames } from '../tool-names.ts'
 import { writeUsage } from './usage.ts'
 
-interface GatheredCall {
+interface CollectedCall {
   readonly event: Extract<AnswerEvent, { readonly type: 'call' }>
   text: string
 }
@@ -14,7 +14,7 @@ interface GatheredCall {
 /** Builds a whole chat completion from all of its events: one choice with text and calls together. */
 export function writeWhole(events: readonly AnswerEvent[], id: string, context: AnswerContext): JsonObject {
   const { createdAt } = context
-  const collected = new GatheredAnswer(events)
+  const collected = new CollectedAnswer(events)
   const { logprobs, reason, usage, report } = collected
   return {
     id,
@@ -35,7 +35,7 @@ export function writeWhole(events: readonly AnswerEvent[], id: string, context: 
 }
 
 /** The combined content of an answer's events. */
-class GatheredAnswer {
+class CollectedAnswer {
   text: string | undefined
   refusal: string | undefined
   reasoning = ''
@@ -44,7 +44,7 @@ class GatheredAnswer {
   report: JsonObject | undefined
   readonly logprobs: Json[] = []
   readonly annotations: Json[] = []
-  readonly calls = new Map<number, GatheredCall>()
+  readonly calls = new Map<number, CollectedCall>()
 
   constructor(events: readonly AnswerEvent[]) {
     for (const event of events) this.#add(event)
@@ -93,7 +93,7 @@ class GatheredAnswer {
   }
 }
 
-function writeMessage(collected: GatheredAnswer, context: AnswerContext): JsonObject {
+function writeMessage(collected: CollectedAnswer, context: AnswerContext): JsonObject {
   const { text, refusal, reasoning, annotations, calls } = collected
   const isSilent = text === undefined && (calls.size > 0 || refusal !== undefined)
   return {
@@ -118,7 +118,7 @@ export function writeAnnotation(annotation: JsonObject): JsonObject | undefined 
   return type === 'url_citation' ? { type, url_citation: citation } : undefined
 }
 
-function writeCalls(calls: ReadonlyMap<number, GatheredCall>, context: AnswerContext): JsonObject[] {
+function writeCalls(calls: ReadonlyMap<number, CollectedCall>, context: AnswerContext): JsonObject[] {
   const ids = new CallIds(context.mintId)
   const names = new ToolNames(context.conversation.tools)
   const written: JsonObject[] = []

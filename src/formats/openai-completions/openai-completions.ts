@@ -12,7 +12,7 @@ const kind: CompletionKind = {
 
 /**
  * Text completions, OpenAI's oldest format: a prompt in, its continuation out. Relayed to servers that have the
- * endpoint; for all others the prompt becomes a user message.
+ * endpoint; for all others the prompt becomes a user message (contract 2.41).
  */
 export const openaiCompletions: Format = {
   id: 'openai-completions',

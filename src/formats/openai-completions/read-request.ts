@@ -15,7 +15,7 @@ import {
 import { samplingNames } from '../openai-chat/fields.ts'
 import { readStop } from '../openai/read-stop.ts'
 
-/** Maximum number of prompts in one request. */
+/** Maximum number of prompts in one request (contract 30.16). */
 const maxPrompts = 128
 
 /** Parses the body of a text completion. @throws ServiceError `invalid_request` with `param` */
@@ -70,7 +70,10 @@ function readSampling(body: JsonObject, prompts: number): Sampling {
   return sampling
 }
 
-/** Fields that only a text completion server supports make the request fail if the prompt becomes a message. */
+/**
+ * Fields that only a text completion server supports make the request fail if the prompt becomes a message (contract
+ * 2.41).
+ */
 function readHints(body: JsonObject, prompts: readonly Prompt[]): Hints {
   const { suffix, echo, best_of: bestOf, logprobs } = body
   const untranslatable: string[] = []

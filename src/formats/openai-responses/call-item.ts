@@ -22,7 +22,7 @@ export class CallItem {
     this.#id = `${identity.kind === 'custom' ? 'ctc' : 'fc'}_${mintId()}`
     this.#callId = callId
     this.#identity = identity
-    this.#frame = deltaFrame(`${this.#event}.delta`, this.#place)
+    this.#frame = deltaFrame(`${this.#event}.delta`, this.#indexFields)
   }
 
   open(): string {
@@ -62,7 +62,7 @@ export class CallItem {
       frames += this.#frames.writeDelta(this.#frame, this.#text)
     }
     const content = isFunction ? { name: this.#identity.name, arguments: this.#text } : { input: this.#text }
-    frames += this.#frames.write(`${this.#event}.done`, { ...this.#place, ...content })
+    frames += this.#frames.write(`${this.#event}.done`, { ...this.#indexFields, ...content })
     // Clients accept no other final status of a custom call.
     const item = this.#item(this.#text, isFunction ? status : 'completed')
     frames += this.#frames.write('response.output_item.done', { output_index: this.outputIndex, item })
@@ -73,7 +73,7 @@ export class CallItem {
     return this.#identity.kind === 'custom' ? 'response.custom_tool_call_input' : 'response.function_call_arguments'
   }
 
-  get #place(): JsonObject {
+  get #indexFields(): JsonObject {
     return { item_id: this.#id, output_index: this.outputIndex }
   }
 

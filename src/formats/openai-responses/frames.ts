@@ -30,11 +30,11 @@ export class Frames {
   }
 }
 
-/** Prepares the deltas of one item part; `place` are the fields before `delta`, `after` is JSON text after it. */
-export function deltaFrame(type: string, place: JsonObject, after = ''): DeltaFrame {
+/** Prepares the deltas of one item part; `indexFields` are the fields before `delta`, `after` is JSON text after it. */
+export function deltaFrame(type: string, indexFields: JsonObject, after = ''): DeltaFrame {
   return {
     head: `event: ${type}\ndata: {"type":"${type}","sequence_number":`,
-    middle: `,${JSON.stringify(place).slice(1, -1)},"delta":`,
+    middle: `,${JSON.stringify(indexFields).slice(1, -1)},"delta":`,
     tail: `${after}}\n\n`,
   }
 }

@@ -3,7 +3,7 @@ import { type DeltaFrame, deltaFrame, type Frames } from './frames.ts'
 
 interface OpenPart {
   readonly kind: 'text' | 'refusal'
-  readonly place: JsonObject
+  readonly indexFields: JsonObject
   readonly frame: DeltaFrame
   readonly logprobs: Json[]
   readonly annotations: Json[]
@@ -35,7 +35,7 @@ export class MessageItem {
     part.text += text
     if (logprobs === undefined) return opening + this.#frames.writeDelta(part.frame, text)
     for (const token of logprobs) part.logprobs.push(token)
-    return opening + this.#frames.write('response.output_text.delta', { ...part.place, delta: text, logprobs })
+    return opening + this.#frames.write('response.output_text.delta', { ...part.indexFields, delta: text, logprobs })
   }
 
   writeRefusal(text: string): string {
@@ -48,7 +48,7 @@ export class MessageItem {
   annotate(annotation: JsonObject): string {
     const opening = this.#part?.kind === 'text' ? '' : this.#openPart('text')
     const part = this.#part!
-    const position = { ...part.place, annotation_index: part.annotations.length }
+    const position = { ...part.indexFields, annotation_index: part.annotations.length }
     part.annotations.push(annotation)
     return opening + this.#frames.write('response.output_text.annotation.added', { ...position, annotation })
   }
@@ -69,13 +69,13 @@ export class MessageItem {
 
   #openPart(kind: OpenPart['kind']): string {
     const ending = this.#closePart()
-    const place = { item_id: this.#id, output_index: this.outputIndex, content_index: this.#content.length }
+    const indexFields = { item_id: this.#id, output_index: this.outputIndex, content_index: this.#content.length }
     const frame =
       kind === 'text'
-        ? deltaFrame('response.output_text.delta', place, ',"logprobs":[]')
-        : deltaFrame('response.refusal.delta', place)
-    this.#part = { kind, place, frame, text: '', logprobs: [], annotations: [] }
-    return ending + this.#frames.write('response.content_part.added', { ...place, part: written(this.#part) })
+        ? deltaFrame('response.output_text.delta', indexFields, ',"logprobs":[]')
+        : deltaFrame('response.refusal.delta', indexFields)
+    this.#part = { kind, indexFields, frame, text: '', logprobs: [], annotations: [] }
+    return ending + this.#frames.write('response.content_part.added', { ...indexFields, part: written(this.#part) })
   }
 
   #closePart(): string {
@@ -84,12 +84,12 @@ export class MessageItem {
     this.#part = undefined
     const content = written(part)
     this.#content.push(content)
-    const { place, text, logprobs } = part
+    const { indexFields, text, logprobs } = part
     const done =
       part.kind === 'text'
-        ? this.#frames.write('response.output_text.done', { ...place, text, logprobs })
-        : this.#frames.write('response.refusal.done', { ...place, refusal: text })
-    return done + this.#frames.write('response.content_part.done', { ...place, part: content })
+        ? this.#frames.write('response.output_text.done', { ...indexFields, text, logprobs })
+        : this.#frames.write('response.refusal.done', { ...indexFields, refusal: text })
+    return done + this.#frames.write('response.content_part.done', { ...indexFields, part: content })
   }
 }
 

@@ -51,23 +51,23 @@ class InputReader implements ReadInput {
   }
 
   read(item: JsonObject, path: string): void {
-    const place = `${path}.`
-    const type = stringField(item, 'type', place) ?? (item['role'] === undefined ? 'item_reference' : 'message')
+    const itemPath = `${path}.`
+    const type = stringField(item, 'type', itemPath) ?? (item['role'] === undefined ? 'item_reference' : 'message')
     switch (type) {
       case 'message':
         return this.#readMessage(item, path)
       case 'reasoning':
         return this.#readReasoning(item)
       case 'function_call':
-        return this.#readCall(item, place, 'function')
+        return this.#readCall(item, itemPath, 'function')
       case 'custom_tool_call':
-        return this.#readCall(item, place, 'custom')
+        return this.#readCall(item, itemPath, 'custom')
       case 'function_call_output':
         return this.#readOutput(item, path, 'function')
       case 'custom_tool_call_output':
         return this.#readOutput(item, path, 'custom')
       case 'item_reference':
-        this.references.push(requiredString(item, 'id', place))
+        this.references.push(requiredString(item, 'id', itemPath))
         return
       case 'compaction':
         this.compactions = true
@@ -76,7 +76,7 @@ class InputReader implements ReadInput {
       case fusionToolType:
         return this.#readServiceCall(item)
       case 'additional_tools':
-        return addTools(this.#declared, arrayField(item, 'tools', place) ?? [], `${place}tools`)
+        return addTools(this.#declared, arrayField(item, 'tools', itemPath) ?? [], `${itemPath}tools`)
       default:
     }
   }
@@ -107,11 +107,11 @@ class InputReader implements ReadInput {
     if (text !== undefined) this.#assistant().push({ type: 'text', text })
   }
 
-  #readCall(item: JsonObject, place: string, kind: 'function' | 'custom'): void {
-    const id = requiredString(item, 'call_id', place)
-    const name = requiredString(item, 'name', place)
-    const namespace = stringField(item, 'namespace', place)
-    const text = stringField(item, kind === 'custom' ? 'input' : 'arguments', place) ?? ''
+  #readCall(item: JsonObject, itemPath: string, kind: 'function' | 'custom'): void {
+    const id = requiredString(item, 'call_id', itemPath)
+    const name = requiredString(item, 'name', itemPath)
+    const namespace = stringField(item, 'namespace', itemPath)
+    const text = stringField(item, kind === 'custom' ? 'input' : 'arguments', itemPath) ?? ''
     const call = { type: 'call', kind, id, name, arguments: text } as const
     this.#assistant().push(namespace === undefined ? call : { ...call, namespace })
   }

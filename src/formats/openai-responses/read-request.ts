@@ -99,7 +99,7 @@ function readConversationId(value: Json | undefined): string | undefined {
   throw invalidRequest('conversation', 'conversation must be the id of a conversation, or an object with its id.')
 }
 
-/** The error for a request that continues two things at once. */
+/** The error for a request that continues two things at once (contract 13.8). */
 export function eitherOne(): ServiceError {
   return invalidRequest(
     'previous_response_id',

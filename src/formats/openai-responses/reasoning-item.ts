@@ -7,7 +7,7 @@ export class ReasoningItem {
   readonly outputIndex: number
   readonly #frames: Frames
   readonly #id: string
-  readonly #place: JsonObject
+  readonly #indexFields: JsonObject
   readonly #frame: DeltaFrame
   #text = ''
 
@@ -15,8 +15,8 @@ export class ReasoningItem {
     this.#frames = frames
     this.outputIndex = outputIndex
     this.#id = id
-    this.#place = { item_id: id, output_index: outputIndex, summary_index: 0 }
-    this.#frame = deltaFrame('response.reasoning_summary_text.delta', this.#place)
+    this.#indexFields = { item_id: id, output_index: outputIndex, summary_index: 0 }
+    this.#frame = deltaFrame('response.reasoning_summary_text.delta', this.#indexFields)
   }
 
   open(): string {
@@ -39,7 +39,7 @@ export class ReasoningItem {
   close(sealed: string | undefined): { readonly frames: string; readonly item: JsonObject } {
     let frames = ''
     if (this.#text !== '') {
-      frames += this.#frames.write('response.reasoning_summary_text.done', { ...this.#place, text: this.#text })
+      frames += this.#frames.write('response.reasoning_summary_text.done', { ...this.#indexFields, text: this.#text })
       frames += this.#writePart('response.reasoning_summary_part.done')
     }
     const item = { ...this.soFar, ...(sealed !== undefined && { encrypted_content: sealed }) }
@@ -48,6 +48,6 @@ export class ReasoningItem {
   }
 
   #writePart(type: string): string {
-    return this.#frames.write(type, { ...this.#place, part: { type: 'summary_text', text: this.#text } })
+    return this.#frames.write(type, { ...this.#indexFields, part: { type: 'summary_text', text: this.#text } })
   }
 }

@@ -19,12 +19,12 @@ export function writeServiceCall(
   const opened = { ...head, arguments: '', output: null, error: null, status: 'in_progress' }
   const status = call.error === undefined ? 'completed' : 'failed'
   const item = { ...head, arguments: call.arguments, output: call.output ?? null, error: call.error ?? null, status }
-  const place = { item_id: itemId, output_index: outputIndex }
+  const indexFields = { item_id: itemId, output_index: outputIndex }
   let text = frames.write('response.output_item.added', { output_index: outputIndex, item: opened })
   if (!isNative) {
-    text += frames.write('response.mcp_call.in_progress', place)
-    text += frames.write('response.mcp_call_arguments.done', { ...place, arguments: call.arguments })
-    text += frames.write(`response.mcp_call.${status}`, place)
+    text += frames.write('response.mcp_call.in_progress', indexFields)
+    text += frames.write('response.mcp_call_arguments.done', { ...indexFields, arguments: call.arguments })
+    text += frames.write(`response.mcp_call.${status}`, indexFields)
   }
   text += frames.write('response.output_item.done', { output_index: outputIndex, item })
   return { frames: text, item }

@@ -3,6 +3,6 @@ import { errorFields } from '../error-fields.ts'
 
 /** How OpenAI's own API behaves; also used for paths that belong to no format. */
 export const openaiConventions: ClientConventions = {
-  writeError: (refusal) => ({ error: { ...errorFields(refusal), ...refusal.signals } }),
+  writeError: (error) => ({ error: { ...errorFields(error), ...error.signals } }),
   addVersion: false,
 }

@@ -17,14 +17,14 @@ export function readOutputFormat(format: Json | undefined, path: string): Output
   if (type !== 'json_schema') return undefined
   const nested = objectField(format, 'json_schema', `${path}.`)
   const source = nested ?? format
-  const place = nested === undefined ? `${path}.` : `${path}.json_schema.`
+  const itemPath = nested === undefined ? `${path}.` : `${path}.json_schema.`
   const read: Draft<Extract<OutputFormat, { type: 'json_schema' }>> = {
     type,
-    name: stringField(source, 'name', place) ?? unnamed,
-    schema: objectField(source, 'schema', place) ?? {},
+    name: stringField(source, 'name', itemPath) ?? unnamed,
+    schema: objectField(source, 'schema', itemPath) ?? {},
   }
-  const description = stringField(source, 'description', place)
-  const strict = booleanField(source, 'strict', place)
+  const description = stringField(source, 'description', itemPath)
+  const strict = booleanField(source, 'strict', itemPath)
   if (description !== undefined) read.description = description
   if (strict !== undefined) read.strict = strict
   return read

@@ -6,8 +6,8 @@ const contentTypes = 'a string or an array of parts'
 
 /**
  * Reads the content of a user, a system message, or a tool result, as a string or as parts, in the spelling of either
- * OpenAI format: clients mix them. Parts of unknown types are skipped; `path` is the content's own. @throws
- * ServiceError `invalid_request`
+ * OpenAI format: clients mix them. Parts of unknown types are skipped; `path` is the content's own (contract 2.23).
+ * @throws ServiceError `invalid_request`
  */
 export function readInputParts(content: Json | undefined, path: string): InputPart[] {
   if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }]
@@ -31,11 +31,12 @@ export function readAssistantParts(content: Json | undefined, path: string, part
   if (!isArray(content)) throw wrongType(path, contentTypes)
   for (let index = 0; index < content.length; index++) {
     const part = content[index]
-    const place = `${path}[${index}]`
-    if (!isObject(part)) throw wrongType(place, 'an object')
-    if (part['type'] === 'refusal') parts.push({ type: 'refusal', text: requiredString(part, 'refusal', `${place}.`) })
+    const itemPath = `${path}[${index}]`
+    if (!isObject(part)) throw wrongType(itemPath, 'an object')
+    if (part['type'] === 'refusal')
+      parts.push({ type: 'refusal', text: requiredString(part, 'refusal', `${itemPath}.`) })
     else if (isText(part['type'])) {
-      const text = requiredString(part, 'text', `${place}.`)
+      const text = requiredString(part, 'text', `${itemPath}.`)
       if (text !== '') parts.push({ type: 'text', text })
     }
   }
@@ -75,12 +76,12 @@ function readImage(part: JsonObject, path: string): InputPart | undefined {
 function readFile(part: JsonObject, path: string): InputPart | undefined {
   const nested = part['file']
   const source = isObject(nested) ? nested : part
-  const place = isObject(nested) ? `${path}.file.` : `${path}.`
+  const itemPath = isObject(nested) ? `${path}.file.` : `${path}.`
   const file: Draft<Extract<InputPart, { type: 'file' }>> = { type: 'file' }
-  const data = stringField(source, 'file_data', place)
-  const url = stringField(source, 'file_url', place)
-  const id = stringField(source, 'file_id', place)
-  const filename = stringField(source, 'filename', place)
+  const data = stringField(source, 'file_data', itemPath)
+  const url = stringField(source, 'file_url', itemPath)
+  const id = stringField(source, 'file_id', itemPath)
+  const filename = stringField(source, 'filename', itemPath)
   if (data !== undefined) file.data = data
   if (url !== undefined) file.url = url
   if (id !== undefined) file.id = id
@@ -91,6 +92,10 @@ function readFile(part: JsonObject, path: string): InputPart | undefined {
 function readAudio(part: JsonObject, path: string): InputPart {
   const audio = part['input_audio']
   if (!isObject(audio)) throw wrongType(`${path}.input_audio`, 'an object')
-  const place = `${path}.input_audio.`
-  return { type: 'audio', data: requiredString(audio, 'data', place), format: requiredString(audio, 'format', place) }
+  const itemPath = `${path}.input_audio.`
+  return {
+    type: 'audio',
+    data: requiredString(audio, 'data', itemPath),
+    format: requiredString(audio, 'format', itemPath),
+  }
 }

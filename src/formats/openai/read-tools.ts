@@ -26,15 +26,15 @@ export interface DeclaredTools {
 export function addTools(declared: DeclaredTools, list: readonly Json[], path: string, namespace?: string): void {
   for (let index = 0; index < list.length; index++) {
     const tool = list[index]
-    const place = `${path}[${index}]`
-    if (!isObject(tool)) throw wrongType(place, 'an object')
-    const type = stringField(tool, 'type', `${place}.`) ?? (isObject(tool['function']) ? 'function' : '')
-    if (type === 'function') declared.tools.push(readFunction(tool, place, namespace))
-    else if (type === 'custom') declared.tools.push(readCustom(tool, place, namespace))
-    else if (type === fusionToolType) addFusionTool(declared, tool, place)
+    const itemPath = `${path}[${index}]`
+    if (!isObject(tool)) throw wrongType(itemPath, 'an object')
+    const type = stringField(tool, 'type', `${itemPath}.`) ?? (isObject(tool['function']) ? 'function' : '')
+    if (type === 'function') declared.tools.push(readFunction(tool, itemPath, namespace))
+    else if (type === 'custom') declared.tools.push(readCustom(tool, itemPath, namespace))
+    else if (type === fusionToolType) addFusionTool(declared, tool, itemPath)
     else if (type === 'namespace' && namespace === undefined) {
-      const children = arrayField(tool, 'tools', `${place}.`) ?? []
-      addTools(declared, children, `${place}.tools`, requiredString(tool, 'name', `${place}.`))
+      const children = arrayField(tool, 'tools', `${itemPath}.`) ?? []
+      addTools(declared, children, `${itemPath}.tools`, requiredString(tool, 'name', `${itemPath}.`))
     } else declared.tools.push({ type: 'hosted', declaration: tool })
   }
 }
@@ -42,14 +42,14 @@ export function addTools(declared: DeclaredTools, list: readonly Json[], path: s
 function readFunction(tool: JsonObject, path: string, namespace: string | undefined): Tool {
   const nested = tool['function']
   const source = isObject(nested) ? nested : tool
-  const place = isObject(nested) ? `${path}.function.` : `${path}.`
+  const itemPath = isObject(nested) ? `${path}.function.` : `${path}.`
   const read: Draft<Extract<Tool, { type: 'function' }>> = {
     type: 'function',
-    name: requiredString(source, 'name', place),
+    name: requiredString(source, 'name', itemPath),
   }
-  const description = stringField(source, 'description', place)
-  const parameters = objectField(source, 'parameters', place)
-  const strict = booleanField(source, 'strict', place)
+  const description = stringField(source, 'description', itemPath)
+  const parameters = objectField(source, 'parameters', itemPath)
+  const strict = booleanField(source, 'strict', itemPath)
   if (namespace !== undefined) read.namespace = namespace
   if (description !== undefined) read.description = description
   if (parameters !== undefined) read.parameters = parameters
@@ -60,10 +60,13 @@ function readFunction(tool: JsonObject, path: string, namespace: string | undefi
 function readCustom(tool: JsonObject, path: string, namespace: string | undefined): Tool {
   const nested = tool['custom']
   const source = isObject(nested) ? nested : tool
-  const place = isObject(nested) ? `${path}.custom.` : `${path}.`
-  const read: Draft<Extract<Tool, { type: 'custom' }>> = { type: 'custom', name: requiredString(source, 'name', place) }
-  const description = stringField(source, 'description', place)
-  const format = objectField(source, 'format', place)
+  const itemPath = isObject(nested) ? `${path}.custom.` : `${path}.`
+  const read: Draft<Extract<Tool, { type: 'custom' }>> = {
+    type: 'custom',
+    name: requiredString(source, 'name', itemPath),
+  }
+  const description = stringField(source, 'description', itemPath)
+  const format = objectField(source, 'format', itemPath)
   // Chat nests a grammar one level deeper than Responses.
   const grammar = format === undefined ? undefined : format['grammar']
   if (namespace !== undefined) read.namespace = namespace

@@ -46,7 +46,10 @@ export const optionalFields: Readonly<Record<string, readonly string[]>> = {
   topP: [],
 }
 
-/** Chat's two names for the answer length limit. It is never left out: a rejected name is replaced by the other. */
+/**
+ * Chat's two names for the answer length limit. It is never left out: a rejected name is replaced by the other
+ * (contract 7.12).
+ */
 export const limitNames = {
   max_tokens: 'max_completion_tokens',
   max_completion_tokens: 'max_tokens',

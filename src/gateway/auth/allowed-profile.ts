@@ -8,7 +8,7 @@ import { unknownProfile, wrongEndpoint } from './unknown-profile.ts'
 
 /**
  * Resolves the requested profile and checks that the plan (contract 5.4) and the key's limits allow it and any
- * attached fusion tool.
+ * attached fusion tool (contract 16.10).
  * @throws ServiceError `plan_required`, `model_not_found`, `invalid_request`, and as `assertProfileAllowed`
  */
 export function allowedProfile(

@@ -42,7 +42,7 @@ function authenticateKey(key: string, deps: AuthenticationDeps): Principal | Pro
 }
 
 /**
- * The principal of a signed-in account that sends requests from the app itself, without a key.
+ * The principal of a signed-in account that sends requests from the app itself, without a key (contract 3.22).
  * @throws ServiceError `key_inactive` if the account is suspended, `auth_unavailable`
  */
 export function principalOf(account: Account, parts: Pick<AuthenticationDeps, 'planById' | 'findAccount'>): Principal {
@@ -58,7 +58,7 @@ export function principalOf(account: Account, parts: Pick<AuthenticationDeps, 'p
 
 /**
  * The same key may be sent in both headers. Two different keys are rejected, like two `Authorization` headers,
- * because we cannot know which one is meant.
+ * because we cannot know which one is meant (contract 3.1).
  */
 function readEither(authorization: string | undefined, apiKey: string): string {
   const key = apiKey.trim()
@@ -113,6 +113,7 @@ function lookUp(
   return found.then((entry) => entry ?? lookUp(digests, deps, index + 1))
 }
 
+/** The principal of a key that was looked up, if the states of key and account allow it (contract 3.6, 3.7). */
 function admitEntry(entry: KnownKey | undefined, deps: AuthenticationDeps, recheck: Principal['recheck']): Principal {
   if (entry === undefined) throw new ServiceError('key_inactive')
   const { key, account, limits } = entry
@@ -127,7 +128,7 @@ function admitEntry(entry: KnownKey | undefined, deps: AuthenticationDeps, reche
 function planOf(account: Account, keyId: string, { planById }: Pick<AuthenticationDeps, 'planById'>): Plan {
   if (account.suspended) throw refused('key_inactive', account, keyId)
   const plan = planById(account.planId)
-  // The plan is missing from the configuration: the operator's mistake, not a problem with the key.
+  // The plan is missing from the configuration: the operator's mistake, not a problem with the key (contract 5.16).
   if (plan === undefined) throw refused('auth_unavailable', account, keyId, { retryAfterSeconds: 1 })
   return plan
 }

@@ -6,7 +6,7 @@ import { Networks, plainAddress } from '../../runtime/networks.ts'
 
 /** The limits of a key, prepared once per key for the checks that every request makes. */
 export interface EnforcedLimits {
-  /** Profile ids; undefined if the key may use every profile. */
+  /** Profile ids; undefined if the key may use every profile (contract 3.18). */
   readonly profiles: ReadonlySet<string> | undefined
   readonly rate: KeyRate | undefined
   /** Networks that the key may be used from. */
@@ -26,7 +26,7 @@ export function enforcedLimits({ id, limits }: StoredKey): EnforcedLimits | unde
 
 /**
  * Rejects a key that may not be used from an address. The error names the address that we saw, which is the caller's
- * own.
+ * own (contract 3.15).
  * @throws ServiceError `key_address_not_allowed`
  */
 export function assertAddressAllowed({ networks }: EnforcedLimits, address: string, owner: KeyOwner): void {
@@ -38,7 +38,7 @@ export function assertAddressAllowed({ networks }: EnforcedLimits, address: stri
 }
 
 /**
- * Rejects a profile that the key may not use; `what` is its name in the error.
+ * Rejects a profile that the key may not use; `what` is its name in the error (contract 3.16).
  * @throws ServiceError `key_profile_not_allowed`
  */
 export function assertProfileAllowed({ profiles }: EnforcedLimits, id: string, what = id): void {

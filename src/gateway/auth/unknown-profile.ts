@@ -21,7 +21,7 @@ export function unknownProfile(name: string, profiles: readonly Profile[]): Serv
 
 /**
  * The error for a conversation sent to an embeddings profile, and for embeddings requested from a conversation
- * profile.
+ * profile (contract 2.40).
  */
 export function wrongEndpoint(profile: Profile, profiles: readonly Profile[]): ServiceError {
   if (profile.embeddings !== undefined) {

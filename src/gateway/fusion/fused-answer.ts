@@ -21,7 +21,7 @@ const fusedUpstream = 'fusion'
 export const progressAfterMs = 150
 /**
  * A deliberation can be silent for more than a minute; keep-alives at this interval hold agents that give up after
- * three seconds of silence (decision 25).
+ * three seconds of silence (contract 10.11, 15.10, decision 25).
  */
 const longestSilenceMs = 2_000
 /** The request run and the fusion enforce the limits; those of the attempt never apply first. */
@@ -54,7 +54,7 @@ export interface FusionSession {
   record(attempt: Attempt): void
   /** Records a deliberation. */
   recordFusion(fusion: FusionRecord): void
-  /** Reports that a single backend gave the answer after all, and how many failed before it. */
+  /** Reports that a single backend gave the answer after all, and how many failed before it (contract 16.27). */
   answeredBy(backend: Backend, retryCount: number): void
 }
 
@@ -78,13 +78,16 @@ export interface FusedAnswerDeps extends FailoverDeps {
 
 /**
  * Takes the place of a `Failover`: for the request run, an answer from several models is one attempt at one backend
- * that represents all of them.
+ * that represents all of them, and is charged once (contract 6.8).
  */
 export class FusedAnswer implements ComposedAnswerSource {
   /** The outcome of every sub-call, in order of completion. */
   readonly attempts: Attempt[] = []
   current: AttemptRun | undefined
-  /** Failures inside a fusion are handled inside it, so this is 0 unless a single backend gave the answer. */
+  /**
+   * Failures inside a fusion are handled inside it, so this is 0 unless a single backend gave the answer (contract
+   * 15.11).
+   */
   retryCount = 0
   readonly backend: Backend
   readonly silenceMs = progressAfterMs

@@ -8,7 +8,7 @@ import type { Lane } from '../lanes/lane.ts'
 /** Turns the events of a fused answer into the caller's format; there are no bytes to parse. */
 export class FusedLane implements Lane {
   readonly encoding = 'utf8'
-  /** Progress is not content: while there is nothing else, there is no answer. */
+  /** Progress is not content: while there is nothing else, there is no answer (contract 6.16). */
   hasContent = false
   finished = false
   readonly alive = true

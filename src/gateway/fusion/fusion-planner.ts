@@ -37,7 +37,7 @@ export interface FusionPool {
 }
 
 /** How a request is answered: in the form of `fusable`, by `runner`, or by a single model if that is absent. */
-export interface FusionRoute extends Disposable {
+export interface AnswerPlan extends Disposable {
   readonly fusable: Pick<FusableRequest, 'request' | 'conversation' | 'backends'>
   readonly runner?: FusionRunner
   /** The report on how the answer was produced, if a single model gives it. */
@@ -73,7 +73,7 @@ export class FusionPlanner {
    * @throws ServiceError if the attached tool is invalid or a fused answer cannot satisfy the request, and
    * `too_many_fusions`
    */
-  async plan(principal: Principal, fusable: FusableRequest, pool: () => Promise<FusionPool>): Promise<FusionRoute> {
+  async plan(principal: Principal, fusable: FusableRequest, pool: () => Promise<FusionPool>): Promise<AnswerPlan> {
     const { profile, request, conversation, backends } = fusable
     const isAlias = profile.id === fusionId
     const depth = request.fusionDepth ?? 0
@@ -103,7 +103,7 @@ export class FusionPlanner {
     return { fusable: alone, report: { fusion: { ran: false, reason } }, [Symbol.dispose]: () => {} }
   }
 
-  #planAlias({ accountId, plan }: Principal, fusable: FusableRequest, of: AliasPlan): FusionRoute {
+  #planAlias({ accountId, plan }: Principal, fusable: FusableRequest, of: AliasPlan): AnswerPlan {
     const { members, settings, recalled } = of
     const { conversation } = fusable
     assertConnected(settings, membersOf(fusable.backends))
@@ -116,7 +116,7 @@ export class FusionPlanner {
     return { fusable, runner, [Symbol.dispose]: () => slot[Symbol.dispose]() }
   }
 
-  #planTool({ accountId, plan }: Principal, fusable: FusableRequest, of: ToolPlan): FusionRoute {
+  #planTool({ accountId, plan }: Principal, fusable: FusableRequest, of: ToolPlan): AnswerPlan {
     const { tool, members, recalled } = of
     const { conversation } = fusable
     assertConnected(tool.settings, membersOf(members))
@@ -149,11 +149,11 @@ export class FusionPlanner {
   }
 
   /** A request that is not deliberated goes to the backend that wrote before, with the findings from then. */
-  async #continued(turn: FusableRequest, recalled: RecalledNotes | undefined): Promise<FusionRoute['fusable']> {
-    if (recalled === undefined) return turn
+  async #continued(fusable: FusableRequest, recalled: RecalledNotes | undefined): Promise<AnswerPlan['fusable']> {
+    if (recalled === undefined) return fusable
     const { formats, relays } = this.#deps
-    const { request } = turn
-    const continued = { ...turn, backends: pinnedFirst(turn.backends, recalled.pinned) }
+    const { request } = fusable
+    const continued = { ...fusable, backends: pinnedFirst(fusable.backends, recalled.pinned) }
     const noted = await withFusionNotes(request, relays(request.format), recalled.memo)
     if (noted === undefined) return continued
     return { ...continued, request: noted, conversation: formats(noted.format).readRequest(noted.body) }

@@ -28,7 +28,10 @@ export interface MemberCallOptions {
   readonly held?: HeldBytes | undefined
 }
 
-/** Calls one backend for a fusion, as `FusionPort.callModel` requires, with an ordinary attempt. */
+/**
+ * Calls one backend for a fusion, as `FusionPort.callModel` requires, with an ordinary attempt that is always
+ * translated (contract 15.18).
+ */
 export function callMember(options: MemberCallOptions, signal: AbortSignal): ModelAnswer {
   return options.call.conversation.stream ? readStream(options, signal) : readWhole(options, signal)
 }

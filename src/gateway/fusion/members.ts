@@ -8,7 +8,7 @@ const defaultQuality = 50
 
 /**
  * Converts backends to fusion members. If only some are rated, the others get the lowest quality that is still asked:
- * nothing says that they are worse, and nothing that they should come first.
+ * nothing says that they are worse, and nothing that they should come first (contract 15.2).
  */
 export function membersOf(backends: readonly Backend[]): FusionMember[] {
   const rated = backends.flatMap(({ quality }) => (quality === undefined ? [] : [quality]))

@@ -174,7 +174,7 @@ export class RelayLane implements Lane {
         if (!this.finished) {
           this.faultText = Buffer.from(events.slice(from, end).slice(0, maxFaultCharacters), 'latin1').toString('utf8')
           if (!hadContent) throw error
-          // The events before the fault are still forwarded.
+          // The events before the fault are still forwarded (contract 10.9).
           this.upstreamError = asError(error)
           return out
         }

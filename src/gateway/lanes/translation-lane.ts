@@ -10,7 +10,7 @@ import type { StreamFailure } from '../../formats/stream-failure.ts'
 import { asError } from '../../runtime/describe-bug.ts'
 import { ArgumentLimit, maxFaultCharacters, type Lane } from './lane.ts'
 
-/** Translates a stream of one format into a stream of another, event by event. */
+/** Translates a stream of one format into a stream of another, event by event (contract 11.3). */
 export class TranslationLane implements Lane {
   readonly encoding = 'utf8'
   hasContent = false

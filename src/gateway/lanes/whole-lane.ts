@@ -18,7 +18,7 @@ const maxTranslatedBytes = 16 * 1024 * 1024
 /** Larger answers are read in several turns of the event loop (contract 29.14). */
 const largeBytes = 1024 * 1024
 
-/** Collects a whole answer, checks that it is complete, and returns it in the client's format. */
+/** Collects a whole answer, checks that it is complete, and returns it in the client's format (contract 10.14). */
 export class WholeLane implements Lane {
   readonly encoding = 'latin1'
   hasContent = false
@@ -100,9 +100,9 @@ export class WholeLane implements Lane {
     if (!this.finished) throw new UpstreamError('broken')
     this.hasContent = true
     if (relay !== undefined) {
-      const restated = relay.responsePatches?.(body, context)
+      const patches = relay.responsePatches?.(body, context)
       const { report } = context
-      const changes = report === undefined ? restated : { ...restated, svc_router: JSON.stringify(report) }
+      const changes = report === undefined ? patches : { ...patches, svc_router: JSON.stringify(report) }
       const shown = yield* patch(bytes, shownModel(context), changes, isLarge)
       yield
       const { encryptedReasoning } = relay

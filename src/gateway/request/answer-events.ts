@@ -11,7 +11,7 @@ const maxWaiting = 4
 
 const nothing = (): string => ''
 
-/** The events of one attempt's answer, for a reader of our own: what its lane would write for a caller is gathered here. */
+/** The events of one attempt's answer, for a reader of our own: what its lane would write for a caller is collected here. */
 export class AnswerEvents {
   readonly #writer: AnswerWriter = {
     writeEvents: (events) => {
@@ -37,7 +37,7 @@ export class AnswerEvents {
     this.#clock = clock
   }
 
-  /** The lane of an attempt whose answer is gathered here: always translated, whatever its backend speaks. */
+  /** The lane of an attempt whose answer is collected here: always translated, whatever its backend speaks. */
   laneOf(choice: Omit<LaneOptions, 'client' | 'relay'>): Lane {
     return openLane({ ...choice, client: { writeAnswer: () => this.#writer }, relay: undefined })
   }

@@ -21,9 +21,12 @@ const maxRefusalBytes = 64 * 1024
 const refusalBodyMs = 2_000
 /** Text buffered for the client before the backend is paused (contract 9.12). */
 const maxHeldChars = 256 * 1024
-/** Time that a backend has to close its stream after the terminal event, before the client's stream is ended. */
+/**
+ * Time that a backend has to close its stream after the terminal event, before the client's stream is ended (contract
+ * 10.16).
+ */
 const afterTerminalMs = 1_000
-/** Time to wait for the usage of an answer that the client has already received in full. */
+/** Time to wait for the usage of an answer that the client has already received in full (contract 10.13, 10.16). */
 const lateUsageMs = 10_000
 /** Bytes that a stream may send before its first content (contract 9.13), without comments, */
 const maxEarlyBytes = 256 * 1024
@@ -209,6 +212,7 @@ export class AttemptRun implements UpstreamListener {
   onHead(head: UpstreamHead): void {
     this.upstreamRequestId = head.requestId
     this.#sawHead = true
+    // Redirects are rejections, too: they are never followed (contract 21.13).
     if (head.status < 200 || head.status > 299) {
       this.#rejection = { head, chunks: [], length: 0 }
       this.#timer?.cancel()
@@ -358,10 +362,10 @@ export class AttemptRun implements UpstreamListener {
     this.#timer?.cancel()
   }
 
-  #bufferRejection(refusal: { chunks: Buffer[]; length: number }, chunk: Buffer): void {
-    refusal.chunks.push(Buffer.from(chunk))
-    refusal.length += chunk.length
-    if (refusal.length > maxRefusalBytes) this.#endRejection()
+  #bufferRejection(rejection: { chunks: Buffer[]; length: number }, chunk: Buffer): void {
+    rejection.chunks.push(Buffer.from(chunk))
+    rejection.length += chunk.length
+    if (rejection.length > maxRefusalBytes) this.#endRejection()
   }
 
   /** Classifies a rejection by what has arrived of its body. */

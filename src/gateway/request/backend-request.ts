@@ -36,7 +36,7 @@ export interface RequestWriter {
   write(endpoint: Backend, without?: readonly string[]): Uint8Array | string
 }
 
-/** For a caller's request: relayed if an endpoint speaks its format, otherwise translated. */
+/** For a caller's request: relayed if an endpoint speaks its format, otherwise translated (contract 7.16). */
 export class CallerRequestWriter implements RequestWriter {
   readonly #request: ModelRequest
   readonly #conversation: Conversation
@@ -77,17 +77,17 @@ export function translatedWriter(
  * @throws ServiceError the preferred endpoint's reason, if no endpoint can
  */
 export function writeFor(backend: Backend, writer: RequestWriter, skipped?: Backend): BackendRequestBody {
-  let refusal: unknown
+  let firstError: unknown
   for (const endpoint of writer.endpointsOf(backend)) {
     if (endpoint === skipped) continue
     try {
       return { backend: endpoint, body: writer.write(endpoint) }
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error
-      refusal ??= error
+      firstError ??= error
     }
   }
-  throw refusal
+  throw firstError
 }
 
 /** A backend's endpoints except those known to be missing; all of them if none would be left. */
@@ -155,7 +155,7 @@ function inCallersWords(error: unknown, names: Readonly<Record<string, string>> 
 
 /** Rejects features that this service does not support on any backend. @throws ServiceError `unsupported_parameter` */
 export function assertSupported({ hints }: Conversation): void {
-  // A background response would run at one provider, where no other backend could find it.
+  // A background response would run at one provider, where no other backend could find it (contract 11.19).
   if (hints.untranslatable?.includes('background') === true) {
     throw unsupported('background', 'background is not supported. Send the request without it.')
   }
@@ -183,16 +183,18 @@ function withoutForeignSeals(
   issuer: string,
 ): RequestChanges {
   if (encryptedReasoning === undefined || !mayBeEncrypted(encryptedReasoning, bytes)) return changes
-  const place = members.find(({ key }) => key === encryptedReasoning.member)
-  const json = changes[encryptedReasoning.member] ?? (place && bytes.toString('utf8', place.valueStart, place.valueEnd))
+  const member = members.find(({ key }) => key === encryptedReasoning.member)
+  const json =
+    changes[encryptedReasoning.member] ?? (member && bytes.toString('utf8', member.valueStart, member.valueEnd))
   return json === undefined
     ? changes
     : { ...changes, [encryptedReasoning.member]: unmarkMember(encryptedReasoning, json, issuer) }
 }
 
 /**
- * Rejects a request that no backend can express before it is admitted, so it counts toward nothing (contract 6.17).
- * Returns the body written for this check so that the attempt can reuse it; undefined if a backend can be relayed to.
+ * Rejects a request that no backend can express before it is admitted, so it counts toward nothing (contract 6.17,
+ * 11.4). Returns the body written for this check so that the attempt can reuse it; undefined if a backend can be
+ * relayed to.
  * @throws ServiceError `unsupported_parameter`, `previous_response_not_found`, `item_not_found`, `invalid_request`
  */
 export function assertEncodable(
@@ -208,7 +210,7 @@ export function assertEncodable(
     return undefined
   const writer = new CallerRequestWriter(request, conversation, deps)
   const tried = new Set<string>()
-  let refusal: ServiceError | undefined
+  let firstError: ServiceError | undefined
   for (const backend of backends) {
     // Whether a request can be expressed depends only on the formats.
     const formats = formatsOf(backend)
@@ -218,10 +220,10 @@ export function assertEncodable(
       return writeFor(backend, writer)
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error
-      refusal ??= error
+      firstError ??= error
     }
   }
-  if (refusal !== undefined) throw refusal
+  if (firstError !== undefined) throw firstError
   return undefined
 }
 

@@ -3,7 +3,7 @@ import type { Clock } from '../../runtime/clock.ts'
 
 /**
  * A ledger that takes longer than this counts as failed. Higher than the ledger's own limit (see
- * `Admission.durable`), because only the ledger can revert the charge of a whole answer.
+ * `Admission.durable`), because only the ledger can revert the charge of a whole answer (contract 6.15, 30.18).
  */
 const limitMs = 25_000
 

@@ -48,7 +48,7 @@ interface FailoverOptions {
 export class Failover implements AnswerSource {
   /** The outcome of every attempt so far, in order. */
   readonly attempts: Attempt[] = []
-  /** Backends that were skipped when the backend was chosen, in order; undefined if none were. */
+  /** Backends that were skipped when the backend was chosen, in order; undefined if none were (contract 7.19). */
   skippedBackends: readonly SkippedBackend[] | undefined
   /** The current attempt, waiting or answering. */
   current: AttemptRun | undefined
@@ -99,12 +99,12 @@ export class Failover implements AnswerSource {
    * @throws ServiceError if none does, and the error passed to `stop`
    */
   async firstContent(): Promise<AttemptRun> {
-    let refusal: ServiceError | undefined
+    let lastError: ServiceError | undefined
     for (;;) {
       const backend = this.#nextBackend()
       if (backend === undefined) {
         this.#noteSkippedBackends(this.#backends)
-        throw refusal ?? this.#exhausted()
+        throw lastError ?? this.#exhausted()
       }
       let written: BackendRequestBody
       try {
@@ -113,17 +113,17 @@ export class Failover implements AnswerSource {
         if (!(error instanceof ServiceError)) throw error
         // This backend's formats cannot express the request; another backend's may.
         this.release()
-        refusal = error
+        lastError = error
         continue
       }
       this.#asked += 1
       const answered = await this.#ask(backend, written)
       if (answered instanceof AttemptRun) {
-        const place = this.#backends.indexOf(backend)
-        if (place > 0) this.#noteSkippedBackends(this.#backends.slice(0, place))
+        const index = this.#backends.indexOf(backend)
+        if (index > 0) this.#noteSkippedBackends(this.#backends.slice(0, index))
         return answered
       }
-      refusal = answered
+      lastError = answered
     }
   }
 
@@ -201,7 +201,7 @@ export class Failover implements AnswerSource {
           isRepeated = true
           continue
         }
-        return this.#refusalAfter(backend, error)
+        return this.#errorAfter(backend, error)
       }
       again?.learn()
       this.#end(run)
@@ -228,8 +228,11 @@ export class Failover implements AnswerSource {
     return run
   }
 
-  /** The error to answer with if no backend is left after this failure. @throws errors that end the request at once */
-  #refusalAfter(backend: Backend, error: unknown): ServiceError | undefined {
+  /**
+   * The error to answer with if no backend is left after this failure (contract 7.3, 7.13). @throws errors that end the
+   * request at once
+   */
+  #errorAfter(backend: Backend, error: unknown): ServiceError | undefined {
     if (!(error instanceof UpstreamError) || error.outcome === 'cancelled') throw error
     const { outcome, rejection } = error
     if (outcome === 'context_too_long') return this.#tooLong(backend, rejection?.windowTokens)

@@ -4,6 +4,7 @@ import type { RequestOutcome } from '../../domain/requests.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { describeBug } from '../../runtime/describe-bug.ts'
+import { SetEntry } from '../../runtime/swap-remove-set.ts'
 import type { Lane, LaneOptions } from '../lanes/lane.ts'
 import { openLane } from '../lanes/open-lane.ts'
 import type { Backend } from '../ports.ts'
@@ -25,21 +26,20 @@ export interface RequestRunDeps extends FailoverDeps {
   readonly keepAliveMs: number
 }
 
-/** How a request ended. `refusal` is set if nothing was written, so the error can become a whole response. */
+/** How a request ended. `error` is set if nothing was written, so the error can become a whole response. */
 export interface RequestRunEnd {
   readonly outcome: RequestOutcome
-  readonly refusal?: ServiceError
+  readonly error?: ServiceError
 }
 
 /** Runs one admitted request from its first attempt to its record. Everything that ends a request ends it here. */
-export class RequestRun {
+export class RequestRun extends SetEntry {
   readonly #deps: RequestRunDeps
   readonly #options: RequestRunOptions
   readonly #failover: AnswerSource
   readonly #startedMs: number
   #deadline: Timer | undefined
   #silence: Timer | undefined
-  setIndex = -1
   #clientDisconnected = false
   #answerOpened = false
   #settled = false
@@ -49,6 +49,7 @@ export class RequestRun {
 
   /** `written` is the backend request body that was already written, if any. */
   constructor(deps: RequestRunDeps, options: RequestRunOptions, written?: BackendRequestBody) {
+    super()
     this.#deps = deps
     this.#options = options
     this.#startedMs = deps.clock.monotonicMs()
@@ -93,6 +94,7 @@ export class RequestRun {
     current?.stop(new ServiceError('restarting', { retryCount, retryAfterSeconds: 1 }))
   }
 
+  /** Sends a whole answer, which is charged (contract 6.4). */
   async #sendWhole(run: AttemptRun): Promise<RequestOutcome> {
     const { sink, units, persister, admission } = this.#options
     const persisted = persister && (await persistWhole(run, persister))
@@ -107,6 +109,7 @@ export class RequestRun {
     return outcome
   }
 
+  /** Delivers a stream, which is charged from its first byte on, even if it breaks later (contract 6.4, 6.5). */
   async #stream(run: AttemptRun): Promise<RequestOutcome> {
     const { sink, units, persister, fused, admission, request } = this.#options
     const { clock, commits } = this.#deps
@@ -211,7 +214,7 @@ export class RequestRun {
     if (this.#answerOpened && !this.#clientDisconnected) this.#options.sink.write(lane.keepAlive(), lane.encoding)
   }
 
-  /** From here on, one writer writes the whole stream, whichever backend answers. */
+  /** From here on, one writer writes the whole stream, whichever backend answers (contract 10.12). */
   #continuingLanes(): (backend: Backend) => Lane {
     const { request, context } = this.#options
     const writer = this.#deps.formats(request.format).writeAnswer(context)
@@ -236,13 +239,13 @@ export class RequestRun {
     return openLane({ context, backend, client, backendFormat, relay, refusesOurCalls, held: request.held })
   }
 
-  /** Handles everything that ends the request without a complete answer. */
+  /** Handles everything that ends the request without a complete answer (contract 6.2, 6.3, 6.6, 6.7). */
   async #refuse(thrown: unknown): Promise<RequestRunEnd> {
     const { sink, units, request, fused } = this.#options
     const error = this.#endReason(thrown)
     if (fused !== undefined) await fused.end()
     const isDispatched = this.#failover.current !== undefined
-    // A deadline that the caller set counts as the caller disconnecting (contract 6.7).
+    // A deadline that the caller set counts as the caller disconnecting.
     const hasLeft = this.#clientDisconnected || (error.code === 'upstream_timeout' && request.timeoutMs !== undefined)
     const outcome = this.#outcome(
       hasLeft && isDispatched ? units : 0,
@@ -251,7 +254,7 @@ export class RequestRun {
     this.#settle(outcome, 'none')
     this.#failover.current?.stop(new UpstreamError('cancelled'))
     if (this.#clientDisconnected) return { outcome }
-    if (!this.#answerOpened) return { outcome, refusal: error }
+    if (!this.#answerOpened) return { outcome, error }
     const failure = streamFailure(error, this.#deps.links, request.id)
     const lane = this.#ownLane?.(this.#options.backends[0]!) ?? this.#openLane(this.#options.backends[0]!)
     sink.end(lane.failure(failure), lane.encoding)

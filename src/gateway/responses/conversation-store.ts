@@ -1,10 +1,10 @@
 import type { NewConversationItem, StoredConversation, StoredConversationItem } from '../../domain/conversations.ts'
 
 /**
- * Why items were not appended: `gone` (the conversation does not exist), `duplicate` (an id is already in use),
+ * Why items were not appended: `not_found` (the conversation does not exist), `duplicate` (an id is already in use),
  * `full` (the conversation's own limits), `no_room` (the account's limit on stored text).
  */
-export type AppendRefusal = 'not_found' | 'duplicate' | 'full' | 'no_room'
+export type AppendFailure = 'not_found' | 'duplicate' | 'full' | 'no_room'
 
 export interface AppendOptions {
   readonly nowMs: number
@@ -46,7 +46,7 @@ export interface ConversationStore {
     id: string,
     items: readonly NewConversationItem[],
     options: AppendOptions,
-  ): Promise<AppendRefusal | undefined>
+  ): Promise<AppendFailure | undefined>
   /** Undefined if the item of `afterDigest` is not in the conversation. */
   listItems(accountId: string, id: string, page: ItemPage): Promise<readonly StoredConversationItem[] | undefined>
   findItem(accountId: string, id: string, digest: string): Promise<StoredConversationItem | undefined>

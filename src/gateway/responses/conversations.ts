@@ -8,7 +8,7 @@ import { errorName } from '../../runtime/describe-bug.ts'
 import type { Sealer } from '../../runtime/sealer.ts'
 import { yieldToEventLoop, nextEventLoopTurn } from '../../runtime/yield-to-event-loop.ts'
 import type { RequestWork } from '../auth/unadmitted-work.ts'
-import type { AppendOptions, AppendRefusal, ConversationStore, ItemPage } from './conversation-store.ts'
+import type { AppendOptions, AppendFailure, ConversationStore, ItemPage } from './conversation-store.ts'
 import { readObject, textBinding } from './encrypted-texts.ts'
 
 /** Items in one conversation (contract 13.5). */
@@ -94,7 +94,10 @@ export class Conversations {
     return shown(updated, checked)
   }
 
-  /** Deletes a conversation with its items. @throws ServiceError as `find` */
+  /**
+   * Deletes a conversation with its items; stored responses of its turns stay (contract 13.9). @throws ServiceError as
+   * `find`
+   */
   async remove(accountId: string, id: string): Promise<void> {
     const isGone = await this.#ask(() => this.#deps.store.remove(accountId, id, this.#sinceMs()))
     if (!isGone) throw new ServiceError('conversation_not_found')
@@ -103,16 +106,16 @@ export class Conversations {
   /** Appends items that a caller sent, each with an id. @throws ServiceError as `find`, and `invalid_request` */
   async add(accountId: string, id: string, items: readonly JsonObject[]): Promise<void> {
     const sealed = await this.#sealed(accountId, id, items)
-    const refusal = await this.#ask(() => this.#deps.store.append(accountId, id, sealed, this.#options(false)))
-    if (refusal !== undefined) throw refused(refusal, this.#deps.maxBytes)
+    const failure = await this.#ask(() => this.#deps.store.append(accountId, id, sealed, this.#options(false)))
+    if (failure !== undefined) throw refused(failure, this.#deps.maxBytes)
   }
 
   /**
    * Appends the items of a request and its answer, skipping those that already exist. Returns the reason if it could
-   * not.
+   * not. Turns that overlap are appended in the order in which they end (contract 13.3, 13.4).
    * @throws the store's errors
    */
-  async append(accountId: string, id: string, items: readonly JsonObject[]): Promise<AppendRefusal | undefined> {
+  async append(accountId: string, id: string, items: readonly JsonObject[]): Promise<AppendFailure | undefined> {
     const sealed = await this.#sealed(accountId, id, items)
     return await this.#deps.store.append(accountId, id, sealed, this.#options(true))
   }
@@ -225,7 +228,7 @@ export class Conversations {
     return { nowMs: clock.nowMs(), sinceMs: this.#sinceMs(), maxItems, maxBytes, skipsDuplicates }
   }
 
-  /** Conversations last used at or before this time have expired. */
+  /** Conversations last used at or before this time have expired (contract 13.7). */
   #sinceMs(): number {
     return this.#deps.clock.nowMs() - this.#deps.retentionMs
   }
@@ -265,12 +268,12 @@ function shown({ id, createdAtMs }: StoredConversation, metadata: JsonObject): J
   return { id, object: 'conversation', created_at: Math.floor(createdAtMs / 1000), metadata }
 }
 
-function refused(refusal: AppendRefusal, maxBytes: number): ServiceError {
-  if (refusal === 'not_found') return new ServiceError('conversation_not_found')
+function refused(failure: AppendFailure, maxBytes: number): ServiceError {
+  if (failure === 'not_found') return new ServiceError('conversation_not_found')
   const problems = {
     duplicate: 'The conversation already has an item with this id. Remove it from the request.',
     full: `A conversation has at most ${maxItems} items and ${Math.floor(maxBytes / 1024 / 1024)} MiB. Create a new one.`,
     no_room: 'The account has reached its limit for stored text. Delete conversations that you no longer need.',
   }
-  return invalidRequest('items', problems[refusal])
+  return invalidRequest('items', problems[failure])
 }

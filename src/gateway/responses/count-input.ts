@@ -12,7 +12,7 @@ interface TokenCountDeps {
 
 /**
  * Estimates the input tokens of a Responses request with all its references resolved. The request may omit the model;
- * if it names one, the caller must be allowed to use it.
+ * if it names one, the caller must be allowed to use it (contract 12.12).
  * @throws ServiceError as `Gateway.assertAllowed` and `StoredResponses.resolve`
  */
 export async function countInput(

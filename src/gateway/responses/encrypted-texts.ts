@@ -17,7 +17,7 @@ interface ReadTextsDeps {
 
 /**
  * The context that a stored text is bound to: it does not decrypt for another account, answer, conversation, or
- * purpose.
+ * purpose (contract 12.3).
  */
 export function textBinding(accountId: string, ownerId: string, purpose: TextPurpose): readonly string[] {
   return [accountId, ownerId, purpose]

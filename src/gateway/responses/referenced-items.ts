@@ -8,13 +8,13 @@ import type { RequestWork } from '../auth/unadmitted-work.ts'
 import { readItems } from './encrypted-texts.ts'
 import type { ResponseStore } from './response-store.ts'
 
-/** Items that one request may reference. */
+/** Items that one request may reference (contract 12.13). */
 export const maxReferences = 1_000
 /** An item that was sent repeatedly is in as many answers: at most this many, the newest, are searched. */
-const maxPlaces = 5_000
+const maxLocations = 5_000
 
 interface FindItemsDeps {
-  /** Encrypted text of stored answers that one request may decrypt, bytes. */
+  /** Encrypted text of stored answers that one request may decrypt, bytes (contract 29.6). */
   readonly maxOpenedBytes: number
   readonly store: ResponseStore
   readonly sealer: Sealer
@@ -37,8 +37,8 @@ export async function findItems(
   const idOf = new Map(Array.from(ids, (id) => [itemDigest(accountId, id), id]))
   const holders = new Set<string>()
   const covered = new Set<string>()
-  const places = await deps.store.locations(accountId, [...idOf.keys()], sinceMs, maxPlaces)
-  for (const [responseId, digests] of grouped(places)) {
+  const locations = await deps.store.locations(accountId, [...idOf.keys()], sinceMs, maxLocations)
+  for (const [responseId, digests] of grouped(locations)) {
     if (digests.every((digest) => covered.has(digest))) continue
     holders.add(responseId)
     for (const digest of digests) covered.add(digest)
@@ -67,10 +67,10 @@ export async function findItems(
 }
 
 function grouped(
-  places: readonly { readonly digest: string; readonly responseId: string }[],
+  locations: readonly { readonly digest: string; readonly responseId: string }[],
 ): ReadonlyMap<string, readonly string[]> {
   const groups = new Map<string, string[]>()
-  for (const { digest, responseId } of places) {
+  for (const { digest, responseId } of locations) {
     const group = groups.get(responseId)
     if (group === undefined) groups.set(responseId, [digest])
     else group.push(digest)

@@ -13,7 +13,10 @@ import type { Conversations } from './conversations.ts'
 import { textBinding, type TextPurpose } from './encrypted-texts.ts'
 import type { ResponseStore } from './response-store.ts'
 
-/** An answer that is not saved within this time is not stored: its reader waits no longer for the last event. */
+/**
+ * An answer that is not saved within this time is not stored: its reader waits no longer for the last event (contract
+ * 12.7).
+ */
 const saveMs = 5_000
 
 /** Fields that an answer changes if it was not stored as requested, or not added to its conversation. */
@@ -88,7 +91,10 @@ export class ResponsePersister {
     return { ...(from.conversationId !== undefined && notAdded), ...(isStored && notStored) }
   }
 
-  /** Adds input and output to the conversation, if the request continues one; false if that failed. */
+  /**
+   * Adds input and output to the conversation, if the request continues one; false if that failed (contract 13.1,
+   * 13.2).
+   */
   async #add(response: JsonObject): Promise<boolean> {
     const { accountId, from, requestId, conversations } = this.#options
     const { conversationId } = from
@@ -100,7 +106,7 @@ export class ResponsePersister {
     const items = withIds([...from.own, ...output], responseIdFor(requestId))
     const added = conversations
       .append(accountId, conversationId, items)
-      .then((refusal) => refusal === undefined)
+      .then((failure) => failure === undefined)
       .catch((error: unknown) => this.#fail(errorName(error)))
     return this.#within(added, () => conversations.takeBack(accountId, conversationId, items))
   }

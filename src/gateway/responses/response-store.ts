@@ -1,9 +1,9 @@
 import type { ItemLocation, StoredResponse, StoredTurn } from '../../domain/stored-responses.ts'
 
 /**
- * Stores answers (contract 12.1). Every read is scoped to one account and ignores answers created at or before
- * `sinceMs`, so an expired answer is invisible even before it is swept. A rejected promise means that the store is
- * unavailable.
+ * Stores answers (contract 12.1). Every read is scoped to one account (contract 12.4) and ignores answers created at or
+ * before `sinceMs`, so an expired answer is invisible even before it is swept. A rejected promise means that the store
+ * is unavailable.
  */
 export interface ResponseStore {
   /**

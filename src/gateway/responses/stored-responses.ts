@@ -57,7 +57,10 @@ const nothingBefore = {
   bytes: 0,
 } as const
 
-/** Answers that callers can continue and retrieve (contract 12.1). Answers of other accounts do not exist here. */
+/**
+ * Answers that every key of the account can continue and retrieve (contract 3.19, 12.1). Answers of other accounts do
+ * not exist here.
+ */
 export class StoredResponses {
   readonly #deps: StoredResponsesDeps
 
@@ -146,7 +149,7 @@ export class StoredResponses {
   }
 
   /**
-   * The response object as its caller saw it.
+   * The response object as its caller saw it (contract 12.10).
    * @throws ServiceError `response_not_found`, `store_unavailable`; errors of `work`
    */
   async find(accountId: string, id: string, work?: RequestWork): Promise<JsonObject> {
@@ -244,7 +247,7 @@ export class StoredResponses {
   }
 }
 
-/** An answer in a conversation cannot be continued without the items before it. */
+/** An answer in a conversation cannot be continued without the items before it (contract 13.8). */
 function inConversation(id: string): ServiceError {
   return invalidRequest(
     'previous_response_id',

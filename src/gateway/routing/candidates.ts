@@ -10,7 +10,7 @@ export const maxAttempts = 3
 export interface Exhausted {
   /**
    * When the first of them can be tried again, epoch milliseconds: `Infinity` if operators hold all of them,
-   * undefined if that is now.
+   * undefined if that is now (contract 24.11).
    */
   readonly soonestMs: number | undefined
   /** The backends that were skipped, and why. */
@@ -19,7 +19,7 @@ export interface Exhausted {
 
 /**
  * Chooses the backends of one request, each at most once: in the configured order, those with a closed breaker; after
- * a failure, other failure domains first; if none is left, once, the least bad of the others (contract 7.5, 7.7). A
+ * a failure, other failure domains first; if none is left, once, the least bad of the others (contract 7.5-7.7). A
  * learned order would replace this class.
  */
 export class Candidates {

@@ -53,7 +53,7 @@ function capableBackends(
 }
 
 /**
- * The capable backends for a request; `inputField` is its format's.
+ * The capable backends for a request; `inputField` is its format's (contract 7.14).
  * @throws ServiceError `unsupported_parameter` that names what no backend can do
  */
 export function assertCapable(

@@ -49,7 +49,7 @@ const probeLeaseMs = 5_000
 /** `half_open`: the open interval has ended, and one probe at a time is allowed. */
 export type BreakerState = 'closed' | 'open' | 'half_open'
 
-/** A breaker's view of one attempt. Attempts that started before the last state change are ignored. */
+/** A breaker's view of one attempt. Attempts that started before the last state change are ignored (contract 8.9). */
 export interface Ticket {
   epoch: number
 }
@@ -161,7 +161,7 @@ export class CircuitBreaker {
     this.#downSinceMs = undefined
   }
 
-  /** The attempt failed, before or after its first content, and the backend is to blame. */
+  /** The attempt failed, before or after its first content, and the backend is to blame (contract 8.4). */
   failed(ticket: Ticket, account: string, error: UpstreamError, nowMs: number): void {
     this.release(ticket)
     this.#failuresInARow += 1

@@ -32,7 +32,7 @@ export interface CircuitBreakersDeps {
 
 /**
  * Decides which backends may be tried: circuit breakers by backend and credential, and operators' holds (contract
- * 7.5, 8). An account's own backend has its own id, so its failures affect nobody else (contract 29.1).
+ * 7.5, 8.1). An account's own backend has its own id, so its failures affect nobody else (contract 29.1).
  */
 export class CircuitBreakers {
   readonly #deps: CircuitBreakersDeps
@@ -91,7 +91,9 @@ export class CircuitBreakers {
     return breakers.begin(breakerKey)
   }
 
-  /** Replaces the set of held backends, which get no requests. Running requests are not affected. */
+  /**
+   * Replaces the set of held backends, which get no requests. Running requests are not affected (contract 8.10, 24.8).
+   */
   hold(holds: ReadonlyMap<string, Hold>): void {
     this.#holds = holds
   }

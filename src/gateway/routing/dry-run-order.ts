@@ -1,5 +1,5 @@
 import { ServiceError } from '../../domain/errors.ts'
-import type { ExcludedBackend, PlannedBackend, RouteDoubt } from '../../domain/route-plan.ts'
+import type { ExcludedBackend, PlannedBackend, RoutingDoubt } from '../../domain/routing-plan.ts'
 import type { Backend } from '../ports.ts'
 import type { BreakerKey } from './backend-breakers.ts'
 import { Candidates, maxAttempts } from './candidates.ts'
@@ -16,7 +16,7 @@ export interface PlanOrderOptions {
    */
   readonly write: (backend: Backend) => Backend
   readonly laneOf: (endpoint: Backend) => PlannedBackend['lane']
-  readonly doubtsOf: (backend: Backend) => readonly RouteDoubt[]
+  readonly doubtsOf: (backend: Backend) => readonly RoutingDoubt[]
 }
 
 /**

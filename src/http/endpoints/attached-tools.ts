@@ -16,7 +16,7 @@ const choices: Readonly<Record<string, readonly string[]>> = { mode: ['auto', 'a
 /**
  * Adds the server tool that `X-Svc-Router-Tools` names to the body, for clients that cannot put it there themselves:
  * `svc-router:fusion`, or `svc-router:fusion;mode=always;preset=fast` (decision 32). A tool in the body takes
- * precedence.
+ * precedence (contract 16.1, 16.2).
  * @throws ServiceError `invalid_request` for any other value
  */
 export function withAttachedTool(

@@ -35,7 +35,7 @@ export class Catalog {
 
   /**
    * `GET /v1/models` for one account, in one list for all clients: OpenAI's read `data`, Anthropic's read `data` with
-   * the page fields around it, and Codex reads `models`.
+   * the page fields around it, and Codex reads `models` (contract 17.1).
    */
   models(served: readonly Offer[], plan: Plan): object {
     const conversing = served.filter(({ profile }) => profile.embeddings === undefined)
@@ -50,7 +50,7 @@ export class Catalog {
   }
 
   /**
-   * `GET /v1/models/{id}`: the same entry as in the list, under the requested name.
+   * `GET /v1/models/{id}`: the same entry as in the list, under the requested name (contract 17.5).
    * @throws ServiceError `model_not_found`
    */
   model(id: string, served: readonly Offer[], plan: Plan): object {
@@ -78,7 +78,7 @@ export class Catalog {
     }
   }
 
-  /** The description of a profile, the same everywhere. Unknown facts are left out. */
+  /** The description of a profile, the same everywhere. Unknown facts are left out (contract 17.2). */
   #described(profile: Profile, facts: ModelFacts): object {
     const { description, premium, quotaUnits, embeddings, price } = profile
     const { plans } = this.#deps

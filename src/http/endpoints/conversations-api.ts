@@ -26,7 +26,7 @@ export interface ConversationsApiDeps extends LookupDeps {
 
 type Answer = (exchange: Exchange, accountId: string) => Promise<JsonObject>
 
-/** The endpoints below `/v1/conversations`, as in OpenAI's API (contract 13). */
+/** The endpoints below `/v1/conversations`, as in OpenAI's API (contract 2.9, 13). */
 export class ConversationsApi {
   readonly #deps: ConversationsApiDeps
 

@@ -24,7 +24,7 @@ export interface ResponsesApiDeps extends LookupDeps {
   readonly sinkFor: (exchange: Exchange) => AnswerSink
 }
 
-/** The endpoints below `/v1/responses/`: stored answers, and operations on a conversation (contract 2.4). */
+/** The endpoints below `/v1/responses/`: stored answers, and operations on a conversation (contract 2.4-2.8). */
 export class ResponsesApi {
   readonly #deps: ResponsesApiDeps
 
@@ -60,7 +60,7 @@ export class ResponsesApi {
     return lookupRoute(this.#deps, method, answer, allowed)
   }
 
-  /** A model writes the summary, so this is admitted and charged like every answer. */
+  /** A model writes the summary, so this is admitted and charged like every answer (contract 6.9). */
   #compacting(): ApiRoute {
     const handle = async (exchange: Exchange): Promise<void> => {
       const { gateway, stored, intake, readRequest, sinkFor } = this.#deps

@@ -16,13 +16,13 @@ export interface CreateMessage {
   readonly json: JsonBody
   /** False if the message only prepares for a later answer. */
   readonly generate: boolean
-  /** Repeated in every event of the answer. */
+  /** Repeated in every event of the answer (contract 14.7). */
   readonly streamId: string | undefined
   readonly previousId: string | undefined
 }
 
 /**
- * Parses a message; undefined for one that needs no answer.
+ * Parses a message; undefined for one that needs no answer (contract 14.11).
  * @throws ServiceError as `readJson`, and `invalid_request`
  */
 export async function readMessage(bytes: Buffer, maxBytes: number): Promise<CreateMessage | undefined> {

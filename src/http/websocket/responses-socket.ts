@@ -29,7 +29,7 @@ const tryAgainLater = 1013
 
 /** Dependencies of a connection. */
 export interface SocketDeps {
-  readonly turns: SocketRequests
+  readonly requests: SocketRequests
   readonly budget: CacheBudget
   /** Bytes of waiting messages over all connections, by account. */
   readonly waitingBytes: FairShare
@@ -51,13 +51,13 @@ export class ResponsesSocket {
   #heldBytes = 0
   readonly #waiting: Buffer[] = []
   #waitingBytes = 0
-  #turn: SocketRequestOptions | undefined
+  #current: SocketRequestOptions | undefined
   #isLeaving = false
   /** Whether it closes after the current request. */
   #isDraining = false
   #isExpired = false
   readonly #openedMs: number
-  #lastTurnMs: number
+  #lastRequestMs: number
   /** Bytes of an incomplete message, and when they started to arrive. */
   #partialBytes = 0
   #partialSinceMs = 0
@@ -74,7 +74,7 @@ export class ResponsesSocket {
     this.#memory = new ConnectionCache(deps.budget, deps.limits.bodyBytes, owner.accountId)
     this.#owner = owner
     this.#openedMs = deps.clock.monotonicMs()
-    this.#lastTurnMs = this.#openedMs
+    this.#lastRequestMs = this.#openedMs
     this.#timer = deps.clock.after(heartbeatMs, () => this.#heartbeat())
     this.#listen(end)
   }
@@ -136,7 +136,7 @@ export class ResponsesSocket {
   #take(bytes: Buffer): void {
     this.#partialBytes = 0
     if (this.#isLeaving) return
-    const isBusy = this.#turn !== undefined || this.#waiting.length > 0
+    const isBusy = this.#current !== undefined || this.#waiting.length > 0
     const mostBytes = this.#deps.limits.bodyBytes
     if (isBusy && (this.#waiting.length >= maxWaiting || this.#waitingBytes + bytes.length > mostBytes)) {
       // A client that keeps sending without reading is disconnected.
@@ -152,7 +152,7 @@ export class ResponsesSocket {
 
   /** Starts the next request, or closes the connection if there will be none. */
   #goOn(): void {
-    if (this.#turn !== undefined || this.#isLeaving) return
+    if (this.#current !== undefined || this.#isLeaving) return
     // Answers for a client that does not read would fill our memory.
     if (this.#end.raw.writableNeedDrain) return
     if (this.#isExpired) {
@@ -163,26 +163,26 @@ export class ResponsesSocket {
     if (bytes !== undefined) {
       this.#waitingBytes -= bytes.length
       this.#hold()
-      this.#turn = this.#turnOf(bytes)
-      this.#run(this.#turn).catch((error: unknown) => this.#giveUp(error))
+      this.#current = this.#optionsFor(bytes)
+      this.#run(this.#current).catch((error: unknown) => this.#giveUp(error))
     } else if (this.#isDraining) {
       this.#close(goingAway, 'restarting')
     }
   }
 
-  async #run(turn: SocketRequestOptions): Promise<void> {
-    const { turns } = this.#deps
+  async #run(options: SocketRequestOptions): Promise<void> {
+    const { requests } = this.#deps
     const stopping = this.#isDraining ? new ServiceError('restarting', { retryAfterSeconds: 1 }) : undefined
-    const refusal = stopping === undefined ? await turns.run(turn) : await turns.refuse(turn, stopping)
-    turn.sink.finish()
-    this.#turn = undefined
-    this.#lastTurnMs = this.#deps.clock.monotonicMs()
+    const error = stopping === undefined ? await requests.run(options) : await requests.refuse(options, stopping)
+    options.sink.finish()
+    this.#current = undefined
+    this.#lastRequestMs = this.#deps.clock.monotonicMs()
     // A key that is no longer valid will not become valid on this connection.
-    if (refusal?.status === 401) this.#close(policyViolation, refusal.code)
+    if (error?.status === 401) this.#close(policyViolation, error.code)
     else this.#goOn()
   }
 
-  #turnOf(bytes: Buffer): SocketRequestOptions {
+  #optionsFor(bytes: Buffer): SocketRequestOptions {
     const { mintRequestId, nowMs } = this.#deps
     const requestId = mintRequestId()
     const ending = { response: undefined, isFinal: false }
@@ -192,9 +192,9 @@ export class ResponsesSocket {
 
   /** Sends an error that belongs to no request. */
   #say(code: 'websocket_queue_full' | 'websocket_connection_limit_reached' | 'request_timeout', words = {}): void {
-    const { sink, ...turn } = this.#turnOf(Buffer.alloc(0))
-    const refusal = new ServiceError(code, { words })
-    this.#deps.turns.refuse({ sink, ...turn }, refusal).catch((error: unknown) => this.#giveUp(error))
+    const { sink, ...options } = this.#optionsFor(Buffer.alloc(0))
+    const error = new ServiceError(code, { words })
+    this.#deps.requests.refuse({ sink, ...options }, error).catch((error: unknown) => this.#giveUp(error))
   }
 
   /** Handles an error response that could not be written. */
@@ -215,7 +215,7 @@ export class ResponsesSocket {
       return this.#close(policyViolation, 'request_timeout')
     }
     if (this.#isExpired) this.#goOn()
-    else if (this.#turn === undefined && nowMs - this.#lastTurnMs >= idleMs) this.#close(normal, 'idle')
+    else if (this.#current === undefined && nowMs - this.#lastRequestMs >= idleMs) this.#close(normal, 'idle')
     if (socket.readyState === WebSocket.OPEN && !raw.writableNeedDrain) socket.ping()
     if (!this.#isLeaving) this.#timer = clock.after(heartbeatMs, () => this.#heartbeat())
   }
@@ -248,7 +248,7 @@ export class ResponsesSocket {
     this.#waitingBytes = 0
     this.#partialBytes = 0
     this.#hold()
-    this.#turn?.sink.disconnected()
+    this.#current?.sink.disconnected()
     this.#memory.clear()
   }
 }

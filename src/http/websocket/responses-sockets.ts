@@ -29,7 +29,7 @@ const versions = ['13', '8']
 
 /** Dependencies of the WebSocket endpoint. */
 export interface SocketsOptions
-  extends SocketRequestsDeps, Omit<SocketDeps, 'turns' | 'budget' | 'waitingBytes' | 'limits'> {
+  extends SocketRequestsDeps, Omit<SocketDeps, 'requests' | 'budget' | 'waitingBytes' | 'limits'> {
   readonly limits: SocketRequestsDeps['limits'] & SocketDeps['limits']
   readonly baseUrl: string
   readonly edgeGate: EdgeGate | undefined
@@ -37,7 +37,7 @@ export interface SocketsOptions
   readonly isServed: (path: string) => boolean
 }
 
-/** The Responses WebSocket mode (contract 14): connections that stay open for many requests. */
+/** The Responses WebSocket mode (contract 2.3, 14): connections that stay open for many requests. */
 export class ResponsesSockets {
   readonly #deps: SocketsOptions
   readonly #socketParts: SocketDeps
@@ -49,7 +49,7 @@ export class ResponsesSockets {
   constructor(deps: SocketsOptions) {
     this.#deps = deps
     const waitingBytes = new FairShare(Math.max(minWaitingBytes, minWaitingMessages * deps.limits.bodyBytes))
-    this.#socketParts = { ...deps, turns: new SocketRequests(deps), budget: new CacheBudget(), waitingBytes }
+    this.#socketParts = { ...deps, requests: new SocketRequests(deps), budget: new CacheBudget(), waitingBytes }
     // The types of `ws` do not include `closeTimeout` yet.
     const options: ServerOptions & { closeTimeout: number } = {
       noServer: true,
@@ -65,7 +65,7 @@ export class ResponsesSockets {
 
   /** Answers in progress. */
   get answering(): number {
-    return this.#socketParts.turns.answering
+    return this.#socketParts.requests.answering
   }
 
   /**

@@ -67,7 +67,7 @@ export interface Ending {
 
 /**
  * Answers the messages of WebSocket connections: each is a request of its own, admitted, recorded, and charged like
- * one over HTTP.
+ * one over HTTP (contract 14.1).
  */
 export class SocketRequests {
   readonly #deps: SocketRequestsDeps
@@ -83,24 +83,24 @@ export class SocketRequests {
   }
 
   /** Answers one message; returns the error if it was rejected. Never throws. */
-  async run(turn: SocketRequestOptions): Promise<ServiceError | undefined> {
+  async run(options: SocketRequestOptions): Promise<ServiceError | undefined> {
     let principal: Principal | undefined
     let message: CreateMessage | undefined
     try {
-      principal = await this.#deps.authenticate(turn.request)
+      principal = await this.#deps.authenticate(options.request)
       const work = this.#deps.work.begin(principal.accountId)
-      work.spend(turn.bytes.length)
-      message = await readMessage(turn.bytes, this.#deps.limits.bodyBytes)
+      work.spend(options.bytes.length)
+      message = await readMessage(options.bytes, this.#deps.limits.bodyBytes)
       if (message === undefined) return undefined
-      if (message.streamId !== undefined) turn.sink.streamId = message.streamId
-      await this.#answer(turn, principal, message, work)
-      if (turn.ending.isFinal) forgetPrevious(turn, message)
+      if (message.streamId !== undefined) options.sink.streamId = message.streamId
+      await this.#answer(options, principal, message, work)
+      if (options.ending.isFinal) forgetPrevious(options, message)
       return undefined
     } catch (thrown) {
       const error = thrown instanceof ServiceError ? thrown : new ServiceError('internal_error', { cause: thrown })
       // A message that may be sent again unchanged must still find its previous answer.
-      if (!error.entry.retryable) forgetPrevious(turn, message)
-      await this.refuse(turn, error, principal)
+      if (!error.entry.retryable) forgetPrevious(options, message)
+      await this.refuse(options, error, principal)
       return error
     }
   }
@@ -120,13 +120,13 @@ export class SocketRequests {
   }
 
   async #answer(
-    turn: SocketRequestOptions,
+    options: SocketRequestOptions,
     principal: Principal,
     message: CreateMessage,
     work: RequestWork,
   ): Promise<void> {
     const { gateway, limits, intake } = this.#deps
-    const { requestId, request, memory, sink, ending } = turn
+    const { requestId, request, memory, sink, ending } = options
     const before = message.previousId === undefined ? undefined : memory.find(message.previousId)
     const parsed = await requestOf(message, before, limits.bodyBytes)
     const modelRequest = await withAttachedTool(request, {
@@ -137,7 +137,7 @@ export class SocketRequests {
       work,
     })
     if (!message.generate) {
-      await this.#prepare(turn, principal, message, modelRequest, before)
+      await this.#prepare(options, principal, message, modelRequest, before)
     } else {
       const held = intake.answer(principal.accountId, modelRequest.bytes.length)
       this.#answering += 1
@@ -221,7 +221,9 @@ function errorMessage(
   return { type: 'error', status: error.status, ...body, headers }
 }
 
-/** A failed request also deletes the answer that it continued, as documented: its client starts over. */
+/**
+ * A failed request also deletes the answer that it continued, as documented: its client starts over (contract 14.5).
+ */
 function forgetPrevious({ memory }: SocketRequestOptions, message: CreateMessage | undefined): void {
   if (message?.previousId !== undefined) memory.delete(message.previousId)
 }

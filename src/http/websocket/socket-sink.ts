@@ -31,7 +31,7 @@ export class SocketSink implements AnswerSink {
   readonly #onEnding: (event: JsonObject) => void
   /** Added to every message of the answer, after its opening brace. */
   #marks = ''
-  /** Added to the first message only: what HTTP would send as headers. */
+  /** Added to the first message only: what HTTP would send as headers (contract 14.2). */
   #headers = ''
   #isOver = false
   readonly #over = Promise.withResolvers<void>()

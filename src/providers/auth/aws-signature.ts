@@ -14,7 +14,9 @@ const mantle = 'bedrock-mantle'
 const bedrock = 'bedrock'
 const jsonType = 'application/json'
 
-/** Signs each request with an AWS key (Signature Version 4). The library is loaded on the first request. */
+/**
+ * Signs each request with an AWS key (Signature Version 4, contract 21.7). The library is loaded on the first request.
+ */
 export function createAwsAuthenticator(key: AwsKey, clock: Clock): Authenticator {
   const { accessKeyId, secretAccessKey, sessionToken } = key
   const credentials = { accessKeyId, secretAccessKey, ...(sessionToken !== undefined && { sessionToken }) }

@@ -73,7 +73,10 @@ export function createGoogleAuthenticator(
   }
 }
 
-/** Requests an access token for a service account from Google. @throws UpstreamError, never with Google's text */
+/**
+ * Requests an access token for a service account from Google (contract 21.7). @throws UpstreamError, never with
+ * Google's text
+ */
 export async function fetchGoogleToken(
   account: ServiceAccount,
   signal: AbortSignal,

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import type { UpstreamHeaders } from './head.ts'
 
-/** Maximum length of a status line with all headers, and of all trailers together. */
+/** Maximum length of a status line with all headers, and of all trailers together (contract 30.13). */
 const maxHeadBytes = 16 * 1024
 /** Limits on all interim answers (1xx) before one answer: their number and their bytes. */
 const maxInterimHeads = 64

@@ -13,7 +13,7 @@ import type { Pool, PooledCall } from './pool.ts'
 const maxCopiedBytes = 16 * 1024
 /**
  * If a request is lost this soon after it was sent, the peer was closing the connection. A request lost later may have
- * been processed, and is not sent again (decision 09).
+ * been processed, and is not sent again (contract 7.10, decision 09).
  */
 const replayWithinMs = 1_000
 
@@ -32,7 +32,7 @@ const silent: UpstreamListener = { onHead() {}, onData() {}, onEnd() {}, onError
  * once and last, and nothing after `abort`.
  */
 export class Call implements UpstreamCall, PooledCall {
-  readonly #route: CallOptions
+  readonly #options: CallOptions
   readonly #pool: Pool
   readonly #request: UpstreamRequest
   #listener: UpstreamListener
@@ -46,8 +46,8 @@ export class Call implements UpstreamCall, PooledCall {
   #replayed = false
   #sentAtMs = 0
 
-  constructor(route: CallOptions, pool: Pool, request: UpstreamRequest, listener: UpstreamListener) {
-    this.#route = route
+  constructor(options: CallOptions, pool: Pool, request: UpstreamRequest, listener: UpstreamListener) {
+    this.#options = options
     this.#pool = pool
     this.#request = request
     this.#listener = listener
@@ -85,11 +85,11 @@ export class Call implements UpstreamCall, PooledCall {
 
   onConnected(socket: Socket, isReused: boolean): void {
     this.#reused = isReused
-    this.#sentAtMs = this.#route.clock.monotonicMs()
+    this.#sentAtMs = this.#options.clock.monotonicMs()
     const { body, requestId, headers } = this.#request
     const own = headers === undefined ? '' : linesOf(headers)
     const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
-    const head = `${this.#route.head}${own}x-request-id: ${uuidOf(requestId)}\r\ncontent-length: ${length}\r\n\r\n`
+    const head = `${this.#options.head}${own}x-request-id: ${uuidOf(requestId)}\r\ncontent-length: ${length}\r\n\r\n`
     if (typeof body === 'string') socket.write(head + body)
     else if (length <= maxCopiedBytes) {
       const bytes = Buffer.allocUnsafe(head.length + length)
@@ -110,7 +110,7 @@ export class Call implements UpstreamCall, PooledCall {
   }
 
   onAnswerHead(status: number, headers: UpstreamHeaders): void {
-    this.#listener.onHead(readHead(status, headers, () => this.#route.clock.nowMs()))
+    this.#listener.onHead(readHead(status, headers, () => this.#options.clock.nowMs()))
   }
 
   onAnswerData(chunk: Buffer): void {
@@ -137,7 +137,7 @@ export class Call implements UpstreamCall, PooledCall {
   }
 
   #isJustSent(): boolean {
-    return this.#route.clock.monotonicMs() - this.#sentAtMs <= replayWithinMs
+    return this.#options.clock.monotonicMs() - this.#sentAtMs <= replayWithinMs
   }
 
   #fail(failure: UpstreamError): void {
@@ -148,7 +148,7 @@ export class Call implements UpstreamCall, PooledCall {
     try {
       listener.onError(failure)
     } catch (error) {
-      this.#route.onBug(error)
+      this.#options.onBug(error)
     }
   }
 }

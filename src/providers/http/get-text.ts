@@ -23,14 +23,14 @@ export function getText(url: string, pools: UpstreamPools, requestId: string): P
     `user-agent: ${userAgent}`,
   ]
   const head = `${lines.join('\r\n')}\r\n`
-  const route = { clock, onBug, head }
+  const options = { clock, onBug, head }
   const pool = pools.pool({ origin, credential: 'none', connectMs, publicOnly: false })
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let bytes = 0
     const timer = clock.after(limitMs, () => giveUp(new UpstreamError('timeout')))
     const call = new Call(
-      route,
+      options,
       pool,
       { body: '', stream: false, requestId },
       {

@@ -4,8 +4,9 @@ import { openSync, closeSync } from 'node:fs'
 const shortages: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EAGAIN'])
 
 /**
- * The error code if this service, not the provider, is why a connection failed to open; undefined for all other errors.
- * A name lookup without descriptors fails like an unknown name, so in that case opening a descriptor is tried.
+ * The error code if this service, not the provider, is why a connection failed to open; undefined for all other errors
+ * (contract 7.18). A name lookup without descriptors fails like an unknown name, so in that case opening a descriptor
+ * is tried.
  */
 export function shortageOf(error: Error): string | undefined {
   if (!hasCode(error)) return undefined

@@ -8,6 +8,7 @@ import { Pool } from './pool.ts'
 import type { PoolLimits } from './pool.ts'
 
 const defaultMaxPools = 1024
+/** Limits of one pool (contract 30.14). */
 const defaultMaxConnections = 4096
 const defaultMaxWaiting = 4096
 const defaultWaitMs = 2_000

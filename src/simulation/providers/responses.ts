@@ -85,19 +85,19 @@ function opened(item: JsonObject): JsonObject {
 function* contentOf(item: JsonObject): Generator<[string, JsonObject]> {
   if (item.type === 'reasoning') {
     const text = partText(item.summary)
-    const place = { summary_index: 0 }
-    yield ['response.reasoning_summary_part.added', { ...place, part: { type: 'summary_text', text: '' } }]
-    for (const delta of wordsOf(text)) yield ['response.reasoning_summary_text.delta', { ...place, delta }]
-    yield ['response.reasoning_summary_text.done', { ...place, text }]
-    yield ['response.reasoning_summary_part.done', { ...place, part: { type: 'summary_text', text } }]
+    const index = { summary_index: 0 }
+    yield ['response.reasoning_summary_part.added', { ...index, part: { type: 'summary_text', text: '' } }]
+    for (const delta of wordsOf(text)) yield ['response.reasoning_summary_text.delta', { ...index, delta }]
+    yield ['response.reasoning_summary_text.done', { ...index, text }]
+    yield ['response.reasoning_summary_part.done', { ...index, part: { type: 'summary_text', text } }]
   } else if (item.type === 'message') {
     const text = partText(item.content)
-    const place = { content_index: 0 }
+    const index = { content_index: 0 }
     const part = { type: 'output_text', text, annotations: [], logprobs: [] }
-    yield ['response.content_part.added', { ...place, part: { ...part, text: '' } }]
-    for (const delta of wordsOf(text)) yield ['response.output_text.delta', { ...place, delta, logprobs: [] }]
-    yield ['response.output_text.done', { ...place, text, logprobs: [] }]
-    yield ['response.content_part.done', { ...place, part }]
+    yield ['response.content_part.added', { ...index, part: { ...part, text: '' } }]
+    for (const delta of wordsOf(text)) yield ['response.output_text.delta', { ...index, delta, logprobs: [] }]
+    yield ['response.output_text.done', { ...index, text, logprobs: [] }]
+    yield ['response.content_part.done', { ...index, part }]
   } else if (item.type === 'custom_tool_call') {
     const input = textOf(item.input)
     for (const delta of piecesOf(input)) yield ['response.custom_tool_call_input.delta', { delta }]

@@ -22,7 +22,7 @@ export interface ApiAnswer {
   readonly body: Json
 }
 
-class Refusal extends Error {
+class ApiError extends Error {
   readonly answer: ApiAnswer
 
   constructor(status: number, type: string, code: string, param?: string) {
@@ -52,7 +52,7 @@ export class FakeStripeApi {
    */
   answer(call: ApiCall): ApiAnswer {
     if (call.authorization !== `Bearer ${this.#secretKey}`)
-      return new Refusal(401, 'invalid_request_error', 'api_key_invalid').answer
+      return new ApiError(401, 'invalid_request_error', 'api_key_invalid').answer
     const key = call.method === 'POST' ? call.idempotencyKey : undefined
     const digest = createHash('sha256')
       .update(JSON.stringify([call.path, call.form]))
@@ -61,7 +61,7 @@ export class FakeStripeApi {
     if (known !== undefined)
       return known.digest === digest
         ? known.answer
-        : new Refusal(400, 'idempotency_error', 'idempotency_key_in_use').answer
+        : new ApiError(400, 'idempotency_error', 'idempotency_key_in_use').answer
     const answer = this.#answerOnce(call)
     if (key !== undefined) {
       this.#answers.set(key, { digest, answer })
@@ -74,7 +74,7 @@ export class FakeStripeApi {
     try {
       return { status: 200, body: this.#route(call) }
     } catch (error) {
-      if (error instanceof Refusal) return error.answer
+      if (error instanceof ApiError) return error.answer
       throw error
     }
   }
@@ -95,7 +95,7 @@ export class FakeStripeApi {
       case 'DELETE /v1/subscriptions/:id': {
         const subscription = found(state.subscriptions, id, 'id')
         if (subscription.status === 'canceled')
-          throw new Refusal(404, 'invalid_request_error', 'resource_missing', 'id')
+          throw new ApiError(404, 'invalid_request_error', 'resource_missing', 'id')
         this.#fake.cancelNow(subscription)
         return writeSubscription(this.#fake, subscription)
       }
@@ -115,7 +115,7 @@ export class FakeStripeApi {
       }
       case 'POST /v1/checkout/sessions/:id/expire': {
         const checkout = found(state.checkouts, id, 'session')
-        if (checkout.status !== 'open') throw new Refusal(400, 'invalid_request_error', 'session_not_open')
+        if (checkout.status !== 'open') throw new ApiError(400, 'invalid_request_error', 'session_not_open')
         this.#fake.expireCheckout(checkout)
         return writeCheckout(checkout, this.#origin())
       }
@@ -129,7 +129,7 @@ export class FakeStripeApi {
       case 'POST /v1/billing_portal/sessions':
         return this.#openPortal(form)
       default:
-        throw new Refusal(404, 'invalid_request_error', 'not_simulated')
+        throw new ApiError(404, 'invalid_request_error', 'not_simulated')
     }
   }
 
@@ -180,13 +180,13 @@ export class FakeStripeApi {
 
 function found<Item extends { readonly id: string }>(items: readonly Item[], id: string, param: string): Item {
   const item = items.find((one) => one.id === id)
-  if (item === undefined) throw new Refusal(404, 'invalid_request_error', 'resource_missing', param)
+  if (item === undefined) throw new ApiError(404, 'invalid_request_error', 'resource_missing', param)
   return item
 }
 
 function urlIn(form: Form, name: string): string {
   const url = textIn(form, name) ?? ''
   if (!/^https?:\/\//.test(url) || !URL.canParse(url))
-    throw new Refusal(400, 'invalid_request_error', 'url_invalid', name)
+    throw new ApiError(400, 'invalid_request_error', 'url_invalid', name)
   return url
 }

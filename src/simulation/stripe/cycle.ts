@@ -12,7 +12,10 @@ interface Step {
   readonly run: () => void
 }
 
-/** Advances the fake's clock: everything that falls due happens at its time, earliest first. */
+/**
+ * Advances the fake's clock. Everything that falls due happens at its time, earliest first: expiries, renewals, retries,
+ * and the ends of canceled subscriptions.
+ */
 export function advance(fake: FakeStripe, untilMs: number): void {
   for (let count = 0; count < maxSteps; count++) {
     const due = dueSteps(fake).filter(({ atMs }) => atMs <= untilMs)

@@ -1,7 +1,6 @@
 import { randomBase62 } from '../../runtime/ids.ts'
 import type { RandomBytes } from '../../runtime/random.ts'
 import { dayMs, nextMonth } from './calendar.ts'
-import { advance } from './cycle.ts'
 import {
   emptyState,
   isOver,
@@ -59,14 +58,6 @@ export class FakeStripe {
     this.#random = random
     this.#onEvent = onEvent
     this.state = state
-  }
-
-  /**
-   * Advances time to a moment, processing in order: expiries, renewals, retries, and the ends of canceled
-   * subscriptions.
-   */
-  advanceTo(nowMs: number): void {
-    advance(this, nowMs)
   }
 
   createCustomer(name: string, metadata: Readonly<Record<string, string>>): FakeCustomer {

@@ -12,13 +12,13 @@ export function readForm(text: string): Form | undefined {
   for (const [name, value] of new URLSearchParams(text)) {
     const path = Array.from(name.matchAll(/^([^[\]]+)|\[([^[\]]*)\]/g), (match) => match[1] ?? match[2] ?? '')
     if (++count > maxFields || path.length === 0 || path.length > maxDepth) return undefined
-    let place = form
+    let target = form
     for (const step of path.slice(0, -1)) {
-      const inner = (place[step] ??= Object.create(null) as Record<string, FormValue>)
+      const inner = (target[step] ??= Object.create(null) as Record<string, FormValue>)
       if (typeof inner === 'string') return undefined
-      place = inner
+      target = inner
     }
-    place[path.at(-1)!] = value
+    target[path.at(-1)!] = value
   }
   return form
 }

@@ -5,6 +5,7 @@ import type { RandomBytes } from '../../runtime/random.ts'
 import type { Secret } from '../../runtime/secret.ts'
 import { FakeStripeApi } from './api.ts'
 import { dayMs } from './calendar.ts'
+import { advance } from './cycle.ts'
 import { FakeStripe, type FakeStripeOptions } from './fake-stripe.ts'
 import { checkoutPage, portalPage } from './pages.ts'
 import { readForm } from './read-form.ts'
@@ -80,17 +81,17 @@ export async function startFakeStripe(options: FakeStripeServerOptions): Promise
   }
 }
 
-interface Parts {
+interface ServerDeps {
   readonly fake: FakeStripe
   readonly api: FakeStripeApi
   readonly clock: Clock
 }
 
-async function answer(deps: Parts, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer(deps: ServerDeps, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { fake, api, clock } = deps
   const body = await readBody(request)
   const url = new URL(request.url ?? '/', `http://${host}`)
-  fake.advanceTo(clock.nowMs() + fake.state.aheadMs)
+  advance(fake, clock.nowMs() + fake.state.aheadMs)
   if (url.pathname.startsWith('/v1/')) {
     const isForm = request.method === 'GET' || request.method === 'DELETE'
     const idempotencyKey = request.headers['idempotency-key']
@@ -153,7 +154,7 @@ function answerPortal(fake: FakeStripe, portal: FakePortal, action: readonly str
   const passMs = passesMs[verb]
   if (passMs !== undefined) {
     fake.state.aheadMs += passMs
-    fake.advanceTo(fake.state.nowMs + passMs)
+    advance(fake, fake.state.nowMs + passMs)
   } else if (verb.startsWith('card-') && customer !== undefined) fake.setCard(customer, verb === 'card-fails')
   else if (subscription === undefined) return undefined
   else if (verb === 'change' && fake.prices.some(({ id }) => id === priceId))

@@ -6,15 +6,15 @@ import { counted } from '../../runtime/counted.ts'
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
 /** The error that a refused admission becomes (contract 4.43, 4.45). */
-export function denialError(refusal: QuotaDenial, plan: Plan, signals: UsageSignals): ServiceError {
-  if (refusal.reason === 'minute') {
-    const seconds = refusal.retryAfterSeconds
-    const scope = refusal.isOfKey ? 'for this key' : `on the ${plan.name} plan`
-    const words = { limit: counted(refusal.limit, 'request'), scope, seconds }
+export function denialError(denial: QuotaDenial, plan: Plan, signals: UsageSignals): ServiceError {
+  if (denial.reason === 'minute') {
+    const seconds = denial.retryAfterSeconds
+    const scope = denial.isOfKey ? 'for this key' : `on the ${plan.name} plan`
+    const words = { limit: counted(denial.limit, 'request'), scope, seconds }
     return new ServiceError('rate_limit_exceeded', { retryAfterSeconds: seconds, words })
   }
-  const resets = new Date(refusal.resetsAt * 1000)
+  const resets = new Date(denial.resetsAt * 1000)
   const resetsOn = `${resets.getUTCDate()} ${months[resets.getUTCMonth()]} 00:00 UTC`
   const words = { used: signals.quotaUsed, limit: plan.requestsPerMonth, plan: plan.name, resetsOn }
-  return new ServiceError('insufficient_quota', { resetsAt: refusal.resetsAt, words })
+  return new ServiceError('insufficient_quota', { resetsAt: denial.resetsAt, words })
 }

@@ -95,7 +95,7 @@ export class LedgerJournal {
     this.#writer = writer
   }
 
-  /** Stops writing: the writer is gone permanently. */
+  /** Stops writing: the writer has ended for good. */
   end(): void {
     this.#writer = undefined
     this.#commitLimit?.cancel()

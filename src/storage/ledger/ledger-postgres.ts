@@ -127,8 +127,8 @@ class DatabaseLedger implements PostgresLedger {
       const { now, meter } = await readCounters(transaction, accountId, limit, byKey)
       const admitted: RequestOpening[] = []
       const decisions = group.map(({ opening, plan, rate }) => {
-        const refusal = meter.admit(now, plan, opening, rate)
-        if (refusal !== undefined) return denialError(refusal, plan, meter.signals(now, plan))
+        const denial = meter.admit(now, plan, opening, rate)
+        if (denial !== undefined) return denialError(denial, plan, meter.signals(now, plan))
         admitted.push(opening)
         return new DatabaseAdmission(opening.id, meter.signals(now, plan, rate), this.#settlements)
       })

@@ -41,7 +41,7 @@ export interface SqliteLedgerOptions {
   readonly maxMeters?: number
   /** Called when records can no longer be written, once per outage; `reason` is a code. */
   readonly onFailing?: (reason: string) => void
-  /** Called when the writer is gone: this ledger never becomes healthy again. */
+  /** Called when the writer has ended: this ledger never becomes healthy again. */
   readonly onDied?: (reason: string) => void
 }
 
@@ -52,7 +52,7 @@ export interface SqliteLedger extends Ledger {
   /** Whether records can be written right now. */
   healthy(): boolean
   /**
-   * Writes all pending records and releases the folder. Unsettled requests count as lost. If the writer is gone,
+   * Writes all pending records and releases the folder. Unsettled requests count as lost. If the writer has ended,
    * `onDied` has reported it, and the next start decides those requests. @throws LedgerUnavailable if not everything
    * could be written in time
    */
@@ -213,8 +213,8 @@ class MemoryLedger implements SqliteLedger {
     plan: Plan,
     rate: KeyRate | undefined,
   ): Admission {
-    const refusal = account.meter.admit(now, plan, opening, rate)
-    if (refusal !== undefined) throw denialError(refusal, plan, account.meter.signals(now, plan))
+    const denial = account.meter.admit(now, plan, opening, rate)
+    if (denial !== undefined) throw denialError(denial, plan, account.meter.signals(now, plan))
     account.pending += 1
     const entry = this.#journal.open(opening, now.wallMs, account.meter.periodId, account)
     return new MemoryAdmission(entry, plan, rate, this.#calendar, this.#marks, this.#journal)

@@ -12,7 +12,7 @@ const lookEveryMs = 1_000
 /**
  * Determines which month is charged. Its time is the wall clock's, carried forward by the monotonic clock: if the wall
  * clock is set by more than a second, the month does not change until the new time has held for an hour. A machine's
- * sleep is not such a step.
+ * sleep is not such a step (contract 5.14).
  */
 export class QuotaCalendar {
   readonly #clock: Clock

@@ -1,4 +1,5 @@
 import type { RequestOpening, RequestOutcome } from '../../domain/requests.ts'
+import { SetEntry } from '../../runtime/swap-remove-set.ts'
 import { outcomeColumns } from '../requests.ts'
 import { type Cell, delivered, opening, outcome, voided, whole } from '../sqlite/ledger-batch.ts'
 
@@ -16,7 +17,7 @@ export interface ChargedAccount {
 }
 
 /** One request on its way to the disk. */
-export class JournalEntry {
+export class JournalEntry extends SetEntry {
   readonly opening: RequestOpening
   readonly admittedAtMs: number
   readonly periodId: string
@@ -29,7 +30,6 @@ export class JournalEntry {
   /** The batch that contains the request's last record. */
   batch: LedgerBatch
   toWrite = writeOpening
-  setIndex = -1
 
   constructor(
     facts: RequestOpening,
@@ -38,6 +38,7 @@ export class JournalEntry {
     account: ChargedAccount,
     batch: LedgerBatch,
   ) {
+    super()
     this.opening = facts
     this.admittedAtMs = admittedAtMs
     this.periodId = periodId

@@ -19,7 +19,7 @@ interface Decision {
 
 /**
  * Decides every request that an earlier process left open, in one transaction: delivered answers are charged, others
- * are not; if marks may be lost, all are charged (contract 6.13). Returns the id from which on records may be
+ * are not; if marks may be lost, all are charged (contract 6.13, 32.11). Returns the id from which on records may be
  * undecided.
  */
 export function recoverRequests(database: DatabaseSync, history: DeliveryHistory): string {

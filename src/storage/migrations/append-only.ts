@@ -7,9 +7,9 @@ interface AppendOnlyTable {
 }
 
 /**
- * Triggers that reject changes, deletions, and replacements in these tables: a second line of defense after the hash
- * chain, which turns mistakes and injected statements into errors. The owner of the database can drop them; the chain
- * then reveals changes.
+ * Triggers that reject changes, deletions, and replacements in these tables (contract 25.3): a second line of defense
+ * after the hash chain, which turns mistakes and injected statements into errors. The owner of the database can drop
+ * them; the chain then reveals changes.
  */
 export function appendOnly(tables: readonly AppendOnlyTable[]): EngineStatements {
   return {

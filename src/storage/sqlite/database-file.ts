@@ -10,7 +10,7 @@ const headerBytes = 100
 
 /**
  * Rejects a data folder whose database is missing or truncated although delivery marks or an audit checkpoint show that
- * there was one. Reads only the file's header. @throws SetupError
+ * there was one (contract 32.4). Reads only the file's header. @throws SetupError
  */
 export function assertDatabaseThere(path: string, folder: string): void {
   const evidence = [markPath(folder), checkpointPath(folder)].filter((file) => existsSync(file))

@@ -13,8 +13,8 @@ export interface RequestSweepOptions {
 }
 
 /**
- * Deletes request records older than their retention, and rejected request counts of the same age; returns a function
- * that stops it.
+ * Deletes request records older than their retention, and rejected request counts of the same age (contract 28.4);
+ * returns a function that stops it.
  */
 export function startRequestSweep(
   store: Pick<Store, 'deleteRequestsBefore' | 'deleteRefusedBefore'>,

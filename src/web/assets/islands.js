@@ -1,4 +1,4 @@
-// Progressive enhancement: pages work without it. Each island is found by its attribute.
+// Progressive enhancement: pages work without it (contract 20.4). Each island is found by its attribute.
 
 /** How long a button shows "Copied". */
 const saidMs = 2000

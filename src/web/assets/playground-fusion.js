@@ -52,9 +52,9 @@ function factsOf(report) {
 
 /** @param {PlaygroundFusion} fusion @returns {Fact[]} */
 function runFacts({ dropOuts, costUsd }) {
-  const gone = dropOuts.map(({ member, why }) => `${member} (${plain(why)})`).join(', ')
+  const dropped = dropOuts.map(({ member, why }) => `${member} (${plain(why)})`).join(', ')
   return [
-    ['Dropped', gone || 'none'],
+    ['Dropped', dropped || 'none'],
     ['Cost', costUsd === undefined ? 'unknown: no price is configured' : `${costUsd.toFixed(costDigits)} USD`],
   ]
 }

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import type { Html } from './layout.ts'
+import type { Html } from './html.ts'
 import { writeCount, writeNumber } from './time.ts'
 
 /** SVG units. The drawing is stretched to the page width, so it contains no text. */

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import type { Html } from './layout.ts'
+import type { Html } from './html.ts'
 
 /** A code sample with a copy button, which appears if a clipboard is available. `id` must be unique on the page. */
 export function codeSample(id: string, text: string): Html {

@@ -3,7 +3,8 @@ import type { UpstreamTest } from '../../domain/upstream.ts'
 import type { UpstreamFault, UpstreamField } from '../http/upstream-connector.ts'
 import type { AccountVisit } from '../http/visit.ts'
 import { field, select, type Field } from './field.ts'
-import { csrfInput, type Html } from './layout.ts'
+import type { Html } from './html.ts'
+import { csrfInput } from './layout.ts'
 
 /** The form that connects a provider. Rarely used fields are collapsed unless one of them has an error. */
 export function connectForm(

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import type { Html } from './layout.ts'
+import type { Html } from './html.ts'
 
 /** A form field with its label, hint, and validation error. */
 export interface Field {
@@ -18,7 +18,7 @@ export interface Field {
   readonly isNumber?: boolean
 }
 
-/** Renders a field. Screen readers announce the hint and the problem with it. */
+/** Renders a field. Screen readers announce the hint and the problem with it (contract 20.7). */
 export function field(it: Field): Html {
   const { name, value = '', type = 'text', autocomplete = 'off' } = it
   return html`<div class="field">

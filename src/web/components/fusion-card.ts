@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import { describeCallStatus, type CallRecord, type FusionRecord } from '../../domain/fusion-record.ts'
 import { writeUsd } from '../../domain/request-cost.ts'
-import type { Html } from './layout.ts'
+import type { Html } from './html.ts'
 import type { Names } from './names.ts'
 import { writeMs } from './request-line.ts'
 import { writeNumber } from './time.ts'

@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import { frontierId } from '../../domain/profiles.ts'
 import type { Secret } from '../../runtime/secret.ts'
-import type { Html } from './layout.ts'
+import type { Html } from './html.ts'
 
 /** A new key, shown only once, with a request to try it. */
 export function showKeyOnce(key: Secret, baseUrl: string): Html {

@@ -2,10 +2,8 @@ import { html } from 'hono/html'
 import { assetUrl, type AssetName } from '../http/assets.ts'
 import { csrfField } from '../http/csrf.ts'
 import type { SignedIn, Visit } from '../http/visit.ts'
+import type { Html } from './html.ts'
 import { noticeOf } from './notices.ts'
-
-/** HTML in which all interpolated values are escaped. */
-export type Html = ReturnType<typeof html>
 
 /** A page and its metadata. */
 export interface Page {
@@ -39,13 +37,13 @@ const navigation: readonly { readonly path: string; readonly name: string }[] = 
 ]
 
 /** Public pages: in the header for signed-out visitors, and in the footer of every page. */
-const publicPlaces: readonly { readonly path: string; readonly name: string }[] = [
+const publicPages: readonly { readonly path: string; readonly name: string }[] = [
   { path: '/docs', name: 'Docs' },
   { path: '/models', name: 'Models' },
   { path: '/pricing', name: 'Pricing' },
 ]
-const endPlaces: typeof publicPlaces = [
-  ...publicPlaces,
+const footerPages: typeof publicPages = [
+  ...publicPages,
   { path: '/connect', name: 'Connect' },
   { path: '/docs/api', name: 'API' },
   { path: '/status', name: 'Status' },
@@ -61,13 +59,13 @@ export async function page(
   visit: Pick<Visit, 'path' | 'query' | 'signedIn' | 'requestId'>,
   it: Page,
 ): Promise<Response> {
-  return frame(visit.query, it, { place: 'svc-router', header: header(visit), footer })
+  return frame(visit.query, it, { titleSuffix: 'svc-router', header: header(visit), footer })
 }
 
 /** The header, footer, and title suffix around a page. */
 export interface Frame {
   /** Follows the page's title in the document title. */
-  readonly place: string
+  readonly titleSuffix: string
   readonly header: Html
   readonly footer: Html
   /** The class of the body element, for styling. */
@@ -91,7 +89,7 @@ function document(query: URLSearchParams, it: Page, around: Frame): Html {
     <html lang="en">
       <head>
         <meta charset="utf-8" />
-        <title>${problem === undefined ? '' : 'Error: '}${title} · ${around.place}</title>
+        <title>${problem === undefined ? '' : 'Error: '}${title} · ${around.titleSuffix}</title>
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="description" content="${summary}" />
         <meta name="color-scheme" content="light dark" />
@@ -120,7 +118,7 @@ function document(query: URLSearchParams, it: Page, around: Frame): Html {
 }
 
 const footer = html`<footer>
-  <nav aria-label="All pages">${endPlaces.map(({ path, name }) => html`<a href="${path}">${name}</a> `)}</nav>
+  <nav aria-label="All pages">${footerPages.map(({ path, name }) => html`<a href="${path}">${name}</a> `)}</nav>
   <p>${slogan}</p>
 </footer>`
 
@@ -130,9 +128,9 @@ function header({ path, signedIn }: Pick<Visit, 'path' | 'signedIn'>): Html {
     <nav aria-label="Main">
       ${
         signedIn === undefined
-          ? html`${publicPlaces.map((place) => placeLink(path, place, publicPlaces))}
+          ? html`${publicPages.map((entry) => navigationLink(path, entry, publicPages))}
               <a href="/sign-in" ${currentMark(path, '/sign-in')}>Sign in</a>`
-          : navigation.map((place) => placeLink(path, place, navigation))
+          : navigation.map((entry) => navigationLink(path, entry, navigation))
       }
     </nav>
     ${
@@ -146,17 +144,17 @@ function header({ path, signedIn }: Pick<Visit, 'path' | 'signedIn'>): Html {
 }
 
 /** A page that is not in the navigation belongs to the entry with the longest matching path prefix. */
-function placeLink(path: string, place: (typeof navigation)[number], all: typeof navigation): Html {
+function navigationLink(path: string, entry: (typeof navigation)[number], all: typeof navigation): Html {
   const [nearest] = all
     .filter((one) => path.startsWith(`${one.path}/`))
     .toSorted((a, b) => b.path.length - a.path.length)
-  const isIn = nearest === place && !all.some((one) => one.path === path)
-  const mark = isIn ? html`aria-current="true"` : currentMark(path, place.path)
-  return html`<a href="${place.path}" ${mark}>${place.name}</a>`
+  const isIn = nearest === entry && !all.some((one) => one.path === path)
+  const mark = isIn ? html`aria-current="true"` : currentMark(path, entry.path)
+  return html`<a href="${entry.path}" ${mark}>${entry.name}</a>`
 }
 
-function currentMark(path: string, place: string): Html | '' {
-  return path === place ? html`aria-current="page"` : ''
+function currentMark(path: string, current: string): Html | '' {
+  return path === current ? html`aria-current="page"` : ''
 }
 
 /** The hidden CSRF field that every form of a signed-in page contains, for accounts and in the console. */

@@ -6,7 +6,7 @@ import { plainAddress, readNetwork } from '../../runtime/networks.ts'
 import type { Form } from '../http/form.ts'
 import type { AccountVisit } from '../http/visit.ts'
 import { field, lines, ticks } from './field.ts'
-import type { Html } from './layout.ts'
+import type { Html } from './html.ts'
 import { writeNumber } from './time.ts'
 
 /** Enough for the maximum number of networks. */
@@ -20,13 +20,13 @@ interface TypedLimits {
 }
 
 /** The limit fields of a key, with the submitted values if they were rejected, otherwise with the stored limits. */
-export function limitFields(visit: AccountVisit, limits: KeyLimits, refusal?: AccountsErrorCode): Html {
+export function limitFields(visit: AccountVisit, limits: KeyLimits, errorCode?: AccountsErrorCode): Html {
   const { deps, form, address } = visit
-  const typed = refusal === undefined ? typedOf(limits, visit) : readTyped(form)
+  const typed = errorCode === undefined ? typedOf(limits, visit) : readTyped(form)
   const plan = planOf(visit)
   const here = plainAddress(address)
   const problemOf = (code: AccountsErrorCode, problem: string): string | undefined =>
-    refusal === code ? problem : undefined
+    errorCode === code ? problem : undefined
   return html`${ticks({
     name: 'profiles',
     question: 'Profiles',

@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import { codeSample } from './code-sample.ts'
-import type { Html } from './layout.ts'
+import type { Html } from './html.ts'
 import { inlineHtml, plainText } from './markdown-inline.ts'
 
 type Block =

@@ -2,7 +2,8 @@ import { html } from 'hono/html'
 import { maxNameCharacters } from '../../accounts/accounts-error.ts'
 import type { SignedIn } from '../http/visit.ts'
 import { field } from './field.ts'
-import { csrfInput, type Html } from './layout.ts'
+import type { Html } from './html.ts'
+import { csrfInput } from './layout.ts'
 
 /** Optional content of the form: the submitted name, its error, and the limit fields. */
 interface NewKey {

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import type { Html } from './layout.ts'
+import type { Html } from './html.ts'
 
 /** Links between the pages of a list; undefined ones are left out. */
 interface PagingLinks {
@@ -35,7 +35,7 @@ interface Paged {
   readonly perPage: number
 }
 
-/** The part of a list that the URL selects, which bounds the size of the page. */
+/** The part of a list that the URL selects, which bounds the size of the page (contract 20.6). */
 export function pageOf<Item>(items: readonly Item[], of: Paged): Part<Item> {
   const { from, nav } = pagePosition(items.length, of)
   return { shown: items.slice(from, from + of.perPage), nav }

@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import type { Offer, Price } from '../../domain/billing.ts'
 import { usualFusionsAtOnce, type Plan } from '../../domain/plans.ts'
 import type { Visit } from '../http/visit.ts'
-import type { Html } from './layout.ts'
+import type { Html } from './html.ts'
 import { writePrice } from './money.ts'
 import { writeCount, writeNumber } from './time.ts'
 

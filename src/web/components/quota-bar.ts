@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import type { UsageSignals } from '../../domain/account-meter.ts'
-import type { Html } from './layout.ts'
+import type { Html } from './html.ts'
 import { writeDay, writeNumber } from './time.ts'
 
 /** The bar shows a warning from this share on. */

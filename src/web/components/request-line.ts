@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import type { RequestRecord } from '../../domain/requests.ts'
-import type { Html } from './layout.ts'
+import type { Html } from './html.ts'
 
 /** A colored tag with the result of a request. */
 export function stateTag({ state, errorCode }: RequestRecord): Html {

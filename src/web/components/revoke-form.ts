@@ -1,6 +1,7 @@
 import { html } from 'hono/html'
 import type { SignedIn } from '../http/visit.ts'
-import { csrfInput, type Html } from './layout.ts'
+import type { Html } from './html.ts'
+import { csrfInput } from './layout.ts'
 
 /** A form that revokes a key after a second click; for owners and operators. */
 export function revokeForm(name: string, action: string, session: Pick<SignedIn, 'csrfToken'>): Html {

@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import type { Impact } from '../../domain/incidents.ts'
 import { indicatorWords, type ComponentState } from '../../domain/service-status.ts'
 import type { WebDeps } from '../web-deps.ts'
-import type { Html } from './layout.ts'
+import type { Html } from './html.ts'
 
 const tones: Readonly<Record<Impact, 'good' | 'warn' | 'bad'>> = {
   none: 'good',

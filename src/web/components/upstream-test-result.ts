@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import { describeUpstreamTest } from '../../domain/upstream-test-text.ts'
 import type { UpstreamTest } from '../../domain/upstream.ts'
-import type { Html } from './layout.ts'
+import type { Html } from './html.ts'
 
 /** The result of a provider test, shown below the provider. */
 export function upstreamTestResult(test: UpstreamTest): Html {

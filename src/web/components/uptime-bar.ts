@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import { shareOver, type StatusDay } from '../../domain/service-status.ts'
-import type { Html } from './layout.ts'
+import type { Html } from './html.ts'
 import { writeCount } from './time.ts'
 
 const tones = ['no', 'good', 'warn', 'bad'] as const

@@ -47,6 +47,6 @@ function firstSentence(markdown: string): string {
 /** Resolves a link in a document to another document or an external page; undefined for files that are not published here. */
 export function docLink(href: string): string | undefined {
   if (/^(?:https:\/\/|#|\/)/.test(href)) return href
-  const [, name, place = ''] = /^(?:\.\/)?([\w-]+)\.md(#[\w-]+)?$/.exec(href) ?? []
-  return name === undefined ? undefined : `/docs/${name}${place}`
+  const [, name, anchor = ''] = /^(?:\.\/)?([\w-]+)\.md(#[\w-]+)?$/.exec(href) ?? []
+  return name === undefined ? undefined : `/docs/${name}${anchor}`
 }

@@ -27,7 +27,7 @@ const sources = {
   edge: 'the check before the API',
 } as const
 
-/** One page for each error code, followed by the page that lists them all. */
+/** One page for each error code, followed by the page that lists them all (contract 4.8). */
 export function errorDocs(deps: ErrorDocsDeps): readonly Doc[] {
   return [...errorCodes.map((code) => errorDoc(code, deps)), errorList(deps)]
 }

@@ -17,7 +17,10 @@ interface Pages {
   readonly listed: readonly Doc[]
 }
 
-/** Every documentation page, by path. Built when the first page is requested, so that starting does not wait for it. */
+/**
+ * Every documentation page, by path (contract 20.10). Built when the first page is requested, so that starting does not
+ * wait for it.
+ */
 export class Library {
   readonly #deps: LibraryDeps
   #builtPages: Pages | undefined

@@ -105,8 +105,8 @@ function excerptOf({ text, code, lowerText, lowerCode }: Section, words: readonl
   const inText = first(lowerText)
   const isInCode = inText < 0 && first(lowerCode) >= 0
   const whole = isInCode ? code : text
-  const place = Math.max(0, isInCode ? first(lowerCode) : inText)
-  const from = Math.max(0, place - aroundCharacters)
-  const to = Math.min(whole.length, place + aroundCharacters)
+  const found = Math.max(0, isInCode ? first(lowerCode) : inText)
+  const from = Math.max(0, found - aroundCharacters)
+  const to = Math.min(whole.length, found + aroundCharacters)
   return `${from > 0 ? '…' : ''}${whole.slice(from, to).trim()}${to < whole.length ? '…' : ''}`
 }

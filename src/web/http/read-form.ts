@@ -2,7 +2,7 @@ import { PageError } from './page-error.ts'
 
 /** Ten times the longest text an operator can enter. */
 const maxFormBytes = 64 * 1024
-/** Largest webhook body. */
+/** Largest webhook body (contract 26.6). */
 export const maxWebhookBytes = 1024 * 1024
 
 /** Reads a URL-encoded form. @throws PageError if it has another type or is too large */

@@ -5,10 +5,10 @@ import type { AccountVisit, ConsoleSignInRequest, OperatorVisit, ScriptVisit, Vi
 /**
  * Who can call a route. `public`: anyone. `account`: anyone signed in to an account. `script`: the same, from one of our
  * scripts, with the CSRF token in a header. `operator`: a signed-in operator with the required role; operator sessions are
- * separate from account sessions. `door`: anyone, to sign in to the operator console. `webhook`: another service, which
+ * separate from account sessions. `console_sign_in`: anyone, to sign in to the operator console. `webhook`: another service, which
  * authenticates with a signature.
  */
-type Access = 'public' | 'account' | 'script' | 'operator' | 'door' | 'webhook'
+type Access = 'public' | 'account' | 'script' | 'operator' | 'console_sign_in' | 'webhook'
 
 interface RouteFor<Who extends Access, Given> {
   readonly method: 'GET' | 'POST'
@@ -29,7 +29,7 @@ export interface OperatorRoute extends RouteFor<'operator', OperatorVisit> {
 }
 
 /** A console route that anyone can call, for signing in. */
-export type ConsoleSignInRoute = RouteFor<'door', ConsoleSignInRequest>
+export type ConsoleSignInRoute = RouteFor<'console_sign_in', ConsoleSignInRequest>
 
 /** An entry of the route table. */
 export type PageRoute =

@@ -53,7 +53,7 @@ export async function readSignedInOperator(
   return found === undefined ? undefined : { ...found, csrfToken: csrfTokenFor(token) }
 }
 
-/** The `Set-Cookie` for a session: not readable by scripts and not sent with cross-site requests. */
+/** The `Set-Cookie` for a session: not readable by scripts and not sent with cross-site requests (contract 20.3). */
 export function sessionCookie(token: Secret, whose: SessionRealm, isHttps: boolean): string {
   return cookie(nameFor(whose, isHttps), token.reveal(), livesMs[whose], isHttps)
 }

@@ -1,9 +1,9 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Account } from '../../domain/accounts.ts'
 import type { Session } from '../../domain/identity.ts'
 import type { Operator, OperatorSession } from '../../domain/operators.ts'
 import type { WebDeps } from '../web-deps.ts'
 import type { Form } from './form.ts'
+import type { HttpExchange } from './http-exchange.ts'
 
 /** A browser request as page handlers see it. */
 export interface Visit {
@@ -59,15 +59,9 @@ export interface ConsoleSignInRequest extends Visit {
   readonly signedInOperator: SignedInOperator | undefined
 }
 
-/** A request from one of our scripts. Its body is unread, and the handler writes the response to the connection. */
+/** A request from one of our scripts. Its body is unread, and the handler writes the response itself. */
 export interface ScriptVisit extends AccountVisit {
-  readonly connection: HttpConnection
-}
-
-/** The Node request and response objects. */
-export interface HttpConnection {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
+  readonly exchange: HttpExchange
 }
 
 /** A webhook request with its raw body, for verifying the signature. */

@@ -3,7 +3,8 @@ import type { Account } from '../../domain/accounts.ts'
 import { readEmailAddress } from '../../domain/identity.ts'
 import { operatorActions } from '../../domain/operators.ts'
 import { field } from '../components/field.ts'
-import { csrfInput, type Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
+import { csrfInput } from '../components/layout.ts'
 import { paging } from '../components/paging.ts'
 import { writeDay, writeNumber } from '../components/time.ts'
 import { redirect } from '../http/redirect.ts'
@@ -19,7 +20,9 @@ const among = 50_000
 const maxSoughtCharacters = 100
 const idShape = /^acc_[0-9A-Za-z]{1,40}$/
 
-/** The list of accounts and the search. The search is a POST, because the text can be an email address. */
+/**
+ * The list of accounts and the search. The search is a POST, because the text can be an email address (contract 24.14).
+ */
 export const accountsRoutes: readonly PageRoute[] = [
   { method: 'GET', path, access: 'operator', ...operatorActions.see, handle: (visit) => showAccounts(visit) },
   { method: 'POST', path, access: 'operator', ...operatorActions.see, handle: findAccounts },
@@ -37,7 +40,7 @@ async function showAccounts(visit: OperatorVisit, search?: Search): Promise<Resp
   const beforeId = query.get('before') ?? ''
   const found =
     search?.found ??
-    (await deps.desk.accounts.searchAccounts({
+    (await deps.consoleDeps.accounts.searchAccounts({
       limit: perPage + 1,
       among,
       ...(idShape.test(beforeId) ? { beforeId } : {}),
@@ -76,7 +79,7 @@ async function findAccounts(visit: OperatorVisit): Promise<Response> {
   const one = await findOne(visit, sought)
   if (one !== undefined) return redirect(`${path}/${one}`)
   const name = sought.slice(0, maxSoughtCharacters)
-  const found = await deps.desk.accounts.searchAccounts({ limit: perPage + 1, among, name })
+  const found = await deps.consoleDeps.accounts.searchAccounts({ limit: perPage + 1, among, name })
   return showAccounts(visit, { sought, found })
 }
 

@@ -2,22 +2,24 @@ import { html } from 'hono/html'
 import type { AuditReview } from '../../accounts/audit/audit-reviewer.ts'
 import { breakReasons } from '../../domain/audit-chain.ts'
 import type { Checkpoint } from '../../domain/checkpoint.ts'
-import { csrfInput, type Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
+import { csrfInput } from '../components/layout.ts'
 import { writeAgo, writeNumber } from '../components/time.ts'
 import type { OperatorVisit } from '../http/visit.ts'
 
 /** The state of the log: when it was last verified and signed, with buttons for both. */
 export function auditCard(visit: OperatorVisit, entries: number, signed: Checkpoint | undefined): Html {
-  const { desk, clock } = visit.deps
+  const { consoleDeps, clock } = visit.deps
   const nowMs = clock.nowMs()
   return html`<section class="card">
     <h2>Integrity</h2>
-    ${reviewLine(desk.audit.last, nowMs)}
+    ${reviewLine(consoleDeps.audit.last, nowMs)}
     ${
-      desk.audit.runningSinceMs === undefined
+      consoleDeps.audit.runningSinceMs === undefined
         ? ''
         : html`<p>
-            A verification is running (started ${writeAgo(desk.audit.runningSinceMs, nowMs)}). Reload to see the result.
+            A verification is running (started ${writeAgo(consoleDeps.audit.runningSinceMs, nowMs)}). Reload to see the
+            result.
           </p>`
     }
     <p class="faint">

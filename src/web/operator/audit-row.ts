@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import type { Actor, AuditEntry } from '../../domain/audit.ts'
-import type { Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
 import { writeMinute } from '../components/time.ts'
 
 /** Audit log entries; `emails` maps operator ids to addresses. */

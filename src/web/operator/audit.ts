@@ -6,7 +6,7 @@ import { auditEvents, type AuditEntry } from '../../domain/audit.ts'
 import { writeCheckpoint } from '../../domain/checkpoint.ts'
 import { operatorActions } from '../../domain/operators.ts'
 import { select } from '../components/field.ts'
-import type { Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
 import { withNotice } from '../components/notices.ts'
 import { paging } from '../components/paging.ts'
 import { writeNumber } from '../components/time.ts'
@@ -53,7 +53,7 @@ function filterOf(query: URLSearchParams): Filter {
 
 async function showLog(visit: OperatorVisit, problem?: string): Promise<Response> {
   const { deps, query } = visit
-  const { audit } = deps.desk
+  const { audit } = deps.consoleDeps
   const filter = filterOf(query)
   const head = await audit.store.auditHead()
   const before = Math.min(Number(/^\d{1,15}$/.exec(query.get('before') ?? '')?.[0] ?? Infinity), head.sequence + 1)
@@ -146,14 +146,14 @@ function logPaging(filter: Filter, isBehind: boolean, nextBefore: number | undef
 }
 
 async function verify({ deps }: OperatorVisit): Promise<Response> {
-  await deps.desk.audit.verify()
-  const isRunning = deps.desk.audit.runningSinceMs !== undefined
+  await deps.consoleDeps.audit.verify()
+  const isRunning = deps.consoleDeps.audit.runningSinceMs !== undefined
   return redirect(withNotice(path, isRunning ? 'audit-verifying' : 'audit-verified'))
 }
 
 async function giveCheckpoint(visit: OperatorVisit): Promise<Response> {
   try {
-    const checkpoint = await visit.deps.desk.audit.checkpoint()
+    const checkpoint = await visit.deps.consoleDeps.audit.checkpoint()
     if (checkpoint === undefined) return await showLog(visit, 'The log is empty: there is nothing to sign.')
     return download(`svc-router-checkpoint-${checkpoint.sequence}.json`, `${writeCheckpoint(checkpoint)}\n`)
   } catch (error) {
@@ -163,5 +163,5 @@ async function giveCheckpoint(visit: OperatorVisit): Promise<Response> {
 }
 
 function giveLog(visit: OperatorVisit): Response {
-  return download('svc-router-audit.jsonl', streamTexts(visit, visit.deps.desk.audit.lines()))
+  return download('svc-router-audit.jsonl', streamTexts(visit, visit.deps.consoleDeps.audit.lines()))
 }

@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import { holdsOf, type BackendControl } from '../../domain/backend-controls.ts'
 import type { BackendState, HourCount } from '../../domain/backend-state.ts'
 import { describeBackend } from '../../domain/backend-status-text.ts'
-import type { Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
 
 /**
  * The state of a backend for operators. Operators' decisions are read from the store, because servers apply them with up

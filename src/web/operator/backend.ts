@@ -5,10 +5,11 @@ import { holdReasons, type BackendControl, type HoldReason } from '../../domain/
 import type { BackendState } from '../../domain/backend-state.ts'
 import { describeBackend } from '../../domain/backend-status-text.ts'
 import { hasRole, operatorActions } from '../../domain/operators.ts'
-import { describeExclusion } from '../../domain/route-plan-text.ts'
+import { describeExclusion } from '../../domain/routing-plan-text.ts'
 import { breadcrumbs } from '../components/breadcrumbs.ts'
 import { select } from '../components/field.ts'
-import { csrfInput, type Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
+import { csrfInput } from '../components/layout.ts'
 import { withNotice, type Notice } from '../components/notices.ts'
 import { writeMinute } from '../components/time.ts'
 import { operatorAccountsDepsFor } from '../http/control.ts'
@@ -53,12 +54,12 @@ function ordering(verb: string, step: BackendCommand['step'], notice: Notice): O
       const order = orderOf(visit, step, id)
       if (order === undefined) return show(visit, 'Choose a reason.')
       try {
-        await controlBackend({ ...operatorAccountsDepsFor(visit), store: visit.deps.desk.controls }, order)
+        await controlBackend({ ...operatorAccountsDepsFor(visit), store: visit.deps.consoleDeps.controls }, order)
       } catch (error) {
         if (!(error instanceof AccountsError && error.code === 'backend_unchanged')) throw error
         return show(visit, 'The backend is already in this state. Someone else may have just changed it.')
       }
-      visit.deps.desk.forgetStatus()
+      visit.deps.consoleDeps.forgetStatus()
       return redirect(withNotice(`/operator/backends/${id}`, notice))
     },
   }
@@ -71,22 +72,22 @@ function orderOf({ form }: OperatorVisit, step: BackendCommand['step'], backend:
 }
 
 function found({ deps, params }: OperatorVisit): ConsoleBackend {
-  const backend = deps.desk.backends.find(({ id }) => id === params['backendId'])
+  const backend = deps.consoleDeps.backends.find(({ id }) => id === params['backendId'])
   if (backend === undefined) throw new PageError('not_found')
   return backend
 }
 
 async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
   const backend = found(visit)
-  const { desk, profiles } = visit.deps
-  const [all, emails] = await Promise.all([desk.controls.listBackendControls(), operatorEmails(visit.deps)])
+  const { consoleDeps, profiles } = visit.deps
+  const [all, emails] = await Promise.all([consoleDeps.controls.listBackendControls(), operatorEmails(visit.deps)])
   const controls = all.filter(({ backendId }) => backendId === backend.id)
-  const condition = backendStanding(desk.condition(backend.id), controls)
+  const condition = backendStanding(consoleDeps.condition(backend.id), controls)
   const serving = profiles.filter(({ backends }) => backends.includes(backend.id)).map(({ id }) => id)
   return consolePage(visit, {
     title: backend.id,
     above: breadcrumbs({ path: '/operator/backends', name: 'Backends' }),
-    lead: html`${standingTag(condition, desk.lastHour(backend.id))}
+    lead: html`${standingTag(condition, consoleDeps.lastHour(backend.id))}
     ${backend.simulated ? html`<span class="tag">simulated</span>` : ''}`,
     status: problem === undefined ? 200 : 422,
     problem,
@@ -94,7 +95,7 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
         <h2>State</h2>
         <dl class="facts">
           ${facts(condition, controls, emails).map(([name, value]) => fact(name, value))}
-          ${fact('Last hour', hourWords(desk.lastHour(backend.id)))}
+          ${fact('Last hour', hourWords(consoleDeps.lastHour(backend.id)))}
         </dl>
         <p class="faint">As seen by this server. A restart resets its circuit breakers and counts.</p>
       </section>

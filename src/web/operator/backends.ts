@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import type { HourCount } from '../../domain/backend-state.ts'
 import { operatorActions } from '../../domain/operators.ts'
-import type { Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
 import { pageOf } from '../components/paging.ts'
 import { writeNumber } from '../components/time.ts'
 import type { PageRoute } from '../http/route.ts'
@@ -19,12 +19,12 @@ export const backendsRoutes: readonly PageRoute[] = [
 ]
 
 async function showBackends(visit: OperatorVisit): Promise<Response> {
-  const { desk } = visit.deps
-  const controls = await desk.controls.listBackendControls()
-  const { shown, nav } = pageOf(desk.backends, { path, query: visit.query, name: 'from', perPage })
+  const { consoleDeps } = visit.deps
+  const controls = await consoleDeps.controls.listBackendControls()
+  const { shown, nav } = pageOf(consoleDeps.backends, { path, query: visit.query, name: 'from', perPage })
   const rows = shown.map((backend) => {
-    const condition = backendStanding(desk.condition(backend.id), controls)
-    const hour = desk.lastHour(backend.id)
+    const condition = backendStanding(consoleDeps.condition(backend.id), controls)
+    const hour = consoleDeps.lastHour(backend.id)
     return row(backend, standingTag(condition, hour), hour)
   })
   return consolePage(visit, {

@@ -6,7 +6,7 @@ import type { StatusStore } from '../../accounts/status/status-ports.ts'
 import type { SupportStore } from '../../accounts/support/support-ports.ts'
 import type { BackendState, HourCount } from '../../domain/backend-state.ts'
 import type { FormatId } from '../../domain/format-id.ts'
-import type { RouteCaller, RoutePlan, RouteQuestion } from '../../domain/route-plan.ts'
+import type { RoutingCaller, RoutingPlan, RoutingQuestion } from '../../domain/routing-plan.ts'
 
 /** A configured backend, as shown to operators. */
 export interface ConsoleBackend {
@@ -36,7 +36,7 @@ export interface ConsoleDeps {
   /** Open files and sockets, and the limit; undefined if the system does not report them. */
   openFiles(): Promise<{ readonly open: number; readonly limit: number } | undefined>
   /** The route a request would take. */
-  planRoute(caller: RouteCaller, question: RouteQuestion): Promise<RoutePlan>
+  planRouting(caller: RoutingCaller, question: RoutingQuestion): Promise<RoutingPlan>
   /** Whether a provider's managed backends currently serve requests. */
   servesManaged(provider: string): boolean
   readonly incidents: Pick<StatusStore, 'addIncident' | 'addIncidentUpdate' | 'listIncidents'>

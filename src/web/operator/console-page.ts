@@ -1,12 +1,13 @@
 import { html } from 'hono/html'
 import { hasRole, type OperatorRole } from '../../domain/operators.ts'
-import { csrfInput, frame, type Html, type Page } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
+import { csrfInput, frame, type Page } from '../components/layout.ts'
 import { assetUrl } from '../http/assets.ts'
 import { describeError } from '../http/page-error.ts'
 import type { SignedInOperator, Visit } from '../http/visit.ts'
 
 /** The console navigation, with the lowest role for each page. */
-const places: readonly { readonly path: string; readonly name: string; readonly role: OperatorRole }[] = [
+const navigation: readonly { readonly path: string; readonly name: string; readonly role: OperatorRole }[] = [
   { path: '/operator', name: 'Overview', role: 'viewer' },
   { path: '/operator/accounts', name: 'Accounts', role: 'viewer' },
   { path: '/operator/requests', name: 'Requests', role: 'viewer' },
@@ -27,7 +28,7 @@ export const backToOverview = html`<p><a class="button" href="/operator">Overvie
 /** Renders a console page, before or after sign-in. */
 export function consolePage(visit: Seen, it: Page): Promise<Response> {
   return frame(visit.query, it, {
-    place: 'svc-router console',
+    titleSuffix: 'svc-router console',
     className: 'console',
     header: header(visit),
     footer: html`<footer>
@@ -72,16 +73,16 @@ function header({ path, operator, csrfToken }: Seen): Html {
               </form>
             </div>
             <nav aria-label="Console">
-              ${places
+              ${navigation
                 .filter(({ role }) => hasRole(operator.role, role))
-                .map((place) => html`<a href="${place.path}" ${markOf(path, place.path)}>${place.name}</a>`)}
+                .map((entry) => html`<a href="${entry.path}" ${markOf(path, entry.path)}>${entry.name}</a>`)}
             </nav>`
     }
   </header>`
 }
 
 /** Marks the navigation entry of the current page or of its parent. */
-function markOf(path: string, place: string): Html | '' {
-  if (path === place) return html`aria-current="page"`
-  return place !== '/operator' && path.startsWith(`${place}/`) ? html`aria-current="true"` : ''
+function markOf(path: string, entryPath: string): Html | '' {
+  if (path === entryPath) return html`aria-current="page"`
+  return entryPath !== '/operator' && path.startsWith(`${entryPath}/`) ? html`aria-current="true"` : ''
 }

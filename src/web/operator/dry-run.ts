@@ -3,11 +3,11 @@ import { AccountsError } from '../../accounts/accounts-error.ts'
 import { findAccount } from '../../accounts/accounts.ts'
 import { requestFormatIds, type ClientFormatId } from '../../domain/format-id.ts'
 import { operatorActions } from '../../domain/operators.ts'
-import { describeDoubt, describeExclusion } from '../../domain/route-plan-text.ts'
-import { maxQuestionTokens, type RoutePlan, type RouteQuestion } from '../../domain/route-plan.ts'
+import { describeDoubt, describeExclusion } from '../../domain/routing-plan-text.ts'
+import { maxQuestionTokens, type RoutingPlan, type RoutingQuestion } from '../../domain/routing-plan.ts'
 import { breadcrumbs } from '../components/breadcrumbs.ts'
 import { field, select } from '../components/field.ts'
-import type { Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
 import { operatorAccountsDepsFor } from '../http/control.ts'
 import type { PageRoute } from '../http/route.ts'
 import type { OperatorVisit } from '../http/visit.ts'
@@ -89,7 +89,7 @@ function form({ query, deps }: OperatorVisit): Html {
 }
 
 /** The route plan, or a message if the input is invalid. */
-async function answerOf(visit: OperatorVisit): Promise<RoutePlan | string> {
+async function answerOf(visit: OperatorVisit): Promise<RoutingPlan | string> {
   const { query, deps } = visit
   const format = formats.find((known): known is ClientFormatId => known === query.get('format'))
   const tokens = Number(query.get('tokens'))
@@ -100,7 +100,7 @@ async function answerOf(visit: OperatorVisit): Promise<RoutePlan | string> {
   if (typeof caller === 'string') return caller
   const plan = deps.plans.find(({ id }) => id === caller.planId)
   if (plan === undefined) return 'This plan is not configured.'
-  const question: RouteQuestion = {
+  const question: RoutingQuestion = {
     profile: query.get('profile') ?? '',
     format,
     tokens,
@@ -108,7 +108,7 @@ async function answerOf(visit: OperatorVisit): Promise<RoutePlan | string> {
     images: query.has('images'),
     tools: query.has('tools'),
   }
-  return deps.desk.planRoute({ accountId: caller.id, plan }, question)
+  return deps.consoleDeps.planRouting({ accountId: caller.id, plan }, question)
 }
 
 async function callerOf(visit: OperatorVisit): Promise<{ readonly id: string; readonly planId: string } | string> {
@@ -123,11 +123,11 @@ async function callerOf(visit: OperatorVisit): Promise<{ readonly id: string; re
   }
 }
 
-function answerCard({ deps }: OperatorVisit, { refusal, panel, asked, leftOut }: RoutePlan): Html {
+function answerCard({ deps }: OperatorVisit, { refusal, panel, asked, leftOut }: RoutingPlan): Html {
   const [first] = asked
   // An account's own providers have no page here.
   const named = (id: string): Html =>
-    deps.desk.backends.some((backend) => backend.id === id)
+    deps.consoleDeps.backends.some((backend) => backend.id === id)
       ? html`<a href="/operator/backends/${id}">${id}</a>`
       : html`<code>${id}</code> <span class="tag">the account’s own</span>`
   return html`<section class="card" id="answer">
@@ -171,13 +171,13 @@ function answerCard({ deps }: OperatorVisit, { refusal, panel, asked, leftOut }:
 
 const laneWords = { relay: 'relayed unchanged', translation: 'translated' } as const
 
-function headline(refusal: RoutePlan['refusal'], panel: RoutePlan['panel'], first: string | undefined): string {
+function headline(refusal: RoutingPlan['refusal'], panel: RoutingPlan['panel'], first: string | undefined): string {
   if (refusal !== undefined) return 'The request would be rejected without being sent'
   if (panel !== undefined) return 'Several models would answer (fusion)'
   return first === undefined ? 'No backend is available: 503' : `It would go to ${first}`
 }
 
-function panelWords({ asked, reserves, writers }: NonNullable<RoutePlan['panel']>): Html {
+function panelWords({ asked, reserves, writers }: NonNullable<RoutingPlan['panel']>): Html {
   return html`<dl class="facts">
     <dt>Panel</dt>
     <dd>${asked.join(', ')}</dd>

@@ -4,7 +4,8 @@ import { openIncident, updateIncident, type IncidentDeps } from '../../accounts/
 import { impacts, incidentStates, stateOf, type Impact, type Incident } from '../../domain/incidents.ts'
 import { hasRole, operatorActions } from '../../domain/operators.ts'
 import { field, lines, select } from '../components/field.ts'
-import { csrfInput, type Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
+import { csrfInput } from '../components/layout.ts'
 import { withNotice, type Notice } from '../components/notices.ts'
 import { pageOf } from '../components/paging.ts'
 import { toneOf } from '../components/status-dot.ts'
@@ -42,7 +43,7 @@ const impactWords: Readonly<Record<Impact, string>> = {
 
 async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
   const { deps, form, operator } = visit
-  const all = await deps.desk.incidents.listIncidents(0, maxListed)
+  const all = await deps.consoleDeps.incidents.listIncidents(0, maxListed)
   const mayTell = hasRole(operator.role, tellIncident.role)
   const isOver = (incident: Incident): boolean => stateOf(incident) === 'resolved'
   const { query } = visit
@@ -152,19 +153,19 @@ function open(visit: OperatorVisit): Promise<Response> {
   const { form } = visit
   const impact = form.choice('impact', impacts)
   if (impact === undefined) return show(visit, 'Choose an impact.')
-  return explaining(visit, 'incident-opened', (plane) =>
-    openIncident(plane, { title: form.text('title'), impact, text: form.text('text') }),
+  return explaining(visit, 'incident-opened', (incidentDeps) =>
+    openIncident(incidentDeps, { title: form.text('title'), impact, text: form.text('text') }),
   )
 }
 
 async function update(visit: OperatorVisit): Promise<Response> {
   const { form, params, deps } = visit
-  const known = await deps.desk.incidents.listIncidents(0, maxListed)
+  const known = await deps.consoleDeps.incidents.listIncidents(0, maxListed)
   if (!known.some(({ id }) => id === params['incidentId'])) throw new PageError('not_found')
   const state = form.choice('state', incidentStates)
   if (state === undefined) return show(visit, 'Choose a state.')
-  return explaining(visit, 'incident-updated', (plane) =>
-    updateIncident(plane, params['incidentId'] ?? '', state, form.text('text')),
+  return explaining(visit, 'incident-updated', (incidentDeps) =>
+    updateIncident(incidentDeps, params['incidentId'] ?? '', state, form.text('text')),
   )
 }
 
@@ -173,14 +174,14 @@ async function explaining(
   done: Notice,
   write: (deps: IncidentDeps) => Promise<unknown>,
 ): Promise<Response> {
-  const { desk } = visit.deps
+  const { consoleDeps } = visit.deps
   try {
-    await write({ ...operatorAccountsDepsFor(visit), store: desk.incidents })
+    await write({ ...operatorAccountsDepsFor(visit), store: consoleDeps.incidents })
   } catch (error) {
     if (!(error instanceof AccountsError)) throw error
     if (error.code !== 'incident_invalid') throw error
     return show(visit, `Enter a title of at most 120 characters and a text of at most ${maxTextCharacters} characters.`)
   }
-  desk.forgetStatus()
+  consoleDeps.forgetStatus()
   return redirect(withNotice(path, done))
 }

@@ -26,17 +26,17 @@ const { see, switchManagedAccess: maySwitch, recordResale: mayRecord, reviewMana
 /** Managed access, which lets accounts use the operator's credentials (contract 23.3): requests, the switch, and the checks. */
 export const managedRoutes: readonly PageRoute[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: (visit) => show(visit) },
-  deciding('/on', maySwitch, 'managed-on', (plane) => switchManagedAccess(plane, true)),
-  deciding('/off', maySwitch, 'managed-off', (plane) => switchManagedAccess(plane, false)),
-  deciding('/resale/:provider', mayRecord, 'resale-recorded', (plane, visit) =>
-    recordResale(plane, configured(visit), visit.form.text('note')),
+  deciding('/on', maySwitch, 'managed-on', (managedDeps) => switchManagedAccess(managedDeps, true)),
+  deciding('/off', maySwitch, 'managed-off', (managedDeps) => switchManagedAccess(managedDeps, false)),
+  deciding('/resale/:provider', mayRecord, 'resale-recorded', (managedDeps, visit) =>
+    recordResale(managedDeps, configured(visit), visit.form.text('note')),
   ),
   deciding('/resale/:provider/revoke', mayRecord, 'resale-revoked', takeBack),
-  deciding('/:managedId/approve', reviewManagedAccess, 'managed-approved', (plane, { params }) =>
-    reviewManagedRequest(plane, params['managedId'] ?? '', 'approved'),
+  deciding('/:managedId/approve', reviewManagedAccess, 'managed-approved', (managedDeps, { params }) =>
+    reviewManagedRequest(managedDeps, params['managedId'] ?? '', 'approved'),
   ),
-  deciding('/:managedId/reject', reviewManagedAccess, 'managed-rejected', (plane, { params }) =>
-    reviewManagedRequest(plane, params['managedId'] ?? '', 'rejected'),
+  deciding('/:managedId/reject', reviewManagedAccess, 'managed-rejected', (managedDeps, { params }) =>
+    reviewManagedRequest(managedDeps, params['managedId'] ?? '', 'rejected'),
   ),
 ]
 
@@ -89,12 +89,12 @@ async function takeBack(deps: ManagedAccessDeps, visit: OperatorVisit): Promise<
 /** The provider in the path. @throws PageError if it is not configured */
 function configured({ deps, params }: OperatorVisit): string {
   const provider = params['provider'] ?? ''
-  if (!deps.desk.backends.some((backend) => backend.provider === provider)) throw new PageError('not_found')
+  if (!deps.consoleDeps.backends.some((backend) => backend.provider === provider)) throw new PageError('not_found')
   return provider
 }
 
 async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
-  const { managed, desk } = visit.deps
+  const { managed, consoleDeps } = visit.deps
   const [readiness, state, emails, ...ofStates] = await Promise.all([
     managed.readiness(),
     managed.store.managedAccess(),
@@ -104,8 +104,8 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
   ])
   const requests = ofStates.flat()
   const isManaged = (provider: string): boolean =>
-    desk.backends.some((backend) => backend.provider === provider && backend.serves === 'managed')
-  const providers = [...new Set(desk.backends.map(({ provider }) => provider))].filter(isManaged)
+    consoleDeps.backends.some((backend) => backend.provider === provider && backend.serves === 'managed')
+  const providers = [...new Set(consoleDeps.backends.map(({ provider }) => provider))].filter(isManaged)
   // Current values override the check results, so that a change made just now is visible.
   const now = {
     ...readiness,
@@ -113,7 +113,7 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
     providers: state.controls.filter(({ revokedAtMs }) => revokedAtMs === null).map(({ provider }) => provider),
   }
   const ready = providers.filter((provider) => isManagedOn(now, provider))
-  const serving = ready.filter((provider) => desk.servesManaged(provider))
+  const serving = ready.filter((provider) => consoleDeps.servesManaged(provider))
   return consolePage(visit, {
     title: 'Managed access',
     lead:

@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import { operatorActions } from '../../domain/operators.ts'
-import type { Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
 import { writeNumber } from '../components/time.ts'
 import type { PageRoute } from '../http/route.ts'
 import type { OperatorVisit } from '../http/visit.ts'
@@ -11,7 +11,7 @@ import { consolePage } from './console-page.ts'
 import { operatorEmails } from './operator-emails.ts'
 import { findTroubles, troublesCard, type Trouble } from './troubles.ts'
 
-/** What needs attention. */
+/** What needs attention (contract 24.13). */
 export const overviewRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/operator', access: 'operator', ...operatorActions.see, handle: showOverview },
 ]
@@ -50,7 +50,7 @@ const attentions: readonly Attention[] = [
     name: 'Tickets',
     none: 'No open tickets.',
     path: '/operator/tickets',
-    count: async ({ desk }) => (await desk.tickets.countTickets()).open,
+    count: async ({ consoleDeps }) => (await consoleDeps.tickets.countTickets()).open,
   },
 ]
 
@@ -58,7 +58,7 @@ async function showOverview(visit: OperatorVisit): Promise<Response> {
   const { deps } = visit
   const [troubles, latest, emails, ...counted] = await Promise.all([
     findTroubles(deps),
-    deps.desk.audit.store.listAudit({ limit: shownLatest }),
+    deps.consoleDeps.audit.store.listAudit({ limit: shownLatest }),
     operatorEmails(deps),
     ...attentions.map(async (attention) => ({ ...attention, waiting: await attention.count(deps) })),
   ])
@@ -71,7 +71,7 @@ async function showOverview(visit: OperatorVisit): Promise<Response> {
         ${counted.map(attentionCard)}
         <section class="card">
           <h2>Audit log</h2>
-          ${reviewLine(deps.desk.audit.last, deps.clock.nowMs())}
+          ${reviewLine(deps.consoleDeps.audit.last, deps.clock.nowMs())}
           <p><a href="/operator/audit">See the log</a></p>
         </section>
       </div>

@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import type { BackendControl } from '../../domain/backend-controls.ts'
 import { operatorActions } from '../../domain/operators.ts'
 import type { Profile } from '../../domain/profiles.ts'
-import type { Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
 import type { PageRoute } from '../http/route.ts'
 import type { OperatorVisit } from '../http/visit.ts'
 import { backendStanding, standingTag } from './backend-state-text.ts'
@@ -14,8 +14,8 @@ export const profilesRoutes: readonly PageRoute[] = [
 ]
 
 async function showProfiles(visit: OperatorVisit): Promise<Response> {
-  const { desk, profiles } = visit.deps
-  const controls = await desk.controls.listBackendControls()
+  const { consoleDeps, profiles } = visit.deps
+  const controls = await consoleDeps.controls.listBackendControls()
   return consolePage(visit, {
     title: 'Profiles',
     lead: 'Profiles and the backends that serve them, in order. An account’s own providers come first.',
@@ -43,7 +43,7 @@ function card({ deps }: OperatorVisit, profile: Profile, controls: readonly Back
               (backend) =>
                 html`<li>
                   <a href="/operator/backends/${backend}">${backend}</a>
-                  ${standingTag(backendStanding(deps.desk.condition(backend), controls), deps.desk.lastHour(backend))}
+                  ${standingTag(backendStanding(deps.consoleDeps.condition(backend), controls), deps.consoleDeps.lastHour(backend))}
                 </li>`,
             )}
           </ol>`

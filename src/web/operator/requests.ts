@@ -4,7 +4,8 @@ import { approveUpgrade, rejectUpgrade } from '../../accounts/billing/upgrade-re
 import type { Account } from '../../domain/accounts.ts'
 import type { UpgradeRequest } from '../../domain/billing.ts'
 import { hasRole, operatorActions } from '../../domain/operators.ts'
-import { csrfInput, type Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
+import { csrfInput } from '../components/layout.ts'
 import { withNotice } from '../components/notices.ts'
 import { writeAgo, writeCount, writeDay } from '../components/time.ts'
 import { operatorActor } from '../http/actor.ts'
@@ -136,9 +137,9 @@ async function deciding(
   decide: typeof approveUpgrade,
   notice: 'upgrade-approved' | 'upgrade-rejected',
 ): Promise<Response> {
-  const plane = { ...visit.deps.sales.plansDeps, actor: operatorActor(visit) }
+  const upgradesDeps = { ...visit.deps.sales.plansDeps, actor: operatorActor(visit) }
   try {
-    await decide(plane, visit.params['requestId'] ?? '')
+    await decide(upgradesDeps, visit.params['requestId'] ?? '')
     return redirect(withNotice(path, notice))
   } catch (error) {
     const text = error instanceof AccountsError ? problems[error.code] : undefined

@@ -5,7 +5,8 @@ import { maskEmailAddress, readEmailAddress, type SignInProof } from '../../doma
 import { MailError } from '../../domain/mail-error.ts'
 import { operatorActions } from '../../domain/operators.ts'
 import { codeField, emailField } from '../components/field.ts'
-import { csrfInput, type Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
+import { csrfInput } from '../components/layout.ts'
 import { describeBrowser } from '../http/browser-name.ts'
 import { redirect } from '../http/redirect.ts'
 import type { PageRoute } from '../http/route.ts'
@@ -17,28 +18,28 @@ import { consolePage } from './console-page.ts'
 
 /** Signing in to and out of the console, with a code or link. Independent of accounts. */
 export const operatorSignInRoutes: readonly PageRoute[] = [
-  { method: 'GET', path: '/operator/sign-in', access: 'door', handle: (visit) => showDoor(visit) },
-  { method: 'POST', path: '/operator/sign-in', access: 'door', handle: sendCode },
-  { method: 'GET', path: '/operator/sign-in/code/:proofId', access: 'door', handle: showCode },
-  { method: 'POST', path: '/operator/sign-in/code/:proofId', access: 'door', handle: takeCode },
-  { method: 'GET', path: '/operator/sign-in/link', access: 'door', handle: showLink },
-  { method: 'POST', path: '/operator/sign-in/link', access: 'door', handle: enterByLink },
+  { method: 'GET', path: '/operator/sign-in', access: 'console_sign_in', handle: (visit) => showSignIn(visit) },
+  { method: 'POST', path: '/operator/sign-in', access: 'console_sign_in', handle: sendCode },
+  { method: 'GET', path: '/operator/sign-in/code/:proofId', access: 'console_sign_in', handle: showCode },
+  { method: 'POST', path: '/operator/sign-in/code/:proofId', access: 'console_sign_in', handle: takeCode },
+  { method: 'GET', path: '/operator/sign-in/link', access: 'console_sign_in', handle: showLink },
+  { method: 'POST', path: '/operator/sign-in/link', access: 'console_sign_in', handle: enterByLink },
   { method: 'POST', path: '/operator/sign-out', access: 'operator', ...operatorActions.see, handle: leave },
 ]
 
-async function showDoor(visit: ConsoleSignInRequest, problem?: string): Promise<Response> {
+async function showSignIn(visit: ConsoleSignInRequest, problem?: string): Promise<Response> {
   const { deps, form, signedInOperator } = visit
   if (signedInOperator !== undefined && problem === undefined) return redirect(nextOf(visit))
   const [first] = await deps.operators.store.listOperators(1)
   if (first?.state !== 'active') return showFirstSteps(visit)
   if (deps.sendMail === undefined)
-    return doorPage(visit, {
+    return signInPage(visit, {
       title: 'Sign in to the console',
       body: html`<p class="warning">This service cannot send email yet, so it cannot send you a code.</p>
         <p>Create a one-time sign-in link on the machine where it runs:</p>
         <pre><code>npx svc-router operators sign-in-link you@example.com</code></pre>`,
     })
-  return doorPage(visit, {
+  return signInPage(visit, {
     title: 'Sign in to the console',
     lead: 'For the people who operate this service. We send a code to your email address.',
     problem,
@@ -53,9 +54,9 @@ async function showDoor(visit: ConsoleSignInRequest, problem?: string): Promise<
   })
 }
 
-/** The first operator can only be created on the service's own machine. */
+/** The first operator can only be created on the service's own machine (contract 24.2). */
 function showFirstSteps(visit: ConsoleSignInRequest): Promise<Response> {
-  return doorPage(visit, {
+  return signInPage(visit, {
     title: 'This service has no operator yet',
     lead: 'Create the first operator on the machine where the service runs:',
     body: html`<pre><code>npx svc-router operators create you@example.com --role admin</code></pre>
@@ -67,16 +68,16 @@ function showFirstSteps(visit: ConsoleSignInRequest): Promise<Response> {
 async function sendCode(visit: ConsoleSignInRequest): Promise<Response> {
   const { deps, form } = visit
   const { sendMail, identity, appUrl, clock } = deps
-  if (sendMail === undefined) return showDoor(visit)
+  if (sendMail === undefined) return showSignIn(visit)
   const address = readEmailAddress(form.text('email'))
-  if (address === undefined) return showDoor(visit, 'Enter an email address such as name@example.com.')
+  if (address === undefined) return showSignIn(visit, 'Enter an email address such as name@example.com.')
   try {
     const requester = requesterOf(visit)
     const started = await startProof({ ...identity, sendMail, appUrl }, address, 'operator_sign_in', requester)
-    if ('tooMany' in started) return await showDoor(visit, tooOften(started, clock.nowMs()))
+    if ('tooMany' in started) return await showSignIn(visit, tooOften(started, clock.nowMs()))
     return redirect(`/operator/sign-in/code/${started.proof.id}?next=${encodeURIComponent(nextOf(visit))}`)
   } catch (error) {
-    if (error instanceof MailError) return showDoor(visit, mailFailed)
+    if (error instanceof MailError) return showSignIn(visit, mailFailed)
     throw error
   }
 }
@@ -104,7 +105,7 @@ async function askedProof({ deps, params }: ConsoleSignInRequest): Promise<SignI
 }
 
 function codePage(visit: ConsoleSignInRequest, proof: SignInProof, problem?: string): Promise<Response> {
-  return doorPage(visit, {
+  return signInPage(visit, {
     title: 'Enter the code',
     lead: html`We sent a six-digit code to <strong>${maskEmailAddress(proof.address ?? '')}</strong>. It expires in 10
       minutes.`,
@@ -125,7 +126,7 @@ async function showLink(visit: ConsoleSignInRequest): Promise<Response> {
   const token = visit.query.get('token') ?? ''
   const proof = await findLink(visit.deps.identity, 'operator', token)
   if (proof === undefined) return showOver(visit)
-  return doorPage(visit, {
+  return signInPage(visit, {
     title: 'Welcome to the console',
     lead: 'This link signs you in and works only once.',
     body: html`<form method="post" action="/operator/sign-in/link">
@@ -156,7 +157,7 @@ async function enter(visit: ConsoleSignInRequest, { forOperator, address }: Sign
         })
       : undefined
   if (opened === undefined)
-    return doorPage(visit, {
+    return signInPage(visit, {
       title: 'This address does not belong to an operator',
       lead: 'You cannot sign in to the console with this address. An admin can add you as an operator.',
       status: 403,
@@ -174,7 +175,7 @@ async function leave({ deps, session }: OperatorVisit): Promise<Response> {
 }
 
 function showOver(visit: ConsoleSignInRequest): Promise<Response> {
-  return doorPage(visit, {
+  return signInPage(visit, {
     title: 'This code or link has expired',
     lead: 'A code or link works once, for 10 minutes, and a code allows five tries. Request a new one.',
     status: 410,
@@ -191,7 +192,7 @@ interface ConsoleSignInPage {
 }
 
 /** A page before sign-in. It shows nothing about previous visitors. */
-function doorPage({ path, query }: ConsoleSignInRequest, { problem, ...it }: ConsoleSignInPage): Promise<Response> {
+function signInPage({ path, query }: ConsoleSignInRequest, { problem, ...it }: ConsoleSignInPage): Promise<Response> {
   const wrong = problem === undefined ? {} : { status: 422, problem: 'Please correct the errors below.' }
   return consolePage({ path, query }, { ...it, ...wrong, narrow: true })
 }

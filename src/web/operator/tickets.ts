@@ -4,7 +4,8 @@ import { markTicket } from '../../accounts/support/tickets.ts'
 import { hasRole, operatorActions } from '../../domain/operators.ts'
 import type { Ticket } from '../../domain/tickets.ts'
 import { breadcrumbs } from '../components/breadcrumbs.ts'
-import { csrfInput, type Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
+import { csrfInput } from '../components/layout.ts'
 import { withNotice } from '../components/notices.ts'
 import { pagePosition } from '../components/paging.ts'
 import { writeAgo, writeMinute } from '../components/time.ts'
@@ -31,11 +32,11 @@ export const ticketsRoutes: readonly PageRoute[] = [
 ]
 
 async function showTickets(visit: OperatorVisit): Promise<Response> {
-  const { desk, clock } = visit.deps
-  const { open, closed } = await desk.tickets.countTickets()
+  const { consoleDeps, clock } = visit.deps
+  const { open, closed } = await consoleDeps.tickets.countTickets()
   const rows = async (state: 'open' | 'closed', count: number): Promise<Html> => {
     const { from, nav } = pagePosition(count, { path, query: visit.query, name: state, perPage })
-    const shown = await desk.tickets.listTickets(perPage, { state, from })
+    const shown = await consoleDeps.tickets.listTickets(perPage, { state, from })
     return html`<ul class="rows">
         ${shown.map((ticket) => row(ticket, clock.nowMs()))}
       </ul>
@@ -71,7 +72,7 @@ function row({ id, replyTo, text, createdAtMs }: Ticket, nowMs: number): Html {
 }
 
 async function found({ deps, params }: OperatorVisit): Promise<Ticket> {
-  const ticket = await deps.desk.tickets.findTicket(params['ticketId'] ?? '')
+  const ticket = await deps.consoleDeps.tickets.findTicket(params['ticketId'] ?? '')
   if (ticket === undefined) throw new PageError('not_found')
   return ticket
 }
@@ -133,7 +134,7 @@ function marking(verb: 'close' | 'reopen', to: 'closed' | 'reopened'): PageRoute
     async handle(visit) {
       const { id } = await found(visit)
       try {
-        await markTicket({ ...operatorAccountsDepsFor(visit), store: visit.deps.desk.tickets }, id, to)
+        await markTicket({ ...operatorAccountsDepsFor(visit), store: visit.deps.consoleDeps.tickets }, id, to)
       } catch (error) {
         if (!(error instanceof AccountsError && error.code === 'ticket_unchanged')) throw error
         return showTicket(visit, 'The ticket is already in this state.')

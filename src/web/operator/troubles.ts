@@ -3,7 +3,7 @@ import type { RecentFailure } from '../../accounts/status/recent-failures.ts'
 import type { BackendState } from '../../domain/backend-state.ts'
 import { stateOf } from '../../domain/incidents.ts'
 import { isManagedOn } from '../../domain/managed-access.ts'
-import type { Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
 import { writeAgo, writeNumber } from '../components/time.ts'
 import type { WebDeps } from '../web-deps.ts'
 import { backendStanding } from './backend-state-text.ts'
@@ -45,19 +45,19 @@ const parts: Readonly<Record<RecentFailure['part'], Omit<Trouble, 'tone'>>> = {
 
 /** All current problems, most severe first. */
 export async function findTroubles(web: WebDeps): Promise<readonly Trouble[]> {
-  const { desk } = web
+  const { consoleDeps } = web
   const [controls, incidents, files, managed] = await Promise.all([
-    desk.controls.listBackendControls(),
-    desk.incidents.listIncidents(0, maxIncidents),
-    desk.openFiles(),
+    consoleDeps.controls.listBackendControls(),
+    consoleDeps.incidents.listIncidents(0, maxIncidents),
+    consoleDeps.openFiles(),
     findManaged(web),
   ])
-  const conditions = desk.backends.map(({ id }) => backendStanding(desk.condition(id), controls))
+  const conditions = consoleDeps.backends.map(({ id }) => backendStanding(consoleDeps.condition(id), controls))
   const found = [
     findFailedRequests(web),
     ...conditions.map((condition) => findBackend(condition)),
     findAccountBackends(web),
-    ...desk.troubles.failures().map((failure) => findFailing(failure)),
+    ...consoleDeps.troubles.failures().map((failure) => findFailing(failure)),
     findAudit(web),
     ...incidents.map((incident): Trouble | undefined => {
       if (stateOf(incident) === 'resolved') return undefined
@@ -89,8 +89,8 @@ export function troublesCard(troubles: readonly Trouble[], nowMs: number): Html 
   </section>`
 }
 
-function findFailedRequests({ desk }: WebDeps): Trouble | undefined {
-  const { answered, failed } = desk.troubles.requests()
+function findFailedRequests({ consoleDeps }: WebDeps): Trouble | undefined {
+  const { answered, failed } = consoleDeps.troubles.requests()
   const all = answered + failed
   if (failed === 0 || failed / all < leastFailedShare) return undefined
   const share = Math.round((failed / all) * 100)
@@ -129,9 +129,9 @@ function findBackend(condition: BackendState): Trouble | undefined {
 }
 
 /** Accounts fix their own providers, but operators should know about failures when accounts ask. */
-function findAccountBackends({ desk }: WebDeps): Trouble | undefined {
-  const configured = new Set(desk.backends.map(({ id }) => id))
-  const down = desk.troubles.down().filter((id) => !configured.has(id))
+function findAccountBackends({ consoleDeps }: WebDeps): Trouble | undefined {
+  const configured = new Set(consoleDeps.backends.map(({ id }) => id))
+  const down = consoleDeps.troubles.down().filter((id) => !configured.has(id))
   if (down.length === 0) return undefined
   const more = down.length > maxNamed ? ` and ${writeNumber(down.length - maxNamed)} more` : ''
   return {
@@ -147,15 +147,17 @@ function findFailing({ part, atMs, reason }: RecentFailure): Trouble {
   return { tone: 'bad', what: `${what} (${reason})`, atMs, path, link }
 }
 
-function findAudit({ desk }: WebDeps): Trouble | undefined {
-  const verdict = desk.audit.last?.verdict
+function findAudit({ consoleDeps }: WebDeps): Trouble | undefined {
+  const verdict = consoleDeps.audit.last?.verdict
   if (verdict === undefined || verdict === 'failed' || verdict.state !== 'broken') return undefined
   const what = `The audit log is broken at entry ${writeNumber(verdict.at.sequence)}`
   return { tone: 'bad', what, path: '/operator/audit', link: 'See the audit log' }
 }
 
-async function findManaged({ desk, managed }: WebDeps): Promise<Trouble | undefined> {
-  const providers = new Set(desk.backends.filter(({ serves }) => serves === 'managed').map(({ provider }) => provider))
+async function findManaged({ consoleDeps, managed }: WebDeps): Promise<Trouble | undefined> {
+  const providers = new Set(
+    consoleDeps.backends.filter(({ serves }) => serves === 'managed').map(({ provider }) => provider),
+  )
   if (providers.size === 0) return undefined
   const at = { path: '/operator/managed-access', link: 'See managed access' }
   try {
@@ -169,7 +171,7 @@ async function findManaged({ desk, managed }: WebDeps): Promise<Trouble | undefi
   }
 }
 
-function findFiles(files: Awaited<ReturnType<WebDeps['desk']['openFiles']>>): Trouble | undefined {
+function findFiles(files: Awaited<ReturnType<WebDeps['consoleDeps']['openFiles']>>): Trouble | undefined {
   if (files === undefined || files.open < files.limit * filesShare) return undefined
   return {
     tone: 'bad',

@@ -18,7 +18,7 @@ const cut = { truncated: true } as const
 
 /**
  * Streams everything stored about the visitor's account as one JSON object, with backpressure. It contains no secrets:
- * keys, passkeys, and sessions are stored only as digests, and credentials stay encrypted.
+ * keys, passkeys, and sessions are stored only as digests, and credentials stay encrypted (contract 19.11).
  */
 export function streamAccountData(visit: AccountVisit): ReadableStream<Uint8Array> {
   return streamTexts(visit, writeSections(sectionsOf(visit)))

@@ -7,7 +7,8 @@ import type { RefusedCount } from '../../domain/refused-requests.ts'
 import { requestCostUsd, writeUsd } from '../../domain/request-cost.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
 import { select } from '../components/field.ts'
-import { page, type Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
+import { page } from '../components/layout.ts'
 import { buildNames, playgroundName, type Names } from '../components/names.ts'
 import { paging } from '../components/paging.ts'
 import { refusedList } from '../components/refused-list.ts'
@@ -30,6 +31,7 @@ const maxErrors = 200
 /** Maximum number of keys listed in the filter. */
 const maxShownKeys = 100
 
+/** Every admitted request of an account, as a page, CSV, and JSON (contract 20.9). */
 export const activityRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/activity', access: 'account', handle: showActivity },
   { method: 'GET', path: '/activity.csv', access: 'account', handle: giveCsv },

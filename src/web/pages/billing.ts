@@ -6,7 +6,8 @@ import { BillingFailure } from '../../accounts/billing/ports.ts'
 import { refresh } from '../../accounts/billing/refresh.ts'
 import type { UpgradeRequest, UpgradeState } from '../../domain/billing.ts'
 import type { Plan } from '../../domain/plans.ts'
-import { csrfInput, page, type Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
+import { csrfInput, page } from '../components/layout.ts'
 import { writePrice } from '../components/money.ts'
 import { writeCount, writeDay } from '../components/time.ts'
 import { originOf } from '../http/hosts.ts'
@@ -92,7 +93,7 @@ async function takeWebhook({ deps, body, headers }: WebhookVisit): Promise<Respo
   return Response.json({ outcome }, { status })
 }
 
-/** Shown on every payment page when payments are simulated. */
+/** Shown on every payment page when payments are simulated (contract 32.10). */
 export function simulatedNote({ sales }: WebDeps): Html | '' {
   if (sales.sold?.plansDeps.billing.isSimulated !== true) return ''
   return html`<p class="notice">Payments are simulated on this machine: no money moves.</p>`

@@ -3,7 +3,8 @@ import { clientRecipes, type ClientRecipe } from '../../domain/client-recipes.ts
 import { breadcrumbs } from '../components/breadcrumbs.ts'
 import { codeSample } from '../components/code-sample.ts'
 import { connectCommand, clientConfigFor } from '../components/connect-text.ts'
-import { page, type Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
+import { page } from '../components/layout.ts'
 import { PageError } from '../http/page-error.ts'
 import type { PageRoute } from '../http/route.ts'
 import { jsonAnswer } from '../http/text-answer.ts'
@@ -49,30 +50,30 @@ async function showClients(visit: Visit): Promise<Response> {
 
 async function showClient(visit: Visit): Promise<Response> {
   const { deps, params } = visit
-  const connection = clientRecipes.find(({ name }) => name === params['client'])
-  if (connection === undefined) throw new PageError('not_found')
-  const wiring = clientConfigFor(deps)
-  const command = connectCommand(connection, deps)
+  const recipe = clientRecipes.find(({ name }) => name === params['client'])
+  if (recipe === undefined) throw new PageError('not_found')
+  const clientConfig = clientConfigFor(deps)
+  const command = connectCommand(recipe, deps)
   return page(visit, {
-    title: connection.title,
+    title: recipe.title,
     above: breadcrumbs({ path: '/connect', name: 'Connect a client' }),
     body: html`<ol class="steps">
-      <li>${keyStep(visit)} ${codeSample('key', `export ${wiring.keyVariable}=sk_svc_…`)}</li>
+      <li>${keyStep(visit)} ${codeSample('key', `export ${clientConfig.keyVariable}=sk_svc_…`)}</li>
       <li>
-        <h2>Configure ${connection.title}</h2>
-        <p>${connection.place.replace('{again}', command)}</p>
-        ${codeSample('configuration', connection.write(wiring))}
+        <h2>Configure ${recipe.title}</h2>
+        <p>${recipe.place.replace('{again}', command)}</p>
+        ${codeSample('configuration', recipe.write(clientConfig))}
         ${
-          started.includes(connection.name)
+          started.includes(recipe.name)
             ? html`<p>Or start it without changing your configuration:</p>
-                ${codeSample('run', `npx svc-router run ${connection.name} --url ${deps.baseUrl}`)}`
+                ${codeSample('run', `npx svc-router run ${recipe.name} --url ${deps.baseUrl}`)}`
             : ''
         }
       </li>
       <li>
         <h2>Try it</h2>
-        ${next(connection)}
-        ${visit.signedIn === undefined ? signInLine(connection) : await firstRequest({ ...visit, signedIn: visit.signedIn })}
+        ${next(recipe)}
+        ${visit.signedIn === undefined ? signInLine(recipe) : await firstRequest({ ...visit, signedIn: visit.signedIn })}
       </li>
     </ol>`,
   })

@@ -1,6 +1,7 @@
 import { html } from 'hono/html'
 import { breadcrumbs } from '../components/breadcrumbs.ts'
-import { page, type Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
+import { page } from '../components/layout.ts'
 import { inlineHtml } from '../components/markdown-inline.ts'
 import { renderMarkdown } from '../components/markdown.ts'
 import { docLink } from '../docs/doc-files.ts'

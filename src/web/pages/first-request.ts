@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import type { Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
 import type { AccountVisit } from '../http/visit.ts'
 
 /** Whether the first request since the page was opened has arrived. */

@@ -16,7 +16,7 @@ const firstTries = ['curl', 'openai', 'codex']
 
 async function showHome(visit: Visit): Promise<Response> {
   const { deps, signedIn } = visit
-  const wiring = clientConfigFor(deps)
+  const clientConfig = clientConfigFor(deps)
   const tries = clientRecipes.filter(({ name }) => firstTries.includes(name))
   const ordered = firstTries.flatMap((name) => tries.filter((one) => one.name === name))
   return page(visit, {
@@ -34,11 +34,11 @@ async function showHome(visit: Visit): Promise<Response> {
       ${tabs(
         'try',
         'Try it with',
-        ordered.map((one) => ({ name: one.title, body: codeSample(`try-${one.name}`, one.write(wiring)) })),
+        ordered.map((one) => ({ name: one.title, body: codeSample(`try-${one.name}`, one.write(clientConfig)) })),
       )}
       <p class="faint">
         Set up any of <a href="/connect">${clientRecipes.length} clients</a> in one step. They read your key from
-        <code>${wiring.keyVariable}</code>.
+        <code>${clientConfig.keyVariable}</code>.
       </p>
       <div class="cards reasons">
         <section>

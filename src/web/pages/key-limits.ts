@@ -20,16 +20,16 @@ async function show(visit: AccountVisit): Promise<Response> {
   return showLimits(visit, await workingKey(visit))
 }
 
-async function showLimits(visit: AccountVisit, key: StoredKey, refusal?: AccountsErrorCode): Promise<Response> {
+async function showLimits(visit: AccountVisit, key: StoredKey, errorCode?: AccountsErrorCode): Promise<Response> {
   return page(visit, {
     title: `Limits for ${key.name}`,
     above: breadcrumbs({ path: '/account/keys', name: 'Keys' }),
     lead: html`Changes to the limits of <code>${key.hint}</code> apply within a second. If you rotate the key, the new
       key has the same limits.`,
-    status: refusal === undefined ? 200 : 422,
-    problem: refusal === undefined ? undefined : 'The limits were not changed. Please correct the error below.',
+    status: errorCode === undefined ? 200 : 422,
+    problem: errorCode === undefined ? undefined : 'The limits were not changed. Please correct the error below.',
     body: html`<form method="post" action="/account/keys/${key.id}/limits">
-      ${csrfInput(visit.signedIn)} ${limitFields(visit, key.limits, refusal)}
+      ${csrfInput(visit.signedIn)} ${limitFields(visit, key.limits, errorCode)}
       <p class="actions"><button>Save limits</button> <a href="/account/keys">Cancel</a></p>
     </form>`,
   })

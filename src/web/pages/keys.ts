@@ -14,9 +14,10 @@ import {
 import { noLimits } from '../../domain/key-limits.ts'
 import { rotationOverlapsMs, type RotationOverlap } from '../../domain/keys.ts'
 import type { Secret } from '../../runtime/secret.ts'
+import type { Html } from '../components/html.ts'
 import { keyList } from '../components/key-list.ts'
 import { showKeyOnce } from '../components/key-once.ts'
-import { csrfInput, page, type Html } from '../components/layout.ts'
+import { csrfInput, page } from '../components/layout.ts'
 import { isOfLimits, limitFields, readLimits } from '../components/limit-fields.ts'
 import { newKeyForm } from '../components/new-key-form.ts'
 import { withNotice } from '../components/notices.ts'
@@ -37,7 +38,7 @@ export const keyRoutes: readonly PageRoute[] = [
 const limitsTrouble = 'The key was not created. Check its limits.'
 
 /** Messages for the control plane errors that this page handles. */
-const refusals: Partial<Readonly<Record<AccountsErrorCode, string>>> = {
+const problems: Partial<Readonly<Record<AccountsErrorCode, string>>> = {
   name_invalid: `A name must have 1 to ${maxNameCharacters} visible characters.`,
   key_limit: `The account has reached its limit of ${maxKeysPerAccount} keys. Revoke one first.`,
   key_not_active: 'Only an active key can be rotated. Create a new one instead.',
@@ -143,7 +144,7 @@ async function orTrouble(visit: AccountVisit, work: () => Promise<Response>): Pr
   try {
     return await work()
   } catch (error) {
-    const sentence = error instanceof AccountsError ? refusals[error.code] : undefined
+    const sentence = error instanceof AccountsError ? problems[error.code] : undefined
     if (!(error instanceof AccountsError) || sentence === undefined) throw error
     return showKeys(visit, { sentence, code: error.code })
   }

@@ -7,7 +7,8 @@ import {
 } from '../../accounts/managed-access/managed-access.ts'
 import type { ManagedReadiness, ManagedRequest, ManagedRequestState } from '../../domain/managed-access.ts'
 import { breadcrumbs } from '../components/breadcrumbs.ts'
-import { csrfInput, page, type Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
+import { csrfInput, page } from '../components/layout.ts'
 import { withNotice } from '../components/notices.ts'
 import { writeMinute } from '../components/time.ts'
 import { actorOf } from '../http/actor.ts'
@@ -123,9 +124,9 @@ function tag(state: ManagedRequestState): Html {
 
 async function ask(visit: AccountVisit): Promise<Response> {
   const { deps, signedIn } = visit
-  const plane = { ...deps.control, store: deps.managed.store, actor: actorOf(visit) }
+  const managedDeps = { ...deps.control, store: deps.managed.store, actor: actorOf(visit) }
   try {
-    await requestManagedAccess(plane, signedIn.account.id)
+    await requestManagedAccess(managedDeps, signedIn.account.id)
   } catch (error) {
     if (!(error instanceof AccountsError && error.code === 'managed_request_open')) throw error
     return show(visit, 'This account already has an open request, or it has reached its limit of requests.')
@@ -135,9 +136,9 @@ async function ask(visit: AccountVisit): Promise<Response> {
 
 async function withdraw(visit: AccountVisit): Promise<Response> {
   const { deps, signedIn, params } = visit
-  const plane = { ...deps.control, store: deps.managed.store, actor: actorOf(visit) }
+  const managedDeps = { ...deps.control, store: deps.managed.store, actor: actorOf(visit) }
   try {
-    await withdrawManagedRequest(plane, signedIn.account.id, params['managedId'] ?? '')
+    await withdrawManagedRequest(managedDeps, signedIn.account.id, params['managedId'] ?? '')
   } catch (error) {
     if (!(error instanceof AccountsError && error.code === 'managed_request_decided')) throw error
     return show(visit, 'This request is already closed.')

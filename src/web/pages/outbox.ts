@@ -1,10 +1,14 @@
 import { html } from 'hono/html'
-import { page, type Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
+import { page } from '../components/layout.ts'
 import { writeAgo } from '../components/time.ts'
 import { PageError } from '../http/page-error.ts'
 import type { PageRoute } from '../http/route.ts'
 
-/** The emails that would have been sent, in local mode without a mail server; shown only to this machine. */
+/**
+ * The emails that would have been sent, in local mode without a mail server; shown only to this machine (contract
+ * 20.12).
+ */
 export const outboxRoutes: readonly PageRoute[] = [
   {
     method: 'GET',
@@ -13,16 +17,16 @@ export const outboxRoutes: readonly PageRoute[] = [
     handle(visit) {
       const { outbox, clock } = visit.deps
       if (outbox === undefined || !visit.isFromThisMachine) throw new PageError('not_found')
-      const letters = outbox.list()
+      const emails = outbox.list()
       return page(visit, {
         title: 'Local outbox',
         lead: 'No mail server is configured, so these emails were not sent. They are kept in memory and shown only on this machine.',
         body:
-          letters.length === 0
+          emails.length === 0
             ? html`<p class="empty">
                 Nothing yet. Request a code on the <a href="/sign-in">sign-in page</a>, then come back.
               </p>`
-            : html`${letters.map(
+            : html`${emails.map(
                 ({ to, subject, text, sentAtMs }, index) =>
                   html`<section class="card">
                     <h2>${subject}</h2>

@@ -1,7 +1,8 @@
 import { html } from 'hono/html'
 import { addPasskey, maxPasskeysPerAccount, removePasskey } from '../../accounts/identity/sign-in.ts'
 import type { Passkey } from '../../domain/identity.ts'
-import { csrfInput, page, type Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
+import { csrfInput, page } from '../components/layout.ts'
 import { withNotice } from '../components/notices.ts'
 import {
   checkRegistration,

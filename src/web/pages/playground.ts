@@ -4,7 +4,8 @@ import { clientRecipes } from '../../domain/client-recipes.ts'
 import { frontierId, fusionId, fusionToolType } from '../../domain/profiles.ts'
 import { codeSample } from '../components/code-sample.ts'
 import { clientConfigFor } from '../components/connect-text.ts'
-import { page, type Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
+import { page } from '../components/layout.ts'
 import { buildNames } from '../components/names.ts'
 import { tabs } from '../components/tabs.ts'
 import { PageError } from '../http/page-error.ts'
@@ -25,10 +26,11 @@ export const playgroundRoutes: readonly PageRoute[] = [
 
 /**
  * Hands the connection to the API, which answers as if one of the account's keys had been sent: same limits, charges,
- * records, and messages, with nothing in between that could buffer the stream. Resolves when the response has ended.
+ * records, and messages, with nothing in between that could buffer the stream (contract 20.8). Resolves when the
+ * response has ended.
  */
-async function answerChat({ deps, signedIn, connection }: ScriptVisit): Promise<Response> {
-  const { response } = connection
+async function answerChat({ deps, signedIn, exchange }: ScriptVisit): Promise<Response> {
+  const { response } = exchange
   const sent = new Response(null, { headers: { 'x-hono-already-sent': 'true' } })
   if (response.destroyed) return sent
   const headers = new Headers()
@@ -38,7 +40,7 @@ async function answerChat({ deps, signedIn, connection }: ScriptVisit): Promise<
   response.setTimeout(0)
   response.once('prefinish', () => response.setTimeout(slowReaderMs, () => response.destroy()))
   const closed = new Promise<void>((resolve) => response.once('close', resolve))
-  deps.answerChat(signedIn.account, connection)
+  deps.answerChat(signedIn.account, exchange)
   await closed
   return sent
 }
@@ -91,7 +93,7 @@ function showPlayground(visit: AccountVisit): Promise<Response> {
     lead: 'Choose a profile, type a message, and send it. Requests made here count toward your limits and appear in your activity, like those of your keys. We do not store the conversation: it is lost when you leave this page.',
     also: { style: 'playground.css', script: 'playground.js' },
     body: html`${withoutScript(visit)}
-      <div class="desk" data-playground="${settingsOf(visit)}" hidden>
+      <div class="consoleDeps" data-playground="${settingsOf(visit)}" hidden>
         ${requestCard(visit)}
         <div>${conversationCard()} ${lookCard()}</div>
       </div>`,

@@ -5,7 +5,8 @@ import type { Upstream } from '../../domain/accounts.ts'
 import type { UpstreamTest } from '../../domain/upstream.ts'
 import { Secret } from '../../runtime/secret.ts'
 import { connectForm } from '../components/connect-form.ts'
-import { csrfInput, page, type Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
+import { csrfInput, page } from '../components/layout.ts'
 import { withNotice } from '../components/notices.ts'
 import { upstreamTestResult } from '../components/upstream-test-result.ts'
 import { accountsDepsFor } from '../http/control.ts'
@@ -22,7 +23,7 @@ export const upstreamRoutes: readonly PageRoute[] = [
   { method: 'POST', path: '/account/upstreams/:upstreamId/remove', access: 'account', handle: remove },
 ]
 
-const refusals: Partial<Readonly<Record<AccountsErrorCode, UpstreamFault>>> = {
+const problems: Partial<Readonly<Record<AccountsErrorCode, UpstreamFault>>> = {
   upstream_limit: {
     field: 'provider',
     sentence: `The account has reached its limit of ${maxUpstreamsPerAccount} providers. Remove one first.`,
@@ -134,7 +135,7 @@ async function connect(visit: AccountVisit): Promise<Response> {
     if ('failed' in connected) return await showUpstreams(visit, connected)
     return redirect(withNotice('/account/upstreams', 'provider-added'))
   } catch (error) {
-    const fault = error instanceof AccountsError ? refusals[error.code] : undefined
+    const fault = error instanceof AccountsError ? problems[error.code] : undefined
     if (fault === undefined) throw error
     return showUpstreams(visit, { fault })
   }

@@ -4,7 +4,8 @@ import type { UsageGroup } from '../../accounts/ports.ts'
 import { type Period, periodAt, type UsageSignals } from '../../domain/account-meter.ts'
 import { writeUsd, type FindPrice } from '../../domain/request-cost.ts'
 import { dayChart, shareTable } from '../components/chart.ts'
-import { page, type Html } from '../components/layout.ts'
+import type { Html } from '../components/html.ts'
+import { page } from '../components/layout.ts'
 import { buildNames, type Names } from '../components/names.ts'
 import { quotaBar } from '../components/quota-bar.ts'
 import { writeCount, writeDay, writeNumber } from '../components/time.ts'
@@ -21,6 +22,7 @@ const maxShares = 10
 /** Maximum number of rows in a downloaded file. */
 const maxRows = 10_000
 
+/** The sums of all admitted requests of an account, as a page, CSV, and JSON (contract 20.9). */
 export const usageRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/usage', access: 'account', handle: showUsage },
   { method: 'GET', path: '/usage.csv', access: 'account', handle: giveCsv },

@@ -4,9 +4,9 @@ import type { AuditStore } from '../../../src/accounts/ports.ts'
 import { madeUpKeys } from '../../domain/audit-log.ts'
 import { SkippingClock } from '../../skipping-clock.ts'
 
-/** A desk over an empty log whose store answers when it is let. */
-function deskOver(answer: () => Promise<void>): {
-  desk: AuditReviewer
+/** A reviewer of an empty log whose store answers when it is let. */
+function reviewerOver(answer: () => Promise<void>): {
+  reviewer: AuditReviewer
   clock: SkippingClock
   reads: number[]
   failed: unknown[]
@@ -25,7 +25,13 @@ function deskOver(answer: () => Promise<void>): {
   } as unknown as AuditStore
   const memory = { read: () => Promise.resolve(undefined), keep: () => Promise.resolve() }
   return {
-    desk: new AuditReviewer({ store, keys: madeUpKeys(), memory, clock, onFailed: (error) => void failed.push(error) }),
+    reviewer: new AuditReviewer({
+      store,
+      keys: madeUpKeys(),
+      memory,
+      clock,
+      onFailed: (error) => void failed.push(error),
+    }),
     clock,
     reads,
     failed,
@@ -33,37 +39,39 @@ function deskOver(answer: () => Promise<void>): {
 }
 
 test('however many ask, the log is verified once at a time, and not again within five seconds', async () => {
-  const { desk, clock, reads } = deskOver(() => Promise.resolve())
-  expect(desk.last).toBeUndefined()
-  await Promise.all([desk.verify(), desk.verify(), desk.verify()])
-  await desk.verify()
+  const { reviewer, clock, reads } = reviewerOver(() => Promise.resolve())
+  expect(reviewer.last).toBeUndefined()
+  await Promise.all([reviewer.verify(), reviewer.verify(), reviewer.verify()])
+  await reviewer.verify()
   expect(reads.length).toBe(1)
-  expect(desk.last?.verdict).toEqual({ state: 'intact', entries: 0, provenTo: 0 })
+  expect(reviewer.last?.verdict).toEqual({ state: 'intact', entries: 0, provenTo: 0 })
   await clock.skip(6_000)
-  await desk.verify()
+  await reviewer.verify()
   expect(reads.length).toBe(2)
 })
 
 test('who asks waits five seconds at most; the verification goes on, and its end is seen later', async () => {
   const { promise, resolve } = Promise.withResolvers<void>()
-  const { desk, clock } = deskOver(() => promise)
-  const asked = desk.verify()
+  const { reviewer, clock } = reviewerOver(() => promise)
+  const asked = reviewer.verify()
   await clock.skip(5_001)
   await asked
-  expect(desk.runningSinceMs).toBeDefined()
-  expect(desk.last).toBeUndefined()
+  expect(reviewer.runningSinceMs).toBeDefined()
+  expect(reviewer.last).toBeUndefined()
   resolve()
-  await expect.poll(() => desk.runningSinceMs).toBeUndefined()
-  expect(desk.last?.verdict).toMatchObject({ state: 'intact' })
+  await expect.poll(() => reviewer.runningSinceMs).toBeUndefined()
+  expect(reviewer.last?.verdict).toMatchObject({ state: 'intact' })
 })
 
 test('a store that does not answer is said, and the next verification is made as usual', async () => {
   let isBroken = true
-  const { desk, clock, failed } = deskOver(() => (isBroken ? Promise.reject(new Error('gone')) : Promise.resolve()))
-  await desk.verify()
-  expect([desk.last?.verdict, failed.length]).toEqual(['failed', 1])
+  const { reviewer, clock, failed } = reviewerOver(() =>
+    isBroken ? Promise.reject(new Error('gone')) : Promise.resolve(),
+  )
+  await reviewer.verify()
+  expect([reviewer.last?.verdict, failed.length]).toEqual(['failed', 1])
   isBroken = false
   await clock.skip(6_000)
-  await desk.verify()
-  expect(desk.last?.verdict).toMatchObject({ state: 'intact' })
+  await reviewer.verify()
+  expect(reviewer.last?.verdict).toMatchObject({ state: 'intact' })
 })

@@ -13,13 +13,13 @@ const control = (backendId: string, kind: BackendControl['kind'], atMs: number):
 
 function watching(first: readonly BackendControl[] = []) {
   const clock = new ManualClock()
-  const seen = { held: new Map<string, Hold>() as ReadonlyMap<string, Hold>, forgiven: [] as string[], failed: 0 }
+  const seen = { held: new Map<string, Hold>() as ReadonlyMap<string, Hold>, reset: [] as string[], failed: 0 }
   let read: () => Promise<readonly BackendControl[]> = () => Promise.resolve(first)
   const watch = new BackendWatch({
     store: { listBackendControls: () => read() },
     keeper: {
       hold: (holds) => void (seen.held = holds),
-      reset: (id) => void seen.forgiven.push(id),
+      reset: (id) => void seen.reset.push(id),
     },
     clock,
     onFailed: () => void (seen.failed += 1),
@@ -32,7 +32,7 @@ test('what was held before stands from the beginning; what was released before i
   const { seen, watch } = watching([control('a', 'drained', 1), control('b', 'released', 2)])
   await watch.start()
   expect([...seen.held]).toEqual([['a', { kind: 'drained', sinceMs: 1 }]])
-  expect(seen.forgiven).toEqual([])
+  expect(seen.reset).toEqual([])
 })
 
 test('each later release is followed once', async () => {
@@ -44,7 +44,7 @@ test('each later release is followed once', async () => {
   await settled()
   watch.refresh()
   await settled()
-  expect(seen.forgiven).toEqual(['b', 'c'])
+  expect(seen.reset).toEqual(['b', 'c'])
 })
 
 test('while the store does not answer what was read stands, and it is asked until it does', async () => {

@@ -52,7 +52,7 @@ describe('leaked keys', () => {
   const revoke = (...texts: { text: string; foundAt?: string }[]) =>
     revokeLeakedKeys(
       {
-        plane: deps,
+        accountsDeps: deps,
         peppers: [pepper, new Secret('made-up-pepper-of-before')],
         notify: async (notice) => {
           if (notice.keys.some(({ keyName }) => keyName === 'unreachable')) throw new Error('made up')

@@ -185,35 +185,44 @@ describe('how it does now', () => {
 
 describe('incidents', () => {
   test('are what operators write: they count while they are open, and are refused where they say nothing', async () => {
-    const plane = { store, clock, random: systemRandom(), actor: { kind: 'cli' } as const }
-    const { id } = await openIncident(plane, { title: ' Slow ', impact: 'critical', text: 'We look.' })
+    const accountsDeps = { store, clock, random: systemRandom(), actor: { kind: 'cli' } as const }
+    const { id } = await openIncident(accountsDeps, { title: ' Slow ', impact: 'critical', text: 'We look.' })
     expect((await read()).indicator).toBe('critical')
-    await updateIncident(plane, id, 'resolved', 'Mended.')
+    await updateIncident(accountsDeps, id, 'resolved', 'Mended.')
     const { indicator, incidents } = await read()
     expect([indicator, incidents[0]!.title, incidents[0]!.updates.map(({ text }) => text)]).toEqual([
       'none',
       'Slow',
       ['Mended.', 'We look.'],
     ])
-    await expect(updateIncident(plane, 'inc_none', 'resolved', 'x')).rejects.toMatchObject({ code: 'incident_unknown' })
-    await expect(updateIncident(plane, id, 'resolved', '  ')).rejects.toMatchObject({ code: 'incident_invalid' })
-    await expect(openIncident(plane, { title: 'x'.repeat(121), impact: 'minor', text: 'x' })).rejects.toMatchObject({
+    await expect(updateIncident(accountsDeps, 'inc_none', 'resolved', 'x')).rejects.toMatchObject({
+      code: 'incident_unknown',
+    })
+    await expect(updateIncident(accountsDeps, id, 'resolved', '  ')).rejects.toMatchObject({ code: 'incident_invalid' })
+    await expect(
+      openIncident(accountsDeps, { title: 'x'.repeat(121), impact: 'minor', text: 'x' }),
+    ).rejects.toMatchObject({
       code: 'incident_invalid',
     })
   })
 
   test('each is in the audit log by its id, and only an operator writes one', async () => {
-    const plane = { store, clock, random: systemRandom(), actor: { kind: 'operator', operatorId: 'opr_1' } as const }
-    const { id } = await openIncident(plane, { title: 'Slow', impact: 'minor', text: 'We look.' })
-    await updateIncident(plane, id, 'identified', 'Found.')
-    await updateIncident(plane, id, 'resolved', 'Mended.')
+    const accountsDeps = {
+      store,
+      clock,
+      random: systemRandom(),
+      actor: { kind: 'operator', operatorId: 'opr_1' } as const,
+    }
+    const { id } = await openIncident(accountsDeps, { title: 'Slow', impact: 'minor', text: 'We look.' })
+    await updateIncident(accountsDeps, id, 'identified', 'Found.')
+    await updateIncident(accountsDeps, id, 'resolved', 'Mended.')
     expect(store.records.map(({ actor, event }) => [actor, event])).toEqual(
       ['incident.opened', 'incident.updated', 'incident.resolved'].map((type) => [
-        plane.actor,
+        accountsDeps.actor,
         { type, incidentId: id },
       ]),
     )
-    const nobody = { ...plane, actor: { kind: 'system' } as const }
+    const nobody = { ...accountsDeps, actor: { kind: 'system' } as const }
     await expect(updateIncident(nobody, id, 'monitoring', 'x')).rejects.toMatchObject({ code: 'operator_only' })
     await expect(openIncident(nobody, { title: 'x', impact: 'minor', text: 'x' })).rejects.toMatchObject({
       code: 'operator_only',

@@ -33,7 +33,7 @@ const files = (): string[] => {
   return existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : []
 }
 
-interface Told {
+interface EvalOutput {
   readonly complete: boolean
   readonly file: string
   readonly spentUsd: number
@@ -69,12 +69,12 @@ describe('eval with the simulated models', () => {
   }, 60_000)
 
   test('gives the same figures for the same seed, and one object with --json', async () => {
-    const told = async (): Promise<Told> =>
-      JSON.parse((await cli.say('eval', '--items', '24', '--seed', '9', '--json')).out) as Told
+    const told = async (): Promise<EvalOutput> =>
+      JSON.parse((await cli.say('eval', '--items', '24', '--seed', '9', '--json')).out) as EvalOutput
     const [first, second] = [await told(), await told()]
     expect(first.complete).toBe(true)
     expect(first.report.simulated).toBe(true)
-    const rights = ({ report }: Told): unknown => report.arms.map(({ name, right }) => [name, right])
+    const rights = ({ report }: EvalOutput): unknown => report.arms.map(({ name, right }) => [name, right])
     expect(rights(first)).toEqual(rights(second))
     expect(first.file).not.toBe(second.file)
     for (const { verdict, interval } of first.report.comparisons)
@@ -91,10 +91,10 @@ describe('eval with the simulated models', () => {
     const answered = readFileSync(file!, 'utf8')
       .split('\n')
       .filter((line) => line.startsWith('{"answered"')).length
-    const gone = JSON.parse((await cli.say('eval', '--resume', file!, '--json')).out) as Told
+    const gone = JSON.parse((await cli.say('eval', '--resume', file!, '--json')).out) as EvalOutput
     expect(gone.complete).toBe(true)
     expect(statSync(file!).mode & 0o777).toBe(0o600)
-    const whole = JSON.parse((await cli.say('eval', '--items', '24', '--seed', '5', '--json')).out) as Told
+    const whole = JSON.parse((await cli.say('eval', '--items', '24', '--seed', '5', '--json')).out) as EvalOutput
     expect(gone.report.calls).toBe(whole.report.calls - answered)
     expect(gone.report.arms.map(({ right }) => right)).toEqual(whole.report.arms.map(({ right }) => right))
   }, 60_000)

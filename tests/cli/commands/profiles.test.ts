@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { RoutePlan } from '../../../src/domain/route-plan.ts'
+import type { RoutingPlan } from '../../../src/domain/routing-plan.ts'
 import { Harness } from '../harness.ts'
 
 let harness: Harness
@@ -12,10 +12,10 @@ beforeEach(async () => {
 })
 afterEach(() => harness.remove())
 
-async function plan(...args: readonly string[]): Promise<RoutePlan> {
+async function plan(...args: readonly string[]): Promise<RoutingPlan> {
   const { out, err } = await harness.say('profiles', 'dry-run', ...args, '--json')
   expect(err).toBe('')
-  return JSON.parse(out) as RoutePlan
+  return JSON.parse(out) as RoutingPlan
 }
 
 test('the dry run lists the backends in order, and those that are skipped', async () => {

@@ -36,7 +36,7 @@ class ScriptedRun {
 
   constructor(formats: readonly FormatId[], facts: readonly Partial<Backend>[] = []) {
     this.gateway = new FakeGateway(formats)
-    for (const [place, given] of facts.entries()) Object.assign(this.gateway.backends[place]!, given)
+    for (const [index, given] of facts.entries()) Object.assign(this.gateway.backends[index]!, given)
   }
 
   /** `script` lists how each attempt ends: with a status and an error, or with an answer. */
@@ -366,12 +366,12 @@ test('a backend is never asked for what it declares unsupported, and all others 
         if (needs.tools) body['tools'] = [{ type: 'function', function: { name: 'f', parameters: {} } }]
         if (needs.schema)
           body['response_format'] = { type: 'json_schema', json_schema: { name: 's', schema: { type: 'object' } } }
-        const able = given.flatMap(({ capabilities }, place) => {
+        const able = given.flatMap(({ capabilities }, index) => {
           const lacks =
             (needs.images && capabilities.image_input === false) ||
             (needs.tools && capabilities.tools === false) ||
             (needs.schema && capabilities.structured_outputs === false)
-          return lacks ? [] : [`b${place}`]
+          return lacks ? [] : [`b${index}`]
         })
         const trouble = able.map(() => [503, { message: 'x' }] as const)
         const error = await scripted.ask(body, trouble, format)

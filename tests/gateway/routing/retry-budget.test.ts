@@ -33,7 +33,7 @@ describe('the retry budget', () => {
     start(budget, 'other', 1)
     expect(take(budget, 'hostile', 'hostiles-own')).toBe(16)
     expect(take(budget, 'other', 'shared')).toBe(16)
-    const many = Array.from({ length: 10 }, (_, place) => `many-${place}`)
+    const many = Array.from({ length: 10 }, (_, index) => `many-${index}`)
     for (const account of many) start(budget, account, 1)
     expect(many.map((account) => take(budget, account, 'down')).reduce((sum, taken) => sum + taken)).toBe(64)
     start(budget, 'last', 1)

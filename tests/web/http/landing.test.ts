@@ -8,7 +8,7 @@ const connectedIn = 2000
 /** Where a sign-in by link leads, with what it was asked for. */
 async function signIn(service: Service): Promise<{ visitor: Visitor; to: string }> {
   const { appUrl } = service.config
-  const link = await createSignInLink({ ...service.plane, store: service.store }, service.account.id, appUrl)
+  const link = await createSignInLink({ ...service.accountsDeps, store: service.store }, service.account.id, appUrl)
   const visitor = new Visitor(appUrl)
   const response = await visitor.post('/sign-in/link', { token: link.reveal().split('=')[1] ?? '' })
   return { visitor, to: response.headers.get('location') ?? '' }

@@ -17,8 +17,8 @@ async function start(options: ServiceOptions = {}): Promise<void> {
 }
 
 async function cookieOf(accountId: string): Promise<string> {
-  const plane = { ...service.plane, store: service.store }
-  const { token } = await openSession(plane, accountId, { method: 'link', agent: 'Tests' })
+  const accountsDeps = { ...service.accountsDeps, store: service.store }
+  const { token } = await openSession(accountsDeps, accountId, { method: 'link', agent: 'Tests' })
   return `svc_session=${token.reveal()}`
 }
 

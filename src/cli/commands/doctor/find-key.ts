@@ -2,7 +2,7 @@ import { describeMalformedKey } from '../../../domain/describe-malformed-key.ts'
 import { isWellFormedKey } from '../../../domain/keys.ts'
 import type { Finding, Wording } from './finding.ts'
 import type { Observations, Subject } from './inspect-service.ts'
-import { refusalOf } from './read-answer.ts'
+import { apiErrorOf } from './read-answer.ts'
 
 /** Checks the key offline, by its format and checksum (contract 3.3). */
 export function findKeyOffline(
@@ -11,7 +11,7 @@ export function findKeyOffline(
   reporter: Wording,
 ): Finding | undefined {
   if (key === undefined) {
-    const link = refusalOf(sight.models)?.link
+    const link = apiErrorOf(sight.models)?.link
     const fix =
       reporter.isOwn || link === undefined ? reporter.keyCommand : `get one at ${link}, then: ${reporter.keyCommand}`
     return finding('key_missing', `${keyVariable} is not set`, fix)
@@ -31,13 +31,13 @@ export function findKeyOffline(
 
 /** Checks what the service says about a well-formed key or its request. */
 export function findKeyOnline(subject: Subject, sight: Observations, reporter: Wording): Finding | undefined {
-  const refusal = refusalOf(sight.models)
+  const apiError = apiErrorOf(sight.models)
   const { keyVariable, userAgent } = subject
   const anotherKey = reporter.isOwn
     ? `create a new one: ${reporter.command('keys create')}`
-    : `create a new one${refusal?.link === undefined ? '' : ` at ${refusal.link}`}, then: ${reporter.keyCommand}`
-  if (refusal === undefined || refusal.code === 'not_found') return undefined
-  switch (refusal.code) {
+    : `create a new one${apiError?.link === undefined ? '' : ` at ${apiError.link}`}, then: ${reporter.keyCommand}`
+  if (apiError === undefined || apiError.code === 'not_found') return undefined
+  switch (apiError.code) {
     case 'key_missing':
     case 'key_malformed':
       // A missing or malformed key was not sent; findKeyOffline reports it.
@@ -68,7 +68,7 @@ export function findKeyOnline(subject: Subject, sight: Observations, reporter: W
             'make the proxy forward it; for nginx: proxy_set_header User-Agent $http_user_agent;',
           )
     default:
-      return finding(refusal.code, refusal.message.replace(/\.$/, ''), `try again: ${reporter.command('doctor')}`)
+      return finding(apiError.code, apiError.message.replace(/\.$/, ''), `try again: ${reporter.command('doctor')}`)
   }
 }
 

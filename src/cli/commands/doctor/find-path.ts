@@ -1,6 +1,6 @@
 import type { Finding, Wording } from './finding.ts'
 import type { Observations } from './inspect-service.ts'
-import { isOurs, jsonOf, refusalOf, shown } from './read-answer.ts'
+import { isOurs, jsonOf, apiErrorOf, shown } from './read-answer.ts'
 
 /** A larger clock difference makes clients wait for the wrong reset time, and certificates fail. */
 const maxClockSkewMs = 30_000
@@ -58,14 +58,14 @@ function findClock(sight: Observations): Finding | undefined {
 /** Checks the result of one real request. */
 export function findAsked({ asked }: Observations, { command, isOwn }: Wording): Finding | undefined {
   if (asked === undefined) return undefined
-  const refusal = refusalOf(asked)
-  if (refusal === undefined && asked.kind === 'answer' && asked.status === 200 && isWhole(asked.body)) return undefined
+  const apiError = apiErrorOf(asked)
+  if (apiError === undefined && asked.kind === 'answer' && asked.status === 200 && isWhole(asked.body)) return undefined
   const id = asked.kind === 'answer' ? shown(String(asked.headers['x-request-id'] ?? '')) : ''
   const fix = isOwn && id !== '' ? command(`request ${id}`) : `send the operator of the service the request id ${id}`
   return {
-    code: refusal?.code ?? 'answer_broken',
+    code: apiError?.code ?? 'answer_broken',
     what:
-      refusal?.message.replace(/\.$/, '') ??
+      apiError?.message.replace(/\.$/, '') ??
       `the response to a real request ${asked.kind === 'silence' ? 'did not arrive' : 'was incomplete'}`,
     fix: id === '' ? command('connect curl') : fix,
     blocks: true,

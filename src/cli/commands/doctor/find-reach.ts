@@ -1,7 +1,7 @@
 import type { NoAnswer } from './ask.ts'
 import type { Finding, Wording } from './finding.ts'
 import type { Observations, Subject } from './inspect-service.ts'
-import { isOurs, refusalOf, shown } from './read-answer.ts'
+import { isOurs, apiErrorOf, shown } from './read-answer.ts'
 
 /** The statuses that proxies return if they cannot reach their backend. */
 const cannotReach = [502, 503, 504]
@@ -13,10 +13,10 @@ export function findReach(subject: Subject, sight: Observations, reporter: Wordi
   if (elsewhere !== undefined) return otherUrl(given, new URL(elsewhere))
   if (models.kind === 'silence') return silence(given, models, reporter)
   if (isOurs(models)) {
-    const refusal = refusalOf(models)
-    if (refusal?.code === 'not_found')
-      return finding('url_path', `${subject.baseUrl} is not the base URL of this service`, refusal.message)
-    if (refusal !== undefined || models.status === 200) return undefined
+    const apiError = apiErrorOf(models)
+    if (apiError?.code === 'not_found')
+      return finding('url_path', `${subject.baseUrl} is not the base URL of this service`, apiError.message)
+    if (apiError !== undefined || models.status === 200) return undefined
     const again = `look at the response: curl -i ${subject.baseUrl}/models`
     return finding('unexpected', `${subject.baseUrl} answers ${models.status} without an explanation`, again)
   }

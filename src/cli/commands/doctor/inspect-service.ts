@@ -43,7 +43,7 @@ function timeLeftMs(): number {
   return totalMs - Math.min(longestStartMs, performance.now())
 }
 
-/** Runs all checks in parallel, within 3 s of the process start and without a paid request. */
+/** Runs all checks in parallel, within 3 s of the process start and without a paid request (contract 33.5). */
 export async function inspectService(subject: Subject): Promise<Observations> {
   const root = rootOf(subject.baseUrl)
   const withinMs = timeLeftMs()

@@ -28,7 +28,7 @@ export function isOurs(outcome: Outcome | undefined): boolean {
 }
 
 /** The error in one of our error responses; undefined for any other response. */
-export function refusalOf(outcome: Outcome | undefined): { code: string; message: string; link?: string } | undefined {
+export function apiErrorOf(outcome: Outcome | undefined): { code: string; message: string; link?: string } | undefined {
   if (!isOurs(outcome)) return undefined
   const error = objectOf(jsonOf(outcome)['error'])
   const { code, message } = error

@@ -17,7 +17,7 @@ import { writeTable } from '../../terminal/table.ts'
 import { continueEvalFile, createEvalFile, readEvalFile, type EvalFile } from './eval-file.ts'
 import { choosePanel, defaultItems, readEvalLine, type EvalLine } from './eval-options.ts'
 
-/** The exit code that shells report for an interrupted program (128 + SIGINT). */
+/** The exit code that shells report for an interrupted program (128 + SIGINT, contract 34.8). */
 const interruptedCode = 130
 /** Progress is printed after this many questions. */
 const tellEvery = 10
@@ -63,21 +63,21 @@ async function runWith({ invocation, config, asked, begun, questions, models }: 
   const { terminal, line, ports } = invocation
   const { seed, items, preset } = begun
   const members = choosePanel(invocation, models.candidates, asked, begun.members)
-  if (begun.models?.some((model, place) => model !== members[place]!.model) === true)
+  if (begun.models?.some((model, index) => model !== members[index]!.model) === true)
     throw new CommandError(
       exitCodes.usage,
       'the model of a member has changed since the evaluation started',
       `start over: ${invocation.command('eval')}`,
     )
-  const reckoning = estimateCost({ members, questions, preset })
+  const estimate = estimateCost({ members, questions, preset })
   const plan = { seed, items, preset, members: members.map(({ id, model }) => ({ id, model })), maxUsd: asked.maxUsd }
   const isSimulated = members.some(({ simulated }) => simulated)
-  const description = describe(plan, reckoning, isSimulated)
+  const description = describe(plan, estimate, isSimulated)
   if (line.flag('dry-run')) {
     const again = invocation.command(`eval --seed ${seed}`)
     return {
       text: description,
-      json: { ...plan, simulated: isSimulated, reckoning },
+      json: { ...plan, simulated: isSimulated, reckoning: estimate },
       talk: [`No requests were sent. Next: ${again}`],
     }
   }
@@ -92,7 +92,7 @@ async function runWith({ invocation, config, asked, begun, questions, models }: 
     preset,
     seed,
     maxUsd: asked.maxUsd,
-    maxCalls: reckoning.most.calls,
+    maxCalls: estimate.most.calls,
     kept: begun.kept,
     signal: ending.signal,
     onProgress(done, spentUsd) {

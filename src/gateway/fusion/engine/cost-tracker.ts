@@ -46,7 +46,10 @@ export class CostTracker {
     return this.#records.reduce((sum, { usage }) => (usage === undefined ? sum : add(sum, usage)), none)
   }
 
-  /** The total usage with every call listed, for the caller. `modelOf` names the model if the caller may know it. */
+  /**
+   * The total usage with every call listed, for the caller. `modelOf` names the model if the caller may know it
+   * (contract 15.12).
+   */
   usageInParts(modelOf?: (member: string) => string | undefined): Usage {
     const parts = this.#records.map(({ role, member, status, ms, usage = none }): UsagePart => {
       const model = modelOf?.(member)

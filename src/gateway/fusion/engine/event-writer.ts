@@ -36,7 +36,7 @@ export class EventWriter {
     this.#writeProgress([{ type: 'start' }])
   }
 
-  /** Writes progress. */
+  /** Writes progress (contract 15.10). */
   reportProgress(text: string): void {
     const { streamsProgress, showsProgressBetween = false } = this.#options
     if (!streamsProgress || (this.#hasContent && !showsProgressBetween)) return
@@ -53,7 +53,7 @@ export class EventWriter {
    * Sets the encrypted value that the caller is to send back: written at the end of the progress, before the answer's
    * first word.
    */
-  seal(sealed: string | undefined): void {
+  attachSealed(sealed: string | undefined): void {
     this.#sealed = sealed
   }
 

@@ -20,7 +20,7 @@ const closing = '⟧'
 /** The longest mark, which bounds what is held back of a stream: `⟦nonce·conversation⟧ `. */
 const maxMarkCharacters = 32
 
-/** Quotes texts line by line, so that quoted text cannot be mistaken for the text around it. */
+/** Quotes texts line by line, so that quoted text cannot be mistaken for the text around it (contract 15.5). */
 export interface Fence {
   /** The start of every quoted line, up to the label. */
   readonly start: string

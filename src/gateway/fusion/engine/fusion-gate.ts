@@ -8,7 +8,7 @@ const leastAnswerTokens = 64
 
 /**
  * Why a single model answers a request that could have been deliberated; `not_allowed`: the caller disallows the
- * tool.
+ * tool (contract 15.13).
  */
 export type SkipReason = 'tool_loop' | 'not_a_user_turn' | 'short_answer' | 'no_member_available' | 'not_allowed'
 
@@ -30,7 +30,7 @@ export function decideGate({ turns, sampling }: Conversation): GateDecision {
 
 /**
  * Rejects what a fused answer cannot provide. `depth` is how many fusions the request is already nested in: fusions
- * do not nest, even through a second router. `param` is the field that requests the fusion.
+ * do not nest, even through a second router (contract 15.16, 16.11). `param` is the field that requests the fusion.
  * @throws ServiceError `unsupported_parameter`, `invalid_request`
  */
 export function assertFusable({ sampling }: Conversation, depth: number, param: 'model' | 'tools' = 'model'): void {

@@ -25,7 +25,7 @@ export class FusionRun implements Disposable {
   readonly port: FusionPort
   readonly plan: FusionPlan
   readonly costs: CostTracker
-  /** Deterministic: the same for the same seed and conversation. */
+  /** Deterministic: the same for the same seed and conversation (contract 15.19). */
   readonly random: () => number
   readonly degraded: Degradation[] = []
   readonly startedMs: number

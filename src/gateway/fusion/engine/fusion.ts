@@ -21,9 +21,9 @@ const maxFallbacks = 3
 
 /**
  * Answers one user turn by deliberation: a panel, a judge, and one answer that is adopted or written from their
- * findings, falling back to any model that is left. Writes the answer through `port.emit`, which always ends: with
- * `finish`, or without it if the outcome holds an error. When the caller's signal is aborted, all running calls are
- * closed at once.
+ * findings, falling back to any model that is left (contract 15.4). Writes the answer through `port.emit`, which always
+ * ends: with `finish`, or without it if the outcome holds an error. When the caller's signal is aborted, all running
+ * calls are closed at once.
  * @throws ServiceError `invalid_request` before anything is called or emitted; any other error is a bug
  */
 export async function fuse(request: FusionRequest, port: FusionPort, signal: AbortSignal): Promise<FusionOutcome> {
@@ -75,7 +75,7 @@ class Fusion {
     const { panel, decision, analyses } = deliberation
     if (panel.answers.length === 0) return this.#answerWithoutPanel(panel.refusals)
     const best = this.#bestOf(deliberation)
-    // Only the final model has the caller's tools, so a panel answer cannot replace a tool call.
+    // Only the final model has the caller's tools, so a panel answer cannot replace a tool call (contract 15.8).
     const needsTools = this.#hasTools
     const asItIs = needsTools || !this.#hasForm(best.text) ? undefined : modeOfUnchanged(deliberation, best)
     if (asItIs !== undefined) return this.#adopt(asItIs, best)
@@ -146,7 +146,7 @@ class Fusion {
    */
   #remember({ id }: FusionMember, notes?: Notes): void {
     const { port, request } = this.#run
-    if (request.conversation.tools.length > 0) this.#writer.seal(port.remember?.(memoOf(id, notes)))
+    if (request.conversation.tools.length > 0) this.#writer.attachSealed(port.remember?.(memoOf(id, notes)))
   }
 
   /** Sends one panel answer unchanged. */

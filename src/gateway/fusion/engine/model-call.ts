@@ -7,7 +7,7 @@ import type { CostTracker } from './cost-tracker.ts'
 import type { FusionMember, FusionPort, SubCall } from './ports.ts'
 
 /** Maximum characters of a collected answer. A longer one is truncated. */
-const maxGatheredCharacters = 262_144
+const maxCollectedCharacters = 262_144
 
 export interface ModelCallEnd {
   readonly status: CallStatus
@@ -153,7 +153,7 @@ class AnswerCollector {
       if (this.#onEvents === undefined) this.#append(event.text)
       else this.#otherCharacters += event.text.length
     } else if (event.type === 'refusal') {
-      this.#refusal += event.text.slice(0, maxGatheredCharacters - this.#refusal.length)
+      this.#refusal += event.text.slice(0, maxCollectedCharacters - this.#refusal.length)
     } else if (event.type === 'reasoning' || event.type === 'call_arguments') {
       this.#otherCharacters += event.text.length
     } else if (event.type === 'call') {
@@ -167,7 +167,7 @@ class AnswerCollector {
   }
 
   #append(text: string): void {
-    const room = maxGatheredCharacters - this.#text.length
+    const room = maxCollectedCharacters - this.#text.length
     this.#text += text.length <= room ? text : text.slice(0, room)
     this.#isFull = text.length > room
   }

@@ -5,7 +5,10 @@ import { fitsWindow, hasImages } from './measure-conversation.ts'
 import type { FusionMember } from './ports.ts'
 import type { FusionSettings } from './settings.ts'
 
-/** Members this much worse than the best, in points of quality, are not asked: weak answers make a panel worse. */
+/**
+ * Members this much worse than the best, in points of quality, are not asked: weak answers make a panel worse (contract
+ * 15.2).
+ */
 export const qualityFloor = 8
 
 /** One requested answer. Samples of one family get different instructions, by the number of `angle`. */

@@ -39,7 +39,10 @@ const presetNames: Readonly<Record<string, PresetName>> = {
 
 type Reader = (draft: Draft<FusionSettings>, value: Json, path: string) => void
 
-/** One reader per parameter except `preset` and `max_latency_ms`, which determine the others' defaults. */
+/**
+ * One reader per parameter except `preset` and `max_latency_ms`, which determine the others' defaults (contract
+ * 16.13-16.25).
+ */
 const readers: Readonly<Record<string, Reader>> = {
   mode: (draft, value, path) => (draft.mode = oneOf(value, path, modes)),
   panel_size: (draft, value, path) => (draft.panelSize = integer(value, path, 1, maxPanelSize)),
@@ -57,8 +60,8 @@ const readers: Readonly<Record<string, Reader>> = {
   max_completion_tokens: (draft, value, path) => (draft.maxPanelTokens = integer(value, path, 1, maxCompletionTokens)),
   temperature: (draft, value, path) => (draft.temperature = number(value, path, 0, 2)),
   reasoning: (draft, value, path) => {
-    const [effort, place] = isObject(value) ? [value['effort'], `${path}.effort`] : [value, path]
-    draft.reasoningEffort = oneOf(effort, place, reasoningEfforts)
+    const [effort, effortPath] = isObject(value) ? [value['effort'], `${path}.effort`] : [value, path]
+    draft.reasoningEffort = oneOf(effort, effortPath, reasoningEfforts)
   },
   seed: (draft, value, path) => (draft.seed = integer(value, path, -maxSeed, maxSeed)),
   include: (draft, value, path) => {
@@ -75,7 +78,8 @@ const names = ['preset', 'max_latency_ms', ...Object.keys(readers)]
 type UsualSettings = (preset?: PresetName, maxLatencyMs?: number) => FusionSettings
 
 /**
- * Parses the tool's `parameters`; null counts as absent, for single parameters too, and `usual` returns the defaults.
+ * Parses the tool's `parameters`; null counts as absent, for single parameters too, and `usual` returns the defaults
+ * (contract 16.26).
  * @throws ServiceError `invalid_request` with `param` for an unknown name or an invalid value
  */
 export function readFusionParameters(

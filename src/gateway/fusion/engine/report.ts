@@ -42,7 +42,7 @@ export function buildReport({ deliberation, degraded, include, totalMs }: Report
   return report
 }
 
-/** The report of a whole fusion, for a request to the fusion model. */
+/** The report of a whole fusion, for a request to the fusion model (contract 15.13). */
 export function buildReportFromRecord(
   { deliberation, record }: FusionOutcome,
   include: FusionSettings['include'],

@@ -15,7 +15,7 @@ export interface FusionTool {
 }
 
 /**
- * Parses the attached tool; undefined if there is none. `usual` returns the default settings.
+ * Parses the attached tool; undefined if there is none. `usual` returns the default settings (contract 16.4).
  * @throws ServiceError `reserved_tool_name`, `invalid_request` if the tool is not valid
  */
 export function readFusionTool(

@@ -20,7 +20,7 @@ import type { FusionTool } from './read-tool.ts'
 import { ToolRunReporter, type RunReason } from './tool-run-reporter.ts'
 import { ToolRuns, type ToolRunFindings, type ToolRunResult } from './tool-runs.ts'
 
-/** Calls of the calling model in one answer; the last one is without our tool. */
+/** Calls of the calling model in one answer; the last one is without our tool (contract 16.7). */
 const maxTurns = 4
 /** Share of the request's time in which runs may start. */
 const shareOfTime = 0.9
@@ -33,7 +33,7 @@ export interface ToolAnswerOptions {
   readonly members: readonly Backend[]
   readonly accountId: string
   readonly deferred: DeferredQuestions
-  /** Whether the last message is the user's: forced deliberation happens once per user message. */
+  /** Whether the last message is the user's: forced deliberation happens once per user message (contract 16.5). */
   readonly isUsersTurn: boolean
   /** The findings of an earlier run in the same user turn, for a request in which tools have answered. */
   readonly memo: FusionMemo | undefined
@@ -225,7 +225,7 @@ class ToolAnswer {
     const { port, context } = this.#session
     if (context.conversation.tools.length === 0) return
     const memo = memoOf(this.#model.writer, notesFrom(deliberation))
-    if (memo.notes !== undefined) this.#reporter.seal(port.remember?.(memo))
+    if (memo.notes !== undefined) this.#reporter.attachSealed(port.remember?.(memo))
   }
 
   /** The caller's tools go first: a question asked alongside them waits for their results. */
@@ -245,7 +245,10 @@ class ToolAnswer {
     return this.#since.length > 0 || this.#runs.count > 0
   }
 
-  /** The model failed: the panel's best answer replaces its reply, if there is one in the requested format. */
+  /**
+   * The model failed: the panel's best answer replaces its reply, if there is one in the requested format (contract
+   * 16.7).
+   */
   async #fallbackAnswer(error: unknown): Promise<FusionEnd> {
     if (this.#best === undefined || !this.#canFallBack) return this.#ended(error)
     await this.#reporter.writeEvents(this.#best)

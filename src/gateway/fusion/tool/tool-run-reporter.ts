@@ -84,7 +84,7 @@ export class ToolRunReporter {
     return this.#writer.writeAll(this.#isWithinText ? `\n\n${text}` : text)
   }
 
-  /** Records a finished run, and shows it if the caller's format has items for it. */
+  /** Records a finished run, and shows it if the caller's format has items for it (contract 16.9). */
   finished(reason: RunReason, questions: Questions | undefined, result: ToolRunResult): void {
     this.#reason ??= reason
     this.#runs += 1
@@ -110,8 +110,8 @@ export class ToolRunReporter {
   }
 
   /** Adds the encrypted value that the caller is to send back to the reply's reasoning. */
-  seal(sealed: string | undefined): void {
-    this.#writer.seal(sealed)
+  attachSealed(sealed: string | undefined): void {
+    this.#writer.attachSealed(sealed)
   }
 
   /** Records that a question waits for the caller's tools. */

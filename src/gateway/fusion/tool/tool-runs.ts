@@ -123,7 +123,7 @@ export class ToolRuns {
     using run = new FusionRun({ conversation, members, settings, costs }, port, signal)
     listener.onBegin(run.plan.slots.length)
     const deliberation = await deliberate(run, listener)
-    this.#options.onRecord(recordOf(run, deliberation, before))
+    this.#options.onRecord(fusionRecordOf(run, deliberation, before))
     if (deliberation.panel.answers.length === 0) return { failure: failureOf(run, deliberation) }
     const { include } = settings
     const report = buildReport({ deliberation, degraded: run.degraded, include, totalMs: run.elapsedMs })
@@ -156,7 +156,7 @@ function panelConversation(
 }
 
 /** The record of one run: its own calls from the shared cost tracker. */
-function recordOf(run: FusionRun, deliberation: Deliberation, before: number): FusionRecord {
+function fusionRecordOf(run: FusionRun, deliberation: Deliberation, before: number): FusionRecord {
   const { costUsd: _, ...record } = outcomeOf(run, {}, deliberation).record
   const calls = record.calls.slice(before)
   const costs = calls.flatMap(({ costUsd }) => costUsd ?? [])

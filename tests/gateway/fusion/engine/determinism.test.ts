@@ -15,9 +15,9 @@ async function emittedWith(seed: number | undefined, text: string, bytesSeed: nu
   const world = new SimulatedModels(
     new SimulatedTime(),
     (member, { role, conversation }) => {
-      const place = members.indexOf(member)
+      const index = members.indexOf(member)
       // The first candidate is adopted or named by the writer, so the output reveals the order.
-      if (role === 'panel') return textAnswer(`Answer ${place} to "${text}".`, 500 * (3 - place))
+      if (role === 'panel') return textAnswer(`Answer ${index} to "${text}".`, 500 * (3 - index))
       if (role === 'judge') {
         const answerType = text.length % 2 === 0 ? 'closed' : 'open'
         return judgeSays(judgeReply({ answerType, scores: byPlace(conversation, 9) }))

@@ -32,7 +32,7 @@ const analysis: Analysis = {
     { label: 'B', insight: 'Nonsense.', keep: false },
   ],
   blindSpots: ['Windows.'],
-  outline: ['Read util.c\nfirst.', 'Then mend it.'],
+  outline: ['Read util.c\nfirst.', 'Then fix it.'],
 }
 
 test('a digest lists the plan, agreements, open points, points to keep, and gaps, without labels, each line fenced', () => {
@@ -41,7 +41,7 @@ test('a digest lists the plan, agreements, open points, points to keep, and gaps
   expect(lines.every((line) => line.startsWith(mark))).toBe(true)
   expect(lines.map((line) => line.slice(mark.length))).toEqual([
     'Plan: Read util.c first.',
-    'Plan: Then mend it.',
+    'Plan: Then fix it.',
     'Settled: Which file: util.c',
     'Open: Which flag; check: run it with -v',
     'Worth keeping: The test is stale.',

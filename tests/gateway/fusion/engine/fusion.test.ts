@@ -53,7 +53,7 @@ function judging(
 }
 
 const three = [simulatedMember(), simulatedMember(), simulatedMember()]
-const placeOf = (member: FusionMember): number => three.indexOf(member)
+const indexOf = (member: FusionMember): number => three.indexOf(member)
 
 /** Three members that answer, a judge, and a writer. */
 function scripted(
@@ -62,7 +62,7 @@ function scripted(
   written = 'Written anew.',
 ): Behave {
   return (member, { role, conversation }) => {
-    if (role === 'panel') return textAnswer(texts[placeOf(member)]!, 1_000)
+    if (role === 'panel') return textAnswer(texts[indexOf(member)]!, 1_000)
     if (role === 'synthesis' || role === 'fallback') return streamedAnswer(written)
     return judge(conversation)
   }
@@ -98,7 +98,7 @@ describe('decisions', () => {
       const order = candidatesIn(conversation)
       shown.push(order.map(({ label }) => label))
       // A judge that scores by position only.
-      const scores = order.map(({ label }, place): [string, number] => [label, [9, 8.6, 8][place]!])
+      const scores = order.map(({ label }, index): [string, number] => [label, [9, 8.6, 8][index]!])
       return judgeSays(judgeReply({ answerType: 'closed', isMaterial: true, scores: Object.fromEntries(scores) }))
     })
     const { outcome, roles } = await run({ members: three, behave })
@@ -296,7 +296,7 @@ describe('models that are called', () => {
     const behave: Behave = (member, { role, conversation }) => {
       if (role === 'judge') return judging(() => 9)(conversation)
       if (role === 'synthesis') return streamedAnswer('Written.')
-      return member === three[2] ? { steps: [], hangs: true } : textAnswer(`${placeOf(member)}`, 30_000)
+      return member === three[2] ? { steps: [], hangs: true } : textAnswer(`${indexOf(member)}`, 30_000)
     }
     const { outcome } = await run({ members: three, behave })
     expect(outcome.record.panelMs).toBe(34_500)
@@ -306,7 +306,7 @@ describe('models that are called', () => {
     const behave: Behave = (member, { role, conversation }) => {
       if (role === 'judge') return judging(() => 9)(conversation)
       if (role === 'synthesis') return streamedAnswer('Written.')
-      return member === three[2] ? { steps: [], hangs: true } : textAnswer(`${placeOf(member)}`, 4_000)
+      return member === three[2] ? { steps: [], hangs: true } : textAnswer(`${indexOf(member)}`, 4_000)
     }
     const { world, outcome } = await run({ members: three, behave })
     expect(new Set(world.seen.slice(0, 3).map(({ startedMs }) => startedMs)).size).toBe(1)

@@ -39,7 +39,7 @@ const judges: Readonly<Record<string, Judge>> = {
   'a timeout': () => hang,
   'an empty reply': () => empty,
   'an error': () => ({ steps: [{ afterMs: 50, fails: 'server_error' }] }),
-  'bad JSON, mended': (_, { role, conversation }) =>
+  'bad JSON, repaired': (_, { role, conversation }) =>
     role === 'repair' ? judgeSays(judgeReply({ scores: byPlace(conversation, 8) })) : judgeSays(judgeSecret),
   'a timeout, then another judge': (_, { conversation }, nth) =>
     nth === 0 ? hang : judgeSays(judgeReply({ scores: byPlace(conversation, 8) })),
@@ -67,13 +67,13 @@ interface Case {
 async function run({ n, answering, judge, synthesis, stream, fallback = hang }: Case) {
   const members = Array.from({ length: n }, () => simulatedMember())
   const behave: Behave = (member, call, nth) => {
-    const place = members.indexOf(member)
+    const index = members.indexOf(member)
     switch (call.role) {
       case 'panel':
       case 'refill':
       case 'hedge':
-        if (place < answering) return textAnswer(`Answer number ${place}.`, 1_000 * (place + 1))
-        return failures[place % failures.length]!
+        if (index < answering) return textAnswer(`Answer number ${index}.`, 1_000 * (index + 1))
+        return failures[index % failures.length]!
       case 'judge':
       case 'repair':
       case 'swap':

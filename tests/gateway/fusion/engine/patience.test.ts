@@ -23,9 +23,9 @@ const { panelMs, totalMs } = settingsOf('balanced', true)
 async function run(afterMs: readonly (number | undefined)[]): Promise<{ record: FusionRecord; text: string }> {
   const members = afterMs.map(() => simulatedMember())
   const panel = (member: FusionMember): Behaviour => {
-    const place = members.indexOf(member)
-    const ms = afterMs[place]
-    return ms === undefined ? hangs : textAnswer(`Answer ${place}.`, ms)
+    const index = members.indexOf(member)
+    const ms = afterMs[index]
+    return ms === undefined ? hangs : textAnswer(`Answer ${index}.`, ms)
   }
   const world = new SimulatedModels(new SimulatedTime(), (member, { role, conversation }) => {
     if (role === 'synthesis' || role === 'fallback') return streamedAnswer('Written.')

@@ -99,8 +99,8 @@ function areIdentifiedBy(list: readonly Json[], name: string): boolean {
 /** Entries as fields with prefixed names that keep their order, which numeric object keys would not. */
 function toFields(list: readonly Json[], field: string | undefined): JsonObject {
   return Object.fromEntries(
-    list.map((entry, place) => [
-      `#${field === undefined ? place : JSON.stringify((entry as JsonObject)[field])}`,
+    list.map((entry, index) => [
+      `#${field === undefined ? index : JSON.stringify((entry as JsonObject)[field])}`,
       entry,
     ]),
   )

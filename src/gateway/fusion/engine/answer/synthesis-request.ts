@@ -67,8 +67,8 @@ export function quoteNotes(
     pieces.push(fence.quote('notes', notes))
     room -= notes.length
   }
-  for (const [place, { label, text }] of candidates.entries()) {
-    if (place > 0 && room < leastCandidateCharacters) break
+  for (const [index, { label, text }] of candidates.entries()) {
+    if (index > 0 && room < leastCandidateCharacters) break
     const shown = shortenMiddle(text, Math.max(room, leastCandidateCharacters))
     pieces.push(fence.quote(label, shown))
     room -= shown.length

@@ -46,8 +46,8 @@ export interface JudgeOptions {
  */
 export async function judgeCandidates(options: JudgeOptions): Promise<readonly Analysis[]> {
   const { run, candidates, keepUsd } = options
-  for (const [place, judge] of chooseJudges(options).entries()) {
-    if (place > 0) run.degrade('judge_replaced')
+  for (const [index, judge] of chooseJudges(options).entries()) {
+    if (index > 0) run.degrade('judge_replaced')
     const first = await askJudge(options, judge, 'judge', candidates)
     if (first === undefined) continue
     const { settings } = run.request
@@ -170,7 +170,7 @@ function chooseJudges({ run: { plan }, candidates, failed, aborted }: JudgeOptio
   ]
   const order = plan.writers.toSorted((a, b) => {
     const [ofA, ofB] = [rank(a), rank(b)]
-    return ofA.map((value, place) => value - ofB[place]!).find((difference) => difference !== 0) ?? 0
+    return ofA.map((value, index) => value - ofB[index]!).find((difference) => difference !== 0) ?? 0
   })
   const first = plan.judgeFirst ?? order[0]
   if (first === undefined) return []

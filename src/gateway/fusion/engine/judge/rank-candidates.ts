@@ -47,7 +47,7 @@ function rankCandidates(candidates: readonly Candidate[], analyses: readonly Ana
   return ranked.sort((a, b) => Number(a.isFlagged) - Number(b.isFlagged) || b.total - a.total)
 }
 
-/** Decides what to do with the candidates. */
+/** Decides what to do with the candidates (contract 15.6). */
 export function decide(candidates: readonly Candidate[], analyses: readonly Analysis[]): Decision {
   const ranking = rankCandidates(candidates, analyses)
   const best = ranking[0]!
@@ -71,11 +71,11 @@ export function isClose(candidates: readonly Candidate[], analysis: Analysis, cl
   return Math.abs(leadOf(rankCandidates(candidates, [analysis]))) < closeLead
 }
 
-/** The candidates to show the writer, best first. */
+/** The candidates to show the writer, best first (contract 15.5). */
 export function forWriter(ranking: readonly Ranked[]): Candidate[] {
   const best = ranking[0]!.total
   return ranking
-    .filter(({ total, isFlagged }, place) => place === 0 || (!isFlagged && total >= best - writerDistance))
+    .filter(({ total, isFlagged }, index) => index === 0 || (!isFlagged && total >= best - writerDistance))
     .map(({ candidate }) => candidate)
 }
 

@@ -1,5 +1,5 @@
 /** Buckets for counting hashed three-word sequences: enough that texts of 24 kB rarely collide. */
-const places = 4_096
+const buckets = 4_096
 /** Numbers and code indicate agreement better than prose does. */
 const heavyWeight = 3
 const backtick = 96
@@ -7,19 +7,19 @@ const backtick = 96
 /** Each text as weighted three-word sequences. Only vectors from the same call can be compared. */
 export function vectorize(texts: readonly string[]): Float32Array[] {
   const vectors = texts.map(countShingles)
-  const occurrences = new Uint8Array(places)
+  const occurrences = new Uint8Array(buckets)
   for (const vector of vectors)
-    for (let place = 0; place < places; place++) if (vector[place]! > 0) occurrences[place]! += 1
+    for (let bucket = 0; bucket < buckets; bucket++) if (vector[bucket]! > 0) occurrences[bucket]! += 1
   for (const vector of vectors) {
     let sum = 0
-    for (let place = 0; place < places; place++) {
-      if (vector[place] === 0) continue
-      const weight = 1 + Math.log((1 + texts.length) / (1 + occurrences[place]!))
-      vector[place]! *= weight
-      sum += vector[place]! * vector[place]!
+    for (let bucket = 0; bucket < buckets; bucket++) {
+      if (vector[bucket] === 0) continue
+      const weight = 1 + Math.log((1 + texts.length) / (1 + occurrences[bucket]!))
+      vector[bucket]! *= weight
+      sum += vector[bucket]! * vector[bucket]!
     }
     const length = Math.sqrt(sum)
-    if (length > 0) for (let place = 0; place < places; place++) vector[place]! /= length
+    if (length > 0) for (let bucket = 0; bucket < buckets; bucket++) vector[bucket]! /= length
   }
   return vectors
 }
@@ -27,19 +27,19 @@ export function vectorize(texts: readonly string[]): Float32Array[] {
 /** The similarity of two texts: 0 for nothing in common, 1 for identical. */
 export function similarityOf(a: Float32Array, b: Float32Array): number {
   let sum = 0
-  for (let place = 0; place < places; place++) sum += a[place]! * b[place]!
+  for (let bucket = 0; bucket < buckets; bucket++) sum += a[bucket]! * b[bucket]!
   return Math.min(1, sum)
 }
 
 function countShingles(text: string): Float32Array {
-  const counts = new Float32Array(places)
+  const counts = new Float32Array(buckets)
   let [before, last] = [0, 0]
   let [hash, isNumber, isInCode, ticks, words] = [0, false, false, 0, 0]
   const endWord = (): void => {
     if (hash === 0) return
     const shingle = Math.imul(Math.imul(before, 31) + last, 31) + hash
-    const place = (shingle ^ (shingle >>> 15)) & (places - 1)
-    counts[place]! += isNumber || isInCode ? heavyWeight : 1
+    const bucket = (shingle ^ (shingle >>> 15)) & (buckets - 1)
+    counts[bucket]! += isNumber || isInCode ? heavyWeight : 1
     ;[before, last] = [last, hash]
     ;[hash, isNumber] = [0, false]
     words += 1

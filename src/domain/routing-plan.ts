@@ -5,7 +5,7 @@ import type { ClientFormatId, FormatId } from './format-id.ts'
 import type { Plan } from './plans.ts'
 
 /** The request of a dry run, described by its properties. */
-export interface RouteQuestion {
+export interface RoutingQuestion {
   readonly profile: string
   readonly format: ClientFormatId
   readonly stream: boolean
@@ -16,7 +16,7 @@ export interface RouteQuestion {
 }
 
 /** The caller of a dry run. An empty account id stands for a plan without an account. */
-export interface RouteCaller {
+export interface RoutingCaller {
   readonly accountId: string
   readonly plan: Plan
 }
@@ -28,7 +28,7 @@ export const maxQuestionTokens = 1_000_000
  * Why a backend that would be asked may fail: its context window looks too small, it recently rejected a feature of the
  * request, or its circuit breaker is open.
  */
-export type RouteDoubt = 'window_small' | 'refused_before' | 'open'
+export type RoutingDoubt = 'window_small' | 'refused_before' | 'open'
 
 /** A backend that would be asked. */
 export interface PlannedBackend {
@@ -38,7 +38,7 @@ export interface PlannedBackend {
   /** `relay`: unchanged. `translation`: in the backend's format. */
   readonly lane: 'relay' | 'translation'
   readonly simulated: boolean
-  readonly doubts: readonly RouteDoubt[]
+  readonly doubts: readonly RoutingDoubt[]
 }
 
 /** Why a backend of the profile would not be asked. */
@@ -78,7 +78,7 @@ export interface PlannedPanel {
 }
 
 /** Where a request would go at this moment. */
-export interface RoutePlan {
+export interface RoutingPlan {
   /** Why the request would be rejected before a backend is asked; undefined if it would not. */
   readonly refusal: { readonly code: ErrorCode; readonly param: string | undefined } | undefined
   readonly panel: PlannedPanel | undefined

@@ -1,4 +1,4 @@
-import type { ExcludedBackend, ExclusionReason, RouteDoubt } from './route-plan.ts'
+import type { ExcludedBackend, ExclusionReason, RoutingDoubt } from './routing-plan.ts'
 
 /** Why a backend is not asked, for operators. */
 const reasonWords: Readonly<Record<ExclusionReason, string>> = {
@@ -17,7 +17,7 @@ const reasonWords: Readonly<Record<ExclusionReason, string>> = {
   enough_asked: 'enough other backends are asked before it',
 }
 
-const doubtWords: Readonly<Record<RouteDoubt, string>> = {
+const doubtWords: Readonly<Record<RoutingDoubt, string>> = {
   window_small: 'its context window looks too small',
   open: 'its circuit breaker is open, so it is asked only because no other backend is left',
   refused_before: 'it rejected such a request in the last 15 minutes',
@@ -33,6 +33,6 @@ export function describeExclusion(
 }
 
 /** Why a backend may fail, for operators. */
-export function describeDoubt(doubt: RouteDoubt): string {
+export function describeDoubt(doubt: RoutingDoubt): string {
   return doubtWords[doubt]
 }

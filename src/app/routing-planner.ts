@@ -2,9 +2,9 @@ import { checkReadiness } from '../accounts/managed-access/managed-readiness.ts'
 import type { Config } from '../config/config.ts'
 import { holdsOf } from '../domain/backend-controls.ts'
 import { isManagedOn } from '../domain/managed-access.ts'
-import type { RouteCaller, RoutePlan, RouteQuestion } from '../domain/route-plan.ts'
+import type { RoutingCaller, RoutingPlan, RoutingQuestion } from '../domain/routing-plan.ts'
 import { formatById, relayById } from '../formats/formats.ts'
-import { planRoute } from '../gateway/route-planner.ts'
+import { planRouting } from '../gateway/routing-planner.ts'
 import { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
 import { databasePath } from '../storage/sqlite/connect-sqlite.ts'
 import { proveQuotasOnSqlite } from '../storage/sqlite/prove-quotas.ts'
@@ -12,14 +12,14 @@ import { openProviders, type Providers } from './providers.ts'
 import type { Runtime } from './runtime.ts'
 import { openStore } from './storage.ts'
 
-type PlanRoute = (caller: RouteCaller, question: RouteQuestion) => Promise<RoutePlan>
+type PlanRouting = (caller: RoutingCaller, question: RoutingQuestion) => Promise<RoutingPlan>
 
 /** Plans routes with the parts that route requests. */
-export function openRoutePlanner(
+export function openRoutingPlanner(
   { profiles }: Config,
   { backends, learned }: Pick<Providers, 'backends' | 'learned'>,
   breakers: CircuitBreakers,
-): PlanRoute {
+): PlanRouting {
   const deps = {
     profiles,
     backends,
@@ -29,15 +29,15 @@ export function openRoutePlanner(
     formats: formatById,
     relays: relayById,
   }
-  return (caller, question) => planRoute(deps, caller, question)
+  return (caller, question) => planRouting(deps, caller, question)
 }
 
 /** Plans one route from the configuration and stored data, without the state that a running service has in memory. */
-export async function planRouteAlone(
+export async function planRoutingAlone(
   runtime: Runtime,
-  caller: RouteCaller,
-  question: RouteQuestion,
-): Promise<RoutePlan> {
+  caller: RoutingCaller,
+  question: RoutingQuestion,
+): Promise<RoutingPlan> {
   const { config, clock, log } = runtime
   await using opened = new AsyncDisposableStack()
   const store = await openStore(config)
@@ -49,5 +49,5 @@ export async function planRouteAlone(
   const providers = opened.use(await openProviders(runtime, { store, managed }))
   const breakers = new CircuitBreakers({ clock, random: () => 0, log })
   breakers.hold(holdsOf(await store.listBackendControls()))
-  return openRoutePlanner(config, providers, breakers)(caller, question)
+  return openRoutingPlanner(config, providers, breakers)(caller, question)
 }

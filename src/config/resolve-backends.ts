@@ -124,7 +124,7 @@ function resolveBackend(
   }
 }
 
-/** Who owns the credential, and whether one is required (contract 7.2). */
+/** Who owns the credential, and whether one is required (contract 7.2, 31.5). */
 function checkCredential(id: string, provider: ProviderConfig, mode: Mode, managed: boolean, findings: Findings): void {
   const path = ['backends', id]
   const namesCredential = findings.mentions([...path, 'credential_env'])

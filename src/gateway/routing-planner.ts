@@ -5,11 +5,11 @@ import { fusionId, type Profile } from '../domain/profiles.ts'
 import type {
   ExcludedBackend,
   PlannedPanel,
-  RouteCaller,
-  RouteDoubt,
-  RoutePlan,
-  RouteQuestion,
-} from '../domain/route-plan.ts'
+  RoutingCaller,
+  RoutingDoubt,
+  RoutingPlan,
+  RoutingQuestion,
+} from '../domain/routing-plan.ts'
 import type { Need } from '../domain/upstream.ts'
 import { allowedProfile } from './auth/allowed-profile.ts'
 import { decideGate } from './fusion/engine/fusion-gate.ts'
@@ -33,7 +33,7 @@ import { planOrder } from './routing/dry-run-order.ts'
 import type { LearnedLimits } from './routing/learned-limits.ts'
 import { sampleRequest } from './routing/sample-request.ts'
 
-export interface RoutePlannerDeps extends BackendRequestDeps {
+export interface RoutingPlannerDeps extends BackendRequestDeps {
   readonly profiles: readonly Profile[]
   readonly backends: Backends
   /** Which backends of a profile do not serve an account at all, and why. */
@@ -42,14 +42,15 @@ export interface RoutePlannerDeps extends BackendRequestDeps {
 }
 
 /**
- * A dry run: shows where a request would go if it were sent now, using the functions that send requests. Calls,
- * admits, and changes nothing. The result holds for this moment and for what this process knows of its backends.
+ * A dry run: shows where a request would go if it were sent now, using the functions that send requests (contract
+ * 24.12). Calls, admits, and changes nothing. The result holds for this moment and for what this process knows of its
+ * backends.
  */
-export async function planRoute(
-  deps: RoutePlannerDeps,
-  { accountId, plan }: RouteCaller,
-  question: RouteQuestion,
-): Promise<RoutePlan> {
+export async function planRouting(
+  deps: RoutingPlannerDeps,
+  { accountId, plan }: RoutingCaller,
+  question: RoutingQuestion,
+): Promise<RoutingPlan> {
   const request = sampleRequest(question)
   let unserved: readonly ExcludedBackend[] = []
   try {
@@ -94,7 +95,7 @@ interface PanelQuestion {
 
 /** The panel, if the profile deliberates and members are available. @throws ServiceError as a request would */
 function planPanel(
-  { breakers }: RoutePlannerDeps,
+  { breakers }: RoutingPlannerDeps,
   profile: Profile,
   { conversation, backends, breakerKey }: PanelQuestion,
 ): PlannedPanel | undefined {
@@ -115,8 +116,8 @@ function doubtsOf(
   needs: readonly Need[],
   tokens: number,
   learned: LearnedLimits,
-): readonly RouteDoubt[] {
-  const doubts: RouteDoubt[] = []
+): readonly RoutingDoubt[] {
+  const doubts: RoutingDoubt[] = []
   const window = learned.windowOf(backend)
   if (window !== undefined && tokens > window) doubts.push('window_small')
   if (needs.some((need) => learned.lacks(backend, need))) doubts.push('refused_before')

@@ -6,14 +6,14 @@ import { clientFormatIds, formatIds } from '../../src/domain/format-id.ts'
 import { linksFor } from '../../src/domain/links.ts'
 import type { Plan } from '../../src/domain/plans.ts'
 import { fusionId, type Profile } from '../../src/domain/profiles.ts'
-import type { ExcludedBackend, RouteQuestion } from '../../src/domain/route-plan.ts'
+import type { ExcludedBackend, RoutingQuestion } from '../../src/domain/routing-plan.ts'
 import { UpstreamError } from '../../src/domain/upstream.ts'
 import { formatById, relayById } from '../../src/formats/formats.ts'
 import { DigestCache } from '../../src/gateway/auth/digest-cache.ts'
 import { KeyCache } from '../../src/gateway/auth/key-cache.ts'
 import { Gateway } from '../../src/gateway/gateway.ts'
 import type { Backend, Principal } from '../../src/gateway/ports.ts'
-import { planRoute } from '../../src/gateway/route-planner.ts'
+import { planRouting } from '../../src/gateway/routing-planner.ts'
 import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
 import { LearnedLimits } from '../../src/gateway/routing/learned-limits.ts'
 import { sampleRequest } from '../../src/gateway/routing/sample-request.ts'
@@ -25,7 +25,7 @@ const premium: Plan = { id: 'max', name: 'Max', requestsPerMinute: 10, requestsP
 const free: Plan = { ...premium, id: 'free', name: 'Free', premium: false }
 const profile: Profile = { id: 'p', description: '', backends: [], premium: false, quotaUnits: 1 }
 const fusion: Profile = { ...profile, id: fusionId, premium: true }
-const question: RouteQuestion = {
+const question: RoutingQuestion = {
   profile: 'p',
   format: 'openai-chat',
   stream: false,
@@ -117,7 +117,7 @@ class World {
     }
   }
 
-  plan(asked: RouteQuestion, plan: Plan = premium, leftOut: readonly ExcludedBackend[] = []) {
+  plan(asked: RoutingQuestion, plan: Plan = premium, leftOut: readonly ExcludedBackend[] = []) {
     const parts = {
       profiles: [profile, fusion],
       backends: { forProfile: () => this.backends, stillServes: () => true },
@@ -127,11 +127,11 @@ class World {
       formats: formatById,
       relays: relayById,
     }
-    return planRoute(parts, { accountId: 'acc_1', plan }, asked)
+    return planRouting(parts, { accountId: 'acc_1', plan }, asked)
   }
 
   /** Sends the planned request and returns the code of the error it ends with. */
-  async send(asked: RouteQuestion, plan: Plan = premium): Promise<string> {
+  async send(asked: RoutingQuestion, plan: Plan = premium): Promise<string> {
     const { clock } = this
     const request = sampleRequest(asked)
     this.tokens = estimateTokens(formatById(asked.format).readRequest(request.body))
