@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { SlowFirst } from './tests/slow-first.ts'
 import { SlowestFiles } from './tests/slowest-files.ts'
 
 /** Tests that measure time or memory. They run after all others, when nothing else uses the processors. */
@@ -19,6 +20,7 @@ export default defineConfig({
   test: {
     globalSetup: ['tests/fast-machine.ts'],
     reporters: ['default', new SlowestFiles()],
+    sequence: { sequencer: SlowFirst },
     projects: [
       {
         test: {

@@ -20,6 +20,11 @@ export class SkippingClock implements Clock {
     this.#steppedMs += ms
   }
 
+  /** Sets the wall clock forward to the start of the next minute, for limits that count per minute of the clock. */
+  startMinute(): void {
+    this.step(60_000 - (this.nowMs() % 60_000))
+  }
+
   after(delayMs: number, run: () => void): Timer {
     const due = {
       atMs: this.monotonicMs() + delayMs,

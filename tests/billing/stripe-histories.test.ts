@@ -6,11 +6,12 @@ import type { FakeCustomer } from '../../src/simulation/stripe/state.ts'
 import type { OutgoingEvent } from '../../src/simulation/stripe/webhook-outbox.ts'
 import { createStore, type Store } from '../../src/storage/store.ts'
 import { enginesFor } from '../contract/engines.ts'
+import { casesOf } from '../long-run.ts'
 import { Chance } from './chance.ts'
 import { actAtRandom, rightPlan } from './histories.ts'
 import { graceMs, StripeWorld } from './stripe-world.ts'
 
-const histories = 60
+const histories = casesOf({ sample: 24, all: 60 })
 const pages = { returnUrl: 'http://127.0.0.1/billing', cancelUrl: 'http://127.0.0.1/billing/upgrade' }
 
 describe.each(enginesFor('billing over HTTP'))("Stripe's own library against the double, kept in %s", (_, engine) => {

@@ -13,6 +13,7 @@ import { mintKey } from '../../src/domain/keys.ts'
 import { linksFor } from '../../src/domain/links.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
 import { Service } from '../service.ts'
+import { SkippingClock } from '../skipping-clock.ts'
 import { connectAnthropic } from './anthropic-clients.ts'
 import type { Traffic } from './counting-fetch.ts'
 import { withoutSleeping } from './without-sleeping.ts'
@@ -28,10 +29,11 @@ const plans = {
   slow: { name: 'Slow', requests_per_minute: 1, requests_per_month: 500 },
 }
 
+const clock = new SkippingClock()
 let service: Service
 let links: ReturnType<typeof linksFor>
 beforeAll(async () => {
-  service = await Service.start({ formats: ['anthropic-messages'], settings: { plans } })
+  service = await Service.start({ formats: ['anthropic-messages'], settings: { plans }, clock })
   links = linksFor(service.config.appUrl)
 })
 afterAll(() => service.stop())
@@ -232,7 +234,7 @@ describe('countTokens', () => {
     const { client } = connectAnthropic(service, { apiKey: key })
     await client.messages.create(request)
     expect((await client.messages.countTokens({ model, messages: request.messages })).input_tokens).toBeGreaterThan(0)
-    if (new Date().getSeconds() > 50) await new Promise((resolve) => setTimeout(resolve, 11_000))
+    clock.startMinute()
     const headers = { 'x-api-key': key, authorization: '' }
     const asked = Array.from({ length: 310 }, () => service.post('/messages/count_tokens', request, headers))
     const statuses = (await Promise.all(asked)).map(({ status }) => status)

@@ -20,7 +20,9 @@ import {
   writeStream,
 } from '../formats/exchange.ts'
 import { asGemini, asWholeGemini } from '../formats/gemini-recordings.ts'
+import { casesOf } from '../long-run.ts'
 
+const draws = { numRuns: casesOf({ sample: 100, all: 1_000 }) }
 const all = Object.values(clientFormats)
 /** All provider formats, including those that no client uses. */
 const providerFormats = formatIds.map((id) => formatById(id))
@@ -64,7 +66,7 @@ describe.each(all)('the format $id', (format) => {
         expect(read.stream).toBe(stream)
         expect(read.profile).toBe('backend-model')
       }),
-      { numRuns: 300 },
+      draws,
     )
   })
 
@@ -75,7 +77,7 @@ describe.each(all)('the format $id', (format) => {
         expect(read.finished).toBe(true)
         expect(encodable(read.events)).toEqual(encodable(events))
       }),
-      { numRuns: 300 },
+      draws,
     )
   })
 
@@ -87,7 +89,7 @@ describe.each(all)('the format $id', (format) => {
         expect(reader.finished).toBe(true)
         expect(encodable(read)).toEqual(encodable(events))
       }),
-      { numRuns: 300 },
+      draws,
     )
   })
 
@@ -234,7 +236,7 @@ describe.each(all.flatMap((backend) => all.map((client) => ({ backend, client })
           expect(reader.finished).toBe(true)
           expect(encodable(readStream(client, text + writer.writeEnd()).events)).toEqual(encodable(events))
         }),
-        { numRuns: 200 },
+        draws,
       )
     })
 
@@ -245,7 +247,7 @@ describe.each(all.flatMap((backend) => all.map((client) => ({ backend, client })
           const translated = client.writeAnswer(contextOf(plain)).writeWhole(backend.readAnswer().readWhole(whole))
           expect(encodable(client.readAnswer().readWhole(sent(translated)))).toEqual(encodable(events))
         }),
-        { numRuns: 200 },
+        draws,
       )
     })
   },
@@ -275,7 +277,7 @@ describe.each(all)('an answer from a Gemini provider to $id', (client) => {
         expect(reader.finished).toBe(true)
         expect(contentOf(readStream(client, text + writer.writeEnd()).events)).toEqual(contentOf(events))
       }),
-      { numRuns: 200 },
+      draws,
     )
   })
 
@@ -288,7 +290,7 @@ describe.each(all)('an answer from a Gemini provider to $id', (client) => {
         const translated = client.writeAnswer(contextOf(plain)).writeWhole(read)
         expect(contentOf(client.readAnswer().readWhole(sent(translated)))).toEqual(contentOf(events))
       }),
-      { numRuns: 200 },
+      draws,
     )
   })
 })

@@ -15,8 +15,8 @@ const maxBytes = 64 * 1024
 /** A prime, so that stepping by it visits each truncation once. */
 const stride = 1_000_003
 /** A short run takes the truncations this close to an end, and one of this many others. */
-const nearBytes = 3
-const sampledEvery = 8
+const nearBytes = 1
+const sampledEvery = 32
 
 /** An answer whose connection closes cleanly after this many of its bytes. */
 export interface Truncation {
@@ -138,7 +138,7 @@ function everyTruncation(recordings: readonly StreamRecording[]): Truncation[] {
 
 /**
  * The truncations for this run: in a long run all of them, otherwise those near the end of an event or of the answer,
- * and every eighth of the rest.
+ * and one in 32 of the rest.
  */
 export function sampledTruncations(recordings: readonly StreamRecording[]): Truncation[] {
   const truncations = everyTruncation(recordings)

@@ -5,7 +5,7 @@ import { seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
 import { evaluateOften } from './in-process.ts'
 
 /** Enough to see whether something is wrong, in seconds; `tests/long/eval-power.test.ts` has more. */
-const repetitions = 60
+const repetitions = 40
 
 test(`simulated: of ${repetitions} whole evaluations without any advantage at most one in twenty says better`, async () => {
   const blind = { ...assumed, right: [0.7, 0.7, 0.7], tells: 0 }

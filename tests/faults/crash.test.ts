@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { runCrashCycles } from './crash-cycles.ts'
 
 /** `npm run test:long` runs two hundred cycles. */
-const cycles = 15
+const cycles = 8
 const limitMs = 180_000
 
 test(

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import OpenAI from 'openai'
-import { afterEach, describe, expect, test } from 'vitest'
+import { test as plainTest, describe, expect } from 'vitest'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 import {
@@ -13,18 +13,27 @@ import {
   recordOf,
 } from './event-stream.ts'
 
-let service: Service
-afterEach(() => service.stop())
-
 type FormatId = 'openai-chat' | 'openai-responses'
 
 const quick = { connect: '500ms', first_content: '500ms', idle: '400ms' }
 
-async function start(formats: readonly FormatId[], options: ServiceOptions = {}): Promise<void> {
-  service = await Service.start({ formats, timeouts: quick, ...options })
-}
+type Start = (formats: readonly FormatId[], options?: ServiceOptions) => Promise<Service>
+
+/** Each test has its own service, which stops after it: tests that mostly wait run concurrently. */
+const test = plainTest.extend<{ start: Start }>({
+  start: async ({ task: _ }, use) => {
+    const started: Service[] = []
+    await use(async (formats, options = {}) => {
+      const service = await Service.start({ formats, timeouts: quick, ...options })
+      started.push(service)
+      return service
+    })
+    await Promise.all(started.map((service) => service.stop()))
+  },
+})
 
 function ask(
+  service: Service,
   format: FormatId,
   extra: Record<string, unknown> = {},
   headers: Record<string, string> = {},
@@ -34,12 +43,12 @@ function ask(
     : service.responses({ stream: true, ...extra }, headers)
 }
 
-function script(index: number, ...steps: ScriptStep[]): void {
+function script(service: Service, index: number, ...steps: ScriptStep[]): void {
   service.providers[index]!.script(steps)
 }
 
 /** Asks, and is gone when the signal fires. */
-async function askUntil(format: FormatId, signal: AbortSignal): Promise<void> {
+async function askUntil(service: Service, format: FormatId, signal: AbortSignal): Promise<void> {
   const path = format === 'openai-chat' ? '/chat/completions' : '/responses'
   const content = { input: 'Hello', messages: [{ role: 'user', content: 'Hello' }] }
   const given = fetch(`${service.baseUrl}${path}`, {
@@ -57,7 +66,7 @@ async function askUntil(format: FormatId, signal: AbortSignal): Promise<void> {
 }
 
 /** The first backend learns within so many milliseconds that its caller has left. */
-async function expectAbortWithin(limitMs: number, abort: AbortController): Promise<void> {
+async function expectAbortWithin(service: Service, limitMs: number, abort: AbortController): Promise<void> {
   const leftAtMs = performance.timeOrigin + performance.now()
   abort.abort()
   await expect.poll(() => service.providers[0]!.counts().aborted, { timeout: 5_000, interval: 5 }).toBe(1)
@@ -76,7 +85,10 @@ const pairs = [
 ] as const
 
 /** What the backend would send, by event: which hold content, and behind which one it is complete. */
-async function eventsOfBackend(format: FormatId): Promise<{ count: number; firstContent: number; terminal: number }> {
+async function eventsOfBackend(
+  service: Service,
+  format: FormatId,
+): Promise<{ count: number; firstContent: number; terminal: number }> {
   const body =
     format === 'openai-chat' ? { messages: [{ role: 'user', content: 'Say hello.' }] } : { input: 'Say hello.' }
   const path = format === 'openai-chat' ? '/chat/completions' : '/responses'
@@ -97,17 +109,17 @@ async function eventsOfBackend(format: FormatId): Promise<{ count: number; first
 }
 
 describe.each(pairs)('%s from a backend that speaks %s', (client, backend) => {
-  test.each(['fin', 'rst', 'end'] as const)(
+  test.for(['fin', 'rst', 'end'] as const)(
     'a stream closed by %s after any of its events never ends like a complete one',
-    async (by) => {
-      await start([backend])
-      const { count, firstContent, terminal } = await eventsOfBackend(backend)
+    async (by, { start }) => {
+      const service = await start([backend])
+      const { count, firstContent, terminal } = await eventsOfBackend(service, backend)
       expect([firstContent > 1, terminal > firstContent, count >= terminal]).toEqual([true, true, true])
       for (let afterEvents = 0; afterEvents <= count; afterEvents++) {
         // A success in between, so that the failures before content do not cool the only backend.
-        script(0, { do: 'answer' }, { do: 'cut', afterEvents, by })
-        await (await ask(client)).text()
-        const response = await ask(client)
+        script(service, 0, { do: 'answer' }, { do: 'cut', afterEvents, by })
+        await (await ask(service, client)).text()
+        const response = await ask(service, client)
         const text = await response.text()
         if (afterEvents < firstContent) {
           expect(response.status, `after ${afterEvents} events`).toBe(503)
@@ -123,10 +135,12 @@ describe.each(pairs)('%s from a backend that speaks %s', (client, backend) => {
     },
   )
 
-  test("an error event between content breaks the stream, is charged once, and hides the backend's text", async () => {
-    await start([backend])
-    script(0, { do: 'error_event', afterEvents: 7, tokenDelayMs: 5 })
-    const response = await ask(client)
+  test("an error event between content breaks the stream, is charged once, and hides the backend's text", async ({
+    start,
+  }) => {
+    const service = await start([backend])
+    script(service, 0, { do: 'error_event', afterEvents: 7, tokenDelayMs: 5 })
+    const response = await ask(service, client)
     const text = await response.text()
     expectBroken[client](text)
     expect(text).not.toContain('simulated failure')
@@ -136,11 +150,50 @@ describe.each(pairs)('%s from a backend that speaks %s', (client, backend) => {
     })
   })
 
-  test('a backend that falls silent is abandoned at its idle limit', async () => {
-    await start([backend])
-    script(0, { do: 'stall', afterEvents: 7 })
+  test('a backend without [DONE] is still complete', async ({ start }) => {
+    const service = await start([backend])
+    script(service, 0, { do: 'no_done' })
+    expect(expectWhole[client](await (await ask(service, client)).text())).toContain('simulated')
+  })
+
+  test('a client that disconnects before content aborts the backend within 100 ms and is charged', async ({
+    start,
+  }) => {
+    const service = await start([backend], { timeouts: { ...quick, first_content: '10s' } })
+    script(service, 0, { do: 'slow_first', ms: 8_000 })
+    const abort = new AbortController()
+    const leaving = expect(askUntil(service, client, abort.signal)).rejects.toThrow()
+    await expect.poll(() => service.providers[0]!.counts().open).toBe(1)
+    await delay(50)
+    await expectAbortWithin(service, 100, abort)
+    await leaving
+    const [record] = await service.store.listRequests({ limit: 1 })
+    expect(await recordOf(service, record!.id)).toMatchObject({ charged: 1, errorCode: 'client_closed' })
+  })
+
+  test('a client that disconnects between content aborts the backend within 100 ms and is charged', async ({
+    start,
+  }) => {
+    const service = await start([backend])
+    script(service, 0, { do: 'answer', words: 500, tokenDelayMs: 20 })
+    const abort = new AbortController()
+    const leaving = expect(askUntil(service, client, abort.signal)).rejects.toThrow()
+    await expect
+      .poll(async () => (await service.store.listRequests({ limit: 1 }))[0]?.state, { timeout: 5_000 })
+      .toBe('delivered')
+    await expectAbortWithin(service, 100, abort)
+    await leaving
+    const [record] = await service.store.listRequests({ limit: 1 })
+    expect(await recordOf(service, record!.id)).toMatchObject({ charged: 1, errorCode: 'client_closed' })
+  })
+})
+
+describe.concurrent.each(pairs)('%s from a silent backend that speaks %s', (client, backend) => {
+  test('a backend that falls silent is abandoned at its idle limit', async ({ start }) => {
+    const service = await start([backend])
+    script(service, 0, { do: 'stall', afterEvents: 7 })
     const startedMs = performance.now()
-    const response = await ask(client)
+    const response = await ask(service, client)
     expectBroken[client](await response.text())
     expect(performance.now() - startedMs).toBeGreaterThan(350)
     expect(performance.now() - startedMs).toBeLessThan(1_500)
@@ -148,65 +201,39 @@ describe.each(pairs)('%s from a backend that speaks %s', (client, backend) => {
     expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({ charged: 1 })
   })
 
-  test('a backend without [DONE] is still complete', async () => {
-    await start([backend])
-    script(0, { do: 'no_done' })
-    expect(expectWhole[client](await (await ask(client)).text())).toContain('simulated')
-  })
-
-  test('a client that disconnects before content aborts the backend within 100 ms and is charged', async () => {
-    await start([backend], { timeouts: { ...quick, first_content: '10s' } })
-    script(0, { do: 'slow_first', ms: 8_000 })
-    const abort = new AbortController()
-    const leaving = expect(askUntil(client, abort.signal)).rejects.toThrow()
-    await expect.poll(() => service.providers[0]!.counts().open).toBe(1)
-    await delay(50)
-    await expectAbortWithin(100, abort)
-    await leaving
-    const [record] = await service.store.listRequests({ limit: 1 })
-    expect(await recordOf(service, record!.id)).toMatchObject({ charged: 1, errorCode: 'client_closed' })
-  })
-
-  test('a client that disconnects between content aborts the backend within 100 ms and is charged', async () => {
-    await start([backend])
-    script(0, { do: 'answer', words: 500, tokenDelayMs: 20 })
-    const abort = new AbortController()
-    const leaving = expect(askUntil(client, abort.signal)).rejects.toThrow()
-    await expect
-      .poll(async () => (await service.store.listRequests({ limit: 1 }))[0]?.state, { timeout: 5_000 })
-      .toBe('delivered')
-    await expectAbortWithin(100, abort)
-    await leaving
-    const [record] = await service.store.listRequests({ limit: 1 })
-    expect(await recordOf(service, record!.id)).toMatchObject({ charged: 1, errorCode: 'client_closed' })
-  })
-
-  test('a stream that pauses between content gets keep-alives, and its numbers keep increasing', async () => {
-    await start([backend], { timeouts: { first_content: '5s', idle: '5s' }, settings: { keep_alive: '150ms' } })
+  test('a stream that pauses between content gets keep-alives, and its numbers keep increasing', async ({ start }) => {
+    const service = await start([backend], {
+      timeouts: { first_content: '5s', idle: '5s' },
+      settings: { keep_alive: '150ms' },
+    })
     script(
+      service,
       0,
       { do: 'answer', tokenDelayMs: 60, text: 'one two three four five six' },
       { do: 'answer', tokenDelayMs: 400, text: 'one two' },
     )
-    await (await ask(client)).text()
+    await (await ask(service, client)).text()
     // Content at once, so that the backend's own stream is the one that is kept alive.
     service.providers[0]!.script([
       { do: 'answer', tokenDelayMs: 100, text: 'one two three' },
       { do: 'stall', afterEvents: 8, tokenDelayMs: 25 },
     ])
-    expect(expectWhole[client](await (await ask(client)).text())).toBe('one two three')
-    const text = await (await ask(client, {}, { 'x-stainless-timeout': '2' })).text()
+    expect(expectWhole[client](await (await ask(service, client)).text())).toBe('one two three')
+    const text = await (await ask(service, client, {}, { 'x-stainless-timeout': '2' })).text()
     expectBroken[client](text, 'upstream_timeout')
     const kept =
       client === 'openai-chat' ? text.match(/^: /gm) : text.match(/^event: (?:response\.in_progress|keepalive)$/gm)
     expect(kept?.length).toBeGreaterThanOrEqual(3)
   })
 
-  test("silence gets keep-alives in the client's own format, before and between content", async () => {
-    await start([backend], { timeouts: { first_content: '5s', idle: '5s' }, settings: { keep_alive: '150ms' } })
-    script(0, { do: 'slow_first', ms: 700, tokenDelayMs: 400, text: 'one two' })
+  test("silence gets keep-alives in the client's own format, before and between content", async ({ start }) => {
+    const service = await start([backend], {
+      timeouts: { first_content: '5s', idle: '5s' },
+      settings: { keep_alive: '150ms' },
+    })
+    script(service, 0, { do: 'slow_first', ms: 700, tokenDelayMs: 400, text: 'one two' })
     const startedMs = performance.now()
-    const response = await ask(client)
+    const response = await ask(service, client)
     expect(performance.now() - startedMs, 'headers leave with the first keep-alive').toBeLessThan(600)
     expect(response.headers.has('x-svc-router-upstream')).toBe(false)
     expect(response.headers.get('x-quota-used')).toBe('1')
@@ -219,20 +246,20 @@ describe.each(pairs)('%s from a backend that speaks %s', (client, backend) => {
   })
 })
 
-describe.each(pairs)('after an early keep-alive: %s, and %s first', (client, first) => {
+describe.concurrent.each(pairs)('after an early keep-alive: %s, and %s first', (client, first) => {
   const second = first === 'openai-chat' ? 'openai-responses' : 'openai-chat'
   const settings = { keep_alive: '120ms' }
 
-  test.each([
+  test.for([
     ['silence', { do: 'silence' }],
     ['a stall before content', { do: 'stall', afterEvents: 1 }],
     ['an error event', { do: 'slow_first', ms: 300 }],
   ] as const)(
     'after %s of the first backend, the second one answers and the client sees one consistent stream',
-    async (_name, step) => {
-      await start([first, second, first], { timeouts: { ...quick, first_content: '280ms' }, settings })
-      script(0, step)
-      const response = await ask(client)
+    async ([, step], { start }) => {
+      const service = await start([first, second, first], { timeouts: { ...quick, first_content: '280ms' }, settings })
+      script(service, 0, step)
+      const response = await ask(service, client)
       expect(expectWhole[client](await response.text())).toContain('from beta')
       const record = await recordOf(service, response.headers.get('x-request-id'))
       expect(record).toMatchObject({
@@ -245,11 +272,11 @@ describe.each(pairs)('after an early keep-alive: %s, and %s first', (client, fir
     },
   )
 
-  test('when all backends fail, the stream ends as a failure and nothing is charged', async () => {
-    await start([first, second], { timeouts: { ...quick, first_content: '280ms' }, settings })
-    script(0, { do: 'silence' })
-    script(1, { do: 'status', status: 503 })
-    const response = await ask(client)
+  test('when all backends fail, the stream ends as a failure and nothing is charged', async ({ start }) => {
+    const service = await start([first, second], { timeouts: { ...quick, first_content: '280ms' }, settings })
+    script(service, 0, { do: 'silence' })
+    script(service, 1, { do: 'status', status: 503 })
+    const response = await ask(service, client)
     expect(response.status).toBe(200)
     expectBroken[client](await response.text(), 'server_is_overloaded')
     const record = await recordOf(service, response.headers.get('x-request-id'))
@@ -261,12 +288,14 @@ describe.each(pairs)('after an early keep-alive: %s, and %s first', (client, fir
   })
 })
 
-describe('deadlines', () => {
-  test.each([true, false])(
+describe.concurrent('deadlines', () => {
+  test.for([true, false])(
     "the caller's own limit ends the request with 504 before the caller times out (stream: %s)",
-    async (stream) => {
-      await start(['openai-chat', 'openai-chat'], { timeouts: { first_content: '20s', whole_answer: '20s' } })
-      script(0, { do: 'silence' })
+    async (stream, { start }) => {
+      const service = await start(['openai-chat', 'openai-chat'], {
+        timeouts: { first_content: '20s', whole_answer: '20s' },
+      })
+      script(service, 0, { do: 'silence' })
       const startedMs = performance.now()
       const response = await service.chat({ stream }, { 'x-stainless-timeout': '2' })
       expect(performance.now() - startedMs).toBeLessThan(2_000)
@@ -279,12 +308,12 @@ describe('deadlines', () => {
     },
   )
 
-  test.each(['openai-chat', 'openai-responses'] as const)(
+  test.for(['openai-chat', 'openai-responses'] as const)(
     'a %s stream that reaches the limit ends as a failure within the stream',
-    async (client) => {
-      await start([client])
-      script(0, { do: 'answer', words: 1_000, tokenDelayMs: 50 })
-      const response = await ask(client, {}, { 'x-stainless-timeout': '2' })
+    async (client, { start }) => {
+      const service = await start([client])
+      script(service, 0, { do: 'answer', words: 1_000, tokenDelayMs: 50 })
+      const response = await ask(service, client, {}, { 'x-stainless-timeout': '2' })
       expectBroken[client](await response.text(), 'upstream_timeout')
       expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({
         charged: 1,
@@ -294,27 +323,35 @@ describe('deadlines', () => {
   )
 })
 
-describe('the openai SDK', () => {
-  const sdk = (): OpenAI => new OpenAI({ baseURL: service.baseUrl, apiKey: service.key, maxRetries: 0 })
+describe.concurrent('the openai SDK', () => {
+  const sdk = (service: Service): OpenAI => new OpenAI({ baseURL: service.baseUrl, apiKey: service.key, maxRetries: 0 })
   const messages = [{ role: 'user' as const, content: 'Say hello.' }]
 
-  test.each(pairs)(
+  test.for(pairs)(
     'the SDK reads kept-alive, failed-over, and broken streams of %s from %s',
-    async (client, backend) => {
-      await start([backend, backend], {
+    async ([client, backend], { start }) => {
+      const service = await start([backend, backend], {
         timeouts: { ...quick, first_content: '1500ms', idle: '2s' },
         settings: { keep_alive: '120ms' },
       })
-      script(0, { do: 'silence' }, { do: 'cut', afterEvents: 8 })
-      script(1, { do: 'answer', tokenDelayMs: 150, text: 'kept alive' })
+      script(service, 0, { do: 'silence' }, { do: 'cut', afterEvents: 8 })
+      script(service, 1, { do: 'answer', tokenDelayMs: 150, text: 'kept alive' })
       const read = async (): Promise<string> => {
         let text = ''
         if (client === 'openai-chat') {
-          const stream = await sdk().chat.completions.create({ model: 'svc-router/frontier', messages, stream: true })
+          const stream = await sdk(service).chat.completions.create({
+            model: 'svc-router/frontier',
+            messages,
+            stream: true,
+          })
           for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? ''
           return text
         }
-        const stream = await sdk().responses.create({ model: 'svc-router/frontier', input: 'Say hello.', stream: true })
+        const stream = await sdk(service).responses.create({
+          model: 'svc-router/frontier',
+          input: 'Say hello.',
+          stream: true,
+        })
         for await (const event of stream) {
           if (event.type === 'response.output_text.delta') text += event.delta
           if (event.type === 'response.failed') throw new Error(event.response.error?.code)
@@ -327,16 +364,16 @@ describe('the openai SDK', () => {
   )
 })
 
-test('a stream of two choices is complete only when both have finished', async () => {
-  await start(['openai-chat'])
-  const whole = await (await ask('openai-chat', { n: 2 })).text()
+test('a stream of two choices is complete only when both have finished', async ({ start }) => {
+  const service = await start(['openai-chat'])
+  const whole = await (await ask(service, 'openai-chat', { n: 2 })).text()
   const finished = (text: string): number[] =>
     jsonUpToDone(text).flatMap(({ choices = [] }) =>
       choices.filter((choice) => choice.finish_reason != null).map(({ index }) => index),
     )
   expect(finished(whole)).toEqual([0, 1])
   const firstEnd = eventsOf(whole).findIndex(({ data }) => data.includes('"finish_reason":"stop"')) + 1
-  script(0, { do: 'cut', afterEvents: firstEnd + 3 })
-  const cut = jsonUpToDone(await (await ask('openai-chat', { n: 2 })).text())
+  script(service, 0, { do: 'cut', afterEvents: firstEnd + 3 })
+  const cut = jsonUpToDone(await (await ask(service, 'openai-chat', { n: 2 })).text())
   expect(cut.at(-1)?.error?.code).toBe('upstream_broken')
 })

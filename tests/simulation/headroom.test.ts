@@ -6,8 +6,8 @@ import { runClosed, type SimulatedJudge } from './closed-fusions.ts'
 import { measureHeadroom, tableOf, type Headroom } from './headroom.ts'
 import { meanWithInterval } from './statistics.ts'
 
-const questions = casesOf({ sample: 1_000, all: 3_000 })
-const qualityQuestions = casesOf({ sample: 2_500, all: 10_000 })
+const questions = casesOf({ sample: 600, all: 3_000 })
+const qualityQuestions = casesOf({ sample: 1_500, all: 10_000 })
 const limitMs = 120_000
 
 /** A judge that recognizes a right answer in this share of all cases, and otherwise chooses at random. */

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { casesOf } from '../long-run.ts'
 import { runRandomFusions } from './random-fusions.ts'
 
-const count = casesOf({ sample: 4_000, all: 20_000 })
+const count = casesOf({ sample: 2_000, all: 20_000 })
 
 test(`${count} random fusions, simulated: each ends, has consistent costs, leaks nothing, and answers if any member answered`, async () => {
   const tally = await runRandomFusions(count, 1)

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { casesOf } from '../long-run.ts'
 import { Outage } from './outages.ts'
 
-const runs = casesOf({ sample: 200, all: 1_000 })
-const longRuns = casesOf({ sample: 25, all: 100 })
+const runs = casesOf({ sample: 60, all: 1_000 })
+const longRuns = casesOf({ sample: 10, all: 100 })
 const limitMs = 120_000
 /** The first successful request starts at most this long after the backends recover (contract 8.5). */
 const recoveryMs = 30_000

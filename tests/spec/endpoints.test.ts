@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { errorOf, expectUsage } from '../refusals.ts'
 import { Service } from '../service.ts'
+import { SkippingClock } from '../skipping-clock.ts'
 import { readAnswer, type Answer } from '../wire.ts'
 
+const clock = new SkippingClock()
 let service: Service
 
 beforeAll(async () => {
-  service = await Service.start()
+  service = await Service.start({ clock })
 })
 afterAll(() => service.stop())
 
@@ -47,7 +49,7 @@ describe('GET /v1/models', () => {
 
   test('the list has its own limiter of 300 a minute per account, and counts no request', async () => {
     const { key } = await service.addAccount('lister', 'free')
-    if (new Date().getSeconds() > 50) await new Promise((resolve) => setTimeout(resolve, 11_000))
+    clock.startMinute()
     const answers = await Promise.all(Array.from({ length: 310 }, () => get('/v1/models', {}, key)))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(300)
     const refused = answers.find(({ status }) => status === 429)

@@ -1,0 +1,55 @@
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+/**
+ * Files that take longest for their size. Vitest starts large files first, so without this list these would start last,
+ * and at the end of the run one worker would be busy while the others are done.
+ */
+const slow = [
+  'web/every-account-page',
+  'web/every-operator-page',
+  'web/every-page',
+  'web/playground-browser',
+  'web/error-journeys',
+  'web/playground-markdown',
+  'web/browser',
+  'web/account-journeys',
+  'contract/truncations',
+  'simulation/mixed-turns',
+  'clients/truncated-streams',
+  'clients/fusion',
+  'clients/python',
+  'cli/commands/doctor',
+  'cli/commands/eval',
+  'cli/published',
+  'eval/power',
+  'billing/stripe-histories',
+  'contract/storage',
+  'contract/operator-store',
+  'simulation/random-fusions',
+  'eval/docs',
+  'cli/npm-start',
+  'clients/kept-alive',
+  'simulation/headroom',
+  'simulation/recovery',
+  'simulation/fence',
+  'faults/streams',
+  'faults/drain',
+  'faults/stored-responses',
+  'faults/pause',
+  'faults/failover-benchmark',
+  'faults/crash',
+  'faults/fusion-load',
+  'faults/restart',
+].map((name) => `/tests/${name}.test.ts`)
+
+/** Starts the slow files first, in the order of the list; then the others, as Vitest orders them. */
+export class SlowFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files)
+    const rank = (file: TestSpecification): number => {
+      const index = slow.findIndex((name) => file.moduleId.endsWith(name))
+      return index === -1 ? slow.length : index
+    }
+    return sorted.toSorted((a, b) => rank(a) - rank(b))
+  }
+}
