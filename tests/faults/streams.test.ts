@@ -21,14 +21,12 @@ type Start = (formats: readonly FormatId[], options?: ServiceOptions) => Promise
 
 /** Each test has its own service, which stops after it: tests that mostly wait run concurrently. */
 const test = plainTest.extend<{ start: Start }>({
-  start: async ({ task: _ }, use) => {
-    const started: Service[] = []
+  start: async ({ onTestFinished }, use) => {
     await use(async (formats, options = {}) => {
       const service = await Service.start({ formats, timeouts: quick, ...options })
-      started.push(service)
+      onTestFinished(() => service.stop())
       return service
     })
-    await Promise.all(started.map((service) => service.stop()))
   },
 })
 
