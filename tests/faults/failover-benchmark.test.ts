@@ -2,6 +2,12 @@ import { expect, test } from 'vitest'
 import { runBenchmark, writeScorecard } from '../failover-benchmark/run.ts'
 import type { ScenarioResult } from '../failover-benchmark/run.ts'
 
+const ranks = { fail: 0, safe: 1, partial: 2, pass: 3 } as const
+
+function isWorse({ scenario, verdict }: ScenarioResult): boolean {
+  return ranks[verdict] < ranks[scenario.expected]
+}
+
 /** The provider's times and the backend's limits are a tenth of the published ones; tests/long has those. */
 test('the sixteen scenarios of the public failover benchmark end at least as well as promised', async () => {
   const results = await runBenchmark({
@@ -17,7 +23,6 @@ test('the sixteen scenarios of the public failover benchmark end at least as wel
     timeouts: { headers: '1s', first_content: '3s', idle: '1s' },
   })
   console.info(writeScorecard(results))
-  const verdicts = (of: (result: ScenarioResult) => string): object =>
-    Object.fromEntries(results.map((result) => [result.scenario.id, of(result)]))
-  expect(verdicts(({ verdict }) => verdict)).toEqual(verdicts(({ scenario }) => scenario.expected))
+  expect(results).toHaveLength(16)
+  expect(results.filter(isWorse).map(({ scenario, verdict }) => `${scenario.id} ${verdict}`)).toEqual([])
 }, 120_000)
