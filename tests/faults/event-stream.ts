@@ -1,4 +1,4 @@
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
 import type { Service } from '../service.ts'
 
 /** One event of a stream as a client reads it. */
@@ -125,8 +125,13 @@ export function expectBrokenMessages(text: string, code = 'upstream_broken'): vo
 
 /** The request's record, once its end is on disk. */
 export async function recordOf(service: Service, id: string | null) {
-  await expect
-    .poll(async () => (await service.store.findRequest(id ?? ''))?.state, { timeout: 5_000, interval: 5 })
-    .toBe('done')
-  return (await service.store.findRequest(id ?? ''))!
+  // Unlike `expect.poll`, this also works in concurrent tests.
+  return vi.waitFor(
+    async () => {
+      const record = await service.store.findRequest(id ?? '')
+      expect(record?.state).toBe('done')
+      return record!
+    },
+    { timeout: 5_000, interval: 5 },
+  )
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import OpenAI from 'openai'
-import { test as plainTest, describe, expect } from 'vitest'
+import { test as plainTest, describe, expect, vi } from 'vitest'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 import {
@@ -195,7 +195,7 @@ describe.concurrent.each(pairs)('%s from a silent backend that speaks %s', (clie
     expectBroken[client](await response.text())
     expect(performance.now() - startedMs).toBeGreaterThan(350)
     expect(performance.now() - startedMs).toBeLessThan(1_500)
-    await expect.poll(() => service.providers[0]!.counts().aborted).toBe(1)
+    await vi.waitFor(() => expect(service.providers[0]!.counts().aborted).toBe(1))
     expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({ charged: 1 })
   })
 
