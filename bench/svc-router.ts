@@ -8,9 +8,10 @@ const requestsPerMinute = 10_000_000
 const requestsPerMonth = 1_000_000_000
 
 /** As `npm start` has it, see bin/boot.mjs. */
-export const nodeFlags = ['--max-semi-space-size=8', '--no-page-promotion', '--heap-growing-percent=25']
+export const nodeFlags = ['--max-semi-space-size=16', '--no-page-promotion', '--heap-growing-percent=25']
 export const svcRouterEnvironment = {
   NODE_COMPILE_CACHE: join(repository, 'node_modules', '.cache', 'svc-router'),
+  MALLOC_MMAP_THRESHOLD_: '32768',
   MALLOC_ARENA_MAX: '2',
   MALLOC_TRIM_THRESHOLD_: '1048576',
 }
