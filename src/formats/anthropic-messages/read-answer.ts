@@ -9,7 +9,7 @@ import type { AnswerReader } from '../format.ts'
 import { checkPosition } from '../positions.ts'
 import { BlockReader } from './block-reader.ts'
 import { classifyMessagesError } from './faults.ts'
-import { readStopReason } from './stop-reason.ts'
+import { readStopReason } from './finish-reason.ts'
 import { UsageReader } from './usage.ts'
 
 const nothing: readonly AnswerEvent[] = []

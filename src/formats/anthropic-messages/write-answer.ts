@@ -7,8 +7,8 @@ import type { StreamFailure } from '../stream-failure.ts'
 import { ToolNames } from '../tool-names.ts'
 import { type AnswerBlock, RedactedBlock, TextBlock, ThinkingBlock, ToolUseBlock } from './answer-block.ts'
 import { readEncrypted } from './encrypted-reasoning.ts'
+import { writeStopReason } from './finish-reason.ts'
 import { failureFrame, frame, pingFrame } from './frames.ts'
-import { writeStopReason } from './stop-reason.ts'
 import { writeUsage } from './usage.ts'
 
 /**

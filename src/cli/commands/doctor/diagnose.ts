@@ -5,7 +5,7 @@ import { findReach } from './find-reach.ts'
 import type { Finding, Wording } from './finding.ts'
 import type { Observations, Subject } from './inspect-service.ts'
 
-/** Everything that is wrong with what was seen, what blocks first. A thing that follows from another is not told. */
+/** All problems found, blocking ones first, without those that only follow from another. */
 export function diagnose(subject: Subject, sight: Observations, reporter: Wording): readonly Finding[] {
   const offline = findKeyOffline(subject, sight, reporter)
   const reach = findReach(subject, sight, reporter)

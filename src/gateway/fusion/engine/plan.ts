@@ -17,7 +17,7 @@ export interface PlannedSlot {
   readonly angle: number
 }
 
-/** Panel, reserves, judges, and writers, each best first. */
+/** The slots of the panel, its reserves, and the writers, each best first. */
 export interface FusionPlan {
   readonly slots: readonly PlannedSlot[]
   /** Not called yet; for slots that fail or are slow. */
