@@ -163,5 +163,12 @@ test('the program replaces this process, keeps variables that are set, and names
     env: { ...environment, NODE_COMPILE_CACHE: cache },
   })
   expect(stderr).toBe('')
-  expect(JSON.parse(stdout)).toEqual([pid, flags, ['two words'], '2', cache, 'MALLOC_ARENA_MAX,MALLOC_TRIM_THRESHOLD_'])
+  expect(JSON.parse(stdout)).toEqual([
+    pid,
+    flags,
+    ['two words'],
+    '2',
+    cache,
+    'MALLOC_ARENA_MAX,MALLOC_MMAP_THRESHOLD_,MALLOC_TRIM_THRESHOLD_',
+  ])
 })

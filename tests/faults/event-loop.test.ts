@@ -15,6 +15,7 @@ import { systemRandom } from '../../src/runtime/random.ts'
 import { startSimulatedProvider, type SimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import { createStore } from '../../src/storage/store.ts'
+import { slowdown } from './machine-speed.ts'
 import type { Held } from './measured-service.ts'
 
 /** No request may block the event loop for longer (contract 29.7). */
@@ -187,7 +188,7 @@ describe.each([
       if (seen.at(-1)!.cpuMs <= mostHeldMs) break
     }
     // The thread's CPU time, because wall time includes other processes of the machine.
-    expect(Math.min(...seen.map(({ cpuMs }) => cpuMs)), JSON.stringify(seen)).toBeLessThanOrEqual(mostHeldMs)
+    expectWithin(seen, mostHeldMs)
   })
 })
 
@@ -203,8 +204,14 @@ test.each(answers)('no answer blocks it for more than 150 ms: %s', async (name, 
     if (name.includes('store')) expect(stored ?? false).toBe(name.endsWith(', stored'))
     if (one.cpuMs <= mostHeldByAnswerMs) break
   }
-  expect(Math.min(...seen.map(({ cpuMs }) => cpuMs)), JSON.stringify(seen)).toBeLessThanOrEqual(mostHeldByAnswerMs)
+  expectWithin(seen, mostHeldByAnswerMs)
 })
+
+/** The limit is that of a machine of usual speed. */
+function expectWithin(seen: readonly Held[], mostMs: number): void {
+  const ms = Math.min(...seen.map(({ cpuMs }) => cpuMs))
+  if (ms > mostMs) expect(ms, JSON.stringify(seen)).toBeLessThanOrEqual(mostMs * slowdown())
+}
 
 interface Answered {
   readonly held: Held
