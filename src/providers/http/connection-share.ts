@@ -41,23 +41,28 @@ export class ConnectionShare {
     else this.#waiting.delete(pool)
   }
 
-  setIdle(pool: ShareMember, isIdle: boolean): void {
+  /** Notes that a connection of the pool became idle. */
+  addIdle(pool: ShareMember): void {
     this.#idle.delete(pool)
-    if (isIdle) this.#idle.add(pool)
+    this.#idle.add(pool)
+  }
+
+  /** Notes that the pool has no idle connections. */
+  removeIdle(pool: ShareMember): void {
+    this.#idle.delete(pool)
   }
 
   /** Lets the pool with the fewest connections use a place that became free. */
   serveWaiting(): void {
-    if (this.#open < this.#max) this.#neediest()?.serveWaiting()
+    if (this.#open < this.#max) this.#findNeediest()?.serveWaiting()
   }
 
-  /** Whether a pool with fewer connections than this one waits for a place. */
-  isNeededElsewhere(pool: ShareMember): boolean {
-    const neediest = this.#open < this.#max ? undefined : this.#neediest()
-    return neediest !== undefined && neediest.connections < pool.connections
+  /** The pool with the fewest connections that waits for a place; undefined if a place is free, or none waits. */
+  neediest(): ShareMember | undefined {
+    return this.#open < this.#max ? undefined : this.#findNeediest()
   }
 
-  #neediest(): ShareMember | undefined {
+  #findNeediest(): ShareMember | undefined {
     let neediest: ShareMember | undefined
     for (const pool of this.#waiting) {
       if (!pool.wantsConnection) continue

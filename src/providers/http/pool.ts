@@ -94,13 +94,15 @@ export class Pool implements ConnectionOwner, ShareMember {
 
   /** Takes back a connection whose call has ended and that is reusable. */
   release(connection: Connection): void {
+    const neediest = this.#share.neediest()
     // Another pool must not wait until this one has no calls left.
-    const next = this.#share.isNeededElsewhere(this) ? undefined : this.#nextWaiting()
+    const isFair = neediest === undefined || neediest.connections >= this.connections
+    const next = isFair ? this.#nextWaiting() : undefined
     if (next !== undefined) next.start(connection)
-    else if (this.retired || this.#share.isNeededElsewhere(this)) this.#close(connection)
+    else if (this.retired || neediest !== undefined) this.#close(connection)
     else {
       this.#idle.push(connection)
-      this.#share.setIdle(this, true)
+      this.#share.addIdle(this)
       this.#sweeping ??= this.#clock.after(sweepEveryMs, () => this.#sweep())
     }
   }
@@ -110,7 +112,7 @@ export class Pool implements ConnectionOwner, ShareMember {
     const index = this.#idle.indexOf(connection)
     if (index >= 0) {
       this.#idle.splice(index, 1)
-      this.#share.setIdle(this, this.#idle.length > 0)
+      this.#noteIdle()
     }
     this.#remove(connection)
   }
@@ -127,7 +129,7 @@ export class Pool implements ConnectionOwner, ShareMember {
 
   closeIdle(): void {
     const connection = this.#idle.shift()
-    this.#share.setIdle(this, this.#idle.length > 0)
+    this.#noteIdle()
     if (connection !== undefined) this.#close(connection)
   }
 
@@ -152,7 +154,7 @@ export class Pool implements ConnectionOwner, ShareMember {
   /** The most recently used connection, unless its peer is about to close it: then all others are too old as well. */
   #takeIdle(): Connection | undefined {
     const connection = this.#idle.pop()
-    if (this.#idle.length === 0) this.#share.setIdle(this, false)
+    this.#noteIdle()
     if (connection === undefined || this.#clock.monotonicMs() < connection.goodUntilMs) return connection
     this.#close(connection)
     return this.#takeIdle()
@@ -164,8 +166,12 @@ export class Pool implements ConnectionOwner, ShareMember {
       this.#idle.splice(this.#idle.indexOf(connection), 1)
       this.#close(connection)
     }
-    if (this.#idle.length === 0) this.#share.setIdle(this, false)
+    this.#noteIdle()
     this.#sweeping = this.#idle.length === 0 ? undefined : this.#clock.after(sweepEveryMs, () => this.#sweep())
+  }
+
+  #noteIdle(): void {
+    if (this.#idle.length === 0) this.#share.removeIdle(this)
   }
 
   /** A new connection; undefined if the pool or all pools together have too many. */

@@ -133,6 +133,21 @@ describe('the limit on the connections of all pools together', () => {
     for (const { call } of calls) call.abort()
   })
 
+  test('gives a free place to a pool that waits, even one with more connections', async () => {
+    const [silent, provider] = [await simulate(), await simulate()]
+    silent.script([{ do: 'silence', repeat: true }])
+    provider.script([{ do: 'answer', words: 20, tokenDelayMs: 5 }])
+    const pools = openPools({ maxConnections: 4, maxTotal: 3, waitMs: 20_000 })
+    const answered = record(open(pools, provider.baseUrl, 'answered'), '{"stream":true}', true)
+    await until(() => provider.counts().open === 1)
+    const hanging = open(pools, silent.baseUrl, 'silent')
+    const calls = Array.from({ length: 3 }, () => record(hanging))
+    await until(() => silent.counts().open === 2)
+    await answered.ended
+    await until(() => silent.counts().open === 3)
+    for (const { call } of calls) call.abort()
+  })
+
   test('lets a pool with fewer connections go first when another has a queue', async () => {
     const provider = await simulate()
     provider.script([{ do: 'answer', words: 20, tokenDelayMs: 5, repeat: true }])
