@@ -27,13 +27,13 @@ export const newName: ValueShape = {
 }
 
 /** A text of one or more lines with a limit of its own. */
-export function text(maxCharacters: number, example: string): ValueShape {
+export function textUpTo(max: number, example: string): ValueShape {
   return {
-    what: `1 to ${maxCharacters} characters, without control characters`,
+    what: `1 to ${max} characters, without control characters`,
     example,
-    accepts: (given) => {
-      const length = given.trim().length
-      return length > 0 && length <= maxCharacters && plainText.accepts(given)
+    accepts: (text) => {
+      const { length } = text.trim()
+      return length > 0 && length <= max && plainText.accepts(text)
     },
   }
 }

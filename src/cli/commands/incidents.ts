@@ -3,15 +3,15 @@ import { impacts, incidentStates, stateOf } from '../../domain/incidents.ts'
 import type { Command } from '../command.ts'
 import { CommandError, exitCodes } from '../failures.ts'
 import { writeTable, writeTime } from '../terminal/table.ts'
-import { oneOf, text } from '../value-shapes.ts'
+import { oneOf, textUpTo } from '../value-shapes.ts'
 
-const updateText = text(maxTextCharacters, 'We are investigating.')
+const updateText = textUpTo(maxTextCharacters, 'We are investigating.')
 
 export const incidentsOpen: Command = {
   name: 'incidents open',
   summary: 'Open an incident on the status page.',
   arguments: ['TITLE', 'TEXT'],
-  shapes: { TITLE: text(maxTitleCharacters, 'Slow responses'), TEXT: updateText },
+  shapes: { TITLE: textUpTo(maxTitleCharacters, 'Slow responses'), TEXT: updateText },
   options: [
     {
       name: 'impact',
@@ -24,13 +24,13 @@ export const incidentsOpen: Command = {
   run(invocation) {
     const example = 'incidents open TITLE TEXT'
     const title = invocation.argument(0, 'the title', example)
-    const said = invocation.argument(1, 'the text', example)
+    const text = invocation.argument(1, 'the text', example)
     const given = invocation.line.option('impact') ?? 'minor'
     const impact = impacts.find((known) => known === given)
     if (impact === undefined)
       throw new CommandError(exitCodes.usage, 'there is no such impact', `--impact ${impacts.join('|')}`)
     return invocation.withStore(async ({ incidents }) => {
-      const incident = await openIncident(incidents, { title, impact, text: said })
+      const incident = await openIncident(incidents, { title, impact, text })
       return {
         text: incident.id,
         json: incident,
@@ -54,12 +54,12 @@ export const incidentsUpdate: Command = {
     const example = 'incidents update INCIDENT STATE TEXT'
     const id = invocation.argument(0, 'the incident', example)
     const given = invocation.argument(1, 'the state', example)
-    const said = invocation.argument(2, 'the text', example)
+    const text = invocation.argument(2, 'the text', example)
     const state = incidentStates.find((known) => known === given)
     if (state === undefined)
       throw new CommandError(exitCodes.usage, 'there is no such state', `one of: ${incidentStates.join(', ')}`)
     return invocation.withStore(async ({ incidents }) => {
-      const update = await updateIncident(incidents, id, state, said)
+      const update = await updateIncident(incidents, id, state, text)
       return {
         text: update.id,
         json: update,
