@@ -6,7 +6,8 @@ import { parseAnswer } from './answer-faults.ts'
 import { throwError } from './error-event.ts'
 import { isArray, requiredString, wrongType } from './fields.ts'
 import type { AnswerReader, Format } from './format.ts'
-import { type JsonMember, patchMembers } from './json-scan.ts'
+import { isWholeObject, objectsOf } from './json-parts.ts'
+import { patchMembers } from './json-scan.ts'
 import { readUsage } from './openai-chat/usage.ts'
 import { openaiConventions } from './openai/client-conventions.ts'
 import { scanMembers } from './patch-json.ts'
@@ -16,13 +17,6 @@ import type { RelayRules } from './relay.ts'
 /** More than 50,000 numbers. */
 const maxVectorBytes = 1024 * 1024
 const bytesPerStep = 1024 * 1024
-const quote = 0x22
-const backslash = 0x5c
-const comma = 0x2c
-const openBrace = 0x7b
-const closeBrace = 0x7d
-const openBracket = 0x5b
-const closeBracket = 0x5d
 
 /**
  * Embeddings, as defined by OpenAI and used by most providers. A body is relayed with its model changed and the answer
@@ -79,7 +73,7 @@ class EmbeddingsReader implements AnswerReader {
     yield
     let parsed = 0
     let count = 0
-    for (const vector of elementsOf(bytes, list.valueStart, list.valueEnd)) {
+    for (const vector of objectsOf(bytes, list.valueStart, list.valueEnd)) {
       count += 1
       parsed += vector.length
       if (vector.length > maxVectorBytes) throw new UpstreamError('broken')
@@ -106,68 +100,6 @@ function checkVector(entry: Json): void {
   checkPosition(index)
   if ((!isArray(embedding) && typeof embedding !== 'string') || embedding.length === 0)
     throw new UpstreamError('broken')
-}
-
-/** Whether these members, with commas and space between them, are all of a JSON object. */
-function isWholeObject(bytes: Buffer, members: readonly JsonMember[]): boolean {
-  let at = skipSpace(bytes, 0)
-  let before = openBrace
-  for (const { keyStart, valueEnd } of members) {
-    if (bytes[at] !== before || skipSpace(bytes, at + 1) !== keyStart) return false
-    at = valueEnd
-    before = comma
-  }
-  return bytes[at] === closeBrace && skipSpace(bytes, at + 1) === bytes.length
-}
-
-function skipSpace(bytes: Buffer, from: number): number {
-  let at = from
-  while (isSpace(bytes[at])) at += 1
-  return at
-}
-
-function isSpace(code: number | undefined): boolean {
-  return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
-}
-
-/**
- * The objects of a list of objects, which is between these offsets, with only commas and space around them. @throws
- * UpstreamError `broken`
- */
-function* elementsOf(bytes: Buffer, from: number, to: number): Generator<Buffer, void> {
-  let expects: 'open' | 'element' | 'comma' | 'end' = 'open'
-  for (let at = from; at < to; at += 1) {
-    const code = bytes[at]!
-    if (code === openBrace && expects === 'element') {
-      const end = endOfObject(bytes, at, to)
-      yield bytes.subarray(at, end)
-      at = end - 1
-      expects = 'comma'
-    } else if (code === openBracket && expects === 'open') expects = 'element'
-    else if (code === comma && expects === 'comma') expects = 'element'
-    else if (code === closeBracket && expects === 'comma') expects = 'end'
-    else if (!isSpace(code)) throw new UpstreamError('broken')
-  }
-  if (expects !== 'end') throw new UpstreamError('broken')
-}
-
-/** The offset after the object that starts here, or `to` if it does not end. */
-function endOfObject(bytes: Buffer, start: number, to: number): number {
-  let depth = 0
-  for (let at = start; at < to; at += 1) {
-    const code = bytes[at]!
-    if (code === quote) at = endOfText(bytes, at, to)
-    else if (code === openBrace || code === openBracket) depth += 1
-    else if (code === closeBrace || code === closeBracket) depth -= 1
-    if (depth === 0) return at + 1
-  }
-  return to
-}
-
-function endOfText(bytes: Buffer, start: number, to: number): number {
-  let at = start + 1
-  while (at < to && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1
-  return at
 }
 
 /** A profile never mixes embeddings and conversation backends, so reaching this is a bug. */

@@ -5,7 +5,7 @@ import { maxAnswerDepth } from './json-limits.ts'
 import { JsonScan, patchMembers } from './json-scan.ts'
 
 const bytesPerStep = 2 * 1024 * 1024
-/** Not stricter than `isTooComplex`. */
+/** At least what `isTooComplex` accepts. */
 const answerLimits = { maxDepth: maxAnswerDepth, maxTokens: 4_500_000, maxMembers: 4_000_000 }
 
 /**
