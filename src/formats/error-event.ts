@@ -3,7 +3,7 @@ import { type Json, type JsonObject, parseObject } from '../domain/json.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { classifyAnswerError } from './answer-faults.ts'
 import type { AnswerReader } from './format.ts'
-import { reportedError } from './reported-error.ts'
+import { namesFault, reportedError } from './reported-error.ts'
 import type { SseEvent } from './sse.ts'
 
 /** Passes an event to its reader. @throws UpstreamError as `readEvent` does, and for a malformed event */
@@ -30,7 +30,6 @@ export function throwError(object: JsonObject, fault: Fault = classifyAnswerErro
 }
 
 const keepAliveNames = new Set(['ping', 'keepalive', 'keep-alive', 'heartbeat'])
-const faultWord = /err|fail|fault|exception|abort|cancel/i
 /** Members of an error object in any convention. */
 const faultMembers = ['error', 'errors', 'message', 'msg', 'detail', 'details', 'status', 'code', 'title', 'reason']
 /** Members of an answer. */
@@ -47,9 +46,4 @@ export function isForeign(name: string | undefined, event: JsonObject): boolean 
   if (name !== undefined && keepAliveNames.has(name)) return true
   const kind = event['object'] ?? event['type']
   return typeof kind === 'string' && kind !== '' && !namesFault(kind)
-}
-
-/** Whether the type of an event says that something went wrong. */
-export function namesFault(type: string): boolean {
-  return faultWord.test(type)
 }

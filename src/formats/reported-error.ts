@@ -20,7 +20,8 @@ const errorMembers = [
 const textMembers = ['message', 'msg', 'details', 'title', 'reason']
 /** Values with which vendors say that nothing went wrong. */
 const goodValue = /^(?:0+|200|20000|none|null|false|ok|okay|succe\w*)?[.!]?$/i
-const failedStatus = /err|fail|fault|exception|abort/i
+/** Not `default` or `deferred`. */
+const faultWord = /error|(?<![a-z])err|fail|(?<!de)fault|exception|abort|cancel/i
 const firstErrorStatus = 400
 
 /** Codes of MiniMax, and the code of other providers with the same meaning. */
@@ -41,7 +42,7 @@ const minimaxCodes = new Map<Json | undefined, Json>([
  */
 export function reportedError(object: JsonObject): Json | undefined {
   const { error, object: kind, type, base_resp: reply } = object
-  if (error !== undefined && error !== null && error !== '') return isObject(error) ? error : object
+  if (!isGood(error)) return isObject(error) ? error : object
   if (kind === 'error' || type === 'error') return object
   // MiniMax. Every answer has it; 0 is success.
   if (isObject(reply) && !isGood(reply['status_code'])) {
@@ -49,9 +50,9 @@ export function reportedError(object: JsonObject): Json | undefined {
     return { code: minimaxCodes.get(code) ?? code, message: reply['status_msg'] }
   }
   const { success, code, status } = object
-  if (success === false || (status !== undefined && isFailedStatus(status))) return object
-  if (code !== undefined && !isGood(code) && (isMessage(object['message']) || isMessage(object['msg']))) return object
-  for (const member of errorMembers) if (object[member] !== undefined && !isGood(object[member])) return object
+  if (success === false || isFailedStatus(status)) return object
+  if (!isGood(code) && (isMessage(object['message']) || isMessage(object['msg']))) return object
+  for (const member of errorMembers) if (!isGood(object[member])) return object
   return undefined
 }
 
@@ -60,10 +61,16 @@ export function explainsError(object: JsonObject): boolean {
   return textMembers.some((member) => !isGood(object[member]))
 }
 
+/** Whether the type or status of something says that it failed. */
+export function namesFault(word: string): boolean {
+  return faultWord.test(word)
+}
+
+/** Some gateways send an error with every answer, whose members are all empty. */
 function isGood(value: Json | undefined): boolean {
   if (value === undefined || value === null) return true
-  if (isArray(value)) return value.length === 0
-  if (isObject(value)) return Object.keys(value).length === 0
+  if (isArray(value)) return value.every(isGood)
+  if (isObject(value)) return Object.values(value).every(isGood)
   return goodValue.test(String(value))
 }
 
@@ -72,7 +79,7 @@ function isMessage(text: Json | undefined): boolean {
 }
 
 /** `error`, `failed`, or an HTTP status, which some vendors send as text. */
-function isFailedStatus(status: Json): boolean {
-  if (typeof status !== 'string' && typeof status !== 'number') return false
-  return Number(status) >= firstErrorStatus || failedStatus.test(String(status))
+function isFailedStatus(status: Json | undefined): boolean {
+  if (isGood(status) || (typeof status !== 'string' && typeof status !== 'number')) return false
+  return Number(status) >= firstErrorStatus || namesFault(String(status))
 }

@@ -207,6 +207,8 @@ export const vendorSuccesses = [
   '"success":true,"errors":[]',
   '"error_code":0,"error_msg":""',
   '"error":null,"errors":null,"detail":null',
+  '"error":{"message":"","type":"","param":"","code":null}',
+  '"error":false,"errors":{}',
 ]
 
 /** Adds members to the end of every JSON object in a stream's events, or of a whole answer. */

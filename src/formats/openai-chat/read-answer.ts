@@ -6,7 +6,7 @@ import { isForeign, throwError, throwNamedError } from '../error-event.ts'
 import { EventParser } from '../event-parser.ts'
 import { isArray } from '../fields.ts'
 import type { AnswerReader } from '../format.ts'
-import { checkPosition } from '../positions.ts'
+import { checkCallPosition, checkPosition } from '../positions.ts'
 import { explainsError } from '../reported-error.ts'
 import { CallReader } from './call-reader.ts'
 import { readFinishReason } from './finish-reason.ts'
@@ -78,7 +78,7 @@ export class ChatReader implements AnswerReader {
     if (!isArray(choices)) throw new UpstreamError('broken')
     const choice = this.#check(choices)
     const message = choice && this.#kind.messageOf(choice)
-    if (choice === undefined || !isObject(message) || !hasAnswer(message)) throw new UpstreamError('broken')
+    if (choice === undefined || !isObject(message) || !isAnswer(message, choice)) throw new UpstreamError('broken')
     const events: AnswerEvent[] = []
     this.#start(body, events)
     this.#readMessage(message, choice, events)
@@ -125,6 +125,9 @@ export class ChatReader implements AnswerReader {
       const message = this.#kind.messageOf(choice)
       if (isObject(message)) checkMessage(message)
       else if (message != null) throw new UpstreamError('broken')
+      // No client reads the positions in a whole message; SGLang gives every call -1.
+      const { delta } = choice
+      if (isObject(delta)) for (const { index } of errorObjects(delta['tool_calls'])) checkCallPosition(index)
     }
     return firstChoice(choices)
   }
@@ -189,8 +192,11 @@ const messageMembers = [
   'images',
 ]
 
-function hasAnswer(message: JsonObject): boolean {
-  return messageMembers.some((member) => Object.hasOwn(message, member))
+/** Whether a whole message has content, or its finish reason explains that it has none: Azure omits what it filters. */
+function isAnswer(message: JsonObject, { finish_reason: reason }: JsonObject): boolean {
+  if (messageMembers.some((member) => Object.hasOwn(message, member))) return true
+  const known = isReason(reason) ? readFinishReason(reason, 0) : undefined
+  return known === 'content_filter' || known === 'length'
 }
 
 /** @throws UpstreamError for an error, `broken` for content in an unknown form */
@@ -200,7 +206,7 @@ function checkMessage(message: JsonObject): void {
   if (isArray(content)) errorObjects(content)
   else errorText(content)
   errorText(refusal)
-  for (const call of errorObjects(calls)) checkPosition(call['index'])
+  errorObjects(calls)
 }
 
 function readText(text: string, logprobs: Json | undefined, events: AnswerEvent[]): void {
