@@ -129,7 +129,7 @@ function missingOptions(options: readonly Option[], values: Readonly<Record<stri
     .filter(({ name, required }) => required === true && values[name] === undefined)
     .map(({ name, shape }) => ({
       what: `--${name} is missing`,
-      fix: `--${name} ${shape?.example ?? 'VALUE'}; it is ${shape?.what ?? 'any text'}`,
+      fix: `for example --${name} ${shape?.example ?? 'VALUE'}; it must be ${shape?.what ?? 'any text'}`,
     }))
 }
 

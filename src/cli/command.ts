@@ -214,7 +214,7 @@ export class Invocation {
     throw new CommandError(
       exitCodes.usage,
       'there are several accounts: choose one',
-      `--account NAME; see them: ${this.command('accounts list')}`,
+      `--account NAME; see the accounts: ${this.command('accounts list')}`,
     )
   }
 }

@@ -39,15 +39,15 @@ type RefusedChanges = Readonly<Record<AccountsErrorCode, readonly [what: string,
 /** What each refused change prints. `{accounts list}` stands for that command as the user types it. */
 const refusedChanges: RefusedChanges = {
   name_invalid: [`a name has 1 to ${maxNameCharacters} visible characters`, 'choose another name'],
-  account_unknown: ['there is no such account', 'see them: {accounts list}'],
-  account_name_taken: ['an account with that name already exists', 'see them: {accounts list}'],
-  account_limit: ['the store has the maximum number of accounts', 'use another data folder'],
+  account_unknown: ['there is no such account', 'see the accounts: {accounts list}'],
+  account_name_taken: ['an account with that name already exists', 'see the accounts: {accounts list}'],
+  account_limit: ['the data folder has the maximum number of accounts', 'use another one: --data FOLDER'],
   account_name_mismatch: ['that is not the name of the account', 'see it: {accounts list}'],
   plan_unknown: ['there is no such plan', 'see the plans: {check}'],
-  key_unknown: ['there is no such key', 'see them: {keys list}'],
+  key_unknown: ['there is no such key', 'see the keys: {keys list}'],
   key_limit: [`the account has ${maxKeysPerAccount} keys, the maximum`, 'revoke one first: {keys list}'],
   key_not_active: ['only an active key can be rotated', 'create a new one: {keys create}'],
-  profiles_invalid: ['a key can only be limited to profiles that exist', 'see them: {check}'],
+  profiles_invalid: ['a key can only be limited to profiles that exist', 'see the profiles: {check}'],
   per_minute_invalid: [
     "the key's limit must be a whole number from 1 to the plan's requests per minute",
     'see the plan: {accounts list}',
@@ -57,7 +57,7 @@ const refusedChanges: RefusedChanges = {
     'for example --address 203.0.113.7 --address 2001:db8::/32',
   ],
   key_already_revoked: ['this key is already revoked', 'see the keys: {keys list}'],
-  upstream_unknown: ['the account has no such provider', 'see them: {upstream list}'],
+  upstream_unknown: ['the account has no such provider', 'see the providers: {upstream list}'],
   upstream_limit: [
     `the account has ${maxUpstreamsPerAccount} providers, the maximum`,
     'remove one first: {upstream list}',
@@ -72,24 +72,24 @@ const refusedChanges: RefusedChanges = {
   ],
   provider_invalid: ['a provider name must have 1 to 64 letters, digits, ".", "_", or "-"', 'see the names: {check}'],
   resale_already_recorded: [
-    'resale controls are already recorded for that provider',
-    'see them: {managed-access status}',
+    'a resale agreement with that provider is already recorded',
+    'see the agreements: {managed-access status}',
   ],
-  resale_unknown: ['no resale controls are recorded for that provider', 'see them: {managed-access status}'],
+  resale_unknown: ['no resale agreement with that provider is recorded', 'see the agreements: {managed-access status}'],
   managed_request_open: [
     'the account already has a request, or has reached the maximum number of requests',
     'see them: {managed-access requests}',
   ],
-  managed_request_unknown: ['there is no such request', 'see them: {managed-access requests}'],
+  managed_request_unknown: ['there is no such request', 'see the requests: {managed-access requests}'],
   managed_request_decided: [
     'this is not possible in the current state of the request',
     'see it: {managed-access requests}',
   ],
   incident_invalid: ['the title or the text of the incident is empty or too long', 'see: {help incidents open}'],
-  incident_unknown: ['there is no such incident', 'see them: {incidents list}'],
-  backend_invalid: ['that is not a valid backend name', 'see them: {backends list}'],
+  incident_unknown: ['there is no such incident', 'see the incidents: {incidents list}'],
+  backend_invalid: ['that is not a valid backend name', 'see the backends: {backends list}'],
   backend_unchanged: ['the backend is already in that state', 'see it: {backends list}'],
-  ticket_unknown: ['there is no such ticket', 'see them: {tickets list}'],
+  ticket_unknown: ['there is no such ticket', 'see the tickets: {tickets list}'],
   ticket_unchanged: ['the ticket is already in that state', 'see it: {tickets list}'],
   credential_invalid: [
     'the credential is empty, too long, or contains invalid characters',
@@ -98,11 +98,11 @@ const refusedChanges: RefusedChanges = {
   plan_not_sold: ['this plan is not for sale', 'see the plans: {check}'],
   plan_same: ['the account is already on this plan', 'see it: {accounts list}'],
   not_subscribed: ['the account has not bought a plan', 'see it: {accounts list}'],
-  upgrade_unknown: ['there is no such upgrade request', 'see them: {upgrades list}'],
+  upgrade_unknown: ['there is no such upgrade request', 'see the requests: {upgrades list}'],
   upgrade_open: ['the account already has an open upgrade request', 'see it: {upgrades list}'],
   email_invalid: ['that is not an email address', 'it looks like name@example.com'],
-  operator_unknown: ['there is no such operator', 'see them: {operators list}'],
-  operator_exists: ['an operator with this address already exists', 'see them: {operators list}'],
+  operator_unknown: ['there is no such operator', 'see the operators: {operators list}'],
+  operator_exists: ['an operator with this address already exists', 'see the operators: {operators list}'],
   operator_limit: ['the maximum number of operators is reached', 'remove one first: {operators list}'],
   operator_same_role: ['the operator already has that role', 'see them: {operators list}'],
   operator_last_admin: ['this is the only admin', 'add another one first: {operators create EMAIL --role admin}'],
@@ -139,13 +139,13 @@ export function explain(
 
 function explainSystem(error: Error, config: Config | undefined): { what: string; fix: string } | undefined {
   const { code, errcode } = error as { code?: unknown; errcode?: unknown }
-  const folder = config?.dataDir ?? 'of this command'
+  const folder = config === undefined ? 'the data folder' : `the data folder ${config.dataDir}`
   const explained = explainListening(error, config)
   if (explained !== undefined) return explained
   const sqliteCode = typeof errcode === 'number' ? errcode % 256 : -1
   if (sqliteBusy.includes(sqliteCode))
     return {
-      what: `the data folder ${folder} is in use by another process`,
+      what: `${folder} is in use by another process`,
       fix: 'stop that process, or choose another folder: --data FOLDER',
     }
   if (sqliteDamaged.includes(sqliteCode))
@@ -155,7 +155,7 @@ function explainSystem(error: Error, config: Config | undefined): { what: string
     }
   if (sqliteFolder.includes(sqliteCode) || (typeof code === 'string' && folderCodes.includes(code))) {
     return {
-      what: `the data folder ${folder} is not writable`,
+      what: `${folder} is not writable`,
       fix: 'check its permissions and free disk space, or choose another folder: --data FOLDER',
     }
   }

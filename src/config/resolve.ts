@@ -175,7 +175,7 @@ function resolveMode(file: ConfigFile, findings: Findings): Mode {
   if (wanted !== undefined && wanted !== '' && wanted !== 'local' && wanted !== 'production') {
     findings.add(
       [],
-      `the environment variable ${modeEnv} is neither local nor production`,
+      `the value of the environment variable ${modeEnv} is neither local nor production`,
       `set ${modeEnv} to one of the two, or unset it`,
     )
   }
@@ -223,7 +223,7 @@ function resolveSecrets(file: ConfigFile, mode: Mode, findings: Findings): Given
     if (secret === undefined || isPepper(secret.reveal())) return secret
     findings.add(
       ['secrets', setting],
-      `the environment variable ${name} is too short to hash keys with`,
+      `the value of the environment variable ${name} is too short to hash keys with`,
       'use at least 16 characters, for example from "openssl rand -base64 32"',
     )
     return undefined

@@ -26,7 +26,7 @@ export const openNotes: Readonly<Record<OpenReason, string>> = {
   failing: 'it fails too often',
 }
 /** The note for a backend that an operator took out of use. */
-export const heldNote = 'taken out of use by the operator for a while'
+export const heldNote = 'taken out of service by the operator'
 
 /** Turns the state of a backend into a color and words. `hour` has its results in the last hour (contract 18.2). */
 export function describeBackend(
@@ -39,7 +39,7 @@ export function describeBackend(
       return { tone: 'warn', words: state, component: 'maintenance', note: heldNote }
     case 'open': {
       const isOpenReason = reason !== undefined && reason !== 'drained' && reason !== 'quarantined'
-      return { tone: 'bad', words: 'not asked', component: 'down', note: openNotes[isOpenReason ? reason : 'failing'] }
+      return { tone: 'bad', words: 'skipped', component: 'down', note: openNotes[isOpenReason ? reason : 'failing'] }
     }
     case 'half_open':
       return { tone: 'warn', words: 'being tried', component: 'degraded', note: 'it failed and is being tried again' }

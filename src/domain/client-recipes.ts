@@ -52,7 +52,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         `export ${claudeKeyVariable}="$${clientConfig.keyVariable}"`,
         `unset ${claudeOtherVariables.join(' ')}`,
       ),
-    place: 'Run it in the shell that starts Claude Code: eval "$({again})".',
+    place: 'Run these lines in the shell that starts Claude Code. One command does it: eval "$({again})"',
     next: 'claude',
   },
   {
@@ -75,7 +75,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         `export AIDER_OPENAI_API_KEY="$${keyVariable}"`,
         'export AIDER_SHOW_MODEL_WARNINGS=false',
       ),
-    place: 'Run it in the shell that starts aider: eval "$({again})".',
+    place: 'Run these lines in the shell that starts aider. One command does it: eval "$({again})"',
     next: 'aider',
   },
   {
@@ -146,7 +146,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         `cline auth -p openai-compatible -b ${quoteForShell(baseUrl)} -m ${quoteForShell(model)} -k "$${keyVariable}"`,
       ),
     place:
-      'Enter it in the settings of Cline. The last line does the same for its command line. Cline stores the key itself.',
+      'Enter these values in the settings of Cline. For its command-line program, run the last line instead. Cline stores the key itself.',
     next: 'cline "Hello!"',
   },
   {
@@ -168,7 +168,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         '    capabilities: [tool_use, image_input]',
       ),
     place:
-      'Save it in ~/.continue/config.yaml, and the key, as NAME=value, in ~/.continue/.env, where Continue looks for secrets.',
+      'Save it as ~/.continue/config.yaml. Continue reads the key from ~/.continue/.env: set the variable that “apiKey” names there.',
     next: 'choose the model in Continue’s chat',
   },
   {
@@ -181,7 +181,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         "  -H 'content-type: application/json' \\",
         `  -d '${JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello!' }] })}'`,
       ),
-    place: 'A command for any shell.',
+    place: 'This command works in any shell.',
     next: 'paste it, or pipe it into sh',
   },
 ]

@@ -135,7 +135,8 @@ export const errorCatalog = {
   key_address_not_allowed: {
     ...forbidden,
     action: 'keysUrl',
-    message: 'This API key may not be used from the address {address}. Add the address to the key’s limits:',
+    message:
+      'This API key may not be used from the address {address}. If the address is yours, add it to the key’s limits:',
   },
   no_provider_connected: {
     ...forbidden,
@@ -167,7 +168,7 @@ export const errorCatalog = {
     retryable: false,
     signals: 'none',
     action: 'docsUrl',
-    message: '{problem} (1010). Send a descriptive User-Agent, for example "my-app/1.0 (me@example.com)". More:',
+    message: '{problem} (1010). Send a descriptive User-Agent, for example "my-app/1.0 (me@example.com)". Details:',
   },
   server_is_overloaded: {
     ...unavailable,
@@ -210,7 +211,7 @@ export const errorCatalog = {
     signals: 'none',
     action: 'accountUrl',
     message:
-      'No provider recognizes its configured model or address. Your request is fine. Correct the provider settings:',
+      'Every provider reported that its configured model or address does not exist. Your request is fine. Correct the provider settings:',
   },
   upstream_timeout: {
     status: 504,

@@ -1,6 +1,6 @@
 import type { ExcludedBackend, ExclusionReason, RoutingDoubt } from './routing-plan.ts'
 
-/** Why a backend is not asked, for operators. */
+/** Why a backend is skipped, for operators. */
 const reasonWords: Readonly<Record<ExclusionReason, string>> = {
   credentials: 'its provider rejected the credential',
   rate: 'its provider limits our rate',
@@ -13,23 +13,23 @@ const reasonWords: Readonly<Record<ExclusionReason, string>> = {
   simulated: 'it is simulated, and real backends are available',
   not_capable: 'it is configured without a capability that the request needs',
   cannot_say: 'its format cannot express the request',
-  window_small: 'its context window is no larger than one that is too small',
-  enough_asked: 'enough other backends are asked before it',
+  window_small: 'the context window of another backend is too small for the request, and this one is no larger',
+  enough_asked: 'the backends before it use up all attempts of the request',
 }
 
 const doubtWords: Readonly<Record<RoutingDoubt, string>> = {
   window_small: 'its context window looks too small',
-  open: 'its circuit breaker is open, so it is asked only because no other backend is left',
-  refused_before: 'it rejected such a request in the last 15 minutes',
+  open: 'its circuit breaker is open, and it is tried only because no other backend is left',
+  refused_before: 'it rejected a similar request in the last 15 minutes',
 }
 
-/** Why a backend is not asked, and for how long. */
+/** Why a backend is skipped, and for how long. */
 export function describeExclusion(
   { reason, untilMs }: Pick<ExcludedBackend, 'reason' | 'untilMs'>,
   nowMs: number,
 ): string {
   if (untilMs === undefined) return reasonWords[reason]
-  return `${reasonWords[reason]}; asked again in ${Math.max(1, Math.ceil((untilMs - nowMs) / 1000))}s`
+  return `${reasonWords[reason]}; tried again in ${Math.max(1, Math.ceil((untilMs - nowMs) / 1000))}s`
 }
 
 /** Why a backend may fail, for operators. */

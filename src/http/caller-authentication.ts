@@ -25,7 +25,12 @@ export class Callers {
 
   constructor(deps: CallersDeps) {
     this.#deps = deps
-    this.#badKeys = new AttemptLimiter('bad_keys', badKeysPerMinute, 'from an address that sends bad keys', deps.clock)
+    this.#badKeys = new AttemptLimiter(
+      'bad_keys',
+      badKeysPerMinute,
+      'from an address that sends invalid keys',
+      deps.clock,
+    )
   }
 
   /**

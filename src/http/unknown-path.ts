@@ -3,7 +3,7 @@ import { ServiceError } from '../domain/errors.ts'
 /** Vendors' endpoints that this service does not have, by path prefix below `/v1`. */
 const endpoints: readonly (readonly [path: string, name: string])[] = [
   ['/assistants', 'Assistants'],
-  ['/audio', 'Audio: speech, transcriptions, and translations'],
+  ['/audio', 'Audio (speech, transcriptions, and translations)'],
   ['/batches', 'Batches'],
   ['/chat/completions/', 'Stored chat completions'],
   ['/chatkit', 'ChatKit'],
@@ -25,7 +25,7 @@ const endpoints: readonly (readonly [path: string, name: string])[] = [
   ['/score', 'Scoring'],
   ['/skills', 'Skills'],
   ['/threads', 'Threads'],
-  ['/tokenize', 'Tokenizing'],
+  ['/tokenize', 'Tokenization'],
   ['/uploads', 'Uploads'],
   ['/vector_stores', 'Vector stores'],
   ['/videos', 'Videos'],
@@ -52,7 +52,7 @@ export function unknownPathError(path: string, baseUrl: string): ServiceError {
   const problem =
     found === undefined
       ? `There is nothing at this path. The base URL of the API is ${baseUrl}`
-      : `${found[1]}: not supported. Chat completions, responses, messages, completions, embeddings, and models are available under ${baseUrl}`
+      : `Not supported: ${found[1]}. Chat completions, responses, messages, completions, embeddings, and models are available under ${baseUrl}`
   return new ServiceError('not_found', { words: { problem } })
 }
 

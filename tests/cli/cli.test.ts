@@ -573,7 +573,7 @@ describe('requests', () => {
       /^cost +0\.0123 USD$/m,
       /^degraded +member_lost$/m,
       /^dropped +b \(server_error\)$/m,
-      /^ROLE +MEMBER +END +TIME +IN +CACHED +OUT +REASONING +COST$/m,
+      /^ROLE +MEMBER +RESULT +TIME +IN +CACHED +OUT +REASONING +COST$/m,
       /^panel +a +answered +412 ms +200 +50 +90 +10 +0\.0123 USD$/m,
       /^panel +b +server_error +9 ms +- +- +- +- +-$/m,
       /^synthesis +a +answered +80 ms +~200 +~50 +~90 +~10 +-$/m,

@@ -76,7 +76,7 @@ describe('endpoints of vendors that this service does not have', () => {
     const answer = await ask(`POST ${path} HTTP/1.1`)
     expect([answer.status, errorOf(answer).code]).toEqual([404, 'not_found'])
     expect(errorOf(answer).message).toContain(name)
-    expect(errorOf(answer).message).toContain('not supported')
+    expect(errorOf(answer).message).toContain('Not supported: ')
     expect(errorOf(answer).message).not.toContain('There is nothing at this path')
   })
 

@@ -51,7 +51,7 @@ describe('backends', () => {
     expect(await answeredBy()).toBe('alpha')
     const text = await read('/operator/backends')
     for (const name of ['alpha', 'beta', 'gamma']) expect(text).toContain(`href="/operator/backends/${name}"`)
-    expect(text).toMatch(/alpha<\/strong><\/a> <span class="tag good">in use<.*100 % of 1 answered, [\d,]+ ms/)
+    expect(text).toMatch(/alpha<\/strong><\/a> <span class="tag good">in use<.*100% of 1 answered, [\d,]+ ms/)
     expect(text).toMatch(/beta.*no requests/)
   })
 
@@ -81,7 +81,7 @@ describe('backends', () => {
     service.providers[0]!.script([{ do: 'status', status: 401 }])
     expect(await answeredBy()).toBe('beta')
     const text = await read('/operator/backends/alpha')
-    expect(text).toContain('<span class="tag bad">not asked</span>')
+    expect(text).toContain('<span class="tag bad">skipped</span>')
     expect(text).toContain('its provider rejected the credential')
     expect(text).toMatch(/<code>rejected_credentials<\/code>/)
     expect((await admin.post('/operator/backends/alpha/release')).status).toBe(303)

@@ -39,7 +39,7 @@ describe('the overview', () => {
     for (let asked = 0; asked < 12; asked++) expect((await service.chat()).status).toBe(503)
     const down = await overview()
     expect(down).toContain('Current problems')
-    expect(down).toMatch(/12 of 12 requests failed in the last 5 minutes \(100 %\)/)
+    expect(down).toMatch(/12 of 12 requests failed in the last 5 minutes \(100%\)/)
     expect(down).toMatch(/alpha (is skipped because it fails|often fails)/)
     expect(down).toContain('href="/operator/backends/alpha"')
     expect(down).not.toContain('nothing is waiting for you')

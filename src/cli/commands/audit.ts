@@ -65,11 +65,11 @@ export const auditList: Command = {
       ])
       const last = entries.at(-1)
       return {
-        text: entries.length === 0 ? '' : writeTable([['NUMBER', 'TIME', 'BY', 'EVENT', 'OF'], ...rows]),
+        text: entries.length === 0 ? '' : writeTable([['NUMBER', 'TIME', 'BY', 'EVENT', 'DETAILS'], ...rows]),
         json: entries,
         talk: [
           last === undefined
-            ? 'Nothing to show.'
+            ? 'There are no entries.'
             : `Next: ${invocation.command(last.sequence > 1 ? `audit list --before ${last.sequence}` : 'audit verify')}`,
         ],
       }
@@ -101,7 +101,7 @@ export const auditVerify: Command = {
     { name: 'checkpoint', value: 'FILE', summary: 'Also verify against a checkpoint that was stored elsewhere.' },
     {
       name: 'trust',
-      summary: 'Trust the checkpoint without the sealing key, because it was stored where nobody could change it.',
+      summary: 'Accept the checkpoint without verifying its signature. Only for one that nobody could have changed.',
     },
   ],
   example: 'audit verify --file audit.jsonl --checkpoint checkpoint.json',

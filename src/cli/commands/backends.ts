@@ -15,7 +15,8 @@ const hourMs = 3_600_000
 
 export const backendsList: Command = {
   name: 'backends list',
-  summary: 'List the configured backends, which ones operators took out of use, and their results in the last hour.',
+  summary:
+    'List the configured backends, which of them operators took out of service, and their results in the last hour.',
   arguments: [],
   options: [],
   example: 'backends list',
@@ -93,7 +94,7 @@ export const backendsDrain = hold(
 export const backendsQuarantine = hold(
   'quarantine',
   'quarantined',
-  'Take a backend that you do not trust out of use until it is released.',
+  'Take a backend that you do not trust out of service until you release it.',
 )
 export const backendsUndrain = free('undrain', 'undrained', 'Send requests to a drained backend again.')
 export const backendsRelease = free(

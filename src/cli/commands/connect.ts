@@ -27,7 +27,9 @@ export const connect: Command = {
     if (clientConfig.baseUrl !== address.baseUrl)
       talk.push(`The base URL is ${clientConfig.baseUrl}, because it must end in /v1.`)
     if ((invocation.terminal.env[clientConfig.keyVariable] ?? '') === '')
-      talk.push(`${clientConfig.keyVariable} is not set here. Set it: ${keyCommand(address, clientConfig.keyVariable)}`)
+      talk.push(
+        `${clientConfig.keyVariable} is not set in this shell. Set it: ${keyCommand(address, clientConfig.keyVariable)}`,
+      )
     talk.push(`Next: ${next}. If that fails: ${invocation.command('doctor')}`)
     return {
       text: configuration,

@@ -29,7 +29,7 @@ const doctorOptions: readonly Option[] = [
 
 export const doctor: Command = {
   name: 'doctor',
-  summary: 'Diagnose within 3 seconds why requests fail and how to fix it. Sends no paid request.',
+  summary: 'Find out within 3 seconds why requests fail and how to fix it. Sends no paid request unless you add --ask.',
   arguments: [],
   options: doctorOptions,
   example: 'doctor --url https://router.example.com/v1 --key-variable MY_KEY',

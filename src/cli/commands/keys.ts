@@ -118,7 +118,7 @@ const overlaps = Object.keys(rotationOverlapsMs)
 
 export const keysRotate: Command = {
   name: 'keys rotate',
-  summary: 'Replace a key. The old key keeps working for a while.',
+  summary: `Replace a key. The old key keeps working for ${defaultOverlap}, or as long as --overlap says.`,
   arguments: ['ID'],
   options: [
     {

@@ -40,7 +40,7 @@ export const managedAccessStatus: Command = {
           ['durable quotas', say(readiness.durableQuotas, 'proven', 'NOT proven')],
           ['durable audit events', say(readiness.durableAudit, 'proven', 'NOT proven')],
           ...providers.map(({ provider, resaleRecorded, on }) => [
-            `resale controls of ${provider}`,
+            `resale agreement with ${provider}`,
             `${say(resaleRecorded, 'recorded', 'NOT recorded')}: managed access is ${say(on, 'on', 'off')}`,
           ]),
         ]),
@@ -118,7 +118,7 @@ export const managedAccessResale: Command = {
         text: provider,
         json: { provider, note, recorded: !revokes },
         talk: [
-          `Resale controls of ${provider} are ${revokes ? 'revoked' : 'recorded'}.`,
+          `The resale agreement with ${provider} is ${revokes ? 'revoked' : 'recorded'}.`,
           `Next: ${invocation.command('managed-access status')}`,
         ],
       }
@@ -156,7 +156,7 @@ export const managedAccessRequests: Command = {
         stands,
       ])
       return {
-        text: rows.length === 0 ? '' : writeTable([['ID', 'ACCOUNT', 'MADE', 'STATE'], ...rows]),
+        text: rows.length === 0 ? '' : writeTable([['ID', 'ACCOUNT', 'REQUESTED', 'STATE'], ...rows]),
         json: requests,
         talk: [
           rows.length === 0

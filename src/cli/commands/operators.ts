@@ -61,7 +61,7 @@ export const operatorsSignInLink: Command = {
         text: link.reveal(),
         json: { operator: operator.id, sign_in_url: link.reveal() },
         talk: [
-          `Anyone who opens it within 15 minutes is signed in to the console as ${operator.email}. It works once.`,
+          `The link signs in to the console as ${operator.email} once, within 15 minutes. Anyone who has it can use it.`,
           ...(running === undefined ? [`The service is not running. Start it: ${invocation.command('start')}`] : []),
         ],
       }

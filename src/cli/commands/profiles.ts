@@ -58,7 +58,9 @@ export const profilesDryRun: Command = {
       return {
         text: writePlan(routingPlan, invocation.ports.clock.nowMs()),
         json: { question, ...routingPlan },
-        talk: ['Based on the configuration and stored data. Circuit breakers exist only in the running service.'],
+        talk: [
+          'Based on the configuration and stored data. Circuit breakers exist only in the running service: see /operator/dry-run in the web app.',
+        ],
       }
     })
   },

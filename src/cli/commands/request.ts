@@ -51,7 +51,7 @@ function writeRecord(record: RequestRecord, errors: readonly ProviderError[], co
   const { usage } = record
   const rows = [
     ['id', record.id],
-    ['id at providers', uuidOf(record.id)],
+    ['id sent upstream', uuidOf(record.id)],
     ['admitted', writeTime(record.admittedAtMs)],
     ['account', record.accountId],
     ['key', record.keyId],

@@ -16,7 +16,7 @@ export const signInLink: Command = {
         text: link.reveal(),
         json: { account: owner.id, sign_in_url: link.reveal() },
         talk: [
-          `Anyone who opens it within 15 minutes is signed in to account ${owner.name}. It works once.`,
+          `The link signs in to account ${owner.name} once, within 15 minutes. Anyone who has it can use it.`,
           ...(running === undefined ? [`The service is not running. Start it: ${invocation.command('start')}`] : []),
         ],
       }

@@ -147,7 +147,7 @@ function sentenceFor(
 ): readonly [what: string, fix: string] {
   const name = preset?.name ?? provider
   const add = `upstream add ${provider} --model ${preset?.exampleModel ?? 'MODEL'}`
-  const { problem: wrong, fix } = detail ?? { problem: 'is none', fix: 'give another' }
+  const { problem: wrong, fix } = detail ?? { problem: 'is invalid', fix: 'check it and try again' }
   const timeout = `--${wrong.replace('_', '-')}-timeout`
   const sentences: Readonly<Record<UpstreamProblem, readonly [string, string]>> = {
     provider_unknown: ['there is no provider with that name', suggest(provider, presetNames)],

@@ -82,6 +82,6 @@ function tooMuch(bytes: number): ServiceError {
   const size = Math.floor(bytes / 1024 / 1024)
   return invalidRequest(
     'input',
-    `The stored responses that input refers to hold more than ${size} MiB. Send the items themselves.`,
+    `The stored responses that input refers to are larger than ${size} MiB. Send the items themselves.`,
   )
 }

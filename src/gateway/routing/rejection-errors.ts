@@ -54,6 +54,6 @@ export function contentRejected(
     retryCount,
     ...(shown === undefined ? {} : { status: shown }),
     ...(isKnown ? { param } : {}),
-    words: { said: status ?? 'without a status', rule },
+    words: { said: status ?? 'no HTTP status', rule },
   })
 }

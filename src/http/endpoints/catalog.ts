@@ -159,7 +159,7 @@ export class Catalog {
       launch_boundary: {
         managed_access: 'disabled',
         managedAccessUrl: links.managedAccessUrl,
-        note: "Requests run on the account's own provider credentials. Provider access through the service is reviewed and off.",
+        note: "Requests use the account's own provider credentials. Access through the service's credentials is off; an account gets it only after a review.",
       },
     }
   }

@@ -11,7 +11,12 @@ const badBelow = 0.95
 /** One bar per day with the share of answered requests, with a text alternative. */
 export function uptimeBar(name: string, days: readonly StatusDay[]): Html {
   const worst = days.filter(({ share }) => share !== undefined && share < troubleBelow)
-  const words = `${name}, the last ${writeCount(days.length, 'day')}: ${writeShare(shareOver(days))} answered, ${writeCount(worst.length, 'day')} with failures`
+  const share = shareOver(days)
+  const result =
+    share === undefined
+      ? 'no requests'
+      : `${writeShare(share)} answered, ${writeCount(worst.length, 'day')} with failures`
+  const words = `${name}, the last ${writeCount(days.length, 'day')}: ${result}`
   return html`<svg
     class="days"
     viewBox="0 0 ${days.length} 10"
@@ -35,9 +40,9 @@ function stripes(days: readonly StatusDay[], tone: (typeof tones)[number]): stri
   return path
 }
 
-/** `99.98 %`; rounded down, so that no failure is rounded away. */
+/** `99.98%`; rounded down, so that no failure is rounded away. */
 export function writeShare(share: number | undefined): string {
-  return share === undefined ? 'none yet' : `${Math.floor(share * 10_000) / 100} %`
+  return share === undefined ? 'no requests' : `${Math.floor(share * 10_000) / 100}%`
 }
 
 function toneOf(share: number | undefined): (typeof tones)[number] {

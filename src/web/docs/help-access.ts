@@ -112,7 +112,7 @@ export const accessHelp = {
       'A larger plan allows more at once. `svc-router/frontier` has no such limit.',
     ],
     at: { path: '/pricing', name: 'Plans and limits' },
-    example: { retryAfterSeconds: 5, words: { limit: 2, plan: 'Pro', seconds: 5 } },
+    example: { retryAfterSeconds: 10, words: { limit: 8, plan: 'Pro', seconds: 10 } },
   },
   no_provider_connected: {
     why: 'Requests use the account’s own provider credentials, and no connected provider can serve this profile.',
@@ -127,7 +127,7 @@ export const accessHelp = {
     why: 'Every provider that could have answered rejected your account’s credential for it. Your svc-router key is valid.',
     fix: [
       'Find the provider whose test fails, remove it, and connect it again with a working credential.',
-      'We do not use a rejected credential for a minute, then try it again.',
+      'If the provider now accepts the credential, wait: we try a rejected credential again after up to 25 seconds.',
     ],
     at: providers,
     example: { retryCount: 2 },
@@ -135,7 +135,7 @@ export const accessHelp = {
   upstream_misconfigured: {
     why: 'Every provider that could have answered reported that it does not know the model or that nothing exists at the URL. A model name or base URL is wrong.',
     fix: [
-      'Test your providers and correct the model name or the base URL.',
+      'Find the provider whose test fails, remove it, and connect it again with the correct model name and base URL.',
       'If the operator of the service configured the provider, contact them. Their log names it.',
     ],
     at: providers,

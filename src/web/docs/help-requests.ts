@@ -84,7 +84,7 @@ export const requestHelp = {
       'Send large files by URL where the endpoint accepts one, or send smaller files.',
       'Remove early turns of a long conversation.',
     ],
-    example: { words: { limit: '32 MiB' } },
+    example: { words: { limit: '5 MiB' } },
   },
   unsupported_media_type: {
     why: 'The `Content-Type` is not JSON, or the `Content-Encoding` is not supported, or there is more than one encoding.',

@@ -73,5 +73,5 @@ export function hourWords({ answered, failed, meanMs }: HourCount): string {
   if (asked === 0) return 'no requests'
   const share = Math.floor((answered / asked) * 1000) / 10
   const time = meanMs === undefined ? '' : `, ${writeNumber(Math.round(meanMs))} ms on average`
-  return `${share} % of ${writeNumber(asked)} answered${time}`
+  return `${share}% of ${writeNumber(asked)} answered${time}`
 }

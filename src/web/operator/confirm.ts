@@ -93,7 +93,7 @@ async function takeCode(visit: OperatorVisit): Promise<Response> {
   deps.limiters.tries.take(address)
   const proof = await ownProof(visit)
   const tried = await tryCode(deps.identity, 'operator', proof.id, form.text('code'))
-  if (tried === 'over') return ask(visit, 'That code has expired. Request a new one.')
+  if (tried === 'over') return ask(visit, 'That code no longer works. Request a new one.')
   if (tried === 'wrong') return codePage(visit, proof, wrongCode)
   if (!(await confirmOperatorSession(deps.operators, session))) throw new PageError('not_found')
   return redirect(consolePathWith(nextOf(visit), 'confirmed'))

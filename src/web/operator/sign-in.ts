@@ -176,8 +176,8 @@ async function leave({ deps, session }: OperatorVisit): Promise<Response> {
 
 function showOver(visit: ConsoleSignInRequest): Promise<Response> {
   return signInPage(visit, {
-    title: 'This code or link has expired',
-    lead: 'A code or link works once, for 10 minutes, and a code allows five tries. Request a new one.',
+    title: 'This code or link no longer works',
+    lead: 'It was already used, it expired, or a wrong code was entered five times. Codes and links from an email work for 10 minutes, links from the command line for 15. Request a new one.',
     status: 410,
     body: html`<p><a class="button" href="/operator/sign-in">Sign in</a></p>`,
   })

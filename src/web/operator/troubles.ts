@@ -96,7 +96,7 @@ function findFailedRequests({ consoleDeps }: WebDeps): Trouble | undefined {
   const share = Math.round((failed / all) * 100)
   return {
     tone: 'bad',
-    what: `${writeNumber(failed)} of ${writeNumber(all)} requests failed in the last 5 minutes (${share} %)`,
+    what: `${writeNumber(failed)} of ${writeNumber(all)} requests failed in the last 5 minutes (${share}%)`,
     path: '/operator/backends',
     link: 'See backends',
   }

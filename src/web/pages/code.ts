@@ -104,8 +104,8 @@ function revokeChoice({ purpose }: SignInProof): Html | '' {
 
 function showOver(visit: Visit): Promise<Response> {
   return page(visit, {
-    title: 'This code or link has expired',
-    lead: 'A code or link works once, for 10 minutes, and a code allows five tries. Request a new one.',
+    title: 'This code or link no longer works',
+    lead: 'It was already used, it expired, or a wrong code was entered five times. Codes and links from an email work for 10 minutes, links from the command line for 15. Request a new one.',
     narrow: true,
     status: 410,
     body: html`<p class="actions">

@@ -84,9 +84,9 @@ function keyStep({ signedIn }: Visit): Html {
     <p>
       ${
         signedIn === undefined
-          ? html`<a href="/account/setup">Get a key</a> and replace the dots with it:`
-          : html`A key is shown only when you create it. <a href="/account/keys">Create one</a> and replace the dots
-              with it:`
+          ? html`<a href="/account/setup">Get a key</a> and put it in place of <code>sk_svc_…</code>:`
+          : html`A key is shown only when you create it. <a href="/account/keys">Create one</a> and put it in place of
+              <code>sk_svc_…</code>:`
       }
     </p>`
 }

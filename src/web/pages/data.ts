@@ -53,7 +53,7 @@ function showData(visit: AccountVisit, problem?: string): Promise<Response> {
             All keys stop working within a second. Requests in progress still complete; their records are deleted when
             they expire, like all records.
           </li>
-          <li>Email addresses, providers, requests, and stored responses are permanently deleted at once.</li>
+          <li>Email addresses, providers, requests, and stored responses are deleted immediately and permanently.</li>
           <li>Your subscription is canceled.</li>
           <li>The audit log records that an account with this ID existed, but nothing that identifies you.</li>
         </ul>

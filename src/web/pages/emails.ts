@@ -75,7 +75,7 @@ async function takeCode(visit: AccountVisit): Promise<Response> {
   const proof = await ownProof(visit)
   const tried = await tryCode(deps.identity, 'account', proof.id, form.text('code'))
   if (tried === 'wrong') return codePage(visit, proof, 'That code is not correct. Check it, or request a new one.')
-  if (tried === 'over') return askForAddress(visit, 'That code has expired. Request a new one.')
+  if (tried === 'over') return askForAddress(visit, 'That code no longer works. Request a new one.')
   if (!(await addProvenEmail(identityDepsFor(visit), signedIn.account.id, tried.address ?? '')))
     return askForAddress(
       visit,

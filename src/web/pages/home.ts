@@ -21,7 +21,7 @@ async function showHome(visit: Visit): Promise<Response> {
   const ordered = firstTries.flatMap((name) => tries.filter((one) => one.name === name))
   return page(visit, {
     title: 'One key, many models',
-    lead: 'One API that works with the clients you already use. Name a profile, and its best available provider answers. If a provider fails, the next one takes over before you notice.',
+    lead: 'One API that works with the clients you already use. Name a profile, and the first of its providers that is available answers. If a provider fails before its answer begins, the next one takes over.',
     body: html`<p class="actions">
         ${
           signedIn === undefined
@@ -37,8 +37,8 @@ async function showHome(visit: Visit): Promise<Response> {
         ordered.map((one) => ({ name: one.title, body: codeSample(`try-${one.name}`, one.write(clientConfig)) })),
       )}
       <p class="faint">
-        Set up any of <a href="/connect">${clientRecipes.length} clients</a> in one step. They read your key from
-        <code>${clientConfig.keyVariable}</code>.
+        There are ready-made configurations for <a href="/connect">${clientRecipes.length} clients</a>. They take your
+        key from <code>${clientConfig.keyVariable}</code>.
       </p>
       <div class="cards reasons">
         <section>

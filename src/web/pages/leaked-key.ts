@@ -41,7 +41,8 @@ async function takeReport({ deps, body, headers }: WebhookVisit): Promise<Respon
 const states = ['revoked', 'revoked_before', 'unknown'] as const satisfies readonly LeakOutcome['state'][]
 
 const sentences: Readonly<Record<LeakOutcome['state'], string>> = {
-  revoked: 'All servers reject it within a second, permanently. We have notified its owner. Thank you.',
+  revoked:
+    'All servers reject it within a second, permanently. If the owner can get email, we have sent one. Thank you.',
   revoked_before: 'It was already revoked. Thank you for telling us.',
   unknown: 'It has the format of our keys, but it does not belong to any account. There is nothing to revoke.',
 }
@@ -49,7 +50,7 @@ const sentences: Readonly<Record<LeakOutcome['state'], string>> = {
 function show(visit: Visit, problem?: string): Promise<Response> {
   return page(visit, {
     title: 'I found a key',
-    lead: `Found a key that starts with ${keyPrefix} in a public place? Paste it, or the text around it. We revoke the key immediately and notify its owner.`,
+    lead: `Found a key that starts with ${keyPrefix} in a public place? Paste it, or the text around it. We revoke the key immediately and email its owner if we can.`,
     status: problem === undefined ? 200 : 422,
     problem,
     narrow: true,

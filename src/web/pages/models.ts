@@ -97,7 +97,11 @@ async function showModel(visit: Visit): Promise<Response> {
               <h2>Availability</h2>
               ${uptimeBar(id, part.days)}
               <p class="faint">
-                In the last 90 days, ${writeShare(shareOver(part.days))} of its requests were answered.
+                ${
+                  shareOver(part.days) === undefined
+                    ? 'No requests in the last 90 days.'
+                    : `In the last 90 days, ${writeShare(shareOver(part.days))} of its requests were answered.`
+                }
               </p>
             </section>`
       }

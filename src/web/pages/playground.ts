@@ -294,7 +294,7 @@ function lookCard(): Html {
       { name: 'Headers', body: empty('headers', 'No response yet.') },
       {
         name: 'Code',
-        body: html`<p>The same request from your own program. It reads your key from the environment variable.</p>
+        body: html`<p>The same request from your own program. It reads your key from an environment variable.</p>
           <h3>curl</h3>
           ${codeSample('curl', '')}
           <h3>OpenAI SDK for Python</h3>

@@ -44,8 +44,9 @@ async function showPricing(visit: Visit): Promise<Response> {
         <h2>What counts</h2>
         <ul>
           <li>
-            Each answered request counts once, no matter how many providers were tried. Rejected and failed requests do
-            not count.
+            Each answered request counts once, no matter how many providers were tried. It also counts if the answer
+            breaks off or your client disconnects. Rejected requests, and requests that fail before an answer begins, do
+            not count toward the month.
           </li>
           ${profiles
             .filter(({ quotaUnits }) => quotaUnits !== 1)

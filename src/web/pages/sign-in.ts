@@ -11,7 +11,7 @@ const signIn: AddressPage = {
   lead: 'There is no password. Enter your email address, and we send you a code.',
   button: 'Send the code',
   below: html`<p>No account yet? <a href="/account/setup">Create one</a> in a minute.</p>
-    <p>Lost your key? <a href="/account/recover">Recover it</a>.</p>`,
+    <p>Lost your key? <a href="/account/recover">Get a new one</a>.</p>`,
 }
 const setUp: AddressPage = {
   path: '/account/setup',

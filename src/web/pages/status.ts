@@ -63,7 +63,7 @@ async function showStatus(visit: Visit): Promise<Response> {
       <h2>Past incidents</h2>
       ${over.length === 0 ? html`<p class="empty">None in the last two weeks.</p>` : over.map(incidentCard)}
       <p class="side">
-        Measured from real requests, as of ${writeMinute(atMs)}. Each bar is a day; gray bars had no requests. For
+        Measured from real requests, as of ${writeMinute(atMs)}. Each bar is one day; a gray bar means no requests. For
         programs: <a href="/status.json">status.json</a>, <a href="/api/v2/summary.json">summary.json</a>.
       </p>`,
   })

@@ -72,7 +72,7 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
           ${
             usage === undefined
               ? html`<p class="problem">
-                  Your plan no longer exists. <a href="/billing/upgrade">Choose another one</a>
+                  Your plan no longer exists. <a href="/billing/upgrade">Choose another one</a>.
                 </p>`
               : html`${quotaBar(usage, nowMs)} ${projectionOf(usage, periodAt(nowMs), nowMs)}`
           }
@@ -92,7 +92,8 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
         ${
           groups.length === 0
             ? html`<p class="empty">
-                No requests yet. Send one with one of <a href="/account/keys">your keys</a>, and it is counted here.
+                No requests in this period. Send one with one of <a href="/account/keys">your keys</a>, and it appears
+                here.
               </p>`
             : dayChart(barsByDay(groups, span.fromMs, span.untilMs), 'Requests by day')
         }
@@ -107,7 +108,8 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
 
 function projectionOf(usage: UsageSignals, { startMs }: Period, nowMs: number): Html {
   const projection = projectMonth(usage, startMs, nowMs)
-  if (projection === undefined) return html`<p class="faint">It is too early in the month for a projection.</p>`
+  if (projection === undefined)
+    return html`<p class="faint">There are not enough requests this month for a projection yet.</p>`
   const { units, usedUpAtMs } = projection
   if (usage.quotaRemaining === 0) return html`<p class="problem">Your monthly quota is used up.</p>`
   return usedUpAtMs === undefined
@@ -165,7 +167,7 @@ function costNote(unpriced: number): string {
 }
 
 function percent(part: number, whole: number): string {
-  return `${((part / whole) * 100).toFixed(1)} %`
+  return `${((part / whole) * 100).toFixed(1)}%`
 }
 
 function rangeLinks({ range }: Span): Html {

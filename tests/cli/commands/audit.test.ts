@@ -52,7 +52,7 @@ describe('audit', () => {
     await cli.say('accounts', 'create', 'eve')
     const { out, err } = await cli.say('audit', 'list', '--limit', '2')
     expect(out).toMatch(
-      /^NUMBER +TIME +BY +EVENT +OF\n6 .* cli +account.created +accountId=acc_\w+ planId=free\n5 .*key.created/,
+      /^NUMBER +TIME +BY +EVENT +DETAILS\n6 .* cli +account.created +accountId=acc_\w+ planId=free\n5 .*key.created/,
     )
     expect(err).toContain('audit list --before 5')
     const page = await cli.say('audit', 'list', '--before', '3', '--json')
@@ -171,7 +171,7 @@ backends: { theirs: { provider: vendor, model: m, credential_env: MADE_UP, manag
 
   test('status runs the checks, and managed access is on once the switch is on and all three pass', async () => {
     expect((await say('managed-access', 'status')).out).toMatch(
-      /switch +off\ndurable quotas +proven\ndurable audit events +proven\nresale controls of vendor +NOT recorded: managed access is off$/,
+      /switch +off\ndurable quotas +proven\ndurable audit events +proven\nresale agreement with vendor +NOT recorded: managed access is off$/,
     )
     await say('managed-access', 'on')
     await say('managed-access', 'resale', 'vendor', '--note', 'CONTRACT-17')

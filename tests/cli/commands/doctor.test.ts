@@ -430,7 +430,7 @@ describe('the provider', () => {
     expect(await found(failing.baseUrl)).toMatchObject([
       {
         code: 'cooling',
-        what: `the only backend of svc-router/frontier is not asked: ${openNotes.failing}, ${openNotes.rate}, or it is ${heldNote}`,
+        what: `the only backend of svc-router/frontier is skipped: ${openNotes.failing}, ${openNotes.rate}, or it is ${heldNote}`,
       },
     ])
   })
@@ -438,7 +438,7 @@ describe('the provider', () => {
   test('doctor reports a rejected credential', async () => {
     failing.providers[0]!.script([{ do: 'status', status: 401, repeat: true }])
     await (await failing.chat()).text()
-    const what = `the only backend of svc-router/frontier is not asked: ${openNotes.credentials}`
+    const what = `the only backend of svc-router/frontier is skipped: ${openNotes.credentials}`
     expect(await found(failing.baseUrl)).toMatchObject([{ code: 'credentials', what }])
   })
 

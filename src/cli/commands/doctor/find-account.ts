@@ -50,7 +50,7 @@ function findQuota(models: Answer, { pricing }: Observations): Finding | undefin
   if (readNumberHeader(models, 'x-quota-remaining') !== 0) return undefined
   const reset = readNumberHeader(models, 'x-quota-reset')
   const day =
-    reset === undefined ? 'with the next month' : `on ${new Date(reset * 1000).toISOString().slice(0, 10)} UTC`
+    reset === undefined ? 'at the start of next month' : `on ${new Date(reset * 1000).toISOString().slice(0, 10)} UTC`
   return {
     code: 'quota',
     what: `the monthly quota of ${readNumberHeader(models, 'x-quota-limit') ?? 'this account'} is used up; it resets ${day}`,

@@ -141,7 +141,7 @@ function describe(
   return [
     ...(isSimulated ? [simulatedBanner] : []),
     `${counted(items, 'question')} with seed ${seed}, preset ${preset}, members: ${names}.`,
-    `About ${counted(typical.calls, 'call')} for ${typical.usd.toFixed(2)} USD${isSimulated ? ' (simulated)' : ''}; at most ${counted(most.calls, 'call')} and ${most.usd.toFixed(2)} USD. It stops before it could spend more than ${maxUsd} USD.`,
+    `About ${counted(typical.calls, 'call')} for ${typical.usd.toFixed(2)} USD${isSimulated ? ' (simulated)' : ''}; at most ${counted(most.calls, 'call')} and ${most.usd.toFixed(2)} USD. It stops before the cost can exceed ${maxUsd} USD.`,
   ].join('\n')
 }
 
