@@ -1,8 +1,8 @@
 import type { SkippedBackend } from './backend-state.ts'
 import type { Usage } from './conversation.ts'
-import type { ErrorCode } from './errors.ts'
+import { type ErrorCode, errorCatalog } from './errors.ts'
 import type { FusionRecord } from './fusion-record.ts'
-import type { Attempt } from './upstream.ts'
+import type { Attempt, AttemptOutcome } from './upstream.ts'
 
 /** What is known of a request at admission. Its text is never stored (contract 28.3). */
 export interface RequestOpening {
@@ -44,4 +44,38 @@ export interface RequestRecord extends RequestOpening, RequestOutcome {
   readonly state: RequestState
   readonly admittedAtMs: number
   readonly periodId: string
+}
+
+/** The outcomes that do not count against a backend. */
+const blameless: readonly AttemptOutcome[] = [
+  'answered',
+  'rejected_content',
+  'context_too_long',
+  'not_capable',
+  'not_sent',
+  'cancelled',
+]
+
+/** What `failedBackends` and `brokenBackend` read of a request. */
+export type RequestFailures = Pick<RequestOutcome, 'attempts' | 'errorCode' | 'fusions'>
+
+/** The backends that failed in a request, before or after the first content; undefined if none did, which is usual. */
+export function failedBackends(outcome: RequestFailures): readonly string[] | undefined {
+  const { attempts, errorCode } = outcome
+  if (attempts.length === 1 && attempts[0]!.outcome === 'answered' && errorCode === undefined) return undefined
+  const failed = attempts.filter((attempt) => !blameless.includes(attempt.outcome)).map(({ backend }) => backend)
+  const broken = brokenBackend(outcome)
+  if (broken !== undefined) failed.push(broken)
+  return failed.length === 0 ? undefined : failed
+}
+
+/**
+ * The backend whose answer broke off after its first content: its attempt is recorded as `answered`, and the error is the
+ * request's. Undefined for a fusion, which replaces members that fail.
+ */
+export function brokenBackend({ attempts, errorCode, fusions }: RequestFailures): string | undefined {
+  const last = attempts.at(-1)
+  if (last?.outcome !== 'answered' || fusions !== undefined) return undefined
+  if (errorCode === undefined || errorCode === 'client_closed') return undefined
+  return errorCatalog[errorCode].source === 'provider' ? last.backend : undefined
 }

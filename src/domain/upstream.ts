@@ -42,23 +42,6 @@ const blames: Readonly<Partial<Record<AttemptOutcome, Blame>>> = {
   cancelled: 'gateway',
 }
 
-/** The outcomes that do not count against a backend. */
-const blameless: readonly AttemptOutcome[] = [
-  'answered',
-  'rejected_content',
-  'context_too_long',
-  'not_capable',
-  'not_sent',
-  'cancelled',
-]
-
-/** The backends that failed among these attempts; undefined if none did, which is the usual case. */
-export function failedBackends(attempts: readonly Attempt[]): readonly string[] | undefined {
-  if (attempts.length === 1 && attempts[0]!.outcome === 'answered') return undefined
-  const failed = attempts.filter(({ outcome }) => !blameless.includes(outcome))
-  return failed.length === 0 ? undefined : failed.map(({ backend }) => backend)
-}
-
 /**
  * The result of a test request to a provider, for its owner. `status` and `reason` are the provider's, if it sent them
  * (contract 21.11).

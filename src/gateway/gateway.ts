@@ -8,8 +8,7 @@ import type { JsonObject } from '../domain/json.ts'
 import type { Links } from '../domain/links.ts'
 import type { Plan } from '../domain/plans.ts'
 import { fusionId, profileNamed, type Profile } from '../domain/profiles.ts'
-import type { RequestOpening, RequestOutcome } from '../domain/requests.ts'
-import { failedBackends } from '../domain/upstream.ts'
+import { failedBackends, type RequestOpening, type RequestOutcome } from '../domain/requests.ts'
 import type { ClientFormatId, Formats } from '../formats/format.ts'
 import type { RelayRules } from '../formats/relay.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -295,7 +294,7 @@ export class Gateway {
       outcome: outcomeName(outcome),
       upstream,
       attempts: outcome.attempts.length,
-      failed: failedBackends(outcome.attempts),
+      failed: failedBackends(outcome),
       charged: outcome.charged,
       ms: outcome.totalMs,
     })

@@ -21,7 +21,7 @@ import type { Held } from './measured-service.ts'
 /** No request may block the event loop for longer (contract 29.7). */
 const mostHeldMs = 50
 /** The best of this many measurements counts, to exclude other processes and garbage of earlier requests. */
-const tries = 5
+const tries = 10
 /** The largest body that the default configuration accepts, less some bytes around the content. */
 const room = 5 * 1024 * 1024 - 400
 

@@ -1,7 +1,7 @@
 const text = JSON.stringify({ text: String.raw`\ud800 and "some" text. `.repeat(100_000) })
 const rounds = 20
 /** CPU time of `work` on the machine for which the time limits of tests were chosen, when it is quiet: milliseconds. */
-const usualMs = 110
+const usualMs = 100
 
 /** How many times slower than that machine this one is at the moment, at least 1: for limits of CPU time in tests. */
 export function slowdown(): number {

@@ -31,7 +31,7 @@ test('references to large stored responses are bounded per request and metered o
       .then(readAnswer)
   const all = await count(items)
   expect([all.status, errorOf(all).code]).toEqual([400, 'invalid_request'])
-  expect(errorOf(all).message).toContain('more than 20 MiB')
+  expect(errorOf(all).message).toContain('larger than 20 MiB')
   expect((await count(items.slice(0, 1))).status).toBe(200)
 
   let answers = 0

@@ -2,8 +2,7 @@ import { controlBackend, type BackendCommand } from '../../accounts/backends/bac
 import { suggest } from '../../config/check-shape.ts'
 import { type BackendControl, holdReasons, type HoldReason } from '../../domain/backend-controls.ts'
 import { describeBackend } from '../../domain/backend-status-text.ts'
-import type { RequestRecord } from '../../domain/requests.ts'
-import { failedBackends } from '../../domain/upstream.ts'
+import { brokenBackend, failedBackends, type RequestRecord } from '../../domain/requests.ts'
 import type { Command, Invocation } from '../command.ts'
 import { CommandError, exitCodes } from '../failures.ts'
 import { writeTable, writeTime } from '../terminal/table.ts'
@@ -56,8 +55,10 @@ function lookAt(backend: string, controls: readonly BackendControl[], records: r
     .filter(({ backendId, kind }) => backendId === backend && kind !== 'released')
     .map(({ kind, atMs, by, reason }) => ({ kind, atMs, by, reason }))
   const attempts = records.flatMap((record) => record.attempts).filter((attempt) => attempt.backend === backend)
-  const failed = failedBackends(attempts)?.length ?? 0
-  return { backend, holds, failed, answered: attempts.filter(({ outcome }) => outcome === 'answered').length }
+  const answered = attempts.filter(({ outcome }) => outcome === 'answered').length
+  const broken = records.filter((record) => brokenBackend(record) === backend).length
+  const failed = records.flatMap((record) => failedBackends(record) ?? []).filter((failing) => failing === backend)
+  return { backend, holds, failed: failed.length, answered: answered - broken }
 }
 
 function writeRow({ backend, holds, answered, failed }: BackendRow): readonly string[] {

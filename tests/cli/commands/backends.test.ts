@@ -90,3 +90,11 @@ test('tickets can be closed, are then omitted from open ones, and can be reopene
   expect((await harness.say('tickets', 'reopen', 'tic_1')).code).toBe(0)
   expect((await harness.say('tickets', 'close', 'tic_9')).err).toContain('there is no such ticket')
 })
+
+test('an answer that broke off after its first content counts as a failure of its backend', async () => {
+  const record = (errorCode?: string): RequestRecord =>
+    ({ attempts: [{ backend, outcome: 'answered', ms: 1 }], errorCode, admittedAtMs: Date.now() - 1 }) as never
+  harness.records.push(record(), record('upstream_broken'), record('upstream_timeout'), record('client_closed'))
+  const rows = JSON.parse((await harness.say('backends', 'list', '--json')).out) as { backend: string }[]
+  expect(rows.find((row) => row.backend === backend)).toMatchObject({ answered: 2, failed: 2 })
+})

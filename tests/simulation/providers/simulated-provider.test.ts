@@ -171,6 +171,11 @@ describe('chat, with the openai package', () => {
 })
 
 describe('responses, with the openai package', () => {
+  test('a tool output without its call is rejected, as by a real provider', async () => {
+    const input = [{ type: 'function_call_output' as const, call_id: 'call_none', output: 'sunny' }]
+    await expect((await client()).responses.create({ model: 'model-1', input })).rejects.toMatchObject({ status: 400 })
+  })
+
   test('non-streaming and streamed responses have the same content', async () => {
     const openai = await client()
     const whole = await openai.responses.create({ model: 'model-1', input: 'Hello' })
