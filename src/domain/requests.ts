@@ -2,7 +2,7 @@ import type { SkippedBackend } from './backend-state.ts'
 import type { Usage } from './conversation.ts'
 import { type ErrorCode, errorCatalog } from './errors.ts'
 import type { FusionRecord } from './fusion-record.ts'
-import type { Attempt, AttemptOutcome } from './upstream.ts'
+import { type Attempt, blameOf } from './upstream.ts'
 
 /** What is known of a request at admission. Its text is never stored (contract 28.3). */
 export interface RequestOpening {
@@ -46,16 +46,6 @@ export interface RequestRecord extends RequestOpening, RequestOutcome {
   readonly periodId: string
 }
 
-/** The outcomes that do not count against a backend. */
-const blameless: readonly AttemptOutcome[] = [
-  'answered',
-  'rejected_content',
-  'context_too_long',
-  'not_capable',
-  'not_sent',
-  'cancelled',
-]
-
 /** What `failedBackends` and `brokenBackend` read of a request. */
 export type RequestFailures = Pick<RequestOutcome, 'attempts' | 'errorCode' | 'fusions'>
 
@@ -63,10 +53,14 @@ export type RequestFailures = Pick<RequestOutcome, 'attempts' | 'errorCode' | 'f
 export function failedBackends(outcome: RequestFailures): readonly string[] | undefined {
   const { attempts, errorCode } = outcome
   if (attempts.length === 1 && attempts[0]!.outcome === 'answered' && errorCode === undefined) return undefined
-  const failed = attempts.filter((attempt) => !blameless.includes(attempt.outcome)).map(({ backend }) => backend)
+  const failed = attempts.filter(hasFailed).map(({ backend }) => backend)
   const broken = brokenBackend(outcome)
   if (broken !== undefined) failed.push(broken)
   return failed.length === 0 ? undefined : failed
+}
+
+function hasFailed({ outcome }: Attempt): boolean {
+  return outcome !== 'answered' && blameOf(outcome) === 'backend'
 }
 
 /**

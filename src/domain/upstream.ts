@@ -42,6 +42,11 @@ const blames: Readonly<Partial<Record<AttemptOutcome, Blame>>> = {
   cancelled: 'gateway',
 }
 
+/** Who caused a failure with this outcome, as far as the outcome shows. An `UpstreamError` can know better. */
+export function blameOf(outcome: Exclude<AttemptOutcome, 'answered'>): Blame {
+  return blames[outcome] ?? 'backend'
+}
+
 /**
  * The result of a test request to a provider, for its owner. `status` and `reason` are the provider's, if it sent them
  * (contract 21.11).
@@ -110,6 +115,6 @@ export class UpstreamError extends Error {
     this.retryAfterMs = detail.retryAfterMs
     this.param = detail.param
     this.rejection = detail.rejection
-    this.blames = detail.blames ?? blames[outcome] ?? 'backend'
+    this.blames = detail.blames ?? blameOf(outcome)
   }
 }
