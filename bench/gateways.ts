@@ -3,11 +3,12 @@ import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { nodeEnvironment, nodeFlags } from '../bin/boot.mjs'
 import { clientHeaders, clientRequest, requestBytes } from './bodies.ts'
 import type { RequestKind } from './bodies.ts'
 import type { Child, Processes } from './processes.ts'
 import type { Listening, Target } from './protocol.ts'
-import { nodeFlags, readFirstKey, svcRouterCommand, svcRouterEnvironment, whyNoSvcRouter } from './svc-router.ts'
+import { readFirstKey, svcRouterCommand, whyNoSvcRouter } from './svc-router.ts'
 
 const startTimeoutMs = 30_000
 const probeTimeoutMs = 10_000
@@ -63,7 +64,7 @@ async function startSvcRouter(options: StartOptions): Promise<Gateway> {
   const args = svcRouterCommand(folder, { port, appPort: await freePort(), upstreamPort: options.upstreamPort })
   const child = options.processes.start('svc-router', 'gateway', args, {
     talks: false,
-    environment: svcRouterEnvironment,
+    environment: nodeEnvironment,
   })
   return await whenReady('svc-router', child, port, () => {
     const key = readFirstKey(folder)
@@ -73,7 +74,7 @@ async function startSvcRouter(options: StartOptions): Promise<Gateway> {
 
 async function startFloor(origin: string, { processes, folder }: StartOptions): Promise<Gateway> {
   const args = [...nodeFlags, join(import.meta.dirname, 'floor.ts'), origin, folder]
-  const child = processes.start('floor', 'gateway', args, { talks: true, environment: svcRouterEnvironment })
+  const child = processes.start('floor', 'gateway', args, { talks: true, environment: nodeEnvironment })
   const { port } = await child.ask<Listening>(undefined, startTimeoutMs)
   return await whenReady('floor', child, port, () => ({ authorization: `Bearer ${nobodysKey}` }))
 }

@@ -1,20 +1,12 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { nodeFlags } from '../bin/boot.mjs'
 
 const repository = join(import.meta.dirname, '..')
 const program = join(repository, 'src', 'main.ts')
 /** The largest that the configuration takes. A run that wants more in any minute gets 429s, and is reported as failed. */
 const requestsPerMinute = 10_000_000
 const requestsPerMonth = 1_000_000_000
-
-/** As `npm start` has it, see bin/boot.mjs. */
-export const nodeFlags = ['--max-semi-space-size=16', '--no-page-promotion', '--heap-growing-percent=25']
-export const svcRouterEnvironment = {
-  NODE_COMPILE_CACHE: join(repository, 'node_modules', '.cache', 'svc-router'),
-  MALLOC_MMAP_THRESHOLD_: '32768',
-  MALLOC_ARENA_MAX: '2',
-  MALLOC_TRIM_THRESHOLD_: '1048576',
-}
 
 /** How the real program is started on a port with a provider at `upstreamPort`: the arguments for `node`. */
 export function svcRouterCommand(

@@ -117,17 +117,16 @@ export function findNode({ folder = root, version = process.versions.node } = {}
   )
 }
 
-/** Where Node caches compiled sources, which makes later starts faster and smaller. */
-export const compileCache = join(root, 'node_modules', '.cache', 'svc-router')
-
 /**
  * Node's options for the program. A young generation of half the usual size and two malloc arenas instead of one per
  * thread save memory with 1,000 open streams. The old generation is collected when it has grown by a quarter, and the C
- * library returns blocks of 32 KiB and more when they are freed, and the rest from 1 MiB on (decision 26). Variables that are already set take precedence.
+ * library returns blocks of 32 KiB and more when they are freed, and the rest from 1 MiB on (decision 26).
  */
 export const nodeFlags = ['--max-semi-space-size=16', '--no-page-promotion', '--heap-growing-percent=25']
-const nodeEnvironment = {
-  NODE_COMPILE_CACHE: compileCache,
+/** The program's environment variables. Variables that are already set take precedence. */
+export const nodeEnvironment = {
+  // With a cache of compiled sources, later starts are faster and smaller.
+  NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'svc-router'),
   MALLOC_ARENA_MAX: '2',
   MALLOC_MMAP_THRESHOLD_: '32768',
   MALLOC_TRIM_THRESHOLD_: '1048576',

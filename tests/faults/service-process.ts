@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { Readable } from 'node:stream'
 import { stringify } from 'yaml'
-import { nodeFlags, svcRouterEnvironment } from '../../bench/svc-router.ts'
+import { nodeEnvironment, nodeFlags } from '../../bin/boot.mjs'
 import type { SimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 
 const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
@@ -78,7 +78,7 @@ export class ServiceProcess {
     ]
     const child = spawn(process.execPath, args, {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { PATH: process.env['PATH'], ...svcRouterEnvironment, ...this.#env },
+      env: { PATH: process.env['PATH'], ...nodeEnvironment, ...this.#env },
     })
     this.#child = child
     this.errors = ''
