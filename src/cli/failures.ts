@@ -5,6 +5,7 @@ import { maxUpstreamsPerAccount } from '../accounts/upstreams.ts'
 import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/problems.ts'
 import { SetupError } from '../runtime/setup-error.ts'
+import { sqliteCodes, sqliteDiskCodes, sqliteResultCode } from '../runtime/sqlite-result-code.ts'
 
 /** Exit codes, so that scripts can tell failures apart. `unproven`: nothing is wrong, but it could not be proven (contract 33.2). */
 export const exitCodes = { ok: 0, failure: 1, usage: 2, config: 3, auth: 4, unreachable: 5, unproven: 6 } as const
@@ -111,10 +112,8 @@ const refusedChanges: RefusedChanges = {
 }
 
 const folderCodes = ['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT', 'ENOTDIR', 'EEXIST', 'EISDIR']
-/** SQLite's own codes: busy and locked; read-only, I/O error, full and cannot open; corrupt and not a database. */
-const sqliteBusy = [5, 6]
-const sqliteFolder = [8, 10, 13, 14]
-const sqliteDamaged = [11, 26]
+const sqliteInUse: readonly unknown[] = [sqliteCodes.busy, sqliteCodes.locked]
+const sqliteDamaged: readonly unknown[] = [sqliteCodes.corrupt, sqliteCodes.notADatabase]
 
 /** Describes an expected failure; undefined for a bug. */
 export function explain(
@@ -138,12 +137,12 @@ export function explain(
 }
 
 function explainSystem(error: Error, config: Config | undefined): { what: string; fix: string } | undefined {
-  const { code, errcode } = error as { code?: unknown; errcode?: unknown }
+  const { code } = error as { code?: unknown }
   const folder = config === undefined ? 'the data folder' : `the data folder ${config.dataDir}`
   const explained = explainListening(error, config)
   if (explained !== undefined) return explained
-  const sqliteCode = typeof errcode === 'number' ? errcode % 256 : -1
-  if (sqliteBusy.includes(sqliteCode))
+  const sqliteCode = sqliteResultCode(error)
+  if (sqliteInUse.includes(sqliteCode))
     return {
       what: `${folder} is in use by another process`,
       fix: 'stop that process, or choose another folder: --data FOLDER',
@@ -153,7 +152,7 @@ function explainSystem(error: Error, config: Config | undefined): { what: string
       what: `the database in ${folder} is damaged`,
       fix: 'restore it from a backup, or choose another folder: --data FOLDER',
     }
-  if (sqliteFolder.includes(sqliteCode) || (typeof code === 'string' && folderCodes.includes(code))) {
+  if (sqliteDiskCodes.includes(sqliteCode) || (typeof code === 'string' && folderCodes.includes(code))) {
     return {
       what: `${folder} is not writable`,
       fix: 'check its permissions and free disk space, or choose another folder: --data FOLDER',

@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-
-const sqliteBusy = 5
+import { sqliteCodes, sqliteResultCode } from '../../runtime/sqlite-result-code.ts'
 
 /** The database file inside a data folder. */
 export function databasePath(folder: string): string {
@@ -25,7 +24,7 @@ export function connectSqlite(path: string, busyTimeoutMs: number): DatabaseSync
 
 /** Whether SQLite failed because another connection holds the lock. */
 export function isBusy(error: unknown): boolean {
-  return error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === sqliteBusy
+  return sqliteResultCode(error) === sqliteCodes.busy
 }
 
 /**

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { getCompileCacheDir } from 'node:module'
 import { dirname, extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
+import { sqliteDiskCodes, sqliteResultCode } from '../../runtime/sqlite-result-code.ts'
 import { StoreUnavailable } from '../../runtime/store-unavailable.ts'
 import { failureReason } from './failure-reason.ts'
 import type { Batch } from './ledger-batch.ts'
@@ -176,13 +177,9 @@ export class SqliteThread {
   }
 }
 
-/** SQLite's codes for a disk that is read-only, failing, or full, and for files that cannot be opened. */
-const diskCodes = new Set([8, 10, 13, 14])
-
 /** The error of the database thread, with SQLite's codes. */
 function asThrown(error: ErrorMessage): Error {
-  const primaryCode = typeof error.errcode === 'number' ? error.errcode % 256 : undefined
-  const isDisk = primaryCode !== undefined && diskCodes.has(primaryCode)
+  const isDisk = sqliteDiskCodes.includes(sqliteResultCode(error))
   return Object.assign(isDisk ? new StoreUnavailable(error.message) : new Error(error.message), error)
 }
 
