@@ -62,6 +62,8 @@ export class AttemptRun implements UpstreamListener {
   /** What arrived before content, as latin1, for another lane to read again: whole events, and an incomplete one. */
   readonly #early = new TextBuffer()
   readonly #incomplete = new TextBuffer()
+  /** Whether `#early` ends within an event or a comment: what follows is then part of it. */
+  #isEarlyOpen = false
   #maxEarlyBytes = maxEarlyBytes
   #held = ''
   /** The whole answer, once it has arrived. */
@@ -377,8 +379,11 @@ export class AttemptRun implements UpstreamListener {
   /** Buffers what arrives before content, without comments. Too much of it breaks the attempt. */
   #keepEarly(chunk: Buffer): void {
     this.#incomplete.add(chunk.toString('latin1'))
-    if (this.lane.alive) this.#early.add(this.#incomplete.take())
-    else if (this.lane.waiting === 0) this.#incomplete.take()
+    const isOpen = this.lane.waiting > 0
+    if (this.lane.alive || (this.#isEarlyOpen && !isOpen)) {
+      this.#early.add(this.#incomplete.take())
+      this.#isEarlyOpen = isOpen
+    } else if (!isOpen) this.#incomplete.take()
     if (this.#early.length + this.#incomplete.length > this.#maxEarlyBytes) this.stop(new UpstreamError('broken'))
   }
 }

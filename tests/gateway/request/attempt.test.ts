@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { UpstreamError } from '../../../src/domain/upstream.ts'
 import { formatById, relayById } from '../../../src/formats/formats.ts'
 import { alwaysGranted } from '../../../src/gateway/auth/call-grant.ts'
+import type { Lane, LaneOptions } from '../../../src/gateway/lanes/lane.ts'
 import { openLane } from '../../../src/gateway/lanes/open-lane.ts'
 import type { Backend } from '../../../src/gateway/ports.ts'
 import { AttemptRun } from '../../../src/gateway/request/attempt.ts'
@@ -34,20 +35,17 @@ function begin(bodyBytes = 0) {
     }),
   } as unknown as Backend
   const context = contextOf(formatById('openai-responses').readRequest({ model: 'p', input: 'x', stream: true }))
-  const lane = openLane({
-    context,
-    client: formatById('openai-responses'),
-    backend,
-    backendFormat: formatById('openai-responses'),
-    relay: relayById('openai-responses'),
-  })
-  const run = new AttemptRun(backend, lane, true, clock)
+  const format = formatById('openai-responses')
+  const open = (relay: LaneOptions['relay']): Lane =>
+    openLane({ context, client: format, backend, backendFormat: format, relay })
+  const run = new AttemptRun(backend, open(relayById('openai-responses')), true, clock)
   const ended = { error: undefined as unknown, isReady: false }
   run.open({ body: 'x'.repeat(bodyBytes), stream: true, requestId: 'req_1' }, alwaysGranted).then(
     () => (ended.isReady = true),
     (error: unknown) => (ended.error = error),
   )
-  return { run, clock, calls, ended }
+  const translate = (): void => run.changeLane(open(undefined))
+  return { run, clock, calls, ended, translate }
 }
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -63,6 +61,20 @@ describe('before content', () => {
     run.onData(Buffer.from(opening + delta('x')))
     await settled()
     expect(ended).toEqual({ error: undefined, isReady: true })
+  })
+
+  test('a comment that arrives in two reads after an event does not swallow the event after it', async () => {
+    const { run, ended, translate } = begin()
+    run.onHead(streamHead)
+    run.onData(Buffer.from(`${opening}: keep-`))
+    run.onData(Buffer.from('alive\n\n'))
+    translate()
+    // Without its `event:` line, which many servers omit.
+    run.onData(Buffer.from(delta('first words').replace(/^event:.*\n/, '')))
+    await settled()
+    let text = ''
+    run.flowTo({ write: (arrived) => (text += arrived), ended: () => {}, broke: () => {} })
+    expect([ended.error, text]).toEqual([undefined, expect.stringContaining('first words')])
   })
 
   test.each([
