@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { AuditReviewer } from '../accounts/audit/audit-reviewer.ts'
 import { checkpointFailure } from '../accounts/audit/checkpoints.ts'
 import type { RecentFailures } from '../accounts/status/recent-failures.ts'
@@ -9,6 +9,7 @@ import type { ManagedAccess } from '../gateway/ports.ts'
 import type { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
 import { checkpointFile } from '../storage/checkpoint-file.ts'
 import type { ConsoleBackend, ConsoleDeps } from '../web/operator/console-deps.ts'
+import { openFilesLimit } from './connection-limits.ts'
 import type { Providers } from './providers.ts'
 import { openRoutingPlanner } from './routing-planner.ts'
 import type { Runtime } from './runtime.ts'
@@ -55,9 +56,8 @@ function consoleBackend({ id, provider, model, simulated, managed, credential }:
 /** How many files and sockets this process has open, and the limit; undefined if the system does not report them. */
 async function openFiles(): Promise<{ readonly open: number; readonly limit: number } | undefined> {
   try {
-    const [open, limits] = await Promise.all([readdir('/proc/self/fd'), readFile('/proc/self/limits', 'utf8')])
-    const limit = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1])
-    return Number.isNaN(limit) ? undefined : { open: open.length, limit }
+    const limit = openFilesLimit()
+    return limit === undefined ? undefined : { open: (await readdir('/proc/self/fd')).length, limit }
   } catch {
     // Not Linux, or the limit is reached. The list of failed requests shows what failed because of it.
     return undefined
