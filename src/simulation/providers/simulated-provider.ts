@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type JsonObject, isObject } from '../../domain/json.ts'
+import { parseObject } from '../../domain/json.ts'
 import { behave, sendStatus } from './behave.ts'
 import { chatErrorBody } from './chat.ts'
 import { hasForeignSeal } from './encrypted-reasoning.ts'
@@ -244,16 +244,6 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
     if (bytes <= maxBodyBytes) chunks.push(chunk)
   }
   return bytes > maxBodyBytes ? undefined : Buffer.concat(chunks).toString('utf8')
-}
-
-function parseObject(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isObject(value) ? value : undefined
-  } catch {
-    // Answered with 400, as providers do.
-    return undefined
-  }
 }
 
 function remember<T>(list: T[], entry: T): void {
