@@ -4,10 +4,10 @@ import type { EventLog } from '../../domain/events.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { itemDigest } from '../../domain/stored-responses.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import { errorName } from '../../runtime/describe-bug.ts'
 import type { Sealer } from '../../runtime/sealer.ts'
 import { yieldToEventLoop, nextEventLoopTurn } from '../../runtime/yield-to-event-loop.ts'
 import type { RequestWork } from '../auth/unadmitted-work.ts'
+import { askStore } from './ask-store.ts'
 import type { AppendOptions, AppendFailure, ConversationStore, ItemPage } from './conversation-store.ts'
 import { readObject, textBinding } from './encrypted-texts.ts'
 
@@ -233,14 +233,8 @@ export class Conversations {
     return this.#deps.clock.nowMs() - this.#deps.retentionMs
   }
 
-  async #ask<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
-    try {
-      return await ask()
-    } catch (cause) {
-      if (cause instanceof ServiceError) throw cause
-      this.#deps.log({ event: 'store_failing', reason: errorName(cause) })
-      throw new ServiceError('store_unavailable', { retryAfterSeconds: 1, cause })
-    }
+  #ask<Result>(query: () => Promise<Result>): Promise<Result> {
+    return askStore(this.#deps.log, query)
   }
 }
 

@@ -7,12 +7,12 @@ import type { Formats } from '../../formats/format.ts'
 import { eitherOne } from '../../formats/openai-responses/read-request.ts'
 import { inputItems, replayed, withIds } from '../../formats/openai-responses/stored-items.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import { errorName } from '../../runtime/describe-bug.ts'
 import type { Sealer } from '../../runtime/sealer.ts'
 import { yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
 import type { RequestWork } from '../auth/unadmitted-work.ts'
 import type { ModelRequest } from '../ports.ts'
 import { rewriteRequest } from '../rewrite-request.ts'
+import { askStore } from './ask-store.ts'
 import { type Compacted, openCompaction, sealCompaction } from './compaction.ts'
 import type { Conversations } from './conversations.ts'
 import { readItems, readObject } from './encrypted-texts.ts'
@@ -236,14 +236,8 @@ export class StoredResponses {
     return this.#deps.clock.nowMs() - this.#deps.retentionMs
   }
 
-  async #ask<Answer>(read: () => Promise<Answer>): Promise<Answer> {
-    try {
-      return await read()
-    } catch (cause) {
-      if (cause instanceof ServiceError) throw cause
-      this.#deps.log({ event: 'store_failing', reason: errorName(cause) })
-      throw new ServiceError('store_unavailable', { retryAfterSeconds: 1, cause })
-    }
+  #ask<Result>(query: () => Promise<Result>): Promise<Result> {
+    return askStore(this.#deps.log, query)
   }
 }
 
