@@ -41,7 +41,6 @@ export async function answerCompaction(
   if (conversation.turns.length === 0) {
     throw invalidRequest('input', 'There is nothing to compact. Send input, previous_response_id or conversation.')
   }
-  const users = items.filter((item) => item['type'] === 'message' && item['role'] === 'user')
   const body = {
     model: conversation.profile,
     instructions: task,
@@ -53,10 +52,10 @@ export async function answerCompaction(
   scan.push(bytes)
   const seal = (answer: JsonObject): JsonObject => {
     const summary = textOf(answer)
-    const others = items.filter((item) => !users.includes(item))
+    const others = items.filter((item) => !isUserMessage(item))
     // If the model returned no summary, the items themselves are stored so that nothing is lost.
     const sealed = stored.seal(accountId, summary === '' ? { items: others } : { summary })
-    const output = [...users, { type: 'compaction', encrypted_content: sealed }]
+    const output = [...items.filter(isUserMessage), { type: 'compaction', encrypted_content: sealed }]
     return {
       id: responseIdFor(request.id),
       object: 'response.compaction',
@@ -67,6 +66,10 @@ export async function answerCompaction(
   }
   const summaryRequest = { ...request, bytes, members: scan.members(bytes), body, isOwnQuestion: true } as const
   await gateway.answer(principal, summaryRequest, new CompactionSink(sink, seal))
+}
+
+function isUserMessage({ type, role }: JsonObject): boolean {
+  return type === 'message' && role === 'user'
 }
 
 /** For a backend that does not report usage. */

@@ -4,11 +4,11 @@ import type { AnswerHead, AnswerSink } from '../ports.ts'
 /** Transforms the whole answer that passes through it; everything else passes unchanged. */
 export class CompactionSink implements AnswerSink {
   readonly #sink: AnswerSink
-  readonly #turn: (answer: JsonObject) => JsonObject
+  readonly #transform: (answer: JsonObject) => JsonObject
 
-  constructor(sink: AnswerSink, turn: (answer: JsonObject) => JsonObject) {
+  constructor(sink: AnswerSink, transform: (answer: JsonObject) => JsonObject) {
     this.#sink = sink
-    this.#turn = turn
+    this.#transform = transform
   }
 
   open(head: AnswerHead): void {
@@ -22,7 +22,7 @@ export class CompactionSink implements AnswerSink {
   end(bytes?: string | Uint8Array, encoding: 'latin1' | 'utf8' = 'utf8'): void {
     if (bytes === undefined || bytes.length === 0) return this.#sink.end()
     const text = typeof bytes === 'string' ? Buffer.from(bytes, encoding) : Buffer.from(bytes)
-    this.#sink.end(JSON.stringify(this.#turn(JSON.parse(text.toString('utf8')) as JsonObject)))
+    this.#sink.end(JSON.stringify(this.#transform(JSON.parse(text.toString('utf8')) as JsonObject)))
   }
 
   hold(): void {
