@@ -96,7 +96,7 @@ export class StoredResponses {
     const { previousResponseId, conversationId, references = [] } = hints
     if (conversationId !== undefined && request.previousResponseId !== undefined) throw eitherOne()
     const before = await this.#before(accountId, hints, request.work)
-    const { items: told, ids, bytes, links } = before
+    const { items: input, ids, bytes, links } = before
     const isInConversation = conversationId !== undefined
     const unresolved = isInConversation ? references.filter((id) => !ids.has(id)) : references
     const found = await this.#items(accountId, unresolved, request.work)
@@ -109,13 +109,13 @@ export class StoredResponses {
       if (isOnce && ids.has(id)) continue
       if (isOnce) ids.add(id)
       own.push(stored ?? item)
-      if (stored !== undefined) told.push(...this.#tell(accountId, [stored]))
-      else if (type === 'compaction') told.push(...openCompaction(this.#deps.sealer, accountId, item))
-      else told.push(item)
+      if (stored !== undefined) input.push(...this.#readable(accountId, [stored]))
+      else if (type === 'compaction') input.push(...openCompaction(this.#deps.sealer, accountId, item))
+      else input.push(item)
     }
     const param = isInConversation ? 'conversation' : 'previous_response_id'
     return {
-      request: await this.#rewritten(request, told, param),
+      request: await this.#rewritten(request, input, param),
       resolved: { previousId: previousResponseId, conversationId, knownIds: ids, links, bytes, own },
     }
   }
@@ -130,7 +130,7 @@ export class StoredResponses {
     const before = { items: [] as JsonObject[], ids: new Set<unknown>(), bytes: 0, links: 0 }
     if (conversationId !== undefined) {
       const items = await this.#deps.conversations.itemsOf(accountId, conversationId, work)
-      before.items.push(...this.#tell(accountId, items))
+      before.items.push(...this.#readable(accountId, items))
       for (const item of items) before.ids.add(item['id'])
     }
     if (previousResponseId === undefined) return before
@@ -141,7 +141,7 @@ export class StoredResponses {
     for (const turn of chain) {
       const input = await readItems(this.#deps, accountId, turn.id, 'input', turn.sealedInput)
       const output = await readItems(this.#deps, accountId, turn.id, 'output', turn.sealedOutput)
-      before.items.push(...this.#tell(accountId, input), ...replayed(output))
+      before.items.push(...this.#readable(accountId, input), ...replayed(output))
       for (const item of [...withIds(input, turn.id), ...output]) before.ids.add(item['id'])
       await yieldToEventLoop(turn.sealedInput)
     }
@@ -215,7 +215,8 @@ export class StoredResponses {
     return found
   }
 
-  #tell(accountId: string, items: readonly JsonObject[]): readonly JsonObject[] {
+  /** The items for replay, with our compactions opened. */
+  #readable(accountId: string, items: readonly JsonObject[]): readonly JsonObject[] {
     const open = items.flatMap((item) =>
       item['type'] === 'compaction' ? openCompaction(this.#deps.sealer, accountId, item) : [item],
     )
