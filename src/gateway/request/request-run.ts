@@ -36,7 +36,7 @@ export interface RequestRunEnd {
 export class RequestRun extends SetEntry {
   readonly #deps: RequestRunDeps
   readonly #options: RequestRunOptions
-  readonly #failover: AnswerSource
+  readonly #source: AnswerSource
   readonly #startedMs: number
   #deadline: Timer | undefined
   #silence: Timer | undefined
@@ -55,7 +55,7 @@ export class RequestRun extends SetEntry {
     this.#startedMs = deps.clock.monotonicMs()
     const laneFor = (backend: Backend): Lane => this.#ownLane?.(backend) ?? this.#openLane(backend)
     const { request, accountId, backends, context } = options
-    this.#failover =
+    this.#source =
       options.fused ??
       new Failover(deps, { request, accountId, conversation: context.conversation, backends, written }, laneFor)
   }
@@ -71,14 +71,14 @@ export class RequestRun extends SetEntry {
     budget.requestStarted(accountId)
     try {
       if (this.#clientDisconnected) throw new UpstreamError('cancelled')
-      const run = await this.#failover.firstContent()
-      this.#failover.release()
+      const run = await this.#source.firstContent()
+      this.#source.release()
       this.#firstContentMs = this.#elapsedMs()
       return { outcome: await (context.conversation.stream ? this.#stream(run) : this.#sendWhole(run)) }
     } catch (error) {
       return await this.#refuse(error)
     } finally {
-      this.#failover.release()
+      this.#source.release()
       budget.requestEnded(accountId)
       this.#deadline.cancel()
       this.#silence?.cancel()
@@ -90,7 +90,7 @@ export class RequestRun extends SetEntry {
    * response.
    */
   abort(): void {
-    const { current, retryCount } = this.#failover
+    const { current, retryCount } = this.#source
     current?.stop(new ServiceError('restarting', { retryCount, retryAfterSeconds: 1 }))
   }
 
@@ -155,7 +155,7 @@ export class RequestRun extends SetEntry {
   #sendFirst(send: () => void): void {
     const { sink, admission } = this.#options
     sink.hold()
-    this.#open(this.#failover.current?.backend)
+    this.#open(this.#source.current?.backend)
     send()
     try {
       admission.deliver()
@@ -182,7 +182,7 @@ export class RequestRun extends SetEntry {
       upstream: backend?.id,
       model: this.#options.fused === undefined ? backend?.model : undefined,
       simulated: backend?.simulated ?? false,
-      retryCount: this.#failover.retryCount,
+      retryCount: this.#source.retryCount,
       signals: this.#options.admission.signals(),
     })
   }
@@ -219,7 +219,7 @@ export class RequestRun extends SetEntry {
     const { request, context } = this.#options
     const writer = this.#deps.formats(request.format).writeAnswer(context)
     const lane = (backend: Backend): Lane => this.#laneWith(backend, { writeAnswer: () => writer }, undefined)
-    this.#failover.current?.changeLane(lane(this.#failover.current.backend))
+    this.#source.current?.changeLane(lane(this.#source.current.backend))
     return lane
   }
 
@@ -244,7 +244,7 @@ export class RequestRun extends SetEntry {
     const { sink, units, request, fused } = this.#options
     const error = this.#endReason(thrown)
     if (fused !== undefined) await fused.end()
-    const isDispatched = this.#failover.current !== undefined
+    const isDispatched = this.#source.current !== undefined
     // A deadline that the caller set counts as the caller disconnecting.
     const hasLeft = this.#clientDisconnected || (error.code === 'upstream_timeout' && request.timeoutMs !== undefined)
     const outcome = this.#outcome(
@@ -252,7 +252,7 @@ export class RequestRun extends SetEntry {
       this.#clientDisconnected ? 'client_closed' : error.code,
     )
     this.#settle(outcome, 'none')
-    this.#failover.current?.stop(new UpstreamError('cancelled'))
+    this.#source.current?.stop(new UpstreamError('cancelled'))
     if (this.#clientDisconnected) return { outcome }
     if (!this.#answerOpened) return { outcome, error }
     const failure = streamFailure(error, this.#deps.links, request.id)
@@ -264,7 +264,7 @@ export class RequestRun extends SetEntry {
   #endReason(thrown: unknown): ServiceError {
     if (thrown instanceof ServiceError) return thrown
     if (thrown instanceof UpstreamError)
-      return new ServiceError('upstream_broken', { retryCount: this.#failover.retryCount })
+      return new ServiceError('upstream_broken', { retryCount: this.#source.retryCount })
     const { log } = this.#deps
     // An error that becomes a whole response is logged where that response is written.
     if (this.#answerOpened || this.#clientDisconnected)
@@ -273,7 +273,7 @@ export class RequestRun extends SetEntry {
   }
 
   #outcome(charged: number, errorCode?: RequestOutcome['errorCode']): RequestOutcome {
-    const { current, attempts, skippedBackends } = this.#failover
+    const { current, attempts, skippedBackends } = this.#source
     const usage =
       current !== undefined && this.#firstContentMs !== undefined
         ? usageOf(current.lane, this.#options.request)
@@ -296,13 +296,13 @@ export class RequestRun extends SetEntry {
 
   #onDisconnect(): void {
     this.#clientDisconnected = true
-    this.#failover.current?.stop(new UpstreamError('cancelled'))
+    this.#source.current?.stop(new UpstreamError('cancelled'))
   }
 
   #passDeadline(): void {
     const seconds = Math.round(this.#options.totalMs / 1000)
     const { profile } = this.#options.context.conversation
-    const { current, retryCount } = this.#failover
+    const { current, retryCount } = this.#source
     current?.stop(new ServiceError('upstream_timeout', { retryCount, words: { profile, seconds } }))
   }
 }
