@@ -5,7 +5,8 @@ import { yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
 import type { ResponsePersister } from '../responses/response-persister.ts'
 import type { AttemptRun, AnswerFlow } from './attempt.ts'
 
-const maxBehindChars = 64 * 1024
+/** Maximum characters after the terminal event that are buffered. */
+const maxTailChars = 64 * 1024
 const terminal = /"type"\s*:\s*"response\.(?:completed|incomplete)"/g
 
 /** Wraps the flow of a stream whose answer is stored; returns the flow itself if it is not. */
@@ -65,9 +66,9 @@ class PersistingFlow implements AnswerFlow {
     this.#flow.broke(error)
   }
 
-  /** A well-behaved backend sends almost nothing after the terminal event; this caps what is buffered from others. */
+  /** Drops what exceeds the limit: a well-behaved backend sends almost nothing after the terminal event. */
   #wait(text: string): void {
-    if (this.#next.length + text.length <= maxBehindChars) this.#next += text
+    if (this.#next.length + text.length <= maxTailChars) this.#next += text
   }
 
   /** Writes the text before the terminal event and buffers the rest; false if the event is not in this text. */

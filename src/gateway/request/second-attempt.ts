@@ -59,8 +59,7 @@ export function secondAttempt(error: unknown, refused: RejectedAttempt): SecondA
   const { backend, endpoint, sentLength, writer, learned, earlier } = refused
   const count = (earlier?.count ?? 0) + 1
   if (!(error instanceof UpstreamError) || count > maxRetries) return undefined
-  const { isGeneral } = error.rejection ?? {}
-  const { fields: rejected } = error.rejection ?? {}
+  const { isGeneral, fields: rejected } = error.rejection ?? {}
   const fields = rejected && removableFields(rejected, endpoint.format)
   if (fields !== undefined) {
     const without = [...new Set([...(earlier?.without ?? []), ...fields])]
