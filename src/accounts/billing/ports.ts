@@ -21,7 +21,7 @@ export class BillingFailure extends Error {
 
 /** A webhook that does not carry a recent valid signature, or is not an event. */
 export class WebhookRejected extends Error {
-  override readonly name = 'WebhookRefused'
+  override readonly name = 'WebhookRejected'
 }
 
 /**

@@ -12,7 +12,7 @@ interface ErrorPage {
 }
 
 /** All error pages. */
-const refusalPages = {
+const errorPages = {
   not_found: {
     status: 404,
     title: 'Page not found',
@@ -65,11 +65,11 @@ const refusalPages = {
   },
 } as const satisfies Readonly<Record<string, ErrorPage>>
 
-export type PageErrorCode = keyof typeof refusalPages
+export type PageErrorCode = keyof typeof errorPages
 
 /** An expected error with its own page. */
 export class PageError extends Error {
-  override readonly name = 'PageRefusal'
+  override readonly name = 'PageError'
   readonly code: PageErrorCode
 
   constructor(code: PageErrorCode) {
@@ -100,7 +100,7 @@ export function describeError({ deps, requestId }: FailedVisit, thrown: unknown)
   const code = codeOf(thrown)
   if (thrown instanceof StoreUnavailable) deps.log({ event: 'store_failing', reason: errorName(thrown) })
   if (code === 'broken') deps.log({ event: 'internal_error', requestId, ...describeBug(thrown) })
-  return refusalPages[code]
+  return errorPages[code]
 }
 
 function codeOf(thrown: unknown): PageErrorCode {

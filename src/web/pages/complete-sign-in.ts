@@ -29,15 +29,15 @@ interface SignInIntent {
 }
 
 /** Signs in a person whose code or link was correct. */
-export async function completeSignIn(visit: Visit, proof: SignInProof, wishes: SignInIntent): Promise<Response> {
-  const response = await lead(visit, proof, wishes)
+export async function completeSignIn(visit: Visit, proof: SignInProof, intent: SignInIntent): Promise<Response> {
+  const response = await respond(visit, proof, intent)
   // Set no cookie if the person has no account and so was not signed in.
   const cookies = response.headers.has('Set-Cookie') ? knownBrowserCookies(visit.deps, proof.address) : []
   for (const cookie of cookies) response.headers.append('Set-Cookie', cookie)
   return response
 }
 
-async function lead(visit: Visit, proof: SignInProof, { next, revokeOld }: SignInIntent): Promise<Response> {
+async function respond(visit: Visit, proof: SignInProof, { next, revokeOld }: SignInIntent): Promise<Response> {
   const { deps } = visit
   if (proof.purpose === 'set_up' && proof.address !== null) {
     const { account, isNew } = await setUpAccount(deps.identity, proof.address, deps.defaultPlan)
