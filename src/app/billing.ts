@@ -4,6 +4,7 @@ import { startChecks } from '../accounts/billing/checks.ts'
 import type { HandleWebhook } from '../accounts/billing/ports.ts'
 import { createWebhookHandler } from '../accounts/billing/webhook.ts'
 import type { BillingConfig, StripeConfig } from '../config/config.ts'
+import { dayMs } from '../runtime/durations.ts'
 import { randomBase62 } from '../runtime/ids.ts'
 import { Secret } from '../runtime/secret.ts'
 import { startSweep } from '../storage/sweeps/sweep.ts'
@@ -11,7 +12,7 @@ import type { Runtime } from './runtime.ts'
 import type { Storage } from './storage.ts'
 
 /** How long processed events are remembered, to ignore repetitions. Stripe repeats an event for up to three days. */
-const eventsKeptMs = 30 * 86_400_000
+const eventsKeptMs = 30 * dayMs
 const eventRows = 500
 const simulatedSecretCharacters = 32
 /** The simulated price of the first sold plan, in cents; each further plan costs five times as much. */

@@ -1,11 +1,12 @@
 import type { Plan } from '../domain/plans.ts'
+import { dayMs } from '../runtime/durations.ts'
 import { suggest } from './check-shape.ts'
 import type { BillingConfig, Mode, StripeConfig } from './config.ts'
 import type { Findings } from './findings.ts'
 import { readDurationMs } from './measures.ts'
 import type { ConfigFile } from './schema.ts'
 
-const defaultGraceMs = 7 * 86_400_000
+const defaultGraceMs = 7 * dayMs
 const defaultSecretKeyEnv = 'STRIPE_SECRET_KEY'
 const defaultWebhookSecretEnv = 'STRIPE_WEBHOOK_SECRET'
 

@@ -1,4 +1,5 @@
 import { defaultPlans, type Plan, usualFusionsAtOnce } from '../domain/plans.ts'
+import { dayMs } from '../runtime/durations.ts'
 import { withoutEndSlashes } from '../runtime/end-slashes.ts'
 import { Secret } from '../runtime/secret.ts'
 import { suggest } from './check-shape.ts'
@@ -40,8 +41,8 @@ const defaultLimits: Limits = {
   storedBytes: 1024 ** 3,
 }
 /** How long records and stored text are kept (contract 30.9). */
-const defaultRequestRetentionMs = 90 * 86_400_000
-const defaultResponseRetentionMs = 30 * 86_400_000
+const defaultRequestRetentionMs = 90 * dayMs
+const defaultResponseRetentionMs = 30 * dayMs
 /** Silence before a keep-alive, and the time to finish after a stop signal (contract 30.10, 30.11). */
 const defaultKeepAliveMs = 10_000
 const defaultDrainMs = 30_000

@@ -1,10 +1,11 @@
 import { z } from 'zod'
+import { dayMs } from '../runtime/durations.ts'
 import { readDurationMs, readSizeBytes, writeDuration, writeSize } from './measures.ts'
 
 const maxEntries = 200
 const maxTextCharacters = 500
 const maxUrlCharacters = 2_000
-const longestDurationMs = 3_650 * 86_400_000
+const longestDurationMs = 3_650 * dayMs
 const largestSizeBytes = 1024 ** 3
 const envShape = /^[A-Z][A-Z0-9_]{0,127}$/
 

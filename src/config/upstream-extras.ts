@@ -1,6 +1,7 @@
 import type { Upstream } from '../domain/accounts.ts'
 import { holdsSecret } from '../domain/secret-shapes.ts'
 import { canCarryCredential } from '../providers/cloud-location.ts'
+import { dayMs } from '../runtime/durations.ts'
 import { readDurationMs } from './measures.ts'
 
 /** The timeouts of an upstream: the option and field that sets each, and what it limits (contract 9.7). */
@@ -30,7 +31,7 @@ type TimeoutName = (typeof timeoutSettings)[number]['name']
 /** The given timeouts by setting name; undefined if none were given. */
 export type GivenTimeouts = Partial<Readonly<Record<TimeoutName, string | undefined>>>
 
-const longestTimeoutMs = 86_400_000
+const longestTimeoutMs = dayMs
 const maxHeaders = 16
 const maxHeaderCharacters = 1_000
 /** Headers that carry credentials, or that only the service may set. */

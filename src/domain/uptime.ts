@@ -1,3 +1,4 @@
+import { dayMs } from '../runtime/durations.ts'
 /** What is counted: the requests of a profile, or the attempts at a backend. */
 export type UptimeKind = 'profile' | 'backend'
 
@@ -13,7 +14,6 @@ export interface UptimeCount {
 
 /** Days on the status page, including today (contract 18.3). */
 export const uptimeDays = 90
-const dayMs = 86_400_000
 /** Maximum number of names between two reads; there are far fewer profiles and backends. */
 const maxCounts = 2_000
 

@@ -2,11 +2,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Kysely, sql, SqliteAdapter } from 'kysely'
 import type { ActivityQueries, UsageGroup } from '../accounts/ports.ts'
 import { dayOf } from '../domain/uptime.ts'
+import { dayMs } from '../runtime/durations.ts'
 import { defineStore } from './define-store.ts'
 import { readRequest } from './requests.ts'
 import type { Tables } from './schema/schema.ts'
-
-const dayMs = 86_400_000
 
 interface GroupRow {
   readonly profile: string

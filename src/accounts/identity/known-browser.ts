@@ -1,9 +1,10 @@
+import { dayMs } from '../../runtime/durations.ts'
 import type { RandomBytes } from '../../runtime/random.ts'
 import type { Secret } from '../../runtime/secret.ts'
 import { isSameDigest, mintToken, tokenDigest } from '../../runtime/tokens.ts'
 
 /** How long a browser stays known after its last sign-in (contract 19.5). */
-export const knownLifeMs = 180 * 86_400_000
+export const knownLifeMs = 180 * dayMs
 const shape = /^([\w-]{43})\.([\w-]{43})$/
 
 /**

@@ -1,11 +1,11 @@
 import type { Account } from '../../domain/accounts.ts'
 import type { Session } from '../../domain/identity.ts'
+import { dayMs } from '../../runtime/durations.ts'
 import { idMinter } from '../../runtime/ids.ts'
 import type { Secret } from '../../runtime/secret.ts'
 import { mintToken, tokenDigest } from '../../runtime/tokens.ts'
 import type { IdentityDeps } from './identity.ts'
 
-const dayMs = 86_400_000
 /** Idle timeout of a session (contract 19.6). */
 export const sessionIdleMs = 7 * dayMs
 /** Maximum lifetime of a session, even in constant use (contract 19.6). */

@@ -20,13 +20,13 @@ import {
   type UptimeKind,
 } from '../../domain/uptime.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { dayMs } from '../../runtime/durations.ts'
 import type { StatusStore } from './status-ports.ts'
 
 /** How often counts are stored; a crash loses at most this much (contract 18.5). */
 const writeEveryMs = 60_000
 /** How long the last result is reused, so that traffic on the page does not reach the database (contract 18.4). */
 const freshMs = 10_000
-const dayMs = 86_400_000
 const incidentDays = 14
 const maxIncidents = 50
 

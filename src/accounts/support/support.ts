@@ -2,6 +2,7 @@ import { findForbidden } from '../../domain/forbidden-text.ts'
 import { readEmailAddress } from '../../domain/identity.ts'
 import type { NewTicket } from '../../domain/tickets.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { dayMs } from '../../runtime/durations.ts'
 import { idMinter } from '../../runtime/ids.ts'
 import type { RandomBytes } from '../../runtime/random.ts'
 import type { SendMail } from '../ports.ts'
@@ -12,7 +13,7 @@ const minTextCharacters = 10
 export const maxTextCharacters = 4_000
 const maxRequestIdCharacters = 100
 /** How long tickets are stored, and how many; the oldest are deleted first (contract 27.1). */
-const retentionMs = 180 * 86_400_000
+const retentionMs = 180 * dayMs
 const maxStored = 10_000
 const requestIdShape = /^req_[0-9A-Za-z]{10,40}$/
 

@@ -3,6 +3,7 @@ import { suggest } from '../../config/check-shape.ts'
 import { type BackendControl, holdReasons, type HoldReason } from '../../domain/backend-controls.ts'
 import { describeBackend } from '../../domain/backend-status-text.ts'
 import { brokenBackend, failedBackends, type RequestRecord } from '../../domain/requests.ts'
+import { hourMs } from '../../runtime/durations.ts'
 import type { Command, Invocation } from '../command.ts'
 import { CommandError, exitCodes } from '../failures.ts'
 import { writeTable, writeTime } from '../terminal/table.ts'
@@ -10,7 +11,6 @@ import { oneOf } from '../value-shapes.ts'
 
 /** How many of the latest request records are examined. */
 const maxLooked = 2_000
-const hourMs = 3_600_000
 
 export const backendsList: Command = {
   name: 'backends list',

@@ -2,6 +2,7 @@ import { findAccount } from '../../accounts/accounts.ts'
 import { linksFor } from '../../domain/links.ts'
 import type { RefusedCount } from '../../domain/refused-requests.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
+import { dayMs } from '../../runtime/durations.ts'
 import { readWhole } from '../command-line.ts'
 import { accountOption, type Command, type Result } from '../command.ts'
 import { fusionInShort } from '../fusion-trail.ts'
@@ -40,7 +41,7 @@ export const requests: Command = {
       const of = account === undefined ? {} : { accountId: account.id }
       const refused = await reader.refused({
         ...of,
-        fromMs: nowMs - refusedDays * 86_400_000,
+        fromMs: nowMs - refusedDays * dayMs,
         untilMs: nowMs,
         limit: invocation.line.flag('refused') ? limit : maxLimit,
       })

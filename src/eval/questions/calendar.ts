@@ -1,8 +1,8 @@
+import { dayMs } from '../../runtime/durations.ts'
 import type { Draw } from './draw.ts'
 import type { Drawn } from './question.ts'
 import { differentFrom, otherThan } from './wrong-answers.ts'
 
-const dayMs = 86_400_000
 const weekdays = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday']
 /** Offsets from UTC in minutes. The question states them, so no knowledge of time zones is needed. */
 const offsets = [-570, -480, -300, -210, 0, 60, 120, 210, 330, 345, 540, 630, 765]

@@ -1,4 +1,4 @@
-export const dayMs = 86_400_000
+import { dayMs } from '../../runtime/durations.ts'
 
 /** The same day of the next month, or that month's last day. */
 export function nextMonth(timeMs: number): number {

@@ -1,4 +1,5 @@
-import { dayMs, nextMonth } from './calendar.ts'
+import { dayMs } from '../../runtime/durations.ts'
+import { nextMonth } from './calendar.ts'
 import type { FakeStripe } from './fake-stripe.ts'
 import { type FakeSubscription, isOver } from './state.ts'
 

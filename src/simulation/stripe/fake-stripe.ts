@@ -1,6 +1,7 @@
+import { dayMs } from '../../runtime/durations.ts'
 import { randomBase62 } from '../../runtime/ids.ts'
 import type { RandomBytes } from '../../runtime/random.ts'
-import { dayMs, nextMonth } from './calendar.ts'
+import { nextMonth } from './calendar.ts'
 import {
   emptyState,
   isOver,

@@ -1,9 +1,10 @@
+import { dayMs } from '../../runtime/durations.ts'
 import type { Store } from '../store.ts'
 import type { RequestSweepOptions } from './request-sweep.ts'
 import { startSweep } from './sweep.ts'
 
 /** Backends' error messages may contain parts of requests: stored long enough to fix a backend, and no longer. */
-const keptMs = 7 * 86_400_000
+const keptMs = 7 * dayMs
 const chunkRows = 500
 
 /**

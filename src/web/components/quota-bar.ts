@@ -1,5 +1,6 @@
 import { html } from 'hono/html'
 import type { UsageSignals } from '../../domain/account-meter.ts'
+import { dayMs } from '../../runtime/durations.ts'
 import type { Html } from './html.ts'
 import { writeDay, writeNumber } from './time.ts'
 
@@ -10,7 +11,7 @@ const nearlyFull = 0.9
 export function quotaBar(usage: UsageSignals, nowMs: number): Html {
   const { quotaLimit, quotaUsed, quotaRemaining, quotaReset, rateLimit, rateRemaining } = usage
   const share = quotaLimit === 0 ? 1 : Math.min(1, quotaUsed / quotaLimit)
-  const days = Math.max(1, Math.ceil((quotaReset * 1000 - nowMs) / 86_400_000))
+  const days = Math.max(1, Math.ceil((quotaReset * 1000 - nowMs) / dayMs))
   const text = `${writeNumber(quotaUsed)} of ${writeNumber(quotaLimit)} requests used`
   return html`<p><strong>${writeNumber(quotaUsed)}</strong> of ${writeNumber(quotaLimit)} requests this month</p>
     <svg

@@ -1,4 +1,5 @@
 import { html } from 'hono/html'
+import { dayMs, hourMs } from '../../runtime/durations.ts'
 import type { Html } from './html.ts'
 
 const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' })
@@ -11,12 +12,12 @@ const minute = new Intl.DateTimeFormat('en-GB', {
 })
 const number = new Intl.NumberFormat('en-GB')
 const units = [
-  { ms: 86_400_000, name: 'day' },
-  { ms: 3_600_000, name: 'hour' },
+  { ms: dayMs, name: 'day' },
+  { ms: hourMs, name: 'hour' },
   { ms: 60_000, name: 'minute' },
 ] as const
 /** Older times are shown as a date. */
-const longestAgoMs = 14 * 86_400_000
+const longestAgoMs = 14 * dayMs
 
 /** `21 Nov 2026`, in UTC. */
 export function writeDay(timeMs: number): Html {

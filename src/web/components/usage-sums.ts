@@ -2,9 +2,9 @@ import type { UsageGroup } from '../../accounts/ports.ts'
 import type { UsageSignals } from '../../domain/account-meter.ts'
 import { usageCostUsd, type FindPrice } from '../../domain/request-cost.ts'
 import { dayOf } from '../../domain/uptime.ts'
+import { dayMs } from '../../runtime/durations.ts'
 import type { DayBar } from './chart.ts'
 
-const dayMs = 86_400_000
 /** No projection is made before this much of the month has passed. */
 const leastElapsedMs = 12 * 3_600_000
 

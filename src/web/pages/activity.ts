@@ -6,6 +6,7 @@ import { playgroundKeyId } from '../../domain/keys.ts'
 import type { RefusedCount } from '../../domain/refused-requests.ts'
 import { requestCostUsd, writeUsd } from '../../domain/request-cost.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
+import { dayMs } from '../../runtime/durations.ts'
 import { select } from '../components/field.ts'
 import type { Html } from '../components/html.ts'
 import { page } from '../components/layout.ts'
@@ -23,7 +24,6 @@ const perPage = 25
 const maxRows = 5_000
 /** A filter scans at most this many requests; choosing a day reaches further back. */
 const among = 20_000
-const dayMs = 86_400_000
 /** Rejected requests are summed over this many days if no day is chosen. */
 const refusedDays = 7
 /** More than the number of distinct errors that rejected requests of one account can have. */

@@ -3,6 +3,7 @@ import { maxListedKeys } from '../../accounts/keys.ts'
 import type { UsageGroup } from '../../accounts/ports.ts'
 import { type Period, periodAt, type UsageSignals } from '../../domain/account-meter.ts'
 import { writeUsd, type FindPrice } from '../../domain/request-cost.ts'
+import { dayMs } from '../../runtime/durations.ts'
 import { dayChart, shareTable } from '../components/chart.ts'
 import type { Html } from '../components/html.ts'
 import { page } from '../components/layout.ts'
@@ -14,7 +15,6 @@ import { download, writeCsv } from '../http/download.ts'
 import type { PageRoute } from '../http/route.ts'
 import type { AccountVisit } from '../http/visit.ts'
 
-const dayMs = 86_400_000
 const recentDays = 30
 /** At most this many requests are summed per day; the page says when there were more. */
 const maxPerDay = 50_000
