@@ -12,9 +12,9 @@ import { showEnd, showHeaders, showSent } from './playground-trail.js'
 /** Longer answers are truncated for screen readers. */
 const maxSpokenCharacters = 1000
 
-const consoleDeps = /** @type {HTMLElement} */ (document.querySelector('[data-playground]'))
+const panes = /** @type {HTMLElement} */ (document.querySelector('[data-playground]'))
 /** @type {PlaygroundSettings} */
-const settings = JSON.parse(consoleDeps.dataset['playground'] ?? '')
+const settings = JSON.parse(panes.dataset['playground'] ?? '')
 const profile = at('profile', HTMLSelectElement)
 const [stream, fusion, raw] = [checkbox('stream'), checkbox('fusion'), checkbox('raw')]
 const [system, tools, message] = [textarea('system'), textarea('tools'), textarea('message')]
@@ -358,6 +358,6 @@ for (const field of fields) {
 }
 
 // Makes scrollable elements usable with the keyboard.
-for (const sample of consoleDeps.querySelectorAll('.sample pre')) sample.setAttribute('tabindex', '0')
-consoleDeps.hidden = false
+for (const sample of panes.querySelectorAll('.sample pre')) sample.setAttribute('tabindex', '0')
+panes.hidden = false
 show()

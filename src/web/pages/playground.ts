@@ -93,7 +93,7 @@ function showPlayground(visit: AccountVisit): Promise<Response> {
     lead: 'Choose a profile, type a message, and send it. Requests made here count toward your limits and appear in your activity, like those of your keys. We do not store the conversation: it is lost when you leave this page.',
     also: { style: 'playground.css', script: 'playground.js' },
     body: html`${withoutScript(visit)}
-      <div class="consoleDeps" data-playground="${settingsOf(visit)}" hidden>
+      <div class="panes" data-playground="${settingsOf(visit)}" hidden>
         ${requestCard(visit)}
         <div>${conversationCard()} ${lookCard()}</div>
       </div>`,
