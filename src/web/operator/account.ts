@@ -4,6 +4,7 @@ import { changePlan, resumeAccount, suspendAccount } from '../../accounts/accoun
 import { findOwnKey, revokeEveryKey, revokeKey } from '../../accounts/keys.ts'
 import type { Account } from '../../domain/accounts.ts'
 import { operatorActions } from '../../domain/operators.ts'
+import { breadcrumbs } from '../components/breadcrumbs.ts'
 import { withNotice, type Notice } from '../components/notices.ts'
 import { operatorAccountsDepsFor } from '../http/control.ts'
 import { PageError } from '../http/page-error.ts'
@@ -31,7 +32,7 @@ async function showAccount(visit: OperatorVisit): Promise<Response> {
   return consolePage(visit, {
     title: account.name,
     lead: html`<code>${account.id}</code>`,
-    above: html`<p><a href="/operator/accounts">Accounts</a></p>`,
+    above: breadcrumbs({ path: '/operator/accounts', name: 'Accounts' }),
     body: await accountBody(visit, account),
   })
 }
