@@ -4,7 +4,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const version = '1.15.2'
-// The newest with which it streams. With later ones, which its own version range allows, it answers every streamed request with 500 (its issue 1389).
+// The newest with which it streams. With later ones, which its own version range allows, it answers every streamed
+// request with 500 (its issue 1389).
 const overrides = { '@hono/node-server': '1.14.0' }
 const installTimeoutMs = 5 * 60_000
 const folder = join(import.meta.dirname, '..', '.cache', 'portkey')

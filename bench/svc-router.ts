@@ -4,7 +4,9 @@ import { nodeFlags } from '../bin/boot.mjs'
 
 const repository = join(import.meta.dirname, '..')
 const program = join(repository, 'src', 'main.ts')
-/** The largest that the configuration takes. A run that wants more in any minute gets 429s, and is reported as failed. */
+/**
+ * The largest that the configuration takes. A run that wants more in any minute gets 429s, and is reported as failed.
+ */
 const requestsPerMinute = 10_000_000
 const requestsPerMonth = 1_000_000_000
 

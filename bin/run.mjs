@@ -1,4 +1,5 @@
-// node bin/run.mjs COMMAND ARGS…: installs the packages if necessary, then runs a command with the pinned Node first in PATH.
+// node bin/run.mjs COMMAND ARGS…: installs the packages if necessary, then runs a command with the pinned Node first in
+// PATH.
 import { boot, BootError, ensurePackages, findNode, runToEnd } from './boot.mjs'
 
 await boot(async () => {

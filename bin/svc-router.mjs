@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// The program: ensures that packages and a suitable Node are present, then runs src/main.ts, or dist/main.js if published.
+// The program: ensures that packages and a suitable Node are present, then runs src/main.ts, or dist/main.js if
+// published.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { become, boot, BootError, ensurePackages, findNode, nodeFlags, root } from './boot.mjs'

@@ -1,5 +1,5 @@
-// npm run build [-- FOLDER]: what is published, in dist or the folder that is named: the program as JavaScript, and beside it
-// every other file of src, such as what pages load. From the sources nothing needs to be built.
+// npm run build [-- FOLDER]: what is published, in dist or the folder that is named: the program as JavaScript, and
+// beside it every other file of src, such as what pages load. From the sources nothing needs to be built.
 import { spawnSync } from 'node:child_process'
 import { cpSync, rmSync } from 'node:fs'
 import { extname, join, resolve } from 'node:path'

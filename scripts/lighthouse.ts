@@ -1,5 +1,6 @@
-// npm run lighthouse [PART OF A PAGE'S NAME]: Lighthouse over every page of the real service, as a phone on slow 4G that it
-// simulates; a table of what it says, and exit code 1 where one of the goals is missed. It installs itself into .cache/lighthouse.
+// npm run lighthouse [PART OF A PAGE'S NAME]: Lighthouse over every page of the real service, as a phone on slow 4G
+// that it simulates; a table of what it says, and exit code 1 where one of the goals is missed. It installs itself into
+// .cache/lighthouse.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
@@ -78,7 +79,10 @@ async function measureAll(driver: Browser, as: (typeof beholders)[number]): Prom
   return rows
 }
 
-/** Where a state is found; undefined where only a form leads there, which Lighthouse cannot send, or where the page refuses. */
+/**
+ * Where a state is found; undefined where only a form leads there, which Lighthouse cannot send, or where the page
+ * refuses.
+ */
 async function addressOf(state: (typeof everyPage)[number], page: Page, origin: string): Promise<string | undefined> {
   let isPlain = false
   const note = (response: Response): void => {

@@ -1,4 +1,5 @@
-// npm run screenshots [FOLDER]: pictures of every page in light and dark, on a desk and on a phone, by the real service.
+// npm run screenshots [FOLDER]: pictures of every page in light and dark, on a desk and on a phone, by the real
+// service.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Service } from '../tests/service.ts'

@@ -34,7 +34,10 @@ export interface OpenModelsOptions {
   readonly onBug: (error: unknown) => void
 }
 
-/** Calls the models that answer `svc-router/fusion` for an account through the same providers as the service, which need not run. */
+/**
+ * Calls the models that answer `svc-router/fusion` for an account through the same providers as the service, which need
+ * not run.
+ */
 export async function openEvalModels(
   config: Config,
   { accountId, voice, clock, random, onBug }: OpenModelsOptions,

@@ -1,9 +1,13 @@
 import { Service, type ServiceOptions } from './service.ts'
 
-/** The profile that gives embeddings, beside `svc-router/frontier`, which holds conversations over the same providers. */
+/**
+ * The profile that gives embeddings, beside `svc-router/frontier`, which holds conversations over the same providers.
+ */
 export const embeddingsProfile = 'svc-router/embeddings'
 
-/** A service with two backends for conversations and two that give the same embeddings, each at a provider of its own. */
+/**
+ * A service with two backends for conversations and two that give the same embeddings, each at a provider of its own.
+ */
 export function startEmbeddingsService(settings: ServiceOptions['settings'] = {}): Promise<Service> {
   const timeouts = { connect: '500ms', whole_answer: '3s' }
   return Service.start({

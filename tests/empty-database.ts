@@ -7,7 +7,9 @@ import { openSqlite } from '../src/storage/sqlite/open-sqlite.ts'
 
 let migrated: Promise<Buffer> | undefined
 
-/** Gives a new data folder a database with every table and no rows, which starts a service sooner than migrating one. */
+/**
+ * Gives a new data folder a database with every table and no rows, which starts a service sooner than migrating one.
+ */
 export async function placeEmptyDatabase(folder: string): Promise<void> {
   const bytes = await (migrated ??= migrate())
   createFolder(folder)

@@ -24,7 +24,8 @@ export function install(command: string, args: readonly string[], env: Readonly<
 }
 
 /**
- * Makes a Python environment with exactly the packages of a requirements file in that folder, unless it is there already.
+ * Makes a Python environment with exactly the packages of a requirements file in that folder, unless it is there
+ * already.
  * @throws Unavailable
  */
 export function pythonEnvironment(

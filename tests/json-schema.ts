@@ -22,7 +22,10 @@ const known = new Set(
   ),
 )
 
-/** Where a value does not fit, each as a path and a reason; empty where it does. @throws Error for a keyword that is not known here */
+/**
+ * Where a value does not fit, each as a path and a reason; empty where it does. @throws Error for a keyword that is not
+ * known here
+ */
 export function misfits(schema: Schema, value: unknown, find: (ref: string) => Schema, at = '$'): string[] {
   const strange = Object.keys(schema).filter((keyword) => !known.has(keyword))
   if (strange.length > 0) throw new Error(`unknown keywords: ${strange.join(', ')}`)

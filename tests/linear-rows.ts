@@ -26,8 +26,8 @@ import { readSessionToken } from '../src/web/http/session-cookie.ts'
 import { contextOf } from './formats/exchange.ts'
 
 /**
- * One parser, pattern, or buffer with the input that is worst for it. `prepare` makes an input of about `size` bytes (or
- * pieces) and gives what reads it; only that is timed. Choose `size` so that reading it takes about a millisecond.
+ * One parser, pattern, or buffer with the input that is worst for it. `prepare` makes an input of about `size` bytes
+ * (or pieces) and gives what reads it; only that is timed. Choose `size` so that reading it takes about a millisecond.
  */
 export interface LinearRow {
   readonly what: string
@@ -308,7 +308,9 @@ function requestHeaders(): LinearRow[] {
   }))
 }
 
-/** Compressed bodies in small reads: what decompresses to as much as is taken, and what never decompresses to anything. */
+/**
+ * Compressed bodies in small reads: what decompresses to as much as is taken, and what never decompresses to anything.
+ */
 function compressedBodies(): LinearRow[] {
   const clock = { nowMs: () => 0, monotonicMs: () => 0, after: () => ({ cancel() {} }) }
   const read = async (encoding: string, bytes: Buffer): Promise<void> => {

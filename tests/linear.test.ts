@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { linearRows } from './linear-rows.ts'
 
 /**
- * One input is read that is four times as large, and four small ones: both have as many bytes, and are disturbed as much
- * by other work on the machine. A linear reader takes as long for both, a quadratic one four times as long for the large.
+ * One input is read that is four times as large, and four small ones: both have as many bytes, and are disturbed as
+ * much by other work on the machine. A linear reader takes as long for both, a quadratic one four times as long for the
+ * large.
  */
 const factor = 4
 const largestRatio = 2.8

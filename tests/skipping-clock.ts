@@ -43,7 +43,10 @@ export class SkippingClock implements Clock {
     }
   }
 
-  /** Leaves out so many milliseconds at once, as if the machine had slept: what falls due in them happens at their end, in order. */
+  /**
+   * Leaves out so many milliseconds at once, as if the machine had slept: what falls due in them happens at their end,
+   * in order.
+   */
   async skip(ms: number): Promise<void> {
     this.#skippedMs += ms
     const untilMs = this.monotonicMs()

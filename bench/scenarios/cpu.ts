@@ -76,7 +76,10 @@ export async function measurePaced(bench: Bench): Promise<Row[]> {
   return compare({ ...comparison, figure: 'CPU µs/event', values, aimAtMost: eventAimAtMost })
 }
 
-/** The cost of translation: a Responses client with a chat provider, compared with svc-router's relay of the same stream. */
+/**
+ * The cost of translation: a Responses client with a chat provider, compared with svc-router's relay of the same
+ * stream.
+ */
 export async function measureTranslate(bench: Bench): Promise<Row[]> {
   const gateway = (await bench.shared()).find(({ name }) => name === 'svc-router')
   if (gateway === undefined) return []

@@ -10,7 +10,9 @@ const perSecond = 300
 const direct = 'direct'
 const mode = { name: 'whole', bodyBytes: 1024 } as const
 
-/** The latency that a gateway adds to direct upstream requests at 300 requests per second, in microseconds, and its CPU. */
+/**
+ * The latency that a gateway adds to direct upstream requests at 300 requests per second, in microseconds, and its CPU.
+ */
 export async function measureLatency(bench: Bench): Promise<Row[]> {
   const gateways = await bench.shared()
   const [first] = gateways

@@ -5,14 +5,20 @@ import { readRssMb } from '../proc-stat.ts'
 import type { Aim, Row } from '../rows.ts'
 
 const heldStreams = 1000
-/** The size of the relay's connection pool: large enough that no stream waits, because the relay is the floor for open streams. */
+/**
+ * The size of the relay's connection pool: large enough that no stream waits, because the relay is the floor for open
+ * streams.
+ */
 const heldConnections = 1024
 const openTimeoutMs = 15_000
 const watchMs = 2000
 const watchEveryMs = 100
 const streamAimMb = 200
 
-/** The heap grows until it is collected, so growth compares the minimum of the first half of the steps with that of the second. */
+/**
+ * The heap grows until it is collected, so growth compares the minimum of the first half of the steps with that of the
+ * second.
+ */
 const soakSteps = 40
 const soakConnections = 32
 const soakStepMs = 60_000

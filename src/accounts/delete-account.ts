@@ -3,9 +3,9 @@ import { auditRecord, type AccountsDeps } from './control-plane.ts'
 import type { AccountDataStore } from './ports.ts'
 
 /**
- * Deletes an account and all its data (contract 19.12). Its keys stop working within a second, and the deletion cannot be undone; the
- * audit log keeps only its id. Its subscriptions are marked for cancellation: `closeBilling` does that immediately, the
- * background checks soon after. @throws AccountsError `account_unknown`, `account_name_mismatch`
+ * Deletes an account and all its data (contract 19.12). Its keys stop working within a second, and the deletion cannot
+ * be undone; the audit log keeps only its id. Its subscriptions are marked for cancellation: `closeBilling` does that
+ * immediately, the background checks soon after. @throws AccountsError `account_unknown`, `account_name_mismatch`
  */
 export async function deleteAccount(
   deps: AccountsDeps<AccountDataStore>,

@@ -13,7 +13,9 @@ export interface BackgroundChecks extends AsyncDisposable {
   start(onManagedChange: () => void): Promise<void>
 }
 
-/** Creates the checks without starting them. Managed access is checked only if the configuration has managed backends. */
+/**
+ * Creates the checks without starting them. Managed access is checked only if the configuration has managed backends.
+ */
 export function openBackgroundChecks({ config, keys, clock, log }: Runtime, storage: Storage): BackgroundChecks {
   const { store } = storage
   const gate = new ManagedAccessGate({

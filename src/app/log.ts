@@ -4,7 +4,9 @@ import { safeJson } from '../runtime/safe-text.ts'
 
 /** How long lines are collected before they are written together. */
 const flushMs = 100
-/** Maximum number of waiting lines. Further ones are counted and dropped, so that a full disk cannot fill the memory. */
+/**
+ * Maximum number of waiting lines. Further ones are counted and dropped, so that a full disk cannot fill the memory.
+ */
 const maxWaiting = 10_000
 /** How long shutdown waits for the last lines. */
 const endLimitMs = 2_000

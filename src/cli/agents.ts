@@ -81,7 +81,9 @@ export const agents: readonly Agent[] = [
 /** opencode merges this over all its files, so no file has to be edited. */
 const opencodeVariable = 'OPENCODE_CONFIG_CONTENT'
 
-/** Merges our settings over the user's in the same variable. @throws CommandError if the variable is not a JSON object */
+/**
+ * Merges our settings over the user's in the same variable. @throws CommandError if the variable is not a JSON object
+ */
 function mergeOpencode(
   theirs: string | undefined,
   clientConfig: ClientConfig,

@@ -11,7 +11,10 @@ import { SafeTerminal, type Piece } from './terminal/safe-terminal.ts'
 
 const errorWord: Piece = { style: 'red', text: 'error' }
 
-/** Runs one command line and returns its exit code. Throws only for bugs; it prints every expected failure (contract 33.3). */
+/**
+ * Runs one command line and returns its exit code. Throws only for bugs; it prints every expected failure (contract
+ * 33.3).
+ */
 export async function run(args: readonly string[], terminal: Terminal, ports: CliPorts): Promise<number> {
   const own = ownArguments(args)
   const json = own.includes('--json')

@@ -40,7 +40,10 @@ export interface ServiceAddress {
   readonly ownDataDir: string | undefined
 }
 
-/** Finds the service: from `--url` or its variable, or the one running or configured here. @throws CommandError, ConfigError */
+/**
+ * Finds the service: from `--url` or its variable, or the one running or configured here. @throws CommandError,
+ * ConfigError
+ */
 export function findService(invocation: Invocation): ServiceAddress {
   const { line, terminal } = invocation
   const variable = terminal.env[urlVariable]?.trim() ?? ''

@@ -28,7 +28,10 @@ const listedNames = 12
 /** Each round removes the invalid settings it found. A removal can only make the enclosing entry incomplete. */
 const maxRounds = 8
 
-/** Checks a file against the schema. Returns the valid settings, and a problem for each unknown name, wrong type, wrong value, and secret. */
+/**
+ * Checks a file against the schema. Returns the valid settings, and a problem for each unknown name, wrong type, wrong
+ * value, and secret.
+ */
 export function checkShape(document: ConfigDocument): { file: ConfigFile; problems: readonly Problem[] } {
   const secrets = document
     .texts()

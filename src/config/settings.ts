@@ -60,7 +60,10 @@ function isPlainUrl(value: string): boolean {
   return isProviderUrl(value) && new URL(value).search === ''
 }
 
-/** Whether a URL can be a provider's base URL: http or https without user and fragment. A query, such as an api-version, is allowed. */
+/**
+ * Whether a URL can be a provider's base URL: http or https without user and fragment. A query, such as an api-version,
+ * is allowed.
+ */
 export function isProviderUrl(value: string): boolean {
   if (value.length > maxUrlCharacters || !URL.canParse(value)) return false
   const { protocol, username, password, hash } = new URL(value)

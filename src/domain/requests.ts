@@ -64,8 +64,8 @@ function hasFailed({ outcome }: Attempt): boolean {
 }
 
 /**
- * The backend whose answer broke off after its first content: its attempt is recorded as `answered`, and the error is the
- * request's. Undefined for a fusion, which replaces members that fail.
+ * The backend whose answer broke off after its first content: its attempt is recorded as `answered`, and the error is
+ * the request's. Undefined for a fusion, which replaces members that fail.
  */
 export function brokenBackend({ attempts, errorCode, fusions }: RequestFailures): string | undefined {
   const last = attempts.at(-1)

@@ -125,8 +125,8 @@ export interface AnswerContext {
   /** The conversation that the answer belongs to, repeated in the answer. */
   readonly conversationId?: string | undefined
   /**
-   * The `svc_router` report, if it is known before the answer begins: why a single model answers a request that a fusion
-   * could have answered.
+   * The `svc_router` report, if it is known before the answer begins: why a single model answers a request that a
+   * fusion could have answered.
    */
   readonly report?: JsonObject | undefined
   /** Mints the part of an item id after its prefix: unique, letters and digits. */

@@ -14,7 +14,9 @@ const closeBrace = 0x7d
 const openBracket = 0x5b
 const closeBracket = 0x5d
 
-/** Limits on the JSON of an answer: arrays and objects, then commas and colons. They determine the time of `JSON.parse`. */
+/**
+ * Limits on the JSON of an answer: arrays and objects, then commas and colons. They determine the time of `JSON.parse`.
+ */
 const maxContainers = 400_000
 const maxSeparators = 4_000_000
 /** Distinct names are the slowest input for `JSON.parse`; only one object with many members can have many of them. */
@@ -23,8 +25,8 @@ const maxMembersInARow = 10_000
 const simpleLength = 2 * maxAnswerDepth
 
 /**
- * Whether JSON from a provider exceeds the limits on depth, containers, or members (contract 30.12). Short text, as most
- * events of a stream are, is not read.
+ * Whether JSON from a provider exceeds the limits on depth, containers, or members (contract 30.12). Short text, as
+ * most events of a stream are, is not read.
  */
 export function isTooComplex(json: string): boolean {
   if (json.length <= simpleLength) return false

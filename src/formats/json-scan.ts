@@ -25,7 +25,8 @@ export const bodyShape: JsonLimits = { maxDepth: 128, maxTokens: 300_000, maxMem
 
 type Bytes = Uint8Array & { indexOf(value: number, from?: number): number }
 
-// Each file that reads bytes has its own constants: the engine inlines those, and imported ones make this scan 40 % slower.
+// Each file that reads bytes has its own constants: the engine inlines those, and imported ones make this scan 40 %
+// slower.
 const quote = 0x22
 const backslash = 0x5c
 const comma = 0x2c

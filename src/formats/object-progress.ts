@@ -9,8 +9,8 @@ const closeBracket = 0x5d
 const space = 0x20
 
 /**
- * Follows one JSON object that arrives in pieces, to know without reading it again whether it can be complete. It checks
- * brackets and strings only.
+ * Follows one JSON object that arrives in pieces, to know without reading it again whether it can be complete. It
+ * checks brackets and strings only.
  */
 export class ObjectProgress {
   #depth = 0

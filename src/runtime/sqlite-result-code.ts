@@ -18,7 +18,9 @@ export const sqliteDiskCodes: readonly unknown[] = [
   sqliteCodes.cannotOpen,
 ]
 
-/** The primary result code of an error of `node:sqlite`, whose `errcode` is an extended one; undefined for other errors. */
+/**
+ * The primary result code of an error of `node:sqlite`, whose `errcode` is an extended one; undefined for other errors.
+ */
 export function sqliteResultCode(error: unknown): number | undefined {
   const { errcode } = (error ?? {}) as { readonly errcode?: unknown }
   return typeof errcode === 'number' ? errcode & 0xff : undefined

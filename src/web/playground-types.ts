@@ -1,4 +1,7 @@
-/** What the playground page and its scripts exchange. The scripts are checked against these types by `tsconfig.browser.json`. */
+/**
+ * What the playground page and its scripts exchange. The scripts are checked against these types by
+ * `tsconfig.browser.json`.
+ */
 
 /** In `data-playground`. The only secret is the CSRF token, which every form of the session contains. */
 export interface PlaygroundSettings {

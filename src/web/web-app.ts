@@ -24,7 +24,9 @@ export interface Peer {
 
 type Fetch = (request: Request, peer: Peer) => Promise<Response>
 
-/** Creates the app as a function from request to response. Only the routes in the table can be called (contract 20.2). */
+/**
+ * Creates the app as a function from request to response. Only the routes in the table can be called (contract 20.2).
+ */
 export function createWebApp(deps: WebDeps, routes: readonly PageRoute[]): Fetch {
   const hono = new Hono<{ Bindings: Peer }>()
   for (const route of routes) hono.on(route.method, route.path, (context) => serve(deps, context, route))

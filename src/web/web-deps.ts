@@ -91,7 +91,10 @@ export interface WebDeps {
   /** The API's base URL, including `/v1`. */
   readonly baseUrl: string
   readonly mode: 'local' | 'production'
-  /** The number of the operator's proxies in front of the app: that many entries at the end of `X-Forwarded-For` are trusted. */
+  /**
+   * The number of the operator's proxies in front of the app: that many entries at the end of `X-Forwarded-For` are
+   * trusted.
+   */
   readonly trustedProxies: number
   readonly plans: readonly Plan[]
   /** How accounts change plans. */

@@ -9,7 +9,10 @@ interface CountedAnswer {
   readonly retryAfterSeconds: number | undefined
 }
 
-/** Passes every request on to a service and every answer back, and counts: what an agent really asked, refusals included. */
+/**
+ * Passes every request on to a service and every answer back, and counts: what an agent really asked, refusals
+ * included.
+ */
 export class CountingProxy implements AsyncDisposable {
   readonly origin: string
   /** Every answer to a POST so far, in order. */

@@ -77,7 +77,10 @@ export class FusedService implements AsyncDisposable {
     return { baseUrl, origin: new URL(baseUrl).origin }
   }
 
-  /** One deliberation for what the user said to the alias, and one plain call for each turn of the agent's own behind it. */
+  /**
+   * One deliberation for what the user said to the alias, and one plain call for each turn of the agent's own behind
+   * it.
+   */
   async expectServed(turns: number, path: string): Promise<void> {
     const plain = Array.from({ length: turns - 1 }, () => plainTurn)
     await this.expectTurns([askedFirst, ...plain], path, fusion)

@@ -26,7 +26,10 @@ export class OneBackend implements AsyncDisposable {
     return new OneBackend(await RunningService.startBefore(provider, format, preset), provider, format)
   }
 
-  /** One streamed record in the client's format for each turn, each served by the first attempt and charged once, and no request besides. */
+  /**
+   * One streamed record in the client's format for each turn, each served by the first attempt and charged once, and no
+   * request besides.
+   */
   async expectServed(turns: number, spoken: ConversationFormatId): Promise<void> {
     const records = await this.service.requests()
     expect(records).toHaveLength(turns)

@@ -44,7 +44,10 @@ export class OpencodeHome extends AgentHome {
     return programme
   }
 
-  /** The configuration of docs/clients.md with this address, a tool server, and another `npm` package, profile, options and lines where they are named. */
+  /**
+   * The configuration of docs/clients.md with this address, a tool server, and another `npm` package, profile, options
+   * and lines where they are named.
+   */
   configure(
     { baseUrl }: Pick<Place, 'baseUrl'>,
     { npm, profile, options, lines = {} }: { npm?: string; profile?: string; options?: object; lines?: object } = {},

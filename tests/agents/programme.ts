@@ -11,8 +11,10 @@ const maxOutputCharacters = 2_000_000
 const nowhere = 'http://127.0.0.1:9'
 
 /**
- * The folder of an agent's package in that very version, downloaded once into .cache/agents. Nothing of a package runs while it is installed.
- * @throws Error when the registry cannot be reached: without the programme there is nothing to test, and passing would be a lie
+ * The folder of an agent's package in that very version, downloaded once into .cache/agents. Nothing of a package runs
+ * while it is installed.
+ * @throws Error when the registry cannot be reached: without the programme there is nothing to test, and passing would
+ * be a lie
  */
 export function installAgent(name: string, version: string): string {
   const prefix = join(cache, `${name.replace('@', '').replace('/', '-')}-${version}`)
@@ -49,8 +51,8 @@ export interface Finished {
 }
 
 /**
- * Runs an agent to its end in a home, a working folder and a temporary folder of its own. Every way out of this machine is a proxy that is not there:
- * agents ask for updates, plugins and lists of models without being told to.
+ * Runs an agent to its end in a home, a working folder and a temporary folder of its own. Every way out of this machine
+ * is a proxy that is not there: agents ask for updates, plugins and lists of models without being told to.
  */
 export async function runAgent(
   command: string,

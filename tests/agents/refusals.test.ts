@@ -27,7 +27,10 @@ afterAll(async () => {
 
 interface Agent {
   readonly name: string
-  /** Runs it after docs/clients.md with a key and a profile; `patient` as the page has it, else so that it never asks twice. */
+  /**
+   * Runs it after docs/clients.md with a key and a profile; `patient` as the page has it, else so that it never asks
+   * twice.
+   */
   readonly ask: (key: string, profile?: string, patient?: boolean) => Promise<Finished>
   /** Where a person reads what went wrong. */
   readonly reads: (finished: Finished) => string
@@ -70,7 +73,10 @@ const opencode: Agent = {
 }
 
 describe.each([codex, claude, opencode])('$name', ({ ask, reads, asks }) => {
-  /** What a person reads, after what is true of every refusal that stands: no answer, no key, no backend, and as many requests as are known. */
+  /**
+   * What a person reads, after what is true of every refusal that stands: no answer, no key, no backend, and as many
+   * requests as are known.
+   */
   async function refused(status: number, key: string, profile?: string): Promise<string> {
     const before = refusing.served()
     const finished = await ask(key, profile)

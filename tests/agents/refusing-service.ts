@@ -5,7 +5,10 @@ import { Service } from '../service.ts'
 import { CountingProxy } from './counting-proxy.ts'
 
 const minuteMs = 60_000
-/** What is left of a spent minute when an agent meets it: long enough for its first request, and no longer than a test should wait. */
+/**
+ * What is left of a spent minute when an agent meets it: long enough for its first request, and no longer than a test
+ * should wait.
+ */
 const leftOfMinuteMs = 12_000
 
 /** The service with keys that are refused in every way, behind a proxy that counts what an agent asks. */

@@ -40,7 +40,9 @@ function inNewHome(command: string, args: readonly string[]): Promise<Finished> 
   })
 }
 
-/** `svc-router run` of that agent on the data folder of the service: nothing says where it listens or what the key is. */
+/**
+ * `svc-router run` of that agent on the data folder of the service: nothing says where it listens or what the key is.
+ */
 function runThrough(agent: string, ...args: readonly string[]): Promise<Finished> {
   const ours = ['--data', join(service.folder, 'data'), '--config', join(service.folder, 'svc-router.yaml')]
   return inNewHome(process.execPath, [main, 'run', ...agent.split(' '), ...ours, '--', ...args])

@@ -15,7 +15,10 @@ const commandWithinMs = 60_000
 const settleWithinMs = 5_000
 const pollEveryMs = 50
 
-/** The service as a newcomer starts it: a process of its own, on a free port, with a data folder that was not there before. */
+/**
+ * The service as a newcomer starts it: a process of its own, on a free port, with a data folder that was not there
+ * before.
+ */
 export class RunningService implements AsyncDisposable {
   readonly baseUrl: string
   /** The key that the first start left in the data folder. */
@@ -32,7 +35,10 @@ export class RunningService implements AsyncDisposable {
     this.key = readFileSync(join(folder, 'data', 'first-key'), 'utf8').trim()
   }
 
-  /** `config` is the text of a configuration file; without one everything is as it comes. `variables` are those that it names. */
+  /**
+   * `config` is the text of a configuration file; without one everything is as it comes. `variables` are those that it
+   * names.
+   */
   static async start(config = '', variables: Readonly<Record<string, string>> = {}): Promise<RunningService> {
     const folder = mkdtempSync(join(tmpdir(), 'svc-router-agents-'))
     writeFileSync(join(folder, 'svc-router.yaml'), config)

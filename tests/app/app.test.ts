@@ -45,8 +45,8 @@ test('a service whose ledger died logs it once, reports not ready, and stops cle
   }
   const names = events.map((event) => ('event' in event ? String(event.event) : ''))
   expect(names.filter((name) => name === 'ledger_failing')).toHaveLength(1)
-  // Queries and the audit log run on the same thread, so each part that still had something to save reports its own loss
-  // (decision 49). How many files may be open depends on the machine.
+  // Queries and the audit log run on the same thread, so each part that still had something to save reports its own
+  // loss (decision 49). How many files may be open depends on the machine.
   const others = ['store_failing', 'audit_failing', 'descriptor_limit_low']
   expect(names.filter((name) => !others.includes(name))).toEqual(['started', 'ledger_failing', 'draining', 'stopped'])
   expect(events).toContainEqual({ event: 'ledger_failing', reason: 'exited' })

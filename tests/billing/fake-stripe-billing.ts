@@ -15,8 +15,9 @@ export const doublePrices: readonly FakePrice[] = [
 const planOfPrice = (priceId: string): string | null => /^price_(pro|max)$/.exec(priceId)?.[1] ?? null
 
 /**
- * The port over the double without HTTP, for many histories. A read takes its time: `waits` is asked before it looks and
- * again before it answers, so that an older look can arrive after a newer one. What it reads is read as from Stripe.
+ * The port over the double without HTTP, for many histories. A read takes its time: `waits` is asked before it looks
+ * and again before it answers, so that an older look can arrive after a newer one. What it reads is read as from
+ * Stripe.
  */
 export class DoubleBilling implements Billing {
   readonly isSimulated = true

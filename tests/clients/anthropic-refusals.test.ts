@@ -247,7 +247,9 @@ function bodyOf(error: APIError): Record<string, unknown> {
   return (error.error as { error: Record<string, unknown> }).error
 }
 
-/** The error of a call, after asserting what holds for every rejection: short, with a request ID, and without the key. */
+/**
+ * The error of a call, after asserting what holds for every rejection: short, with a request ID, and without the key.
+ */
 async function rejectionOf(send: () => Promise<unknown>, traffic: Traffic): Promise<APIError> {
   const error = await send().then(
     () => undefined,

@@ -18,7 +18,10 @@ export interface Way {
   readonly tool?: JsonObject
 }
 
-/** What a client that is connected can be asked for. Each resolves with what a person would see, and rejects as the client does. */
+/**
+ * What a client that is connected can be asked for. Each resolves with what a person would see, and rejects as the
+ * client does.
+ */
 export interface Asks {
   readonly whole: (prompt: string) => Promise<string>
   readonly streamed: (prompt: string) => Promise<string>
@@ -37,7 +40,9 @@ export interface Client {
   readonly connect: (baseUrl: string, apiKey: string, way: Way, fetching: typeof fetch) => Asks
 }
 
-/** The newest major of each library; in a long run also those before it. Their own files have each of them in every run. */
+/**
+ * The newest major of each library; in a long run also those before it. Their own files have each of them in every run.
+ */
 const newest = isLongRun ? undefined : 1
 const openaiMajors = everyOpenaiMajor.slice(0, newest)
 const aiMajors = everyAiMajor.slice(0, newest)

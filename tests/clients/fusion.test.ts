@@ -66,7 +66,10 @@ afterEach(() => {
   for (const provider of service.providers) provider.script([])
 })
 
-/** One deliberation whose panel takes a while; each asks through a client of its own. Gives what was seen, and how often each member was asked. */
+/**
+ * One deliberation whose panel takes a while; each asks through a client of its own. Gives what was seen, and how often
+ * each member was asked.
+ */
 async function ask<Seen>(
   client: Client,
   way: Way,

@@ -158,7 +158,9 @@ describe.each(majors)('$name', ({ OpenAI }) => {
   })
 })
 
-/** The error of a call, after asserting what holds for every rejection: short, with a request ID, and without the key. */
+/**
+ * The error of a call, after asserting what holds for every rejection: short, with a request ID, and without the key.
+ */
 async function rejectionOf(
   Class: typeof OpenAI,
   send: () => Promise<unknown>,

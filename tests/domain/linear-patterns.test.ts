@@ -41,8 +41,8 @@ function literalsOf(path: string): Literal[] {
 }
 
 /**
- * Inputs that make a pattern backtrack if anything does: what it names, once, then one or two pieces of it repeated, then
- * what it does not expect.
+ * Inputs that make a pattern backtrack if anything does: what it names, once, then one or two pieces of it repeated,
+ * then what it does not expect.
  */
 function worstInputs(source: string): (readonly [prefix: string, pump: string, suffix: string])[] {
   const plain = source

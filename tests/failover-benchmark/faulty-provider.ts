@@ -50,8 +50,8 @@ const malformedAt = 10
 const usage = { prompt_tokens: 12, completion_tokens: wordCount, total_tokens: 12 + wordCount }
 
 /**
- * A chat provider that breaks on purpose; the model's name says how. Written on bare sockets, because a framework cannot
- * reset a connection before the headers or end a chunked body without its last chunk.
+ * A chat provider that breaks on purpose; the model's name says how. Written on bare sockets, because a framework
+ * cannot reset a connection before the headers or end a chunked body without its last chunk.
  */
 export class FaultyProvider {
   readonly seen: SeenAttempt[] = []

@@ -30,7 +30,10 @@ export interface ScenarioResult {
   readonly seen: Observation
 }
 
-/** Sends every scenario, streamed and at the same time, through one service; each has a provider, a primary, and a fallback of its own. */
+/**
+ * Sends every scenario, streamed and at the same time, through one service; each has a provider, a primary, and a
+ * fallback of its own.
+ */
 export async function runBenchmark(options: BenchmarkOptions): Promise<ScenarioResult[]> {
   const runs = await Promise.all(
     scenarios.map(async (scenario) => {
@@ -177,7 +180,9 @@ interface Chunk {
   readonly choices?: readonly { readonly delta?: { readonly content?: string } }[]
 }
 
-/** What a stream says; undefined where it says that it failed. Events that are no JSON are skipped, as many clients do. */
+/**
+ * What a stream says; undefined where it says that it failed. Events that are no JSON are skipped, as many clients do.
+ */
 function readStream(text: string): Omit<Outcome, 'elapsedMs'> | undefined {
   let content = ''
   let model: string | undefined

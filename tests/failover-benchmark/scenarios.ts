@@ -1,6 +1,9 @@
 import type { Fault } from './faulty-provider.ts'
 
-/** `pass`: answered in full and every check met. `partial`: answered, an advisory check missed. `safe`: a clean error in time. */
+/**
+ * `pass`: answered in full and every check met. `partial`: answered, an advisory check missed. `safe`: a clean error in
+ * time.
+ */
 export type Verdict = 'pass' | 'partial' | 'safe' | 'fail'
 
 /** What a careful client saw of one request. */
@@ -30,7 +33,9 @@ export interface Observation extends Outcome {
 export interface Sequence {
   readonly askedWhileDown: number
   readonly answeredWhileDown: number
-  /** From the end of the outage to the first healthy answer of the primary; undefined where it was never asked again. */
+  /**
+   * From the end of the outage to the first healthy answer of the primary; undefined where it was never asked again.
+   */
   readonly recoveredAfterMs: number | undefined
 }
 

@@ -12,7 +12,8 @@ test(
     const report = await runCrashCycles(cycles)
     console.log(JSON.stringify(report))
     expect(report.deliveredUncounted).toEqual([])
-    // Only a request that was killed between its mark and its first byte, two adjacent system calls, may be counted undelivered.
+    // Only a request that was killed between its mark and its first byte, two adjacent system calls, may be counted
+    // undelivered.
     expect(report.undeliveredCounted).toEqual(report.diedAtTheMark)
     expect(report.diedAtTheMark.length).toBeLessThanOrEqual(1)
     expect(report.unequalTotals).toBe(0)

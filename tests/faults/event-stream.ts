@@ -68,7 +68,10 @@ export function expectWholeChat(text: string): string {
   return choices.map(({ delta }) => delta.content ?? '').join('')
 }
 
-/** Asserts the order of a Responses stream: one `created` first, increasing numbers, one ID, one terminal event at the end. */
+/**
+ * Asserts the order of a Responses stream: one `created` first, increasing numbers, one ID, one terminal event at the
+ * end.
+ */
 function expectOrder(events: readonly StreamJson[], terminal: string): void {
   expect(events[0]?.type).toBe('response.created')
   expect(events.filter(({ type }) => type === 'response.created')).toHaveLength(1)

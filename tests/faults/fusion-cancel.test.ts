@@ -12,7 +12,10 @@ const cancels = casesOf({ sample: 250, all: 1_000 })
 const warmUps = 20
 const atOnce = 10
 const settleWithinMs = 5_000
-/** The service and the measurement share an event loop. Longer delays than this come from other processes of the machine. */
+/**
+ * The service and the measurement share an event loop. Longer delays than this come from other processes of the
+ * machine.
+ */
 const beatMs = 5
 const heldFromMs = 10
 const closedWithinMs = 100

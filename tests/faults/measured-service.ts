@@ -2,7 +2,10 @@ import { startApp } from '../../src/app/app.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
 
-/** The service in its own process, which reports how long its event loop was blocked. First argument: the configuration file. */
+/**
+ * The service in its own process, which reports how long its event loop was blocked. First argument: the configuration
+ * file.
+ */
 const beatMs = 5
 
 export interface Held {

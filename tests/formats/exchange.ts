@@ -126,8 +126,8 @@ export function contentOf(events: readonly AnswerEvent[]): Content {
 }
 
 /**
- * The part that all these formats can express. Messages have no field for a refusal's text, no probabilities, no positions
- * of citations, and no free-text tools.
+ * The part that all these formats can express. Messages have no field for a refusal's text, no probabilities, no
+ * positions of citations, and no free-text tools.
  */
 export function encodableContent(content: Content, ...formats: readonly Format[]): Content {
   if (!formats.some(({ id }) => id === 'anthropic-messages')) return content

@@ -4,8 +4,9 @@ import { gzipSync } from 'node:zlib'
 import { startHostileProvider } from './hostile-provider.ts'
 
 /**
- * A hostile account and its hostile provider, in a process of their own so that what they cost is not the measuring process's.
- * Says where the provider is; told whom to attack, it attacks until it is told to stop or two minutes have passed.
+ * A hostile account and its hostile provider, in a process of their own so that what they cost is not the measuring
+ * process's. Says where the provider is; told whom to attack, it attacks until it is told to stop or two minutes have
+ * passed.
  */
 export interface Target {
   readonly apiPort: number

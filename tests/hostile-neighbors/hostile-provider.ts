@@ -92,7 +92,10 @@ function sendWhole(socket: Socket, status: number, body: object): void {
   )
 }
 
-/** Writes what `next` gives for the bytes sent so far, as fast as it is read, until it gives nothing or the socket closes. */
+/**
+ * Writes what `next` gives for the bytes sent so far, as fast as it is read, until it gives nothing or the socket
+ * closes.
+ */
 function pump(socket: Socket, next: (sent: number) => string | undefined): void {
   let sent = 0
   const isChunked = socket.bytesWritten > 0

@@ -11,7 +11,8 @@ test(
     const report = await runCrashCycles(cycles)
     console.log(JSON.stringify(report))
     expect(report.deliveredUncounted).toEqual([])
-    // Two adjacent system calls remain, the mark and its write: only who was killed right there may be counted undelivered.
+    // Two adjacent system calls remain, the mark and its write: only who was killed right there may be counted
+    // undelivered.
     expect(report.undeliveredCounted).toEqual(report.diedAtTheMark)
     expect(report.diedAtTheMark.length).toBeLessThanOrEqual(cycles / 50)
     expect(report.unequalTotals).toBe(0)

@@ -16,8 +16,8 @@ const encode = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
 
 /**
- * The value that `Authorization` must have for this request, computed from AWS's description of Signature Version 4 without
- * our code: canonical request, string to sign, derived key.
+ * The value that `Authorization` must have for this request, computed from AWS's description of Signature Version 4
+ * without our code: canonical request, string to sign, derived key.
  */
 export function expectedAuthorization(request: SeenRequest, secretAccessKey: string): string {
   const { authorization = '' } = request.headers

@@ -1,6 +1,8 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
 
-/** Generates a self-signed certificate for `localhost` and its key, both PEM, so that the repository contains no key. */
+/**
+ * Generates a self-signed certificate for `localhost` and its key, both PEM, so that the repository contains no key.
+ */
 export function makeCertificate(): { cert: string; key: string | Buffer } {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const ecdsaWithSha256 = sequence(oid(0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02))

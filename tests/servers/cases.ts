@@ -5,7 +5,10 @@ import { isFailure, type Convention, type Outcome, type Question } from './outco
 import type { ServerProcess } from './server-process.ts'
 import { otherSays, type World } from './world.ts'
 
-/** One convention, whole or streamed, and how the routed answer differs from the direct one; undefined where it does not. */
+/**
+ * One convention, whole or streamed, and how the routed answer differs from the direct one; undefined where it does
+ * not.
+ */
 export interface Cell {
   readonly convention: Convention['name']
   readonly streamed: boolean
@@ -208,9 +211,9 @@ const isWhole = (outcome: Outcome): boolean =>
   !isFailure(outcome) && outcome.end === 'length' && outcome.text.trim().split(' ').length === endless.maxTokens
 
 /**
- * In every way at once, an answer that the server's end cuts off; then the server is started again and must be asked again.
- * `end` gives whether the server treats all answers alike: one that is killed while it finishes them, one after the
- * other, has finished some. Then none may be cut and look whole.
+ * In every way at once, an answer that the server's end cuts off; then the server is started again and must be asked
+ * again. `end` gives whether the server treats all answers alike: one that is killed while it finishes them, one after
+ * the other, has finished some. Then none may be cut and look whole.
  */
 async function cutOff(world: World, process: ServerProcess, end: () => Promise<boolean>): Promise<Cell[]> {
   const began: Promise<void>[] = []

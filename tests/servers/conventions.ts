@@ -15,7 +15,10 @@ function messageOf(body: unknown): { message?: string } {
   return typeof message === 'string' ? { message } : {}
 }
 
-/** Asks and gives what came of it, a refusal too. @throws Error for what is neither an answer nor a failure of the request */
+/**
+ * Asks and gives what came of it, a refusal too. @throws Error for what is neither an answer nor a failure of the
+ * request
+ */
 export async function ask(convention: Convention, place: Place, question: Question, asking: Asking): Promise<Outcome> {
   try {
     return await convention.ask(place, question, asking)

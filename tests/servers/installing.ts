@@ -5,7 +5,9 @@ import { install, pythonEnvironment } from '../installing.ts'
 /** Where everything that the tests of servers install lives. Delete it to install anew. */
 export const cache = join(import.meta.dirname, '..', '..', '.cache', 'servers')
 
-/** The folder of a Python environment with the packages of requirements/NAME.txt, installed once. @throws Unavailable */
+/**
+ * The folder of a Python environment with the packages of requirements/NAME.txt, installed once. @throws Unavailable
+ */
 export function serverEnvironment(name: string, env: Readonly<Record<string, string>> = {}): string {
   const folder = join(cache, name)
   pythonEnvironment(folder, join(import.meta.dirname, 'requirements', `${name}.txt`), env)

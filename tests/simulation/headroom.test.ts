@@ -32,7 +32,8 @@ test(
     expect(captured).toEqual(captured.toSorted((a, b) => a - b))
     // A judge that cannot tell right from wrong gains nothing.
     expect(Math.abs(captured[0]!)).toBeLessThan(found[0]!.capturedHalf)
-    // With the preset balanced, the assumed default judge stays below the target of 75 %, and the strong one reaches it (decision 25).
+    // With the preset balanced, the assumed default judge stays below the target of 75 %, and the strong one reaches it
+    // (decision 25).
     expect(captured[2]!).toBeGreaterThan(0.6)
     expect(captured[3]!).toBeGreaterThanOrEqual(0.75)
     // Labels, order, rounding, second judgments, totals, and the writer lose nothing of the judge's first reading.

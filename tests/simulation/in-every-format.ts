@@ -4,7 +4,10 @@ import { errorCatalog, type ServiceError } from '../../src/domain/errors.ts'
 import type { Format } from '../../src/formats/format.ts'
 import { clientFormats } from '../../src/formats/formats.ts'
 
-/** Writes the emitted events in every client format, reads them back as a client would, and asserts that nothing is lost. */
+/**
+ * Writes the emitted events in every client format, reads them back as a client would, and asserts that nothing is
+ * lost.
+ */
 export function expectEncodable(
   emitted: readonly AnswerEvent[],
   conversation: Conversation,

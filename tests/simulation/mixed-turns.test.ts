@@ -19,8 +19,8 @@ const everyThreeMoves = moves.flatMap((first) =>
   moves.flatMap((second) => moves.map((third) => [first, second, third] as const)),
 )
 /**
- * `npm test` takes a quarter of the conversations in each case: with each `mixed` and `max_runs`, every conversation runs
- * for one of the four kinds of requests.
+ * `npm test` takes a quarter of the conversations in each case: with each `mixed` and `max_runs`, every conversation
+ * runs for one of the four kinds of requests.
  */
 const stride = isLongRun ? 1 : 4
 

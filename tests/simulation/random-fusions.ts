@@ -141,7 +141,8 @@ function expectBounded(
   if (world.onEmit === undefined && (!isLive || firstContentMs === undefined))
     expect(record.totalMs).toBeLessThanOrEqual(settings.totalMs)
   expect(record.totalMs).toBeLessThanOrEqual(600_000)
-  // If no member has answered at the panel's limit, the panel waits for the first answer, up to this share of the total.
+  // If no member has answered at the panel's limit, the panel waits for the first answer, up to this share of the
+  // total.
   expect(record.panelMs).toBeLessThanOrEqual(Math.max(settings.panelMs, 0.7 * settings.totalMs))
   const panelCalls = record.calls.filter(({ role }) => role === 'panel' || role === 'refill' || role === 'hedge').length
   expect(panelCalls).toBeLessThanOrEqual(2 * record.asked)

@@ -12,7 +12,10 @@ import {
 } from './provoke.ts'
 import { refused, unauthorized, unavailable, links, type RefusalRow } from './refusal-row.ts'
 
-/** One row for each way in which a code reaches a caller: what is wrong with the request itself. `APP` stands for the origin of the links. */
+/**
+ * One row for each way in which a code reaches a caller: what is wrong with the request itself. `APP` stands for the
+ * origin of the links.
+ */
 export const clientRefusals: readonly RefusalRow[] = [
   {
     ...unauthorized,

@@ -23,7 +23,10 @@ export async function startScripted(
   return service
 }
 
-/** A caller that leaves once all of `asked` have a call under way: these are closed in time. Gives the event of the request. */
+/**
+ * A caller that leaves once all of `asked` have a call under way: these are closed in time. Gives the event of the
+ * request.
+ */
 export async function leaveAmid(
   service: Service,
   { path, body }: { readonly path: string; readonly body: object },
@@ -90,7 +93,9 @@ export async function until(isSo: () => boolean): Promise<void> {
   expect(isSo()).toBe(true)
 }
 
-/** Reads a stream until it has been kept alive four times, in any format, and leaves; gives what was there until then. */
+/**
+ * Reads a stream until it has been kept alive four times, in any format, and leaves; gives what was there until then.
+ */
 export async function keptAliveText(response: Response): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''

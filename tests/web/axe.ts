@@ -14,7 +14,9 @@ export async function violations(page: Page): Promise<string[]> {
   return run(page, everyRule)
 }
 
-/** As `violations`: every rule in the light theme, and those about colors once more in the dark one, which then stays. */
+/**
+ * As `violations`: every rule in the light theme, and those about colors once more in the dark one, which then stays.
+ */
 export async function violationsInBothThemes(page: Page): Promise<string[]> {
   await page.emulateMedia({ colorScheme: 'light' })
   const light = await violations(page)

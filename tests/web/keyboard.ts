@@ -25,7 +25,9 @@ export async function tabTo(page: Page, wanted: string, tag?: string): Promise<v
   throw new Error(`the keyboard does not reach ${wanted}`)
 }
 
-/** Runs in the page: notes what gets the focus from now on, and begins at the top. Gives how often Tab leads to the end. */
+/**
+ * Runs in the page: notes what gets the focus from now on, and begins at the top. Gives how often Tab leads to the end.
+ */
 const watchFocus = `(() => {
   // After a click a script's focus need not show: what is looked at begins behind the first link.
   const skip = document.querySelector('.skip')

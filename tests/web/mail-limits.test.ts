@@ -101,7 +101,8 @@ test.each([
   expect(await enter(owner, door, 1)).toBe(303)
   expect(await enter(new Visitor(service.config.appUrl), door, 2)).toBe(303)
 
-  // Many strangers fill the mailbox's limit all day: there is always an email that works, and the owner's browser is let in.
+  // Many strangers fill the mailbox's limit all day: there is always an email that works, and the owner's browser is
+  // let in.
   owner.cookie = ''
   let sent = 0
   await clock.skip(11 * 60_000)

@@ -15,7 +15,9 @@ const narrow = { width: 320, height: 640 }
 /** What the console says of an answer that a page provokes; anything else that it says is a fault. */
 const provoked = /status of 4(00|04|10|22)/
 
-/** Directives that every answer's policy has, and the only sources that any of them may name besides origins of our own. */
+/**
+ * Directives that every answer's policy has, and the only sources that any of them may name besides origins of our own.
+ */
 const directives = [
   "default-src 'none'",
   'style-src',

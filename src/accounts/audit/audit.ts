@@ -35,7 +35,10 @@ export interface VerificationOptions {
   readonly storedElsewhere?: readonly Checkpoint[]
 }
 
-/** Verifies the whole log of a database: the chain, the rows around it, the head, and every checkpoint that can be checked. */
+/**
+ * Verifies the whole log of a database: the chain, the rows around it, the head, and every checkpoint that can be
+ * checked.
+ */
 export async function verifyAudit(
   store: AuditStore,
   { keys, storedElsewhere = [] }: VerificationOptions,

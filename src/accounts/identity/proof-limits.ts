@@ -13,8 +13,8 @@ export const proofLifeMs = 10 * minuteMs
 
 interface Limit {
   /**
-   * What is counted. `requester`: one requester's emails to one address; `address`: all emails to it; `network`: all emails
-   * requested from one network.
+   * What is counted. `requester`: one requester's emails to one address; `address`: all emails to it; `network`: all
+   * emails requested from one network.
    */
   readonly of: 'requester' | 'address' | 'network'
   readonly windowMs: number

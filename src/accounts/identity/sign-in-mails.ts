@@ -3,7 +3,10 @@ import type { Secret } from '../../runtime/secret.ts'
 import type { LeakedKey } from '../leaked-keys/leaked-keys.ts'
 import type { Mail } from '../ports.ts'
 
-/** Texts of the emails with a code or link. They reveal nothing about whether an account exists, because they can go to anyone. */
+/**
+ * Texts of the emails with a code or link. They reveal nothing about whether an account exists, because they can go to
+ * anyone.
+ */
 const purposes = {
   sign_in: { subject: 'Sign in to svc-router', what: 'sign in to svc-router' },
   set_up: { subject: 'Set up your svc-router account', what: 'set up your svc-router account' },

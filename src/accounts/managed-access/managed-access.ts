@@ -82,7 +82,10 @@ export async function withdrawManagedRequest(
   return step(deps, request, 'withdrawn')
 }
 
-/** An operator's decision about a request; an approved one can be rejected later. @throws AccountsError `operator_only`, `managed_request_unknown`, `managed_request_decided` */
+/**
+ * An operator's decision about a request; an approved one can be rejected later. @throws AccountsError `operator_only`,
+ * `managed_request_unknown`, `managed_request_decided`
+ */
 export async function reviewManagedRequest(
   deps: ManagedAccessDeps,
   requestId: string,

@@ -55,7 +55,10 @@ export async function removeOperator(deps: OperatorsDeps, id: string): Promise<v
   assertDone(await deps.store.removeOperator(id, record.atMs, record))
 }
 
-/** Prevents operators from removing or demoting themselves by mistake: another operator or the command line does it (contract 24.6). */
+/**
+ * Prevents operators from removing or demoting themselves by mistake: another operator or the command line does it
+ * (contract 24.6).
+ */
 function assertNotSelf({ actor }: OperatorsDeps, id: string): void {
   if (actor.kind === 'operator' && actor.operatorId === id) throw new AccountsError('operator_self')
 }

@@ -7,8 +7,8 @@ import type { Program } from '../ports.ts'
 const forwardedSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
- * Runs a program in this terminal to its end. It inherits our input and output and receives our signals. Resolves to its
- * exit code, or 128 plus the signal number if a signal ended it. @throws SetupError if it cannot be started
+ * Runs a program in this terminal to its end. It inherits our input and output and receives our signals. Resolves to
+ * its exit code, or 128 plus the signal number if a signal ended it. @throws SetupError if it cannot be started
  */
 export async function runProgram(
   { name, args, env }: Program,

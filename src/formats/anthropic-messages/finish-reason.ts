@@ -18,8 +18,8 @@ const read = new Map<string, FinishReason>([
 ])
 
 /**
- * The finish reason for `stop_reason`; `calls` is the number of tool calls. @throws UpstreamError for a reason that is not
- * a known success, and for none, which is what vLLM gives for an answer that it aborts (contract 11.18)
+ * The finish reason for `stop_reason`; `calls` is the number of tool calls. @throws UpstreamError for a reason that is
+ * not a known success, and for none, which is what vLLM gives for an answer that it aborts (contract 11.18)
  */
 export function readStopReason(reason: Json | undefined, calls: number): FinishReason {
   const known = typeof reason === 'string' ? read.get(reason) : undefined

@@ -17,8 +17,8 @@ export class CallReader {
   #last: OpenCall | undefined
 
   /**
-   * Reads one entry of `tool_calls`. A chunk of a call that never started is skipped. @throws UpstreamError `broken` for a
-   * name or arguments of another type
+   * Reads one entry of `tool_calls`. A chunk of a call that never started is skipped. @throws UpstreamError `broken`
+   * for a name or arguments of another type
    */
   read(entry: Json, events: AnswerEvent[]): void {
     if (!isObject(entry)) return

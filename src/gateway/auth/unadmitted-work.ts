@@ -3,7 +3,10 @@ import { BoundedMap } from '../../runtime/bounded-map.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { minuteMs } from '../../runtime/minute-log.ts'
 
-/** The minimum limit of bytes per minute that are read, parsed, or decrypted for one account's unadmitted requests (contract 29.5). */
+/**
+ * The minimum limit of bytes per minute that are read, parsed, or decrypted for one account's unadmitted requests
+ * (contract 29.5).
+ */
 const minBytesPerMinute = 96 * 1024 * 1024
 /** The limit also allows at least this many bodies of the maximum size per minute. */
 const minBodiesPerMinute = 20

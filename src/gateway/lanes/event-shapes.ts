@@ -44,9 +44,9 @@ const maxDigits = 9
 const numberHole = `(?:0|[1-9][0-9]{0,${maxDigits - 1}})`
 
 /**
- * The shapes of events that were parsed and only continued content: their exact text except the values of a few members.
- * A later event of the same shape is valid JSON and only continues content too, so it is forwarded unparsed. An event of
- * any other shape, such as an unknown form of error, must be parsed (contract 10.7).
+ * The shapes of events that were parsed and only continued content: their exact text except the values of a few
+ * members. A later event of the same shape is valid JSON and only continues content too, so it is forwarded unparsed.
+ * An event of any other shape, such as an unknown form of error, must be parsed (contract 10.7).
  *
  * All text is latin1, with line feeds as the only line ends.
  */
@@ -87,7 +87,9 @@ export class EventShapes {
     this.#remember(literals, isText)
   }
 
-  /** Writes the events from `from` on that have a known shape, with the profile as the model; returns where they end. */
+  /**
+   * Writes the events from `from` on that have a known shape, with the profile as the model; returns where they end.
+   */
   pass(text: string, from: number, write: (out: string) => void): number {
     let out = ''
     let at = from

@@ -7,7 +7,10 @@ import type { Backend, HeldBytes } from '../ports.ts'
 
 /** Maximum characters of an upstream error's text that are stored. */
 export const maxFaultCharacters = 64 * 1024
-/** Maximum characters of the arguments of all calls of an answer together, because they are parsed at once (contract 30.12). */
+/**
+ * Maximum characters of the arguments of all calls of an answer together, because they are parsed at once (contract
+ * 30.12).
+ */
 const maxArgumentCharacters = 4 * 1024 * 1024
 
 /** Counts the arguments of one answer. */

@@ -6,12 +6,18 @@ import type { Lane, LaneOptions } from '../lanes/lane.ts'
 import { openLane } from '../lanes/open-lane.ts'
 import type { AttemptRun } from './attempt.ts'
 
-/** Reads of one answer that wait to be taken before the backend is told to pause: of 64 KiB at most each (contract 9.12). */
+/**
+ * Reads of one answer that wait to be taken before the backend is told to pause: of 64 KiB at most each (contract
+ * 9.12).
+ */
 const maxWaiting = 4
 
 const nothing = (): string => ''
 
-/** The events of one attempt's answer, for a reader of our own: what its lane would write for a caller is collected here. */
+/**
+ * The events of one attempt's answer, for a reader of our own: what its lane would write for a caller is collected
+ * here.
+ */
 export class AnswerEvents {
   readonly #writer: AnswerWriter = {
     writeEvents: (events) => {
@@ -64,7 +70,10 @@ export class AnswerEvents {
     this.#end()
   }
 
-  /** What arrived together next; undefined behind the last. @throws UpstreamError, `timeout` after a silence (contract 9.5) */
+  /**
+   * What arrived together next; undefined behind the last. @throws UpstreamError, `timeout` after a silence (contract
+   * 9.5)
+   */
   async next(): Promise<readonly AnswerEvent[] | undefined> {
     for (;;) {
       const events = this.#waiting.shift()

@@ -14,8 +14,8 @@ interface Step {
 }
 
 /**
- * Advances the fake's clock. Everything that falls due happens at its time, earliest first: expiries, renewals, retries,
- * and the ends of canceled subscriptions.
+ * Advances the fake's clock. Everything that falls due happens at its time, earliest first: expiries, renewals,
+ * retries, and the ends of canceled subscriptions.
  */
 export function advance(fake: FakeStripe, untilMs: number): void {
   for (let count = 0; count < maxSteps; count++) {

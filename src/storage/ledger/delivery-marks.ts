@@ -26,8 +26,8 @@ export interface DeliveryHistory {
 }
 
 /**
- * A ring of marks, one for each answer whose first byte was about to be sent. A mark is one write into the page cache: it
- * survives a crash of the process, but not always one of the machine.
+ * A ring of marks, one for each answer whose first byte was about to be sent. A mark is one write into the page cache:
+ * it survives a crash of the process, but not always one of the machine.
  */
 export class DeliveryMarks {
   readonly #file: number

@@ -200,8 +200,8 @@ export class LedgerJournal {
   }
 
   /**
-   * Flushes for a caller that waits: at the end of this turn of the event loop, or when the worker has finished its current
-   * batch.
+   * Flushes for a caller that waits: at the end of this turn of the event loop, or when the worker has finished its
+   * current batch.
    */
   #flushSoon(): void {
     if (this.#isFlushDue || this.#posted.length > 0) return

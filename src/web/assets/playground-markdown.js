@@ -252,7 +252,8 @@ class Blocks {
   }
 
   /**
-   * Closes the lists that a line with this indent is not part of; `itemIndent` is the indent of its own list item, if any.
+   * Closes the lists that a line with this indent is not part of; `itemIndent` is the indent of its own list item, if
+   * any.
    * @param {number} indent
    * @param {number} [itemIndent]
    */

@@ -44,7 +44,10 @@ function firstSentence(markdown: string): string {
   return sentence.replace(/:$/, '.')
 }
 
-/** Resolves a link in a document to another document or an external page; undefined for files that are not published here. */
+/**
+ * Resolves a link in a document to another document or an external page; undefined for files that are not published
+ * here.
+ */
 export function docLink(href: string): string | undefined {
   if (/^(?:https:\/\/|#|\/)/.test(href)) return href
   const [, name, anchor = ''] = /^(?:\.\/)?([\w-]+)\.md(#[\w-]+)?$/.exec(href) ?? []

@@ -2,8 +2,8 @@
 const loopbackNames = ['localhost', '127.0.0.1', '[::1]']
 
 /**
- * Whether the app accepts this `Host`: that of its URL or, in local mode, any loopback name. Any other name can be a DNS
- * rebinding attack from a foreign page (contract 20.1).
+ * Whether the app accepts this `Host`: that of its URL or, in local mode, any loopback name. Any other name can be a
+ * DNS rebinding attack from a foreign page (contract 20.1).
  */
 export function isOwnHost(host: string, appUrl: string, mode: 'local' | 'production'): boolean {
   if (host.toLowerCase() === new URL(appUrl).host) return true

@@ -7,8 +7,9 @@ import { readForm } from './read-form.ts'
 import type { SignedIn, Visit } from './visit.ts'
 
 /**
- * Reads a submitted form. Rejects forms that do not come from our own pages or lack the CSRF token of the session, whether
- * an account's or an operator's. Our scripts send the token in a header, and their body is not read. @throws PageError
+ * Reads a submitted form. Rejects forms that do not come from our own pages or lack the CSRF token of the session,
+ * whether an account's or an operator's. Our scripts send the token in a header, and their body is not read. @throws
+ * PageError
  */
 export async function readOwnForm(
   { deps, headers }: Pick<Visit, 'deps' | 'headers'>,

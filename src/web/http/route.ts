@@ -3,10 +3,10 @@ import type { WebDeps } from '../web-deps.ts'
 import type { AccountVisit, ConsoleSignInRequest, OperatorVisit, ScriptVisit, Visit, WebhookVisit } from './visit.ts'
 
 /**
- * Who can call a route. `public`: anyone. `account`: anyone signed in to an account. `script`: the same, from one of our
- * scripts, with the CSRF token in a header. `operator`: a signed-in operator with the required role; operator sessions are
- * separate from account sessions. `console_sign_in`: anyone, to sign in to the operator console. `webhook`: another service, which
- * authenticates with a signature.
+ * Who can call a route. `public`: anyone. `account`: anyone signed in to an account. `script`: the same, from one of
+ * our scripts, with the CSRF token in a header. `operator`: a signed-in operator with the required role; operator
+ * sessions are separate from account sessions. `console_sign_in`: anyone, to sign in to the operator console.
+ * `webhook`: another service, which authenticates with a signature.
  */
 type Access = 'public' | 'account' | 'script' | 'operator' | 'console_sign_in' | 'webhook'
 
@@ -15,7 +15,9 @@ interface RouteFor<Who extends Access, Given> {
   /** `/account/keys/:keyId`; segments with a colon become `visit.params`. */
   readonly path: string
   readonly access: Who
-  /** Origins besides our own that forms of this page may lead to, including redirects; for the content security policy. */
+  /**
+   * Origins besides our own that forms of this page may lead to, including redirects; for the content security policy.
+   */
   readonly formTargets?: (deps: WebDeps) => readonly string[]
   handle(visit: Given): Response | Promise<Response>
 }

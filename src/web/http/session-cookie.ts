@@ -9,8 +9,8 @@ import { csrfTokenFor } from './csrf.ts'
 import type { SignedInOperator, SignedIn, Visit } from './visit.ts'
 
 /**
- * With https, the `__Host-` prefix makes browsers reject such cookies from another host, path, or plain http. Accounts and
- * operators have separate cookies: a browser can have both, and neither is accepted in place of the other.
+ * With https, the `__Host-` prefix makes browsers reject such cookies from another host, path, or plain http. Accounts
+ * and operators have separate cookies: a browser can have both, and neither is accepted in place of the other.
  */
 const names = {
   account: { https: '__Host-svc_session', http: 'svc_session' },

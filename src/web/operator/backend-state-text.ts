@@ -5,8 +5,8 @@ import { describeBackend } from '../../domain/backend-status-text.ts'
 import type { Html } from '../components/html.ts'
 
 /**
- * The state of a backend for operators. Operators' decisions are read from the store, because servers apply them with up
- * to a second of delay, and the page after an action would still show the old state.
+ * The state of a backend for operators. Operators' decisions are read from the store, because servers apply them with
+ * up to a second of delay, and the page after an action would still show the old state.
  */
 export function backendStanding(condition: BackendState, controls: readonly BackendControl[]): BackendState {
   const hold = holdsOf(controls).get(condition.backendId)

@@ -28,7 +28,8 @@ export async function serveConsole(
     const form = await readOwnForm(visit, request, signedInOperator)
     if (route.access === 'console_sign_in')
       return await route.handle({ ...visit, form, signedIn: undefined, signedInOperator })
-    // A form can take half a minute to arrive: read the operator again, who may have been removed or have another role by now.
+    // A form can take half a minute to arrive: read the operator again, who may have been removed or have another role
+    // by now.
     const still = route.method === 'GET' ? signedInOperator : await readSignedInOperator(visit.deps, token)
     if (still === undefined) return redirect(pathToSignIn(undefined))
     return await serveOperator({ ...visit, ...still, form, signedIn: undefined }, route)
@@ -46,8 +47,9 @@ async function serveOperator(visit: OperatorVisit, route: OperatorRoute): Promis
 }
 
 /**
- * Redirects visitors without a console session to sign-in and back. Pages with ids are reported as not found to visitors
- * who are signed in to an account, and so is any POST from a visitor who never had a console session (contract 24.7).
+ * Redirects visitors without a console session to sign-in and back. Pages with ids are reported as not found to
+ * visitors who are signed in to an account, and so is any POST from a visitor who never had a console session (contract
+ * 24.7).
  */
 async function refuseStranger(
   { deps, headers, path }: Visit,

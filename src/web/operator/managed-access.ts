@@ -23,7 +23,10 @@ import { operatorEmails } from './operator-emails.ts'
 const path = '/operator/managed-access'
 const { see, switchManagedAccess: maySwitch, recordResale: mayRecord, reviewManagedAccess } = operatorActions
 
-/** Managed access, which lets accounts use the operator's credentials (contract 23.3): requests, the switch, and the checks. */
+/**
+ * Managed access, which lets accounts use the operator's credentials (contract 23.3): requests, the switch, and the
+ * checks.
+ */
 export const managedRoutes: readonly PageRoute[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: (visit) => show(visit) },
   deciding('/on', maySwitch, 'managed-on', (managedDeps) => switchManagedAccess(managedDeps, true)),

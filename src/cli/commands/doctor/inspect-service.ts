@@ -87,7 +87,10 @@ export function sendTestRequest(subject: Subject): Promise<Outcome> {
   })
 }
 
-/** Whether to try the other scheme: the server closed the connection, spoke no TLS, or is not ours. After a timeout, another try would only time out again. */
+/**
+ * Whether to try the other scheme: the server closed the connection, spoke no TLS, or is not ours. After a timeout,
+ * another try would only time out again.
+ */
 function mayBeOtherScheme(outcome: Outcome): boolean {
   if (outcome.kind === 'answer') return !isOurs(outcome)
   return ['plain', 'closed', 'refused'].includes(outcome.reason)

@@ -33,8 +33,8 @@ export interface WrittenAnswer {
 
 /**
  * Has one model write the caller's answer and passes it on as it arrives. Before its first word a failure leaves no
- * trace; after it the answer is broken, as `EventWriter.hasContent` shows. From a writer with notes, neither reasoning nor
- * marks are passed on, because both reveal the notes.
+ * trace; after it the answer is broken, as `EventWriter.hasContent` shows. From a writer with notes, neither reasoning
+ * nor marks are passed on, because both reveal the notes.
  */
 export async function writeAnswer(options: WriteAnswerOptions): Promise<WrittenAnswer> {
   const { run, writer, member, role, conversation, isHeld } = options
