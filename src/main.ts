@@ -140,7 +140,7 @@ async function startService(config: Config): Promise<RunningApp> {
       throw new CommandError(
         exitCodes.failure,
         `requests can no longer be recorded (${reason}), so the service stopped`,
-        'start it again; interrupted requests are settled then',
+        'start it again; the next start settles interrupted requests',
       )
     }),
     async stop() {
@@ -166,8 +166,8 @@ function explainStorageError(error: unknown): never {
     )
   if (error instanceof SchemaMismatch)
     throw new SetupError(
-      'the database was written by another version of svc-router',
-      'start the newer version, or choose another folder: --data FOLDER',
+      'the database was written by a different version of svc-router',
+      'start the newest version that used it, or choose another folder: --data FOLDER',
     )
   if (error instanceof LedgerUnavailable)
     throw new CommandError(

@@ -13,7 +13,7 @@ export interface OpenApiOptions {
   readonly version: string
 }
 
-/** Codes that are told on a WebSocket or to an upgrade only. */
+/** Codes that occur only on a WebSocket or for an upgrade request. */
 const socketCodes: readonly ErrorCode[] = [
   'upgrade_required',
   'websocket_connection_limit_reached',
@@ -26,7 +26,7 @@ const publicCodes: readonly ErrorCode[] = [
   'headers_too_large',
   'internal_error',
 ]
-/** What only a request can meet that asks a model. */
+/** Types of errors that only requests to a model can get. */
 const modelTypes: readonly string[] = ['permission_error', 'insufficient_quota']
 /** Errors that any request with a limited key can get. */
 const limitCodes: readonly ErrorCode[] = ['key_address_not_allowed', 'key_profile_not_allowed']
@@ -40,16 +40,16 @@ const headers: Readonly<Record<string, object>> = {
   'X-RateLimit-Limit': integer(
     'Requests allowed in any 60 seconds by the plan, or by the key’s own limit if fewer of those remain.',
   ),
-  'X-RateLimit-Remaining': integer('Requests that remain of that limit.'),
+  'X-RateLimit-Remaining': integer('Requests remaining under that limit.'),
   'X-RateLimit-Reset': integer('When one more request becomes possible, in Unix seconds.'),
   'X-Quota-Limit': integer('Requests that the plan allows per month.'),
   'X-Quota-Used': integer('Requests used this month.'),
-  'X-Quota-Remaining': integer('Requests that remain this month.'),
+  'X-Quota-Remaining': integer('Requests remaining this month.'),
   'X-Quota-Period': { description: 'A calendar month, UTC.', schema: { const: 'month' } },
   'X-Quota-Reset': integer('When the next month begins, in Unix seconds.'),
   'X-Svc-Router-Upstream': text('The backend that answered.'),
   'X-Svc-Router-Model': text('The model requested from that backend.'),
-  'X-Svc-Router-Retry-Count': integer('Backends that failed before it.'),
+  'X-Svc-Router-Retry-Count': integer('The number of backends that failed before this answer.'),
   'X-Should-Retry': { description: 'Whether the same request can succeed later.', schema: { enum: ['true', 'false'] } },
   'Retry-After': { description: 'How long to wait, in seconds.', schema: { type: 'integer', minimum: 1, maximum: 60 } },
 }
@@ -83,7 +83,7 @@ export function openApiDocument({ baseUrl, links, version }: OpenApiOptions): ob
         key: {
           type: 'http',
           scheme: 'bearer',
-          description: `A generated key, which starts with ${keyPrefix}. Get one: ${links.accountSetupUrl}`,
+          description: `An API key, which starts with ${keyPrefix}. Get one: ${links.accountSetupUrl}`,
         },
       },
       headers,
@@ -162,7 +162,7 @@ function errorResponse(status: number, { docsUrl }: Links): object {
   }
 }
 
-/** How errors are called below `/v1/messages`, where Anthropic's clients read them. */
+/** The types of errors under `/v1/messages`, as Anthropic's clients expect them. */
 const messagesTypes = [
   'invalid_request_error',
   'authentication_error',
@@ -188,7 +188,7 @@ const errorSchema = objectSchema(
         type: {
           type: 'string',
           enum: [...new Set([...errorCodes.map((code) => errorCatalog[code].type), ...messagesTypes])],
-          description: 'Below /v1/messages, Anthropic’s names.',
+          description: 'Under /v1/messages, Anthropic’s error types.',
         },
         param: { type: ['string', 'null'], description: 'The field that caused the error.' },
         code: { type: 'string', enum: errorCodes },

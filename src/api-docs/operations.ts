@@ -27,7 +27,8 @@ const previous = { type: ['string', 'null'], description: 'The stored response t
 const attachedTools = {
   name: 'X-Svc-Router-Tools',
   in: 'header',
-  description: 'A header: `svc-router:fusion` attaches that tool. Optional parameters: `;mode=` and `;preset=`.',
+  description:
+    'A header. The value `svc-router:fusion` attaches that tool. Optional parameters: `;mode=` and `;preset=`.',
   schema: { type: 'string' },
 } as const
 const responseId = {
@@ -124,7 +125,7 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/v1/messages/count_tokens',
     id: 'countMessageTokens',
     summary: 'Count tokens of a message',
-    description: 'Estimates the size of a request. Free; asks no provider.',
+    description: 'Estimates the size of a request in tokens. Free; no provider is called.',
     parameters: [attachedTools],
     body: {
       required: ['model', 'messages'],
@@ -140,14 +141,14 @@ export const apiOperations: readonly ApiOperation[] = [
     id: 'createCompletion',
     summary: 'Text completions',
     description:
-      'Continues a prompt, like OpenAI’s legacy completions. Relayed to servers that have this endpoint. For others the prompt becomes a user message, and `suffix`, `echo`, `best_of`, `logprobs`, several prompts, and token prompts are rejected.',
+      'Continues a prompt, like OpenAI’s legacy completions. Requests are relayed to servers that have this endpoint. For other servers, the prompt becomes a user message, and `suffix`, `echo`, `best_of`, `logprobs`, several prompts, and token prompts are rejected.',
     body: {
       required: ['model', 'prompt'],
       fields: {
         model,
         prompt: {
           anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'string' }, minItems: 1 }],
-          description: 'Text. Servers that have this endpoint also accept several texts, and lists of token IDs.',
+          description: 'Text. Servers that have this endpoint also accept several texts, or lists of token IDs.',
         },
         stream,
       },
@@ -191,7 +192,7 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/v1/models/{model}',
     id: 'getModel',
     summary: 'One model',
-    description: 'The same entry as in the list.',
+    description: 'Retrieves one profile, with the same fields as in the list.',
     parameters: [
       {
         name: 'model',
@@ -208,7 +209,7 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/v1/responses/{response_id}',
     id: 'getResponse',
     summary: 'Get a stored response',
-    description: 'Returns a stored response.',
+    description: 'Retrieves a stored response.',
     parameters: [responseId],
     answer: 'The response as it was delivered.',
   },
@@ -218,9 +219,9 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/v1/responses/{response_id}',
     id: 'deleteResponse',
     summary: 'Delete a stored response',
-    description: 'Deletes a response. Requests can no longer continue from it.',
+    description: 'Deletes a stored response. Requests can no longer continue from it.',
     parameters: [responseId],
-    answer: 'The ID, and `deleted`.',
+    answer: 'The ID and `deleted`.',
   },
   {
     ...read,
@@ -238,9 +239,9 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/v1/responses/{response_id}/cancel',
     id: 'cancelResponse',
     summary: 'Cancel a response',
-    description: 'Always rejected: no response runs in the background. To stop one, close its connection.',
+    description: 'Always rejected. To stop a response, close its connection.',
     parameters: [responseId],
-    answer: 'nothing.',
+    answer: 'An error, because no response runs in the background.',
   },
   {
     ...read,
@@ -248,7 +249,7 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/v1/responses/input_tokens',
     id: 'countInputTokens',
     summary: 'Count tokens of an input',
-    description: 'Estimates the size of a request. Free; asks no provider.',
+    description: 'Estimates the size of a request in tokens. Free; no provider is called.',
     body: {
       required: [],
       fields: { model, input, tools, previous_response_id: previous, conversation },
@@ -262,7 +263,8 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/v1/responses/compact',
     id: 'compactResponse',
     summary: 'Compact a conversation',
-    description: 'Has a model summarize a conversation, to continue with fewer tokens. Counts as a request.',
+    description:
+      'Has a model summarize a conversation so that you can continue it with fewer tokens. Counts as a request.',
     body: {
       required: ['model', 'input'],
       fields: { model, input: filledInput, previous_response_id: previous, conversation },
@@ -277,7 +279,7 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/model-catalog',
     id: 'getModelCatalog',
     summary: 'Catalog',
-    description: 'The available profiles, for discovery. Using them requires a key.',
+    description: 'Lists the available profiles. Using them requires a key.',
     answer: 'The profiles and their capabilities.',
   },
   {
@@ -286,8 +288,8 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/pricing',
     id: 'getPricing',
     summary: 'Plans',
-    description: 'Plans, limits, and what is not offered.',
-    answer: 'The plans.',
+    description: 'Lists the plans, their limits, and what is not offered.',
+    answer: 'The plans and limits.',
   },
   {
     ...open,
@@ -304,8 +306,8 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/ready',
     id: 'getReadiness',
     summary: 'Readiness',
-    description: 'For load balancers: 503 if new requests should go elsewhere.',
-    answer: 'Ready, without reasons against it.',
+    description: 'For load balancers. The status is 503 if new requests should go elsewhere.',
+    answer: '`{"ready": true, "reasons": []}`.',
   },
   {
     ...open,

@@ -32,7 +32,7 @@ export const commonOptions: readonly Option[] = [
   { name: 'config', value: 'FILE', summary: 'The configuration file. Default ./svc-router.yaml, if it exists.' },
   { name: 'data', value: 'FOLDER', summary: 'The data folder. Default ./data.' },
   { name: 'json', summary: 'Print data as JSON.' },
-  { name: 'no-color', summary: 'Print without colors, as with NO_COLOR.' },
+  { name: 'no-color', summary: 'Print without colors. Setting NO_COLOR has the same effect.' },
   { name: 'help', summary: 'Print help for this command.' },
 ]
 

@@ -52,7 +52,7 @@ export interface Result {
 export const accountOption: Option = {
   name: 'account',
   value: 'ACCOUNT',
-  summary: 'The id or name of the account. Default: the local account, or the only one.',
+  summary: 'The ID or name of the account. Default: the local account, or the only one.',
 }
 
 /** The services that a command can use while the store is open. */
@@ -157,7 +157,7 @@ export class Invocation {
     throw new CommandError(
       exitCodes.config,
       `there is no svc-router data in ${config.dataDir}`,
-      `name the right folder with --data FOLDER, or set it up: ${this.command('start')}`,
+      `specify another folder with --data FOLDER, or set this one up: ${this.command('start')}`,
     )
   }
 

@@ -39,10 +39,10 @@ type RefusedChanges = Readonly<Record<AccountsErrorCode, readonly [what: string,
 
 /** What each refused change prints. `{accounts list}` stands for that command as the user types it. */
 const refusedChanges: RefusedChanges = {
-  name_invalid: [`a name has 1 to ${maxNameCharacters} visible characters`, 'choose another name'],
+  name_invalid: [`a name must have 1 to ${maxNameCharacters} visible characters`, 'choose another name'],
   account_unknown: ['there is no such account', 'see the accounts: {accounts list}'],
   account_name_taken: ['an account with that name already exists', 'see the accounts: {accounts list}'],
-  account_limit: ['the data folder has the maximum number of accounts', 'use another one: --data FOLDER'],
+  account_limit: ['the data folder has the maximum number of accounts', 'use another data folder: --data FOLDER'],
   account_name_mismatch: ['that is not the name of the account', 'see it: {accounts list}'],
   plan_unknown: ['there is no such plan', 'see the plans: {check}'],
   key_unknown: ['there is no such key', 'see the keys: {keys list}'],
@@ -54,7 +54,7 @@ const refusedChanges: RefusedChanges = {
     'see the plan: {accounts list}',
   ],
   addresses_invalid: [
-    `a key takes 1 to ${maxNetworks} IPv4 or IPv6 addresses or networks`,
+    `a key can have 1 to ${maxNetworks} IPv4 or IPv6 addresses or networks`,
     'for example --address 203.0.113.7 --address 2001:db8::/32',
   ],
   key_already_revoked: ['this key is already revoked', 'see the keys: {keys list}'],
@@ -69,7 +69,7 @@ const refusedChanges: RefusedChanges = {
   managed_unchanged: ['managed access is already in that state', 'see it: {managed-access status}'],
   note_invalid: [
     'the note must have 1 to 40 letters, digits, ".", "_", or "-", and must not be a credential',
-    'use the id of the agreement: --note CONTRACT-17',
+    'use the ID of the agreement: --note CONTRACT-17',
   ],
   provider_invalid: ['a provider name must have 1 to 64 letters, digits, ".", "_", or "-"', 'see the names: {check}'],
   resale_already_recorded: [
@@ -83,10 +83,13 @@ const refusedChanges: RefusedChanges = {
   ],
   managed_request_unknown: ['there is no such request', 'see the requests: {managed-access requests}'],
   managed_request_decided: [
-    'this is not possible in the current state of the request',
+    'the current state of the request does not allow this',
     'see it: {managed-access requests}',
   ],
-  incident_invalid: ['the title or the text of the incident is empty or too long', 'see: {help incidents open}'],
+  incident_invalid: [
+    'the title or the text of the incident is empty or too long',
+    'see the arguments: {help incidents open}',
+  ],
   incident_unknown: ['there is no such incident', 'see the incidents: {incidents list}'],
   backend_invalid: ['that is not a valid backend name', 'see the backends: {backends list}'],
   backend_unchanged: ['the backend is already in that state', 'see it: {backends list}'],
@@ -94,21 +97,21 @@ const refusedChanges: RefusedChanges = {
   ticket_unchanged: ['the ticket is already in that state', 'see it: {tickets list}'],
   credential_invalid: [
     'the credential is empty, too long, or contains invalid characters',
-    'pass it as one line, without quotes',
+    'enter it on one line, without quotes',
   ],
   plan_not_sold: ['this plan is not for sale', 'see the plans: {check}'],
   plan_same: ['the account is already on this plan', 'see it: {accounts list}'],
-  not_subscribed: ['the account has not bought a plan', 'see it: {accounts list}'],
+  not_subscribed: ['the account does not have a paid plan', 'see it: {accounts list}'],
   upgrade_unknown: ['there is no such upgrade request', 'see the requests: {upgrades list}'],
   upgrade_open: ['the account already has an open upgrade request', 'see it: {upgrades list}'],
-  email_invalid: ['that is not an email address', 'it looks like name@example.com'],
+  email_invalid: ['that is not an email address', 'use the form name@example.com'],
   operator_unknown: ['there is no such operator', 'see the operators: {operators list}'],
   operator_exists: ['an operator with this address already exists', 'see the operators: {operators list}'],
   operator_limit: ['the maximum number of operators is reached', 'remove one first: {operators list}'],
   operator_same_role: ['the operator already has that role', 'see them: {operators list}'],
   operator_last_admin: ['this is the only admin', 'add another one first: {operators create EMAIL --role admin}'],
-  operator_self: ['operators cannot change themselves', 'ask another admin to do it'],
-  upgrade_decided: ['this upgrade request is already decided or withdrawn', 'see them: {upgrades list --all}'],
+  operator_self: ['operators cannot change or remove themselves', 'ask another admin to do it'],
+  upgrade_decided: ['this upgrade request was already decided or withdrawn', 'see them: {upgrades list --all}'],
 }
 
 const folderCodes = ['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT', 'ENOTDIR', 'EEXIST', 'EISDIR']
@@ -176,7 +179,7 @@ function explainListening(error: Error, config: Config | undefined): { what: str
     return { what: `this machine cannot listen on ${host}`, fix: 'choose another address: --host 127.0.0.1' }
   if (code === 'EACCES' && syscall === 'listen')
     return {
-      what: `this user may not listen on port ${port}`,
+      what: `this user does not have permission to listen on port ${port}`,
       fix: `choose a port above 1023: ${option} ${isApp ? 8788 : 8787}`,
     }
   return undefined

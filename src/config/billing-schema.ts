@@ -6,7 +6,7 @@ const maxPricesPerPlan = 20
 const planShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 const stripePriceShape = /^price_[A-Za-z0-9]{1,64}$/
 
-const stripePrice = shaped(stripePriceShape, 'a Stripe price id, such as price_1AbC')
+const stripePrice = shaped(stripePriceShape, 'a Stripe price ID, such as price_1AbC')
 const stripe = group({
   secret_key_env: env('The variable with the secret key. Default STRIPE_SECRET_KEY.').optional(),
   webhook_secret_env: env(
@@ -14,7 +14,7 @@ const stripe = group({
   ).optional(),
   prices: map(
     planShape,
-    'the id of a plan',
+    'the ID of a plan',
     z.union(
       [
         stripePrice,
@@ -23,11 +23,11 @@ const stripe = group({
           .min(1)
           .max(maxPricesPerPlan, { error: `expected at most ${maxPricesPerPlan} prices` }),
       ],
-      { error: 'expected a Stripe price id, such as price_1AbC, or a list of them' },
+      { error: 'expected a Stripe price ID, such as price_1AbC, or a list of them' },
     ),
     maxPlans,
   ).describe(
-    'The price id of each plan that is sold. In a list, the first is sold; the others stay valid for customers who have them.',
+    'The price ID of each plan that is sold. In a list, the first is sold; the others stay valid for customers who have them.',
   ),
 })
 

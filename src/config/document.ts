@@ -62,7 +62,7 @@ export function readDocument(text: string): ConfigDocument {
       } catch {
         problems.push({
           what: 'the file uses too many YAML aliases',
-          fix: 'write the settings out instead',
+          fix: 'repeat the settings instead of using aliases',
           location: undefined,
           hide: false,
         })

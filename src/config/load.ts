@@ -51,7 +51,7 @@ function readText({ path, explicit }: ConfigSource): string | undefined {
   try {
     if (statSync(path).size > maxFileBytes)
       throw new ConfigError(path, [
-        placeless('the configuration file is larger than 1MiB', 'name the right file with --config FILE'),
+        placeless('the configuration file is larger than 1MiB', 'specify another file with --config FILE'),
       ])
     return readFileSync(path, 'utf8')
   } catch (error) {
@@ -60,7 +60,7 @@ function readText({ path, explicit }: ConfigSource): string | undefined {
     if (code === 'ENOENT' && !explicit) return undefined
     const what = code === 'ENOENT' ? `there is no file ${path}` : `${path} cannot be read (${code})`
     throw new ConfigError(undefined, [
-      placeless(what, 'name the right file with --config FILE, or leave --config out to use the defaults'),
+      placeless(what, 'specify an existing file with --config FILE, or omit --config to use the defaults'),
     ])
   }
 }

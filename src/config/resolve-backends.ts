@@ -156,8 +156,8 @@ function checkCredential(id: string, provider: ProviderConfig, mode: Mode, manag
   if (mode === 'production' && namesCredential && !namesAccount && !managed) {
     findings.add(
       path,
-      `it is unclear whose credential ${id} uses: a provider credential serves only one account`,
-      'add "account: NAME" with the name or id of that account, or "managed: true" if you may resell the service',
+      `${id} does not say which account its credential belongs to: a provider credential serves only one account`,
+      'add "account: NAME" with the name or ID of that account, or "managed: true" if you may resell the service',
       'name',
     )
   }

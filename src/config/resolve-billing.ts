@@ -23,7 +23,7 @@ export function resolveBilling(
   if (billing?.simulated === true && billing.stripe !== undefined)
     findings.add(
       ['billing', 'simulated'],
-      'payments are either simulated or made through Stripe',
+      'billing can use either Stripe or the simulation, not both',
       'remove one of the two',
     )
   if (billing?.stripe === undefined && billing?.simulated !== true) return undefined
@@ -44,12 +44,12 @@ function resolveStripe(
   const secretKey = findings.secret(
     [...at, 'secret_key_env'],
     given.secret_key_env ?? defaultSecretKeyEnv,
-    "it is Stripe's secret key",
+    "it must contain Stripe's secret key",
   )
   const webhookSecret = findings.secret(
     [...at, 'webhook_secret_env'],
     given.webhook_secret_env ?? defaultWebhookSecretEnv,
-    "it verifies Stripe's webhooks",
+    "it must contain the signing secret of Stripe's webhooks",
   )
   return secretKey === undefined || webhookSecret === undefined ? undefined : { secretKey, webhookSecret, prices }
 }
@@ -57,7 +57,7 @@ function resolveStripe(
 function checkPrices(prices: ReadonlyMap<string, readonly string[]>, plans: readonly Plan[], findings: Findings): void {
   const at = ['billing', 'stripe', 'prices']
   const ids = plans.map(({ id }) => id)
-  if (prices.size === 0) findings.add(at, 'no plan has a price', 'name one: "prices: {pro: price_…}"')
+  if (prices.size === 0) findings.add(at, 'no plan has a price', 'add one: "prices: {pro: price_…}"')
   const seen = new Set<string>()
   for (const [planId, priceIds] of prices) {
     if (!ids.includes(planId) && !findings.names('plans').includes(planId))

@@ -15,7 +15,8 @@ export function resolveCredential(
   const path = ['backends', id, 'credential_env']
   const isUnset = variable !== undefined && (findings.env[variable] ?? '').trim() === ''
   if (isUnset && !findings.needsCredentials) return undefined
-  const secret = variable === undefined ? undefined : findings.secret(path, variable, `it is the credential of ${id}`)
+  const secret =
+    variable === undefined ? undefined : findings.secret(path, variable, `it must contain the credential of ${id}`)
   if (secret === undefined) return undefined
   const checked = checkCredential(findPreset(provider.preset)?.signing, secret.reveal())
   if ('problem' in checked) {

@@ -80,7 +80,7 @@ function embeddingsOf(
   for (const [index, backend] of found.entries()) {
     if (first === undefined || backend === undefined || backend.embeddings === first.embeddings) continue
     const gives = (name: string | undefined): string =>
-      name === undefined ? 'holds conversations' : `gives embeddings "${name}"`
+      name === undefined ? 'serves conversations' : `creates embeddings "${name}"`
     findings.add(
       ['profiles', id, 'backends', index],
       `"${backend.id}" ${gives(backend.embeddings)} and "${first.id}" ${gives(first.embeddings)}: neither can replace the other`,
@@ -90,8 +90,8 @@ function embeddingsOf(
   if ((id === frontierId || id === fusionId) && first?.embeddings !== undefined)
     findings.add(
       ['profiles', id, 'backends'],
-      `${id} is for conversations and cannot give embeddings`,
-      'use a profile of another name, such as svc-router/embeddings',
+      `${id} is for conversations and cannot create embeddings`,
+      'use a profile with another name, such as svc-router/embeddings',
     )
   return first?.embeddings
 }
@@ -110,16 +110,12 @@ function resolveFusion(id: string, given: GivenFusion, known: readonly string[],
   const check = (name: string, subpath: readonly PropertyKey[]): void => {
     if (known.includes(name)) return
     const near = suggest(name, known)
-    findings.add(
-      [...path, ...subpath],
-      `no backend "${name}" and no model of that name is known`,
-      `${near}, or add it to models`,
-    )
+    findings.add([...path, ...subpath], `there is no backend or model "${name}"`, `${near}, or add it to models`)
   }
   for (const [index, name] of (panelModels ?? []).entries()) check(name, ['models', index])
   if (judgeModel !== undefined) check(judgeModel, ['judge'])
   if (panelModels !== undefined && panelSize !== undefined)
-    findings.add([...path, 'panel_size'], 'models already determines how many models answer', 'remove one of the two')
+    findings.add([...path, 'panel_size'], '"models" already determines how many models answer', 'remove one of the two')
   return {
     ...(preset === undefined ? {} : { preset }),
     ...(panelSize === undefined ? {} : { panelSize }),

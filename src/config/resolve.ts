@@ -86,7 +86,7 @@ export function resolve(
   if (mode === 'production' && !findings.mentions(['app_url'])) {
     findings.add(
       ['app_url'],
-      'production needs app_url: errors link to the account pages there',
+      'production mode requires app_url, because errors link to its account pages',
       'add "app_url: https://…"',
     )
   }
@@ -220,7 +220,7 @@ function resolveSecrets(file: ConfigFile, mode: Mode, findings: Findings): Given
     return [isSet || isNeeded ? findings.secret(['secrets', setting], name, what) : undefined, name]
   }
   function pepper(setting: 'pepper_env' | 'previous_pepper_env', byDefault: string | undefined): Secret | undefined {
-    const [secret, name] = read(setting, byDefault, 'API keys are hashed with it')
+    const [secret, name] = read(setting, byDefault, 'it must contain the secret that API keys are hashed with')
     if (secret === undefined || isPepper(secret.reveal())) return secret
     findings.add(
       ['secrets', setting],
@@ -233,7 +233,7 @@ function resolveSecrets(file: ConfigFile, mode: Mode, findings: Findings): Given
     setting: 'sealing_key_env' | 'previous_sealing_key_env',
     byDefault: string | undefined,
   ): Secret<Uint8Array> | undefined {
-    const [secret, name] = read(setting, byDefault, 'provider credentials are encrypted with it')
+    const [secret, name] = read(setting, byDefault, 'it must contain the key that encrypts provider credentials')
     if (secret === undefined) return undefined
     const bytes = readSealingKey(secret.reveal())
     if (bytes !== undefined) return new Secret(bytes)
@@ -258,7 +258,7 @@ function resolveMail({ mail }: ConfigFile, findings: Findings): MailConfig | und
   const password =
     variable === undefined
       ? undefined
-      : findings.secret(['mail', 'password_env'], variable, 'it is the password of the mail server')
+      : findings.secret(['mail', 'password_env'], variable, 'it must contain the password of the mail server')
   const port = mail.port ?? (security === 'tls' ? defaultTlsMailPort : defaultMailPort)
   return { host, port, security, user, password, from, support: mail.support }
 }

@@ -106,12 +106,12 @@ const fusion = group({
     .optional()
     .describe("How many models answer. Default: the preset's value, 2, 3, or 5."),
   models: z
-    .array(text('the id of a backend, or the name of a model', 200), { error: 'expected a list of backends or models' })
+    .array(text('the ID of a backend, or the name of a model', 200), { error: 'expected a list of backends or models' })
     .min(1, { error: 'expected at least one entry' })
     .max(maxPanelSize, { error: `expected at most ${maxPanelSize} entries` })
     .optional()
     .describe('The models to ask, instead of the best available. Models that an account does not have are skipped.'),
-  judge: text('the id of a backend, or the name of a model', 200)
+  judge: text('the ID of a backend, or the name of a model', 200)
     .optional()
     .describe(
       'The model that compares the answers. Default: the best model of a different family than most of the panel.',
@@ -160,7 +160,7 @@ export const configSchema = group({
     ),
   plans: map(
     nameShape,
-    'a plan id: up to 64 letters, digits, ".", "_", and "-"',
+    'a plan ID: up to 64 letters, digits, ".", "_", and "-"',
     group({
       name: text('a name', maxNameCharacters).describe('The display name.'),
       requests_per_minute: whole(1, maxPerMinute).describe('Requests allowed in any 60 seconds.'),
@@ -174,7 +174,7 @@ export const configSchema = group({
   )
     .optional()
     .describe('Replaces the plans free, pro and max.'),
-  default_plan: text('the id of a plan', 64)
+  default_plan: text('the ID of a plan', 64)
     .optional()
     .describe('The plan of new accounts. Default free if it exists, otherwise the first plan.'),
   billing: billingSchema
@@ -212,7 +212,7 @@ export const configSchema = group({
     .describe('Providers under names that you choose. A preset can also be used directly by its name.'),
   backends: map(
     nameShape,
-    'a backend id: up to 64 letters, digits, ".", "_", and "-"',
+    'a backend ID: up to 64 letters, digits, ".", "_", and "-"',
     group({
       provider: text('the name of a provider or preset', 64).meta({
         description: 'A name from providers, or a preset.',
@@ -220,7 +220,7 @@ export const configSchema = group({
       }),
       model: text('the name of a model', 200).describe("The provider's name for the model."),
       credential_env: env('The variable with the credential. Omit it if none is needed.').optional(),
-      account: text('the id or name of an account', maxNameCharacters)
+      account: text('the ID or name of an account', maxNameCharacters)
         .optional()
         .describe(
           'The account that owns the credential, the only one that this backend serves. Required in production. Default: the local account. It must exist when the service starts.',
@@ -247,11 +247,11 @@ export const configSchema = group({
     ),
   profiles: map(
     profileShape,
-    'a profile id in lowercase, such as svc-router/frontier or my-team/fast',
+    'a profile ID in lowercase, such as svc-router/frontier or my-team/fast',
     group({
       description: text('a description').optional(),
       backends: z
-        .array(text('the id of a backend', 64), { error: 'expected a list of backend ids' })
+        .array(text('the ID of a backend', 64), { error: 'expected a list of backend IDs' })
         .max(maxBackendsPerProfile, { error: `expected at most ${maxBackendsPerProfile} backends` })
         .optional()
         .describe(

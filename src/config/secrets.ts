@@ -46,7 +46,7 @@ export function readKeptSecrets(dataDir: string): KeptSecrets | undefined {
   if (kept === undefined) {
     throw new SetupError(
       `${path} is damaged: the keys and credentials in this data folder depend on it`,
-      'restore it from a backup, or start with another data folder',
+      'restore it from a backup, or start with another data folder (--data FOLDER)',
     )
   }
   return kept
@@ -106,7 +106,7 @@ function unwritableFolder(dataDir: string, code: string): SetupError {
 function lostSecrets(path: string): SetupError {
   return new SetupError(
     `the data folder contains a database, but ${secretsFileName} is missing, so no API key could be verified`,
-    `restore ${path}, or set the variables that the secrets came from, or start with another data folder (--data FOLDER)`,
+    `restore ${path}, set the environment variables that contain the secrets, or start with another data folder (--data FOLDER)`,
   )
 }
 

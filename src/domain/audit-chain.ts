@@ -33,12 +33,12 @@ export interface ChainBreak {
 /** What is wrong with an entry, to continue a sentence after "at entry N:". */
 export const breakReasons: Readonly<Record<ChainBreak['why'], string>> = {
   malformed: 'this is not an entry that svc-router wrote',
-  gap: 'the entry is missing and a later one follows',
-  repeated: 'the entry is in the place of a later one',
+  gap: 'the entry is missing, but a later one exists',
+  repeated: 'the entry appears where a later one belongs',
   changed: 'the entry or its hash was changed',
   misfiled: 'the columns of the row differ from the entry',
   rewritten: 'a checkpoint proves a different entry: this or an earlier one was changed and the hashes were recomputed',
-  cut: 'the entry existed and is missing',
+  cut: 'the entry once existed but is missing',
   head: 'the last entry is not the one that the database recorded as its last',
   checkpoint: 'the checkpoint of this entry is forged',
 }

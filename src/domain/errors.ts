@@ -13,7 +13,7 @@ export const errorCatalog = {
   key_malformed: {
     ...authentication,
     action: 'accountUrl',
-    message: '{reason} svc-router keys start with sk_svc_ and have 45 characters. Find yours:',
+    message: '{reason} svc-router keys start with sk_svc_ and have 45 characters. See your keys:',
   },
   key_inactive: {
     ...authentication,
@@ -31,7 +31,7 @@ export const errorCatalog = {
     message: 'Your key could not be checked right now. The problem is on our side. Please try again in 1s.',
   },
 
-  duplicate_header: { ...invalid, message: 'The header {header} was sent more than once. Send it once.' },
+  duplicate_header: { ...invalid, message: 'The {header} header was sent more than once. Send it once.' },
   invalid_json: { ...invalid, message: 'The body is not valid JSON{where}. Send one JSON object.' },
   invalid_request: { ...invalid, message: '{problem}' },
   unsupported_parameter: { ...invalid, message: '{problem}' },
@@ -71,7 +71,7 @@ export const errorCatalog = {
     ...invalid,
     source: 'provider',
     message:
-      'The provider rejected the content of this request ({said}){rule}. Change the request: the same one will be rejected again.',
+      'The provider rejected the content of this request ({said}){rule}. Change it before you send the request again.',
   },
   payload_too_large: { ...invalid, status: 413, message: 'The body is larger than {limit}. Send a smaller one.' },
   unsupported_media_type: {
@@ -100,7 +100,7 @@ export const errorCatalog = {
   websocket_connection_limit_reached: {
     ...invalid,
     retryable: true,
-    message: 'This WebSocket connection reached its limit of {minutes:minute}. Open a new one to continue.',
+    message: 'This WebSocket connection has reached its time limit of {minutes:minute}. Open a new one to continue.',
   },
   websocket_queue_full: {
     ...limited,
@@ -149,7 +149,7 @@ export const errorCatalog = {
   },
   too_many_fusions: {
     ...limited,
-    message: 'The {plan} plan allows {limit:concurrent fusion}. Please try again in {seconds}s.',
+    message: 'Limit reached: the {plan} plan allows {limit:concurrent fusion}. Please try again in {seconds}s.',
   },
   insufficient_quota: {
     status: 402,
@@ -316,6 +316,6 @@ export function invalidRequest(param: string, problem: string): ServiceError {
 
 /** An error for an `item_reference` to an item that the account does not have. The message repeats the id only if it is a plain one, because a client can send anything. */
 export function itemNotFound(id: string | undefined): ServiceError {
-  const named = id !== undefined && /^[\w-]{1,100}$/.test(id) ? `id '${id}'` : 'the id in item_reference'
+  const named = id !== undefined && /^[\w-]{1,100}$/.test(id) ? `id '${id}'` : 'the ID in item_reference'
   return new ServiceError('item_not_found', { param: 'input', words: { named } })
 }

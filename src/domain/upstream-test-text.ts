@@ -25,7 +25,7 @@ const words: Readonly<Record<AttemptOutcome, TestWords>> = {
     next: 'Check the model name and the format.',
   },
   rate_limited: {
-    what: 'The provider accepts no more requests right now.',
+    what: 'The provider is not accepting more requests right now.',
     next: 'Check your limits and credit at the provider, or try again later.',
   },
   server_error: { what: 'The provider failed.', next: 'Check the URL and the model name, or try again later.' },
@@ -36,7 +36,7 @@ const words: Readonly<Record<AttemptOutcome, TestWords>> = {
   reset: { what: 'The provider closed the connection.', next: 'Check the URL: the scheme, the host, and the port.' },
   timeout: {
     what: 'The provider did not answer in time.',
-    next: 'Check that the server is running. If the model takes long to load, load it first.',
+    next: 'Check that the server is running. If the model takes a long time to load, load it first.',
   },
   broken: {
     what: 'The answer is not in the expected format.',
@@ -47,7 +47,7 @@ const words: Readonly<Record<AttemptOutcome, TestWords>> = {
     next: 'Check the model name and the URL.',
   },
   not_sent: { what: 'The test request could not be sent.', next: 'See the log of this service, and try again.' },
-  cancelled: { what: 'The test was cancelled.', next: 'Try again.' },
+  cancelled: { what: 'The test was canceled.', next: 'Try again.' },
 }
 
 /** Describes the result of a test. */

@@ -42,8 +42,9 @@ export function readJournal(
   const [first = '', ...lines] = text.split('\n')
   lines.pop()
   const head = parseObject(first)
-  if (head?.['svcRouterEval'] !== fileVersion) return { problem: 'it is not a file of an evaluation' }
-  if (head['questionSet'] !== questionSetVersion) return { problem: 'its questions are those of another version' }
+  if (head?.['svcRouterEval'] !== fileVersion) return { problem: 'it is not the file of an evaluation' }
+  if (head['questionSet'] !== questionSetVersion)
+    return { problem: 'its questions come from another version of svc-router' }
   const begun = readHead(head)
   if (begun === undefined) return { problem: 'its line 1 cannot be read' }
   const reading = new JournalReading()

@@ -43,7 +43,7 @@ function readRequest(body: JsonObject): Conversation {
   const { input } = body
   if (typeof input !== 'string' && !isArray(input)) throw wrongType('input', 'a string or an array')
   // Some providers answer an empty input without vectors, which would count as their failure.
-  if (isArray(input) && input.length === 0) throw invalidRequest('input', 'input is empty. Give at least one text.')
+  if (isArray(input) && input.length === 0) throw invalidRequest('input', 'input is empty. Send at least one text.')
   return { profile, stream: false, turns: [], tools: [], sampling: {}, streamUsage: false, hints: {} }
 }
 

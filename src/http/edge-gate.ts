@@ -13,7 +13,7 @@ const maxCharacters = 200
 
 const problems: Readonly<Record<EdgeReason, string>> = {
   missing: 'No User-Agent was sent',
-  bare_browser: 'The User-Agent is only the start of a browser’s',
+  bare_browser: 'The User-Agent is an incomplete browser User-Agent',
   placeholder: 'The User-Agent does not identify the client',
   scanner: 'The User-Agent belongs to a scanner',
 }

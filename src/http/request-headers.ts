@@ -17,7 +17,7 @@ const indexByLength = new Map(once.map((name, index) => [name.length, index]))
 export function checkRequestHeaders({ rawHeaders, headers, httpVersion }: IncomingMessage): void {
   if (rawHeaders.length > maxHeaders * 2) throw new ServiceError('headers_too_large')
   if (headers.host === undefined && httpVersion !== '1.0') {
-    throw invalidRequest('host', 'The header host is missing. Send it once.')
+    throw invalidRequest('host', 'The host header is missing. Send it once.')
   }
   let seen = 0
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -33,7 +33,7 @@ export function checkRequestHeaders({ rawHeaders, headers, httpVersion }: Incomi
   if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
     throw invalidRequest(
       'transfer-encoding',
-      'The header transfer-encoding may only be chunked. Send the body without another encoding.',
+      'The transfer-encoding header must be chunked or absent. Send the body without any other encoding.',
     )
   }
 }

@@ -39,14 +39,14 @@ describe('billing settings', () => {
       'two plans have the same price',
     ],
     ['no price at all', 'billing: {stripe: {prices: {}}}', env, 'no plan has a price'],
-    ['something that is no price', 'billing: {stripe: {prices: {pro: prod_1}}}', env, 'Stripe price id'],
+    ['something that is no price', 'billing: {stripe: {prices: {pro: prod_1}}}', env, 'Stripe price ID'],
     [
       'the key itself',
       'billing: {stripe: {secret_key_env: sk_test_0123456789abcdef, prices: {pro: price_1}}}',
       env,
       'the file contains a secret',
     ],
-    ['simulated and real payments', `${sold}  simulated: true\n`, env, 'either simulated or made through Stripe'],
+    ['simulated and real payments', `${sold}  simulated: true\n`, env, 'either Stripe or the simulation'],
     [
       'simulated payments in production',
       'billing: {simulated: true}',

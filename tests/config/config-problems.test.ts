@@ -170,7 +170,7 @@ const rows: readonly Row[] = [
     name: 'embeddings under the name that is for conversations',
     text: `${embedders}profiles:\n  svc-router/frontier: {backends: [one]}`,
     places: ['6:35'],
-    fixes: ['use a profile of another name'],
+    fixes: ['use a profile with another name'],
   },
   {
     name: 'embeddings without a name',

@@ -169,7 +169,7 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
       code: 'insufficient_quota',
       facts: {
         resetsAt: endMs / 1000,
-        words: { used: 1, limit: 1, plan: 'Max', resetsOn: `1 ${monthName} 00:00 UTC` },
+        words: { used: 1, limit: 1, plan: 'Max', resetsOn: `${monthName} 1 at 00:00 UTC` },
       },
     })
     admission.settle(failed, 'none')

@@ -13,8 +13,8 @@ test('the message for a conversation that is too long contains the words that ag
 })
 
 test.each([
-  [1, 'The Slow plan allows 1 concurrent fusion.'],
-  [2, 'The Slow plan allows 2 concurrent fusions.'],
+  [1, 'the Slow plan allows 1 concurrent fusion.'],
+  [2, 'the Slow plan allows 2 concurrent fusions.'],
 ])('the message for a limit of %i has the right plural form', (limit, sentence) => {
   const error = new ServiceError('too_many_fusions', { words: { plan: 'Slow', limit, seconds: 4 } })
   expect(errorMessage(error, linksFor('https://app.example.com'))).toContain(sentence)

@@ -225,8 +225,8 @@ describe('continuing an evaluation', () => {
   })
 
   test.each([
-    ['', 'not a file of an evaluation'],
-    ['{"a":1}', 'not a file of an evaluation'],
+    ['', 'not the file of an evaluation'],
+    ['{"a":1}', 'not the file of an evaluation'],
     ['{"svcRouterEval":1,"questionSet":0}', 'another version'],
   ])('an invalid file is rejected: %j', (text, problem) => {
     expect(readJournal(text)).toEqual({ problem: expect.stringContaining(problem) as string })

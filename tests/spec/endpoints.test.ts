@@ -77,7 +77,7 @@ describe('the public endpoints (contract 2.15, 2.16)', () => {
   test('GET /model-catalog lists the profiles and says that using them needs a key', async () => {
     const answer = await get('/model-catalog', {}, undefined)
     const body = JSON.parse(answer.text) as { note: string; base_url: string; profiles: Record<string, unknown>[] }
-    expect(body.note).toContain('need an active generated key')
+    expect(body.note).toContain('need an active API key')
     expect(body.base_url).toBe(service.baseUrl)
     expect(body.profiles[0]).toMatchObject({
       id: 'svc-router/frontier',

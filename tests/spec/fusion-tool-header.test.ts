@@ -135,7 +135,7 @@ describe.each(asked)('$name', ({ path, body }) => {
       const text = await response.text()
       expect(response.status, `${value}: ${text}`).toBe(400)
       const { error } = JSON.parse(text) as { error: { message: string } }
-      expect(error.message).toContain(`The header ${name} must be ${type}`)
+      expect(error.message).toContain(`The ${name} header must be ${type}`)
       expect(error.message.length).toBeLessThanOrEqual(240)
       expect(response.headers.get('x-quota-used')).toBe('0')
     }

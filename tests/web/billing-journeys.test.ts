@@ -35,7 +35,7 @@ suite('changes of plan through the simulated Stripe', () => {
   }
   const planIs = async (name: string): Promise<void> => {
     await journey.page.goto(`${service.config.appUrl}/billing`)
-    await journey.page.getByText(`You are on the plan ${name}.`).waitFor()
+    await journey.page.getByText(`You are on the ${name} plan.`).waitFor()
   }
   const toPortal = async (): Promise<void> => {
     await journey.page.goto(`${service.config.appUrl}/billing`)
@@ -60,7 +60,7 @@ suite('changes of plan through the simulated Stripe', () => {
     await journey.pressLink('Change plan')
     await journey.pressButton('Change to Pro')
     await journey.pressButton('Pay (simulated)')
-    await journey.page.getByText('You are on the plan Pro.').waitFor()
+    await journey.page.getByText('You are on the Pro plan.').waitFor()
     await journey.page.getByText('Your next invoice is due on').waitFor()
     expect(journey.clicks).toBe(3)
     await expect.poll(limits, noticedWithin).toEqual(['20000', '120'])

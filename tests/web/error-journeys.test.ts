@@ -79,7 +79,7 @@ suite('from the link in an error to the fix in at most three clicks', () => {
   async function upgrade(): Promise<void> {
     await journey.pressButton('Change to Pro')
     await journey.pressButton('Pay (simulated)')
-    await journey.page.getByText('You are on the plan Pro').waitFor()
+    await journey.page.getByText('You are on the Pro plan').waitFor()
   }
 
   describe('missing', () => {

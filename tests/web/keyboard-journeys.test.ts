@@ -46,7 +46,7 @@ suite('with the keyboard alone', () => {
     await enter('Change to Pro', 'BUTTON')
     await page.getByRole('heading', { name: 'Checkout' }).waitFor()
     await enter('Pay (simulated)')
-    await page.getByText('You are on the plan Pro.').waitFor()
+    await page.getByText('You are on the Pro plan.').waitFor()
     await expect.poll(limit, noticedWithin).toBe('20000')
     await enter('Manage card, invoices, and cancellation')
     await page.getByRole('heading', { name: 'Your subscription' }).waitFor()

@@ -47,11 +47,11 @@ suite('the console in a browser', () => {
       await operator.getByText('Approved. The new plan applies').waitFor()
 
       await owner.goto(`${appUrl}/billing`)
-      await owner.getByText('You are on the plan Pro').waitFor()
+      await owner.getByText('You are on the Pro plan').waitFor()
       await operator.getByRole('button', { name: 'Sign out' }).click()
       await operator.getByText('You are signed out of the console').waitFor()
       await owner.reload()
-      await owner.getByText('You are on the plan Pro').waitFor()
+      await owner.getByText('You are on the Pro plan').waitFor()
     },
   )
 })

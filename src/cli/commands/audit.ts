@@ -147,13 +147,13 @@ function readKept({ line }: Invocation): readonly Checkpoint[] {
   throw new CommandError(
     exitCodes.usage,
     'the --checkpoint file does not contain a checkpoint',
-    'use the output of audit checkpoint',
+    'use a file with the output of audit checkpoint',
   )
 }
 
 function readable(file: string): void {
   if (statSync(file, { throwIfNoEntry: false })?.isFile() === true) return
-  throw new CommandError(exitCodes.usage, 'the file to verify does not exist', 'name the exported file')
+  throw new CommandError(exitCodes.usage, `there is no file ${file}`, 'check the path')
 }
 
 function tell(

@@ -15,7 +15,7 @@ const maxLooked = 2_000
 export const backendsList: Command = {
   name: 'backends list',
   summary:
-    'List the configured backends, which of them operators took out of service, and their results in the last hour.',
+    'List the configured backends with their results in the last hour, and show which ones operators took out of service.',
   arguments: [],
   options: [],
   example: 'backends list',
@@ -84,7 +84,7 @@ const reasonOption = {
   name: 'reason',
   value: 'REASON',
   shape: oneOf(holdReasons),
-  summary: `The reason for the audit log: ${holdReasons.join(', ')}. Default ${holdReasons[0]}, for "someone asked for it".`,
+  summary: `The reason for the audit log: ${holdReasons.join(', ')}. Default ${holdReasons[0]}: someone asked for it.`,
 } as const
 
 export const backendsDrain = hold(

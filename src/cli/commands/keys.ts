@@ -88,12 +88,12 @@ export const keysLimit: Command = {
   options: limitOptions,
   example: 'keys limit ID --profile svc-router/frontier --per-minute 30 --address 203.0.113.0/24',
   run(invocation) {
-    const id = invocation.argument(0, 'the id of the key', 'keys list')
+    const id = invocation.argument(0, 'the ID of the key', 'keys list')
     if (!hasLimits(invocation.line)) {
       throw new CommandError(
         exitCodes.usage,
         'there is nothing to change',
-        `name a limit: ${invocation.command(`keys limit ${quoteForShell(id.slice(0, 64))} --per-minute 30`)}`,
+        `specify a limit: ${invocation.command(`keys limit ${quoteForShell(id.slice(0, 64))} --per-minute 30`)}`,
       )
     }
     return invocation.withStore(async ({ config, accountsDeps }) => {
@@ -129,7 +129,7 @@ export const keysRotate: Command = {
   ],
   example: 'keys rotate ID --overlap 1h',
   run(invocation) {
-    const id = invocation.argument(0, 'the id of the key', 'keys list')
+    const id = invocation.argument(0, 'the ID of the key', 'keys list')
     const overlap = invocation.line.option('overlap') ?? defaultOverlap
     if (!isOverlap(overlap))
       throw new CommandError(
@@ -171,7 +171,7 @@ export const keysRevoke: Command = {
   options: [{ name: 'yes', summary: 'Required: revoking a key cannot be undone.' }],
   example: 'keys revoke ID --yes',
   run(invocation) {
-    const id = invocation.argument(0, 'the id of the key', 'keys list')
+    const id = invocation.argument(0, 'the ID of the key', 'keys list')
     if (!invocation.line.flag('yes')) {
       throw new CommandError(
         exitCodes.usage,

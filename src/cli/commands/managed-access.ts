@@ -70,7 +70,7 @@ function switching(to: 'on' | 'off', summary: string): Command {
           text: to,
           json: { switched_on: to === 'on' },
           talk: [
-            `Managed access is switched ${to}. Running servers apply this within a second.`,
+            `Managed access is turned ${to}. Running servers apply this within a second.`,
             `Next: ${invocation.command('managed-access status')}`,
           ],
         }
@@ -83,7 +83,7 @@ export const managedAccessResale: Command = {
   summary: 'Record that a provider allows resale of its service, or revoke that record.',
   arguments: ['PROVIDER'],
   options: [
-    { name: 'note', value: 'NOTE', summary: 'Where the agreement is stored: the id of a contract or ticket.' },
+    { name: 'note', value: 'NOTE', summary: 'Where the agreement is stored: the ID of a contract or ticket.' },
     {
       name: 'revoke',
       summary: 'Revoke the record. The managed backends of the provider stop serving accounts within a second.',
@@ -98,7 +98,7 @@ export const managedAccessResale: Command = {
     if ((note === undefined) !== revokes)
       throw new CommandError(
         exitCodes.usage,
-        'give either the id of the agreement or --revoke',
+        'give either the ID of the agreement or --revoke',
         'add --note NOTE, or --revoke',
       )
     return invocation.withStore(async ({ config, managed }) => {
@@ -179,7 +179,7 @@ function review(verb: string, decision: 'approved' | 'rejected', summary: string
     options: [],
     example: `managed-access ${verb} ID`,
     run(invocation) {
-      const id = invocation.argument(0, 'the id of the request', 'managed-access requests')
+      const id = invocation.argument(0, 'the ID of the request', 'managed-access requests')
       return invocation.withStore(async ({ managed }) => {
         const request = await reviewManagedRequest(managed, id, decision)
         return {

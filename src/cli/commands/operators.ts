@@ -52,7 +52,7 @@ export const operatorsSignInLink: Command = {
   options: [],
   example: 'operators sign-in-link you@example.com',
   run(invocation) {
-    const named = invocation.argument(0, 'the id or address of the operator', 'operators list')
+    const named = invocation.argument(0, 'the ID or address of the operator', 'operators list')
     return invocation.withStore(async ({ config, operators, operatorLink }) => {
       const operator = await findOperator(operators, named)
       const running = findRunning(config.dataDir)
@@ -101,7 +101,7 @@ export const operatorsRole: Command = {
   options: [roleOption],
   example: 'operators role you@example.com --role support',
   run(invocation) {
-    const named = invocation.argument(0, 'the id or address of the operator', 'operators list')
+    const named = invocation.argument(0, 'the ID or address of the operator', 'operators list')
     const role = readRole(invocation)
     return invocation.withStore(async ({ operators }) => {
       const operator = await findOperator(operators, named)
@@ -122,7 +122,7 @@ export const operatorsRemove: Command = {
   options: [],
   example: 'operators remove you@example.com',
   run(invocation) {
-    const named = invocation.argument(0, 'the id or address of the operator', 'operators list')
+    const named = invocation.argument(0, 'the ID or address of the operator', 'operators list')
     return invocation.withStore(async ({ operators }) => {
       const operator = await findOperator(operators, named)
       await removeOperator(operators, operator.id)

@@ -17,7 +17,7 @@ export const request: Command = {
   options: [],
   example: 'request req_… --json',
   run(invocation) {
-    const id = invocation.argument(0, 'the id of the request', 'requests')
+    const id = invocation.argument(0, 'the ID of the request', 'requests')
     return invocation.withStore(async ({ config, accountsDeps, requests }) => {
       const record = await requests.find(id)
       if (record === undefined)
@@ -51,7 +51,7 @@ function writeRecord(record: RequestRecord, errors: readonly ProviderError[], co
   const { usage } = record
   const rows = [
     ['id', record.id],
-    ['id sent upstream', uuidOf(record.id)],
+    ['ID sent upstream', uuidOf(record.id)],
     ['admitted', writeTime(record.admittedAtMs)],
     ['account', record.accountId],
     ['key', record.keyId],

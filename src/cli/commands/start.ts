@@ -85,8 +85,7 @@ function announce(invocation: Invocation, config: Config, first: FirstRun | unde
       `\n  created    account "${first.account.name}" on plan ${first.account.planId}, data folder ${config.dataDir}`,
     )
   const simulated = config.backends.filter((backend) => backend.simulated).map((backend) => backend.id)
-  if (simulated.length > 0)
-    head.push(`\n  simulated  ${simulated.join(', ')}: not real models, and their answers say so`)
+  if (simulated.length > 0) head.push(`\n  simulated  ${simulated.join(', ')}: not real models, as their answers say`)
   head.push('\n  ready      ', bold(config.baseUrl), '\n  web app    ', bold(config.appUrl), '\n')
   const lines: string[] = []
   if (link !== undefined)

@@ -40,7 +40,7 @@ function mark(verb: string, to: 'closed' | 'reopened', summary: string): Command
     options: [],
     example: `tickets ${verb} tic_…`,
     run(invocation) {
-      const id = invocation.argument(0, 'the id of the ticket', 'tickets list')
+      const id = invocation.argument(0, 'the ID of the ticket', 'tickets list')
       return invocation.withStore(async ({ accountsDeps, tickets }) => {
         const ticket = await markTicket({ ...accountsDeps, store: tickets }, id, to)
         return { text: ticket.id, json: ticket, talk: [`Next: ${invocation.command('tickets list')}`] }

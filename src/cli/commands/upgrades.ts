@@ -37,7 +37,7 @@ export const upgradesApprove: Command = {
   options: [],
   example: 'upgrades approve upg_…',
   run(invocation) {
-    const id = invocation.argument(0, 'the id of the request', 'upgrades list')
+    const id = invocation.argument(0, 'the ID of the request', 'upgrades list')
     return invocation.withStore(async ({ plans }) => {
       const request = await approveUpgrade(plans, id)
       return {
@@ -59,7 +59,7 @@ export const upgradesReject: Command = {
   options: [],
   example: 'upgrades reject upg_…',
   run(invocation) {
-    const id = invocation.argument(0, 'the id of the request', 'upgrades list')
+    const id = invocation.argument(0, 'the ID of the request', 'upgrades list')
     return invocation.withStore(async ({ plans }) => {
       const request = await rejectUpgrade(plans, id)
       return {

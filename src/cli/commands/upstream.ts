@@ -59,7 +59,7 @@ export const upstreamAdd: Command = {
       name: 'header',
       value: 'NAME=VALUE',
       repeats: true,
-      summary: 'An extra header for every request. Must not be a credential. Can be repeated.',
+      summary: 'An extra header for every request. Must not contain a credential. Can be repeated.',
     },
     { name: 'no-credential', summary: 'Do not read a credential from standard input.' },
     { name: 'no-test', summary: 'Save the provider without sending a test request.' },
@@ -313,7 +313,7 @@ export const upstreamRemove: Command = {
   options: [{ name: 'yes', summary: 'Required: the credential cannot be restored afterwards.' }, accountOption],
   example: 'upstream remove ID --yes',
   run(invocation) {
-    const id = invocation.argument(0, 'the id of the provider', 'upstream list')
+    const id = invocation.argument(0, 'the ID of the provider', 'upstream list')
     if (!invocation.line.flag('yes')) {
       throw new CommandError(
         exitCodes.usage,

@@ -13,7 +13,7 @@ export async function readAll(stream: Readable, timeoutMs = inputTimeoutMs): Pro
       stream.destroy(
         new SetupError(
           'timed out waiting for standard input to end',
-          'pipe the credential in, for example: printenv NAME | …; if there is no credential: add --no-credential',
+          'pipe the credential in, for example: printenv NAME | …; if there is no credential, add --no-credential',
         ),
       ),
     timeoutMs,
@@ -23,7 +23,7 @@ export async function readAll(stream: Readable, timeoutMs = inputTimeoutMs): Pro
       const piece = Buffer.from(chunk as Uint8Array)
       bytes += piece.length
       if (bytes > maxInputBytes)
-        throw new SetupError('standard input is too large for a credential', 'send only the credential')
+        throw new SetupError('standard input is too large for a credential', 'pipe in only the credential')
       chunks.push(piece)
     }
     return Buffer.concat(chunks).toString('utf8')

@@ -41,9 +41,10 @@ type Prompt = string | readonly number[]
 function readPrompts(prompt: Json | undefined): readonly Prompt[] {
   if (typeof prompt === 'string') return [prompt]
   if (!isArray(prompt)) throw wrongPrompt()
-  if (prompt.length === 0) throw invalidRequest('prompt', 'prompt is empty. Give at least one text.')
+  if (prompt.length === 0) throw invalidRequest('prompt', 'prompt is empty. Send at least one text.')
   if (isTokens(prompt)) return [prompt]
-  if (prompt.length > maxPrompts) throw invalidRequest('prompt', `prompt has more than ${maxPrompts} entries.`)
+  if (prompt.length > maxPrompts)
+    throw invalidRequest('prompt', `prompt has more than ${maxPrompts} entries. Split them into several requests.`)
   return prompt.map((one) => {
     if (typeof one === 'string') return one
     if (isArray(one) && isTokens(one)) return one

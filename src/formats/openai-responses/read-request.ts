@@ -96,7 +96,7 @@ function readConversationId(value: Json | undefined): string | undefined {
   if (value === undefined || value === null) return undefined
   const id = isObject(value) ? value['id'] : value
   if (typeof id === 'string' && id !== '') return id
-  throw invalidRequest('conversation', 'conversation must be the id of a conversation, or an object with its id.')
+  throw invalidRequest('conversation', 'conversation must be the ID of a conversation, or an object with its id.')
 }
 
 /** The error for a request that continues two things at once (contract 13.8). */

@@ -39,7 +39,7 @@ export async function answerCompaction(
   const conversation = readRequest(full.request.body)
   const items = inputItems(full.request.body['input'])
   if (conversation.turns.length === 0) {
-    throw invalidRequest('input', 'There is nothing to compact. Send input, previous_response_id or conversation.')
+    throw invalidRequest('input', 'There is nothing to compact. Send input, previous_response_id, or conversation.')
   }
   const body = {
     model: conversation.profile,

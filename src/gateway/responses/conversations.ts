@@ -85,7 +85,8 @@ export class Conversations {
 
   /** Replaces the metadata. @throws ServiceError as `find`, and `invalid_request` */
   async update(accountId: string, id: string, metadata: Json | undefined): Promise<JsonObject> {
-    if (metadata === undefined) throw invalidRequest('metadata', 'metadata is required.')
+    if (metadata === undefined)
+      throw invalidRequest('metadata', 'metadata is required. Send an object, which replaces the current metadata.')
     const checked = checkMetadata(metadata ?? {})
     const times = { nowMs: this.#deps.clock.nowMs(), sinceMs: this.#sinceMs() }
     const sealed = this.#sealMetadata(accountId, id, checked)
@@ -154,7 +155,7 @@ export class Conversations {
     const { order, limit, after } = page
     const afterDigest = after === undefined ? undefined : itemDigest(accountId, after)
     const items = await this.#page(accountId, id, { order, limit, afterDigest }, work)
-    if (items === undefined) throw invalidRequest('after', 'after must be the id of an item of this conversation.')
+    if (items === undefined) throw invalidRequest('after', 'after must be the ID of an item of this conversation.')
     return items
   }
 
@@ -265,7 +266,7 @@ function shown({ id, createdAtMs }: StoredConversation, metadata: JsonObject): J
 function refused(failure: AppendFailure, maxBytes: number): ServiceError {
   if (failure === 'not_found') return new ServiceError('conversation_not_found')
   const problems = {
-    duplicate: 'The conversation already has an item with this id. Remove it from the request.',
+    duplicate: 'The conversation already has an item with this ID. Remove it from the request.',
     full: `A conversation has at most ${maxItems} items and ${Math.floor(maxBytes / 1024 / 1024)} MiB. Create a new one.`,
     no_room: 'The account has reached its limit for stored text. Delete conversations that you no longer need.',
   }

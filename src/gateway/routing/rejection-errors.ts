@@ -14,10 +14,10 @@ const needWords: Readonly<Record<Need, { readonly what: string; readonly fix: st
   },
 }
 
-/** The broken rules in our own words. Each follows "did not accept the content of this request". */
+/** The broken rules in our own words. Each follows "The provider rejected the content of this request". */
 const ruleWords: Readonly<Record<ViolatedRule, string>> = {
   answer_length: 'the requested answer length exceeds its limit',
-  content_filter: 'its content filter rejected it',
+  content_filter: 'its content filter blocked it',
   image_unreadable: 'it could not read an image',
   schema_invalid: 'a JSON schema is invalid or uses a feature that it does not support',
   tool_results: 'tool calls and their results do not match',

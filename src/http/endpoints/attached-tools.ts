@@ -53,6 +53,6 @@ function readTool(value: string | readonly string[]): JsonObject {
 
 function notUnderstood(): ServiceError {
   const known = Object.entries(choices).map(([name, values]) => `;${name}= with ${values.join(' or ')}`)
-  const problem = `The header ${attachedToolsHeader} must be ${fusionToolType}, optionally followed by ${known.join(' and ')}. Correct or remove it.`
+  const problem = `The ${attachedToolsHeader} header must be ${fusionToolType}, optionally followed by ${known.join(' and ')}. Correct or remove it.`
   return invalidRequest(attachedToolsHeader, problem)
 }

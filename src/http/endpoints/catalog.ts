@@ -118,7 +118,7 @@ export class Catalog {
     const { baseUrl, links, profiles } = this.#deps
     return {
       object: 'model_catalog',
-      note: 'For discovery only: GET /v1/models and model requests need an active generated key.',
+      note: 'For discovery only: GET /v1/models and model requests need an active API key.',
       base_url: baseUrl,
       accountSetupUrl: links.accountSetupUrl,
       profiles: profiles.map((profile) => ({

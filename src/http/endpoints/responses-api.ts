@@ -87,7 +87,7 @@ export class ResponsesApi {
     await this.#deps.stored.find(accountId, known(id), this.#deps.work.begin(accountId))
     throw invalidRequest(
       'response_id',
-      'Only responses that were created with background=true can be cancelled, and background responses are not supported.',
+      'Only background responses can be canceled, and this service does not support them. To stop a response, close its connection.',
     )
   }
 
@@ -97,7 +97,7 @@ export class ResponsesApi {
     const ordered = order === 'asc' ? items : items.toReversed()
     const start = after === undefined ? 0 : ordered.findIndex((item) => item['id'] === after) + 1
     if (after !== undefined && start === 0)
-      throw invalidRequest('after', 'after must be the id of an item of this response.')
+      throw invalidRequest('after', 'after must be the ID of an item of this response.')
     return listOf(ordered.slice(start, start + limit), start + limit < ordered.length)
   }
 

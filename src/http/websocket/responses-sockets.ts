@@ -160,9 +160,9 @@ function checkHandshake({ request, response }: Exchange): void {
   if (response.socket !== request.socket)
     throw invalidRequest('body', 'An upgrade request must not have a body. Send it without one.')
   if (!keyShape.test(headers['sec-websocket-key'] ?? '')) {
-    throw invalidRequest('sec-websocket-key', 'The header sec-websocket-key must be 16 bytes in base64.')
+    throw invalidRequest('sec-websocket-key', 'The sec-websocket-key header must be 16 bytes in base64.')
   }
   if (!versions.includes(headers['sec-websocket-version'] ?? '')) {
-    throw invalidRequest('sec-websocket-version', 'The header sec-websocket-version must be 13.')
+    throw invalidRequest('sec-websocket-version', 'The sec-websocket-version header must be 13.')
   }
 }

@@ -29,5 +29,8 @@ export function writeStateFile(path: string, state: FakeStripeState): void {
 }
 
 function unusable(path: string): SetupError {
-  return new SetupError(`${path} cannot be read: it holds the simulated subscriptions`, 'delete it and start again')
+  return new SetupError(
+    `${path}, which contains the simulated subscriptions, cannot be read`,
+    'delete the file and start again',
+  )
 }

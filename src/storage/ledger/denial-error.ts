@@ -14,7 +14,7 @@ export function denialError(denial: QuotaDenial, plan: Plan, signals: UsageSigna
     return new ServiceError('rate_limit_exceeded', { retryAfterSeconds: seconds, words })
   }
   const resets = new Date(denial.resetsAt * 1000)
-  const resetsOn = `${resets.getUTCDate()} ${months[resets.getUTCMonth()]} 00:00 UTC`
+  const resetsOn = `${months[resets.getUTCMonth()]} ${resets.getUTCDate()} at 00:00 UTC`
   const words = { used: signals.quotaUsed, limit: plan.requestsPerMonth, plan: plan.name, resetsOn }
   return new ServiceError('insufficient_quota', { resetsAt: denial.resetsAt, words })
 }

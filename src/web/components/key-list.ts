@@ -72,7 +72,7 @@ function rotateForm(key: StoredKey, signedIn: SignedIn): Html {
   return html`<details>
     <summary>Rotate<span class="unseen"> ${key.name}</span></summary>
     <form class="panel" method="post" action="/account/keys/${key.id}/rotate">
-      ${csrfInput(signedIn)} ${choices('overlap', `How long should the old ${key.name} keep working?`, overlaps)}
+      ${csrfInput(signedIn)} ${choices('overlap', `How long should the old key “${key.name}” keep working?`, overlaps)}
       <button>Create the new key</button>
     </form>
   </details>`

@@ -6,10 +6,10 @@ import type { Doc } from './doc.ts'
 /** The API reference, generated from the same table as `/openapi.json`. */
 export function apiDoc({ baseUrl }: { readonly baseUrl: string }): Doc {
   const intro = [
-    `The base URL is \`${baseUrl}\`, except where an endpoint shows another path. Send \`Authorization: Bearer ${keyPrefix}…\`, and identify your program in \`User-Agent\`. [Set up your client](/connect).`,
+    `The base URL is \`${baseUrl}\`. Paths that do not start with \`/v1\` are at the root of the same host. Send \`Authorization: Bearer ${keyPrefix}…\`, and identify your program in \`User-Agent\`. [Set up your client](/connect).`,
     'The service reads the fields listed below. It passes all other fields to the provider unchanged, and returns any additional fields in the provider’s response.',
-    'Each response includes `X-Request-Id`, your account’s limits and quota (`X-RateLimit-*`, `X-Quota-*`), the backend that answered (`X-Svc-Router-Upstream`), and the number of backends that failed first (`X-Svc-Router-Retry-Count`). See [errors](/docs/errors) for everything that can go wrong.',
-    '[OpenAPI document](/openapi.json)',
+    'Every response includes `X-Request-Id`. With a key, it also includes your account’s limits and quota (`X-RateLimit-*`, `X-Quota-*`). If a model answered, it includes the backend (`X-Svc-Router-Upstream`) and the number of backends that failed first (`X-Svc-Router-Retry-Count`). [Errors](/docs/errors) lists every error response.',
+    'The same reference is available as an [OpenAPI document](/openapi.json).',
   ]
   return {
     path: '/docs/api',
@@ -38,7 +38,7 @@ function section(operation: ApiOperation, baseUrl: string): readonly string[] {
   return [
     `## ${summary}`,
     `\`${method.toUpperCase()} ${path}\`${access === 'public' ? ', without a key' : ''}`,
-    `${description} A 200 response contains: ${answer}`,
+    `${description} Returns ${answer.charAt(0).toLowerCase()}${answer.slice(1)}`,
     ...(fields.length === 0 ? [] : [['| Field | Description |', '| --- | --- |', ...fields].join('\n')]),
     ...(sample.length === 0 ? [] : [sample.join('\n')]),
   ]

@@ -6,14 +6,14 @@ const sdk =
 const table: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
   stops: {
     'OpenAI SDK': sdk,
-    Codex: 'sends the request three times with our configuration, then prints our message and the request ID',
+    Codex: 'with our configuration, sends the request three times, then prints our message and the request ID',
     'Claude Code': 'prints our message after one request; for 401 and 403, after “Failed to authenticate.”',
     opencode: 'prints our message',
   },
   notFound: {
     'OpenAI SDK': sdk,
     Codex: 'stops and prints the raw response body',
-    'Claude Code': 'stops with its own message: check the model name, and that the base URL has no `/v1`',
+    'Claude Code': 'stops with its own message; check the model name, and that the base URL does not include `/v1`',
     opencode: 'prints our message; for a model missing from its configuration, only “Unexpected server error”',
   },
   minute: {

@@ -24,7 +24,7 @@ const sources = {
   client: 'your request',
   gateway: 'this service',
   provider: 'a provider',
-  edge: 'the check before the API',
+  edge: 'the `User-Agent` of your request',
 } as const
 
 /** One page for each error code, followed by the page that lists them all (contract 4.8). */
@@ -60,7 +60,7 @@ function errorDoc(code: ErrorCode, { links, writeRefusal }: ErrorDocsDeps): Doc 
     fence(JSON.stringify(JSON.parse(written.body), null, 2)),
     '## What your client shows',
     ['| Client | What it does |', '| --- | --- |', ...clients].join('\n'),
-    'Clients of the Anthropic API receive the same fields in the format of that API. [All errors](/docs/errors)',
+    'Clients of the Anthropic API receive the same fields in the format of that API. See [all errors](/docs/errors).',
   ]
   const summary = `${status}: ${firstSentence(why)}`
   return { path: `/docs/errors/${code}`, title: code, summary, markdown: markdown.join('\n\n') }
@@ -75,7 +75,7 @@ function errorList({ links }: ErrorDocsDeps): Doc {
       return `## ${status} ${STATUS_CODES[status] ?? ''}\n\n${rows.join('\n')}`
     })
   const markdown = [
-    'Find the code of your error below. Every error has the same shape: `message` says what happened and what to do, with a link that helps. `code` identifies the error, and each code has a page here.',
+    'Find the code of your error below. Every error has the same shape: `message` says what happened and what to do, and often contains a link that helps. `code` identifies the error, and each code has a page here.',
     '`retryable` and the header `X-Should-Retry` say whether to retry, and `Retry-After` says how long to wait. Use the ID in `X-Request-Id` to look up a request.',
     ...groups,
     `See the [status page](${new URL(links.statusUrl).pathname}) for current problems.`,
@@ -90,6 +90,8 @@ function errorList({ links }: ErrorDocsDeps): Doc {
 
 function countedSentence(status: number): string {
   if (status < 500) return 'It does not count toward your monthly quota.'
+  if (status === 504)
+    return 'It counts toward your monthly quota only if part of the answer had already been sent, or if your client set the time limit.'
   return 'It does not count toward your monthly quota, unless part of the answer had already been sent.'
 }
 

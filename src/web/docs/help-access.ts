@@ -21,17 +21,17 @@ export const accessHelp = {
     fix: [
       'Check that the key starts with `sk_svc_` and has 45 characters, without spaces or quotes around it.',
       'If the message names another provider, you have mixed up two services’ keys. Send that provider’s key to the provider, and ours here.',
-      'If part of the key is lost, create a new key. A key is shown only once and cannot be shown again.',
+      'If part of the key is lost, create a new key. A key is shown only when you create it.',
     ],
     at: keys,
-    example: { words: { reason: 'The key is incomplete or mistyped: its checksum does not match.' } },
+    example: { words: { reason: 'The key is incomplete or mistyped: its checksum is wrong.' } },
   },
   key_inactive: {
     why: 'The key has the right format but is not active: this service did not create it, it is disabled or expired, or its account is suspended.',
     fix: [
       'Check that the base URL belongs to the service that created the key.',
       'Check your list of keys: an old key may have expired after you rotated it.',
-      'Create a new key there and replace the old one.',
+      'Otherwise, create a new key and replace the old one.',
     ],
     at: keys,
     example: {},
@@ -76,7 +76,7 @@ export const accessHelp = {
   key_address_not_allowed: {
     why: 'The key is valid, but it is limited to certain IP addresses, and the request came from a different one. The request was not counted, and nothing about the account was revealed to that address.',
     fix: [
-      'The message says which address we saw. In a company network or a cloud, it differs from your machine’s own address.',
+      'The message gives the address that the request came from. On a company network or in a cloud, it often differs from your machine’s own address.',
       'If the address is yours, allow it under “Limits” next to the key. The change applies within a second.',
       'If it is not, someone else has your key. Rotate it with no overlap.',
     ],
@@ -86,21 +86,21 @@ export const accessHelp = {
   insufficient_quota: {
     why: 'The account has used its monthly quota. The quota resets at the start of the next month (UTC); `resets_at` and `X-Quota-Reset` give that time as a Unix timestamp in seconds. More keys do not help, because all keys of the account share the quota.',
     fix: [
-      'Upgrade. The larger quota applies immediately, and requests you have already made still count.',
+      'Upgrade. The larger quota applies immediately. Requests that you already made this month count toward it.',
       'Or wait for the next month. Retrying before then will not succeed.',
     ],
     at: upgrade,
     example: {
       resetsAt: 1_796_083_200,
-      words: { used: 500, limit: 500, plan: 'Free', resetsOn: '1 Dec 2026, 00:00 UTC' },
+      words: { used: 500, limit: 500, plan: 'Free', resetsOn: 'Dec 1 at 00:00 UTC' },
     },
   },
   rate_limit_exceeded: {
-    why: 'The account sent more requests in the last 60 seconds than its plan allows, or the key exceeded its own limit, or the account made too many lookups or sent too many bytes in rejected requests within a minute. The message says which limit applies. The plan’s limit uses a sliding 60-second window, not clock minutes.',
+    why: 'The account sent more requests in the last 60 seconds than its plan allows, or the key exceeded its own limit, or the account made too many free requests, such as listing models, or sent too many bytes in rejected requests within a minute. The message says which limit applies. The plan’s limit uses a sliding 60-second window, not clock minutes.',
     fix: [
       'Wait for the number of seconds in `Retry-After`, then retry.',
       'Most clients do this automatically. In your own program, send fewer requests at once: `X-RateLimit-Remaining` says how many are left.',
-      'A larger plan has a higher limit. You can change a key’s own limit next to the key.',
+      'A larger plan has a higher limit. If the key’s own limit was reached, change it under “Limits” next to the key.',
     ],
     at: { path: '/billing/upgrade', name: 'Larger plans' },
     example: { retryAfterSeconds: 4, words: { limit: '20 requests', scope: 'on the Free plan', seconds: 4 } },
@@ -133,10 +133,10 @@ export const accessHelp = {
     example: { retryCount: 2 },
   },
   upstream_misconfigured: {
-    why: 'Every provider that could have answered reported that it does not know the model or that nothing exists at the URL. A model name or base URL is wrong.',
+    why: 'Every provider that could have answered reported that the model does not exist or that there is nothing at the URL. Probably a model name or base URL is wrong.',
     fix: [
       'Find the provider whose test fails, remove it, and connect it again with the correct model name and base URL.',
-      'If the operator of the service configured the provider, contact them. Their log names it.',
+      'If the operator of the service configured the provider, contact them with the request ID.',
     ],
     at: providers,
     example: { retryCount: 1 },

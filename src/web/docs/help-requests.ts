@@ -19,16 +19,21 @@ export const requestHelp = {
     example: { words: { where: ': it ended early' } },
   },
   invalid_request: {
-    why: 'A field is missing, or has a type or value that this endpoint does not accept. `error.param` names the field. Unknown fields are not an error.',
+    why: 'A field is missing, or has a type or value that this endpoint does not accept. `error.param` names the field. Unknown fields do not cause this error.',
     fix: ['Compare the field with the API reference for the endpoint.'],
     at: api,
     example: { param: 'messages', words: { problem: 'messages must be an array.' } },
   },
   unsupported_parameter: {
     why: 'The request uses a feature that no provider of this profile supports. We reject the request rather than silently ignore the feature.',
-    fix: ['Remove the field that `error.param` names, or use another profile.'],
+    fix: [
+      'Do what the message says. Usually you can remove the field that `error.param` names, or use another profile.',
+    ],
     at: { path: '/models', name: 'Models' },
-    example: { param: 'n', words: { problem: 'n above 1 is not supported by this profile. Remove it.' } },
+    example: {
+      param: 'n',
+      words: { problem: 'The backends of this profile return one answer per request. Set n to 1, or leave it out.' },
+    },
   },
   reserved_tool_name: {
     why: 'The request includes `svc-router:fusion`, which we present to the model under a reserved name, and one of your tools has that name. The model could not tell them apart.',
@@ -37,15 +42,12 @@ export const requestHelp = {
   },
   previous_response_not_found: {
     why: 'The previous response is not stored: it was created with `"store": false`, was deleted, has expired, or belongs to another account.',
-    fix: [
-      'Send the whole conversation in `input`.',
-      'To continue by ID next time, let responses be stored, which is the default.',
-    ],
+    fix: ['Send the whole conversation in `input`.', 'To continue by ID next time, do not set `"store": false`.'],
     example: { param: 'previous_response_id' },
   },
   item_not_found: {
     why: 'The request refers to an item of an earlier response by its ID, but that response is not stored.',
-    fix: ['Send the item itself in `input`.', 'In the AI SDK, `store: false` does this for you.'],
+    fix: ['Send the item itself in `input`.', 'In the AI SDK, set `store: false`, and the SDK does this for you.'],
     at: clients,
     example: { param: 'input', words: { named: "id 'msg_0123456789abcdef'" } },
   },
@@ -68,7 +70,7 @@ export const requestHelp = {
     why: 'The conversation is longer than the context window of every model in this profile. We tried models with larger windows before we returned this error.',
     fix: [
       'Shorten the conversation: remove or summarize early turns and large tool results.',
-      'The page of each profile gives its context window.',
+      'To find a profile with a larger context window, see the page of each profile.',
     ],
     at: { path: '/models', name: 'Models' },
     example: { words: { profile: 'svc-router/frontier' } },
@@ -81,7 +83,7 @@ export const requestHelp = {
   payload_too_large: {
     why: 'The body is larger than the service accepts.',
     fix: [
-      'Send large files by URL where the endpoint accepts one, or send smaller files.',
+      'If the endpoint accepts URLs, send large files as URLs. Otherwise, send smaller files.',
       'Remove early turns of a long conversation.',
     ],
     example: { words: { limit: '5 MiB' } },
@@ -113,11 +115,11 @@ export const requestHelp = {
   },
   upgrade_required: {
     why: 'A WebSocket could not be opened: the account has reached its connection limit, or the request was not an upgrade.',
-    fix: ['Use HTTP with `"stream": true`, which supports everything that WebSockets do.', 'Close unused connections.'],
+    fix: ['Close unused connections.', 'Or use HTTP with `"stream": true`.'],
     at: clients,
     example: {
       words: {
-        problem: 'This account has reached its limit of WebSocket connections.',
+        problem: 'This account has reached its limit of 256 open WebSockets.',
         baseUrl: 'https://api.example.com/v1',
       },
     },
@@ -125,7 +127,7 @@ export const requestHelp = {
   websocket_connection_limit_reached: {
     why: 'A WebSocket connection lasts up to an hour, so that servers can be replaced without interrupting responses.',
     fix: [
-      'Open a new connection and continue. It does not know responses that were not stored, so send the whole conversation once.',
+      'Open a new connection and continue. A new connection does not know responses that were not stored, so send the whole conversation once.',
     ],
     at: clients,
     example: { words: { minutes: 60 } },

@@ -25,7 +25,7 @@ export const serviceHelp = {
     },
   },
   record_unavailable: {
-    why: 'We write usage to disk before we send an answer, and that write failed.',
+    why: 'We record usage before we send an answer, and this request could not be recorded.',
     fix: [again],
     at: status,
     example: { retryAfterSeconds: 1 },
@@ -43,7 +43,7 @@ export const serviceHelp = {
     example: { retryAfterSeconds: 1 },
   },
   restarting: {
-    why: 'The server is restarting. It waited for requests in progress, but this one took longer than the server could wait.',
+    why: 'The server is restarting. Before it stops, it waits for requests in progress, but this one took too long.',
     fix: [again],
     at: status,
     example: { retryAfterSeconds: 1 },
@@ -51,14 +51,14 @@ export const serviceHelp = {
   upstream_timeout: {
     why: 'No provider answered before the request’s deadline. Reasoning models can take minutes.',
     fix: [
-      'Use `"stream": true`. A streamed request times out only when no data arrives, no matter how long it takes in total.',
-      'Or allow more time: the SDKs send us their `timeout`, and we use it.',
+      'Use `"stream": true`. A streamed answer must begin in time, but may then take longer than one that is not streamed.',
+      'If you set a `timeout` in an SDK, raise it. The SDK sends it to us, and we stop the request shortly before it ends.',
     ],
     at: status,
     example: { retryCount: 1, words: { profile: 'svc-router/frontier', seconds: 600 } },
   },
   upstream_broken: {
-    why: 'The provider’s response broke off after part of it had been sent to you. That part cannot be taken back, so we did not try another provider. The request is counted.',
+    why: 'The provider’s response broke off after part of it had been sent to you. We cannot replace that part, so we did not try another provider. The request is counted.',
     fix: ['Discard the partial answer and send the request again.'],
     at: status,
     example: { upstream: 'openai-main' },

@@ -79,7 +79,7 @@ export class Library {
     const { baseUrl } = this.#deps
     const row = ({ title, path, summary }: Doc): string => `- [${title}](${path}): ${lowerFirst(summary)}`
     const markdown = [
-      'One base URL and one key for many models. A request names a profile, and the service sends it to a provider that can answer. When a provider fails, the service tries the next one. To send your first request, [get a key](/account/setup) and set it as `SVC_ROUTER_API_KEY`:',
+      'One base URL and one key for many models. A request names a profile, such as `svc-router/frontier`. The service sends the request to the first provider of the profile that is available, and if that provider fails, to the next one. To send your first request, [get a key](/account/setup) and set it as `SVC_ROUTER_API_KEY`:',
       '```',
       `curl -sS ${baseUrl}/chat/completions -H "authorization: Bearer $SVC_ROUTER_API_KEY" \\`,
       "  -H 'content-type: application/json' \\",
@@ -114,7 +114,7 @@ export class Library {
       '',
       `> A hosted API that routes requests to many models through named profiles. Compatible with the APIs of OpenAI and Anthropic. Base URL: ${baseUrl}`,
       '',
-      'Start with the model svc-router/frontier. Keys start with sk_svc_ and are sent as "Authorization: Bearer". Programs identify themselves in User-Agent.',
+      'Start with the model svc-router/frontier. Keys start with sk_svc_ and are sent as "Authorization: Bearer". Identify your program in User-Agent.',
       '',
       '## Documentation',
       '',

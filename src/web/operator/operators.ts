@@ -32,15 +32,19 @@ export const operatorsRoutes: readonly PageRoute[] = [
 
 const roleChoices: readonly Choice[] = [
   { value: 'viewer', label: 'Viewer', hint: 'Can see everything in the console but change nothing.' },
-  { value: 'support', label: 'Support', hint: 'Can also help accounts: plans, upgrades, keys, suspension, tickets.' },
-  { value: 'admin', label: 'Admin', hint: 'Can also manage managed access, backends, incidents, and operators.' },
+  {
+    value: 'support',
+    label: 'Support',
+    hint: 'Can also help accounts: plans, upgrades, keys, suspension, tickets, and incidents.',
+  },
+  { value: 'admin', label: 'Admin', hint: 'Can also change managed access, backends, and operators.' },
 ]
 
 /** Errors that the page explains. */
 const problems: Partial<Record<AccountsErrorCode, string>> = {
   email_invalid: 'Enter an email address such as name@example.com.',
   operator_exists: 'This address already belongs to an operator.',
-  operator_limit: 'The limit of operators is reached. Remove one first.',
+  operator_limit: 'The maximum number of operators is reached. Remove one first.',
   operator_same_role: 'The operator already has that role.',
   operator_last_admin: 'There is no other admin. Add one first.',
   operator_self: 'You cannot change or remove yourself. Ask another admin.',

@@ -44,7 +44,7 @@ async function showTickets(visit: OperatorVisit): Promise<Response> {
   }
   return consolePage(visit, {
     title: 'Tickets',
-    lead: 'Messages to support. Answer them by email. They are deleted after half a year.',
+    lead: 'Messages to support. Answer them by email. They are deleted after 180 days.',
     body: html`<section class="card">
         <h2>Open</h2>
         ${open === 0 ? html`<p class="empty">No open tickets.</p>` : await rows('open', open)}

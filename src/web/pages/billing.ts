@@ -40,7 +40,7 @@ async function showBilling(visit: AccountVisit): Promise<Response> {
   const { plan } = overview
   return page(visit, {
     title: 'Billing',
-    lead: html`You are on the plan <strong>${plan?.name ?? signedIn.account.planId}</strong>.`,
+    lead: html`You are on the <strong>${plan?.name ?? signedIn.account.planId}</strong> plan.`,
     body: html`${simulatedNote(deps)}
       <section class="card">
         <h2>Your plan</h2>

@@ -42,7 +42,7 @@ function showData(visit: AccountVisit, problem?: string): Promise<Response> {
         <p>
           One JSON file with everything this service stores about your account: email addresses, keys (without secrets),
           providers (without credentials), requests, counts of rejected requests, billing, sign-ins, the history of
-          changes, and your stored responses with their content.
+          changes, and your stored responses and conversations with their content.
         </p>
         <p><a class="button" href="/account/data/download" download>Download everything</a></p>
       </section>
@@ -50,10 +50,13 @@ function showData(visit: AccountVisit, problem?: string): Promise<Response> {
         <h2>Delete the account</h2>
         <ul>
           <li>
-            All keys stop working within a second. Requests in progress still complete; their records are deleted when
-            they expire, like all records.
+            All keys stop working within a second. Requests in progress still complete. Their records are deleted when
+            the retention period ends.
           </li>
-          <li>Email addresses, providers, requests, and stored responses are deleted immediately and permanently.</li>
+          <li>
+            Email addresses, providers, requests, stored responses, and conversations are deleted immediately and
+            permanently.
+          </li>
           <li>Your subscription is canceled.</li>
           <li>The audit log records that an account with this ID existed, but nothing that identifies you.</li>
         </ul>

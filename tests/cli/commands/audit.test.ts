@@ -122,7 +122,7 @@ describe('audit', () => {
     await sql`delete from audit_log where sequence = 4`.execute(db)
     expect(await cli.say('audit', 'verify')).toMatchObject({
       code: 1,
-      out: 'broken at entry 4: the entry is missing and a later one follows',
+      out: 'broken at entry 4: the entry is missing, but a later one exists',
     })
     await sql`delete from audit_log where sequence > 4`.execute(db)
     expect(await cli.say('audit', 'checkpoint')).toMatchObject({
@@ -133,8 +133,8 @@ describe('audit', () => {
 
   test.each([
     [['--trust'], 'add --file FILE'],
-    [['--file', 'nowhere.jsonl'], 'name the exported file'],
-    [['--checkpoint', import.meta.filename], 'the output of audit checkpoint'],
+    [['--file', 'nowhere.jsonl'], 'there is no file nowhere.jsonl'],
+    [['--checkpoint', import.meta.filename], 'a file with the output of audit checkpoint'],
   ])('invalid arguments end with 2: %j', async (args, fix) => {
     const { code, err } = await cli.say('audit', 'verify', ...args)
     expect([code, err]).toEqual([2, expect.stringContaining(fix)])

@@ -449,7 +449,7 @@ describe('the provider', () => {
     failing.providers[0]!.script([step])
     expect(await found(failing.baseUrl)).toEqual([])
     const findings = await found(failing.baseUrl, '--ask')
-    expect(findings).toMatchObject([{ code, fix: expect.stringMatching(/the request id req_\w+$/) as string }])
+    expect(findings).toMatchObject([{ code, fix: expect.stringMatching(/the request ID req_\w+$/) as string }])
   })
 
   test('doctor reports a failed provider until it answers again', async () => {

@@ -120,7 +120,7 @@ test.each([
   [
     'a port for administrators',
     { startFailure: Object.assign(new Error('x'), { code: 'EACCES', syscall: 'listen' }) },
-    'may not listen on port 8787',
+    'does not have permission to listen on port 8787',
     '--port 8787',
   ],
   [

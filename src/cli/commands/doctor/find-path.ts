@@ -61,7 +61,7 @@ export function findAsked({ asked }: Observations, { command, isOwn }: Wording):
   const apiError = apiErrorOf(asked)
   if (apiError === undefined && asked.kind === 'answer' && asked.status === 200 && isWhole(asked.body)) return undefined
   const id = asked.kind === 'answer' ? shown(String(asked.headers['x-request-id'] ?? '')) : ''
-  const fix = isOwn && id !== '' ? command(`request ${id}`) : `send the operator of the service the request id ${id}`
+  const fix = isOwn && id !== '' ? command(`request ${id}`) : `send the operator of the service the request ID ${id}`
   return {
     code: apiError?.code ?? 'answer_broken',
     what:

@@ -27,9 +27,10 @@ export interface EvalFile extends Disposable {
 
 /** Reads an earlier evaluation. @throws SetupError if the file does not contain one */
 export function readEvalFile(path: string): { readonly head: EvaluationHead; readonly kept: Kept } {
-  const fix = 'name the file that the interrupted evaluation printed, or start over without --resume'
+  const fix = 'use the file that the interrupted evaluation printed, or start over without --resume'
   if (!existsSync(path)) throw new SetupError(`there is no file ${path}`, fix)
-  if (statSync(path).size > maxFileBytes) throw new SetupError(`${path} is larger than any evaluation`, fix)
+  if (statSync(path).size > maxFileBytes)
+    throw new SetupError(`${path} is too large to be the file of an evaluation`, fix)
   const read = readJournal(readFileSync(path, 'utf8'))
   if ('problem' in read) throw new SetupError(`${path} cannot be resumed: ${read.problem}`, fix)
   return read
@@ -46,7 +47,7 @@ export function createEvalFile(dataDir: string, head: EvaluationHead): EvalFile 
     file.append(writeHead(head))
     return file
   }
-  throw new SetupError(`${folder} has too many files with one seed`, 'remove those that are no longer needed')
+  throw new SetupError(`${folder} has too many files with the same seed`, 'delete the ones that you no longer need')
 }
 
 /** Appends to an existing file. @throws the system error */

@@ -108,7 +108,7 @@ export function choosePanel(
       if (found !== undefined) return found
       throw new CommandError(
         exitCodes.usage,
-        'this account has no model with the name of a member',
+        '--members contains a name that is not a model of this account',
         `use one of: ${namesOf(candidates)}`,
       )
     }) ?? candidates.slice(0, usualMembers)
@@ -119,7 +119,7 @@ export function choosePanel(
       invocation.command('upstream add PROVIDER --model MODEL'),
     )
   if (new Set(chosen).size < chosen.length)
-    throw new CommandError(exitCodes.usage, '--members names one model twice', `see them: ${listed}`)
+    throw new CommandError(exitCodes.usage, '--members contains the same model twice', `see them: ${listed}`)
   const unknown = [...prices.keys()].find((name) => !candidates.some(({ id, model }) => id === name || model === name))
   if (unknown !== undefined)
     throw new CommandError(

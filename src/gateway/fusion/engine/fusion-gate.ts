@@ -35,7 +35,7 @@ export function decideGate({ turns, sampling }: Conversation): GateDecision {
  */
 export function assertFusable({ sampling }: Conversation, depth: number, param: 'model' | 'tools' = 'model'): void {
   if (depth > 0) {
-    const instead = param === 'model' ? 'Name a model or profile.' : 'Send the request without the tool.'
+    const instead = param === 'model' ? 'Use another model or profile.' : 'Send the request without the tool.'
     throw invalidRequest(param, `Fusions cannot be nested. ${instead}`)
   }
   if ((sampling.choices ?? 1) > 1) throw unsupported('n', 'Fusion returns one answer: n must be 1.')

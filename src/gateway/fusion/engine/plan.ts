@@ -112,7 +112,7 @@ export function assertConnected(
   if (judgeModel !== undefined) fields.push([judgeModel, 'parameters.model'])
   for (const [name, path] of fields) {
     if (find(name, connected) !== undefined) continue
-    throw invalidRequest(path, `${path} names a model that no connected backend has. Name one that you have connected.`)
+    throw invalidRequest(path, `${path} names a model that no connected backend has. Use one that you have connected.`)
   }
 }
 
