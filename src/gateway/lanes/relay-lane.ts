@@ -104,7 +104,7 @@ export class RelayLane implements Lane {
   }
 
   end(): string {
-    // The usage may still follow a complete answer.
+    // After a complete answer, `push` may still complete the event that has begun: it may have the usage.
     const rest = this.finished ? '' : this.#rest.take()
     // Some endpoints omit the empty line after their last event.
     const last = rest === '' ? '' : this.#readEvents(`${rest}${rest.endsWith('\n') ? '\n' : '\n\n'}`)
