@@ -111,9 +111,9 @@ export class Failover implements AnswerSource {
         written = this.#bodyFor(backend)
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error
-        // This backend's formats cannot express the request; another backend's may.
         this.release()
-        lastError = error
+        // Another backend's format may express the request (contract 11.4): even that of one that failed before.
+        if (!this.#isUncommitted) lastError = error
         continue
       }
       this.#asked += 1

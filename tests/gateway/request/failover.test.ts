@@ -273,6 +273,16 @@ describe('a missing capability of a backend', () => {
   })
 })
 
+test('a request that only a failing backend can express is not rejected as unsupported', async () => {
+  const formats = ['openai-chat', 'openai-responses'] as const
+  for (const order of [formats, formats.toReversed()]) {
+    const scripted = new ScriptedRun(order)
+    // The Responses format has no stop sequences.
+    const error = await scripted.ask({ stop: ['END'] }, [[503, { message: 'x' }]])
+    expect([order, error?.code]).toEqual([order, 'server_is_overloaded'])
+  }
+})
+
 describe('a request that exceeds the context window', () => {
   test('backends with a larger or unknown window are asked next', async () => {
     const scripted = new ScriptedRun(['openai-chat', 'openai-chat', 'openai-chat'], [{}, { contextWindow: 4_096 }, {}])
