@@ -256,7 +256,7 @@ export class Gateway {
     }
     const totalMs = totalMsOf(request, backends)
     const fused = fuser?.(request, context, totalMs)
-    const of = {
+    const options = {
       request,
       accountId,
       context,
@@ -269,7 +269,7 @@ export class Gateway {
       reportsModel: profile.reportsModel,
       fused,
     }
-    const requestRun = new RequestRun(this.#runDeps, of, written)
+    const requestRun = new RequestRun(this.#runDeps, options, written)
     this.#running.add(requestRun)
     let end: RequestRunEnd
     try {
