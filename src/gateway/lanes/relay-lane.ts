@@ -167,6 +167,8 @@ export class RelayLane implements Lane {
     while (from < events.length) {
       if (this.#maySkip && (from = this.#shapes.pass(events, from, write)) === events.length) break
       const end = events.indexOf('\n\n', from)
+      // A third line feed after an event ends no other one.
+      if (end < 0) break
       try {
         out += this.#readOne(events.slice(from, end))
       } catch (error) {

@@ -276,6 +276,21 @@ test.each(['openai-chat', 'openai-completions', 'gemini'] as const)(
   },
 )
 
+test.each(clients)('additional empty lines between and after events change nothing: %s', (client) => {
+  const { opening, delta, ending, success } = goodAnswers['openai-chat']
+  const plain = readAll(laneOf(client, 'openai-chat', true), [opening, delta('one '), delta('two'), ending(success)])
+  expect([plain.failed, cleanEnd.test(plain.text)]).toEqual([false, true])
+  for (const extra of ['\n', '\n\n', '\n\n\n', '\r\n', '\r\n\r\n\r\n']) {
+    for (const reads of [
+      [opening + extra, delta('one ') + extra, delta('two') + extra, ending(success) + extra],
+      [opening, extra, delta('one ') + delta('two') + extra, ending(success), extra],
+    ]) {
+      const { text, failed } = readAll(laneOf(client, 'openai-chat', true), reads)
+      expect([extra, failed, text.replaceAll(/\n{2,}/g, '\n\n')]).toEqual([extra, false, plain.text])
+    }
+  }
+})
+
 test('an event with several data lines stays one event when its members are replaced', () => {
   // Everything between unchanged members stays, including line feeds.
   const data = '{\n "type": "response.created",\n "sequence_number": 0,\n "response": {\n  "id": "a"\n }\n}'
