@@ -125,7 +125,7 @@ describe.each([codex, claude, opencode])('$name', ({ ask, reads, asks }) => {
 
 // opencode has no setting for it: it waits until it is answered.
 test.each([
-  ['Claude Code', claude, /1 request per minute on the Slow plan\\..*Please try again in \d+s\./],
+  ['Claude Code', claude, /1 request per minute on the Slow plan\. Please try again in \d+s\./],
   // It keeps our sentence to itself.
   ['Codex', codex, /exceeded retry limit, last status: 429 Too Many Requests, request id: req_/],
 ] as const)('%s, 429, a spent minute, where it may not wait', async (_, { ask, reads }, sentence) => {
