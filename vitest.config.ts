@@ -4,13 +4,14 @@ import { SlowestFiles } from './tests/slowest-files.ts'
 
 /** Tests that measure time or memory. They run after all others, when nothing else uses the processors. */
 const timed = [
-  'tests/faults/{backpressure,concurrency,crash,event-loop,fusion-*,hostile-http,hostile-input,leaks,random-bodies,restart}.test.ts',
+  'tests/faults/{backpressure,concurrency,crash,event-loop,fusion-*,hostile-http,hostile-input,random-bodies,restart}.test.ts',
   'tests/linear.test.ts',
   'tests/domain/linear-patterns.test.ts',
-  'tests/spec/{fusion,fusion-record,fusion-tool,managed-access}.test.ts',
 ]
+/** Compares the heap and the open resources of its process before and after, so it shares the process with no other file. */
+const fresh = ['tests/faults/leaks.test.ts']
 /** Tests whose limits are in milliseconds, but which mostly wait. */
-const waiting = ['tests/faults/**/*.test.ts']
+const waiting = ['tests/faults/**/*.test.ts', 'tests/spec/{fusion,fusion-record,fusion-tool,managed-access}.test.ts']
 /** Measures the memory of a service under attack, so it runs alone. */
 const alone = ['tests/faults/hostile-neighbors.test.ts']
 const elsewhere = ['tests/agents/**', 'tests/long/**', 'tests/servers/**']
@@ -27,7 +28,7 @@ export default defineConfig({
           ...shared,
           name: 'main',
           include: ['tests/**/*.test.ts'],
-          exclude: [...elsewhere, ...waiting, ...timed],
+          exclude: [...elsewhere, ...waiting, ...timed, ...fresh],
           // The files of a worker share its modules: loading them again for each file takes a third of the time.
           isolate: false,
           // Most of these tests wait for sockets: four workers keep two processors busy.
@@ -40,7 +41,7 @@ export default defineConfig({
           ...shared,
           name: 'waiting',
           include: waiting,
-          exclude: [...timed, ...alone],
+          exclude: [...timed, ...fresh, ...alone],
           isolate: false,
           maxWorkers: 4,
           sequence: { groupOrder: 1 },
@@ -51,10 +52,12 @@ export default defineConfig({
           ...shared,
           name: 'timed',
           include: timed,
+          isolate: false,
           maxWorkers: 2,
           sequence: { groupOrder: 2 },
         },
       },
+      { test: { ...shared, name: 'fresh', include: fresh, maxWorkers: 2, sequence: { groupOrder: 2 } } },
       { test: { ...shared, name: 'alone', include: alone, maxWorkers: 1, sequence: { groupOrder: 3 } } },
     ],
   },

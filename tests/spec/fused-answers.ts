@@ -1,6 +1,8 @@
 import { expect, onTestFinished } from 'vitest'
 import type { JsonObject } from '../../src/domain/json.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
+import { progressAfterMs } from '../../src/gateway/fusion/fused-answer.ts'
+import { type Clock, systemClock } from '../../src/runtime/clock.ts'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 
@@ -11,6 +13,13 @@ const closedWithinMs = 100
 
 /** A simulated model's next answer. */
 export const answer = (text: string): ScriptStep => ({ do: 'answer', text })
+
+/** The real clock, except that the time to open a stream with progress never comes. */
+export function withoutProgress(): Clock {
+  const real = systemClock()
+  const after: Clock['after'] = (ms, run) => (ms === progressAfterMs ? { cancel() {} } : real.after(ms, run))
+  return { ...real, after }
+}
 
 /** A service whose providers, one after the other, say these steps; it is stopped when the test is over. */
 export async function startScripted(

@@ -4,7 +4,7 @@ import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { seenIn } from '../seen-answer.ts'
 import type { Service } from '../service.ts'
 import { judgeReply, judgeSecret } from '../simulation/simulated-judge.ts'
-import { answer, keptAliveText, leaveAmid, recordOf, startScripted } from './fused-answers.ts'
+import { answer, keptAliveText, leaveAmid, recordOf, startScripted, withoutProgress } from './fused-answers.ts'
 
 const frontier = 'svc-router/frontier'
 const tool = { type: 'svc-router:fusion' }
@@ -231,13 +231,15 @@ describe.each(asked)('$name', ({ path, body }) => {
   )
 
   test('a model that fails before a run is failed over, and the request is rejected if none is left', async () => {
-    const failingOver = await startScripted([[down], [answer(reply)], []])
+    // A stream that opens with progress names no backend and cannot be rejected.
+    const clock = withoutProgress()
+    const failingOver = await startScripted([[down], [answer(reply)], []], { clock })
     const response = await failingOver.post(path, body)
     expect(seenIn(await response.text()).text).toBe(reply)
     expect(response.headers.get('x-svc-router-upstream')).toBe('beta')
     expect(response.headers.get('x-svc-router-retry-count')).toBe('1')
     await failingOver.stop()
-    const failing = await startScripted([[down], [down], [down]])
+    const failing = await startScripted([[down], [down], [down]], { clock })
     const refused = await failing.post(path, body)
     expect(refused.status, await refused.text()).toBe(503)
     expect(refused.headers.get('x-quota-used')).toBe('0')

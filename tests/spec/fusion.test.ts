@@ -1,14 +1,22 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/domain/json.ts'
 import { progressAfterMs } from '../../src/gateway/fusion/fused-answer.ts'
-import { systemClock, type Clock } from '../../src/runtime/clock.ts'
 import { answerAs } from '../../src/simulation/providers/model.ts'
 import { readChatPrompt } from '../../src/simulation/providers/prompt.ts'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { connect, majors } from '../clients/openai-clients.ts'
 import type { Service } from '../service.ts'
 import { judgeReply, judgeSecret } from '../simulation/simulated-judge.ts'
-import { answer, eventsOf, keptAliveText, leaveAmid, recordOf, saidIn, startScripted } from './fused-answers.ts'
+import {
+  answer,
+  eventsOf,
+  keptAliveText,
+  leaveAmid,
+  recordOf,
+  saidIn,
+  startScripted,
+  withoutProgress,
+} from './fused-answers.ts'
 
 const model = 'svc-router/fusion'
 const judged = judgeReply({ scores: { A: 6, B: 6, C: 6 } })
@@ -20,13 +28,6 @@ const scripts: readonly (readonly ScriptStep[])[] = [
   [answer('Gamma says sixty.')],
 ]
 const down: ScriptStep = { do: 'status', status: 500, repeat: true }
-
-/** The real clock, but that it is never time to open a stream with progress. */
-function withoutProgress(): Clock {
-  const real = systemClock()
-  const after: Clock['after'] = (ms, run) => (ms === progressAfterMs ? { cancel() {} } : real.after(ms, run))
-  return { ...real, after }
-}
 
 const bodies = {
   '/chat/completions': { model, messages: [{ role: 'user', content: 'How many?' }] },
