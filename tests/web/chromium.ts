@@ -5,19 +5,20 @@ import { chromium, type Browser, type Page } from 'playwright-core'
 
 export type ContextOptions = NonNullable<Parameters<Browser['newContext']>[0]>
 
-const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
+/** The headless shell is the same engine without the windows around it, and takes a third less CPU time. */
+const names = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
 const flags = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']
 const launchMs = 30_000
 const stepMs = 10_000
 /** Pages of one kind that wait for the next test. */
 const maxIdle = 2
 
-/** The browser that drives the pages: what CHROMIUM names, or the first of the usual names on PATH. */
+/** The browser that drives the pages: the one in CHROMIUM, or the first of `names` that PATH has. */
 function findChromium(): string | undefined {
   const named = process.env['CHROMIUM'] ?? ''
   if (named !== '') return named
   const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/bin']
-  return folders.flatMap((folder) => names.map((name) => join(folder, name))).find((path) => existsSync(path))
+  return names.flatMap((name) => folders.map((folder) => join(folder, name))).find((path) => existsSync(path))
 }
 
 /** Whether there is a browser. Where there is none it says so loudly, and under CI it is an error. */
@@ -25,7 +26,7 @@ export function hasChromium(suite: string): boolean {
   if (findChromium() !== undefined) return true
   if (process.env.CI !== undefined) throw new Error(`no Chromium was found for ${suite}`)
   process.stderr.write(
-    `\nSKIPPED: ${suite} in a browser, because no Chromium was found. Install one (Debian: apt-get install chromium), or name it in CHROMIUM.\n\n`,
+    `\nSKIPPED: ${suite} in a browser, because no Chromium was found. Install one (Debian: apt-get install chromium-headless-shell), or name it in CHROMIUM.\n\n`,
   )
   return false
 }
