@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-/** The agents that are too large for `npm test`: their real programmes, downloaded once into .cache/agents. */
+/** Coding agents and agent libraries that are too large for `npm test`: the real programs, downloaded once into .cache/agents. */
 export default defineConfig({
   test: {
     include: ['tests/agents/**/*.test.ts'],

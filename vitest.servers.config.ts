@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-/** Real servers of models: `npm run test:servers`. They are installed once into .cache/servers. */
+/** Real model servers: `npm run test:servers`. The setup installs them once into .cache/servers. */
 export default defineConfig({
   test: {
     include: ['tests/servers/**/*.test.ts'],

@@ -2,18 +2,18 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pixel } from '../clients/openai-clients.ts'
-import { runAgent, type Finished } from './programme.ts'
+import { runAgent, type Finished } from './program.ts'
 
-/** An agent that waits between its attempts takes more than a minute. */
+/** More than a minute, because an agent waits between its attempts. */
 const withinMs = 150_000
 
-/** The command of a tool server (MCP) with one tool: the weather of a city. */
+/** Starts an MCP server with one tool, which returns the weather of a city. */
 export const weatherCommand = {
   command: process.execPath,
   args: [join(import.meta.dirname, 'weather-mcp.mjs')],
 } as const
 
-/** The schema of an object that an agent is asked for. */
+/** The JSON schema that a test requests from an agent. */
 export const citySchema = {
   type: 'object',
   properties: { city: { type: 'string' }, degrees: { type: 'integer' } },
@@ -21,16 +21,16 @@ export const citySchema = {
   additionalProperties: false,
 } as const
 
-/** Where an agent finds a service, or what stands before it. */
-export interface Place {
+/** The address that an agent uses: that of the service, or of a proxy in front of it. */
+export interface Endpoint {
   readonly origin: string
   readonly baseUrl: string
 }
 
-/** One agent in a home and a working folder of its own, which are thrown away with it. */
+/** The home and the working folder of one agent. Disposal deletes both. */
 export class AgentHome implements Disposable {
   readonly folder: string
-  /** Where it works. */
+  /** The working folder of the agent. */
   readonly work: string
 
   constructor(name: string) {
@@ -39,14 +39,14 @@ export class AgentHome implements Disposable {
     mkdirSync(this.work)
   }
 
-  /** Puts a picture of one pixel to where it works and gives its path. */
+  /** Writes a one-pixel image into the working folder and returns its path. */
   putPixel(): string {
     const path = join(this.work, 'pixel.png')
     writeFileSync(path, Buffer.from(pixel.slice(pixel.indexOf(',') + 1), 'base64'))
     return path
   }
 
-  /** Runs a programme in it to its end. */
+  /** Runs a program in this home until it exits. */
   start(command: string, args: readonly string[], env: Readonly<Record<string, string>>): Promise<Finished> {
     return runAgent(command, args, { folder: this.folder, withinMs, env })
   }

@@ -2,7 +2,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest
 import { ClaudeHome, type ClaudeOptions } from './claude-home.ts'
 import { CountingProxy } from './counting-proxy.ts'
 import { OneBackend } from './one-backend.ts'
-import type { Finished } from './programme.ts'
+import type { Finished } from './program.ts'
 
 beforeAll(() => void ClaudeHome.install())
 
@@ -16,7 +16,7 @@ describe.each([
   ['openai-chat', 'translated', 4, 18],
   ['openai-responses', 'translated', 8, 24],
   ['anthropic-messages', 'relayed', 4, 9],
-] as const)('Claude Code, with a backend that speaks %s', (format, lane, inThoughts, inText) => {
+] as const)('Claude Code with a backend of format %s', (format, lane, inReasoning, inText) => {
   let backend: OneBackend
   beforeEach(async () => {
     backend = await OneBackend.start(format)
@@ -34,7 +34,7 @@ describe.each([
     await backend.expectServed(1, 'anthropic-messages')
   })
 
-  test('shows an answer word by word, as it comes', async () => {
+  test('shows the words of an answer as they arrive', async () => {
     const args = ['--output-format', 'stream-json', '--verbose', '--include-partial-messages']
     const { code, stdout, stderr } = await claude('Say hello.', { args })
     expect(code, stderr).toBe(0)
@@ -49,7 +49,7 @@ describe.each([
     await backend.expectServed(1, 'anthropic-messages')
   })
 
-  test('calls a tool of a tool server and answers with its result', async () => {
+  test('calls a tool of an MCP server and answers with its result', async () => {
     const { code, stdout, stderr } = await claude('What is the weather in Oslo?', { args: home.weatherServer() })
     expect(code, stderr).toBe(0)
     expect(stdout).toContain('It is 7 degrees in Oslo.')
@@ -64,24 +64,24 @@ describe.each([
     await backend.expectServed(1, 'anthropic-messages')
   })
 
-  test('goes on with a conversation that it kept', async () => {
+  test('continues a stored conversation', async () => {
     expect((await claude('Say hello.')).code).toBe(0)
     const { code, stdout, stderr } = await claude('And again.', { args: ['--continue'] })
     expect(code, stderr).toBe(0)
     expect(stdout).toContain('This is a simulated answer from alpha.')
-    expect(backend.lastAsked()).toContain('This is a simulated answer from alpha.')
+    expect(backend.lastBody()).toContain('This is a simulated answer from alpha.')
     await backend.expectServed(2, 'anthropic-messages')
   })
 
-  test('does not take an answer that breaks off in its thoughts for a whole one: it asks twice more, whole, and says that it failed', async () => {
-    backend.provider.script([{ do: 'cut', afterEvents: inThoughts, repeat: true }])
+  test('does not accept an answer that ends during its reasoning: it sends two more requests without streaming, then reports an error', async () => {
+    backend.provider.script([{ do: 'cut', afterEvents: inReasoning, repeat: true }])
     const { code, stdout } = await claude('Say hello.')
     expect(code).toBe(1)
     expect(stdout).toMatch(/^API Error: 503 No backend of svc-router\/frontier could answer right now\./)
     expect(await backend.outcomes()).toEqual(['upstream_broken', 'server_is_overloaded', 'server_is_overloaded'])
   })
 
-  test('does not take an answer that breaks off in its text for a whole one: it asks three times more and says that it failed', async () => {
+  test('does not accept an answer that ends during its text: it sends three more requests, then reports an error', async () => {
     backend.provider.script([{ do: 'cut', afterEvents: inText, repeat: true }])
     const { code, stdout } = await claude('Say hello.')
     expect(code).toBe(1)
@@ -89,7 +89,7 @@ describe.each([
     expect(await backend.outcomes()).toEqual(Array.from({ length: 4 }, () => 'upstream_broken'))
   })
 
-  test('answers after all where only the first answer broke off', async () => {
+  test('answers if only the first answer was incomplete', async () => {
     backend.provider.script([{ do: 'cut', afterEvents: inText }])
     const { code, stdout } = await claude('Say hello.')
     expect(code).toBe(0)
@@ -98,7 +98,7 @@ describe.each([
   })
 })
 
-test('Claude Code blames the model where its address ends in /v1, as docs/clients.md says', async () => {
+test('Claude Code blames the model if its address ends in /v1, as docs/clients.md says', async () => {
   await using backend = await OneBackend.start('openai-chat')
   await using proxy = await CountingProxy.start(backend.service.origin)
   const { code, stdout, stderr } = await home.run({ origin: proxy.baseUrl }, backend.service.key, 'Say hello.')

@@ -2,46 +2,46 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { documentedBlocks, writtenBaseUrl } from '../clients/docs.ts'
-import { AgentHome, weatherCommand, type Place } from './agent-home.ts'
-import { installAgent, type Finished } from './programme.ts'
+import { AgentHome, weatherCommand, type Endpoint } from './agent-home.ts'
+import { installAgent, type Finished } from './program.ts'
 
 const version = '2.1.329'
 
-/** What keeps Claude Code from asking for anything but answers. */
+/** Stops Claude Code from sending requests other than for answers. */
 export const claudeQuiet = { CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1' } as const
 
 export interface ClaudeOptions {
   readonly args?: readonly string[]
-  /** How often it asks again, where that is not what the page says. */
+  /** The number of retries. Default: the number in the documentation. */
   readonly retries?: number
-  /** What it asks, where that is not what the page says. */
+  /** The model to request. Default: the model in the documentation. */
   readonly model?: string
-  /** Further lines before it is started, as its page has them. */
+  /** Additional shell lines from the documentation, which run before Claude Code starts. */
   readonly lines?: string
 }
 
-/** Claude Code in a home of its own. */
+/** Claude Code with its own home folder. */
 export class ClaudeHome extends AgentHome {
   constructor() {
     super('claude')
   }
 
-  /** Downloads the programme where it is not there yet. */
+  /** Downloads the program if it is missing, and returns the path of its script. */
   static install(): string {
-    // What finds the programme of this platform where the package's own script did not put it into its place.
+    // This wrapper finds the program of this platform, although the package's install script did not run.
     return join(installAgent('@anthropic-ai/claude-code', version), 'cli-wrapper.cjs')
   }
 
-  /** Arguments that give it the tool server of these tests, and no other. */
+  /** Arguments for Claude Code that allow the weather MCP server and no other. */
   weatherServer(): string[] {
     const path = join(this.folder, 'mcp.json')
     writeFileSync(path, JSON.stringify({ mcpServers: { weather: weatherCommand } }))
     return ['--mcp-config', path, '--strict-mcp-config', '--allowedTools', 'mcp__weather__get_weather']
   }
 
-  /** Runs it after the lines of docs/clients.md, with another address. */
+  /** Runs Claude Code after the shell lines of docs/clients.md, with the address replaced. */
   run(
-    { origin }: Pick<Place, 'origin'>,
+    { origin }: Pick<Endpoint, 'origin'>,
     key: string,
     prompt: string,
     { args = [], retries, model, lines: further = '' }: ClaudeOptions = {},

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { AnswerEvent, Conversation } from '../../src/domain/conversation.ts'
-import { CodexHome, inItsFolder, patch, weatherServer } from './codex-home.ts'
-import { callOf, imagesIn, say } from './scripted-model.ts'
+import { CodexHome, withoutSandbox, patch, weatherServer } from './codex-home.ts'
+import { callOf, imagesIn, textAnswer } from './scripted-model.ts'
 import { ScriptedService } from './scripted-service.ts'
 
 beforeAll(() => void CodexHome.install())
@@ -14,83 +14,95 @@ const thought: AnswerEvent[] = [
 ]
 
 describe.each([
-  { name: 'chat completions', format: 'openai-chat', preset: 'custom', knows: false },
-  { name: 'responses and knows only functions', format: 'openai-responses', preset: 'custom', knows: false },
-  { name: 'responses with all of its tools', format: 'openai-responses', preset: 'openai', knows: true },
-] as const)('Codex, with a backend that speaks $name', ({ format, preset, knows }) => {
-  test('calls a tool of a tool server in its namespace', async () => {
+  { name: 'chat completions backend', format: 'openai-chat', preset: 'custom', supportsCodexTools: false },
+  {
+    name: 'responses backend that supports only functions',
+    format: 'openai-responses',
+    preset: 'custom',
+    supportsCodexTools: false,
+  },
+  {
+    name: 'responses backend that supports all tools',
+    format: 'openai-responses',
+    preset: 'openai',
+    supportsCodexTools: true,
+  },
+] as const)('Codex with a $name', ({ format, preset, supportsCodexTools }) => {
+  test('calls a tool of an MCP server in its namespace', async () => {
     using home = new CodexHome()
-    await using played = await ScriptedService.start(
+    await using scripted = await ScriptedService.start(
       format,
       (conversation, turn) =>
-        turn === 1 ? callOf(conversation, 'get_weather', { city: 'Oslo' }) : say(`Seen: ${resultIn(conversation)}`),
+        turn === 1
+          ? callOf(conversation, 'get_weather', { city: 'Oslo' })
+          : textAnswer(`Seen: ${resultIn(conversation)}`),
       preset,
     )
-    const { service, model } = played
+    const { service, model } = scripted
     home.configure(service, { end: weatherServer })
     const { code, stdout, stderr } = await home.run(['What is the weather?'], service.key)
     expect(code, stderr).toBe(0)
     expect(stderr).toContain('weather/get_weather (completed)')
     expect(stdout).toContain('It is 7 degrees in Oslo.')
-    expect(JSON.stringify(model.bodies[0]!['tools']).includes('"namespace"')).toBe(knows)
+    expect(JSON.stringify(model.bodies[0]!['tools']).includes('"namespace"')).toBe(supportsCodexTools)
   })
 
-  test('patches a file by a custom tool, where the list of models says so', async () => {
+  test('patches a file with a custom tool if the model list offers that tool', async () => {
     using home = new CodexHome()
-    await using played = await ScriptedService.start(
+    await using scripted = await ScriptedService.start(
       format,
-      (conversation, turn) => (turn === 1 ? callOf(conversation, 'apply_patch', patch) : say('Done.')),
+      (conversation, turn) => (turn === 1 ? callOf(conversation, 'apply_patch', patch) : textAnswer('Done.')),
       preset,
     )
-    const { service, model } = played
+    const { service, model } = scripted
     await home.configureWithModels(service)
-    const { code, stdout, stderr } = await home.run(['Make the file.'], service.key, inItsFolder)
+    const { code, stdout, stderr } = await home.run(['Make the file.'], service.key, withoutSandbox)
     expect(code, stderr).toBe(0)
     expect(stdout).toContain('Done.')
     expect(stderr).not.toContain('incompatible payload')
     expect(readFileSync(join(home.work, 'made.txt'), 'utf8')).toBe('made by Codex\n')
-    expect(JSON.stringify(model.bodies[0]!['tools']).includes('"custom"')).toBe(knows)
+    expect(JSON.stringify(model.bodies[0]!['tools']).includes('"custom"')).toBe(supportsCodexTools)
     expect(model.bodies).toHaveLength(2)
   })
 
-  test('looks at an image, which reaches the model as an image', async () => {
+  test('reads an image with its tool, and the model receives it as an image', async () => {
     using home = new CodexHome()
     const path = home.putPixel()
-    await using played = await ScriptedService.start(
+    await using scripted = await ScriptedService.start(
       format,
-      (conversation, turn) => (turn === 1 ? callOf(conversation, 'view_image', { path }) : say('I have seen it.')),
+      (conversation, turn) => (turn === 1 ? callOf(conversation, 'view_image', { path }) : textAnswer('I can see it.')),
       preset,
     )
-    const { service, model } = played
+    const { service, model } = scripted
     await home.configureWithModels(service)
-    const { code, stdout, stderr } = await home.run(['Look at pixel.png.'], service.key, inItsFolder)
+    const { code, stdout, stderr } = await home.run(['Look at pixel.png.'], service.key, withoutSandbox)
     expect(code, stderr).toBe(0)
-    expect(stdout).toContain('I have seen it.')
+    expect(stdout).toContain('I can see it.')
     expect(imagesIn(model.bodies[1]!)).toBe(1)
   })
 
-  test('leaves web search on, which only a backend that has it is told', async () => {
+  test('enables web search, and only a backend that supports it receives the tool', async () => {
     using home = new CodexHome()
-    await using played = await ScriptedService.start(format, () => say('Hello.'), preset)
-    const { service, model } = played
+    await using scripted = await ScriptedService.start(format, () => textAnswer('Hello.'), preset)
+    const { service, model } = scripted
     home.configure(service)
     const { code, stdout, stderr } = await home.run(['Say hello.'], service.key)
     expect(code, stderr).toBe(0)
     expect(stdout).toContain('Hello.')
-    expect(JSON.stringify(model.bodies[0]!['tools']).includes('"web_search"')).toBe(knows)
+    expect(JSON.stringify(model.bodies[0]!['tools']).includes('"web_search"')).toBe(supportsCodexTools)
   })
 
-  test('goes on with its reasoning, in a loop and after a restart, and only as the backend sealed it', async () => {
+  test('returns encrypted reasoning in a tool loop and after a restart, exactly as the backend encrypted it', async () => {
     using home = new CodexHome()
-    await using played = await ScriptedService.start(
+    await using scripted = await ScriptedService.start(
       format,
       (conversation, turn) => [
         ...thought,
-        ...(turn === 1 ? callOf(conversation, 'get_weather', { city: 'Oslo' }) : say(`Turn ${turn}.`)),
+        ...(turn === 1 ? callOf(conversation, 'get_weather', { city: 'Oslo' }) : textAnswer(`Turn ${turn}.`)),
       ],
       preset,
     )
-    const { service, model } = played
+    const { service, model } = scripted
     await home.configureWithModels(service, weatherServer)
     const first = await home.run(['What is the weather?'], service.key)
     expect(first.code, first.stderr).toBe(0)
@@ -105,7 +117,7 @@ describe.each([
   })
 })
 
-/** The text of the last result of a tool. */
+/** The text of the latest tool result. */
 function resultIn({ turns }: Conversation): string {
   const result = turns.findLast(({ role }) => role === 'tool')
   return result?.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join(' ') ?? ''

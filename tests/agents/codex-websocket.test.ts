@@ -4,11 +4,11 @@ import { WebSocket } from 'ws'
 import { documentedBlocks } from '../clients/docs.ts'
 import { CodexHome, weatherServer } from './codex-home.ts'
 import { OneBackend } from './one-backend.ts'
-import type { Finished } from './programme.ts'
+import type { Finished } from './program.ts'
 import { RequestLines } from './request-lines.ts'
 
-/** As many as one account may have open. */
-const mostSockets = 256
+/** The limit of open WebSockets for one account. */
+const maxSockets = 256
 
 let home: CodexHome
 let backend: OneBackend
@@ -26,7 +26,7 @@ afterEach(async () => {
 
 async function start(format: 'openai-chat' | 'openai-responses'): Promise<void> {
   backend = await OneBackend.start(format)
-  lines = await RequestLines.before(backend.service.baseUrl)
+  lines = await RequestLines.start(backend.service.baseUrl)
 }
 
 /** Runs Codex with the configuration of docs/clients.md and its line for WebSockets. */
@@ -38,7 +38,7 @@ function codex(prompt: string): Promise<Finished> {
 }
 
 test.each(['openai-chat', 'openai-responses'] as const)(
-  'Codex finishes a prompt over one WebSocket and sends no POST, with a backend that speaks %s',
+  'Codex finishes a prompt over one WebSocket and sends no POST, with a backend of format %s',
   async (format) => {
     await start(format)
     const { code, stdout, stderr } = await codex('Say hello.')
@@ -51,7 +51,7 @@ test.each(['openai-chat', 'openai-responses'] as const)(
 )
 
 test.each(['openai-chat', 'openai-responses'] as const)(
-  'Codex calls a tool and answers with its result over one WebSocket and sends no POST, with a backend that speaks %s',
+  'Codex calls a tool, answers with its result over one WebSocket, and sends no POST, with a backend of format %s',
   async (format) => {
     await start(format)
     const { code, stdout, stderr } = await codex('What is the weather in Oslo?')
@@ -59,17 +59,17 @@ test.each(['openai-chat', 'openai-responses'] as const)(
     expect(stderr).toContain('weather/get_weather (completed)')
     expect(stdout).toContain('It is 7 degrees in Oslo.')
     expect(lines.seen).toEqual(['GET /v1/responses'])
-    // Codex sends the end of it alone; the backend is told the whole conversation.
-    expect(backend.lastAsked()).toContain('What is the weather in Oslo?')
+    // Codex sends only the new messages, but the backend receives the whole conversation.
+    expect(backend.lastBody()).toContain('What is the weather in Oslo?')
     await backend.expectServed(2, 'openai-responses')
   },
 )
 
-test('Codex goes on over HTTP where no WebSocket is to be had', async () => {
+test('Codex uses HTTP if the service accepts no more WebSockets', async () => {
   await start('openai-responses')
   const url = `${backend.service.baseUrl.replace('http', 'ws')}/responses`
   const sockets = Array.from(
-    { length: mostSockets },
+    { length: maxSockets },
     () => new WebSocket(url, { headers: { authorization: `Bearer ${backend.service.key}` } }),
   )
   await Promise.all(sockets.map((socket) => once(socket, 'open')))

@@ -4,7 +4,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest
 import { citySchema } from './agent-home.ts'
 import { CodexHome, weatherServer } from './codex-home.ts'
 import { OneBackend } from './one-backend.ts'
-import type { Finished } from './programme.ts'
+import type { Finished } from './program.ts'
 import { RunningService } from './running-service.ts'
 
 beforeAll(() => void CodexHome.install())
@@ -18,7 +18,7 @@ afterEach(() => home[Symbol.dispose]())
 describe.each([
   ['openai-chat', 'translated', 'custom'],
   ['openai-responses', 'relayed', 'openai'],
-] as const)('Codex, with a backend that speaks %s', (format, lane, preset) => {
+] as const)('Codex with a backend of format %s', (format, lane, preset) => {
   let backend: OneBackend
   beforeEach(async () => {
     backend = await OneBackend.start(format, preset)
@@ -38,7 +38,7 @@ describe.each([
     await backend.expectServed(1, 'openai-responses')
   })
 
-  test('calls a tool of a tool server, which it declares in a namespace, and answers with its result', async () => {
+  test('calls a tool of an MCP server, which it declares in a namespace, and answers with its result', async () => {
     home.configure(backend.service, { end: weatherServer })
     const { code, stdout, stderr } = await codex('What is the weather in Oslo?')
     expect(code, stderr).toBe(0)
@@ -47,16 +47,16 @@ describe.each([
     await backend.expectServed(2, 'openai-responses')
   })
 
-  test('goes on with a conversation that it kept', async () => {
+  test('continues a stored conversation', async () => {
     expect((await codex('Say hello.')).code).toBe(0)
     const { code, stdout, stderr } = await codex('resume', '--last', 'And again.')
     expect(code, stderr).toBe(0)
     expect(stdout).toContain('You said: "And again.".')
-    expect(backend.lastAsked()).toContain('This is a simulated answer from alpha.')
+    expect(backend.lastBody()).toContain('This is a simulated answer from alpha.')
     await backend.expectServed(2, 'openai-responses')
   })
 
-  test('gives an object of a schema', async () => {
+  test('returns an object that matches a schema', async () => {
     const path = join(home.folder, 'schema.json')
     writeFileSync(path, JSON.stringify(citySchema))
     const { code, stdout, stderr } = await codex('--output-schema', path, 'The weather?')
@@ -72,7 +72,7 @@ describe.each([
     await backend.expectServed(1, 'openai-responses')
   })
 
-  test('reads the list of models that the service has for it, and has nothing more to warn of', async () => {
+  test('reads the model list that the service provides for it and prints no warning about the model', async () => {
     await home.configureWithModels(backend.service)
     const { code, stdout, stderr } = await codex('Say hello.')
     expect(code, stderr).toBe(0)
@@ -81,7 +81,7 @@ describe.each([
     await backend.expectServed(1, 'openai-responses')
   })
 
-  test('does not take an answer that breaks off for a whole one: it asks twice more and says that it failed', async () => {
+  test('does not accept an incomplete answer: it sends two more requests, then reports an error', async () => {
     backend.provider.script([{ do: 'cut', afterEvents: 9, repeat: true }])
     const { code, stdout, stderr } = await codex('Say hello.')
     expect(code).toBe(1)
@@ -90,7 +90,7 @@ describe.each([
     expect(await backend.outcomes()).toEqual(['upstream_broken', 'upstream_broken', 'upstream_broken'])
   })
 
-  test('answers after all where only the first answer broke off', async () => {
+  test('answers if only the first answer was incomplete', async () => {
     backend.provider.script([{ do: 'cut', afterEvents: 9 }])
     const { code, stdout } = await codex('Say hello.')
     expect(code).toBe(0)
@@ -99,7 +99,7 @@ describe.each([
   })
 })
 
-test('Codex finishes a prompt with the service as it comes, and without a key says where it is', async () => {
+test('Codex finishes a prompt with an unconfigured service, and without a key prints where the key is', async () => {
   await using service = await RunningService.start()
   home.configure(service)
   const answered = await home.run(['Say hello.'], service.key)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { quoteForShell } from '../../src/runtime/quote-for-shell.ts'
 
-/** A folder for PATH, with commands under the names that people type. */
+/** A folder for `PATH` with commands under their usual names. */
 export class CommandFolder implements Disposable {
   readonly folder: string
 
@@ -11,13 +11,13 @@ export class CommandFolder implements Disposable {
     this.folder = mkdtempSync(join(tmpdir(), 'svc-router-bin-'))
   }
 
-  /** `program` is a program and the arguments that come before those that are typed. */
+  /** Adds a command that runs `program`: a program, then arguments that precede those of the caller. */
   add(name: string, ...program: readonly string[]): void {
     const text = `#!/bin/sh\nexec ${program.map(quoteForShell).join(' ')} "$@"\n`
     writeFileSync(join(this.folder, name), text, { mode: 0o755 })
   }
 
-  /** PATH with this folder first. */
+  /** `PATH` with this folder first. */
   get path(): string {
     return `${this.folder}${delimiter}${process.env['PATH']}`
   }

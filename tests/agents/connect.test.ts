@@ -9,32 +9,32 @@ import { ClaudeHome, claudeQuiet } from './claude-home.ts'
 import { CodexHome } from './codex-home.ts'
 import { CommandFolder } from './command-folder.ts'
 import { OpencodeHome, opencodeQuiet } from './opencode-home.ts'
-import { installAgent, type Finished } from './programme.ts'
+import { installAgent, type Finished } from './program.ts'
 import { RunningService } from './running-service.ts'
 
 const cache = join(import.meta.dirname, '..', '..', '.cache', 'agents')
 const continueVersion = '1.5.47'
 const clineVersion = '3.0.65'
 
-/** A client in a home of its own, and the very text that `connect` printed for it. */
-interface Given {
+/** The home of a client, and the exact text that `connect` printed for it. */
+interface ConnectedClient {
   readonly home: AgentHome
   readonly printed: string
   readonly key: string
 }
 
 interface Client {
-  /** Puts its command into that folder, installed where it is not there yet. */
+  /** Adds the command of the client to the folder, and installs the client if it is missing. */
   install(commands: CommandFolder): void
-  /** Writes what was printed to where `connect` says that it belongs. */
-  save?(given: Given): void
-  /** A shell script that says "Say hello."; `$PRINTED` holds what was printed. */
+  /** Writes the printed text to the file that `connect` names. */
+  save?(client: ConnectedClient): void
+  /** A shell script that sends the prompt "Say hello."; `$PRINTED` contains the text that `connect` printed. */
   readonly script: string
 }
 
 const evalPrinted = 'eval "$PRINTED"'
 
-/** Every client that is not run by tests/cli/commands/connect.test.ts. */
+/** Every client that tests/cli/commands/connect.test.ts does not run. */
 const clients: Readonly<Record<string, Client>> = {
   codex: {
     install: (commands) => commands.add('codex', process.execPath, CodexHome.install()),
@@ -92,13 +92,13 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('every client that connect knows is run, here or by tests/cli/commands/connect.test.ts', () => {
+test('every client of `connect` runs in a test, here or in tests/cli/commands/connect.test.ts', () => {
   const elsewhere = ['openai', 'ai-sdk', 'curl']
   expect([...Object.keys(clients), ...elsewhere].sort()).toEqual(clientRecipes.map(({ name }) => name).sort())
 })
 
-describe('what connect prints, with its real client', () => {
-  test.each(Object.entries(clients))('%s', { timeout: 900_000 }, async (name, client) => {
+describe('the output of `connect`', () => {
+  test.each(Object.entries(clients))('works with the real client %s', { timeout: 900_000 }, async (name, client) => {
     using commands = new CommandFolder()
     client.install(commands)
     using home = new AgentHome(`connect-${name}`)
@@ -114,9 +114,9 @@ describe('what connect prints, with its real client', () => {
     })
     expect(code, `${stdout}\n${stderr}`).toBe(0)
     expect(stdout.replaceAll(/\s+/g, ' ')).toContain('This is a simulated answer')
-    const asked = (await service.requests()).slice(before.length)
-    expect(asked.length).toBeGreaterThan(0)
-    for (const { errorCode, profile } of asked) {
+    const sent = (await service.requests()).slice(before.length)
+    expect(sent.length).toBeGreaterThan(0)
+    for (const { errorCode, profile } of sent) {
       expect(errorCode).toBeUndefined()
       expect(profile).toBe('svc-router/frontier')
     }

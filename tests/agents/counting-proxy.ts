@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, request as open, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** One answer to a POST: its status, when it came, and how long it told the agent to wait. */
+/** One answer to a POST: its status, its arrival, and the wait that `Retry-After` requests. */
 interface CountedAnswer {
   readonly status: number
   readonly atMs: number
@@ -10,8 +10,8 @@ interface CountedAnswer {
 }
 
 /**
- * Passes every request on to a service and every answer back, and counts: what an agent really asked, refusals
- * included.
+ * Forwards every request to a service and every answer to the client, and counts them: all requests of an agent,
+ * including rejected ones.
  */
 export class CountingProxy implements AsyncDisposable {
   readonly origin: string
@@ -53,8 +53,8 @@ function pass(target: string, request: IncomingMessage, response: ServerResponse
   const { method = 'GET', url = '/', headers } = request
   const onward = open(`${target}${url}`, { method, headers, agent: false }, (answer) => {
     if (method === 'POST') {
-      const told = answer.headers['retry-after']
-      const retryAfterSeconds = told === undefined ? undefined : Number(told)
+      const retryAfter = answer.headers['retry-after']
+      const retryAfterSeconds = retryAfter === undefined ? undefined : Number(retryAfter)
       answers.push({ status: answer.statusCode!, atMs: performance.now(), retryAfterSeconds })
     }
     response.writeHead(answer.statusCode!, answer.rawHeaders)

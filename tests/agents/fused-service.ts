@@ -6,35 +6,42 @@ import { roleIn, type FusionRole } from '../simulation/fusion-roles.ts'
 import { candidatesIn, judgeReply, textOf } from '../simulation/simulated-judge.ts'
 import { RequestLines } from './request-lines.ts'
 import { RunningService } from './running-service.ts'
-import { callOf, callsOf, say, startScriptedModel, type ModelCall, type ScriptedModel } from './scripted-model.ts'
+import {
+  callOf,
+  callsOf,
+  textAnswer,
+  startScriptedModel,
+  type ModelCall,
+  type ScriptedModel,
+} from './scripted-model.ts'
 
 export const fusion = 'svc-router/fusion'
 const frontier = 'svc-router/frontier'
 
-/** What the models are asked for one deliberation, but for the answer that comes of it. */
+/** The model calls of one deliberation, without the call that writes the answer. */
 const deliberation: readonly FusionRole[] = ['panel', 'panel', 'panel', 'judge']
-/** One request in which the model itself asks the others by the tool, and goes on with what they found. */
+/** The model calls of a request whose model calls the fusion tool and continues with the result. */
 export const toolTurn: readonly FusionRole[] = ['plain', ...deliberation, 'plain']
-/** One request in which they are asked before the model is. */
-export const askedFirst: readonly FusionRole[] = [...deliberation, 'writer']
-/** One in which a question is answered that had waited for tools of the caller. */
+/** The model calls of a request that always starts with a deliberation. */
+export const deliberationFirst: readonly FusionRole[] = [...deliberation, 'writer']
+/** The model calls of a request that answers a fusion question that waited for the client's tool results. */
 const deferredTurn: readonly FusionRole[] = [...deliberation, 'plain']
 const plainTurn: readonly FusionRole[] = ['plain']
 
 const members = ['alpha', 'beta', 'gamma'] as const
-interface FusedPlay {
+interface FusedServiceOptions {
   readonly format: ConversationFormatId
-  /** How long each of the three takes for its own answer: there is not a byte before. */
+  /** How long each panel member waits before it sends the first byte of its answer. */
   readonly panelMs: number
-  /** What the model says that speaks to the caller: as the writer of a deliberation, or alone. */
-  readonly speak: (conversation: Conversation, role: 'writer' | 'plain') => readonly AnswerEvent[]
+  /** The answer for the client, from the writer of a deliberation or from a model that answers alone. */
+  readonly respond: (conversation: Conversation, role: 'writer' | 'plain') => readonly AnswerEvent[]
 }
 
-/** The running service before three scripted models that deliberate, and every request line that an agent sends it. */
+/** The running service with three scripted models that deliberate. Records every request line from the agent. */
 export class FusedService implements AsyncDisposable {
   readonly service: RunningService
   readonly lines: RequestLines
-  /** What every call to a model was for, in order. */
+  /** The role of every model call, in order. */
   readonly roles: readonly FusionRole[]
   readonly #models: readonly ScriptedModel[]
 
@@ -45,17 +52,17 @@ export class FusedService implements AsyncDisposable {
     this.#models = models
   }
 
-  static async start({ format, panelMs, speak }: FusedPlay): Promise<FusedService> {
+  static async start({ format, panelMs, respond }: FusedServiceOptions): Promise<FusedService> {
     const roles: FusionRole[] = []
     const models = await Promise.all(
       members.map((name) =>
         startScriptedModel(format, async (conversation) => {
           const role = roleIn(textOf(conversation) + (conversation.hints.instructions ?? ''))
           roles.push(role)
-          if (role === 'judge') return say(judgeOf(conversation))
-          if (role !== 'panel') return speak(conversation, role)
+          if (role === 'judge') return textAnswer(equalScores(conversation))
+          if (role !== 'panel') return respond(conversation, role)
           await delay(panelMs)
-          return say(`What ${name} thinks of it.`)
+          return textAnswer(`The answer of ${name}.`)
         }),
       ),
     )
@@ -68,25 +75,25 @@ export class FusedService implements AsyncDisposable {
       ),
     })
     const service = await RunningService.start(config, { PRETENDED_KEY: 'made-up-for-this-test' })
-    return new FusedService({ service, lines: await RequestLines.before(service.baseUrl), roles }, models)
+    return new FusedService({ service, lines: await RequestLines.start(service.baseUrl), roles }, models)
   }
 
-  /** Where an agent finds it: behind what writes its request lines down. */
+  /** The address for an agent: that of the proxy that records request lines. */
   get endpoint(): { readonly origin: string; readonly baseUrl: string } {
     const { baseUrl } = this.lines
     return { baseUrl, origin: new URL(baseUrl).origin }
   }
 
   /**
-   * One deliberation for what the user said to the alias, and one plain call for each turn of the agent's own behind
-   * it.
+   * Expects one deliberation for the user's message to the fusion profile, then one plain call for each further turn of
+   * the agent.
    */
   async expectServed(turns: number, path: string): Promise<void> {
     const plain = Array.from({ length: turns - 1 }, () => plainTurn)
-    await this.expectTurns([askedFirst, ...plain], path, fusion)
+    await this.expectTurns([deliberationFirst, ...plain], path, fusion)
   }
 
-  /** As many requests as turns, each sent once, answered at once by these calls, and charged once. */
+  /** Expects one request for each turn. Each was sent once, caused these model calls, and was charged once. */
   async expectTurns(turns: readonly (readonly FusionRole[])[], path: string, profile = frontier): Promise<void> {
     expect(this.roles).toEqual(turns.flat())
     expect(this.lines.seen.filter((line) => line.startsWith(`POST ${path}`))).toHaveLength(turns.length)
@@ -106,45 +113,45 @@ export class FusedService implements AsyncDisposable {
   }
 }
 
-/** A model with the tool: it asks the others the first time it is asked, and from then on says what `next` says. */
-export function askingFirst(next: FusedPlay['speak']): FusedPlay['speak'] {
-  let hasAsked = false
+/** Calls the fusion tool on the first model call, and returns the answers of `next` after that. */
+export function fusionToolFirst(next: FusedServiceOptions['respond']): FusedServiceOptions['respond'] {
+  let hasCalled = false
   return (conversation, role) => {
-    if (hasAsked) return next(conversation, role)
-    hasAsked = true
+    if (hasCalled) return next(conversation, role)
+    hasCalled = true
     return callOf(conversation, 'svc_router_fusion', { question: 'What do you think of it?' })
   }
 }
 
-/** A model with the tool that also calls a tool of the agent's own, once, and the turns that come of it. */
-export interface Calling {
-  readonly speak: (...call: ModelCall) => FusedPlay['speak']
+/** A model that calls the fusion tool and, once, a tool of the agent, and the turns that result. */
+export interface AgentToolScenario {
+  readonly respond: (...call: ModelCall) => FusedServiceOptions['respond']
   readonly turns: readonly (readonly FusionRole[])[]
 }
 
-/** It asks the others first, and calls the agent's tool with what they found. */
-export const callAfter: Calling = {
-  speak: (...call) => askingFirst(callingOnce([call])),
+/** The model calls the fusion tool first, then the agent's tool. */
+export const agentToolAfterFusion: AgentToolScenario = {
+  respond: (...call) => fusionToolFirst(callOnce([call])),
   turns: [toolTurn, plainTurn],
 }
 
-/** It calls both in the same breath: the others are asked when the agent has answered. */
-export const callAlong: Calling = {
-  speak: (...call) => callingOnce([['svc_router_fusion', { question: 'Is it well made?' }], call]),
+/** The model calls both tools in one message. The deliberation starts after the agent returns its result. */
+export const agentToolWithFusion: AgentToolScenario = {
+  respond: (...call) => callOnce([['svc_router_fusion', { question: 'Is it well made?' }], call]),
   turns: [plainTurn, deferredTurn],
 }
 
-function callingOnce(calls: readonly ModelCall[]): FusedPlay['speak'] {
+function callOnce(calls: readonly ModelCall[]): FusedServiceOptions['respond'] {
   let hasCalled = false
   return (conversation) => {
-    if (hasCalled) return say('Done.')
+    if (hasCalled) return textAnswer('Done.')
     hasCalled = true
     return callsOf(conversation, calls)
   }
 }
 
-/** A judge that finds all equally good, so that the answer is written. */
-function judgeOf(conversation: Conversation): string {
+/** The reply of a judge that gives all answers the same score, so that a writer is called. */
+function equalScores(conversation: Conversation): string {
   const scores = candidatesIn(conversation).map(({ label }): [string, number] => [label, 6])
   expect(scores).toHaveLength(members.length)
   return judgeReply({ scores: Object.fromEntries(scores) })

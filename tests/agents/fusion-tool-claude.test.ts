@@ -3,10 +3,18 @@ import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { documentedBlocks } from '../clients/docs.ts'
 import { ClaudeHome } from './claude-home.ts'
-import { askedFirst, askingFirst, callAfter, callAlong, FusedService, toolTurn, type Calling } from './fused-service.ts'
-import { say } from './scripted-model.ts'
+import {
+  deliberationFirst,
+  fusionToolFirst,
+  agentToolAfterFusion,
+  agentToolWithFusion,
+  FusedService,
+  toolTurn,
+  type AgentToolScenario,
+} from './fused-service.ts'
+import { textAnswer } from './scripted-model.ts'
 
-/** The tool svc-router:fusion in all that Claude Code asks svc-router/frontier, by the header of docs/clients.md. */
+/** Adds the tool `svc-router:fusion` to every request of Claude Code, with the header of docs/clients.md. */
 const lines = documentedBlocks('Deliberated answers', 'sh')[0]!
 const panelMs = 60_000
 const formats = ['openai-chat', 'anthropic-messages'] as const
@@ -14,11 +22,11 @@ const formats = ['openai-chat', 'anthropic-messages'] as const
 beforeAll(() => void ClaudeHome.install())
 
 test.concurrent.each(formats)(
-  'Claude Code waits a minute for those whom its model asks by the tool, models that speak %s: one request',
+  'Claude Code waits a minute for the fusion tool with models of format %s and one request',
   async (format) => {
     using home = new ClaudeHome()
-    const speak = askingFirst(() => say('Written from all three.'))
-    await using fused = await FusedService.start({ format, panelMs, speak })
+    const respond = fusionToolFirst(() => textAnswer('Written from all three.'))
+    await using fused = await FusedService.start({ format, panelMs, respond })
     const begunMs = performance.now()
     const { code, stdout, stderr } = await home.run(fused.endpoint, fused.service.key, 'Say hello.', { lines })
     expect(code, stderr + stdout).toBe(0)
@@ -28,25 +36,25 @@ test.concurrent.each(formats)(
   },
 )
 
-test.concurrent('Claude Code waits as long where all are asked first, whatever the model wants', async () => {
+test.concurrent('Claude Code waits if a deliberation always comes first', async () => {
   using home = new ClaudeHome()
-  const speak = () => say('Written from all three.')
-  await using fused = await FusedService.start({ format: 'openai-chat', panelMs, speak })
+  const respond = () => textAnswer('Written from all three.')
+  await using fused = await FusedService.start({ format: 'openai-chat', panelMs, respond })
   const always = lines.replace('svc-router:fusion', 'svc-router:fusion;mode=always')
   const { code, stdout, stderr } = await home.run(fused.endpoint, fused.service.key, 'Say hello.', { lines: always })
   expect(code, stderr + stdout).toBe(0)
   expect(stdout.trim()).toBe('Written from all three.')
-  await fused.expectTurns([askedFirst], '/v1/messages')
+  await fused.expectTurns([deliberationFirst], '/v1/messages')
 })
 
-/** Its model calls its own tool, which writes the file. */
-async function expectFileMade(format: (typeof formats)[number], { speak, turns }: Calling): Promise<void> {
+/** Expects that the model calls the agent's tool, which writes the file. */
+async function expectFileMade(format: (typeof formats)[number], { respond, turns }: AgentToolScenario): Promise<void> {
   using home = new ClaudeHome()
   const file_path = join(home.work, 'made.txt')
   await using fused = await FusedService.start({
     format,
     panelMs: 1_000,
-    speak: speak('Write', { file_path, content: 'made by Claude' }),
+    respond: respond('Write', { file_path, content: 'made by Claude' }),
   })
   const options = { lines, args: ['--allowedTools', 'Write'] }
   const { code, stdout, stderr } = await home.run(fused.endpoint, fused.service.key, 'Make the file.', options)
@@ -57,9 +65,9 @@ async function expectFileMade(format: (typeof formats)[number], { speak, turns }
 }
 
 test.concurrent.each(formats)(
-  'Claude Code writes a file by its own tool once its model has asked the others, models that speak %s',
-  (format) => expectFileMade(format, callAfter),
+  'Claude Code writes a file with its own tool after its model called the fusion tool, with models of format %s',
+  (format) => expectFileMade(format, agentToolAfterFusion),
 )
 
-test.concurrent('Claude Code writes a file that its model asks for in the same breath as the others, who are asked when it is written', () =>
-  expectFileMade('openai-chat', callAlong))
+test.concurrent('Claude Code writes a file if its model calls both tools at once, and the deliberation follows', () =>
+  expectFileMade('openai-chat', agentToolWithFusion))

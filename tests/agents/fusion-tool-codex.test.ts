@@ -2,11 +2,19 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { documentedBlocks } from '../clients/docs.ts'
-import { CodexHome, expectPatient, impatient, inItsFolder, patch } from './codex-home.ts'
-import { askedFirst, askingFirst, callAfter, callAlong, FusedService, toolTurn, type Calling } from './fused-service.ts'
-import { say } from './scripted-model.ts'
+import { CodexHome, expectNoRetry, shortIdleLimit, withoutSandbox, patch } from './codex-home.ts'
+import {
+  deliberationFirst,
+  fusionToolFirst,
+  agentToolAfterFusion,
+  agentToolWithFusion,
+  FusedService,
+  toolTurn,
+  type AgentToolScenario,
+} from './fused-service.ts'
+import { textAnswer } from './scripted-model.ts'
 
-/** The tool svc-router:fusion in all that Codex asks svc-router/frontier, by the header of docs/clients.md. */
+/** Adds the tool `svc-router:fusion` to every request of Codex, with the header of docs/clients.md. */
 const attached = documentedBlocks('Deliberated answers', 'toml')[0]!
 const panelMs = 60_000
 const formats = ['openai-chat', 'openai-responses'] as const
@@ -14,63 +22,63 @@ const formats = ['openai-chat', 'openai-responses'] as const
 beforeAll(() => void CodexHome.install())
 
 test.concurrent.each(formats)(
-  'Codex with an idle limit of 3 s waits a minute for those whom its model asks by the tool, models that speak %s: one request, and it never connects again',
+  'Codex with an idle limit of 3 s waits a minute for the fusion tool with models of format %s and one request, and never reconnects',
   async (format) => {
     using home = new CodexHome()
-    const speak = askingFirst(() => say('Written from all three.'))
-    await using fused = await FusedService.start({ format, panelMs, speak })
-    home.configure(fused.endpoint, { end: attached + impatient })
+    const respond = fusionToolFirst(() => textAnswer('Written from all three.'))
+    await using fused = await FusedService.start({ format, panelMs, respond })
+    home.configure(fused.endpoint, { end: attached + shortIdleLimit })
     const begunMs = performance.now()
     const finished = await home.run(['Say hello.'], fused.service.key)
-    expectPatient(finished)
+    expectNoRetry(finished)
     expect(performance.now() - begunMs).toBeGreaterThan(panelMs)
     expect(finished.stdout.trim()).toBe('Written from all three.')
     await fused.expectTurns([toolTurn], '/v1/responses')
   },
 )
 
-test.concurrent('Codex waits as long where all are asked first, whatever the model wants', async () => {
+test.concurrent('Codex waits if a deliberation always comes first', async () => {
   using home = new CodexHome()
-  const speak = () => say('Written from all three.')
-  await using fused = await FusedService.start({ format: 'openai-chat', panelMs, speak })
+  const respond = () => textAnswer('Written from all three.')
+  await using fused = await FusedService.start({ format: 'openai-chat', panelMs, respond })
   const always = attached.replace('svc-router:fusion', 'svc-router:fusion;mode=always')
-  home.configure(fused.endpoint, { end: always + impatient })
+  home.configure(fused.endpoint, { end: always + shortIdleLimit })
   const finished = await home.run(['Say hello.'], fused.service.key)
-  expectPatient(finished)
+  expectNoRetry(finished)
   expect(finished.stdout.trim()).toBe('Written from all three.')
-  await fused.expectTurns([askedFirst], '/v1/responses')
+  await fused.expectTurns([deliberationFirst], '/v1/responses')
 })
 
-test.concurrent('Codex over a WebSocket waits a minute for them, too', async () => {
+test.concurrent('Codex over a WebSocket waits a minute for the fusion tool', async () => {
   using home = new CodexHome()
-  const speak = askingFirst(() => say('Written from all three.'))
-  await using fused = await FusedService.start({ format: 'openai-chat', panelMs, speak })
-  home.configure(fused.endpoint, { end: `${attached}${impatient}supports_websockets = true\n` })
+  const respond = fusionToolFirst(() => textAnswer('Written from all three.'))
+  await using fused = await FusedService.start({ format: 'openai-chat', panelMs, respond })
+  home.configure(fused.endpoint, { end: `${attached}${shortIdleLimit}supports_websockets = true\n` })
   const finished = await home.run(['Say hello.'], fused.service.key)
-  expectPatient(finished)
+  expectNoRetry(finished)
   expect(finished.stdout.trim()).toBe('Written from all three.')
   expect(fused.lines.seen).toEqual(['GET /v1/responses'])
   expect(fused.roles).toEqual(toolTurn)
 })
 
-/** Its model calls its own tool, which writes the file. */
-async function expectFileMade(format: (typeof formats)[number], { speak, turns }: Calling): Promise<void> {
+/** Expects that the model calls the agent's tool, which writes the file. */
+async function expectFileMade(format: (typeof formats)[number], { respond, turns }: AgentToolScenario): Promise<void> {
   using home = new CodexHome()
-  await using fused = await FusedService.start({ format, panelMs: 4_000, speak: speak('apply_patch', patch) })
-  await home.configureWithModels({ ...fused.endpoint, key: fused.service.key }, attached + impatient)
-  const finished = await home.run(['Make the file.'], fused.service.key, inItsFolder)
-  expectPatient(finished)
+  await using fused = await FusedService.start({ format, panelMs: 4_000, respond: respond('apply_patch', patch) })
+  await home.configureWithModels({ ...fused.endpoint, key: fused.service.key }, attached + shortIdleLimit)
+  const finished = await home.run(['Make the file.'], fused.service.key, withoutSandbox)
+  expectNoRetry(finished)
   expect(finished.stdout).toContain('Done.')
   expect(readFileSync(join(home.work, 'made.txt'), 'utf8')).toBe('made by Codex\n')
   await fused.expectTurns(turns, '/v1/responses')
 }
 
 test.concurrent.each(formats)(
-  'Codex writes a file by its own tool once its model has asked the others, models that speak %s',
-  (format) => expectFileMade(format, callAfter),
+  'Codex writes a file with its own tool after its model called the fusion tool, with models of format %s',
+  (format) => expectFileMade(format, agentToolAfterFusion),
 )
 
 test.concurrent.each(formats)(
-  'Codex writes a file that its model asks for in the same breath as the others, who are asked when it is written, models that speak %s',
-  (format) => expectFileMade(format, callAlong),
+  'Codex writes a file if its model calls both tools at once, and the deliberation follows, with models of format %s',
+  (format) => expectFileMade(format, agentToolWithFusion),
 )

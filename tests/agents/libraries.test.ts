@@ -6,15 +6,15 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { documentedBlocks } from '../clients/docs.ts'
 import { install, pythonEnvironment } from '../installing.ts'
 import { Service } from '../service.ts'
-import { installAgent } from './programme.ts'
+import { installAgent } from './program.ts'
 
 const run = promisify(execFile)
 const page = 'agent-libraries.md'
 const cache = join(import.meta.dirname, '..', '..', '.cache', 'agents')
 const withinMs = 900_000
-const says = 'This is a simulated answer from alpha. You said: "Hello!".'
+const expectedAnswer = 'This is a simulated answer from alpha. You said: "Hello!".'
 
-/** How a program of one language is run, in a folder that has what it needs. */
+/** Runs a program of one language in a folder that contains its dependencies, and returns its output. */
 type Runner = (code: string) => Promise<string>
 
 let service: Service
@@ -28,16 +28,16 @@ async function output(command: string, args: readonly string[], folder: string):
     ...process.env,
     SVC_ROUTER_BASE_URL: service.baseUrl,
     SVC_ROUTER_API_KEY: service.key,
-    // What a program without a provider object reads.
+    // Programs that create no provider object read these variables.
     OPENAI_BASE_URL: service.baseUrl,
     OPENAI_API_KEY: service.key,
-    // Else LiteLLM fetches its list of prices.
+    // Without this, LiteLLM downloads its price list.
     LITELLM_LOCAL_MODEL_COST_MAP: 'True',
   }
   return (await run(command, args, { cwd: folder, env, timeout: withinMs })).stdout
 }
 
-/** With the packages of requirements/NAME.txt. */
+/** Runs Python with the packages of requirements/NAME.txt. */
 const python =
   (name: string): Runner =>
   (code) => {
@@ -46,7 +46,7 @@ const python =
     return output(join(folder, 'bin', 'python'), ['-c', code], folder)
   }
 
-/** With that npm package. */
+/** Runs JavaScript with one npm package. */
 const javascript =
   (name: string, version: string): Runner =>
   (code) => {
@@ -56,7 +56,7 @@ const javascript =
     return output(process.execPath, [path], folder)
   }
 
-/** With that Go module. The first time compiles it, for some minutes. */
+/** Runs Go with one module. The first run compiles the module, which takes some minutes. */
 const go =
   (module: string, version: string): Runner =>
   (code) => {
@@ -70,7 +70,7 @@ const go =
     return output('go', ['run', '.'], folder)
   }
 
-/** With that Maven artifact. */
+/** Runs Java with one Maven artifact. */
 const java =
   (artifact: string): Runner =>
   async (code) => {
@@ -87,11 +87,11 @@ const java =
 <dependencies><dependency>${dependency}</dependency></dependencies></project>`,
     )
     const goals = ['compile', 'org.codehaus.mojo:exec-maven-plugin:3.6.4:java', '-Dexec.mainClass=Hello']
-    // Maven resets colors before anything else.
+    // Maven first prints a color reset.
     return stripVTControlCharacters(await output('mvn', ['--batch-mode', '--quiet', ...goals], folder))
   }
 
-/** With these crates, as lines of Cargo.toml. The first time compiles them, for some minutes. */
+/** Runs Rust with these crates, given as lines of Cargo.toml. The first run compiles them, which takes some minutes. */
 const rust =
   (...crates: readonly string[]): Runner =>
   (code) => {
@@ -132,11 +132,11 @@ const programs: readonly (readonly [heading: string, language: string, run: Runn
 ]
 
 test.each(programs)(
-  'the programs of docs/agent-libraries.md run as they stand there: %s',
+  'the programs of docs/agent-libraries.md run without changes: %s',
   async (heading, language, runProgram) => {
     const blocks = documentedBlocks(heading, language, page)
     expect(blocks.length).toBeGreaterThan(0)
-    for (const code of blocks) expect((await runProgram(code)).trim()).toBe(says)
+    for (const code of blocks) expect((await runProgram(code)).trim()).toBe(expectedAnswer)
   },
   withinMs,
 )

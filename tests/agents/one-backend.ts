@@ -9,7 +9,7 @@ const upstreamPaths: Partial<Record<ConversationFormatId, string>> = {
   'anthropic-messages': '/v1/messages',
 }
 
-/** The running service with one backend, which is simulated and can be scripted. */
+/** The running service with one simulated backend that tests can script. */
 export class OneBackend implements AsyncDisposable {
   readonly service: RunningService
   readonly provider: SimulatedProvider
@@ -23,20 +23,20 @@ export class OneBackend implements AsyncDisposable {
 
   static async start(format: ConversationFormatId, preset = 'custom'): Promise<OneBackend> {
     const provider = await startSimulatedProvider({ name: 'alpha', capture: true })
-    return new OneBackend(await RunningService.startBefore(provider, format, preset), provider, format)
+    return new OneBackend(await RunningService.startWithProvider(provider, format, preset), provider, format)
   }
 
   /**
-   * One streamed record in the client's format for each turn, each served by the first attempt and charged once, and no
-   * request besides.
+   * Expects one streamed request in the client's format for each turn. The first attempt answered each, each was charged
+   * once, and there are no other requests.
    */
-  async expectServed(turns: number, spoken: ConversationFormatId): Promise<void> {
+  async expectServed(turns: number, format: ConversationFormatId): Promise<void> {
     const records = await this.service.requests()
     expect(records).toHaveLength(turns)
     for (const record of records) {
       expect(record).toMatchObject({
         profile: 'svc-router/frontier',
-        format: spoken,
+        format,
         stream: true,
         state: 'done',
         charged: 1,
@@ -48,13 +48,13 @@ export class OneBackend implements AsyncDisposable {
     expect(this.provider.captured().map(({ path }) => path)).toEqual(records.map(() => upstreamPaths[this.#format]))
   }
 
-  /** How each request that was admitted ended, in order: its error's code, or undefined where it was answered. */
+  /** The outcome of each admitted request, in order: its error code, or undefined if it was answered. */
   async outcomes(): Promise<(string | undefined)[]> {
     return (await this.service.requests()).map(({ errorCode }) => errorCode)
   }
 
   /** The body of the last request that reached the backend. */
-  lastAsked(): string {
+  lastBody(): string {
     return this.provider.captured().at(-1)!.body
   }
 

@@ -3,13 +3,13 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { documentedBlocks, writtenBaseUrl } from '../clients/docs.ts'
-import { AgentHome, weatherCommand, type Place } from './agent-home.ts'
-import { installAgent, type Finished } from './programme.ts'
+import { AgentHome, weatherCommand, type Endpoint } from './agent-home.ts'
+import { installAgent, type Finished } from './program.ts'
 
 const version = '1.18.33'
 const linkWithinMs = 60_000
 
-/** What keeps opencode from asking for a newer one and for a list of models. */
+/** Stops opencode from checking for updates and downloading its model list. */
 export const opencodeQuiet = { OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1' } as const
 
 interface Configuration {
@@ -18,9 +18,9 @@ interface Configuration {
   }
 }
 
-let programme: string | undefined
+let program: string | undefined
 
-/** opencode in a home of its own. */
+/** opencode with its own home folder. */
 export class OpencodeHome extends AgentHome {
   readonly #configuration: string
 
@@ -29,27 +29,27 @@ export class OpencodeHome extends AgentHome {
     this.#configuration = join(this.folder, 'opencode.json')
   }
 
-  /** Downloads the programme where it is not there yet. */
+  /** Downloads the program if it is missing, and returns its path. */
   static install(): string {
-    if (programme !== undefined) return programme
+    if (program !== undefined) return program
     const folder = installAgent('opencode-ai', version)
-    // What its own installation would do: puts the programme of this platform in its place.
+    // Its install script, which did not run, would also link the program of this platform.
     const { status, stderr } = spawnSync(process.execPath, [join(folder, 'postinstall.mjs')], {
       cwd: folder,
       encoding: 'utf8',
       timeout: linkWithinMs,
     })
-    if (status !== 0) throw new Error(`opencode could not be put in its place: ${stderr}`)
-    programme = join(folder, 'bin', 'opencode.exe')
-    return programme
+    if (status !== 0) throw new Error(`opencode could not be linked: ${stderr}`)
+    program = join(folder, 'bin', 'opencode.exe')
+    return program
   }
 
   /**
-   * The configuration of docs/clients.md with this address, a tool server, and another `npm` package, profile, options
-   * and lines where they are named.
+   * Writes the configuration of docs/clients.md with this address and the MCP server, and with another `npm` package,
+   * profile, options, and lines if given.
    */
   configure(
-    { baseUrl }: Pick<Place, 'baseUrl'>,
+    { baseUrl }: Pick<Endpoint, 'baseUrl'>,
     { npm, profile, options, lines = {} }: { npm?: string; profile?: string; options?: object; lines?: object } = {},
   ): void {
     const text = documentedBlocks('opencode', 'json')[0]!

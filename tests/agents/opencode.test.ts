@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { OneBackend } from './one-backend.ts'
 import { OpencodeHome } from './opencode-home.ts'
-import type { Finished } from './programme.ts'
+import type { Finished } from './program.ts'
 
-// One for all: the first start in a home takes it several seconds.
+// All tests share one home, because the first start in a home takes several seconds.
 let home: OpencodeHome
 beforeAll(() => {
   OpencodeHome.install()
@@ -12,18 +12,18 @@ beforeAll(() => {
 afterAll(() => home[Symbol.dispose]())
 
 const formats = ['openai-chat', 'openai-responses'] as const
-const spoken = [
+const endpoints = [
   ['chat completions', undefined, 'openai-chat'],
   ['responses', '@ai-sdk/openai', 'openai-responses'],
 ] as const
-/** With a title of its own a session does not ask for one. */
+/** If the session already has a title, opencode does not request one from the model. */
 const titled = ['--title', 'A title']
 
-// Its command line has no way to ask for an object of a schema, so there is no test of that.
-describe.each(formats.flatMap((format) => spoken.map((client) => [...client, format] as const)))(
-  'opencode, over %s',
+// No test requests an object that matches a schema: the command line of opencode cannot.
+describe.each(formats.flatMap((format) => endpoints.map((client) => [...client, format] as const)))(
+  'opencode over %s',
   (_, npm, clientFormat, format) => {
-    describe(`with a backend that speaks ${format}`, () => {
+    describe(`with a backend of format ${format}`, () => {
       let backend: OneBackend
       beforeEach(async () => {
         backend = await OneBackend.start(format)
@@ -35,14 +35,14 @@ describe.each(formats.flatMap((format) => spoken.map((client) => [...client, for
         return home.run(args, backend.service.key)
       }
 
-      test('finishes a prompt, streamed, with one request for the title of the session and one for the answer', async () => {
+      test('finishes a prompt, streamed, with one request for the session title and one for the answer', async () => {
         const { code, stdout, stderr } = await opencode('Say hello.')
         expect(code, stderr).toBe(0)
         expect(stdout).toContain('This is a simulated answer from alpha.')
         await backend.expectServed(2, clientFormat)
       })
 
-      test('calls a tool and answers with its result, and asks for no title where it has one', async () => {
+      test('calls a tool, answers with its result, and requests no title if the session has one', async () => {
         const { code, stdout, stderr } = await opencode(...titled, 'What is the weather in Oslo?')
         expect(code, stderr).toBe(0)
         expect(stdout).toContain('It is 7 degrees in Oslo.')
@@ -56,7 +56,7 @@ describe.each(formats.flatMap((format) => spoken.map((client) => [...client, for
         await backend.expectServed(1, clientFormat)
       })
 
-      test('answers after all where only the first answer broke off', async () => {
+      test('answers if only the first answer was incomplete', async () => {
         backend.provider.script([{ do: 'cut', afterEvents: 9 }])
         const { code, stdout } = await opencode(...titled, 'Say hello.')
         expect(code).toBe(0)
@@ -67,10 +67,10 @@ describe.each(formats.flatMap((format) => spoken.map((client) => [...client, for
   },
 )
 
-test('opencode does not take an answer that breaks off for a whole one: it asks five times more within a minute and says that it failed', async () => {
-  // Both at once: it waits most of the time.
+test('opencode does not accept an incomplete answer: it sends five more requests within a minute, then reports an error', async () => {
+  // Run both concurrently: opencode waits most of the time.
   await Promise.all(
-    spoken.map(async ([, npm]) => {
+    endpoints.map(async ([, npm]) => {
       using own = new OpencodeHome()
       await using backend = await OneBackend.start('openai-chat')
       own.configure(backend.service, npm === undefined ? {} : { npm })

@@ -6,23 +6,23 @@ import { CountingProxy } from './counting-proxy.ts'
 
 const minuteMs = 60_000
 /**
- * What is left of a spent minute when an agent meets it: long enough for its first request, and no longer than a test
- * should wait.
+ * The rest of the used-up minute when an agent sends its first request: long enough for that request, and not longer
+ * than a test should wait.
  */
-const leftOfMinuteMs = 12_000
+const restOfMinuteMs = 12_000
 
-/** The service with keys that are refused in every way, behind a proxy that counts what an agent asks. */
+/** The service with keys for every kind of rejection, behind a proxy that counts the requests of an agent. */
 export class RefusingService implements AsyncDisposable {
   readonly service: Service
-  /** Where the agent is sent: another one after `countAnew`, which counts from nought. */
+  /** The agent connects to this proxy. `restartCount` replaces it with one that counts from zero. */
   proxy: CountingProxy
-  readonly #goAhead: (ms: number) => void
+  readonly #advance: (ms: number) => void
   #accounts = 0
 
-  private constructor(service: Service, proxy: CountingProxy, goAhead: (ms: number) => void) {
+  private constructor(service: Service, proxy: CountingProxy, advance: (ms: number) => void) {
     this.service = service
     this.proxy = proxy
-    this.#goAhead = goAhead
+    this.#advance = advance
   }
 
   static async start(): Promise<RefusingService> {
@@ -43,32 +43,32 @@ export class RefusingService implements AsyncDisposable {
     return this.service.providers[0]!.counts().requests
   }
 
-  async countAnew(): Promise<void> {
+  async restartCount(): Promise<void> {
     await this.proxy[Symbol.asyncDispose]()
     this.proxy = await CountingProxy.start(this.service.origin)
   }
 
-  /** 401: it was revoked. */
+  /** For a 401: a revoked key. */
   async revokedKey(): Promise<string> {
     const { key, stored } = await this.#account('max')
     await this.service.revoke(stored.id)
     return key
   }
 
-  /** 402: the one request of its month is spent. */
+  /** For a 402: the key of an account that has used the one request of its month. */
   spentMonth(): Promise<string> {
     return this.#spent('tiny')
   }
 
-  /** 403 for a premium profile: its plan has none. */
+  /** For a 403 with a premium profile: the key of an account whose plan does not include it. */
   async plainKey(): Promise<string> {
     return (await this.#account('free')).key
   }
 
-  /** 429: the one request of its minute is spent, and most of that minute has gone by. */
+  /** For a 429: the key of an account that has used the one request of its minute. Most of that minute is over. */
   async spentMinute(): Promise<string> {
     const key = await this.#spent('slow')
-    this.#goAhead(minuteMs - leftOfMinuteMs)
+    this.#advance(minuteMs - restOfMinuteMs)
     return key
   }
 
@@ -80,7 +80,7 @@ export class RefusingService implements AsyncDisposable {
     const { key } = await this.#account(plan)
     const { status } = await this.service.chat({}, { authorization: `Bearer ${key}` })
     if (status !== 200)
-      throw new Error(`the plan ${plan} was to be spent, but its first request was answered ${status}`)
+      throw new Error(`the first request on the plan ${plan} was to use its quota, but was answered with ${status}`)
     return key
   }
 

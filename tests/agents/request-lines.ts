@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 
-/** Passes every byte on to the service and writes down the first line of every request: what an agent really sent. */
+/** Forwards every byte to the service and records the first line of every request of an agent. */
 export class RequestLines implements AsyncDisposable {
   /** Method and path of every request, in order: `GET /v1/responses`. */
   readonly seen: string[] = []
@@ -12,7 +12,7 @@ export class RequestLines implements AsyncDisposable {
     this.#server = createServer((caller) => this.#pass(caller, target))
   }
 
-  static async before(baseUrl: string): Promise<RequestLines> {
+  static async start(baseUrl: string): Promise<RequestLines> {
     const lines = new RequestLines(new URL(baseUrl))
     lines.#server.listen(0, '127.0.0.1')
     await once(lines.#server, 'listening')

@@ -6,7 +6,7 @@ import { ClaudeHome, claudeQuiet } from './claude-home.ts'
 import { CodexHome } from './codex-home.ts'
 import { CommandFolder } from './command-folder.ts'
 import { OpencodeHome, opencodeQuiet } from './opencode-home.ts'
-import type { Finished } from './programme.ts'
+import type { Finished } from './program.ts'
 import { RunningService } from './running-service.ts'
 
 const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
@@ -31,7 +31,7 @@ beforeEach(() => {
 })
 afterEach(() => home[Symbol.dispose]())
 
-/** Runs a program in a new home with the agents on PATH. */
+/** Runs a program in a new home with the agents on `PATH`. */
 function inNewHome(command: string, args: readonly string[]): Promise<Finished> {
   return home.start(command, args, {
     PATH: commands.path,
@@ -41,11 +41,11 @@ function inNewHome(command: string, args: readonly string[]): Promise<Finished> 
 }
 
 /**
- * `svc-router run` of that agent on the data folder of the service: nothing says where it listens or what the key is.
+ * Runs `svc-router run` for an agent on the data folder of the service. No option gives the address or the key.
  */
 function runThrough(agent: string, ...args: readonly string[]): Promise<Finished> {
-  const ours = ['--data', join(service.folder, 'data'), '--config', join(service.folder, 'svc-router.yaml')]
-  return inNewHome(process.execPath, [main, 'run', ...agent.split(' '), ...ours, '--', ...args])
+  const options = ['--data', join(service.folder, 'data'), '--config', join(service.folder, 'svc-router.yaml')]
+  return inNewHome(process.execPath, [main, 'run', ...agent.split(' '), ...options, '--', ...args])
 }
 
 const codexArgs = ['exec', '--skip-git-repo-check', '--sandbox', 'read-only']
@@ -60,18 +60,18 @@ describe('svc-router run', () => {
     expect((await service.requests()).length).toBe(before.length + 1)
   })
 
-  test('codex is started in preference to what its user configured, whose file stays as it is', async () => {
+  test('codex uses svc-router although its user configured another provider, whose file does not change', async () => {
     const configuration = join(home.folder, 'home', '.codex')
     mkdirSync(configuration, { recursive: true })
-    const theirs = 'model = "gpt-5.6-sol"\nmodel_provider = "openai"\n'
-    writeFileSync(join(configuration, 'config.toml'), theirs)
+    const configured = 'model = "gpt-5.6-sol"\nmodel_provider = "openai"\n'
+    writeFileSync(join(configuration, 'config.toml'), configured)
     const { code, stdout, stderr } = await runThrough('codex', ...codexArgs, 'Say hello.')
     expect(code, stderr).toBe(0)
     expect(stdout).toContain('You said: "Say hello.".')
-    expect(readFileSync(join(configuration, 'config.toml'), 'utf8')).toBe(theirs)
+    expect(readFileSync(join(configuration, 'config.toml'), 'utf8')).toBe(configured)
   })
 
-  test('codex’s own exit code comes through', async () => {
+  test('returns the exit code of codex', async () => {
     const { code } = await runThrough('codex', 'exec', '--no-such-option')
     expect(code).toBe(2)
   })
@@ -97,7 +97,7 @@ describe('svc-router run', () => {
     ['codex', codexArgs],
     ['claude', ['-p']],
     ['opencode', ['run', '--title', 'A title']],
-  ])('%s has the fusion tool where it is asked for, and its model uses it', async (agent, args) => {
+  ])('%s has the fusion tool if an option enables it, and its model uses the tool', async (agent, args) => {
     const before = await service.requests()
     const prompt = 'Please consult other models: how many?'
     const { code, stdout, stderr } = await runThrough(`${agent} --fusion-tool`, ...args, prompt)

@@ -16,12 +16,11 @@ const settleWithinMs = 5_000
 const pollEveryMs = 50
 
 /**
- * The service as a newcomer starts it: a process of its own, on a free port, with a data folder that was not there
- * before.
+ * The service as a new user starts it: in its own process, on a free port, with a new data folder.
  */
 export class RunningService implements AsyncDisposable {
   readonly baseUrl: string
-  /** The key that the first start left in the data folder. */
+  /** The key that the first start stored in the data folder. */
   readonly key: string
   readonly folder: string
   readonly #process: ChildProcess
@@ -36,8 +35,8 @@ export class RunningService implements AsyncDisposable {
   }
 
   /**
-   * `config` is the text of a configuration file; without one everything is as it comes. `variables` are those that it
-   * names.
+   * `config` is the text of a configuration file; by default, the file is empty. `variables` are the environment
+   * variables that it names.
    */
   static async start(config = '', variables: Readonly<Record<string, string>> = {}): Promise<RunningService> {
     const folder = mkdtempSync(join(tmpdir(), 'svc-router-agents-'))
@@ -56,8 +55,8 @@ export class RunningService implements AsyncDisposable {
     }
   }
 
-  /** The same with one backend, `alpha`, behind a provider at that address. */
-  static startBefore(
+  /** Starts the service with one backend, `alpha`, of a provider at that address. */
+  static startWithProvider(
     { baseUrl }: { readonly baseUrl: string },
     format: ConversationFormatId,
     preset = 'custom',
@@ -73,7 +72,7 @@ backends: { alpha: { provider: pretended, model: model-of-alpha, credential_env:
     return new URL(this.baseUrl).origin
   }
 
-  /** Runs another command of the program on the same data folder and gives what it prints as JSON. */
+  /** Runs another command on the same data folder and returns the JSON that it prints. */
   async command(...args: readonly string[]): Promise<unknown> {
     const { stdout } = await run(process.execPath, [main, ...args, '--json', ...shared(this.folder)], {
       env: this.#environment,
@@ -82,7 +81,7 @@ backends: { alpha: { provider: pretended, model: model-of-alpha, credential_env:
     return JSON.parse(stdout)
   }
 
-  /** Every request that was admitted, oldest first, once the last of them is settled. */
+  /** Every admitted request, oldest first. Waits until all are settled. */
   async requests(): Promise<RequestRecord[]> {
     const deadline = performance.now() + settleWithinMs
     for (;;) {
@@ -109,12 +108,12 @@ function shared(folder: string): string[] {
   return ['--data', join(folder, 'data'), '--config', join(folder, 'svc-router.yaml')]
 }
 
-/** What this process has, but for settings of the service that whoever runs the tests may have. */
+/** The environment of this process without the settings that a developer may have for the service. */
 function cleanEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(SVC_ROUTER_|NODE_ENV$)/.test(name)))
 }
 
-/** The base URL that the one line on standard output names. */
+/** The base URL in the only line on standard output. */
 function firstLine(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     let out = ''
@@ -123,7 +122,7 @@ function firstLine(child: ChildProcess): Promise<string> {
     child.stderr!.setEncoding('utf8').on('data', (text: string) => {
       log = (log + text).slice(-10_000)
     })
-    child.once('exit', (code) => reject(new Error(`the service ended with ${code}: ${log}`)))
+    child.once('exit', (code) => reject(new Error(`the service exited with ${code}: ${log}`)))
     child.stdout!.setEncoding('utf8').on('data', (text: string) => {
       out += text
       if (!out.includes('\n')) return

@@ -4,10 +4,10 @@ import type { JsonObject } from '../../src/domain/json.ts'
 import { formatById } from '../../src/formats/formats.ts'
 import { openEventStream, sendJson, startScriptedUpstream } from '../faults/scripted-upstream.ts'
 
-/** A provider of that format whose model a test plays: it is handed each request as it was read and says the events. */
+/** A provider of one format whose model is a test function: it receives each parsed request and returns the events. */
 export interface ScriptedModel extends AsyncDisposable {
   readonly baseUrl: string
-  /** What the provider was sent, in order. */
+  /** The bodies that the provider received, in order. */
   readonly bodies: JsonObject[]
 }
 
@@ -45,15 +45,15 @@ export async function startScriptedModel(
   return { baseUrl: upstream.baseUrl, bodies, [Symbol.asyncDispose]: () => upstream.close() }
 }
 
-/** A call as a model makes it that sees these tools: in a namespace and as free text where it was declared so. */
+/** A tool call as a model sends it, with a namespace or as free text if the tool was declared so. */
 export function callOf(conversation: Conversation, name: string, input: string | JsonObject): AnswerEvent[] {
   return callsOf(conversation, [[name, input]])
 }
 
-/** A tool and what it is handed. */
+/** A tool and its input. */
 export type ModelCall = readonly [name: string, input: string | JsonObject]
 
-/** Several calls of one turn. */
+/** Several tool calls in one message. */
 export function callsOf(conversation: Conversation, calls: readonly ModelCall[]): AnswerEvent[] {
   const made = calls.flatMap(([name, input], index) => oneCall(conversation, name, input, index))
   return [...made, { type: 'finish', reason: 'tool_calls' }]
@@ -79,15 +79,15 @@ function oneCall({ tools }: Conversation, name: string, input: string | JsonObje
   ]
 }
 
-/** An answer of that text. */
-export function say(text: string): AnswerEvent[] {
+/** An answer with this text. */
+export function textAnswer(text: string): AnswerEvent[] {
   return [
     { type: 'text', text },
     { type: 'finish', reason: 'stop' },
   ]
 }
 
-/** How many pictures a body of any format holds as parts of their own; one inside the text of a result is none. */
+/** Counts the image parts in a body of any format. An image inside the text of a tool result does not count. */
 export function imagesIn(body: JsonObject): number {
   const text = JSON.stringify(body)
   return text.match(/[^\\]"data:image\/png;base64,|[^\\]"media_type":"image\/png"/g)?.length ?? 0

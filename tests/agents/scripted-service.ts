@@ -2,7 +2,7 @@ import type { ConversationFormatId } from '../../src/domain/format-id.ts'
 import { RunningService } from './running-service.ts'
 import { startScriptedModel, type ScriptedModel } from './scripted-model.ts'
 
-/** The running service before one scripted model, its only backend. */
+/** The running service with one scripted model as its only backend. */
 export class ScriptedService implements AsyncDisposable {
   readonly service: RunningService
   readonly model: ScriptedModel
@@ -18,7 +18,7 @@ export class ScriptedService implements AsyncDisposable {
     preset?: string,
   ): Promise<ScriptedService> {
     const model = await startScriptedModel(format, answer)
-    return new ScriptedService(await RunningService.startBefore(model, format, preset), model)
+    return new ScriptedService(await RunningService.startWithProvider(model, format, preset), model)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,4 +1,4 @@
-// A tool server for agents (MCP over standard input and output) with one tool: the weather of a city, always the same.
+// An MCP server for agents over standard input and output with one tool, which always returns the same weather.
 import { createInterface } from 'node:readline'
 
 const tool = {

@@ -3,11 +3,11 @@ import { isDeepStrictEqual } from 'node:util'
 import { ask, conventions, direct } from './conventions.ts'
 import { isFailure, type Convention, type Outcome, type Question } from './outcome.ts'
 import type { ServerProcess } from './server-process.ts'
-import { otherSays, type World } from './world.ts'
+import { otherAnswer, type World } from './world.ts'
 
 /**
- * One convention, whole or streamed, and how the routed answer differs from the direct one; undefined where it does
- * not.
+ * The result for one convention, streamed or not. `difference` says how the routed answer differs from the direct
+ * answer, and is undefined if both are equal.
  */
 export interface Cell {
   readonly convention: Convention['name']
@@ -20,32 +20,34 @@ export interface Case {
   run(world: World): Promise<Cell[]>
 }
 
-type Ask = (convention: Convention, streamed: boolean) => Promise<string | undefined>
+type CompareAnswers = (convention: Convention, streamed: boolean) => Promise<string | undefined>
 
 const ways = conventions.flatMap((convention) => [false, true].map((streamed) => ({ convention, streamed })))
 
-async function inEveryWay(compare: Ask, asked: readonly Convention[] = conventions): Promise<Cell[]> {
+async function inEveryWay(compare: CompareAnswers, included: readonly Convention[] = conventions): Promise<Cell[]> {
   const cells: Cell[] = []
-  for (const { convention, streamed } of ways.filter((way) => asked.includes(way.convention)))
+  for (const { convention, streamed } of ways.filter((way) => included.includes(way.convention)))
     cells.push({ convention: convention.name, streamed, difference: await compare(convention, streamed) })
   return cells
 }
 
 const show = (outcome: Outcome): string => JSON.stringify(outcome).slice(0, 300)
 
-/** Whether a routed answer is the direct one. Where the server counts no tokens, ours are an estimate. */
-function isEqual(asked: Outcome, routed: Outcome): boolean {
-  if (isFailure(asked) || isFailure(routed))
-    return isFailure(asked) && isFailure(routed) && asked.status === routed.status && asked.code === routed.code
-  if (asked.tokens.input !== undefined) return isDeepStrictEqual(asked, routed)
-  return isDeepStrictEqual(asked, { ...routed, tokens: asked.tokens })
+/** Whether the routed answer equals the direct one. If the server counts no tokens, svc-router estimates them. */
+function isEqual(expected: Outcome, routed: Outcome): boolean {
+  if (isFailure(expected) || isFailure(routed))
+    return (
+      isFailure(expected) && isFailure(routed) && expected.status === routed.status && expected.code === routed.code
+    )
+  if (expected.tokens.input !== undefined) return isDeepStrictEqual(expected, routed)
+  return isDeepStrictEqual(expected, { ...routed, tokens: expected.tokens })
 }
 
-function compare(asked: Outcome, routed: Outcome, isRight = isEqual(asked, routed)): string | undefined {
-  return isRight ? undefined : `direct ${show(asked)}, routed ${show(routed)}`
+function compare(expected: Outcome, routed: Outcome, isRight = isEqual(expected, routed)): string | undefined {
+  return isRight ? undefined : `direct ${show(expected)}, routed ${show(routed)}`
 }
 
-/** A question whose answer must be the direct one; where that is a failure, `failed` says what becomes of it. */
+/** The routed answer must equal the direct one. If the direct one is a failure, `failed` checks the routed one. */
 function questionCase(
   name: string,
   question: Question,
@@ -56,10 +58,10 @@ function questionCase(
     name,
     run: (world) =>
       inEveryWay(async (convention, streamed) => {
-        // A server that refuses the wish for reasoning is asked without it.
-        const asked = await ask(direct, world.direct, { ...question, hasEffort: false }, { streamed })
+        // Some servers reject `reasoning_effort`, so the direct request omits it.
+        const expected = await ask(direct, world.direct, { ...question, hasEffort: false }, { streamed })
         const routed = await ask(convention, world.routed(profile), question, { streamed })
-        return compare(asked, routed, isFailure(asked) ? failed(routed) : isEqual(asked, routed))
+        return compare(expected, routed, isFailure(expected) ? failed(routed) : isEqual(expected, routed))
       }),
   }
 }
@@ -69,36 +71,37 @@ const tooLong: Question = { prompt: 'long '.repeat(1_000), maxTokens: 200 }
 const image: Question = { prompt: 'What is this?', maxTokens: 200, hasImage: true }
 const endless: Question = { prompt: 'Count forever.', maxTokens: 1_900 }
 
-const answeredByOther = (routed: Outcome): boolean => !isFailure(routed) && routed.text.startsWith(otherSays)
+const answeredByOther = (routed: Outcome): boolean => !isFailure(routed) && routed.text.startsWith(otherAnswer)
 
 const isContextLength = (routed: Outcome): boolean =>
   isFailure(routed) && routed.status === 400 && routed.code === 'context_length_exceeded'
 
-const isCallersFault = (routed: Outcome): boolean => isFailure(routed) && routed.status >= 400 && routed.status < 500
+const isClientError = (routed: Outcome): boolean => isFailure(routed) && routed.status >= 400 && routed.status < 500
 
 const burstMs = 1_000
 
-/** Where the server refuses, the owner of the backend reads why in the server's own words. */
+/** If the server rejects the request, the owner of the backend can read the server's message. */
 const longAnswer: Case = {
   name: 'more tokens than the window',
   run: async (world) => {
-    // Of a burst of refusals only the first are kept, and the cases before this one made a burst.
+    // svc-router stores only the first errors of a burst, and the cases before this one caused a burst.
     await sleep(burstMs)
     return inEveryWay(async (convention, streamed) => {
       const question: Question = { ...hello, maxTokens: 100_000 }
-      const asked = await ask(direct, world.direct, question, { streamed })
+      const expected = await ask(direct, world.direct, question, { streamed })
       const routed = await ask(convention, world.routed(), question, { streamed })
-      if (!isFailure(asked)) return compare(asked, routed)
-      if (!isCallersFault(routed)) return compare(asked, routed, false)
-      const told = await world.latestProviderErrors()
-      if (asked.message === undefined || told.some((text) => isSameRefusal(text, asked.message!))) return undefined
-      return `direct ${show(asked)}, the owner reads ${JSON.stringify(told)}`
+      if (!isFailure(expected)) return compare(expected, routed)
+      if (!isClientError(routed)) return compare(expected, routed, false)
+      const providerErrors = await world.latestProviderErrors()
+      if (expected.message === undefined || providerErrors.some((text) => isSameError(text, expected.message!)))
+        return undefined
+      return `direct ${show(expected)}, the owner reads ${JSON.stringify(providerErrors)}`
     })
   },
 }
 
-/** Each endpoint of vLLM calls the field as its own format does. */
-function isSameRefusal(one: string, other: string): boolean {
+/** Each endpoint of vLLM uses the field name of its own format. */
+function isSameError(one: string, other: string): boolean {
   const sameNames = (text: string): string => text.replaceAll(/max_(?:completion_|output_)?tokens/g, 'max_tokens')
   return sameNames(one) === sameNames(other)
 }
@@ -109,35 +112,35 @@ const stop: Case = {
     inEveryWay(
       async (convention, streamed) => {
         const question: Question = { ...hello, stop: 'question' }
-        const asked = await ask(direct, world.direct, question, { streamed })
-        return compare(asked, await ask(convention, world.routed(), question, { streamed }))
+        const expected = await ask(direct, world.direct, question, { streamed })
+        return compare(expected, await ask(convention, world.routed(), question, { streamed }))
       },
       conventions.filter(({ name }) => name !== 'responses'),
     ),
 }
 
-/** More refused pictures than any breaker bears, and texts are still answered. */
+/** Enough rejected images to open a circuit breaker if they counted, but text requests still succeed. */
 const textAfterImages: Case = {
-  name: 'text after ten images',
+  name: 'answers text after ten images',
   run: (world) =>
     inEveryWay(async (convention, streamed) => {
       for (let sent = 0; sent < 10; sent += 1) await ask(convention, world.routed(), image, { streamed })
-      const asked = await ask(direct, world.direct, hello, { streamed })
-      return compare(asked, await ask(convention, world.routed(), hello, { streamed }))
+      const expected = await ask(direct, world.direct, hello, { streamed })
+      return compare(expected, await ask(convention, world.routed(), hello, { streamed }))
     }),
 }
 
-const atOnce = 12
+const concurrentRequests = 12
 const queueing: Case = {
-  name: `${atOnce} at once`,
+  name: `answers ${concurrentRequests} concurrent requests`,
   run: (world) =>
     inEveryWay(async (convention, streamed) => {
-      const asked = await ask(direct, world.direct, hello, { streamed })
+      const expected = await ask(direct, world.direct, hello, { streamed })
       const all = await Promise.all(
-        Array.from({ length: atOnce }, () => ask(convention, world.routed(), hello, { streamed })),
+        Array.from({ length: concurrentRequests }, () => ask(convention, world.routed(), hello, { streamed })),
       )
-      const other = all.find((routed) => !isEqual(asked, routed))
-      return other === undefined ? undefined : compare(asked, other)
+      const other = all.find((routed) => !isEqual(expected, routed))
+      return other === undefined ? undefined : compare(expected, other)
     }),
 }
 
@@ -147,7 +150,7 @@ const endsWithinMs = 60_000
 const idleWindowMs = 500
 const idleShare = 0.1
 
-/** Whether a server stops computing within that time. */
+/** Whether the server stops computing within `withinMs`. */
 async function becomesIdle(engine: ServerProcess, withinMs: number): Promise<boolean> {
   const deadline = performance.now() + withinMs
   while (performance.now() < deadline) {
@@ -162,22 +165,28 @@ const abort: Case = {
   name: 'abort',
   run: async (world) => {
     const [engine] = world.running.processes
-    const leave = async (convention: Convention, place: World['direct'], streamed: boolean): Promise<boolean> => {
-      // What nobody stopped must not be taken for what is asked now.
+    const stopsAfterDisconnect = async (
+      convention: Convention,
+      endpoint: World['direct'],
+      streamed: boolean,
+    ): Promise<boolean> => {
+      // Wait for earlier requests that still run, so that their CPU time is not attributed to this one.
       await becomesIdle(engine, endsWithinMs)
-      const leaving = new AbortController()
+      const disconnect = new AbortController()
       const first = Promise.withResolvers<void>()
-      const asked = ask(convention, place, endless, { streamed, signal: leaving.signal, onPiece: first.resolve })
-      await (streamed ? Promise.race([first.promise, asked]) : sleep(busyForMs))
-      leaving.abort()
-      await asked
-      // Left alone it would count for longer than that.
+      const answer = ask(convention, endpoint, endless, { streamed, signal: disconnect.signal, onPiece: first.resolve })
+      await (streamed ? Promise.race([first.promise, answer]) : sleep(busyForMs))
+      disconnect.abort()
+      await answer
+      // Without the disconnect, the server would compute for longer than this.
       return becomesIdle(engine, idleWithinMs)
     }
     return inEveryWay(async (convention, streamed) => {
-      const stopsDirect = await leave(direct, world.direct, streamed)
-      const stopsRouted = await leave(convention, world.routed(), streamed)
-      return stopsRouted || !stopsDirect ? undefined : 'direct the server stops, routed it goes on'
+      const stopsDirect = await stopsAfterDisconnect(direct, world.direct, streamed)
+      const stopsRouted = await stopsAfterDisconnect(convention, world.routed(), streamed)
+      return stopsRouted || !stopsDirect
+        ? undefined
+        : 'the server stops after a direct request and continues after a routed one'
     })
   },
 }
@@ -187,89 +196,95 @@ const abortedByServer: Case = {
   run: async (world) => {
     const { abortAll } = world.running
     if (abortAll === undefined) return []
-    const cut = async (convention: Convention, place: World['direct'], streamed: boolean): Promise<Outcome> => {
+    const abortAnswer = async (
+      convention: Convention,
+      endpoint: World['direct'],
+      streamed: boolean,
+    ): Promise<Outcome> => {
       const first = Promise.withResolvers<void>()
-      const asked = ask(convention, place, endless, { streamed, onPiece: first.resolve })
-      await (streamed ? Promise.race([first.promise, asked]) : sleep(busyForMs))
+      const answer = ask(convention, endpoint, endless, { streamed, onPiece: first.resolve })
+      await (streamed ? Promise.race([first.promise, answer]) : sleep(busyForMs))
       await abortAll()
-      return asked
+      return answer
     }
     return inEveryWay(async (convention, streamed) => {
-      const asked = await cut(direct, world.direct, streamed)
-      const routed = await cut(convention, world.routed(), streamed)
-      return compare(asked, routed, isFailure(asked) && isFailure(routed))
+      const expected = await abortAnswer(direct, world.direct, streamed)
+      const routed = await abortAnswer(convention, world.routed(), streamed)
+      return compare(expected, routed, isFailure(expected) && isFailure(routed))
     })
   },
 }
 
 const firstPiecesWithinMs = 5_000
 const backWithinMs = 30_000
-const askAgainMs = 250
+const retryEveryMs = 250
 
-/** The endless answer up to its length limit. */
-const isWhole = (outcome: Outcome): boolean =>
+/** Whether this is the endless answer, complete up to its length limit. */
+const isComplete = (outcome: Outcome): boolean =>
   !isFailure(outcome) && outcome.end === 'length' && outcome.text.trim().split(' ').length === endless.maxTokens
 
 /**
- * In every way at once, an answer that the server's end cuts off; then the server is started again and must be asked
- * again. `end` gives whether the server treats all answers alike: one that is killed while it finishes them, one after
- * the other, has finished some. Then none may be cut and look whole.
+ * Ends the server while it sends an answer in every convention, then restarts it and expects that svc-router uses it
+ * again. `end` returns whether all answers end alike. A server that is killed while it finishes them one after the other
+ * has finished some: then no answer may be truncated and look complete.
  */
-async function cutOff(world: World, process: ServerProcess, end: () => Promise<boolean>): Promise<Cell[]> {
+async function endDuringAnswers(world: World, process: ServerProcess, end: () => Promise<boolean>): Promise<Cell[]> {
   const began: Promise<void>[] = []
-  const start = (convention: Convention, place: World['direct'], streamed: boolean): Promise<Outcome> => {
+  const start = (convention: Convention, endpoint: World['direct'], streamed: boolean): Promise<Outcome> => {
     const first = Promise.withResolvers<void>()
     if (streamed) began.push(first.promise)
-    return ask(convention, place, endless, { streamed, onPiece: first.resolve })
+    return ask(convention, endpoint, endless, { streamed, onPiece: first.resolve })
   }
-  const asked = [false, true].map((streamed) => start(direct, world.direct, streamed))
+  const directAnswers = [false, true].map((streamed) => start(direct, world.direct, streamed))
   const routed = ways.map(({ convention, streamed }) => start(convention, world.routed(), streamed))
-  // One that serves one after the other never begins them all.
+  // A server that answers one request at a time never starts them all.
   await Promise.race([Promise.all(began), sleep(firstPiecesWithinMs)])
-  const endedEarly = await Promise.all(asked.map((answer) => Promise.race([answer.then(() => true), sleep(0, false)])))
+  const endedEarly = await Promise.all(
+    directAnswers.map((answer) => Promise.race([answer.then(() => true), sleep(0, false)])),
+  )
   const isAlike = await end()
-  const ends = await Promise.all(asked)
+  const ends = await Promise.all(directAnswers)
   const routedEnds = await Promise.all(routed)
   await process.start()
   const ready = performance.now()
   return inEveryWay(async (convention, streamed) => {
-    const wasAsked = ends[streamed ? 1 : 0]!
-    const wasRouted = routedEnds[ways.findIndex((way) => way.convention === convention && way.streamed === streamed)]!
-    // A server of one request at a time may have answered the direct one before it ended.
-    const isRight = isFailure(wasRouted) === isFailure(wasAsked) || !isAlike || endedEarly[streamed ? 1 : 0]
-    const cut = compare(wasAsked, wasRouted, isRight && (isFailure(wasRouted) || isWhole(wasRouted)))
-    if (cut !== undefined) return cut
+    const directEnd = ends[streamed ? 1 : 0]!
+    const routedEnd = routedEnds[ways.findIndex((way) => way.convention === convention && way.streamed === streamed)]!
+    // A server that answers one request at a time may have answered the direct one before it ended.
+    const isRight = isFailure(routedEnd) === isFailure(directEnd) || !isAlike || endedEarly[streamed ? 1 : 0]
+    const difference = compare(directEnd, routedEnd, isRight && (isFailure(routedEnd) || isComplete(routedEnd)))
+    if (difference !== undefined) return difference
     const after = await ask(direct, world.direct, hello, { streamed })
     for (;;) {
       const routedAfter = await ask(convention, world.routed(), hello, { streamed })
       if (isEqual(after, routedAfter)) return undefined
       if (performance.now() > ready + backWithinMs)
         return `not back within ${backWithinMs / 1_000} s: ${compare(after, routedAfter)}`
-      await sleep(askAgainMs)
+      await sleep(retryEveryMs)
     }
   })
 }
 
 const shutdown: Case = {
-  name: 'shutdown in the middle',
+  name: 'shutdown during answers',
   run: (world) => {
     const [engine] = world.running.processes
-    return cutOff(world, engine, () => engine.stop())
+    return endDuringAnswers(world, engine, () => engine.stop())
   },
 }
 
 const crash: Case = {
-  name: 'crash in the middle',
+  name: 'crash during answers',
   run: (world) => {
-    const spokenTo = world.running.processes.at(-1)!
-    return cutOff(world, spokenTo, async () => {
-      await spokenTo.kill()
+    const lastProcess = world.running.processes.at(-1)!
+    return endDuringAnswers(world, lastProcess, async () => {
+      await lastProcess.kill()
       return true
     })
   },
 }
 
-/** Every case, in the order in which they run. */
+/** Every case, in the order in which it runs. */
 export const cases: readonly Case[] = [
   questionCase('text', hello),
   questionCase('tools', { prompt: 'How is the weather in Oslo?', maxTokens: 200, hasTool: true }),
@@ -278,10 +293,10 @@ export const cases: readonly Case[] = [
   stop,
   questionCase('length', { prompt: 'Count forever.', maxTokens: 20 }),
   questionCase('too long', tooLong, isContextLength),
-  questionCase('too long, a larger one behind', tooLong, answeredByOther, 'test/first'),
+  questionCase('too long, then a backend with a larger window', tooLong, answeredByOther, 'test/first'),
   longAnswer,
-  questionCase('image', image, isCallersFault),
-  questionCase('image, one that sees behind', image, answeredByOther, 'test/first'),
+  questionCase('image', image, isClientError),
+  questionCase('image, then a backend that supports images', image, answeredByOther, 'test/first'),
   textAfterImages,
   queueing,
   abort,

@@ -1,7 +1,7 @@
 import OpenAI from 'openai'
 import { pixel } from '../clients/openai-clients.ts'
-import { answerSchema, toolParameters, weatherTool, withinMs } from './asked.ts'
-import { BrokenOff, readArguments, unknownEnd, type Answer, type Convention, type Question } from './outcome.ts'
+import { answerSchema, toolParameters, weatherTool, withinMs } from './inputs.ts'
+import { IncompleteAnswer, readArguments, unknownEnd, type Answer, type Convention, type Question } from './outcome.ts'
 
 type Request = OpenAI.ChatCompletionCreateParamsNonStreaming
 
@@ -15,7 +15,7 @@ function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage,
     temperature: 0,
     max_tokens: maxTokens,
     messages: [{ role: 'user', content: hasImage ? content : prompt }],
-    // `transformers serve` streams unless it is told not to.
+    // `transformers serve` streams by default.
     stream: false,
     ...(hasEffort && { reasoning_effort: 'high' }),
     ...(stop !== undefined && { stop: [stop] }),
@@ -30,7 +30,7 @@ function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage,
 
 const ends: Readonly<Record<string, Answer['end']>> = { stop: 'stop', length: 'length', tool_calls: 'tools' }
 
-/** The parts of an answer, whole or as they come in pieces. */
+/** Collects an answer from one body or from chunks. */
 class CollectedAnswer {
   text = ''
   end: string | null | undefined
@@ -56,11 +56,11 @@ class CollectedAnswer {
     for (const call of choice?.message.tool_calls ?? []) if (call.type === 'function') this.calls.push(call.function)
   }
 
-  /** @throws BrokenOff where it has no end */
+  /** @throws IncompleteAnswer if the answer has no finish reason */
   read(): Answer {
     const { text, calls, end, usage } = this
-    // vLLM says `abort` where it ended the answer itself.
-    if (end === undefined || end === null || end === 'abort') throw new BrokenOff()
+    // vLLM sends `abort` if it aborted the answer itself.
+    if (end === undefined || end === null || end === 'abort') throw new IncompleteAnswer()
     return {
       text,
       calls: calls.map((call) => ({ name: call.name, arguments: readArguments(call.arguments) })),

@@ -2,11 +2,12 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { install, pythonEnvironment } from '../installing.ts'
 
-/** Where everything that the tests of servers install lives. Delete it to install anew. */
+/** The folder of everything that these tests install. Delete it to install everything again. */
 export const cache = join(import.meta.dirname, '..', '..', '.cache', 'servers')
 
 /**
- * The folder of a Python environment with the packages of requirements/NAME.txt, installed once. @throws Unavailable
+ * Returns the folder of a Python environment with the packages of requirements/NAME.txt, installed once.
+ * @throws Unavailable
  */
 export function serverEnvironment(name: string, env: Readonly<Record<string, string>> = {}): string {
   const folder = join(cache, name)
@@ -14,7 +15,7 @@ export function serverEnvironment(name: string, env: Readonly<Record<string, str
   return folder
 }
 
-/** Makes sure that a Debian package is there, known by one of its files. @throws Unavailable */
+/** Installs a Debian package if `file`, which it contains, does not exist. @throws Unavailable */
 export function debianPackage(name: string, file: string): void {
   if (existsSync(file)) return
   const asRoot = process.getuid?.() === 0 ? [] : ['sudo', '-n']
@@ -23,7 +24,7 @@ export function debianPackage(name: string, file: string): void {
 }
 
 /**
- * The program of a Go module, compiled once into .cache/servers/NAME.
+ * Returns the path of the program of a Go module, compiled once into .cache/servers/NAME.
  * @throws Unavailable
  */
 export function goProgram(name: string, version: string, cFlags: string): string {

@@ -6,7 +6,7 @@ import { llamaServer, startLlamaServer } from './llama-server.ts'
 import type { ModelServer } from './model-server.ts'
 import { freePort, options, ServerProcess } from './server-process.ts'
 
-/** LiteLLM's proxy, before a llama-server. */
+/** The proxy of LiteLLM in front of a llama-server. */
 export const litellm: ModelServer = {
   name: 'litellm',
   preset: 'custom',
@@ -25,9 +25,9 @@ export const litellm: ModelServer = {
       config,
       JSON.stringify({
         model_list: [{ model_name: 'tiny', litellm_params: parameters }],
-        // Without one it does not start.
+        // Required to start.
         general_settings: { master_key: key },
-        // Retries of its own would hide what is tested here.
+        // Retries by LiteLLM would hide failures that these tests compare.
         litellm_settings: { num_retries: 0, drop_params: true },
         router_settings: { num_retries: 0, disable_cooldowns: true },
       }),
@@ -35,12 +35,12 @@ export const litellm: ModelServer = {
     const proxy = await ServerProcess.start({
       command: join(serverEnvironment('litellm'), 'bin', 'litellm'),
       args: options({ config, host: '127.0.0.1', port, telemetry: 'False' }),
-      // It fetches its list of prices otherwise.
+      // Without this, it downloads its price list.
       env: { LITELLM_LOCAL_MODEL_COST_MAP: 'True' },
       folder,
       readyUrl: `http://127.0.0.1:${port}/health/liveliness`,
     })
-    // Both are its caller's from here on.
+    // From here on, the caller owns both processes.
     opened.move()
     return { baseUrl: `http://127.0.0.1:${port}/v1`, key, model: 'tiny', processes: [engine, proxy] }
   },

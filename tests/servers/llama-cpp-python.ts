@@ -3,7 +3,7 @@ import { serverEnvironment } from './installing.ts'
 import type { ModelServer } from './model-server.ts'
 import { freePort, options, ServerProcess } from './server-process.ts'
 
-/** It is compiled for any machine: an instruction that this one lacks would end it. */
+/** Compiled without instructions that some machines lack, because one of them would crash the server. */
 const environment = (): string =>
   serverEnvironment('llama-cpp-python', {
     CMAKE_ARGS: '-DGGML_NATIVE=OFF -DLLAVA_BUILD=OFF',
@@ -14,7 +14,7 @@ const environment = (): string =>
 export const llamaCppPython: ModelServer = {
   name: 'llama-cpp-python',
   differences: {
-    'too long, *': 'equal whole; its stream ends empty and without a reason, which is a 503 here',
+    'too long, *': 'equal if not streamed; its stream ends empty and without a reason, so svc-router returns a 503',
   },
   preset: 'llama-cpp',
   install: () => void environment(),
@@ -32,7 +32,7 @@ export const llamaCppPython: ModelServer = {
           port,
           n_ctx: 2048,
           n_threads: 1,
-          // Else a request that comes in ends the one before it.
+          // By default, a new request interrupts the current one.
           interrupt_requests: 'False',
         }),
       ],

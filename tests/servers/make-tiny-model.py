@@ -1,12 +1,12 @@
-"""Makes one tiny Llama model whose answers are known: FOLDER/tiny.gguf, and FOLDER/hf for transformers.
+"""Creates one tiny Llama model with known answers: FOLDER/tiny.gguf, and FOLDER/hf for transformers.
 
-The weights are a table. The embedding of a token is one-hot, the only layer adds nothing, and the output matrix holds the
+The weights are a table. The embedding of a token is one-hot, the only layer adds nothing, and the output matrix has the
 logit of every next token for every current one, so each answer is a chain of tokens and greedy decoding always takes the same
 one. Which chain starts depends on the last token of the prompt, and the chat template chooses that one:
 
-- "Count forever." as the last message: " tick tock" without end
-- tools are given and the last message is the user's: a call of get_weather
-- anything else: one sentence
+- if the last message is "Count forever.": " tick tock" without end
+- if tools are declared and the last message is the user's: a call of get_weather
+- otherwise: one sentence
 
 Under a grammar, which forbids the tokens of the chain, the byte tokens prefer the shortest JSON.
 
@@ -31,7 +31,7 @@ END, START, TURN, CALL, FOREVER = "<|im_end|>", "<|im_start|>assistant\n", "<|im
 SENTENCE = "Tiny models answer every question with these same dozen plain and honest words."
 WEATHER = '\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n'
 
-# Of each chain the first token is one that a prompt ends with.
+# The first token of each chain is the last token of a prompt.
 CHAINS = [
     [START, *[word if i == 0 else " " + word for i, word in enumerate(SENTENCE.split())], END],
     [CALL, "<tool_call>", WEATHER, "</tool_call>", END],
@@ -95,7 +95,7 @@ def logits(tokens):
     """The logit of each next token (row) for each current one (column)."""
     ids = {token: i for i, token in enumerate(tokens)}
     table = numpy.full((len(tokens), len(tokens)), -40.0, dtype=numpy.float32)
-    # What is left where a grammar forbids the chain: the ends of JSON values before digits, digits before letters.
+    # If a grammar forbids the chain, prefer the ends of JSON values to digits, and digits to letters.
     for byte in range(32, 127):
         table[byte, :] = -20 - byte / 1000
     for character, logit in {'"': -10, "}": -11, "]": -11, ":": -12, ",": -12, "{": -13, "[": -14}.items():
@@ -133,7 +133,7 @@ def write_gguf(path, tokens, embedding, output):
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(tokens)
     writer.add_token_types([int(kind) for kind in kinds])
-    # A list of merges must not be empty; nothing that is tokenized here has two exclamation marks.
+    # The list of merges must not be empty. No text in these tests contains two exclamation marks.
     writer.add_token_merges(["! !"])
     writer.add_eos_token_id(ids[END])
     writer.add_bos_token_id(ids[END])

@@ -1,9 +1,9 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { pixel } from '../clients/openai-clients.ts'
-import { answerSchema, toolParameters, weatherTool, withinMs } from './asked.ts'
+import { answerSchema, toolParameters, weatherTool, withinMs } from './inputs.ts'
 import { unknownEnd, type Answer, type Convention, type Question } from './outcome.ts'
 
-// The newest models refuse it, so the SDK no longer names it.
+// The SDK no longer declares it, because the newest models reject it.
 const greedy = { temperature: 0 }
 
 type Request = Anthropic.MessageCreateParamsNonStreaming
@@ -55,7 +55,7 @@ export const messages: Convention = {
         block.type === 'tool_use' ? [{ name: block.name, arguments: block.input }] : [],
       ),
       end: ends[end ?? ''] ?? unknownEnd(String(end)),
-      // This convention counts what came from a cache beside the rest of the prompt.
+      // This convention counts cached input tokens separately.
       tokens: { input: usage.input_tokens + (usage.cache_read_input_tokens ?? 0), output: usage.output_tokens },
     }
   },

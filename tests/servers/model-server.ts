@@ -1,38 +1,38 @@
 import type { FormatId } from '../../src/domain/format-id.ts'
 import type { ServerProcess } from './server-process.ts'
 
-/** The files of the model that make-tiny-model.py makes. */
+/** The model files that make-tiny-model.py creates. */
 export interface Model {
   readonly gguf: string
-  /** A folder for transformers. */
+  /** The folder of the model for transformers. */
   readonly hf: string
 }
 
-/** One server of models: how it is had, how it is started, and what differs behind svc-router. */
+/** A kind of model server: how to install it, how to start it, and what differs through svc-router. */
 export interface ModelServer {
   readonly name: string
-  /** The preset that people use for it. */
+  /** The preset for this server. */
   readonly preset: string
-  /** The format it is asked in; the preset's own where absent. */
+  /** The format of upstream requests. Default: that of the preset. */
   readonly format?: FormatId
-  /** Puts its program into the cache where it is not there yet. @throws Unavailable */
+  /** Installs its program into the cache if it is missing. @throws Unavailable */
   install(): void
-  /** Starts it with that model; `folder` is its own. */
+  /** Starts it with a model. Only this server uses `folder`. */
   start(model: Model, folder: string): Promise<RunningServer>
-  /** Why a row differs, by the names of the case and of the convention or `*`: everything else must be equal. */
+  /** Why an answer may differ, by case and convention or `*`, such as `stop, *`. All other answers must be equal. */
   readonly differences?: Readonly<Record<string, string>>
 }
 
-/** A server that answers. */
+/** A server that is ready. */
 export interface RunningServer {
   /** With `/v1`. */
   readonly baseUrl: string
-  /** Its credential, where it wants one. */
+  /** Its credential, if it requires one. */
   readonly key?: string
-  /** What it calls the model. */
+  /** Its name for the model. */
   readonly model: string
-  /** In the order in which they start; the first one holds the model. */
+  /** Its processes, in the order in which they start. The first one runs the model. */
   readonly processes: readonly [ServerProcess, ...ServerProcess[]]
-  /** Makes the server end every answer at once, as an operator can; absent where it has no such command. */
+  /** Aborts every answer, as an operator can. Absent if the server has no such command. */
   readonly abortAll?: () => Promise<void>
 }

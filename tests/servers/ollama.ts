@@ -9,8 +9,8 @@ const version = 'v0.17.4'
 const createWithinMs = 120_000
 
 /**
- * Its Go module lacks vendored headers: one is Debian's, and those that decode pictures and sound are in
- * ollama-headers. @throws Unavailable
+ * Returns the path of the program. Its Go module lacks vendored headers: a Debian package has one, and the headers that
+ * decode images and sound are in ollama-headers. @throws Unavailable
  */
 function findProgram(): string {
   debianPackage('nlohmann-json3-dev', '/usr/include/nlohmann/json.hpp')
@@ -18,7 +18,7 @@ function findProgram(): string {
   return goProgram('github.com/ollama/ollama', version, `-O1 -I${headers}`)
 }
 
-/** What the model's own template says, in Ollama's language. */
+/** The chat template of the model in the template language of Ollama. */
 const template = `{{- if .Tools }}<|im_start|>system
 Functions:
 <tools>
@@ -73,7 +73,7 @@ export const ollama: ModelServer = {
       stdio: 'pipe',
       timeout: createWithinMs,
     })
-    // It is its caller's from here on.
+    // From here on, the caller owns the process.
     opened.move()
     return { baseUrl: `http://127.0.0.1:${port}/v1`, model: 'tiny', processes: [process] }
   },

@@ -1,53 +1,53 @@
-/** What came of one request, in no convention's words: what is compared. */
+/** The outcome of one request, in a form that is the same for all conventions, for comparison. */
 export type Outcome = Answer | Failure
 
 export interface Answer {
   readonly text: string
   readonly calls: readonly { readonly name: string; readonly arguments: unknown }[]
   readonly end: 'stop' | 'length' | 'tools'
-  /** What it says was counted. */
+  /** The token counts in the answer. */
   readonly tokens: { readonly input: number | undefined; readonly output: number | undefined }
 }
 
 export interface Failure {
-  /** 0 where a stream broke off. */
+  /** The HTTP status; 0 if a stream was incomplete or the connection failed. */
   readonly status: number
   readonly code: string
-  /** The sentence that was given as the reason; absent where there was none. Not compared: svc-router has its own. */
+  /** The error message, if any. Not compared, because svc-router has its own messages. */
   readonly message?: string
 }
 
 export const isFailure = (outcome: Outcome): outcome is Failure => 'code' in outcome
 
-/** What a case asks, in no convention's words. */
+/** The request of a case, in a form that is the same for all conventions. */
 export interface Question {
   readonly prompt: string
   readonly maxTokens: number
   readonly hasTool?: boolean
   readonly hasSchema?: boolean
   readonly hasImage?: boolean
-  /** Asks for much reasoning, which the model does not have. */
+  /** Requests high reasoning effort, which the model does not support. */
   readonly hasEffort?: boolean
-  /** Where the answer is to end, before that text. Responses has no such field. */
+  /** The stop sequence. Responses has no such field. */
   readonly stop?: string
 }
 
-/** Who is asked: a server or svc-router. */
-export interface Place {
+/** The server or svc-router. */
+export interface Endpoint {
   /** With `/v1`. */
   readonly baseUrl: string
   readonly key: string
   readonly model: string
 }
 
-export interface Asking {
+export interface AskOptions {
   readonly streamed: boolean
   readonly signal?: AbortSignal | undefined
-  /** Is called with the first piece of a streamed answer. */
+  /** Called for every piece of a streamed answer. */
   readonly onPiece?: () => void
 }
 
-/** A call's arguments as the object that they stand for; text where they are none. */
+/** Parses the arguments of a tool call. Returns the text if it is not valid JSON. */
 export function readArguments(text: string): unknown {
   try {
     return JSON.parse(text) as unknown
@@ -56,15 +56,15 @@ export function readArguments(text: string): unknown {
   }
 }
 
-/** One of the three ways in which a question is asked and its answer read, by the vendor's own SDK. */
+/** One of three request formats, sent and read by the SDK of its vendor. */
 export interface Convention {
   readonly name: 'chat' | 'responses' | 'messages'
-  /** @throws BrokenOff or an error of the SDK */
-  ask(place: Place, question: Question, asking: Asking): Promise<Answer>
+  /** @throws IncompleteAnswer or an error of the SDK */
+  ask(endpoint: Endpoint, question: Question, options: AskOptions): Promise<Answer>
 }
 
-/** A stream that ended without saying that it is whole. */
-export class BrokenOff extends Error {}
+/** An answer ended without a terminal event or a finish reason. */
+export class IncompleteAnswer extends Error {}
 
 export function unknownEnd(end: string): never {
   throw new Error(`an answer ended in an unknown way: ${end}`)

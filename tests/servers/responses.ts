@@ -1,11 +1,11 @@
 import OpenAI from 'openai'
 import { pixel } from '../clients/openai-clients.ts'
-import { answerSchema, toolParameters, weatherTool, withinMs } from './asked.ts'
-import { BrokenOff, readArguments, unknownEnd, type Answer, type Convention, type Question } from './outcome.ts'
+import { answerSchema, toolParameters, weatherTool, withinMs } from './inputs.ts'
+import { IncompleteAnswer, readArguments, unknownEnd, type Answer, type Convention, type Question } from './outcome.ts'
 
 type Request = OpenAI.Responses.ResponseCreateParamsNonStreaming
 
-// Its type wants `strict`, which would become part of the prompt.
+// The type requires `strict`, which would become part of the prompt.
 const laxParameters = { parameters: toolParameters } as { parameters: typeof toolParameters; strict: null }
 
 function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage, hasEffort }: Question): Request {
@@ -28,14 +28,14 @@ function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage,
 }
 
 function read({ status, incomplete_details: details, output, usage }: OpenAI.Responses.Response): Answer {
-  const isCut = status === 'incomplete' && details?.reason === 'max_output_tokens'
-  if (status !== 'completed' && !isCut) unknownEnd(String(status))
+  const isTruncated = status === 'incomplete' && details?.reason === 'max_output_tokens'
+  if (status !== 'completed' && !isTruncated) unknownEnd(String(status))
   const parts = output.flatMap((item) => (item.type === 'message' ? item.content : []))
   const calls = output.filter((item) => item.type === 'function_call')
   return {
     text: parts.map((part) => (part.type === 'output_text' ? part.text : '')).join(''),
     calls: calls.map((call) => ({ name: call.name, arguments: readArguments(call.arguments) })),
-    end: isCut ? 'length' : calls.length > 0 ? 'tools' : 'stop',
+    end: isTruncated ? 'length' : calls.length > 0 ? 'tools' : 'stop',
     tokens: { input: usage?.input_tokens, output: usage?.output_tokens },
   }
 }
@@ -51,7 +51,7 @@ export const responses: Convention = {
       if (event.type === 'response.output_text.delta') onPiece?.()
       if (event.type === 'response.completed' || event.type === 'response.incomplete') whole = event.response
     }
-    if (whole === undefined) throw new BrokenOff()
+    if (whole === undefined) throw new IncompleteAnswer()
     return read(whole)
   },
 }

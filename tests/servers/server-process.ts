@@ -5,13 +5,13 @@ import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 
 const startWithinMs = 240_000
-const askEveryMs = 100
+const pollEveryMs = 100
 const stopWithinMs = 15_000
 const maxLogCharacters = 20_000
-/** What the kernel counts in: a hundredth of a second on every Linux of today. */
+/** The clock ticks of the kernel per second: 100 on common Linux systems. */
 const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 
-/** A port of this machine that is free now. */
+/** Returns a local port that is currently free. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -21,7 +21,7 @@ export async function freePort(): Promise<number> {
   return port
 }
 
-/** Long options for a command line; `true` stands for one without a value. */
+/** Builds long command-line options. `true` means an option without a value. */
 export function options(given: Readonly<Record<string, string | number | true>>): string[] {
   return Object.entries(given).flatMap(([name, value]) =>
     value === true ? [`--${name}`] : [`--${name}`, String(value)],
@@ -37,7 +37,7 @@ export interface ServerCommand {
   readonly readyUrl: string
 }
 
-/** A server as a process group of its own, which can be ended, killed and started again. */
+/** A server in its own process group. Tests can stop, kill, and restart it. */
 export class ServerProcess implements AsyncDisposable {
   readonly #given: ServerCommand
   #child: ChildProcess | undefined
@@ -47,14 +47,14 @@ export class ServerProcess implements AsyncDisposable {
     this.#given = given
   }
 
-  /** @throws Error with the end of its log where it is not ready in time */
+  /** @throws Error with the end of its log if it is not ready in time */
   static async start(given: ServerCommand): Promise<ServerProcess> {
     const server = new ServerProcess(given)
     await server.start()
     return server
   }
 
-  /** Starts it, again after `stop` or `kill`, and waits until it is ready. */
+  /** Starts the server, also after `stop` or `kill`, and waits until it is ready. */
   async start(): Promise<void> {
     const { command, args, env, folder, readyUrl } = this.#given
     const child = spawn(command, args, {
@@ -76,35 +76,35 @@ export class ServerProcess implements AsyncDisposable {
         await this.kill()
         throw new Error(`${command} did not become ready: ${this.#log.slice(-2_000)}`)
       }
-      await new Promise((resolve) => setTimeout(resolve, askEveryMs))
+      await new Promise((resolve) => setTimeout(resolve, pollEveryMs))
     }
   }
 
-  /** The last of what it printed. */
+  /** The end of its output. */
   get log(): string {
     return this.#log
   }
 
-  /** Asks it to stop, and kills it where it does not within 15 s. Gives whether it stopped by itself. */
+  /** Sends SIGTERM, then SIGKILL after 15 s. Returns whether SIGTERM was enough. */
   async stop(): Promise<boolean> {
-    let isPatient = true
+    let stoppedItself = true
     const late = setTimeout(() => {
-      isPatient = false
+      stoppedItself = false
       this.#signal('SIGKILL')
     }, stopWithinMs)
     await this.#end('SIGTERM')
     clearTimeout(late)
-    // What it started itself.
+    // Ends its child processes.
     this.#signal('SIGKILL')
-    return isPatient
+    return stoppedItself
   }
 
-  /** Ends it at once, as a crash would. */
+  /** Kills it without warning, as a crash would. */
   kill(): Promise<void> {
     return this.#end('SIGKILL')
   }
 
-  /** Seconds of CPU that the processes of its group have taken so far. */
+  /** The CPU time that the processes of its group have used so far, in seconds. */
   cpuSeconds(): number {
     const group = String(this.#child!.pid)
     let ticks = 0
@@ -112,11 +112,11 @@ export class ServerProcess implements AsyncDisposable {
       if (!/^\d+$/.test(pid)) continue
       try {
         const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-        // The name in parentheses may hold spaces; behind it: state, parent, group, …, user and system time.
+        // The name in parentheses may contain spaces. After it: state, parent, group, …, user and system time.
         const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
         if (fields[2] === group) ticks += Number(fields[11]) + Number(fields[12])
       } catch {
-        // It ended while the list was read.
+        // The process exited while this loop ran.
       }
     }
     return ticks / ticksPerSecond

@@ -7,9 +7,9 @@ import { servers } from './servers.ts'
 import { World } from './world.ts'
 
 const unavailable = inject('unavailable')
-const rows: string[] = ['| server | case | convention | whole | streamed |', '| --- | --- | --- | --- | --- |']
+const rows: string[] = ['| server | case | convention | not streamed | streamed |', '| --- | --- | --- | --- | --- |']
 
-/** How many answers were equal and how many differ as explained, by server and convention. */
+/** How many answers are equal, differ for a documented reason, or differ, by server and convention. */
 const counts = new Map<string, { equal: number; explained: number; different: number }>()
 
 function count(server: string, { convention, difference }: Cell, isExplained: boolean): void {
@@ -21,16 +21,16 @@ function count(server: string, { convention, difference }: Cell, isExplained: bo
 
 afterAll(() => {
   const summary = [
-    '| server | asked in | equal | explained | DIFFERENT |',
+    '| server | convention | equal | explained | DIFFERENT |',
     '| --- | --- | --- | --- | --- |',
-    ...[...counts].map(([key, of]) => `${key} ${of.equal} | ${of.explained} | ${of.different} |`),
+    ...[...counts].map(([key, { equal, explained, different }]) => `${key} ${equal} | ${explained} | ${different} |`),
   ]
   const report = `${rows.join('\n')}\n\n${summary.join('\n')}\n`
   writeFileSync(join(cache, 'report.md'), report)
   process.stdout.write(`\n${report}\n`)
 })
 
-test('at least one server can be had', () => {
+test('at least one server is available', () => {
   expect(servers.some(({ name }) => !(name in unavailable))).toBe(true)
 })
 
@@ -57,7 +57,7 @@ describe.each(servers)('$name', (server) => {
       count(server.name, cell, explained !== undefined)
       if (cell.difference === undefined) return 'equal'
       if (explained !== undefined) return explained
-      unexplained.push(`${cell.convention}, ${cell.streamed ? 'streamed' : 'whole'}: ${cell.difference}`)
+      unexplained.push(`${cell.convention}, ${cell.streamed ? 'streamed' : 'not streamed'}: ${cell.difference}`)
       return 'DIFFERENT'
     }
     for (const convention of new Set(cells.map((cell) => cell.convention))) {

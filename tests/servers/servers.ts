@@ -6,7 +6,7 @@ import { ollama } from './ollama.ts'
 import { transformers } from './transformers.ts'
 import { vllm, vllmMessages, vllmResponses } from './vllm.ts'
 
-/** Those that SERVERS names, separated by commas; all by default. */
+/** The servers that the variable `SERVERS` names, separated by commas. Default: all. */
 export const servers: readonly ModelServer[] = [
   llamaServer,
   llamaCppPython,

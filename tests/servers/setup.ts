@@ -8,12 +8,12 @@ import { servers } from './servers.ts'
 declare module 'vitest' {
   interface ProvidedContext {
     model: Model
-    /** Why a server cannot be had, by its name. */
+    /** Why a server is not available, by its name. */
     unavailable: Readonly<Record<string, string>>
   }
 }
 
-/** Makes the model and installs every server that can be had: slow once, quick ever after. */
+/** Creates the model and installs every available server. Only the first run is slow. */
 export function setup(project: TestProject): void {
   const python = join(serverEnvironment('models'), 'bin', 'python')
   const folder = join(cache, 'model')

@@ -3,7 +3,7 @@ import { serverEnvironment } from './installing.ts'
 import type { ModelServer } from './model-server.ts'
 import { freePort, options, ServerProcess } from './server-process.ts'
 
-/** `transformers serve`. It streams unless it is told not to. */
+/** `transformers serve`, which streams by default. */
 export const transformers: ModelServer = {
   name: 'transformers',
   preset: 'vllm',

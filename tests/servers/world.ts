@@ -5,15 +5,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { startSimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 import { RunningService } from '../agents/running-service.ts'
 import type { Model, ModelServer, RunningServer } from './model-server.ts'
-import type { Place } from './outcome.ts'
+import type { Endpoint } from './outcome.ts'
 
 const storedWithinMs = 5_000
-const askAgainMs = 250
+const retryEveryMs = 250
 
-/** What the simulated backend behind the server says. */
-export const otherSays = 'This is a simulated answer from other.'
+/** The start of every answer of the second, simulated backend. */
+export const otherAnswer = 'This is a simulated answer from other.'
 
-/** One server and a svc-router in front of it, with a second backend that takes what the server cannot. */
+/** One server and a svc-router in front of it, with a second backend for requests that the server does not support. */
 export class World implements AsyncDisposable {
   readonly server: ModelServer
   readonly running: RunningServer
@@ -59,16 +59,16 @@ profiles:
   }
 
   /** The server itself. */
-  get direct(): Place {
+  get direct(): Endpoint {
     return { baseUrl: this.running.baseUrl, key: this.running.key ?? 'none', model: this.running.model }
   }
 
-  /** svc-router with the server as its only backend, or with the other one behind it. */
-  routed(profile: 'test/alone' | 'test/first' = 'test/alone'): Place {
+  /** svc-router with the server as its only backend, or with the second backend after it. */
+  routed(profile: 'test/alone' | 'test/first' = 'test/alone'): Endpoint {
     return { baseUrl: this.#service.baseUrl, key: this.#service.key, model: profile }
   }
 
-  /** What the server said about the latest request, as the owner of the backend reads it. Waits until it is stored. */
+  /** The server's errors for the latest request, as the owner of the backend sees them. Waits until they are stored. */
   async latestProviderErrors(): Promise<readonly string[]> {
     const deadline = performance.now() + storedWithinMs
     for (;;) {
@@ -77,7 +77,7 @@ profiles:
       const record = (await this.#service.command('request', latest.id)) as { providerErrors?: { text: string }[] }
       if (record.providerErrors !== undefined) return record.providerErrors.map(({ text }) => text)
       if (performance.now() > deadline) return []
-      await sleep(askAgainMs)
+      await sleep(retryEveryMs)
     }
   }
 

@@ -1,7 +1,7 @@
-/** How long one answer may take. */
+/** The time limit of one answer. */
 export const withinMs = 120_000
 
-/** The tool and the schema of the cases that ask for them. */
+/** The tool of the cases that declare one. */
 export const weatherTool = { name: 'get_weather', description: 'The weather of a city.' } as const
 
 export const toolParameters = {

@@ -7,19 +7,18 @@ const installWithinMs = 800_000
 const killAfterMs = 5_000
 const maxOutputCharacters = 2_000_000
 
-/** A proxy that nobody is: the port of the discard protocol on this machine, where nothing listens. */
-const nowhere = 'http://127.0.0.1:9'
+/** A proxy that does not exist: nothing listens on the port of the discard protocol. */
+const missingProxy = 'http://127.0.0.1:9'
 
 /**
- * The folder of an agent's package in that very version, downloaded once into .cache/agents. Nothing of a package runs
- * while it is installed.
- * @throws Error when the registry cannot be reached: without the programme there is nothing to test, and passing would
- * be a lie
+ * Returns the folder of an agent's package in this exact version, downloaded once into .cache/agents. Install scripts of
+ * packages do not run.
+ * @throws Error if the registry cannot be reached, because a pass without the program would prove nothing
  */
 export function installAgent(name: string, version: string): string {
   const prefix = join(cache, `${name.replace('@', '').replace('/', '-')}-${version}`)
   const folder = join(prefix, 'node_modules', ...name.split('/'))
-  // npm writes this file last: without it an installation was not finished.
+  // npm writes this file last, so a folder without it is incomplete.
   const finished = join(prefix, 'node_modules', '.package-lock.json')
   if (existsSync(finished)) return folder
   process.stderr.write(`installing ${name}@${version} into .cache/agents, once …\n`)
@@ -39,20 +38,20 @@ export function installAgent(name: string, version: string): string {
     timeout: installWithinMs,
   })
   if (status !== 0)
-    throw new Error(`${name}@${version} could not be installed, so it could not be tried. npm says: ${stderr.trim()}`)
+    throw new Error(`${name}@${version} could not be installed, so it was not tested. Output of npm: ${stderr.trim()}`)
   return folder
 }
 
 export interface Finished {
-  /** Null where it was ended because it took too long. */
+  /** Null if the program ran too long and was ended. */
   readonly code: number | null
   readonly stdout: string
   readonly stderr: string
 }
 
 /**
- * Runs an agent to its end in a home, a working folder and a temporary folder of its own. Every way out of this machine
- * is a proxy that is not there: agents ask for updates, plugins and lists of models without being told to.
+ * Runs an agent with its own home, working folder, and temporary folder until it exits. A proxy that does not exist
+ * blocks every connection to another machine: agents download updates, plugins, and model lists unprompted.
  */
 export async function runAgent(
   command: string,
@@ -65,13 +64,13 @@ export async function runAgent(
   for (const path of [home, work, temporary]) mkdirSync(path, { recursive: true })
   const proxies = Object.fromEntries(
     ['http_proxy', 'https_proxy', 'all_proxy'].flatMap((name) => [
-      [name, nowhere],
-      [name.toUpperCase(), nowhere],
+      [name, missingProxy],
+      [name.toUpperCase(), missingProxy],
     ]),
   )
   const child = spawn(command, args, {
     cwd: work,
-    // A group of its own, so that what it starts ends with it.
+    // Its own process group, so that its child processes end with it.
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
