@@ -82,7 +82,7 @@ function sseEvent(value: object): string {
   return `data: ${JSON.stringify(value)}\n\n`
 }
 
-/** What the client asks: a whole chat answer, a streamed one, or a streamed one by the responses convention. */
+/** The kinds of requests: chat, streamed chat, and streamed Responses. */
 export type RequestKind = 'chat' | 'chat-stream' | 'responses-stream'
 
 /** The path and JSON body of one client request of about 700 bytes. */
@@ -102,7 +102,7 @@ export function clientRequest(kind: RequestKind): { path: string; body: string }
   return { path: '/v1/chat/completions', body: JSON.stringify({ ...body, ...streaming }) }
 }
 
-/** The headers that a well-known SDK sends, so that every gateway has the same to read. */
+/** The headers of a well-known SDK, so that every gateway parses the same ones. */
 export const clientHeaders: Readonly<Record<string, string>> = {
   accept: 'application/json',
   'content-type': 'application/json',

@@ -1,7 +1,6 @@
-// What is left of the gateway when only the parts that a whole answer cannot do without are kept, each as svc-router
-// has it: Node's server, the body read and checked, our own upstream connection, the answer read, the ledger, the
-// headers. No key is looked at, nothing is routed, nothing fails over, nothing is logged or told. A measure and not a
-// gateway.
+// The minimum for a complete answer, built from the parts of svc-router: Node's server, body parsing and validation, our
+// upstream connection, the ledger, and the headers. It checks no key, and does not route, fail over, or log. It is for
+// comparison only, not a gateway.
 import { mkdtempSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,11 +1,11 @@
-// Installs the peer that `npm run bench` compares with into .cache/portkey, outside this package's own dependencies.
+// Installs Portkey, which `npm run bench` compares with, into .cache/portkey, outside the dependencies of this package.
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const version = '1.15.2'
-// The newest with which it streams. With later ones, which its own version range allows, it answers every streamed
-// request with 500 (its issue 1389).
+// The newest version with which streaming works. With later versions, which Portkey's version range allows, it answers
+// every streamed request with a 500 (issue 1389 of Portkey).
 const overrides = { '@hono/node-server': '1.14.0' }
 const installTimeoutMs = 5 * 60_000
 const folder = join(import.meta.dirname, '..', '.cache', 'portkey')

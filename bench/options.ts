@@ -22,7 +22,7 @@ export interface Options {
   readonly rounds: number
   readonly scenarios: readonly ScenarioName[]
   readonly gateways: readonly GatewayName[]
-  /** Whether whole answers are measured of `floor.ts`, too. */
+  /** Whether non-streaming answers of `floor.ts` are measured, too. */
   readonly floor: boolean
   readonly jsonFile: string | undefined
   readonly warmUpMs: number
@@ -44,7 +44,7 @@ export const usage = `usage: npm run bench -- [--quick] [--rounds N] [--only nam
   --control   measure a second relay too: how far its ratio is from 1.00 is the noise of this machine
   --floor     measure whole answers of a gateway without all that could be left out, too`
 
-/** Reads the command line. @throws Error with one sentence that says what is wrong. */
+/** Parses the command line. @throws Error with one sentence that explains the problem */
 export function readOptions(argv: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...argv],

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-// The kernel counts in hundredths of a second towards user space on every architecture that Node runs on.
+// The kernel reports hundredths of a second on every architecture that Node supports.
 const tickUs = 10_000
 const maxDepth = 4
 
@@ -8,7 +8,7 @@ const maxDepth = 4
 export function readCpuUs(pid: number): number {
   return family(pid).reduce((sum, member) => {
     const stat = readFileSync(`/proc/${member}/stat`, 'latin1')
-    // The name in parentheses may contain spaces: fields are counted from behind it, utime and stime are 14 and 15.
+    // The name in parentheses may contain spaces, so count the fields after it: utime and stime are fields 14 and 15.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     return sum + (Number(fields[11]) + Number(fields[12])) * tickUs
   }, 0)
@@ -22,7 +22,7 @@ export function readRssMb(pid: number): number {
   }, 0)
 }
 
-/** The process and everything that it started, so that no work hides in a child. */
+/** The process and all its descendants, so that the work of child processes counts. */
 function family(pid: number, depth = 0): number[] {
   if (depth === maxDepth) return [pid]
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ').filter(Boolean).map(Number)

@@ -1,5 +1,5 @@
-// The floor that svc-router is measured against, in a process of its own: `node:http` in, undici's dispatch out, bytes
-// passed through both ways with backpressure. No key is checked, nothing is parsed, counted or recorded.
+// The reference for all measurements, in its own process. It forwards bytes in both directions with backpressure, from
+// `node:http` to undici's dispatch. It checks no key, and does not parse, count, or record.
 import { createServer } from 'node:http'
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

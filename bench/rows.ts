@@ -12,7 +12,7 @@ export interface Row {
   readonly figure: string
   readonly gateway: string
   readonly values: readonly number[]
-  /** What the ratio is taken to, and the ratio of every round. */
+  /** The reference of the ratio, and the ratio of every round. */
   readonly ratioTo?: string
   readonly ratios?: readonly number[]
   readonly aim?: Aim
@@ -23,7 +23,7 @@ export interface Row {
 export interface Comparison {
   readonly scenario: string
   readonly figure: string
-  /** Values by contender, in the order in which they are shown; each list has one value for each round. */
+  /** The values by contender, in display order. Each list has one value for each round. */
   readonly values: ReadonlyMap<string, readonly number[]>
   readonly reference: string
   /** For svc-router, times the reference. */
@@ -33,7 +33,7 @@ export interface Comparison {
   readonly remarks?: ReadonlyMap<string, string>
 }
 
-/** Turns a comparison into rows: the median of the ratios taken within each round, and the aims where there are any. */
+/** Turns a comparison into rows: the median of the ratios within each round, and the aims if there are any. */
 export function compare(comparison: Comparison): Row[] {
   const reference = comparison.values.get(comparison.reference)
   return [...comparison.values].map(([gateway, values]) => {

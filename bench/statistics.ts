@@ -1,9 +1,9 @@
-/** The middle value; the mean of the two middle ones where the count is even. @throws Error when there is none. */
+/** The median; for an even count, the mean of the two middle values. @throws Error if there are no values */
 export function median(values: readonly number[]): number {
   return quantile(values, 0.5)
 }
 
-/** The value below which the given share (0 to 1) of all lies, interpolated. @throws Error when there is none. */
+/** The interpolated quantile; `share` is between 0 and 1. @throws Error if there are no values */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   const place = share * (sorted.length - 1)
@@ -13,7 +13,7 @@ export function quantile(values: readonly number[], share: number): number {
   return below + (above - below) * (place - Math.floor(place))
 }
 
-/** One ratio for each round in which both were measured, so that a slow minute of the machine weighs on both alike. */
+/** One ratio for each round in which both were measured, so that a slow minute of the machine affects both equally. */
 export function pairedRatios(values: readonly number[], reference: readonly number[]): number[] {
   const rounds = Math.min(values.length, reference.length)
   return Array.from({ length: rounds }, (_, round) => values[round]! / reference[round]!)

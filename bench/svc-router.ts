@@ -5,12 +5,12 @@ import { nodeFlags } from '../bin/boot.mjs'
 const repository = join(import.meta.dirname, '..')
 const program = join(repository, 'src', 'main.ts')
 /**
- * The largest that the configuration takes. A run that wants more in any minute gets 429s, and is reported as failed.
+ * The maximum of the configuration. A run that exceeds it in any minute gets 429s and is reported as failed.
  */
 const requestsPerMinute = 10_000_000
 const requestsPerMonth = 1_000_000_000
 
-/** How the real program is started on a port with a provider at `upstreamPort`: the arguments for `node`. */
+/** Returns the arguments for `node` that start the real program on a port, with a provider at `upstreamPort`. */
 export function svcRouterCommand(
   folder: string,
   { port, appPort, upstreamPort }: { readonly port: number; readonly appPort: number; readonly upstreamPort: number },
@@ -32,7 +32,7 @@ export function svcRouterCommand(
   ]
 }
 
-/** One backend without a credential and a plan that is never used up; everything else is left at its default. */
+/** One backend without a credential, and a plan with practically no limits. Everything else has its default. */
 function configuration(upstreamPort: number): string {
   return `plans:
   max:
@@ -56,13 +56,13 @@ profiles:
 `
 }
 
-/** The key that the first start left in the data folder, or undefined while it is not there. */
+/** The key that the first start stored in the data folder, or undefined if it does not exist yet. */
 export function readFirstKey(folder: string): string | undefined {
   const file = join(folder, 'data', 'first-key')
   return existsSync(file) ? /sk_svc_[0-9A-Za-z]+/.exec(readFileSync(file, 'utf8'))?.[0] : undefined
 }
 
-/** Why the program cannot be measured here; undefined when it can. */
+/** Why the program cannot be measured on this machine; undefined if it can. */
 export function whyNoSvcRouter(): string | undefined {
   return existsSync(program) ? undefined : 'src/main.ts is not there'
 }

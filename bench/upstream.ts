@@ -1,4 +1,4 @@
-// The fake provider, in a process of its own: HTTP/1.1 on bare sockets, every answer prepared before it is asked for.
+// The fake provider, in its own process: HTTP/1.1 on bare sockets, with all answers prepared in advance.
 import { createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
 import { streamEvents, wholeAnswer } from './bodies.ts'
@@ -6,7 +6,7 @@ import type { Listening, UpstreamCommand, UpstreamMode, UpstreamReport } from '.
 
 const maxRequestBytes = 1024 * 1024
 const backlog = 4096
-/** A held stream ends by itself after this many events, one each second. */
+/** A held stream ends after this many events, one each second. */
 const maxHeldEvents = 120
 const heldEveryMs = 1000
 const eventsOfHeldStream = 8
@@ -78,7 +78,7 @@ function finishHeld(socket: Socket): void {
   socket.write(heldFrames.slice(2).join('') + chunkedEnd)
 }
 
-/** Reads requests off one connection and answers each as soon as it is complete. */
+/** Reads requests from one connection and answers each as soon as it is complete. */
 function serve(socket: Socket): void {
   let pending: Buffer | undefined
   socket.setNoDelay(true)
@@ -98,7 +98,7 @@ function serve(socket: Socket): void {
     }
   })
   socket.on('close', () => openStreams.delete(socket))
-  // A gateway that is being stopped resets its connections; that is no news here.
+  // A gateway that stops resets its connections, which is not a failure.
   socket.on('error', () => socket.destroy())
 }
 

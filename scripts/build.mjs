@@ -1,5 +1,5 @@
-// npm run build [-- FOLDER]: what is published, in dist or the folder that is named: the program as JavaScript, and
-// beside it every other file of src, such as what pages load. From the sources nothing needs to be built.
+// npm run build [-- FOLDER]: writes the published files to FOLDER, by default dist: the program as JavaScript, and every
+// other file of src, such as the assets of pages. To run from the sources, no build is needed.
 import { spawnSync } from 'node:child_process'
 import { cpSync, rmSync } from 'node:fs'
 import { extname, join, resolve } from 'node:path'
@@ -9,7 +9,7 @@ const timeoutMs = 300_000
 const root = fileURLToPath(new URL('..', import.meta.url))
 const target = resolve(process.argv[2] ?? join(root, 'dist'))
 
-// What is not there any more must not be published again.
+// Files that no longer exist in src must not be published.
 rmSync(target, { recursive: true, force: true })
 const { status } = spawnSync('tsc', ['-p', join(root, 'tsconfig.build.json'), '--outDir', target], {
   stdio: 'inherit',

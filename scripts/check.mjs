@@ -1,4 +1,4 @@
-// npm run check: format, lint, types and dead code, one after the other; says which failed and ends with 1 if any did.
+// npm run check: checks format, lint, types, and dead code, in this order. Lists failures, and exits with 1 if any failed.
 import { spawnSync } from 'node:child_process'
 
 const checks = [

@@ -1,5 +1,5 @@
-// npm run lighthouse [PART OF A PAGE'S NAME]: Lighthouse over every page of the real service, as a phone on slow 4G
-// that it simulates; a table of what it says, and exit code 1 where one of the goals is missed. It installs itself into
+// npm run lighthouse [PART OF A PAGE'S NAME]: runs Lighthouse on every page of the real service, with a simulated phone
+// on slow 4G. Prints a table of scores, and exits with 1 if a page misses a goal. Installs Lighthouse into
 // .cache/lighthouse.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
@@ -16,12 +16,12 @@ import { beholders } from '../tests/web/page-state.ts'
 const goals = { performance: 98, accessibility: 100, 'best-practices': 100, seo: 100 } as const
 type Category = keyof typeof goals
 const categories = Object.keys(goals) as Category[]
-/** How often a page is measured whose performance misses its goal at first: the median of an odd number counts. */
+/** If the first performance score of a page misses the goal, measure this often and use the median. Odd. */
 const tries = 3
 const installWithinMs = 600_000
 const folder = join(import.meta.dirname, '..', '.cache', 'lighthouse')
 
-/** What of a report is read. */
+/** The parts of a report that this script reads. */
 interface Report {
   readonly categories: Readonly<
     Record<string, { readonly score: number | null; readonly auditRefs: readonly { id: string; weight: number }[] }>
@@ -36,7 +36,7 @@ type Lighthouse = (
 interface Row {
   readonly name: string
   readonly scores: Readonly<Partial<Record<Category, number>>>
-  /** What the page lacks, by the names of the audits. */
+  /** The names of the failed audits. */
   readonly lacks: readonly string[]
 }
 
@@ -57,7 +57,7 @@ try {
   await service.stop()
 }
 
-/** Every address that a state of the pages leads to, once. What is private need not be found by search engines. */
+/** Measures every distinct URL of the page states. Private pages need no score for search engines. */
 async function measureAll(driver: Browser, as: (typeof beholders)[number]): Promise<Row[]> {
   const origin = service.config.appUrl
   const context = await driver.newContext()
@@ -80,8 +80,8 @@ async function measureAll(driver: Browser, as: (typeof beholders)[number]): Prom
 }
 
 /**
- * Where a state is found; undefined where only a form leads there, which Lighthouse cannot send, or where the page
- * refuses.
+ * The URL of a page state. Undefined if only a form leads there, because Lighthouse cannot submit forms, or if the page
+ * is an error.
  */
 async function addressOf(state: (typeof everyPage)[number], page: Page, origin: string): Promise<string | undefined> {
   let isPlain = false
@@ -112,7 +112,7 @@ async function measure(
       logLevel: 'silent',
       output: 'json',
     })
-    if (result === undefined) throw new Error(`Lighthouse says nothing of ${url}`)
+    if (result === undefined) throw new Error(`Lighthouse returned no report for ${url}`)
     reports.push(result.lhr)
     if (reports.length === 1 && scoreOf(result.lhr, 'performance') >= goals.performance) break
   }
@@ -146,11 +146,11 @@ function line(row: Row): string {
   return `${row.name.padEnd(24)}${figures.join('')}${row.lacks.length === 0 ? '' : `  ${row.lacks.join(', ')}`}`
 }
 
-/** The pinned Lighthouse, downloaded once with the versions of its lock file; nothing of a package runs meanwhile. */
+/** Returns the pinned Lighthouse, installed once with the versions of its lock file and without install scripts. */
 async function install(): Promise<Lighthouse> {
   const lock = join(import.meta.dirname, 'lighthouse', 'package-lock.json')
   const installed = join(folder, 'package-lock.json')
-  // npm writes this file last: without it an installation was not finished.
+  // npm writes this file last, so a folder without it is incomplete.
   const finished = join(folder, 'node_modules', '.package-lock.json')
   if (!existsSync(finished) || readFileSync(installed, 'utf8') !== readFileSync(lock, 'utf8')) {
     process.stderr.write('installing Lighthouse into .cache/lighthouse, once …\n')
@@ -166,7 +166,7 @@ async function install(): Promise<Lighthouse> {
   return loaded.default
 }
 
-/** A port on which nothing listens: Chromium takes commands there. */
+/** Returns a free port, on which Chromium will accept commands. */
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()

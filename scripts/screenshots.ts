@@ -1,5 +1,5 @@
-// npm run screenshots [FOLDER]: pictures of every page in light and dark, on a desk and on a phone, by the real
-// service.
+// npm run screenshots [FOLDER]: takes screenshots of every page of the real service, in the light and the dark theme and
+// in desktop and phone size.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Service } from '../tests/service.ts'
@@ -23,7 +23,7 @@ try {
   await browser.close()
 }
 
-/** Every page once, of a service of its own: how many letters it sends is limited. */
+/** Takes one set of screenshots with its own service, because the number of emails of a service is limited. */
 async function photograph(
   colorScheme: 'light' | 'dark',
   { name, width, height }: (typeof sizes)[number],

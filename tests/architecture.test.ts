@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize, relative } from 'node:path'
 import { expect, test } from 'vitest'
 
-/** Who may import whom, besides itself, and why. Type-only imports count. A file of `src/` itself is its own layer. */
+/** The allowed imports between layers, and why. Type-only imports count. Each file in `src/` itself is its own layer. */
 const layers: Readonly<Record<string, { imports: readonly string[]; packages: readonly string[]; because: string }>> = {
   runtime: {
     imports: [],
@@ -61,8 +61,7 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
   billing: {
     imports: ['domain', 'runtime', 'accounts/billing/ports.ts'],
     packages: ['stripe', 'node:*'],
-    because:
-      'an adapter: it serves the control plane and knows no other adapter; what it speaks is spoken by its library',
+    because: 'an adapter: it serves the control plane and knows no other adapter; its library implements the protocol',
   },
   http: {
     imports: ['domain', 'runtime', 'formats', 'gateway', 'api-docs'],
@@ -77,7 +76,7 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
   simulation: {
     imports: ['domain', 'runtime', 'formats/fields.ts', 'accounts/ports.ts'],
     packages: ['node:*'],
-    because: 'it stands in for other companies over their own protocols, so it knows no adapter that talks to it',
+    because: 'it simulates other companies over their protocols, so it knows no adapter that connects to it',
   },
   web: {
     imports: ['domain', 'runtime', 'accounts', 'api-docs'],

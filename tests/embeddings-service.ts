@@ -6,7 +6,7 @@ import { Service, type ServiceOptions } from './service.ts'
 export const embeddingsProfile = 'svc-router/embeddings'
 
 /**
- * A service with two backends for conversations and two that give the same embeddings, each at a provider of its own.
+ * A service with two backends for conversations and two for equal embeddings, each with its own provider.
  */
 export function startEmbeddingsService(settings: ServiceOptions['settings'] = {}): Promise<Service> {
   const timeouts = { connect: '500ms', whole_answer: '3s' }

@@ -29,9 +29,9 @@ export interface ServiceOptions {
   readonly formats?: readonly FormatId[]
   /** Durations as in the configuration. */
   readonly timeouts?: Readonly<Record<string, string>>
-  /** What is said of a backend besides, by its name. */
+  /** Additional settings of backends, by name. */
   readonly facts?: Readonly<Record<string, object>>
-  /** Anything else of the configuration file. */
+  /** Other settings of the configuration file. */
   readonly settings?: Readonly<Record<string, unknown>>
   /** The environment, for secrets that the configuration names. */
   readonly env?: Readonly<Record<string, string>>
@@ -157,17 +157,17 @@ export class Service {
     return addProvenEmail({ ...this.accountsDeps, store: this.store }, this.account.id, address)
   }
 
-  /** A key of the service's account with a name of its own. */
+  /** Creates another key of the service's account. */
   addNamedKey(name: string): Promise<MintedKey> {
     return createKey(this.accountsDeps, this.account.id, name)
   }
 
-  /** Replaces a key that goes on working for a day. */
+  /** Rotates a key, which continues to work for a day. */
   rotateLater(keyId: string): Promise<unknown> {
     return rotateKey(this.accountsDeps, keyId, '24h')
   }
 
-  /** Connects the first provider once more, as the account's own and with a credential of its own. */
+  /** Connects the first provider also as an upstream of the account, with its own credential. */
   async connectOwn(credential: string, accountId = this.account.id): Promise<void> {
     const provider = this.providers[0]!
     const format = this.config.providers[0]?.format ?? 'openai-chat'

@@ -44,7 +44,7 @@ export class SkippingClock implements Clock {
   }
 
   /**
-   * Leaves out so many milliseconds at once, as if the machine had slept: what falls due in them happens at their end,
+   * Skips this many milliseconds at once, as if the machine had slept: timers that are due in them run at their end,
    * in order.
    */
   async skip(ms: number): Promise<void> {

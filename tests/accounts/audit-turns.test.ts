@@ -7,7 +7,7 @@ import { accountOf, writeEntry, type AuditRecord } from '../../src/domain/audit.
 import { systemClock } from '../../src/runtime/clock.ts'
 import { madeUpKeys } from '../domain/audit-log.ts'
 
-/** A log of so many entries in a store that, as SQLite does, answers without waiting. */
+/** A log with this number of entries, in a store that answers synchronously, like SQLite. */
 function logOf(entries: number): AuditStore {
   const links: StoredLink[] = []
   const record: AuditRecord = { actor: { kind: 'cli' }, atMs: 1, event: { type: 'managed.switched_on' } }
@@ -23,7 +23,7 @@ function logOf(entries: number): AuditStore {
   } as unknown as AuditStore
 }
 
-/** How often the event loop goes round while something is done. */
+/** The number of event loop turns during `work`. */
 async function turnsOf(work: () => Promise<unknown>): Promise<number> {
   let turns = 0
   let isOver = false
@@ -37,13 +37,13 @@ async function turnsOf(work: () => Promise<unknown>): Promise<number> {
   return turns
 }
 
-test('a long log is verified in many turns of the event loop: others are served meanwhile', async () => {
+test('the verification of a long log yields to the event loop, so that other requests are served meanwhile', async () => {
   const store = logOf(20_000)
   const keys = madeUpKeys()
   expect(await turnsOf(() => verifyAudit(store, { keys }))).toBeGreaterThanOrEqual(20_000 / 500)
 })
 
-test('it is handed out so, too, in pieces of many lines', async () => {
+test('the export of a long log yields to the event loop, too, in pieces of many lines', async () => {
   const reviewer = new AuditReviewer({
     store: logOf(20_000),
     keys: madeUpKeys(),

@@ -37,7 +37,7 @@ beforeEach(async () => {
 const refusal = (code: string): object => expect.objectContaining({ name: 'AccountsError', code }) as object
 
 describe('accounts', () => {
-  test('an account has an id, a trimmed name and a plan, and is found by either', async () => {
+  test('an account has an ID, a trimmed name, and a plan, and is found by its ID or name', async () => {
     expect(store.accounts[0]).toEqual({
       id: accountId,
       name: 'local',
@@ -50,14 +50,14 @@ describe('accounts', () => {
     await expect(findAccount(deps, 'nobody')).rejects.toEqual(refusal('account_unknown'))
   })
 
-  test('a plan changes only to one that exists, for an account that exists', async () => {
+  test('the plan and the account of a plan change must exist', async () => {
     await changePlan(deps, accountId, 'pro', defaultPlans)
     expect(store.accounts[0]?.planId).toBe('pro')
     await expect(changePlan(deps, accountId, 'gold', defaultPlans)).rejects.toEqual(refusal('plan_unknown'))
     await expect(changePlan(deps, 'acc_x', 'pro', defaultPlans)).rejects.toEqual(refusal('account_unknown'))
   })
 
-  test('two accounts cannot have one name, for names stand for accounts on the command line', async () => {
+  test('account names are unique, because the command line identifies accounts by name', async () => {
     await expect(createAccount(deps, 'local', 'free', defaultPlans)).rejects.toEqual(refusal('account_name_taken'))
   })
 
@@ -77,7 +77,7 @@ describe('accounts', () => {
 })
 
 describe('keys', () => {
-  test('what is stored is the digest and a hint, never the key', async () => {
+  test('only the digest and a hint of a key are stored', async () => {
     const { key, stored } = await createKey(deps, accountId, 'laptop')
     expect(isWellFormedKey(key.reveal())).toBe(true)
     expect(store.digests.get(stored.id)).toBe(keyDigest(key.reveal(), deps.pepper))
@@ -85,7 +85,7 @@ describe('keys', () => {
     expect(stored).toMatchObject({ accountId, name: 'laptop', state: 'active', endsAtMs: null })
   })
 
-  test('an account that does not exist gets no key', async () => {
+  test('a key needs an existing account', async () => {
     await expect(createKey(deps, 'acc_x', 'laptop')).rejects.toEqual(refusal('account_unknown'))
   })
 
@@ -107,20 +107,20 @@ describe('keys', () => {
     ])
   })
 
-  test('a rotation without overlap ends the old key at once', async () => {
+  test('a rotation without an overlap revokes the old key immediately', async () => {
     const old = await createKey(deps, accountId, 'laptop')
     await rotateKey(deps, old.stored.id, 'now')
     expect(await store.findKey(old.stored.id)).toMatchObject({ state: 'revoked', revokedAtMs: startMs })
   })
 
-  test('only an active key can be rotated, and only a known one', async () => {
+  test('only an existing, active key can be rotated', async () => {
     const old = await createKey(deps, accountId, 'laptop')
     await rotateKey(deps, old.stored.id)
     await expect(rotateKey(deps, old.stored.id)).rejects.toEqual(refusal('key_not_active'))
     await expect(rotateKey(deps, 'key_x')).rejects.toEqual(refusal('key_unknown'))
   })
 
-  test('revoked is for ever, and is done once', async () => {
+  test('a revocation is permanent and happens once', async () => {
     const { stored } = await createKey(deps, accountId, 'laptop')
     await revokeKey(deps, stored.id)
     await expect(revokeKey(deps, stored.id)).rejects.toEqual(refusal('key_already_revoked'))
@@ -128,7 +128,7 @@ describe('keys', () => {
     await expect(revokeKey(deps, 'key_x')).rejects.toEqual(refusal('key_unknown'))
   })
 
-  test('an account has at most 100 keys that work, rotation included, and a revoked one makes room', async () => {
+  test('an account has at most 100 usable keys, also after rotations, and a revoked key makes room', async () => {
     const [first] = await Promise.all(
       Array.from({ length: maxKeysPerAccount }, () => createKey(deps, accountId, 'key')),
     )
@@ -153,7 +153,7 @@ describe('upstreams', () => {
   const seal = (account: string, id: string, secret: Secret): string =>
     `sealed(${account},${id},${secret.reveal().length})`
 
-  test('a credential is sealed for its account and its own id, and shows four characters', async () => {
+  test('a credential is encrypted for its account and upstream, and shows only four characters', async () => {
     const { id } = await addUpstream(deps, accountId, draft, seal)
     expect(store.upstreams).toEqual([
       {
@@ -172,7 +172,7 @@ describe('upstreams', () => {
     ])
   })
 
-  test('a short credential shows nothing of itself, and none is kept where none was given', async () => {
+  test('a short credential shows no characters, and an upstream without a credential stores none', async () => {
     await addUpstream(deps, accountId, { ...draft, credential: new Secret('short') }, seal)
     await addUpstream(deps, accountId, { ...draft, credential: undefined }, seal)
     expect(store.upstreams.map(({ credentialHint }) => credentialHint)).toEqual([null, null])
@@ -180,7 +180,7 @@ describe('upstreams', () => {
   })
 
   test.each(['', 'two words', 'two\nlines', 'x'.repeat(8193)])(
-    'what cannot be the value of a header is no credential',
+    'a value that no header can contain is rejected as a credential',
     async (text) => {
       await expect(addUpstream(deps, accountId, { ...draft, credential: new Secret(text) }, seal)).rejects.toEqual(
         refusal('credential_invalid'),
@@ -189,12 +189,12 @@ describe('upstreams', () => {
     },
   )
 
-  test('an account has at most 20 of them', async () => {
+  test('an account has at most 20 upstreams', async () => {
     for (let count = 0; count < maxUpstreamsPerAccount; count++) await addUpstream(deps, accountId, draft, seal)
     await expect(addUpstream(deps, accountId, draft, seal)).rejects.toEqual(refusal('upstream_limit'))
   })
 
-  test('one is removed by its own account only', async () => {
+  test('only its own account can remove an upstream', async () => {
     const { id } = await addUpstream(deps, accountId, draft, seal)
     await expect(removeUpstream(deps, 'acc_other', id)).rejects.toEqual(refusal('upstream_unknown'))
     await removeUpstream(deps, accountId, id)

@@ -6,7 +6,7 @@ import { addUp, type UptimeCount } from '../../src/domain/uptime.ts'
 /** A StatusStore in memory. */
 export class MemoryIncidents implements StatusStore {
   incidents: Incident[] = []
-  /** What was appended to the audit log with them. */
+  /** The audit records that were appended with them. */
   readonly records: AuditRecord[] = []
   uptime: readonly UptimeCount[] = []
   /** Thrown by the next write of counts. */

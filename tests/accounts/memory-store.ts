@@ -3,7 +3,7 @@ import type { Account, StoredKey, Upstream } from '../../src/domain/accounts.ts'
 import type { AuditRecord } from '../../src/domain/audit.ts'
 import type { KeyLimits } from '../../src/domain/key-limits.ts'
 
-/** An AccountStore in memory. `digests` shows what was stored instead of keys, `records` what went to the audit log. */
+/** An AccountStore in memory. `digests` contains the stored key digests, `records` the audit records. */
 export class MemoryStore implements AccountStore {
   readonly accounts: Account[] = []
   keys: StoredKey[] = []

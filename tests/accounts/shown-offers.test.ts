@@ -6,7 +6,7 @@ import { ManualClock } from '../gateway/manual-clock.ts'
 
 const offers: readonly Offer[] = [{ planId: 'pro', price: null }]
 
-test('a slow payment provider holds up nobody for more than a second, and is asked once', async () => {
+test('a slow payment provider delays callers by at most a second, and is called once', async () => {
   const clock = new ManualClock()
   const asked: PromiseWithResolvers<readonly Offer[]>[] = []
   const billing = {
@@ -19,7 +19,7 @@ test('a slow payment provider holds up nobody for more than a second, and is ask
   const first = shown.read()
   await clock.advance(1_000)
   expect(await first).toEqual([])
-  expect(await shown.read(), 'while it is slow nobody waits').toEqual([])
+  expect(await shown.read(), 'later callers do not wait').toEqual([])
   expect(asked.length).toBe(1)
   asked[0]!.resolve(offers)
   await new Promise(setImmediate)
@@ -28,7 +28,7 @@ test('a slow payment provider holds up nobody for more than a second, and is ask
   expect(await later).toEqual(offers)
 })
 
-test('a failing one is left alone for 30 seconds, and the last prices are shown', async () => {
+test('a failed payment provider is not called for 30 seconds, and the last prices are shown', async () => {
   const clock = new ManualClock()
   let asked = 0
   const events: string[] = []

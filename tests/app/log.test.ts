@@ -34,7 +34,7 @@ test('while a write hangs, the log keeps 10,000 lines in order, counts the dropp
   expect(JSON.parse(lines.at(-1)!)).toMatchObject({ event: 'log_lines_dropped', dropped: 500 })
 })
 
-test('a pipe that nobody reads blocks neither the event loop nor the end of the process', async () => {
+test('a pipe without a reader blocks neither the event loop nor the exit of the process', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
   const pipe = join(folder, 'pipe')
   execFileSync('sh', ['-c', 'mkfifo "$0"', pipe])

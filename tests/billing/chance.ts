@@ -1,4 +1,4 @@
-/** Seeded chance, so that a failing history can be run again. */
+/** Seeded random numbers, so that a failing history can be repeated. */
 export class Chance {
   #state: number
 
@@ -6,7 +6,7 @@ export class Chance {
     this.#state = (seed ^ 0x9e3779b9) >>> 0
   }
 
-  /** From 0 up to, not including, 1. */
+  /** From 0 (included) to 1 (excluded). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1)

@@ -11,13 +11,12 @@ export const doublePrices: readonly FakePrice[] = [
   { id: 'price_max', productId: 'prod_max', name: 'Max', minorUnits: 10_000 },
 ]
 
-/** The plan that one of these prices buys. */
+/** The plan of each price. */
 const planOfPrice = (priceId: string): string | null => /^price_(pro|max)$/.exec(priceId)?.[1] ?? null
 
 /**
- * The port over the double without HTTP, for many histories. A read takes its time: `waits` is asked before it looks
- * and again before it answers, so that an older look can arrive after a newer one. What it reads is read as from
- * Stripe.
+ * The billing port over the fake Stripe without HTTP, for many histories. Each read waits for `waits` before it reads
+ * and again before it returns, so that an older read can return after a newer one. It parses data like the real adapter.
  */
 export class DoubleBilling implements Billing {
   readonly isSimulated = true
@@ -45,7 +44,7 @@ export class DoubleBilling implements Billing {
     return read
   }
 
-  /** An event that arrives: its body is the event itself. */
+  /** Receives an event, whose body is the event itself. */
   readWebhook(rawBody: Uint8Array): BillingHint {
     const { id, about } = JSON.parse(Buffer.from(rawBody).toString()) as FakeEvent
     return { eventId: id, customerId: about.customerId }

@@ -6,7 +6,7 @@ import type { Chance } from './chance.ts'
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 
-/** One thing that a customer, a bank, Stripe or time does. */
+/** One action of a customer, a bank, or Stripe, or a passage of time. */
 export function actAtRandom(
   fake: FakeStripe,
   customer: FakeCustomer,
@@ -51,8 +51,8 @@ function changes(fake: FakeStripe, subscription: FakeSubscription, priceId: stri
 }
 
 /**
- * The plan that is right, said apart from the service's own rules: of what is active or tried out, or owes an invoice
- * for less than the time of grace, the dearest; otherwise the free one.
+ * The expected plan, independent of the service's implementation: the most expensive one that is active, in a trial, or
+ * past due for less than the grace period; otherwise the free one.
  */
 export function rightPlan(fake: FakeStripe, customerId: string, graceMs: number): string {
   let best = 0

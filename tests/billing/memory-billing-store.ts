@@ -14,13 +14,13 @@ interface Row extends BillingRecord {
   readonly appliedRead: number
 }
 
-/** A BillingStore in memory, for simulations. The contract suite holds it to what the engines do. */
+/** A BillingStore in memory, for simulations. The contract suite tests it like the database engines. */
 export class MemoryBillingStore implements BillingStore {
   readonly #rows = new Map<string, Row>()
   readonly #handled = new Map<string, number>()
   #requests: UpgradeRequest[] = []
   readonly #accounts: MemoryStore
-  /** How often a plan was changed. */
+  /** The number of plan changes. */
   planChanges = 0
 
   constructor(accounts: MemoryStore) {

@@ -20,7 +20,7 @@ export const graceMs = 7 * 86_400_000
 const webhookSecret = new Secret('whsec_made_up_for_tests')
 const secretKey = new Secret('sk_test_made_up_for_tests')
 
-/** A clock whose time a test moves; its timers are the real ones. */
+/** A clock whose time a test moves, with real timers. */
 export class MovedClock implements Clock {
   movedMs = 0
 
@@ -38,7 +38,7 @@ export class MovedClock implements Clock {
   }
 }
 
-/** The real library against the double over HTTP, and webhooks over HTTP against the service's own handler. */
+/** The real Stripe library against the fake Stripe over HTTP, and webhooks over HTTP against the service's handler. */
 export class StripeWorld {
   readonly clock: MovedClock
   readonly server: FakeStripeServer
@@ -148,7 +148,7 @@ export class StripeWorld {
     return (await this.#store.findAccount(accountId))?.planId
   }
 
-  /** Time goes on for the service and for the double. */
+  /** Advances the time of the service and of the fake Stripe. */
   pass(ms: number): void {
     this.clock.movedMs += ms
     advance(this.double, this.clock.nowMs())

@@ -52,8 +52,8 @@ async function deliverAll(): Promise<number[]> {
   return Promise.all(world.server.outbox.take().map((event) => world.server.outbox.send(event)))
 }
 
-describe('buying', () => {
-  test('a checkout that is paid puts the account on the plan by its webhooks, and the page says it is simulated', async () => {
+describe('checkout', () => {
+  test('a paid checkout sets the plan by webhooks, and the page says that it is simulated', async () => {
     const { url, kind } = await openCheckout(world.accountsDeps, account.id, 'pro', pages)
     expect(kind).toBe('checkout')
     const shown = await (await fetch(url)).text()
@@ -67,7 +67,7 @@ describe('buying', () => {
     expect(world.events).toContainEqual({ event: 'subscription_changed_plan', accountId: account.id, planId: 'pro' })
   })
 
-  test('a declined card and an abandoned checkout buy nothing', async () => {
+  test('a declined card and an abandoned checkout change nothing', async () => {
     const { url } = await openCheckout(world.accountsDeps, account.id, 'max', pages)
     expect(await (await post(`${url}/pay-refused`)).text()).toContain('The card was declined')
     expect((await post(`${url}/cancel`)).headers.get('location')).toBe(pages.cancelUrl)
@@ -75,7 +75,7 @@ describe('buying', () => {
     expect(await plan()).toBe('free')
   })
 
-  test('a second checkout closes the first, and who subscribes is sent to the portal: nobody pays twice', async () => {
+  test('a second checkout closes the first, and subscribers are sent to the portal, so that no one pays twice', async () => {
     const first = await openCheckout(world.accountsDeps, account.id, 'pro', pages)
     const second = await openCheckout(world.accountsDeps, account.id, 'max', pages)
     await post(`${first.url}/pay`)
@@ -88,14 +88,14 @@ describe('buying', () => {
     expect(await plan()).toBe('max')
   })
 
-  test('only what is sold can be bought, and only who bought has a portal', async () => {
+  test('only plans for sale have a checkout, and only customers have a portal', async () => {
     const refusal = (code: string): object => expect.objectContaining({ name: 'AccountsError', code }) as object
     await expect(openCheckout(world.accountsDeps, account.id, 'free', pages)).rejects.toEqual(refusal('plan_not_sold'))
     await expect(openCheckout(world.accountsDeps, 'acc_9', 'pro', pages)).rejects.toEqual(refusal('account_unknown'))
     await expect(openPortal(world.accountsDeps, account.id, pages.returnUrl)).rejects.toEqual(refusal('not_subscribed'))
   })
 
-  test('a lost webhook is made up for by the check that falls due', async () => {
+  test('the next scheduled check compensates for a lost webhook', async () => {
     await subscribe('pro')
     world.server.outbox.take()
     expect(await checkDue(world.accountsDeps)).toBe(0)
@@ -105,8 +105,8 @@ describe('buying', () => {
   })
 })
 
-describe('what follows', () => {
-  test('an upgrade counts at once, a downgrade when the period ends, and both are told before', async () => {
+describe('subscriptions', () => {
+  test('an upgrade takes effect immediately, a downgrade at the end of the period, and both are announced', async () => {
     const customer = await subscribe('pro')
     const { url } = await openPortal(world.accountsDeps, account.id, pages.returnUrl)
     const [subscription] = world.double.subscriptionsOf(customer.id)
@@ -132,7 +132,7 @@ describe('what follows', () => {
     expect(await plan()).toBe('pro')
   })
 
-  test('cancelling keeps the plan until what is paid ends, and can be taken back', async () => {
+  test('after a cancellation, the plan remains until the end of the paid period, and the cancellation can be undone', async () => {
     const customer = await subscribe('max')
     const [subscription] = world.double.subscriptionsOf(customer.id)
     const { url } = await openPortal(world.accountsDeps, account.id, pages.returnUrl)
@@ -150,7 +150,7 @@ describe('what follows', () => {
     expect(await plan()).toBe('free')
   })
 
-  test('an unpaid invoice is waited for as long as configured, also without any event; paying brings the plan back', async () => {
+  test('an unpaid invoice has the configured grace period, even without events, and payment restores the plan', async () => {
     const customer = await subscribe('pro')
     await read()
     world.double.setCard(customer, true)
@@ -168,7 +168,7 @@ describe('what follows', () => {
     expect(await plan()).toBe('pro')
   })
 
-  test('an account that is given up is cancelled at once, and forgotten a day later', async () => {
+  test('the subscription of an abandoned account is canceled immediately, and its data is deleted a day later', async () => {
     await subscribe('pro')
     await read()
     await closeBilling(world.accountsDeps, account.id)
@@ -179,7 +179,7 @@ describe('what follows', () => {
     await closeBilling(world.accountsDeps, account.id)
   })
 
-  test('an account that is gone is cancelled by the next check, with nobody saying so', async () => {
+  test('the next check cancels the subscription of a deleted account, even without an event', async () => {
     await subscribe('pro')
     await read()
     const gone = { ...world.accountsDeps, accounts: { findAccount: () => Promise.resolve(undefined) } }
@@ -202,7 +202,7 @@ describe('webhooks', () => {
     return world.server.outbox.take()[0]!.body
   }
 
-  test('what is not signed, signed otherwise, changed or old is refused and changes nothing', async () => {
+  test('a webhook that is unsigned, wrongly signed, changed, or old is rejected and changes nothing', async () => {
     const body = await aBody()
     const nowMs = world.clock.nowMs()
     const signed = signWebhook(body, secret, nowMs)
@@ -227,7 +227,7 @@ describe('webhooks', () => {
     expect(await plan()).toBe('pro')
   })
 
-  test('an event is handled once, and one about somebody or something else is left alone', async () => {
+  test('an event is handled once, and events about other customers or objects are ignored', async () => {
     const body = await aBody()
     const header = (): string => signWebhook(body, secret, world.clock.nowMs())
     expect((await answerOf(body, header())).outcome).toBe('applied')
@@ -240,11 +240,11 @@ describe('webhooks', () => {
     expect((await other(event('payout.paid', 'cus_1'))).outcome).toBe('not for us')
   })
 
-  test('a body beyond the bound is refused before it is looked at', async () => {
+  test('a body above the size limit is rejected before it is parsed', async () => {
     expect(await answerOf(Buffer.alloc(maxWebhookBytes + 1), '')).toEqual({ status: 413, outcome: 'too large' })
   })
 
-  test('where Stripe does not answer the event is asked for again and the plan stays', async () => {
+  test('if Stripe does not answer, the webhook asks for another delivery and the plan does not change', async () => {
     const body = await aBody()
     await read()
     expect(await plan()).toBe('pro')
@@ -267,7 +267,7 @@ describe('webhooks', () => {
     expect((await answerOf(body, signWebhook(body, secret, world.clock.nowMs()))).outcome).toBe('applied')
   })
 
-  test('a store that fails is an answer too, and never an error', async () => {
+  test('a failure of the store is an error answer, never an exception', async () => {
     const body = await aBody()
     const broken = { ...world.accountsDeps.store, hasHandled: () => Promise.reject(new Error('disk canary')) }
     const accountsDeps = { ...world.accountsDeps, store: broken }
@@ -279,7 +279,7 @@ describe('webhooks', () => {
   })
 })
 
-test('calls name the version that they were written for, send no telemetry, and end when nobody answers', async () => {
+test('calls send the API version, send no telemetry, and time out', async () => {
   const seen: Record<string, unknown>[] = []
   const silent = createServer((request, response) => {
     seen.push(request.headers)

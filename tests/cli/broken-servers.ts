@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:https'
 import { createServer as createTcpServer, type AddressInfo, type Server as TcpServer } from 'node:net'
 import { makeCertificate } from '../providers/certificate.ts'
 
-/** A server on a free port of this machine that is gone when the test is over. */
+/** A local server on a free port, which the end of the test stops. */
 export interface Listener extends AsyncDisposable {
   readonly host: string
 }
@@ -33,26 +33,26 @@ export function serveTls(handle: RequestListener): Promise<Listener> {
   return opened(createTlsServer(makeCertificate(), handle))
 }
 
-/** Takes connections and says nothing. */
+/** Accepts connections and never answers. */
 export function serveSilence(): Promise<Listener> {
   return opened(createTcpServer())
 }
 
-/** A port on which nothing listens just now. */
+/** A port on which nothing listens. */
 export async function freeHost(): Promise<string> {
   await using listener = await serveSilence()
   return listener.host
 }
 
-/** What a proxy does to what passes through it. */
+/** The faults of a proxy. */
 export interface Meddling {
   readonly requestHeaders?: (headers: IncomingHttpHeaders) => IncomingHttpHeaders
   readonly responseHeaders?: (headers: IncomingHttpHeaders) => IncomingHttpHeaders
-  /** Keeps every answer until it is complete. */
+  /** Buffers every answer until it is complete. */
   readonly buffers?: boolean
-  /** Answers by itself where it gives a status. */
+  /** Answers on its own if this returns a status. */
   readonly refuses?: (path: string) => number | undefined
-  /** Answers for the service where it gives a body. */
+  /** Replaces the answer of the service if this returns a body. */
   readonly says?: (path: string) => object | undefined
 }
 

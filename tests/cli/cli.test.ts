@@ -152,7 +152,7 @@ describe('invalid arguments end with exit code 2 and the next command', () => {
     expect(JSON.parse(err)).toMatchObject({ error: { message: 'there is no such command', exit_code: 2 } })
   })
 
-  test('colors are printed only where they are wanted', async () => {
+  test('colors are printed only if they are enabled', async () => {
     cli.colors = true
     expect((await cli.say('stort')).err).toContain('\u001B[31m')
     expect((await cli.say('stort', '--no-color')).err).not.toContain('\u001B')

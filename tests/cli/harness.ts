@@ -28,7 +28,7 @@ export interface Spoken {
   readonly err: string
 }
 
-/** The command line over a store in memory, in a folder of its own. */
+/** The command line with a store in memory and its own folder. */
 export class Harness {
   readonly folder = mkdtempSync(join(tmpdir(), 'svc-router-cli-'))
   readonly dataDir = join(this.folder, 'data')
@@ -36,18 +36,18 @@ export class Harness {
   readonly billing = new MemoryBillingStore(this.store)
   readonly records: RequestRecord[] = []
   readonly refused: RefusedCount[] = []
-  /** What backends said; `sealed` is the text itself here. */
+  /** Errors of backends; `sealed` is not encrypted here. */
   readonly errors: SealedProviderError[] = []
-  /** Links that were made, as they are kept. */
+  /** The created links, as stored. */
   readonly proofs: (SignInProof & { readonly digests: ProofDigests })[] = []
   readonly incidents = new MemoryIncidents()
   tickets: Ticket[] = []
   hasStore = true
   /** Whether the database of the data folder is used instead of the store in memory. */
   isStoreReal = false
-  /** What the audit log and managed access are kept in, where a command asks for them; accounts too then. */
+  /** The store for the audit log and managed access, if a command needs them. It then also has the accounts. */
   real: Store | undefined
-  /** Who operates, where a test says so. */
+  /** The operators, if a test sets them. */
   operators: Store['operators'] | undefined
   /** Of the quotas. */
   proof: () => Promise<void> = () => Promise.resolve()
@@ -55,24 +55,24 @@ export class Harness {
   stdin = ''
   stdinIsTty = false
   colors = false
-  /** What the store or the app throws when it is opened. */
+  /** The error that opening the store or the app throws. */
   openFailure: Error | undefined
   startFailure: Error | undefined
-  /** Why the app stops by itself. */
+  /** The reason for which the app stops on its own. */
   stopFailure: Error | undefined
   test: UpstreamTest = { outcome: 'answered', status: 200, ms: 12.4 }
   readonly seen: string[] = []
-  /** What was run, and the exit code that it is said to have ended with. */
+  /** The started program, and its simulated exit code. */
   readonly programs: Program[] = []
   programExitCode = 0
-  /** What an evaluation asks; none unless a test says which. */
+  /** The models of an evaluation. Default: none. */
   openModels: CliPorts['openModels'] = () =>
     Promise.resolve({
       candidates: [],
       callModel: () => Promise.reject(new Error('no model is there')),
       close: () => Promise.resolve(),
     })
-  /** When the process is asked to stop: at once, unless a test says otherwise. */
+  /** When the process receives a stop signal. Default: immediately. */
   onStop: (stop: () => void) => void = (stop) => void setImmediate(stop)
   /** Called while a started app runs. */
   onStarted: () => void = () => {}
@@ -189,7 +189,7 @@ export class Harness {
       startApp: async (config): Promise<RunningApp> => {
         if (this.startFailure !== undefined) throw this.startFailure
         this.seen.push('start')
-        // As the storage does.
+        // Like the real storage.
         mkdirSync(config.dataDir, { recursive: true })
         return {
           config: withPorts(config, {

@@ -27,7 +27,7 @@ async function isOpen(port: number): Promise<boolean> {
   }
 }
 
-/** `npm start` as a person types it; npm alone gets signals. */
+/** Runs `npm start` as a user does. By default, only npm receives signals. */
 async function npmStart() {
   const args = ['start', '--silent', '--', '--json', '--port', '0', '--data', join(folder, 'data')]
   const npm = spawn('npm', args, { cwd: root, stdio: ['ignore', 'pipe', 'ignore'], timeout: 40_000, detached: true })
@@ -48,7 +48,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
     const { npm, port } = await npmStart()
     expect(await isOpen(port)).toBe(true)
     const ended = once(npm, 'exit')
-    // Ctrl-C at a terminal reaches everyone in it; any other signal npm alone.
+    // Ctrl-C in a terminal reaches every process of the group; any other signal reaches only npm.
     if (signal === 'SIGINT') process.kill(-npm.pid!, signal)
     else npm.kill(signal)
     await ended
@@ -58,7 +58,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
   60_000,
 )
 
-/** The first line of another service on the same folder, which it can only have when nobody else does. */
+/** The first line of another service on the same folder, which starts only if no other service uses the folder. */
 async function spawnOnce(): Promise<string> {
   const args = ['start', '--json', '--port', '0', '--data', join(folder, 'data')]
   const child = spawn(process.execPath, [join(root, 'bin', 'svc-router.mjs'), ...args], {

@@ -18,7 +18,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-/** The program as it is run, in a process of its own. */
+/** Runs the program in its own process. */
 function run(...args: string[]): { code: number | null; out: string; err: string } {
   const line = [main, ...args, '--data', join(folder, 'data')]
   const { status, stdout, stderr } = spawnSync(process.execPath, line, {
@@ -30,7 +30,7 @@ function run(...args: string[]): { code: number | null; out: string; err: string
 }
 
 test(
-  'what a command changed is signed when it ends, and after a cut the next one warns and signs nothing',
+  'changes of a command are signed at its end, and after a truncation the next command warns and signs nothing',
   async () => {
     expect(run('accounts', 'create', 'ada').code).toBe(0)
     expect(run('audit', 'verify')).toMatchObject({ code: 0, out: 'intact: 1 entry, proven to entry 1' })

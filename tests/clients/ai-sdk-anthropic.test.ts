@@ -28,7 +28,7 @@ describe.each(majors)('$name', ({ ai, createAnthropic }) => {
   }
 
   describe.each(['openai-chat', 'openai-responses', 'anthropic-messages'] as const)(
-    '@ai-sdk/anthropic, with a backend that speaks %s',
+    '@ai-sdk/anthropic, with a backend of format %s',
     (format) => {
       let service: Service
       let model: LanguageModel

@@ -10,7 +10,7 @@ const says = 'This is a simulated answer from alpha.'
 const schema = z.object({ city: z.string(), degrees: z.number() })
 const sample = { city: 'simulated by alpha', degrees: expect.any(Number) as number }
 
-describe.each(['openai-chat', 'openai-responses'] as const)('a backend that speaks %s', (format) => {
+describe.each(['openai-chat', 'openai-responses'] as const)('a backend of format %s', (format) => {
   let service: Service
   beforeAll(async () => {
     service = await Service.start({ formats: [format] })

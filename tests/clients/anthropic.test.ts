@@ -24,7 +24,7 @@ const upstreamPaths = {
 } as const
 
 describe.each(['openai-chat', 'openai-responses', 'anthropic-messages'] as const)(
-  '@anthropic-ai/sdk, with a backend that speaks %s',
+  '@anthropic-ai/sdk, with a backend of format %s',
   (format) => {
     let service: Service
     let client: Anthropic

@@ -11,37 +11,38 @@ import { textOf } from './anthropic-clients.ts'
 import { countingFetch, type Traffic } from './counting-fetch.ts'
 import { collect, majors as everyOpenaiMajor, pixel, weatherIn, weatherParameters } from './openai-clients.ts'
 
-/** One way to a deliberation: by the profile's name, or by a tool that is attached to another one. */
+/** One way to request a deliberation: the fusion profile, or another profile with the fusion tool. */
 export interface Way {
   readonly model: string
-  /** Put behind the client's own tools on their way, since not every client lets one attach what it does not know. */
+  /** Added to the request after the client's own tools, because some clients do not support unknown tools. */
   readonly tool?: JsonObject
 }
 
 /**
- * What a client that is connected can be asked for. Each resolves with what a person would see, and rejects as the
- * client does.
+ * The requests of a connected client. Each resolves with the result that a user would see, and rejects with the error of
+ * the client.
  */
-export interface Asks {
+export interface ClientRequests {
   readonly whole: (prompt: string) => Promise<string>
   readonly streamed: (prompt: string) => Promise<string>
-  /** By the client's own helper for streams, where it has one. */
+  /** Uses the client's helper for streams, if it has one. */
   readonly helped?: (prompt: string) => Promise<string>
-  /** Calls `get_weather` as often as it is asked to, and gives the text behind that. */
+  /** Answers calls of `get_weather` until the model calls none, and returns the final text. */
   readonly loop: (prompt: string, stream: boolean) => Promise<string>
   readonly object: () => Promise<unknown>
-  /** About a picture of one pixel. */
+  /** ClientRequests about a one-pixel image. */
   readonly image: (prompt: string) => Promise<string>
 }
 
 export interface Client {
   readonly name: string
   readonly format: 'openai-chat' | 'openai-responses' | 'anthropic-messages'
-  readonly connect: (baseUrl: string, apiKey: string, way: Way, fetching: typeof fetch) => Asks
+  readonly connect: (baseUrl: string, apiKey: string, way: Way, fetching: typeof fetch) => ClientRequests
 }
 
 /**
- * The newest major of each library; in a long run also those before it. Their own files have each of them in every run.
+ * The newest major version of each library; in a long run, also the previous ones. The test files of each library always
+ * cover all of them.
  */
 const newest = isLongRun ? undefined : 1
 const openaiMajors = everyOpenaiMajor.slice(0, newest)
@@ -53,13 +54,13 @@ const max_tokens = 4_096
 const maxSteps = 3
 const weather = { name: 'get_weather', description: 'The weather of a city.', parameters: weatherParameters }
 
-/** What a client is asked through, and what went through it. */
+/** Connects a client to the service. Returns its requests and a record of its HTTP traffic. */
 export function connected(
   { connect }: Client,
   { baseUrl, key }: Service,
   way: Way,
   apiKey = key,
-): { asks: Asks; traffic: Traffic } {
+): { asks: ClientRequests; traffic: Traffic } {
   const { fetch, traffic } = countingFetch()
   return { asks: connect(baseUrl, apiKey, way, attaching(fetch, way)), traffic }
 }
@@ -112,7 +113,7 @@ function weatherOf(json: string): string {
 
 type OpenaiMajor = (typeof openaiMajors)[number]
 
-function overChat(client: OpenAI, model: string, format: OpenaiMajor['zodResponseFormat']): Asks {
+function overChat(client: OpenAI, model: string, format: OpenaiMajor['zodResponseFormat']): ClientRequests {
   const asked = (content: OpenAI.ChatCompletionUserMessageParam['content']) => ({
     model,
     messages: [{ role: 'user' as const, content }],
@@ -146,7 +147,7 @@ function overChat(client: OpenAI, model: string, format: OpenaiMajor['zodRespons
   }
 }
 
-function overResponses(client: OpenAI, model: string, format: OpenaiMajor['zodTextFormat']): Asks {
+function overResponses(client: OpenAI, model: string, format: OpenaiMajor['zodTextFormat']): ClientRequests {
   return {
     whole: async (input) => (await client.responses.create({ model, input })).output_text,
     async streamed(input) {
@@ -167,7 +168,7 @@ function overResponses(client: OpenAI, model: string, format: OpenaiMajor['zodTe
         for (const { call_id, arguments: json } of calls)
           input.push({ type: 'function_call_output', call_id, output: weatherOf(json) })
       }
-      throw new Error('the loop does not end')
+      throw new Error('the tool loop does not end')
     },
     async object() {
       const text = { format: format(schema, 'weather') }
@@ -186,7 +187,7 @@ function overResponses(client: OpenAI, model: string, format: OpenaiMajor['zodTe
 function overAiSdk(
   { generateText, streamText, tool, isStepCount, Output }: Entrances['ai'],
   model: LanguageModel,
-): Asks {
+): ClientRequests {
   const get_weather = tool({
     description: weather.description,
     inputSchema: z.object({ city: z.string() }),
@@ -219,7 +220,7 @@ function overAiSdk(
 
 type Entrances = (typeof entrances)[number]
 
-function overMessages(client: Anthropic, model: string): Asks {
+function overMessages(client: Anthropic, model: string): ClientRequests {
   const asked = (content: Anthropic.MessageParam['content']) => ({
     model,
     max_tokens,
@@ -254,7 +255,7 @@ function overMessages(client: Anthropic, model: string): Asks {
         }))
         messages.push({ role: 'assistant', content: message.content }, { role: 'user', content })
       }
-      throw new Error('the loop does not end')
+      throw new Error('the tool loop does not end')
     },
     async object() {
       const output_config = { format: zodOutputFormat(schema) }

@@ -5,7 +5,7 @@ import { counted, entrances } from './ai-clients.ts'
 import { connectAnthropic, textOf } from './anthropic-clients.ts'
 import { connect, majors } from './openai-clients.ts'
 
-/** Clients accept fused answers: one request each, and nothing that they fail on. */
+/** Clients accept fused answers: each needs one request and causes no error. */
 const frontier = 'svc-router/frontier'
 const attached = { type: 'svc-router:fusion' }
 /** Headers that attach the tool to every request of a client. */

@@ -5,12 +5,12 @@ import { Service } from '../service.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
 import type { Traffic } from './counting-fetch.ts'
 import { errorOf } from './error-of.ts'
-import { clients, connected, type Asks, type Client, type Way } from './fusion-clients.ts'
+import { clients, connected, type ClientRequests, type Client, type Way } from './fusion-clients.ts'
 import { weatherIn } from './openai-clients.ts'
 
 type How = 'whole' | 'streamed'
 
-/** The ways to a deliberation, who speaks a format that has them, and what the head of its answer names. */
+/** The ways to request a deliberation, the formats that support each, and the expected `x-svc-router-upstream`. */
 const ways: readonly (Way & {
   readonly name: string
   readonly formats: readonly Client['format'][]
@@ -27,7 +27,7 @@ const ways: readonly (Way & {
     model: 'svc-router/frontier',
     tool: { type: 'svc-router:fusion', parameters: { mode: 'always' } },
     formats: ['openai-chat', 'openai-responses', 'anthropic-messages'],
-    // The model that has the tool answers; a stream is begun before it is asked.
+    // The model with the tool answers, but a stream starts before that model is called.
     upstream: { whole: 'alpha', streamed: 'fusion' },
   },
 ]
@@ -38,11 +38,11 @@ const cells = ways.flatMap((way) =>
 )
 
 const says = 'This is a simulated answer from alpha.'
-/** Long enough for progress to be told and a keep-alive to fall due. */
+/** Long enough for a progress message and a keep-alive. */
 const panelMs = 270
 const judged: ScriptStep = { do: 'answer', text: judgeReply({ scores: { A: 6, B: 6, C: 6 } }) }
 
-// It warns in every call that it does not know the model and limits the answer.
+// Otherwise it warns in every call that it does not know the model and limits the answer.
 globalThis.AI_SDK_LOG_WARNINGS = false
 
 let service: Service
@@ -67,13 +67,13 @@ afterEach(() => {
 })
 
 /**
- * One deliberation whose panel takes a while; each asks through a client of its own. Gives what was seen, and how often
- * each member was asked.
+ * Runs a request with a slow panel through a new client. Returns the result, the traffic, and the number of requests to
+ * each member.
  */
 async function ask<Seen>(
   client: Client,
   way: Way,
-  run: (asks: Asks) => Promise<Seen>,
+  run: (asks: ClientRequests) => Promise<Seen>,
 ): Promise<{ seen: Seen; traffic: Traffic; asked: readonly number[] }> {
   const slow: ScriptStep = { do: 'slow_headers', ms: panelMs }
   for (const [index, provider] of service.providers.entries()) provider.script(index === 0 ? [slow, judged] : [slow])
@@ -84,7 +84,7 @@ async function ask<Seen>(
   return { seen, traffic, asked }
 }
 
-/** One HTTP request for each turn, each answered, the first one by a deliberation. */
+/** Expects one successful HTTP request for each turn, of which only the first was answered by a deliberation. */
 function expectTurns({ answers }: Traffic, turns: number, { upstream }: (typeof ways)[number], how: How): void {
   expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: turns }, () => 200))
   const upstreams = answers.map(({ headers }) => headers.get('x-svc-router-upstream'))
@@ -94,11 +94,11 @@ function expectTurns({ answers }: Traffic, turns: number, { upstream }: (typeof 
 describe.each(cells)('$name', ({ client, way }) => {
   const { helped } = connected(client, { baseUrl: 'http://127.0.0.1:9/v1', key: '-' } as Service, way).asks
   const texts = [
-    ['a whole answer', 'whole', ({ whole }: Asks) => whole('Say hello.')],
-    ['a stream', 'streamed', ({ streamed }: Asks) => streamed('Say hello.')],
+    ['a whole answer', 'whole', ({ whole }: ClientRequests) => whole('Say hello.')],
+    ['a stream', 'streamed', ({ streamed }: ClientRequests) => streamed('Say hello.')],
     ...(helped === undefined
       ? []
-      : [['its helper for streams', 'streamed', (asks: Asks) => asks.helped!('Say hello.')] as const]),
+      : [['its helper for streams', 'streamed', (asks: ClientRequests) => asks.helped!('Say hello.')] as const]),
   ] as const
 
   test.each(texts)('%s (%s) is the writer’s text alone, after one request', async (_, how, run) => {
@@ -106,19 +106,22 @@ describe.each(cells)('$name', ({ client, way }) => {
     expect(seen).toMatch(new RegExp(`^${says}`))
     expect(seen).not.toContain('models were asked')
     expectTurns(traffic, 1, way, how)
-    // The panel, and for alpha the judge's and the writer's part besides.
+    // Each member once, plus alpha as judge and as writer.
     expect(asked).toEqual([3, 1, 1])
   })
 
-  test.each([false, true])('a tool loop has one deliberation and one request a turn, streamed: %s', async (stream) => {
-    const run = ({ loop }: Asks): Promise<string> => loop('What is the weather in Oslo?', stream)
-    const { seen, traffic, asked } = await ask(client, way, run)
-    expect(seen).toContain(weatherIn('Oslo'))
-    expectTurns(traffic, 2, way, stream ? 'streamed' : 'whole')
-    expect(asked).toEqual([4, 1, 1])
-  })
+  test.each([false, true])(
+    'a tool loop has one deliberation, and one request for each turn, streamed: %s',
+    async (stream) => {
+      const run = ({ loop }: ClientRequests): Promise<string> => loop('What is the weather in Oslo?', stream)
+      const { seen, traffic, asked } = await ask(client, way, run)
+      expect(seen).toContain(weatherIn('Oslo'))
+      expectTurns(traffic, 2, way, stream ? 'streamed' : 'whole')
+      expect(asked).toEqual([4, 1, 1])
+    },
+  )
 
-  test('an object fits the schema, after one request', async () => {
+  test('an object matches the schema, after one request', async () => {
     const { seen, traffic, asked } = await ask(client, way, ({ object }) => object())
     expect(seen).toEqual({
       city: expect.stringMatching(/^simulated/) as string,
@@ -128,7 +131,7 @@ describe.each(cells)('$name', ({ client, way }) => {
     expect(asked.slice(1)).toEqual([1, 1])
   })
 
-  test('an image is seen, after one request', async () => {
+  test('an image is read, after one request', async () => {
     const { seen, traffic, asked } = await ask(client, way, ({ image }) => image('What is this?'))
     expect(seen).toContain('I received 1 image')
     expectTurns(traffic, 1, way, 'whole')
@@ -136,7 +139,7 @@ describe.each(cells)('$name', ({ client, way }) => {
   })
 
   test.each(['whole', 'streamed'] as const)(
-    'a free plan is told at once what to do, %s: one request, and nobody is asked',
+    'a free plan gets an error with the upgrade link, %s, after one request that reaches no provider',
     async (how) => {
       const before = service.providers.map((provider) => provider.counts().requests)
       const { asks, traffic } = connected(client, service, way, freeKey)

@@ -36,7 +36,7 @@ function lastBody(): { contents: { parts: JsonObject[] }[] } {
   return JSON.parse(service.providers[0]!.captured().at(-1)!.body) as { contents: { parts: JsonObject[] }[] }
 }
 
-describe('a backend that speaks gemini', () => {
+describe('a backend of format gemini', () => {
   test('it answers chat, non-streaming and streamed, with usage', async () => {
     const response = await service.chat()
     expect(response.status).toBe(200)

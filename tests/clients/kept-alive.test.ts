@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Service } from '../service.ts'
-import { clients, connected, type Asks } from './fusion-clients.ts'
+import { clients, connected, type ClientRequests } from './fusion-clients.ts'
 import { weatherIn } from './openai-clients.ts'
 
 const says = /^This is a simulated answer from alpha\. You said: "Say hello\."\.$/
@@ -13,7 +13,7 @@ const settings = { keep_alive: '100ms' }
 globalThis.AI_SDK_LOG_WARNINGS = false
 
 const asked: Readonly<
-  Record<string, { readonly ask: (asks: Asks) => Promise<string> | undefined; readonly says: RegExp }>
+  Record<string, { readonly ask: (asks: ClientRequests) => Promise<string> | undefined; readonly says: RegExp }>
 > = {
   streaming: { ask: ({ streamed }) => streamed('Say hello.'), says },
   'streaming with its helper': { ask: ({ helped }) => helped?.('Say hello.'), says },
@@ -21,7 +21,7 @@ const asked: Readonly<
 }
 
 describe.concurrent.each(['openai-chat', 'openai-responses', 'anthropic-messages'] as const)(
-  'a backend that speaks %s and pauses before every event, each pause with a keep-alive',
+  'a backend of format %s and pauses before every event, each pause with a keep-alive',
   (format) => {
     // After 1 event, the service starts the stream itself. After 5, the stream is relayed if possible.
     describe.each([1, 5])('the pauses start after event %i', (delayAfterEvents) => {

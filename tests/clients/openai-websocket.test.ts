@@ -23,7 +23,7 @@ async function answerTo(
 }
 
 test.each(['openai-chat', 'openai-responses'] as const)(
-  'OpenAI’s SDK sends a request, calls a tool, and continues over one WebSocket, with a backend that speaks %s',
+  'OpenAI’s SDK sends a request, calls a tool, and continues over one WebSocket, with a backend of format %s',
   async (format) => {
     service = await Service.start({ formats: [format] })
     const socket = new ResponsesWS(new OpenAI({ apiKey: service.key, baseURL: service.baseUrl }))

@@ -15,7 +15,7 @@ const schema = z.object({ city: z.string(), degrees: z.number() })
 
 const upstreamPaths = { 'openai-chat': '/v1/chat/completions', 'openai-responses': '/v1/responses' } as const
 
-describe.each(['openai-chat', 'openai-responses'] as const)('a backend that speaks %s', (format) => {
+describe.each(['openai-chat', 'openai-responses'] as const)('a backend of format %s', (format) => {
   let service: Service
   beforeAll(async () => {
     service = await Service.start({ formats: [format] })

@@ -21,7 +21,7 @@ const python = pythonWithOpenai("the clients of Python's openai")
 type Result = Readonly<Record<string, unknown>>
 
 describe.skipIf(python === undefined).each(['openai-chat', 'openai-responses'] as const)(
-  "Python's openai package with a backend that speaks %s",
+  "Python's openai package with a backend of format %s",
   (format) => {
     let service: Service
     let links: Links

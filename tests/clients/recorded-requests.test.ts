@@ -47,7 +47,7 @@ test('there are 47 recordings of requests for answers, from every client', () =>
   )
 })
 
-describe.each(clientFormatIds)('a backend that speaks %s', (format) => {
+describe.each(clientFormatIds)('a backend of format %s', (format) => {
   let service: Service
   beforeAll(async () => {
     service = await Service.start({ formats: [format] })

@@ -4,7 +4,7 @@ import { collect, connect, majors } from './openai-clients.ts'
 
 const model = 'svc-router/frontier'
 
-describe.each(['openai-chat', 'openai-responses'] as const)('a backend that speaks %s', (format) => {
+describe.each(['openai-chat', 'openai-responses'] as const)('a backend of format %s', (format) => {
   let service: Service
   beforeAll(async () => {
     service = await Service.start({ formats: [format] })

@@ -6,11 +6,11 @@ import { loadConfig, type ConfigSource } from '../../src/config/load.ts'
 import { ConfigError } from '../../src/config/problems.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
 
-/** Made up for tests. */
+/** Not a real secret. */
 export const madeUpPepper = 'made-up-pepper-of-the-tests'
 export const madeUpSealingKey = Buffer.alloc(32, 7).toString('base64')
 
-/** Runs with a folder that is gone afterwards. */
+/** Runs a function with a temporary folder. */
 export function inFolder<Value>(run: (folder: string) => Value): Value {
   const folder = mkdtempSync(join(tmpdir(), 'svc-router-config-'))
   try {
@@ -20,7 +20,7 @@ export function inFolder<Value>(run: (folder: string) => Value): Value {
   }
 }
 
-/** Loads a configuration text, with local secrets that are not kept unless asked for. */
+/** Loads a configuration text. By default, the local secrets are not stored. */
 export function loadText(text: string, options: Partial<ConfigSource> = {}): Config {
   return inFolder((folder) => {
     const path = join(folder, 'svc-router.yaml')
@@ -37,7 +37,7 @@ export function loadText(text: string, options: Partial<ConfigSource> = {}): Con
   })
 }
 
-/** The error that a configuration text gives. Throws where it gives none. */
+/** Returns the error of an invalid configuration text. @throws if the text is valid */
 export function errorOf(text: string, options: Partial<ConfigSource> = {}): ConfigError {
   try {
     loadText(text, options)

@@ -17,7 +17,7 @@ test('a managed backend has a credential and no account, even in production, and
 })
 
 test.each([
-  ['an account besides', 'credential_env: THEIRS, account: local, managed: true', 'remove "account"'],
+  ['also an account', 'credential_env: THEIRS, account: local, managed: true', 'remove "account"'],
   ['no credential', 'managed: true', 'add "credential_env"'],
 ])('a managed backend with %s is rejected', (_what, settings, fix) => {
   expect(errorOf(backend(settings), { env }).message).toContain(fix)

@@ -5,7 +5,7 @@ interface Row {
   readonly name: string
   readonly text: string
   readonly env?: Record<string, string>
-  /** `line:column` of each problem in the order in which they are told; `-` for one without a place. */
+  /** The `line:column` of each problem, in the order of the report; `-` for a problem without a position. */
   readonly places: readonly string[]
   /** A part of the fix of each problem. */
   readonly fixes: readonly string[]
@@ -131,7 +131,7 @@ const rows: readonly Row[] = [
     fixes: ['did you mean "llama-cpp"?'],
   },
   {
-    name: 'a preset without a base URL of its own',
+    name: 'a preset without a base URL',
     text: 'providers:\n  a: {preset: custom}',
     places: ['2:3'],
     fixes: ['add "base_url'],
@@ -143,7 +143,7 @@ const rows: readonly Row[] = [
     fixes: ['declare it'],
   },
   {
-    name: 'the simulated preset is not to be had by name',
+    name: 'the simulated preset cannot be selected by name',
     text: 'backends:\n  a: {provider: simulated, model: m}',
     places: ['2:17'],
     fixes: ['use one of: openai'],
@@ -245,7 +245,7 @@ const rows: readonly Row[] = [
     fixes: ['remove this line'],
   },
   {
-    name: 'production with a credential of nobody',
+    name: 'a credential without an account in production',
     text: 'app_url: https://app.example.com\nbackends:\n  a: {provider: openai, model: m, credential_env: OPENAI_API_KEY}',
     env: { ...production, SVC_ROUTER_MODE: 'production', OPENAI_API_KEY: 'made-up' },
     places: ['3:3'],
@@ -304,7 +304,7 @@ const rows: readonly Row[] = [
     fixes: ['move it to svc-router/fusion'],
   },
   {
-    name: 'a preset of fusion that there is not, a panel that is too large, and a judge that nobody knows',
+    name: 'an unknown fusion preset, a panel that is too large, and an unknown judge',
     text:
       'backends:\n  big: {provider: ollama, model: llama}\nprofiles:\n  svc-router/fusion:\n    fusion:\n' +
       '      preset: slow\n      panel_size: 9\n      judge: bigg',
@@ -312,7 +312,7 @@ const rows: readonly Row[] = [
     fixes: ['expected fast, balanced, or quality', 'expected a whole number from 1 to 8', 'did you mean "big"?'],
   },
   {
-    name: 'a panel that is named by hand and counted too, with one that nobody knows',
+    name: 'a panel with both names and a size, and an unknown member',
     text:
       'backends:\n  big: {provider: ollama, model: llama}\nmodels:\n  own: {quality: 90}\nprofiles:\n' +
       '  svc-router/fusion:\n    fusion:\n      models: [big, llama, own, lama]\n      panel_size: 2',

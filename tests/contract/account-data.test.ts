@@ -59,7 +59,7 @@ const owned = [
   'refused_requests',
 ] as const
 
-describe.each(enginesFor('what is held about an account'))('account data on %s', (_, engine) => {
+describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
   let db: Kysely<Tables>
   let store: Store
   beforeAll(() => engine.start())

@@ -8,7 +8,7 @@ import { enginesFor } from './engines.ts'
 
 const operator = { kind: 'operator', operatorId: 'opr_1' } as const
 
-describe.each(enginesFor('What operators do with backends and tickets'))('backend controls on %s', (_, engine) => {
+describe.each(enginesFor('backend controls'))('backend controls on %s', (_, engine) => {
   let store: Store
   let nowMs: number
   let deps: BackendControlDeps

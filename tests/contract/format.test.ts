@@ -295,7 +295,7 @@ describe.each(all)('an answer from a Gemini provider to $id', (client) => {
   })
 })
 
-test('every format that only providers use has answers of its own in this suite', () => {
+test('this suite has answers for every format that only providers use', () => {
   expect(formatIds.filter((id) => !clientFormatIds.some((known) => known === id))).toEqual(['gemini'])
 })
 

@@ -34,7 +34,7 @@ const session = (id: string, more: Partial<Session> = {}): Session => ({
   ...more,
 })
 
-describe.each(enginesFor('Who holds which address and session'))('identities on %s', (_, engine) => {
+describe.each(enginesFor('identities'))('identities on %s', (_, engine) => {
   let store: Store
   beforeAll(() => engine.start())
   afterAll(() => engine.stop())

@@ -32,7 +32,7 @@ const removed = record({ type: 'operator.removed', operatorId: 'opr_1' })
 const signedIn = record({ type: 'operator.signed_in', operatorId: 'opr_1' })
 const steppedUp = record({ type: 'operator.stepped_up', operatorId: 'opr_1' })
 
-describe.each(enginesFor('Who operates the service'))('operators on %s', (_, engine) => {
+describe.each(enginesFor('operators'))('operators on %s', (_, engine) => {
   let store: Store
   beforeAll(() => engine.start())
   afterAll(() => engine.stop())

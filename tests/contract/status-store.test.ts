@@ -26,7 +26,7 @@ const incident = (id: string, createdAtMs: number): Incident => ({
   updates: [update(`${id}-1`, 'investigating', createdAtMs)],
 })
 
-describe.each(enginesFor('What the status page shows'))('status on %s', (_, engine) => {
+describe.each(enginesFor('status'))('status on %s', (_, engine) => {
   let store: Store
   beforeAll(() => engine.start())
   afterAll(() => engine.stop())
@@ -56,7 +56,7 @@ describe.each(enginesFor('What the status page shows'))('status on %s', (_, engi
     expect(await store.addIncidentUpdate('inc_1', update('u1', 'resolved', 400), someRecord())).toBe(true)
     expect(await store.addIncidentUpdate('inc_3', update('u3', 'monitoring', 500), someRecord())).toBe(true)
     expect(await store.addIncidentUpdate('inc_9', update('u9', 'monitoring', 500), someRecord())).toBe(false)
-    // What was written is in the audit log, each in its own transaction; what was refused is not.
+    // Each accepted change is in the audit log, in the same transaction. Rejected ones are not.
     expect((await store.auditHead()).sequence).toBe(5)
     const listed = await store.listIncidents(250, 10)
     expect(listed.map(({ id, updates }) => [id, ...updates.map((each) => each.state)])).toEqual([

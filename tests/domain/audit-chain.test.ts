@@ -61,7 +61,7 @@ const tampers: Readonly<Record<string, (copy: string[], random: (below: number) 
     ;[copy[first], copy[second]] = [copy[second]!, copy[first]!]
   },
   'an entry repeated': (copy, random) => void copy.splice(random(copy.length + 1), 0, copy[random(copy.length)]!),
-  'the end cut off': (copy, random) => void copy.splice(random(copy.length)),
+  'the end truncated': (copy, random) => void copy.splice(random(copy.length)),
   'an entry changed and every hash made again': (copy, random) => {
     const links = copy.map((line) => readLink(line)!)
     const at = random(links.length)
@@ -82,7 +82,7 @@ const tampers: Readonly<Record<string, (copy: string[], random: (below: number) 
 }
 
 describe('a tampered log', () => {
-  test(`${tamperings} random edits, deletions, reorderings, forgeries and cuts are all found with the checkpoint (seed ${seed})`, () => {
+  test(`${tamperings} random edits, deletions, reorderings, forgeries, and truncations are all detected with the checkpoint (seed ${seed})`, () => {
     const random = randomFrom(seed)
     const kinds = Object.entries(tampers)
     const done = new Map<string, number>()

@@ -76,21 +76,18 @@ describe('text that must not be sent to support', () => {
   }
   const sentences = fc.array(fc.constantFrom(...harmless), { maxLength: 3 }).map((all) => all.join('\n'))
   const between = fc.constantFrom(' ', '\n', '"', "'", '`', '(', ': ', '\t', '>')
-  test.each(Object.keys(made))(
-    '%s is found wherever it stands in what people write, and nothing of it is given back',
-    (name) => {
-      fc.assert(
-        fc.property(sentences, between, made[name]!, between, sentences, (before, open, secret, close, after) => {
-          const text = `${before}${open}${secret}${close}${after}`
-          expect(findForbidden(text)).not.toEqual([])
-          const masked = maskForbidden(text)
-          expect(findForbidden(masked)).toEqual([])
-          expect(masked).not.toContain(secret)
-        }),
-        { numRuns: 300 },
-      )
-    },
-  )
+  test.each(Object.keys(made))('%s is found anywhere in a text, and no part of it is returned', (name) => {
+    fc.assert(
+      fc.property(sentences, between, made[name]!, between, sentences, (before, open, secret, close, after) => {
+        const text = `${before}${open}${secret}${close}${after}`
+        expect(findForbidden(text)).not.toEqual([])
+        const masked = maskForbidden(text)
+        expect(findForbidden(masked)).toEqual([])
+        expect(masked).not.toContain(secret)
+      }),
+      { numRuns: 300 },
+    )
+  })
 
   test('sentences, ids, and hashes are accepted in any order', () => {
     fc.assert(

@@ -9,7 +9,7 @@ const characters = 8_000
 const suspiciousMs = 1
 /** No linear pattern takes so long for it. */
 const certainMs = 30
-/** An exponential one takes seconds for so many repeats, where any other takes microseconds. */
+/** With this many repetitions, an exponential pattern takes seconds and any other takes microseconds. */
 const fewRepeats = 26
 const fewMs = 10
 /** For four times the input a linear pattern takes about 4 times as long, a quadratic one 16 times. */

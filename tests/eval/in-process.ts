@@ -32,7 +32,7 @@ export interface SeenCall {
   readonly request: string
 }
 
-/** Simulated models without any network, and what was asked of them. */
+/** Simulated models without a network, and their calls. */
 export class InProcess implements EvalPort {
   readonly clock = systemClock()
   readonly seen: SeenCall[] = []
@@ -136,7 +136,7 @@ export function worldOf(of: {
   }
 }
 
-/** The reports of so many whole evaluations, each of a world of its own. */
+/** Runs this many evaluations, each with its own simulated world, and returns their reports. */
 export async function evaluateOften(assumptions: Assumptions, items: number, runs: number): Promise<Report[]> {
   const reports: Report[] = []
   for (let seed = 1; seed <= runs; seed++) {

@@ -7,7 +7,7 @@ import { evaluateOften } from './in-process.ts'
 /** Enough to see whether something is wrong, in seconds; `tests/long/eval-power.test.ts` has more. */
 const repetitions = 40
 
-test(`simulated: of ${repetitions} whole evaluations without any advantage at most one in twenty says better`, async () => {
+test(`simulated: of ${repetitions} evaluations without any advantage, at most one in twenty reports an advantage`, async () => {
   const blind = { ...assumed, right: [0.7, 0.7, 0.7], tells: 0 }
   const reports = await evaluateOften(blind, 16, repetitions)
   const alarms = reports.filter(({ comparisons }) => comparisons.some(({ verdict }) => verdict === 'better'))

@@ -1,7 +1,7 @@
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** What a model of the faulty provider does when it is asked. */
+/** The behavior of a model of the faulty provider. */
 export type Fault =
   | 'none'
   | 'rate-limited-once'
@@ -20,7 +20,7 @@ export type Fault =
   | 'flapping'
   | 'no-prefill'
 
-/** How long the faults last, milliseconds. */
+/** The duration of the faults in milliseconds. */
 export interface FaultTimes {
   readonly retryAfterMs: number
   readonly firstTokenMs: number
@@ -35,9 +35,9 @@ export interface SeenAttempt {
   readonly model: string
   /** Milliseconds since the last reset. */
   readonly atMs: number
-  /** Whether it was answered as by a healthy provider. */
+  /** Whether the answer was that of a healthy provider. */
   readonly healthy: boolean
-  /** Whether it was refused because its last message was the assistant's. */
+  /** Whether it was rejected because its last message was from the assistant. */
   readonly prefillRefused: boolean
 }
 
@@ -190,7 +190,7 @@ function refuse(status: number, type: string, code: string | null, headers: read
   return `${[...head, ...headers].join('\r\n')}\r\n\r\n${body}`
 }
 
-/** The first complete request's body, and where it ends; undefined while it is not all there. */
+/** The body of the first complete request, and its end; undefined if it is incomplete. */
 function takeBody(received: string): { readonly text: string; readonly end: number } | undefined {
   const headEnd = received.indexOf('\r\n\r\n')
   if (headEnd < 0) return undefined

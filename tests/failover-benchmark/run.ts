@@ -31,8 +31,7 @@ export interface ScenarioResult {
 }
 
 /**
- * Sends every scenario, streamed and at the same time, through one service; each has a provider, a primary, and a
- * fallback of its own.
+ * Runs all scenarios concurrently through one service, streamed. Each has its own provider, primary, and fallback.
  */
 export async function runBenchmark(options: BenchmarkOptions): Promise<ScenarioResult[]> {
   const runs = await Promise.all(
@@ -117,7 +116,7 @@ async function observe(
   return { ...observed, isAlive: alive.kind === 'answered' && alive.isWhole }
 }
 
-/** A healthy request, after a scenario: the first scenario's backends answer all but their first one. */
+/** Sends a healthy request after a scenario. The backends of the first scenario answer all requests except their first. */
 const aliveLimitMs = 10_000
 
 async function askThroughOutage(
@@ -149,7 +148,7 @@ async function askThroughOutage(
   }
 }
 
-/** One streamed request, read as a careful client reads it: an error event makes it an error, whatever came before. */
+/** Sends one streamed request and reads it like a careful client: after an error event, the result is an error. */
 async function ask(service: Service, model: string, limitMs: number): Promise<Outcome> {
   const startedMs = performance.now()
   const signal = AbortSignal.timeout(limitMs)
@@ -181,7 +180,7 @@ interface Chunk {
 }
 
 /**
- * What a stream says; undefined where it says that it failed. Events that are no JSON are skipped, as many clients do.
+ * The text of a stream; undefined if the stream reports an error. Skips events that are not JSON, as many clients do.
  */
 function readStream(text: string): Omit<Outcome, 'elapsedMs'> | undefined {
   let content = ''

@@ -6,18 +6,18 @@ import type { Fault } from './faulty-provider.ts'
  */
 export type Verdict = 'pass' | 'partial' | 'safe' | 'fail'
 
-/** What a careful client saw of one request. */
+/** The result of one request for a careful client. */
 export interface Outcome {
-  /** `hang`: nothing ended within the limit. */
+  /** `hang`: the request did not end within the limit. */
   readonly kind: 'answered' | 'error' | 'hang'
-  /** Whether the text was the whole answer, word for word. */
+  /** Whether the text was exactly the complete answer. */
   readonly isWhole: boolean
   readonly model: string | undefined
   readonly hasUsage: boolean
   readonly elapsedMs: number
 }
 
-/** What is known once a scenario is over. Times are milliseconds since its start. */
+/** The observations of one scenario. Times are in milliseconds since its start. */
 export interface Observation extends Outcome {
   readonly primaryAtMs: readonly number[]
   readonly prefillRefused: boolean
@@ -29,12 +29,12 @@ export interface Observation extends Outcome {
   readonly sequence: Sequence | undefined
 }
 
-/** What a series of requests through an outage showed. */
+/** The results of a series of requests during an outage. */
 export interface Sequence {
   readonly askedWhileDown: number
   readonly answeredWhileDown: number
   /**
-   * From the end of the outage to the first healthy answer of the primary; undefined where it was never asked again.
+   * From the end of the outage to the first healthy answer of the primary; undefined if it was not asked again.
    */
   readonly recoveredAfterMs: number | undefined
 }
@@ -46,14 +46,14 @@ export interface Scenario {
   readonly title: string
   readonly fault: Fault
   readonly fallback?: Fault
-  /** Default: the whole answer. */
+  /** Default: the complete answer. */
   readonly ideal?: 'error'
-  /** The longest that the request may take, seconds in real time. */
+  /** The time limit of the request in seconds of real time. */
   readonly limitSeconds: number
   readonly isSequence?: true
   readonly required: readonly Check[]
   readonly advisory?: readonly Check[]
-  /** What the verdict is to be at least. */
+  /** The minimum verdict. */
   readonly expected: Verdict
 }
 
@@ -144,7 +144,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     id: 'S08',
-    title: 'stream cut in the middle',
+    title: 'stream truncated in the middle',
     fault: 'cut',
     limitSeconds: 40,
     required: [],
@@ -225,7 +225,7 @@ export const scenarios: readonly Scenario[] = [
   },
 ]
 
-/** The verdict as the benchmark gives it. */
+/** The verdict by the rules of the benchmark. */
 export function judge(scenario: Scenario, seen: Observation): Verdict {
   if (seen.kind === 'hang') return 'fail'
   if (seen.kind === 'answered' && !seen.isWhole && scenario.ideal === undefined) return 'fail'

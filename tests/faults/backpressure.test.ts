@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Service } from '../service.ts'
 import { writePost } from './raw-client.ts'
-import { behind, openEventStream, startScriptedUpstream, type ScriptedUpstream } from './scripted-upstream.ts'
+import { settingsFor, openEventStream, startScriptedUpstream, type ScriptedUpstream } from './scripted-upstream.ts'
 
 /** Contract 9.12. */
 const maxWaitingBytes = 256 * 1024
@@ -64,7 +64,7 @@ describe.each([
     'if the client reads nothing %s, the backend is paused with at most 256 KiB queued, and reading again delivers everything',
     { timeout: 60_000 },
     async (_when, first) => {
-      service = await Service.start({ formats: [], settings: behind(upstream, 'openai-chat', { idle: '20s' }) })
+      service = await Service.start({ formats: [], settings: settingsFor(upstream, 'openai-chat', { idle: '20s' }) })
       const { sent } = flood(first)
       const caller = connect(Number(new URL(service.baseUrl).port), '127.0.0.1')
       let received = 0

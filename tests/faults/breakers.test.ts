@@ -113,7 +113,7 @@ describe('failing over', () => {
     const hostile = await service.addAccount('hostile', 'max')
     const own = service.providers[2]!.baseUrl
     const vault = createVault({ ...sealingKeys(service.config.secrets), random: service.accountsDeps.random })
-    // With another host name it is another failure domain, so that it is asked next.
+    // Another host name is another failure domain, so this backend is asked next.
     for (const [model, firstContentMs, baseUrl] of [
       ['one', 300, own],
       ['two', 20_000, own.replace('127.0.0.1', 'localhost')],

@@ -111,7 +111,7 @@ test(
         if (writers.length === fusions) for (const end of writers.splice(0)) end()
         return
       }
-      // No panel member answers before all members of all panels were asked; then all answer within these milliseconds.
+      // No panel member answers before all members of all panels are called. Then all answer within these milliseconds.
       panels.push(() => sayWhole(response, longAnswer((number += 1))))
       if (panels.length === fusions * members.length)
         for (const [place, answer] of panels.splice(0).entries())

@@ -62,7 +62,7 @@ describe('invalid bodies', () => {
     ['a sequence that is too long', [0xc0, 0xaf]],
     ['half of a surrogate pair', [0xed, 0xa0, 0x80]],
     ['a byte that is never used', [0xff]],
-    ['a sequence that is cut off', [0xe6, 0xbc]],
+    ['a truncated sequence', [0xe6, 0xbc]],
   ])('invalid UTF-8 (%s) gets 400', async (_name, bytes) => {
     const body = Buffer.concat([
       Buffer.from('{"model":"svc-router/frontier","messages":[{"role":"user","content":"'),

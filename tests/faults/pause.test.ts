@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { expectWholeChat } from './event-stream.ts'
 import { RawConnection, writePost } from './raw-client.ts'
-import { behind, openEventStream, startScriptedUpstream, type ScriptedUpstream } from './scripted-upstream.ts'
+import { settingsFor, openEventStream, startScriptedUpstream, type ScriptedUpstream } from './scripted-upstream.ts'
 import { ServiceProcess } from './service-process.ts'
 
 const pauseMs = 4_000
@@ -26,7 +26,7 @@ beforeEach(async () => {
   waiting = []
   upstream = await startScriptedUpstream()
   service = new ServiceProcess(folder, [], {
-    ...behind(upstream, 'openai-chat', { first_content: '2s', idle: '2s', connect: '1s' }),
+    ...settingsFor(upstream, 'openai-chat', { first_content: '2s', idle: '2s', connect: '1s' }),
   })
   await service.start()
 })
@@ -53,7 +53,7 @@ async function pauseWith(begin: (response: ServerResponse) => void): Promise<str
   service.running.kill('SIGSTOP')
   await sleep(pauseMs)
   service.running.kill('SIGCONT')
-  // Some of them answer only after the first timers could have run.
+  // Some answer only after the first timers could have run.
   for (const [index, response] of waiting.entries())
     setTimeout(() => response.end(chunk(' world') + last), index % 2 === 0 ? 0 : 800)
   return Promise.all(answers.map(async (answer) => expectWholeChat((await answer).body)))

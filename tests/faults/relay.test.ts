@@ -13,7 +13,13 @@ import {
   recordOf,
 } from './event-stream.ts'
 import { RawConnection, writePost } from './raw-client.ts'
-import { behind, openEventStream, sendJson, startScriptedUpstream, type ScriptedUpstream } from './scripted-upstream.ts'
+import {
+  settingsFor,
+  openEventStream,
+  sendJson,
+  startScriptedUpstream,
+  type ScriptedUpstream,
+} from './scripted-upstream.ts'
 
 let upstream: ScriptedUpstream
 let service: Service
@@ -31,7 +37,7 @@ async function start(
   timeouts?: Readonly<Record<string, string>>,
   more: Record<string, unknown> = {},
 ): Promise<void> {
-  service = await Service.start({ formats: [], settings: { ...behind(upstream, format, timeouts), ...more } })
+  service = await Service.start({ formats: [], settings: { ...settingsFor(upstream, format, timeouts), ...more } })
 }
 
 function stream(text: string): (request: unknown, response: ServerResponse) => void {

@@ -52,7 +52,7 @@ export function sendJson(response: ServerResponse, text: string): void {
 }
 
 /** Settings of a service whose only backend is this provider. */
-export function behind(
+export function settingsFor(
   upstream: ScriptedUpstream,
   format: string,
   timeouts?: Readonly<Record<string, string>>,

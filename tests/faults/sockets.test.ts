@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Service } from '../service.ts'
 import { SocketClient } from '../socket-client.ts'
 import { RawSocket } from './raw-frames.ts'
-import { behind, openEventStream, startScriptedUpstream, type ScriptedUpstream } from './scripted-upstream.ts'
+import { settingsFor, openEventStream, startScriptedUpstream, type ScriptedUpstream } from './scripted-upstream.ts'
 
 /** Contract 9.10 and 9.11. */
 const maxWaitingBytes = 256 * 1024
@@ -109,7 +109,7 @@ describe('a client that reads slowly', () => {
     'a %s backend is paused with at most 256 KiB queued, and the client receives everything when it reads again',
     { timeout: 60_000 },
     async (format, first, text, last) => {
-      service = await Service.start({ formats: [], settings: behind(upstream, format, { idle: '20s' }) })
+      service = await Service.start({ formats: [], settings: settingsFor(upstream, format, { idle: '20s' }) })
       let response: ServerResponse | undefined
       upstream.answer = async (_request, given) => {
         response = given

@@ -19,7 +19,7 @@ const quick = { connect: '500ms', first_content: '500ms', idle: '400ms' }
 
 type Start = (formats: readonly FormatId[], options?: ServiceOptions) => Promise<Service>
 
-/** Each test has its own service, which stops after it: tests that mostly wait run concurrently. */
+/** Each test has its own service, so that tests, which mostly wait, can run concurrently. */
 const test = plainTest.extend<{ start: Start }>({
   start: async ({ onTestFinished }, use) => {
     await use(async (formats, options = {}) => {
@@ -45,7 +45,7 @@ function script(service: Service, index: number, ...steps: ScriptStep[]): void {
   service.providers[index]!.script(steps)
 }
 
-/** Asks, and is gone when the signal fires. */
+/** Sends a request and disconnects when the signal aborts. */
 async function askUntil(service: Service, format: FormatId, signal: AbortSignal): Promise<void> {
   const path = format === 'openai-chat' ? '/chat/completions' : '/responses'
   const content = { input: 'Hello', messages: [{ role: 'user', content: 'Hello' }] }
@@ -63,7 +63,7 @@ async function askUntil(service: Service, format: FormatId, signal: AbortSignal)
   while (!(await reader.read()).done);
 }
 
-/** The first backend learns within so many milliseconds that its caller has left. */
+/** Expects that the call to the first backend is aborted within `limitMs` after the client disconnects. */
 async function expectAbortWithin(service: Service, limitMs: number, abort: AbortController): Promise<void> {
   const leftAtMs = performance.timeOrigin + performance.now()
   abort.abort()
@@ -74,7 +74,7 @@ async function expectAbortWithin(service: Service, limitMs: number, abort: Abort
 const expectBroken = { 'openai-chat': expectBrokenChat, 'openai-responses': expectBrokenResponses }
 const expectWhole = { 'openai-chat': expectWholeChat, 'openai-responses': expectWholeResponses }
 
-/** Caller and backend, the same format (relay) and different ones (translation). */
+/** Client and backend formats: equal (relay) and different (translation). */
 const pairs = [
   ['openai-chat', 'openai-chat'],
   ['openai-responses', 'openai-responses'],
@@ -82,7 +82,10 @@ const pairs = [
   ['openai-responses', 'openai-chat'],
 ] as const
 
-/** What the backend would send, by event: which hold content, and behind which one it is complete. */
+/**
+ * Requests a stream from the backend itself. Returns its number of events, and the positions of the first content event
+ * and the terminal event.
+ */
 async function eventsOfBackend(
   service: Service,
   format: FormatId,
@@ -106,7 +109,7 @@ async function eventsOfBackend(
   }
 }
 
-describe.each(pairs)('%s from a backend that speaks %s', (client, backend) => {
+describe.each(pairs)('%s from a backend of format %s', (client, backend) => {
   test.for(['fin', 'rst', 'end'] as const)(
     'a stream closed by %s after any of its events never ends like a complete one',
     async (by, { start }) => {
@@ -114,7 +117,7 @@ describe.each(pairs)('%s from a backend that speaks %s', (client, backend) => {
       const { count, firstContent, terminal } = await eventsOfBackend(service, backend)
       expect([firstContent > 1, terminal > firstContent, count >= terminal]).toEqual([true, true, true])
       for (let afterEvents = 0; afterEvents <= count; afterEvents++) {
-        // A success in between, so that the failures before content do not cool the only backend.
+        // A success in between, so that failures before content do not open the circuit breaker of the only backend.
         script(service, 0, { do: 'answer' }, { do: 'cut', afterEvents, by })
         await (await ask(service, client)).text()
         const response = await ask(service, client)
@@ -186,7 +189,7 @@ describe.each(pairs)('%s from a backend that speaks %s', (client, backend) => {
   })
 })
 
-describe.concurrent.each(pairs)('%s from a silent backend that speaks %s', (client, backend) => {
+describe.concurrent.each(pairs)('%s from a silent backend of format %s', (client, backend) => {
   test('a backend that falls silent is abandoned at its idle limit', async ({ start }) => {
     const service = await start([backend])
     script(service, 0, { do: 'stall', afterEvents: 7 })

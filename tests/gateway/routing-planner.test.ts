@@ -65,7 +65,7 @@ const well: Situation = {
   isWell: true,
 }
 
-/** The real gateway and planner over the same backends, which record when they are asked. */
+/** The real gateway and planner over the same backends, which record each request. */
 class World {
   readonly asked: string[] = []
   readonly clock = new ManualClock()

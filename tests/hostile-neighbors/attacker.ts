@@ -4,20 +4,19 @@ import { gzipSync } from 'node:zlib'
 import { startHostileProvider } from './hostile-provider.ts'
 
 /**
- * A hostile account and its hostile provider, in a process of their own so that what they cost is not the measuring
- * process's. Says where the provider is; told whom to attack, it attacks until it is told to stop or two minutes have
- * passed.
+ * A hostile account and its hostile provider. They have their own process, so that their CPU time is not measured.
+ * Reports the address of the provider, receives the target, and attacks until a stop message or for two minutes.
  */
 export interface Target {
   readonly apiPort: number
   readonly appPort: number
-  /** Of an account on the default plan, which its own rate soon limits. */
+  /** A key on the default plan, which soon reaches its rate limit. */
   readonly key: string
-  /** Of an account that may ask without limits, so that its provider gets to do its worst. */
+  /** A key without limits, so that the hostile provider receives many requests. */
   readonly unlimitedKey: string
 }
 
-/** Everything comes from here: another address than the one of whoever is measured. */
+/** The local address of all attacks, different from that of the measured client. */
 const localAddress = '127.0.0.2'
 const longestAttackMs = 120_000
 const halfSentBodies = 4_100
@@ -29,7 +28,7 @@ const counts: Record<string, number> = {}
 const sockets = new Set<Socket>()
 const over = new AbortController()
 
-/** Opens a connection, writes, and holds it; resolves with the first bytes of the answer once it closes. */
+/** Opens a connection, writes, and keeps it open. Resolves with the first bytes of the answer after it closes. */
 function send(port: number, bytes: string | readonly (string | Buffer)[]): Promise<string> {
   return new Promise((resolve) => {
     let answer = ''
@@ -47,7 +46,7 @@ function send(port: number, bytes: string | readonly (string | Buffer)[]): Promi
   })
 }
 
-/** Does something again and again, so many at once, at least `pauseMs` apart. */
+/** Repeats an attack with a given concurrency and at least `pauseMs` between repetitions. */
 async function keepUp(name: string, atOnce: number, pauseMs: number, act: () => Promise<string>): Promise<void> {
   await Promise.all(
     Array.from({ length: atOnce }, async () => {
@@ -75,7 +74,7 @@ function question(model: string, stream: boolean): string {
   return JSON.stringify({ model, stream, messages: [{ role: 'user', content: 'Hello' }] })
 }
 
-/** Texts that patterns with more than one way to match are slow on. */
+/** Texts on which ambiguous regular expressions are slow. */
 const worstTexts = [
   'http://h/?://' + 'a:'.repeat(25_000),
   'sk-'.repeat(20_000),
@@ -145,7 +144,7 @@ process.on('message', (message: Target | 'stop' | 'counts') => {
   else if (message === 'counts') say(counts)
   else attack(message)
 })
-// Whoever measures has ended: so does this.
+// The measuring process has exited, so exit, too.
 process.on('disconnect', () => process.exit(0))
 setTimeout(stop, longestAttackMs).unref()
 say({ baseUrl: provider.baseUrl })

@@ -2,7 +2,7 @@ import { createServer, type AddressInfo, type Socket } from 'node:net'
 
 const MiB = 1024 * 1024
 
-/** What each model of the hostile provider does with a request; the model's name says which. Each bounds itself. */
+/** The behavior of the hostile provider, by model name. Each is bounded. */
 const behaviors: Readonly<Record<string, (socket: Socket) => void>> = {
   /** Never answers. */
   hang: () => {},
@@ -23,7 +23,7 @@ const behaviors: Readonly<Record<string, (socket: Socket) => void>> = {
     const interim = 'HTTP/1.1 103 Early Hints\r\nlink: </a>; rel=preload\r\n\r\n'.repeat(200)
     pump(socket, (sent) => (sent < 64 * MiB ? interim : undefined))
   },
-  /** A whole answer whose numbers are absurd. */
+  /** A complete answer with absurd numbers. */
   numbers: (socket) =>
     sendWhole(socket, 200, {
       id: 'x',
@@ -32,7 +32,7 @@ const behaviors: Readonly<Record<string, (socket: Socket) => void>> = {
       choices: [{ index: 1e15, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }],
       usage: { prompt_tokens: 2 ** 60, completion_tokens: -1, total_tokens: Number.MAX_VALUE },
     }),
-  /** Content, then an error in a shape that no vendor documents, then the end of a good answer. */
+  /** Content, then an error in an undocumented shape, then the end of a successful answer. */
   errors: (socket) => {
     openStream(socket)
     const content = { choices: [{ index: 0, delta: { role: 'assistant', content: 'Hello' } }] }
@@ -40,7 +40,7 @@ const behaviors: Readonly<Record<string, (socket: Socket) => void>> = {
     socket.write(chunk(`event: error\ndata: {"detail":"${secretOfProvider}"}\n\ndata: [DONE]\n\n`))
     socket.write('0\r\n\r\n')
   },
-  /** A refusal with a body that goes on and on. */
+  /** An error with a very long body. */
   'long-refusal': (socket) => {
     socket.write('HTTP/1.1 500 No\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n')
     const text = '{'.repeat(32 * 1024)
@@ -48,11 +48,11 @@ const behaviors: Readonly<Record<string, (socket: Socket) => void>> = {
   },
 }
 
-/** Stands for a provider's own words: no caller may ever read it. */
+/** A placeholder for the text of a provider, which no client may ever see. */
 const secretOfProvider = 'words-of-the-provider'
 export const hostileModels = Object.keys(behaviors)
 
-/** Serves the models above. Bodies are not read to their end, only for the model's name. */
+/** Serves the models above. It reads only the model name of each request body. */
 export async function startHostileProvider(): Promise<{ readonly baseUrl: string; close(): void }> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -93,8 +93,8 @@ function sendWhole(socket: Socket, status: number, body: object): void {
 }
 
 /**
- * Writes what `next` gives for the bytes sent so far, as fast as it is read, until it gives nothing or the socket
- * closes.
+ * Writes the results of `next`, which receives the number of bytes sent so far, with backpressure, until it returns
+ * nothing or the socket closes.
  */
 function pump(socket: Socket, next: (sent: number) => string | undefined): void {
   let sent = 0

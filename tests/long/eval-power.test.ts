@@ -4,7 +4,7 @@ import { evaluateOften } from '../eval/in-process.ts'
 
 const repetitions = 200
 
-test(`simulated: of ${repetitions} whole evaluations without any advantage at most one in twenty says better, and placebos gain nothing`, async () => {
+test(`simulated: of ${repetitions} evaluations without any advantage, at most one in twenty reports an advantage, and placebos gain nothing`, async () => {
   // Members are equally good, and neither judge nor writer can tell right from wrong.
   const blind = { ...assumed, right: [0.7, 0.7, 0.7], tells: 0 }
   const reports = await evaluateOften(blind, 16, repetitions)
@@ -20,7 +20,7 @@ test(`simulated: of ${repetitions} whole evaluations without any advantage at mo
   expect(odd.length / repetitions).toBeLessThanOrEqual(0.05)
 }, 240_000)
 
-test('simulated: a real advantage is called better, by most evaluations of the usual size', async () => {
+test('simulated: most evaluations of the usual size report a real advantage as better', async () => {
   const sharp = { ...assumed, right: [0.65, 0.63, 0.61], shared: 0.2, tells: 0.95 }
   const runs = 12
   const reports = await evaluateOften(sharp, 120, runs)

@@ -9,9 +9,9 @@ const questions = 20_000
 const placeboQuestions = 40_000
 
 test.each([
-  ['judges for whom agreement counts little', assumedJudges],
+  ['judges that give agreement little weight', assumedJudges],
   ['judges that follow the majority', followingTheMajority],
-] as const)('headroom in %s, simulated', async (title, judges) => {
+] as const)('simulated: headroom increases with the accuracy of %s', async (title, judges) => {
   const rows: Parameters<typeof tableOf>[0] = new Map(
     await Promise.all(
       Object.entries(judges).map(
@@ -25,7 +25,7 @@ test.each([
 })
 
 test.each(Object.entries(placebos).filter(([name]) => name !== 'the longest'))(
-  'a placebo judge that chooses %s adds less than half a point, either way',
+  'a placebo judge that chooses %s changes the result by less than half a point',
   async (name, judge) => {
     const { mean, half } = liftOf(await runClosed(threeDiverse, judge, placeboQuestions))
     process.stdout.write(

@@ -7,23 +7,23 @@ const admissions = 14
 const limitMs = 240_000
 
 test(
-  'callers who wait as they are told are never refused again, and no 60 s hold more than the limit',
+  'clients that wait as long as the 429 says are not rejected again, and no 60 s contain more requests than the limit',
   { timeout: limitMs },
   async () => {
     const service = await Service.start({
       settings: {
         plans: {
           max: { name: 'Max', requests_per_minute: 1_000, requests_per_month: 1_000, premium: true },
-          tight: { name: 'Tight', requests_per_minute: perMinute, requests_per_month: 1_000 },
+          small: { name: 'Small', requests_per_minute: perMinute, requests_per_month: 1_000 },
         },
       },
     })
     try {
-      const { account, key } = await service.addAccount('patient', 'tight')
+      const { account, key } = await service.addAccount('patient', 'small')
       service.key = key
       let waited = 0
       for (let admitted = 0; admitted < admissions; admitted++) {
-        // At the pace of somebody who works, so that places become free one by one.
+        // Spread the requests, so that they leave the minute one by one.
         await delay(1_500)
         const response = await service.chat()
         await response.arrayBuffer()
@@ -33,7 +33,7 @@ test(
         expect([seconds >= 1, seconds <= 60]).toEqual([true, true])
         waited += 1
         await delay(seconds * 1_000)
-        expect((await service.chat()).status, 'after waiting as told').toBe(200)
+        expect((await service.chat()).status, 'after the wait in the 429').toBe(200)
       }
       expect(waited).toBeGreaterThan(1)
       const times = (await service.store.listRequests({ limit: 100, accountId: account.id }))

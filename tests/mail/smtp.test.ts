@@ -8,7 +8,7 @@ import { openSmtp } from '../../src/mail/smtp.ts'
 import { Secret } from '../../src/runtime/secret.ts'
 
 const password = 'made-up-password-of-mail'
-const letter = { to: 'somebody@example.com', subject: 'A letter', text: 'code 123456\n' }
+const email = { to: 'somebody@example.com', subject: 'An email', text: 'code 123456\n' }
 
 let received: string[]
 let rejects: boolean
@@ -48,9 +48,9 @@ const settings = (more: object = {}) => ({
   ...more,
 })
 
-test('a letter arrives as plain text, from whom it is said', async () => {
+test('an email arrives as plain text from the configured sender', async () => {
   const smtp = openSmtp(settings(), () => {})
-  await smtp.send(letter)
+  await smtp.send(email)
   smtp.close()
   expect(received.length).toBe(1)
   expect(received[0]).toContain('<no-reply@example.com>')
@@ -61,12 +61,12 @@ test('a letter arrives as plain text, from whom it is said', async () => {
 
 test.each([
   ['a wrong password', { password: new Secret('another') }, /^(535|EAUTH)$/],
-  ['nobody there', { port: 1 }, /^(ECONNREFUSED|ESOCKET|ECONNECTION)$/],
-  ['a server that offers no TLS where it is wanted', { security: 'starttls' as const }, /^(ETLS|\d{3}|ESOCKET)$/],
-])('%s is told by a code, with nothing of the letter, the address or the password', async (_, more, reason) => {
+  ['an unreachable server', { port: 1 }, /^(ECONNREFUSED|ESOCKET|ECONNECTION)$/],
+  ['a server without the required TLS', { security: 'starttls' as const }, /^(ETLS|\d{3}|ESOCKET)$/],
+])('%s is reported by a code, without the email, the address, or the password', async (_, more, reason) => {
   const events: ServiceEvent[] = []
   const smtp = openSmtp(settings(more), (event) => void events.push(event))
-  const error = await smtp.send(letter).catch((thrown: unknown) => thrown)
+  const error = await smtp.send(email).catch((thrown: unknown) => thrown)
   smtp.close()
   expect(error).toBeInstanceOf(MailError)
   expect((error as MailError).reason).toMatch(reason)
@@ -74,21 +74,21 @@ test.each([
   expect(received).toEqual([])
 })
 
-test('a refused address is not repeated', async () => {
+test('a rejected address is not repeated in the error', async () => {
   rejects = true
   const events: ServiceEvent[] = []
   const smtp = openSmtp(settings(), (event) => void events.push(event))
-  await expect(smtp.send(letter)).rejects.toThrow(/^550$/)
+  await expect(smtp.send(email)).rejects.toThrow(/^550$/)
   smtp.close()
   expect(JSON.stringify(events)).not.toContain('somebody')
 })
 
-test('a server that says nothing is given up in seconds', async () => {
+test('a server that never answers is abandoned within seconds', async () => {
   const silent = createServer(() => {})
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
   const smtp = openSmtp(settings({ port: (silent.address() as AddressInfo).port }), () => {})
   const startedAtMs = performance.now()
-  await expect(smtp.send(letter)).rejects.toThrow(MailError)
+  await expect(smtp.send(email)).rejects.toThrow(MailError)
   expect(performance.now() - startedAtMs).toBeLessThan(9_000)
   smtp.close()
   await new Promise((resolve) => silent.close(resolve))

@@ -18,13 +18,12 @@ export interface JudgeKnobs {
   readonly corrupt: number
 }
 
-/** Apart from their accuracy all judges are alike: agreement counts little, as their prompt says. */
+/** All judges differ only in their accuracy. They give agreement little weight, as their prompt says. */
 const rest = { support: 0.5, position: 0.1, verbosity: 0.2, noise: 1, corrupt: 0.02 }
 
 /**
- * Set before anything was measured, by how often the better of two answers is put first: a judge that cannot tell, one
- * that does so in 75 of 100 cases where it could solve the question and in 52 elsewhere, in 95 and 65, and in 99 and
- * 75.
+ * Chosen before any measurement, by how often each judge ranks the better of two answers first. One cannot tell. The
+ * others do so in 75, 95, and 99 of 100 cases if they could solve the question, and in 52, 65, and 75 otherwise.
  */
 export const assumedJudges = {
   blind: { discrimination: 0, discriminationElsewhere: 0, ...rest },

@@ -26,7 +26,7 @@ test(
     const rows = new Map<string, readonly [(typeof assumedJudges)['default'], Headroom]>()
     for (const [name, knobs] of Object.entries(assumedJudges))
       rows.set(name, [knobs, await measureHeadroom(knobs, questions)])
-    process.stdout.write(tableOf(rows, questions, 'judges for whom agreement counts little'))
+    process.stdout.write(tableOf(rows, questions, 'judges that give agreement little weight'))
     const found = [...rows.values()].map(([, headroom]) => headroom)
     const captured = found.map((headroom) => headroom.captured)
     expect(captured).toEqual(captured.toSorted((a, b) => a - b))

@@ -27,12 +27,12 @@ const stride = isLongRun ? 1 : 4
 describe.each(everyCase.map((given, index) => ({ ...given, offset: index + Math.floor(index / 4) })))(
   '$path, streamed: $stream, mixed: $mixed, max_runs: $maxRuns',
   ({ offset, ...given }) => {
-    test('every way of three turns is sound', async () => {
+    test('every conversation of three turns satisfies all invariants', async () => {
       const conversations = everyThreeMoves.filter((_, at) => (at + Math.floor(at / stride) + offset) % stride === 0)
       for (const three of conversations) await expectSound(service, { ...given, moves: three })
     })
   },
 )
 
-test('longer conversations, drawn at random, are sound', () =>
+test('longer random conversations satisfy all invariants', () =>
   expectRandomSound(service, casesOf({ sample: 60, all: 150 }), 4))

@@ -6,13 +6,13 @@ import { seenIn } from '../seen-answer.ts'
 import { Service } from '../service.ts'
 
 /**
- * Everything that a model can do with our tool and one of its caller's in three turns, over real sockets with simulated
- * models: one answers, two others deliberate. The invariants stand in `expectSound`.
+ * All conversations of three turns in which a model may call our tool and a client's tool, over real sockets with
+ * simulated models: one answers, two others deliberate. `expectSound` checks the invariants.
  */
 const frontier = 'svc-router/frontier'
 const ours = 'svc_router_fusion'
 export const moves = ['ours', 'client', 'both', 'none'] as const
-/** `twice` calls ours two times in one turn. */
+/** `twice`: the model calls our tool two times in one message. */
 type Move = (typeof moves)[number] | 'twice'
 type Path = '/chat/completions' | '/responses'
 
@@ -27,7 +27,7 @@ interface Case {
 /** More requests than any conversation needs. */
 const maxRequests = 12
 
-/** The service with one backend that answers and two that deliberate, and a plan that is not used up. */
+/** The service with one backend that answers, two that deliberate, and a plan with practically no limits. */
 export function startMixed(): Promise<Service> {
   const profiles = { [frontier]: { backends: ['alpha'] }, 'svc-router/fusion': { backends: ['beta', 'gamma'] } }
   const plans = { max: { name: 'Max', requests_per_minute: 1_000_000, requests_per_month: 10_000_000, premium: true } }
@@ -42,7 +42,7 @@ interface Step {
   readonly step: ScriptStep
 }
 
-/** One step of the answering model; every question is asked once in the whole test, so that it is found again. */
+/** One message of the answering model. Each question is unique in the whole test, so that it can be identified. */
 function stepFor(move: Move): Step {
   const count = move === 'twice' ? 2 : move === 'ours' || move === 'both' ? 1 : 0
   const asked = Array.from({ length: count }, () => `What of number ${++questions}?`)
@@ -54,9 +54,9 @@ function stepFor(move: Move): Step {
   return { move, questions: asked, step }
 }
 
-/** What is to be deliberated about, told once more in the simplest words: the questions of each run, in their order. */
+/** The expected questions of each run, in order, by an independent implementation that is as simple as possible. */
 function expectedRuns(steps: readonly Step[], mixed: string, maxRuns: number): (readonly string[])[] {
-  const heard: (readonly string[])[] = []
+  const expected: (readonly string[])[] = []
   let runs = 0
   let turn = 1
   let wasCalled = false
@@ -67,16 +67,16 @@ function expectedRuns(steps: readonly Step[], mixed: string, maxRuns: number): (
     turn = 1
     wasCalled = isWithdrawn = false
     if (waiting === undefined) return
-    heard.push(waiting)
+    expected.push(waiting)
     runs = 1
     waiting = undefined
   }
   for (const { move, questions: asked } of steps) {
     const isOffered = !isWithdrawn && turn < 4 && (runs < maxRuns || wasCalled)
     const isOurs = move === 'ours' || move === 'twice'
-    if (move === 'none' || (isOurs && !isOffered)) return heard
+    if (move === 'none' || (isOurs && !isOffered)) return expected
     if (isOurs) {
-      if (runs < maxRuns) heard.push(asked)
+      if (runs < maxRuns) expected.push(asked)
       else isWithdrawn = true
       runs = Math.min(maxRuns, runs + 1)
       wasCalled = true
@@ -86,7 +86,7 @@ function expectedRuns(steps: readonly Step[], mixed: string, maxRuns: number): (
     if (move === 'both' && mixed === 'defer' && isOffered) waiting = asked
     begin()
   }
-  return heard
+  return expected
 }
 
 const clientTool = {
@@ -94,8 +94,8 @@ const clientTool = {
   '/responses': { type: 'function', name: 'get_weather', parameters: { type: 'object' } },
 }
 
-/** What the caller sends next: all that was said, and the results of all calls that it saw. */
-function goOn(path: Path, history: JsonObject[], text: string, ids: readonly string[]): void {
+/** Appends the model's message and the results of its tool calls to the history, as a client does. */
+function appendTurn(path: Path, history: JsonObject[], text: string, ids: readonly string[]): void {
   if (path === '/chat/completions') {
     const made = ids.map((id) => ({ id, type: 'function', function: { name: 'get_weather', arguments: '{}' } }))
     history.push({ role: 'assistant', content: text, tool_calls: made })
@@ -114,7 +114,7 @@ interface SentMessage {
   readonly tool_calls?: readonly { readonly id: string; readonly function: { readonly name: string } }[]
 }
 
-/** Every call in what the model was told has its result, once and behind it; gives the calls by name. */
+/** Expects that each tool call in a request has exactly one result, after it. Returns the tool names by call ID. */
 function expectAnswered(body: string): ReadonlyMap<string, string> {
   const { messages } = JSON.parse(body) as { messages: readonly SentMessage[] }
   const made = new Map<string, string>()
@@ -125,14 +125,14 @@ function expectAnswered(body: string): ReadonlyMap<string, string> {
       made.set(call.id, call.function.name)
     }
     if (role !== 'tool') continue
-    expect(made.has(id!) && !answered.has(id!), `${id} is answered once, behind its call`).toBe(true)
+    expect(made.has(id!) && !answered.has(id!), `${id} is answered once, after its call`).toBe(true)
     answered.add(id!)
   }
   expect(answered.size).toBe(made.size)
   return made
 }
 
-/** Talks until the model calls nothing more, and looks at everything on the way. */
+/** Runs a conversation until the model calls no tool, and checks the invariants in each turn. */
 export async function expectSound(
   service: Service,
   { path, stream, mixed, maxRuns, moves: planned }: Case,
@@ -154,20 +154,20 @@ export async function expectSound(
     const response = await service.post(path, { model: frontier, stream, tools, ...input })
     const text = await response.text()
     expect(response.status, text).toBe(200)
-    expect(text, 'our name is never seen').not.toContain(ours)
+    expect(text, 'the internal tool name is hidden').not.toContain(ours)
     const { calls, report, text: said } = seenIn(text)
     expect(calls.every(({ name }) => name === 'get_weather')).toBe(true)
     const here = report!['ran'] === true ? (report!['runs'] as number) : 0
     expect(here).toBeLessThanOrEqual(maxRuns)
     runs += here
-    if (isWaiting) expect(report, 'what waited is asked first').toMatchObject({ ran: true, reason: 'deferred' })
+    if (isWaiting) expect(report, 'a deferred question is asked first').toMatchObject({ ran: true, reason: 'deferred' })
     isWaiting = report!['reason'] === 'waiting_for_tools'
-    expect(said, 'something is said').not.toBe('')
+    expect(said, 'the answer has text').not.toBe('')
     if (calls.length === 0) break
     const ids = calls.map(({ id }) => id)
     expect(ids.some((id) => surfaced.includes(id))).toBe(false)
     surfaced.push(...ids)
-    goOn(path, history, said, ids)
+    appendTurn(path, history, said, ids)
   }
   const sent = bodiesOf(alpha)
   for (const body of sent) {
@@ -177,13 +177,13 @@ export async function expectSound(
   const last = expectAnswered(sent.at(-1)!)
   expect(surfaced.filter((id) => last.get(id) === 'get_weather')).toEqual(surfaced)
   const panels = [...bodiesOf(beta), ...bodiesOf(gamma)].join('\n')
-  const heard = steps.flatMap((step) => step.questions.filter((question) => panels.includes(question)))
+  const actual = steps.flatMap((step) => step.questions.filter((question) => panels.includes(question)))
   const expected = expectedRuns(steps, mixed, maxRuns)
-  expect(heard, planned.join()).toEqual(expected.flat())
+  expect(actual, planned.join()).toEqual(expected.flat())
   expect(runs).toBe(expected.length)
 }
 
-/** Conversations drawn by lot: longer ones, also with two calls of ours in one turn. */
+/** Random, longer conversations, in which the model may also call our tool twice in one message. */
 export async function expectRandomSound(service: Service, numRuns: number, seed: number): Promise<void> {
   const move = fc.constantFrom<Move>(...moves.slice(0, 3), 'twice', ...moves)
   const given = fc.record({

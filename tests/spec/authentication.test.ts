@@ -81,7 +81,7 @@ describe("a key in x-api-key, as Anthropic's clients send it", () => {
   })
 
   test.each(['Bearer KEY', 'bearer  KEY', 'Bearer', ''])(
-    'with the authorization "%s" besides x-api-key, the key is unambiguous',
+    'with x-api-key and the authorization "%s", the key is unambiguous',
     async (header) => {
       const authorization = header.replace('KEY', service.key)
       expect((await sent({ 'x-api-key': service.key, authorization })).status).toBe(200)
@@ -158,7 +158,7 @@ describe('only the address that tries many keys is limited', () => {
   })
 })
 
-/** Asks for the list of models with the good key, or with the header given; null sends none. */
+/** Requests the model list with the valid key or with the given header; null sends none. */
 async function models(given?: string | null, more: Record<string, string> = {}): Promise<Answer> {
   const authorization = given === undefined ? `Bearer ${service.key}` : given
   const headers: Record<string, string> = { 'user-agent': 'svc-router-tests/1.0', ...more }

@@ -64,7 +64,7 @@ describe('a drained backend', () => {
   })
 })
 
-test('if all backends are held, the 503 gives the reason for each, nothing is charged, and none is asked', async () => {
+test('if all backends are held, the 503 gives the reason for each, nothing is charged, and no backend is asked', async () => {
   await drain('alpha')
   await drain('beta')
   await control({ step: 'quarantined', backend: 'gamma', reason: 'credential' })

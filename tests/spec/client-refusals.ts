@@ -13,8 +13,8 @@ import {
 import { refused, unauthorized, unavailable, links, type RefusalRow } from './refusal-row.ts'
 
 /**
- * One row for each way in which a code reaches a caller: what is wrong with the request itself. `APP` stands for the
- * origin of the links.
+ * Rejections of invalid requests, one row for each cause of an error code. `APP` is a placeholder for the origin of the
+ * links.
  */
 export const clientRefusals: readonly RefusalRow[] = [
   {
@@ -52,14 +52,14 @@ export const clientRefusals: readonly RefusalRow[] = [
   {
     ...unavailable,
     code: 'auth_unavailable',
-    how: 'the table of keys is gone',
+    how: 'the keys table is missing',
     usage: false,
     provoke: (service) => withDatabase(service, 'alter table keys rename to keys_away', () => ask(service)),
   },
   {
     ...unavailable,
     code: 'auth_unavailable',
-    how: 'the account has a plan that is configured no more',
+    how: 'the plan of the account is no longer configured',
     usage: false,
     async provoke(service) {
       await service.putOnPlan(service.account.id, 'forgotten')
@@ -76,7 +76,7 @@ export const clientRefusals: readonly RefusalRow[] = [
   {
     ...refused,
     code: 'duplicate_header',
-    how: 'in the other header for a key',
+    how: 'in x-api-key',
     param: 'x-api-key',
     usage: false,
     provoke: (service) => send(service, { 'x-api-key': [service.key, service.key] }),
@@ -99,7 +99,7 @@ export const clientRefusals: readonly RefusalRow[] = [
   {
     ...refused,
     code: 'invalid_request',
-    how: 'bytes that are no HTTP',
+    how: 'bytes that are not HTTP',
     usage: false,
     model: false,
     provoke: (service) => sendBytes(service, `${prompt}\r\n\r\n`),
@@ -176,7 +176,7 @@ export const clientRefusals: readonly RefusalRow[] = [
   {
     ...refused,
     code: 'content_rejected',
-    how: '422 that names a field of the caller',
+    how: '422 that names a field of the request',
     source: 'provider',
     status: 422,
     param: 'messages[0].content',
@@ -203,7 +203,7 @@ export const clientRefusals: readonly RefusalRow[] = [
   {
     ...refused,
     code: 'headers_too_large',
-    how: 'more bytes than are read',
+    how: 'too many bytes',
     status: 431,
     usage: false,
     model: false,
@@ -212,7 +212,7 @@ export const clientRefusals: readonly RefusalRow[] = [
   {
     ...refused,
     code: 'headers_too_large',
-    how: 'more than 200 of them',
+    how: 'more than 200 headers',
     status: 431,
     usage: false,
     provoke: (service) => send(service, { 'x-pad': Array.from({ length: 200 }, () => 'a') }),
@@ -249,7 +249,7 @@ export const clientRefusals: readonly RefusalRow[] = [
   {
     ...refused,
     code: 'model_not_found',
-    how: 'near to another name',
+    how: 'a mistyped name',
     status: 404,
     param: 'model',
     provoke: (service) => ask(service, { body: { ...chat, model: 'svc-router/fronteir' } }),
@@ -257,7 +257,7 @@ export const clientRefusals: readonly RefusalRow[] = [
   {
     ...refused,
     code: 'model_not_found',
-    how: 'a prompt where the name should be',
+    how: 'a prompt instead of a name',
     status: 404,
     param: 'model',
     provoke: (service) => ask(service, { body: { ...chat, model: prompt } }),
@@ -265,7 +265,7 @@ export const clientRefusals: readonly RefusalRow[] = [
   {
     ...refused,
     code: 'model_not_found',
-    how: 'a key where the name should be',
+    how: 'a key instead of a name',
     status: 404,
     param: 'model',
     provoke: (service) => ask(service, { body: { ...chat, model: service.key } }),

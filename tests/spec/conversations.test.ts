@@ -62,7 +62,7 @@ async function streamed(body: Json): Promise<Map<string, Json>> {
   const response = await service.responses({ model, input: 'Hello.', stream: true, ...body })
   const data = (await response.text()).split('\n').filter((line) => line.startsWith('data: {'))
   const events = data.map((line) => JSON.parse(line.slice(6)) as { type: string; response?: Json })
-  return new Map(events.flatMap(({ type, response: told }) => (told === undefined ? [] : [[type, told] as const])))
+  return new Map(events.flatMap(({ type, response }) => (response === undefined ? [] : [[type, response] as const])))
 }
 
 async function itemsOf(id: string): Promise<readonly Item[]> {
@@ -72,10 +72,10 @@ async function itemsOf(id: string): Promise<readonly Item[]> {
 const textsOf = async (id: string): Promise<string[]> =>
   (await itemsOf(id)).map(({ role, content }) => `${role}: ${content?.[0]?.text}`)
 const says = (text: string): string => `assistant: This is a simulated answer from alpha. You said: "${text}".`
-/** What the backend was sent last. */
+/** The latest request to the backend. */
 const sent = (): string => service.providers[0]!.captured().at(-1)!.body
 
-describe.each(both)('a conversation with a backend that speaks %s', (format) => {
+describe.each(both)('a conversation with a backend of format %s', (format) => {
   test('each turn is answered with the whole history, and its input and output are appended', async () => {
     await start({ formats: [format] })
     const id = await create({ items: [{ role: 'user', content: 'My name is Ada.' }] })
@@ -83,7 +83,7 @@ describe.each(both)('a conversation with a backend that speaks %s', (format) => 
     expect(first.body).toMatchObject({ conversation: { id }, store: true, previous_response_id: null })
     const events = await streamed({ input: 'Two.', conversation: { id } })
     expect([...events.keys()]).toEqual(['response.created', 'response.in_progress', 'response.completed'])
-    for (const told of events.values()) expect(told).toMatchObject({ conversation: { id }, store: true })
+    for (const response of events.values()) expect(response).toMatchObject({ conversation: { id }, store: true })
     const socket = await SocketClient.open(service, { key: service.key })
     const turn = await socket.turn({ input: 'Three.', conversation: id })
     expect(turn.last.response).toMatchObject({ conversation: { id } })
@@ -116,7 +116,7 @@ describe.each(both)('a conversation with a backend that speaks %s', (format) => 
     expect(body).toMatchObject({ conversation: { id }, store: false })
     expect((await call('GET', `/responses/${body.id}`)).status).toBe(404)
     const events = await streamed({ input: 'Two.', conversation: id, store: false })
-    for (const told of events.values()) expect(told).toMatchObject({ conversation: { id }, store: false })
+    for (const response of events.values()) expect(response).toMatchObject({ conversation: { id }, store: false })
     expect(await textsOf(id)).toEqual(['user: One.', says('One.'), 'user: Two.', says('Two.')])
   })
 
@@ -168,10 +168,10 @@ describe('turns', () => {
     const texts = ['A', 'B', 'C', 'D']
     const answers = await Promise.all(texts.map((input) => respond({ input, conversation: id })))
     for (const { status, body } of answers) expect([status, body['conversation']]).toEqual([200, { id }])
-    const told = await textsOf(id)
-    expect(told).toHaveLength(8)
-    expect(told.filter((_, at) => at % 2 === 0).toSorted()).toEqual(texts.map((text) => `user: ${text}`))
-    for (let at = 0; at < 8; at += 2) expect(told[at + 1]).toBe(says(told[at]!.slice('user: '.length)))
+    const stored = await textsOf(id)
+    expect(stored).toHaveLength(8)
+    expect(stored.filter((_, at) => at % 2 === 0).toSorted()).toEqual(texts.map((text) => `user: ${text}`))
+    for (let at = 0; at < 8; at += 2) expect(stored[at + 1]).toBe(says(stored[at]!.slice('user: '.length)))
   })
 
   test('an existing item is neither sent nor appended twice, in full or as a reference', async () => {
@@ -248,8 +248,8 @@ describe('turns', () => {
     await start()
     const id = await create({ items: [{ role: 'user', content: 'osprey '.repeat(2_000) }] })
     const alone = await call('POST', '/responses/input_tokens', { input: 'On.' })
-    const behind = await call('POST', '/responses/input_tokens', { input: 'On.', conversation: id })
-    expect(behind.body['input_tokens']).toBeGreaterThan((alone.body['input_tokens'] as number) + 2_000)
+    const withHistory = await call('POST', '/responses/input_tokens', { input: 'On.', conversation: id })
+    expect(withHistory.body['input_tokens']).toBeGreaterThan((alone.body['input_tokens'] as number) + 2_000)
     const compacted = await call('POST', '/responses/compact', { model, input: 'On.', conversation: id })
     expect(compacted.status).toBe(200)
     expect(sent()).toContain('osprey')

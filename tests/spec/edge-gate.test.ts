@@ -83,7 +83,7 @@ describe('a client that identifies itself passes the edge gate (contract 2.29)',
   })
 })
 
-describe('a client that does not is told what to send', () => {
+describe('a client that does not identify itself gets an error that says what to send', () => {
   test.each([
     ['no User-Agent', undefined],
     ['an empty User-Agent', ''],
@@ -197,7 +197,7 @@ describe('upgrades', () => {
   })
 })
 
-/** A GET as bytes: no library adds a User-Agent of its own. */
+/** Sends a GET as bytes, because libraries would add a User-Agent. */
 async function get(path: string, userAgent: string | undefined, of = service): Promise<Answer> {
   const wire = await Wire.open(of.origin)
   const line = userAgent === undefined ? '' : `user-agent: ${userAgent}\r\n`

@@ -91,7 +91,7 @@ describe('an answer', () => {
   })
 })
 
-/** What may befall the first backend before its answer is there (contract 7.3). */
+/** Failures of the first backend before its answer (contract 7.3). */
 const failures: readonly (readonly [string, ScriptStep])[] = [
   ['401', { do: 'status', status: 401 }],
   ['429', { do: 'status', status: 429 }],

@@ -16,9 +16,9 @@ const formatsByPath = {
   '/messages': 'anthropic-messages',
 } as const
 const rows = [...clientRefusals, ...serviceRefusals, ...messagesRefusals]
-/** Codes that a stream which has begun carries: provoked below, and `restarting` in faults/drain. */
+/** Codes that occur only in a started stream: provoked below, and `restarting` in faults/drain. */
 const inStream: readonly ErrorCode[] = ['upstream_broken', 'restarting']
-/** Codes that only a WebSocket's messages carry: provoked in http/websocket/responses-socket. */
+/** Codes that occur only in WebSocket messages: provoked in http/websocket/responses-socket. */
 const onSockets: readonly ErrorCode[] = ['websocket_connection_limit_reached', 'websocket_queue_full']
 
 let service: Service

@@ -53,7 +53,7 @@ describe.each([
       const record = await recordOf(response)
       expect(record?.attempts.map(({ backend, outcome }) => `${backend} ${outcome}`)).toEqual([
         expect.stringMatching(/^alpha (?!answered)/),
-        // A lone 500 is asked once more (decision 38).
+        // A single 500 is retried once (decision 38).
         ...(name === '500' ? ['alpha server_error'] : []),
         'beta answered',
       ])
@@ -63,7 +63,7 @@ describe.each([
   )
 })
 
-/** The record of a response's request, once its end is on disk. */
+/** Waits until the end of a request is stored, and returns its record. */
 async function recordOf(response: Response) {
   const id = response.headers.get('x-request-id') ?? ''
   for (let attempt = 0; attempt < 100; attempt++) {

@@ -8,20 +8,20 @@ import { Service, type ServiceOptions } from '../service.ts'
 
 type RequestEvent = Extract<Service['events'][number], { event: 'request' }>
 
-/** From a caller's leaving until every call for it is closed (contract 9.10). */
+/** The time limit from the disconnect of a client until every call for it is closed (contract 9.10). */
 const closedWithinMs = 100
 
-/** A simulated model's next answer. */
+/** A script step that answers with a text. */
 export const answer = (text: string): ScriptStep => ({ do: 'answer', text })
 
-/** The real clock, except that the time to open a stream with progress never comes. */
+/** The real clock without the timer that opens a stream with progress. */
 export function withoutProgress(): Clock {
   const real = systemClock()
   const after: Clock['after'] = (ms, run) => (ms === progressAfterMs ? { cancel() {} } : real.after(ms, run))
   return { ...real, after }
 }
 
-/** A service whose providers, one after the other, say these steps; it is stopped when the test is over. */
+/** Starts a service with one script for each provider. The end of the test stops it. */
 export async function startScripted(
   scripts: readonly (readonly ScriptStep[])[],
   options?: ServiceOptions,
@@ -33,29 +33,30 @@ export async function startScripted(
 }
 
 /**
- * A caller that leaves once all of `asked` have a call under way: these are closed in time. Gives the event of the
- * request.
+ * Sends a request, disconnects once each provider in `called` has an open call, and expects that these calls are closed
+ * in time. Returns the log event of the request.
  */
-export async function leaveAmid(
+export async function disconnectDuring(
   service: Service,
   { path, body }: { readonly path: string; readonly body: object },
-  asked = service.providers,
+  called = service.providers,
 ): Promise<RequestEvent> {
-  const leave = new AbortController()
-  const response = service.post(path, body, {}, leave.signal).then((begun) => begun.text())
+  const disconnect = new AbortController()
+  const response = service.post(path, body, {}, disconnect.signal).then((begun) => begun.text())
   response.catch(() => {})
-  await until(() => asked.every((provider) => provider.counts().open === 1))
-  const leftAtMs = Date.now()
-  leave.abort()
+  await until(() => called.every((provider) => provider.counts().open === 1))
+  const disconnectedAtMs = Date.now()
+  disconnect.abort()
   await expect(response).rejects.toThrow()
-  await until(() => asked.every((provider) => provider.counts().aborted === 1))
-  for (const provider of asked) expect(provider.counts().abortedAtMs[0]! - leftAtMs).toBeLessThan(closedWithinMs)
-  const told = (): RequestEvent | undefined => service.events.find((event) => event.event === 'request')
-  await until(() => told() !== undefined)
-  return told()!
+  await until(() => called.every((provider) => provider.counts().aborted === 1))
+  for (const provider of called)
+    expect(provider.counts().abortedAtMs[0]! - disconnectedAtMs).toBeLessThan(closedWithinMs)
+  const requestEvent = (): RequestEvent | undefined => service.events.find((event) => event.event === 'request')
+  await until(() => requestEvent() !== undefined)
+  return requestEvent()!
 }
 
-/** The events of a stream, parsed. */
+/** The parsed events of a stream. */
 export function eventsOf(text: string): JsonObject[] {
   return text
     .split('\n')
@@ -63,7 +64,7 @@ export function eventsOf(text: string): JsonObject[] {
     .map((line) => JSON.parse(line.slice(6)) as JsonObject)
 }
 
-/** What was said, whichever format and form it came in. */
+/** The text of an answer in any format, streamed or not. */
 export function saidIn(text: string): string {
   if (text.startsWith('{')) {
     const { choices, output, content } = JSON.parse(text) as {
@@ -86,7 +87,7 @@ export function saidIn(text: string): string {
     .join('')
 }
 
-/** The record of a request once its end is on disk. */
+/** Waits until the end of a request is stored, and returns its record. */
 export async function recordOf({ store }: Service, id: string | null): Promise<RequestRecord> {
   for (let tries = 0; tries < 200; tries++) {
     const record = await store.findRequest(id ?? '')
@@ -96,14 +97,14 @@ export async function recordOf({ store }: Service, id: string | null): Promise<R
   throw new Error('the request was not recorded')
 }
 
-/** Waits for two seconds at most. */
+/** Waits until a condition is true, at most two seconds. */
 export async function until(isSo: () => boolean): Promise<void> {
   for (let tries = 0; tries < 400 && !isSo(); tries++) await new Promise((resolve) => setTimeout(resolve, 5))
   expect(isSo()).toBe(true)
 }
 
 /**
- * Reads a stream until it has been kept alive four times, in any format, and leaves; gives what was there until then.
+ * Reads a stream of any format until its fourth keep-alive, then disconnects. Returns the text so far.
  */
 export async function keptAliveText(response: Response): Promise<string> {
   const decoder = new TextDecoder()

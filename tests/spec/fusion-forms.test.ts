@@ -22,7 +22,7 @@ afterEach(async () => {
   service = undefined
 })
 
-/** Of three families, so that two of them that say the same count as two. */
+/** Models of three families, so that the agreement of two counts. */
 async function start(facts: Record<string, object> = {}, formats?: readonly FormatId[]): Promise<Service> {
   const named = { alpha: 'gpt-5', beta: 'claude-opus-4', gamma: 'gemini-3-pro' }
   service = await Service.start({
@@ -153,9 +153,9 @@ test('sampling parameters apply to the final answer; the panel also gets the tem
   })
   expect(saidIn(await response.text())).toBe('Written.')
   const all = [0, 1, 2].flatMap(sentTo)
-  const told = (body: JsonObject, words: string): boolean => JSON.stringify(body).includes(words)
-  const [judge, ...noOtherJudge] = all.filter((body) => told(body, 'You compare 3 candidate answers'))
-  const [written, ...noOtherWriter] = all.filter((body) => told(body, "The user's message ends above."))
+  const contains = (body: JsonObject, words: string): boolean => JSON.stringify(body).includes(words)
+  const [judge, ...noOtherJudge] = all.filter((body) => contains(body, 'You compare 3 candidate answers'))
+  const [written, ...noOtherWriter] = all.filter((body) => contains(body, "The user's message ends above."))
   expect([...noOtherJudge, ...noOtherWriter]).toEqual([])
   const panel = all.filter((body) => body !== judge && body !== written)
   expect(panel).toHaveLength(3)

@@ -10,11 +10,11 @@ const model = 'svc-router/fusion'
 const judged = judgeReply({ scores: { A: 6, B: 6, C: 6 } })
 const note = `Plan: ${judgeSecret} outline`
 const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
-/** The second one is the best: it writes, and would not be the first to be asked of a failover. */
+/** The second backend is the best one, so it writes, although failover would try the first one. */
 const facts = { alpha: { quality: 85 }, beta: { quality: 90 }, gamma: { quality: 85 } }
 
 let service: Service
-/** How far the service's time is moved. */
+/** How far the clock of the service is ahead. */
 let laterMs = 0
 const clock: Clock = {
   nowMs: () => systemClock().nowMs() + laterMs,
@@ -31,7 +31,7 @@ async function start(format: FormatId): Promise<void> {
   deliberateNext()
 }
 
-/** What is said in the next deliberated turn: three answers and a comparison; the writer calls the tool by itself. */
+/** Scripts the next deliberation: three answers and a comparison. The simulated writer calls the tool on its own. */
 function deliberateNext(): void {
   const [alpha, beta, gamma] = service.providers
   alpha!.script([answer('Alpha would look.')])
@@ -39,7 +39,7 @@ function deliberateNext(): void {
   gamma!.script([answer('Gamma would look.')])
 }
 
-/** How often each was asked since the last time. */
+/** The number of requests to each provider since the last call of this function. */
 function asked(): number[] {
   const counts = service.providers.map((provider) => provider.counts().requests)
   const since = counts.map((count, index) => count - (before[index] ?? 0))
@@ -56,7 +56,7 @@ const lastSent = (index: number): string => service.providers[index]!.captured()
 const user = { role: 'user', content: 'What is the weather in Oslo?' }
 const tools = [{ type: 'function', name: 'get_weather', parameters, strict: false }]
 
-/** One turn as Codex asks for it: streamed, nothing stored, reasoning sealed. */
+/** One turn as Codex requests it: streamed, not stored, with encrypted reasoning. */
 async function turn(input: readonly unknown[], key = service.key): Promise<{ output: JsonObject[]; upstream: string }> {
   const body = { model, input, tools, stream: true, store: false, include: ['reasoning.encrypted_content'] }
   const response = await service.post('/responses', body, { authorization: `Bearer ${key}` })
@@ -76,13 +76,13 @@ function sealedOf(output: readonly JsonObject[]): string {
   return output.find(({ type }) => type === 'reasoning')!['encrypted_content'] as string
 }
 
-/** The same output with another sealed text. */
+/** The same output with other encrypted reasoning. */
 function withSeal(output: readonly JsonObject[], sealed: string): JsonObject[] {
   return output.map((item) => (item['type'] === 'reasoning' ? { ...item, encrypted_content: sealed } : item))
 }
 
 describe.each(['openai-responses', 'openai-chat', 'anthropic-messages'] as const)(
-  'an agent that sends its reasoning back, with backends that speak %s',
+  'an agent that sends its reasoning back, with backends of format %s',
   (format) => {
     test('the panel runs once per user message, and the writer continues with the findings', async () => {
       await start(format)
@@ -118,7 +118,7 @@ test('the findings travel with the reasoning to wherever the conversation contin
   await start('openai-responses')
   const { output } = await turn([user])
   asked()
-  // Nothing of this conversation is remembered here: its words are others.
+  // The cache does not know this conversation, because its text is different.
   const moved = { ...user, content: 'What is the weather in Oslo, please?' }
   expect((await turn([moved, ...output, resultOf(output)])).upstream).toBe('beta')
   expect(lastSent(1)).toContain(note)
@@ -194,14 +194,14 @@ describe.each([
       const content = body['content'] as { type: string; id?: string }[]
       const { id } = content.find(({ type }) => type === 'tool_use')!
       const result = { type: 'tool_result', tool_use_id: id, content: 'Four degrees, rain.' }
-      // As Claude Code sends it now and then: that is its own voice, and not its user's.
+      // Claude Code sometimes adds this text. It is from the agent, not from the user.
       const reminder = { type: 'text', text: '<system-reminder>Keep the list of tasks.</system-reminder>' }
       return [user, { role: 'assistant', content }, { role: 'user', content: [result, reminder] }]
     },
   },
 ])('clients of $path, which send no encrypted reasoning back', ({ path, first, tools: declared, next }) => {
   test.each(['openai-chat', 'anthropic-messages'] as const)(
-    'findings are cached for half an hour; backends speak %s',
+    'findings are cached for half an hour, with backends of format %s',
     async (format) => {
       await start(format)
       const opening = await service.post(path, { model, tools: declared, ...first })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
-import { answer, leaveAmid, recordOf, saidIn, startScripted } from './fused-answers.ts'
+import { answer, disconnectDuring, recordOf, saidIn, startScripted } from './fused-answers.ts'
 
 const model = 'svc-router/fusion'
 const judged = judgeReply({ scores: { A: 6, B: 6, C: 6 }, isMaterial: true })
@@ -61,8 +61,8 @@ test('the trail reports that no member answered, or that the client disconnected
 
   const silence: ScriptStep[] = [{ do: 'silence', repeat: true }]
   const silent = await startScripted([silence, silence, silence])
-  const told = await leaveAmid(silent, { path: '/responses', body: { model, input: 'How many?' } })
-  const record = await recordOf(silent, told.requestId)
+  const event = await disconnectDuring(silent, { path: '/responses', body: { model, input: 'How many?' } })
+  const record = await recordOf(silent, event.requestId)
   expect(record.errorCode).toBe('client_closed')
   expect(record.fusions![0]).toMatchObject({ asked: 3, answered: 0, errorCode: 'client_closed' })
   expect(record.fusions![0]!.calls.map(({ status }) => status)).toEqual(['cut', 'cut', 'cut'])

@@ -28,14 +28,14 @@ async function connect(key?: string): Promise<SocketClient> {
   return client
 }
 
-/** The next deliberation's judge is able; all else is as the simulated models do it. */
+/** Scripts a valid reply of the judge for the next deliberation. Everything else has the simulated default. */
 function expectDeliberation(): void {
   service.providers[0]!.script([{ do: 'answer' }, judged])
 }
 
 const requests = (): number[] => service.providers.map((provider) => provider.counts().requests)
 
-/** How often each was asked by what is run. */
+/** The number of requests that `run` causes for each provider. */
 async function askedBy(run: () => Promise<unknown>): Promise<number[]> {
   const before = requests()
   await run()

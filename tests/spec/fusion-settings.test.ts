@@ -14,7 +14,7 @@ afterEach(async () => {
   service = undefined
 })
 
-/** Three backends with what the test says of each, and of the profile. */
+/** Starts a service with three backends, with settings for each and for the profile. */
 async function start(
   facts: readonly object[],
   fusion: object,
@@ -113,7 +113,7 @@ test('an account runs as many fusions as its plan allows; one more is rejected f
   expect(third.status).toBe(429)
   expect(third.headers.get('retry-after')).toBe('10')
   expect(third.headers.get('x-should-retry')).toBe('true')
-  // Those that run have taken theirs.
+  // The running fusions have taken their slots.
   expect(third.headers.get('x-quota-used')).toBe('2')
   expect(((await third.json()) as { error: object }).error).toMatchObject({
     code: 'too_many_fusions',

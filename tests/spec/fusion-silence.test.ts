@@ -4,7 +4,7 @@ import { Service } from '../service.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
 import { answer } from './fused-answers.ts'
 
-/** An agent that gives up after three seconds of silence is not to give up (decision 25). */
+/** An agent that disconnects after three seconds of silence must not disconnect (decision 25). */
 const longestSilenceMs = 3_000
 const watchedMs = 5_000
 
@@ -16,22 +16,22 @@ const bodies = {
   '/responses': { model, stream: true, input: 'How many?' },
   '/messages': { model, stream: true, max_tokens: 900, messages: [{ role: 'user', content: 'How many?' }] },
 } as const
-/** Where the silence falls, and what the three members do. */
+/** When the silence occurs, and the scripts of the three members. */
 const silences: Readonly<Record<string, readonly (readonly ScriptStep[])[]>> = {
-  'before anybody has answered': [[silence], [silence], [silence]],
-  'while it is compared': [
+  'before any member has answered': [[silence], [silence], [silence]],
+  'while the judge compares the answers': [
     [answer('Forty.'), silence],
     [answer('Fifty.'), silence],
     [answer('Sixty.'), silence],
   ],
-  'in the midst of the answer': [
+  'during the answer': [
     [answer('Forty.'), judged, { do: 'stall', afterEvents: 8, words: 30 }],
     [answer('Fifty.')],
     [answer('Sixty.')],
   ],
 }
 
-/** The events of one format that an agent counts as life: a comment is none. */
+/** Matches events that an agent counts as activity. Comments do not count. */
 const event = /^event: |^data: \{/m
 
 async function longestGapMs(path: string, body: object, scripts: readonly (readonly ScriptStep[])[]): Promise<number> {

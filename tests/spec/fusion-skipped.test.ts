@@ -16,7 +16,7 @@ const call: ScriptStep = { do: 'answer', calls: stray }
 
 const args = JSON.stringify({ city: 'Oslo' })
 const parameters = { type: 'object', properties: { city: { type: 'string' } } }
-/** A turn in which a tool of the caller has answered. */
+/** Requests that end with the result of a client's tool. */
 const bodies = {
   '/chat/completions': {
     messages: [
@@ -63,7 +63,7 @@ const none: Readonly<Record<Path, JsonObject | string>> = {
   '/messages': { type: 'none' },
 }
 const paths = Object.keys(bodies) as Path[]
-/** Backends of the caller's own format, whose answers are relayed, and one of another format. */
+/** Backends of the client's format, which are relayed, and one backend of another format. */
 const lanes: readonly (readonly [Path, FormatId])[] = [
   ...paths.map((path) => [path, formatOf[path]] as const),
   ['/messages', 'openai-chat'],

@@ -19,7 +19,7 @@ const call: ScriptStep = {
   calls: JSON.stringify([{ name: 'svc_router_fusion', arguments: { question: 'How many?' } }]),
 }
 const judged = answer(judgeReply({ scores: { A: 6, B: 6, C: 6 } }))
-/** The first one is asked first and last; in between all three are members and it is the judge. */
+/** The first backend is called first and last. In between, all three are members, and the first one is the judge. */
 const scripts: readonly (readonly ScriptStep[])[] = [
   [call, answer('Alpha says forty.'), judged, answer(reply)],
   [answer('Beta says fifty.')],
@@ -66,7 +66,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(seen[1]!.items.map((item) => item['type'])).toEqual(path === '/responses' ? ['mcp_call'] : [])
     for (const one of ['text', 'calls', 'report', 'finish'] as const) expect(seen[1]![one]).toEqual(seen[0]![one])
     expect(sent[0]!.map((of) => of.length)).toEqual([4, 1, 1])
-    // The outer model, then each member: what the judge reads is shuffled anew each time.
+    // Compare the calling model and the members. The judge's request has a random order.
     const unshuffled = sent.map(([first, ...others]) => [first!.slice(0, 2), ...others])
     expect(unshuffled[1]).toEqual(unshuffled[0])
   })
@@ -159,14 +159,14 @@ test('two headers are rejected like two keys', async () => {
 
 test('a body whose tools are not a list is rejected as without the header', async () => {
   const service = await startScripted([])
-  const told = []
+  const errors = []
   for (const headers of [{}, { [name]: type }]) {
     const response = await service.chat({ tools: 'all' }, headers)
     const { error } = (await response.json()) as { error: JsonObject }
-    told.push({ ...error, request_id: '' })
+    errors.push({ ...error, request_id: '' })
   }
-  expect(told[0]).toMatchObject({ code: 'invalid_request', param: 'tools' })
-  expect(told[1]).toEqual(told[0])
+  expect(errors[0]).toMatchObject({ code: 'invalid_request', param: 'tools' })
+  expect(errors[1]).toEqual(errors[0])
 })
 
 test('with svc-router/fusion the header acts like the tool next to the alias', async () => {

@@ -21,7 +21,7 @@ const ask: ScriptStep = {
 }
 const members: readonly (readonly ScriptStep[])[] = [[answer('Beta says fifty.')], [answer('Gamma says sixty.')]]
 const called = [[ask, answer('Alpha says forty.'), answer(judged), answer(reply)], ...members]
-/** The items of a response, whole or streamed. */
+/** The items of a response, streamed or not. */
 function outputOf(text: string): JsonObject[] {
   const response = (text.startsWith('{') ? JSON.parse(text) : eventsOf(text).at(-1)!['response']) as {
     output: JsonObject[]
@@ -29,7 +29,7 @@ function outputOf(text: string): JsonObject[] {
   return response.output
 }
 
-/** For the alias, which asks its members at once. */
+/** Scripts for the alias, which calls its members at once. */
 const convened = [[answer('Alpha says forty.'), answer(judged), answer(reply)], ...members]
 
 let service: Service | undefined
@@ -233,7 +233,7 @@ describe.each([{ stream: false }, { stream: true }])('the alias, $stream', ({ st
   })
 })
 
-test('the model is told about fusion in plain turns of a conversation that uses it elsewhere', async () => {
+test('a plain request forwards its fusion depth to the provider, and none if it has none', async () => {
   await start([])
   await (await service!.chat({}, { 'x-svc-router-fusion-depth': '1' })).text()
   await (await service!.chat()).text()
@@ -319,8 +319,8 @@ describe.each(['/chat/completions', '/responses'] as const)('findings on %s', (p
               { role: 'assistant', content: null, tool_calls: [made] },
               { role: 'tool', tool_call_id: id, content: 'Cold.' },
             ]
-      const next = async (told: readonly JsonObject[], headers = {}): Promise<string> => {
-        const body = { model: frontier, tools, ...include, ...telling(told) }
+      const next = async (messages: readonly JsonObject[], headers = {}): Promise<string> => {
+        const body = { model: frontier, tools, ...include, ...telling(messages) }
         const response = await service!.post(path, body, headers)
         expect(response.status, await response.text()).toBe(200)
         expect(lastBody()).not.toContain('svcr1.')
@@ -334,7 +334,7 @@ describe.each(['/chat/completions', '/responses'] as const)('findings on %s', (p
       const sealed = another.findIndex(({ encrypted_content: seal }) => seal !== undefined)
       expect(sealed >= 0).toBe(path === '/responses')
       if (sealed === -1) return
-      expect(await next(another), 'the seal is carried by the client itself').toContain(noted)
+      expect(await next(another), 'the client itself sends the encrypted findings').toContain(noted)
       const seal = another[sealed]!['encrypted_content'] as string
       const middle = Math.floor(seal.length / 2)
       const changed = seal.slice(0, middle) + (seal[middle] === 'A' ? 'B' : 'A') + seal.slice(middle + 1)
@@ -388,9 +388,9 @@ test('a money limit applies to the whole request, and rejects it if nothing fits
     ]),
   )
   await start(called, { settings: { backends: priced } })
-  const dear = await service!.chat({ tools: [tool({ max_cost_usd: 0.000_01 })] })
-  expect(dear.status).toBe(400)
-  expect(await dear.text()).toContain('max_cost_usd')
+  const expensive = await service!.chat({ tools: [tool({ max_cost_usd: 0.000_01 })] })
+  expect(expensive.status).toBe(400)
+  expect(await expensive.text()).toContain('max_cost_usd')
   expect(service!.providers.map((provider) => provider.counts().requests)).toEqual([0, 0, 0])
   const some = await seen(service!.chat({ max_tokens: 100, tools: [tool({ max_cost_usd: 0.003 })] }))
   expect(some.report).toMatchObject({ ran: true, failure_reason: 'cost_cap' })

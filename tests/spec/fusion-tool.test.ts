@@ -4,7 +4,7 @@ import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { seenIn } from '../seen-answer.ts'
 import type { Service } from '../service.ts'
 import { judgeReply, judgeSecret } from '../simulation/simulated-judge.ts'
-import { answer, keptAliveText, leaveAmid, recordOf, startScripted, withoutProgress } from './fused-answers.ts'
+import { answer, keptAliveText, disconnectDuring, recordOf, startScripted, withoutProgress } from './fused-answers.ts'
 
 const frontier = 'svc-router/frontier'
 const tool = { type: 'svc-router:fusion' }
@@ -17,7 +17,7 @@ const call = (question: string, more: Partial<ScriptStep> = {}): ScriptStep => (
   ...more,
 })
 const down: ScriptStep = { do: 'status', status: 500, repeat: true }
-/** The first one is asked first and last; in between all three are members and it is the judge. */
+/** The first backend is called first and last. In between, all three are members, and the first one is the judge. */
 const scripts: readonly (readonly ScriptStep[])[] = [
   [call('How many?', { text: 'Let me ask around.' }), answer('Alpha says forty.'), answer(judged), answer(reply)],
   [answer('Beta says fifty.')],
@@ -46,7 +46,7 @@ const asked = paths.flatMap((path) => [
   { name: `${path}, whole`, path, body: { ...bodies[path], stream: false } },
   { name: `${path}, streamed`, path, body: { ...bodies[path], stream: true } },
 ])
-/** A tool of the caller in the words of that format. */
+/** A tool of the client in this format. */
 const clientTool: Readonly<Record<Path, JsonObject>> = {
   '/chat/completions': {
     type: 'function',
@@ -59,7 +59,7 @@ const clientTool: Readonly<Record<Path, JsonObject>> = {
 const requestsOf = ({ providers }: Service): number[] => providers.map((provider) => provider.counts().requests)
 const bodiesOf = ({ providers }: Service, index: number): string[] =>
   providers[index]!.captured().map(({ body }) => body)
-/** The text without the blank line that keeps two turns of one model apart. */
+/** The text without the blank line between two turns of one model. */
 const joined = (text: string): string => text.replace('\n\n', '')
 
 describe.each(asked)('$name', ({ path, body }) => {
@@ -132,7 +132,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(response.headers.get('x-svc-router-upstream')).toBe('alpha')
   })
 
-  test('the simulated model calls the tool when told to consult other models', async () => {
+  test('the simulated model calls the tool if the prompt asks it to consult other models', async () => {
     const service = await startScripted([])
     const question = 'Please consult other models: how many?'
     const said = path === '/responses' ? { input: question } : { messages: [{ role: 'user', content: question }] }
@@ -196,10 +196,10 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(response.status).toBe(200)
     expect(seen.text).toBe(reply)
     expect(seen.report).toMatchObject({ ran: true, failure_reason: 'all_panels_failed' })
-    const told = service.providers
+    const result = service.providers
       .flatMap((_, index) => bodiesOf(service, index))
       .find((sent) => sent.includes('failure_reason'))
-    expect(told).toContain(String.raw`{\"status\":\"error\",\"failure_reason\":\"all_panels_failed\"}`)
+    expect(result).toContain(String.raw`{\"status\":\"error\",\"failure_reason\":\"all_panels_failed\"}`)
     expect(response.headers.get('x-quota-used')).toBe('1')
   })
 
@@ -272,7 +272,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(toBeta).toContain('Is it cold?')
     expect(toBeta).toContain('It is -7.')
     expect(bodiesOf(service, 0).at(-1)).toContain('Beta says fifty.')
-    // Once only: the same results again ask nobody.
+    // Only once: the same results do not start another run.
     const again = await service.post(path, { ...body, tools, ...withResult(path, seen.calls[0]!, 'It is -7.') })
     expect(seenIn(await again.text()).report).toMatchObject({ ran: false })
   })
@@ -318,7 +318,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     const text = await response.text()
     expect(response.status, text).toBe(200)
     const seen = seenIn(text)
-    // The last turn was to be without the tool, and was not: the best answer of the others stands in.
+    // The model called the tool although its last turn did not offer it, so the best answer of the others replaces it.
     expect(seen.text).toContain('simulated answer')
     expect(seen.report).toMatchObject({ ran: true, runs: 2 })
     expect(text).not.toContain(ours)
@@ -331,14 +331,14 @@ describe.each(asked)('$name', ({ path, body }) => {
   test('a client that disconnects aborts every sub-call of a run within 100 ms and is charged once', async () => {
     const silent: ScriptStep = { do: 'silence', repeat: true }
     const service = await startScripted([[call('How many?'), silent], [silent], [silent]])
-    const told = await leaveAmid(service, { path, body })
-    expect(told).toMatchObject({ outcome: 'client_closed', attempts: 4, charged: 1 })
+    const event = await disconnectDuring(service, { path, body })
+    expect(event).toMatchObject({ outcome: 'client_closed', attempts: 4, charged: 1 })
   })
 
   test("a client that disconnects before the model's first content aborts that call equally fast", async () => {
     const service = await startScripted([[{ do: 'silence', repeat: true }]])
-    const told = await leaveAmid(service, { path, body }, [service.providers[0]!])
-    expect(told).toMatchObject({ outcome: 'client_closed', attempts: 1, charged: 1 })
+    const event = await disconnectDuring(service, { path, body }, [service.providers[0]!])
+    expect(event).toMatchObject({ outcome: 'client_closed', attempts: 1, charged: 1 })
     expect(service.providers.map((provider) => provider.counts().requests)).toEqual([1, 0, 0])
   })
 
@@ -367,7 +367,7 @@ function renamed(declared: JsonObject): JsonObject {
   return JSON.parse(JSON.stringify(declared).replace('get_weather', ours)) as JsonObject
 }
 
-/** The conversation as it goes on with the result of that call. */
+/** The conversation, continued with the result of that call. */
 function withResult(path: Path, { id }: { readonly id: string }, result: string, asked = 'How many?'): JsonObject {
   const args = JSON.stringify({ city: 'Oslo' })
   if (path === '/chat/completions') {
@@ -403,7 +403,7 @@ describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body })
     const silent: ScriptStep = { do: 'silence', repeat: true }
     const busy = await startScripted([[silent], [silent], [silent]])
     const waitedMs: number[] = []
-    // What is busy at the same time must not fail it: the best of three counts.
+    // The best of three tries counts, so that other load on the machine does not fail the test.
     for (let round = 0; round < 3; round++) {
       const begunMs = performance.now()
       const reader = (await busy.post(path, body)).body!.getReader()
@@ -514,7 +514,7 @@ test('with an isolated view the panel reads only the question and none of the co
 })
 
 test('members and models of every format take part, and reasoning returns to the model that issued it', async () => {
-  // Whichever of the others is asked to judge, and to repair what it said, cannot: alpha does.
+  // If another member is called as judge or to repair its reply, it fails, so alpha judges.
   const unable = [answer('I cannot say.'), answer('I cannot say.')]
   const onlyAlphaJudges = [scripts[0]!, ...scripts.slice(1).map((steps) => [...steps, ...unable])]
   for (const formats of [

@@ -11,7 +11,7 @@ import {
   answer,
   eventsOf,
   keptAliveText,
-  leaveAmid,
+  disconnectDuring,
   recordOf,
   saidIn,
   startScripted,
@@ -21,7 +21,7 @@ import {
 const model = 'svc-router/fusion'
 const judged = judgeReply({ scores: { A: 6, B: 6, C: 6 } })
 const written = 'Written from all three of them.'
-/** What the three are asked in turn: each for its own answer, the first one to judge and to write too. */
+/** The calls to the three backends: each is a member, and the first one is also judge and writer. */
 const scripts: readonly (readonly ScriptStep[])[] = [
   [answer('Alpha says forty.'), answer(judged), answer(written)],
   [answer('Beta says fifty.')],
@@ -89,7 +89,7 @@ describe.each(asked)('$name', ({ path, body }) => {
   })
 
   test('the request is rejected free of charge if no member answers', async () => {
-    // However slow the machine is: a stream that is not open yet can still be refused by its status.
+    // Even on a slow machine, a stream that has not opened yet can be rejected with a status.
     const service = await startScripted([[down], [down], [down]], { clock: withoutProgress() })
     const response = await service.post(path, body)
     expect(response.status, await response.text()).toBe(503)
@@ -121,8 +121,8 @@ describe.each(asked)('$name', ({ path, body }) => {
 
   test('a client that disconnects aborts every sub-call within 100 ms and is charged once', async () => {
     const service = await startScripted(Array.from({ length: 3 }, () => [{ do: 'silence', repeat: true }] as const))
-    const told = await leaveAmid(service, { path, body })
-    expect(told).toMatchObject({ outcome: 'client_closed', attempts: 3, charged: 1 })
+    const event = await disconnectDuring(service, { path, body })
+    expect(event).toMatchObject({ outcome: 'client_closed', attempts: 3, charged: 1 })
   })
 })
 
@@ -130,7 +130,7 @@ describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body })
   test('something arrives within 250 ms, however long the members take', async () => {
     const service = await startScripted(Array.from({ length: 3 }, () => [{ do: 'silence', repeat: true }] as const))
     const waitedMs: number[] = []
-    // What is busy at the same time must not fail it: the best of three counts.
+    // The best of three tries counts, so that other load on the machine does not fail the test.
     for (let round = 0; round < 3; round++) {
       const begunMs = performance.now()
       const response = await service.post(path, body)
@@ -198,7 +198,7 @@ test('a slow reader may pause the writer for longer than a writer may be silent'
 })
 
 test('a stream that opened early reports that no member answered, and costs nothing', async () => {
-  // Longer than until a stream is opened, and counted from later on: the timers run in that order on any machine.
+  // Longer than the time until a stream opens, and started later, so the timers run in this order on any machine.
   const limit = `${progressAfterMs + 100}ms`
   const timeouts = { connect: '500ms', first_content: limit, whole_answer: limit, idle: '600ms' }
   const service = await startScripted(

@@ -10,7 +10,7 @@ const frontier = 'svc-router/frontier'
 const fusion = 'svc-router/fusion'
 const messages = [{ role: 'user', content: 'Say hello.' }]
 const tool = { type: 'svc-router:fusion' }
-/** Longer than a change takes to reach a running service. */
+/** Longer than a running service needs to notice a change. */
 const reachMs = 3_000
 
 let service: Service
@@ -34,7 +34,7 @@ function get(path: string, key: string, headers: Record<string, string> = {}): P
   })
 }
 
-/** Every way to ask something of a profile. */
+/** Every kind of request to a profile. */
 const ways: readonly (readonly [string, (model: string, key: string) => Promise<Response>])[] = [
   ['chat', (model, key) => service.chat({ model }, bearer(key))],
   ['a streamed chat', (model, key) => service.chat({ model, stream: true }, bearer(key))],

@@ -17,7 +17,7 @@ import type { Store } from '../../src/storage/store.ts'
 import { Service } from '../service.ts'
 
 const credential = 'made-up-credential-of-the-operator'
-/** What the contract allows from a failing check to the last request that is served. */
+/** The contract's time limit from a failing check to the last accepted request. */
 const offWithinMs = 1_000
 
 let vendor: SimulatedProvider
@@ -144,7 +144,7 @@ describe('a running request when access ends (contract 6.18, 23.6)', () => {
     await new Promise((resolve) => setTimeout(resolve, 200))
     const begun = vendor.captured().length
     await switchManagedAccess(deps, false)
-    // The calls that run time out now, and others would follow.
+    // The open calls time out now. No others may follow.
     await (await answered).text()
     expect(vendor.captured().length).toBe(begun)
   })

@@ -3,7 +3,7 @@ import type { Answer } from '../wire.ts'
 import { ask, canaries, messages, prompt, upstreamBody } from './provoke.ts'
 import { client, links, plans, refused, unauthorized, unavailable, type RefusalRow } from './refusal-row.ts'
 
-/** What all rows here share: Anthropic's clients read them. */
+/** The shape and the backends of all rows in this file, for Anthropic's clients. */
 const shaped = { shape: 'messages', options: { formats: ['anthropic-messages', 'openai-chat'] } } as const
 
 function askMessages(service: Service, asked: Parameters<typeof ask>[1] = {}): Promise<Answer> {
@@ -14,7 +14,7 @@ function scripted(service: Service, step: Parameters<Service['providers'][number
   for (const provider of service.providers) provider.script([{ ...step, repeat: true }])
 }
 
-/** As `clientRefusals`: what Anthropic calls differently, and one of each kind that it calls the same. */
+/** Rejections in Anthropic's shape: all that have another type there, and one of each kind that has the same type. */
 export const messagesRefusals: readonly RefusalRow[] = [
   {
     ...unauthorized,
@@ -80,7 +80,7 @@ export const messagesRefusals: readonly RefusalRow[] = [
     ...refused,
     ...shaped,
     code: 'model_not_found',
-    how: 'when its tokens are to be counted',
+    how: 'in a token count',
     status: 404,
     type: 'not_found_error',
     param: 'model',
@@ -91,7 +91,7 @@ export const messagesRefusals: readonly RefusalRow[] = [
     ...refused,
     ...shaped,
     code: 'not_found',
-    how: 'below a path of ours',
+    how: 'below an existing path',
     status: 404,
     type: 'not_found_error',
     link: 'BASE',

@@ -93,10 +93,10 @@ describe('GET /v1/models', () => {
     const { account, key } = await service.addAccount('owner', 'max')
     await service.connectOwn('made-up-credential', account.id)
     const [frontier, fusion, mine] = await list(key)
-    // Still the smallest that is known, but a capability of all only where all are known to have it.
+    // The context window is still the smallest known one, but a capability is listed only if every backend declares it.
     expect(frontier).toMatchObject({ context_window: 50_000, capabilities: { reasoning: { supported: false } } })
     expect(frontier!['capabilities']).not.toHaveProperty('tools')
-    // The account's own serves there too.
+    // The account's own upstream serves this profile, too.
     expect(fusion!['capabilities']).not.toHaveProperty('tools')
     expect(mine!['capabilities']).toHaveProperty('tools')
   })

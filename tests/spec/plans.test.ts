@@ -67,7 +67,7 @@ describe('premium profiles and the fusion tool need a plan that includes them (c
       const answer = await service.post('/chat/completions', body, { authorization: `Bearer ${key}` })
       expect(answer.status).toBe(200)
     }
-    // No provider knows the tool: it stays here.
+    // The tool is not sent to any provider.
     expect(service.providers[0]!.captured().every(({ body }) => !body.includes('svc-router:fusion'))).toBe(true)
   })
 
@@ -132,7 +132,7 @@ describe('a changed plan', () => {
 
 let accounts = 0
 
-/** An account of its own on that plan. */
+/** Creates an account on that plan. */
 function fresh(plan: string): ReturnType<Service['addAccount']> {
   accounts += 1
   return service.addAccount(`account ${accounts}`, plan)

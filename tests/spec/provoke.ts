@@ -6,15 +6,15 @@ import { changeDatabase } from '../change-database.ts'
 import type { Service } from '../service.ts'
 import { readAnswer, Wire, type Answer } from '../wire.ts'
 
-/** Planted where no answer, log line or record may ever show them (contract 28.1). */
+/** Secrets that no answer, log line, or record may ever contain (contract 28.1). */
 export const canaries = {
   prompt: 'canary-prompt-3f9d1c77',
   upstream: 'canary-upstream-84b2aa10',
   credential: 'canary-credential-5d01e6f2',
 }
-/** What every question says. */
+/** The prompt of every request. */
 export const prompt = `Tell me about ${canaries.prompt}.`
-/** What a provider says that tells too much. */
+/** The error of a provider that reveals too much. */
 export const upstreamBody = JSON.stringify({
   error: {
     message: canaries.upstream,
@@ -24,15 +24,15 @@ export const upstreamBody = JSON.stringify({
   },
 })
 
-/** Good questions in each convention. */
+/** Valid requests in each format. */
 export const chat = { model: 'svc-router/frontier', messages: [{ role: 'user', content: prompt }] }
 export const response = { model: 'svc-router/frontier', input: prompt }
 export const messages = { ...chat, max_tokens: 100 }
 
-/** A change of the database after which nothing can be recorded. */
+/** SQL that makes every write of a record fail. */
 export const failingRecords = `create trigger failing before insert on requests begin select raise(abort, 'no'); end`
 
-/** What a well-behaved client sends. */
+/** The headers of a correct client. */
 export function headersFor(key: string | undefined): Record<string, string> {
   return {
     ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
@@ -41,8 +41,8 @@ export function headersFor(key: string | undefined): Record<string, string> {
   }
 }
 
-/** What differs from a good question to chat. */
-export interface Asked {
+/** What differs from a valid chat request. */
+export interface RequestChanges {
   readonly key?: string | undefined
   readonly path?: string
   readonly method?: string
@@ -50,10 +50,10 @@ export interface Asked {
   readonly headers?: Record<string, string>
 }
 
-/** Asks, and reads the whole answer. */
-export async function ask(of: Service, asked: Asked = {}): Promise<Answer> {
-  const { path = '/chat/completions', method = 'POST', body = chat, headers } = asked
-  const key = 'key' in asked ? asked.key : of.key
+/** Sends a request and reads the whole answer. */
+export async function ask(of: Service, changes: RequestChanges = {}): Promise<Answer> {
+  const { path = '/chat/completions', method = 'POST', body = chat, headers } = changes
+  const key = 'key' in changes ? changes.key : of.key
   const found = await fetch(`${of.baseUrl}${path}`, {
     method,
     headers: { ...headersFor(key), ...headers },
@@ -62,13 +62,13 @@ export async function ask(of: Service, asked: Asked = {}): Promise<Answer> {
   return readAnswer(found)
 }
 
-/** Asks while every provider behaves like that. */
+/** Sends a request while every provider follows `step`. */
 export async function askScripted(of: Service, step: ScriptStep, headers?: Record<string, string>): Promise<Answer> {
   for (const provider of of.providers) provider.script([{ ...step, repeat: true }])
   return ask(of, headers === undefined ? {} : { headers })
 }
 
-/** A request as bytes, with any header as often as wanted. */
+/** Sends a request as bytes, with any number of values for each header. */
 export async function send(
   of: Service,
   headers: Record<string, readonly string[]>,
@@ -87,7 +87,7 @@ export async function send(
   return sendBytes(of, `${line} HTTP/1.1\r\n${lines.join('')}\r\n${body}`)
 }
 
-/** Any bytes, and the first answer to them. */
+/** Sends arbitrary bytes and returns the first answer. */
 export async function sendBytes(of: Service, bytes: string): Promise<Answer> {
   const wire = await Wire.open(of.origin)
   await wire.write(bytes)
@@ -96,7 +96,7 @@ export async function sendBytes(of: Service, bytes: string): Promise<Answer> {
   return answer
 }
 
-/** Runs `during` after a change of the database that another process might make, then takes the change back. */
+/** Runs `during` after a change of the database by another process, then reverts the change. */
 export async function withDatabase(
   of: Service,
   change: string,
@@ -114,7 +114,7 @@ export async function withDatabase(
   }
 }
 
-/** Looks for the planted texts in the answer, in the log and in everything that is kept. */
+/** Expects that the answer, the log, and the stored files contain none of the secrets. */
 export function expectNoCanary(of: Service, { headers, text }: Answer): void {
   const places: Record<string, string> = {
     body: text,

@@ -4,20 +4,20 @@ import type { ExpectedRefusal } from '../refusals.ts'
 import type { Service, ServiceOptions } from '../service.ts'
 import type { Answer } from '../wire.ts'
 
-/** One way in which a code reaches a caller, and what the caller must get. */
+/** One cause of an error code, and the answer that the client must get. */
 export interface RefusalRow extends Omit<ExpectedRefusal, 'code'> {
   readonly code: ErrorCode
-  /** Where one code is provoked in several ways. */
+  /** The cause, if several rows have the same code. */
   readonly how?: string
   readonly options?: ServiceOptions
   readonly provoke: (service: Service) => Promise<Answer>
 }
 
-/** What is the same in many rows of contract 4. */
+/** Values that many rows of contract 4 share. */
 export const client = { source: 'client', retryable: false } as const
-/** 400 to who has a good key. */
+/** A 400 for a request with a valid key. */
 export const refused = { ...client, status: 400, type: 'invalid_request_error', usage: true } as const
-/** 401. */
+/** A 401. */
 export const unauthorized = {
   ...client,
   status: 401,
@@ -25,7 +25,7 @@ export const unauthorized = {
   signals: 'authentication',
   usage: false,
 } as const
-/** 503, to be asked again in a second. */
+/** A 503 that asks for a retry after one second. */
 export const unavailable = {
   status: 503,
   type: 'server_error',
@@ -33,10 +33,10 @@ export const unavailable = {
   retryable: true,
   retryAfter: 1,
 } as const
-/** The links in which `APP` stands for their origin. */
+/** The links, with `APP` as a placeholder for their origin. */
 export const links = linksFor('APP')
 
-/** Plans that are used up quickly. */
+/** Plans with low limits. */
 export const plans = {
   max: { name: 'Max', requests_per_minute: 600, requests_per_month: 100_000, premium: true },
   plain: { name: 'Plain', requests_per_minute: 600, requests_per_month: 100_000 },

@@ -13,7 +13,7 @@ async function start(options: ServiceOptions = {}): Promise<void> {
   service = await Service.start({ formats: ['openai-responses', 'openai-responses'], ...options })
 }
 
-/** One turn, which must succeed; gives the output as a caller gets it, and who answered. */
+/** Sends one turn, which must succeed. Returns the output and the backend that answered. */
 async function take(input: unknown, stream: boolean): Promise<{ output: JsonObject[]; upstream: string | null }> {
   const response = await service.responses({ ...asked, input, stream })
   const text = await response.text()
@@ -28,7 +28,7 @@ function sealedOf(output: readonly JsonObject[]): string {
   return item?.['encrypted_content'] as string
 }
 
-/** The items that a provider was sent last. */
+/** The items in the latest request to a provider. */
 function sentTo(index: number): JsonObject[] {
   const { body } = service.providers[index]!.captured().at(-1)!
   return (JSON.parse(body) as { input: JsonObject[] }).input
@@ -49,7 +49,7 @@ describe.each([
     expect(message).toEqual(output[1])
   })
 
-  test('it is left out, and everything else kept, if another backend has to answer', async () => {
+  test('it is omitted if another backend answers, and everything else is unchanged', async () => {
     await start()
     const { output } = await take([user], stream)
     service.providers[0]!.script([{ do: 'status', status: 503 }])
@@ -57,12 +57,12 @@ describe.each([
     expect(second.upstream).toBe('beta')
     expect(sentTo(1)).toEqual([user, output[1], user])
     expect(service.providers[1]!.counts().requests).toBe(1)
-    // What both have said: each reads its own.
+    // The conversation contains reasoning of both. Each gets back only its own.
     await take([user, ...output, user, ...second.output, user], stream)
     expect(sentTo(0).filter(({ type }) => type === 'reasoning')).toHaveLength(1)
   })
 
-  test('reasoning that svc-router did not mark is left out, never an error', async () => {
+  test('reasoning that svc-router did not mark is omitted without an error', async () => {
     await start()
     const made = ['gAAAAAB', 'svcr1.aaaaaaaaaaaa.gAAA', 'svcr1.', 'svcr1..x', '']
     const items = made.map((sealed) => ({ type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: sealed }))
@@ -123,7 +123,7 @@ describe.each([
 ])('thinking signatures on messages, %s', (_, stream) => {
   const asked = { model: 'svc-router/frontier', max_tokens: 4_000, thinking: { type: 'enabled', budget_tokens: 2_000 } }
 
-  /** One turn, which must succeed; gives its blocks. */
+  /** Sends one turn, which must succeed. Returns its blocks. */
   async function say(messages: readonly object[]): Promise<JsonObject[]> {
     const response = await service.post('/messages', { ...asked, messages, stream })
     const text = await response.text()

@@ -13,7 +13,7 @@ import {
 } from './provoke.ts'
 import { client, unavailable, links, plans, type RefusalRow } from './refusal-row.ts'
 
-/** As `clientRefusals`: what the plan, the edge, the providers and the service itself refuse. */
+/** Like `clientRefusals`, for rejections by the plan, the edge gate, providers, and the service itself. */
 export const serviceRefusals: readonly RefusalRow[] = [
   {
     ...client,
@@ -45,7 +45,7 @@ export const serviceRefusals: readonly RefusalRow[] = [
   {
     ...client,
     code: 'key_profile_not_allowed',
-    how: 'the tool of a profile that it may not use',
+    how: 'the tool of a forbidden profile',
     status: 403,
     type: 'permission_error',
     param: 'tools',
@@ -62,7 +62,7 @@ export const serviceRefusals: readonly RefusalRow[] = [
     status: 403,
     type: 'permission_error',
     link: links.keysUrl,
-    // What the account has left is nothing for an address that may not use its key.
+    // The usage of the account is hidden from addresses that may not use its key.
     usage: false,
     async provoke(service) {
       const { key } = await service.addLimitedKey({ addresses: ['203.0.113.0/24'] })
@@ -72,7 +72,7 @@ export const serviceRefusals: readonly RefusalRow[] = [
   {
     ...client,
     code: 'rate_limit_exceeded',
-    how: 'the minute of the key alone',
+    how: 'only the limit of the key',
     status: 429,
     type: 'rate_limit_error',
     retryable: true,
@@ -169,14 +169,14 @@ export const serviceRefusals: readonly RefusalRow[] = [
   {
     ...unavailable,
     code: 'record_unavailable',
-    how: 'its own record could not be written',
+    how: 'the record of this request could not be written',
     usage: true,
     provoke: (service) => withDatabase(service, failingRecords, () => ask(service), 'drop trigger failing'),
   },
   {
     ...unavailable,
     code: 'record_unavailable',
-    how: 'records before it could not be written',
+    how: 'earlier records could not be written',
     usage: true,
     provoke: (service) =>
       withDatabase(
@@ -258,7 +258,7 @@ export const serviceRefusals: readonly RefusalRow[] = [
   },
 ]
 
-/** Bytes as usual until the ids of an answer's items are drawn: a bug in the midst of a request. */
+/** Random bytes, with an error for the IDs of answer items: a bug during a request. */
 function randomThatBreaks(): (count: number) => Uint8Array {
   const random = systemRandom()
   const itemIdLength = 24

@@ -16,7 +16,7 @@ beforeEach(async () => {
   service = await Service.start({
     formats: ['openai-chat', 'openai-chat'],
     timeouts: { first_content: '500ms', whole_answer: '500ms', idle: '500ms' },
-    settings: { plans, profiles: { 'team/dear': { backends: ['alpha'], quota_units: 3 } } },
+    settings: { plans, profiles: { 'team/expensive': { backends: ['alpha'], quota_units: 3 } } },
   })
 })
 afterEach(() => service.stop())
@@ -105,14 +105,14 @@ describe('what counts (contract 6): [requests of the minute, units of the month]
     expect(providerRequests()).toBe(0)
   })
 
-  test('rejected by us, 429: [0, 0] besides the request before it', async () => {
+  test('rejected by us, 429: [0, 0] in addition to the request before it', async () => {
     const { key } = await service.addAccount('slow', 'slow')
     await service.chat({}, bearer(key))
     expect((await service.chat({}, bearer(key))).status).toBe(429)
     expect(await counted(key)).toEqual([1, 1])
   })
 
-  test('rejected by us, 402: [0, 0] besides the request before it', async () => {
+  test('rejected by us, 402: [0, 0] in addition to the request before it', async () => {
     const { key } = await service.addAccount('small', 'small')
     await service.chat({}, bearer(key))
     expect((await service.chat({}, bearer(key))).status).toBe(402)
@@ -160,7 +160,7 @@ describe('what counts (contract 6): [requests of the minute, units of the month]
     await expect(asked).rejects.toThrow()
     await expect.poll(() => service.providers[0]!.counts().aborted).toBe(1)
     await expect.poll(() => counted()).toEqual([1, 1])
-    // It is not given back later either.
+    // It is not refunded later either.
     await expect.poll(() => usedOnDisk()).toBe(1)
   })
 
@@ -172,7 +172,7 @@ describe('what counts (contract 6): [requests of the minute, units of the month]
   })
 
   test('a profile that costs three units: [1, 3]', async () => {
-    expect((await service.chat({ model: 'team/dear' })).status).toBe(200)
+    expect((await service.chat({ model: 'team/expensive' })).status).toBe(200)
     expect(await counted()).toEqual([1, 3])
   })
 
@@ -226,7 +226,7 @@ function providerRequests(): number {
   return service.providers.reduce((sum, provider) => sum + provider.counts().requests, 0)
 }
 
-/** A list of strings with whole-number parameters, as RFC 9651 writes it; anything else is an error. */
+/** Parses a list of strings with integer parameters (RFC 9651). @throws for any other syntax */
 function readStructured(field: string): { name: string; parameters: Record<string, number> }[] {
   return field.split(', ').map((item) => {
     const match = /^"([a-z]+)"((?:;[a-z]+=\d{1,15})+)$/.exec(item)

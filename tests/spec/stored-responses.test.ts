@@ -105,7 +105,7 @@ describe('stored data belongs to its account', () => {
   })
 })
 
-describe.each(both)('a backend that speaks %s', (format) => {
+describe.each(both)('a backend of format %s', (format) => {
   test('no text is stored in plaintext, in input, output, instructions, metadata, or IDs', async () => {
     await start({ formats: [format] })
     const input = [{ role: 'user', content: canary, id: `msg_${canary}` }]
@@ -216,7 +216,7 @@ describe('an invalid continuation is rejected before it is counted', () => {
     expect((await get(`/responses/${answer.id}`)).status).toBe(404)
   })
 
-  test('background mode is rejected, whatever the backend speaks', async () => {
+  test('background mode is rejected for every backend format', async () => {
     await start()
     expect(await post({ input: 'x', background: true })).toMatchObject({ status: 400, code: 'unsupported_parameter' })
     expect(await post({ input: 'x', background: false })).toMatchObject({ status: 200 })

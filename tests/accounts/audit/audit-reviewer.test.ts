@@ -4,7 +4,7 @@ import type { AuditStore } from '../../../src/accounts/ports.ts'
 import { madeUpKeys } from '../../domain/audit-log.ts'
 import { SkippingClock } from '../../skipping-clock.ts'
 
-/** A reviewer of an empty log whose store answers when it is let. */
+/** A reviewer of an empty log, whose store waits for `answer`. */
 function reviewerOver(answer: () => Promise<void>): {
   reviewer: AuditReviewer
   clock: SkippingClock
@@ -38,7 +38,7 @@ function reviewerOver(answer: () => Promise<void>): {
   }
 }
 
-test('however many ask, the log is verified once at a time, and not again within five seconds', async () => {
+test('simultaneous callers share one verification, and the log is not verified again within five seconds', async () => {
   const { reviewer, clock, reads } = reviewerOver(() => Promise.resolve())
   expect(reviewer.last).toBeUndefined()
   await Promise.all([reviewer.verify(), reviewer.verify(), reviewer.verify()])
@@ -50,12 +50,12 @@ test('however many ask, the log is verified once at a time, and not again within
   expect(reads.length).toBe(2)
 })
 
-test('who asks waits five seconds at most; the verification goes on, and its end is seen later', async () => {
+test('a caller waits at most five seconds, and a verification that takes longer completes in the background', async () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   const { reviewer, clock } = reviewerOver(() => promise)
-  const asked = reviewer.verify()
+  const waiting = reviewer.verify()
   await clock.skip(5_001)
-  await asked
+  await waiting
   expect(reviewer.runningSinceMs).toBeDefined()
   expect(reviewer.last).toBeUndefined()
   resolve()
@@ -63,7 +63,7 @@ test('who asks waits five seconds at most; the verification goes on, and its end
   expect(reviewer.last?.verdict).toMatchObject({ state: 'intact' })
 })
 
-test('a store that does not answer is said, and the next verification is made as usual', async () => {
+test('a failure of the store is reported, and the next verification runs as usual', async () => {
   let isBroken = true
   const { reviewer, clock, failed } = reviewerOver(() =>
     isBroken ? Promise.reject(new Error('gone')) : Promise.resolve(),

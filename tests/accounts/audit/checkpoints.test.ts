@@ -42,7 +42,7 @@ describe('checkpoints of a running service', () => {
   }
   const signed = async (): Promise<number[]> => (await store.listCheckpoints(10)).map(({ sequence }) => sequence)
 
-  test('are taken at the start, each minute with something new, and at the end', async () => {
+  test('checkpoints are signed at the start, at the end, and each minute with new entries', async () => {
     await store.appendAudit(recordAt(1))
     start()
     await expect.poll(signed).toEqual([1])
@@ -60,7 +60,7 @@ describe('checkpoints of a running service', () => {
     expect([failures, clock.waiting]).toEqual([[], 0])
   })
 
-  test('are not taken on top of a broken log, and where and why is said each time', async () => {
+  test('a broken log gets no checkpoint, and each attempt reports the position and the reason', async () => {
     for (let index = 1; index <= 3; index++) await store.appendAudit(recordAt(index))
     await sql`drop trigger audit_log_no_update`.execute(db)
     await sql`update audit_log set hash = 'x' where sequence = 2`.execute(db)
@@ -71,7 +71,7 @@ describe('checkpoints of a running service', () => {
     expect(await signed()).toEqual([])
   })
 
-  test('a log that was replaced by another one, with its checkpoints gone, is not signed', async () => {
+  test('a log that was replaced and lost its checkpoints is not signed', async () => {
     await store.appendAudit(recordAt(1))
     await store.appendAudit(recordAt(2))
     start()
@@ -84,7 +84,7 @@ describe('checkpoints of a running service', () => {
     await clock.advance(60_000)
     await expect.poll(() => failures).toEqual(['broken:rewritten:2'])
     await end()
-    // Another run of the service knows it, too.
+    // The next run of the service detects it, too.
     start()
     await expect.poll(() => failures.length).toBe(3)
     await end()
@@ -92,7 +92,7 @@ describe('checkpoints of a running service', () => {
     expect(await signed()).toEqual([])
   })
 
-  test('of a store that cannot be read only the kind of the failure is said', () => {
+  test('an error of the store is reported only by its name', () => {
     expect(checkpointFailure(new RangeError('made-up secret'))).toBe('RangeError')
     expect(checkpointFailure('made-up secret')).toBe('unknown')
   })

@@ -24,21 +24,21 @@ function watching(first: readonly BackendControl[] = []) {
     clock,
     onFailed: () => void (seen.failed += 1),
   })
-  const say = (next: typeof read): void => void (read = next)
-  return { clock, seen, watch, say }
+  const script = (next: typeof read): void => void (read = next)
+  return { clock, seen, watch, script }
 }
 
-test('what was held before stands from the beginning; what was released before is old', async () => {
+test('at the start, earlier holds apply and earlier releases are ignored', async () => {
   const { seen, watch } = watching([control('a', 'drained', 1), control('b', 'released', 2)])
   await watch.start()
   expect([...seen.held]).toEqual([['a', { kind: 'drained', sinceMs: 1 }]])
   expect(seen.reset).toEqual([])
 })
 
-test('each later release is followed once', async () => {
-  const { seen, watch, say } = watching([control('b', 'released', 2)])
+test('each later release resets its backend once', async () => {
+  const { seen, watch, script } = watching([control('b', 'released', 2)])
   await watch.start()
-  say(() => Promise.resolve([control('b', 'released', 3), control('c', 'released', 3)]))
+  script(() => Promise.resolve([control('b', 'released', 3), control('c', 'released', 3)]))
   watch.refresh()
   watch.refresh()
   await settled()
@@ -47,43 +47,43 @@ test('each later release is followed once', async () => {
   expect(seen.reset).toEqual(['b', 'c'])
 })
 
-test('while the store does not answer what was read stands, and it is asked until it does', async () => {
-  const { clock, seen, watch, say } = watching([control('a', 'drained', 1)])
+test('while the store fails, the last holds apply and the read is retried', async () => {
+  const { clock, seen, watch, script } = watching([control('a', 'drained', 1)])
   await watch.start()
-  say(() => Promise.reject(new Error('gone')))
+  script(() => Promise.reject(new Error('gone')))
   watch.refresh()
   await settled()
   expect([...seen.held.keys()]).toEqual(['a'])
-  say(() => Promise.resolve([]))
+  script(() => Promise.resolve([]))
   await clock.advance(250)
   expect([seen.held.size, seen.failed]).toEqual([0, 1])
 })
 
-test('a change during a read is read behind it, and nothing is followed once it is closed', async () => {
-  const { seen, watch, say } = watching()
+test('a change during a read causes another read, and changes after closing have no effect', async () => {
+  const { seen, watch, script } = watching()
   await watch.start()
   const first = Promise.withResolvers<readonly BackendControl[]>()
-  say(() => first.promise)
+  script(() => first.promise)
   watch.refresh()
-  say(() => Promise.resolve([control('a', 'quarantined', 5)]))
+  script(() => Promise.resolve([control('a', 'quarantined', 5)]))
   watch.refresh()
   first.resolve([])
   await settled()
   expect([...seen.held]).toEqual([['a', { kind: 'quarantined', sinceMs: 5 }]])
   watch.close()
-  say(() => Promise.resolve([]))
+  script(() => Promise.resolve([]))
   watch.refresh()
   await settled()
   expect(seen.held.size).toBe(1)
 })
 
-test('who cannot read what stands does not begin', async () => {
-  const { watch, say } = watching()
-  say(() => Promise.reject(new Error('gone')))
+test('the watch does not start if the first read fails', async () => {
+  const { watch, script } = watching()
+  script(() => Promise.reject(new Error('gone')))
   await expect(watch.start()).rejects.toThrow('gone')
 })
 
-test('of a backend that is held twice the drain is told', () => {
+test('a backend that is both drained and quarantined is reported as drained', () => {
   const both = [control('a', 'drained', 1), control('a', 'quarantined', 2)]
   expect(holdsOf(both).get('a')).toEqual({ kind: 'drained', sinceMs: 1 })
   expect(holdsOf(both.toReversed()).get('a')).toEqual({ kind: 'drained', sinceMs: 1 })

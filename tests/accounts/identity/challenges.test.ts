@@ -28,7 +28,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true })
 })
 
-test('a challenge is answered once, for what it was made for', async () => {
+test('a challenge is valid once, for its own purpose', async () => {
   const challenge = mintChallenge(deps, 'sign in')
   expect(challenge).toMatch(/^[\w-]+$/)
   expect(await takeChallenge(deps, 'register acc_1', challenge)).toBe(false)
@@ -36,7 +36,7 @@ test('a challenge is answered once, for what it was made for', async () => {
   expect(await takeChallenge(deps, 'sign in', challenge)).toBe(false)
 })
 
-test('a challenge ends after five minutes, and its end cannot be moved', async () => {
+test('a challenge expires after five minutes, and its expiry cannot be changed', async () => {
   const challenge = mintChallenge(deps, 'sign in')
   const text = Buffer.from(challenge, 'base64url').toString()
   const later = Buffer.from(text.replace(/^\d+/, (end) => String(Number(end) + 1))).toString('base64url')
@@ -46,6 +46,6 @@ test('a challenge ends after five minutes, and its end cannot be moved', async (
 })
 
 test.each(['', 'x', 'a.b.c', Buffer.from(`${Date.now()}.${'a'.repeat(43)}.${'b'.repeat(43)}`).toString('base64url')])(
-  'what is no challenge of ours is none: %s',
+  'an invalid challenge is rejected: %s',
   async (text) => expect(await takeChallenge(deps, 'sign in', text)).toBe(false),
 )

@@ -31,7 +31,7 @@ beforeEach(() => {
   }
 })
 
-test('the first run makes the account "local" on the max plan and a key that is shown and kept', async () => {
+test('the first run creates the account "local" on the max plan, and a key that is shown and stored', async () => {
   const first = await firstRun(deps, defaultPlans, file)
   expect(store.accounts).toMatchObject([{ name: 'local', planId: 'max' }])
   expect(store.keys).toMatchObject([{ name: 'first key', state: 'active' }])
@@ -40,7 +40,7 @@ test('the first run makes the account "local" on the max plan and a key that is 
   expect(store.digests.get(store.keys[0]!.id)).toBe(keyDigest(first.key!.reveal(), deps.pepper))
 })
 
-test('later runs make nothing new and know that the kept key works', async () => {
+test('later runs create nothing and detect that the stored key works', async () => {
   await firstRun(deps, defaultPlans, file)
   const before = [kept, JSON.stringify(store)]
   const second = await firstRun(deps, defaultPlans, file)
@@ -48,7 +48,7 @@ test('later runs make nothing new and know that the kept key works', async () =>
   expect([kept, JSON.stringify(store)]).toEqual(before)
 })
 
-test('without a max plan the last one is taken', async () => {
+test('without a max plan, the last plan is used', async () => {
   await firstRun(
     deps,
     [
@@ -60,14 +60,14 @@ test('without a max plan the last one is taken', async () => {
   expect(store.accounts[0]?.planId).toBe('huge')
 })
 
-test('a run that ended between account and key is completed by the next one', async () => {
+test('a run that ended between account and key is completed by the next run', async () => {
   await createAccount(deps, 'local', 'max', defaultPlans)
   const first = await firstRun(deps, defaultPlans, file)
   expect(store.accounts).toHaveLength(1)
   expect(kept?.trim()).toBe(first.key?.reveal())
 })
 
-test('where the key cannot be kept none is stored', async () => {
+test('if the key file cannot be written, no key is stored', async () => {
   const full: FirstKeyFile = {
     read: () => undefined,
     write() {
@@ -78,13 +78,13 @@ test('where the key cannot be kept none is stored', async () => {
   expect(store.keys).toEqual([])
 })
 
-test('an operator’s own accounts get nothing added', async () => {
+test('nothing is created if an operator already created accounts', async () => {
   await createAccount(deps, 'team', 'free', defaultPlans)
   expect(await firstRun(deps, defaultPlans, file)).toMatchObject({ key: undefined, fileKeyWorks: false })
   expect([store.keys, kept]).toEqual([[], undefined])
 })
 
-test('a kept key that was revoked is known not to work, and a rotated one works while it overlaps', async () => {
+test('a stored key that was revoked is detected, and a rotated one works during its overlap', async () => {
   await firstRun(deps, defaultPlans, file)
   const id = store.keys[0]!.id
   await rotateKey(deps, id, '1h')

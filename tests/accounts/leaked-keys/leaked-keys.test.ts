@@ -23,14 +23,14 @@ const random = systemRandom()
 const mint = (): string => mintKey(random).reveal()
 
 describe('keys in a text', () => {
-  test('are found wherever they stand, each once, and what only looks like one is not', () => {
+  test('keys are found anywhere in a text, each once, and lookalikes are not', () => {
     const [first, second] = [mint(), mint()]
     const wrong = `${first.slice(0, -1)}${first.endsWith('0') ? '1' : '0'}`
     expect(findKeys([`a=${first}b sk_svc_ ${second}${first}`, wrong, `sk_svc_${second}`])).toEqual([first, second])
     expect(findKeys(['', 'sk_svc_'.repeat(1000), first.slice(0, -1)])).toEqual([])
   })
 
-  test('are at most so many', () => {
+  test('the number of keys found is limited', () => {
     expect(findKeys([Array.from({ length: maxReportedKeys + 5 }, mint).join(' ')])).toHaveLength(maxReportedKeys)
   })
 })
@@ -62,7 +62,7 @@ describe('leaked keys', () => {
       texts,
     )
 
-  test('are revoked with an event each, and the owner is told which, when and where', async () => {
+  test('each leaked key is revoked with an audit event, and its owner learns which, when, and where', async () => {
     const { key, stored } = await createKey(deps, accountId, 'laptop')
     const old = await createKey({ ...deps, pepper: new Secret('made-up-pepper-of-before') }, accountId, 'older')
     const texts = [`export KEY=${key.reveal()}`, 'nothing here', old.key.reveal()]
@@ -72,13 +72,13 @@ describe('leaked keys', () => {
       { text: 2, state: 'revoked', keyId: old.stored.id },
     ])
     expect(store.keys.map(({ state }) => state)).toEqual(['revoked', 'revoked'])
-    const told = ({ id, name, hint }: typeof stored, at?: string) => ({
+    const noticeOf = ({ id, name, hint }: typeof stored, at?: string) => ({
       keyId: id,
       keyName: name,
       keyHint: hint,
       foundAt: at,
     })
-    expect(notices).toEqual([{ accountId, keys: [told(stored, foundAt), told(old.stored)] }])
+    expect(notices).toEqual([{ accountId, keys: [noticeOf(stored, foundAt), noticeOf(old.stored)] }])
     const leaked = store.records.slice(2).map(({ event }) => event)
     expect(leaked).toEqual(
       [stored, old.stored].map(({ id }) => ({ type: 'key.revoked', accountId, keyId: id, reason: 'leaked' })),
@@ -86,7 +86,7 @@ describe('leaked keys', () => {
     expect(JSON.stringify([notices, store.records])).not.toContain(key.reveal())
   })
 
-  test('a retiring key is ended too, one that was revoked before is told as that, and a stranger is unknown', async () => {
+  test('a retiring key is revoked, a key that was already revoked is reported as such, and a foreign key as unknown', async () => {
     const { key, stored } = await createKey(deps, accountId, 'laptop')
     await rotateKey(deps, stored.id, '7d')
     expect((await revoke({ text: key.reveal() }))[0]).toMatchObject({ state: 'revoked' })
@@ -98,7 +98,7 @@ describe('leaked keys', () => {
     expect(notices).toHaveLength(1)
   })
 
-  test('an owner is told of what is revoked, even where the store fails before the rest is', async () => {
+  test('owners are notified of revoked keys even if the store fails before the others are revoked', async () => {
     const [one, two] = [await createKey(deps, accountId, 'laptop'), await createKey(deps, accountId, 'server')]
     const find = store.findKeyByDigest.bind(store)
     let left = 1
@@ -107,7 +107,7 @@ describe('leaked keys', () => {
     expect(notices.map(({ keys }) => keys.map(({ keyName }) => keyName))).toEqual([['laptop']])
   })
 
-  test('an owner who cannot be told keeps nothing alive', async () => {
+  test('a key is revoked even if its owner cannot be notified', async () => {
     const { key, stored } = await createKey(deps, accountId, 'unreachable')
     expect(await revoke({ text: key.reveal() })).toEqual([{ text: 0, state: 'revoked', keyId: stored.id }])
     expect((await store.findKey(stored.id))?.state).toBe('revoked')
@@ -125,7 +125,7 @@ describe("the scanner's messages", () => {
   const signature = sign('sha256', body, own.privateKey).toString('base64')
   const message = { body, keyId: 'current', signature }
 
-  test('one is authentic by the raw body and the key that it names, and by nothing else', () => {
+  test('a message is authentic only with its exact body and the key that it names', () => {
     expect(checkScanningSignature(message, keys)).toBe('authentic')
     const other = pair()
     const refused = [
@@ -144,7 +144,7 @@ describe("the scanner's messages", () => {
     expect(checkScanningSignature(message, [{ id: 'current', pem: 'no key' }])).toBe('refused')
   })
 
-  test('the sample that GitHub publishes is authentic, which was made by nobody here', () => {
+  test('the sample that GitHub publishes is authentic', () => {
     const id = 'bcb53661c06b4728e59d897fb6165d5c9cda0fd9cdf9d09ead458168deb7518c'
     const base64 =
       'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEYAGMWO8XgCamYKMJS6jc/qgvSlAdAjPuDPRcXU22YxgBrz+zoN19MzuRyW87qEt9/AmtoNP5GrobzUvQSyJFVw=='
@@ -170,7 +170,7 @@ describe("the scanner's messages", () => {
     ])
   })
 
-  test('the list of keys is read, and keys of another kind are left out', () => {
+  test('the key list is parsed, and keys of other types are omitted', () => {
     const { pem } = pair('P-384')
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ type: 'spki', format: 'pem' })
     const listed = [
@@ -184,7 +184,7 @@ describe("the scanner's messages", () => {
     for (const text of ['', '[]', '{}', '{"public_keys":7}']) expect(readScanningKeys(text)).toEqual([])
   })
 
-  test('its matches are read, and of where they were found only https is kept', () => {
+  test('the matches are parsed, and only https locations are stored', () => {
     const matches = [
       { token: 'one', type: 't', url: 'https://code.example/a', source: 'commit' },
       { token: 'two', url: 'javascript:alert(1)' },
@@ -200,7 +200,7 @@ describe("the scanner's messages", () => {
     for (const text of ['', '{}', 'nothing']) expect(readScanningMatches(Buffer.from(text))).toBeUndefined()
   })
 
-  describe('and whose keys are known', () => {
+  describe('the cache of signing keys', () => {
     let nowMs: number
     let fetches: number
     let served: readonly ScanningKey[]
@@ -219,7 +219,7 @@ describe("the scanner's messages", () => {
       })
     })
 
-    test('they are fetched once an hour, and for a new one at once but only every two minutes', async () => {
+    test('keys are fetched once an hour, and immediately for an unknown key ID, but at most every two minutes', async () => {
       expect(await Promise.all([scanner.isAuthentic(message), scanner.isAuthentic(message)])).toEqual([true, true])
       expect(fetches).toBe(1)
       for (let count = 0; count < 50; count++)
@@ -235,13 +235,13 @@ describe("the scanner's messages", () => {
       expect(fetches).toBe(3)
     })
 
-    test('a message that is not signed makes nobody fetch them', async () => {
+    test('an unsigned message does not cause a fetch', async () => {
       expect(await scanner.isAuthentic({ ...message, keyId: undefined })).toBe(false)
       expect(await scanner.isAuthentic({ ...message, signature: undefined })).toBe(false)
       expect(fetches).toBe(0)
     })
 
-    test('while they cannot be had nothing is said about a message, and they are asked for ever more rarely', async () => {
+    test('while the fetch fails, messages get no verdict, and the retry interval increases', async () => {
       served = []
       const hourMs = 3_600_000
       for (const endMs = nowMs + hourMs; nowMs < endMs; nowMs += 1_000)
@@ -253,7 +253,7 @@ describe("the scanner's messages", () => {
       expect(await scanner.isAuthentic(message)).toBe(true)
     })
 
-    test('no list of unknown keys, however long, makes it fetch them more than 31 times an hour', async () => {
+    test('any number of unknown key IDs causes at most 31 fetches an hour', async () => {
       for (const endMs = nowMs + 3_600_000; nowMs < endMs; nowMs += 500)
         await scanner.isAuthentic({ ...message, keyId: `made-up-${nowMs}` })
       expect(fetches).toBeLessThanOrEqual(31)

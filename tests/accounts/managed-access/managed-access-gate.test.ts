@@ -61,7 +61,7 @@ describe('managed access', () => {
     bits.flatMap((resale) => bits.flatMap((quota) => bits.map((kept) => [on, resale, quota, kept] as const))),
   )
   test.each(combinations)(
-    'switch %d, resale controls %d, quotas %d, audit %d: on where all four hold',
+    'managed access is on only if all four checks pass: switch %d, resale controls %d, quotas %d, audit %d',
     async (...all) => {
       const [on, resale, quota, kept] = all
       state = { switchedOn: on === 1, controls: resale === 1 ? [control] : [{ ...control, revokedAtMs: 2 }] }
@@ -79,11 +79,11 @@ describe('managed access', () => {
     ['the operator switches it off', () => (state = { ...state, switchedOn: false }), 'switched_off'],
     ['the resale controls are revoked', () => (state = { ...state, controls: [] }), 'resale_controls'],
     ['a write to the quotas is lost', () => (quotas = failing), 'durable_quotas'],
-    ['an event cannot be kept', () => (audit = failing), 'durable_audit'],
+    ['an event cannot be stored', () => (audit = failing), 'durable_audit'],
     ['the store does not answer', () => (asked = failing), 'store_silent'],
     ['the store hangs', () => (asked = never), 'store_silent'],
     ['a proof hangs', () => (quotas = never), 'store_silent'],
-  ])('is off within a second where %s', async (_what, happen, reason) => {
+  ])('managed access is off within a second if %s', async (_what, happen, reason) => {
     await start()
     for (const offsetMs of [0, 130, 260, 390]) {
       expect(gate.isOn('vendor')).toBe(true)
@@ -103,7 +103,7 @@ describe('managed access', () => {
     await gate.close()
   })
 
-  test('revoking one provider leaves the others on', async () => {
+  test('a revocation for one provider does not affect the others', async () => {
     state = { ...state, controls: [control, { ...control, provider: 'another' }] }
     await start()
     expect([gate.isOn('vendor'), gate.isOn('another')]).toEqual([true, true])
@@ -119,7 +119,7 @@ describe('managed access', () => {
     await gate.close()
   })
 
-  test('a check that fails now and then keeps it shut until all have held for ten seconds', async () => {
+  test('after a failed check, managed access stays off until all checks have passed for ten seconds', async () => {
     await start()
     quotas = failing
     await clock.advance(1_000)
@@ -131,7 +131,7 @@ describe('managed access', () => {
     await gate.close()
   })
 
-  test('it does not open before its opening is in the log', async () => {
+  test('managed access does not start before its audit event is stored', async () => {
     append = failing
     await start()
     await clock.advance(60_000)
@@ -145,7 +145,7 @@ describe('managed access', () => {
     await gate.close()
   })
 
-  test('where the log fails it shuts all the same, and says that this is not in the log', async () => {
+  test('if the audit log fails, managed access still ends, and the missing audit event is reported', async () => {
     await start()
     audit = append = failing
     await clock.advance(1_000)
@@ -157,7 +157,7 @@ describe('managed access', () => {
     await gate.close()
   })
 
-  test('nothing is proven while it is switched off, and nothing runs after the end', async () => {
+  test('no check runs while the switch is off, and nothing runs after closing', async () => {
     state = { ...state, switchedOn: false }
     await start()
     await clock.advance(5_000)

@@ -65,8 +65,8 @@ const shareOf = async (kind: string, name: string): Promise<number | undefined> 
 const stateOf = async (name: string): Promise<string> =>
   (await read()).components.find((part) => part.name === name)!.state
 
-describe('what is counted', () => {
-  test('an answer speaks for its profile and its backend; a fallback against those that failed, and for the profile', async () => {
+describe('the counts', () => {
+  test('an answer counts for its profile and its backend, and each failed attempt against its backend', async () => {
     note({})
     note({ upstream: 'beta', attempts: 2, failed: ['alpha'] })
     expect([
@@ -77,18 +77,18 @@ describe('what is counted', () => {
     expect(await shareOf('backend', 'gamma')).toBeUndefined()
   })
 
-  test('the last hour is counted of every backend that is configured, also of those that nobody is shown', () => {
+  test('the last hour is counted for every configured backend, including those that the page does not show', () => {
     note({ upstream: 'private', ms: 300 })
     note({ upstream: 'private', ms: 100 })
     note({ upstream: 'beta', attempts: 2, failed: ['private'], ms: 9_000 })
     note({ upstream: 'up_mine', ms: 1 })
     expect(board.lastHour('private')).toEqual({ answered: 2, failed: 1, meanMs: 200 })
-    // Of an answer behind a failure nobody knows whose time it took.
+    // After a failed attempt, the time of the answer alone is unknown.
     expect(board.lastHour('beta')).toEqual({ answered: 1, failed: 0, meanMs: undefined })
     expect(board.lastHour('up_mine')).toEqual({ answered: 0, failed: 0, meanMs: undefined })
   })
 
-  test('what an operator took out is no trouble of the service, while others serve', async () => {
+  test('a backend that an operator drained is not an outage while other backends work', async () => {
     states['alpha'] = { state: 'drained', reason: 'drained' }
     expect([(await read()).indicator, await stateOf('alpha'), await stateOf('p')]).toEqual([
       'none',
@@ -100,7 +100,7 @@ describe('what is counted', () => {
     expect([(await read()).indicator, await stateOf('p')]).toEqual(['major', 'down'])
   })
 
-  test('a failure speaks against the profile; what is the caller’s fault, or left by the caller, against nobody', async () => {
+  test('a failure counts against the profile, but client errors and disconnects do not', async () => {
     note({})
     note({ outcome: 'server_is_overloaded', failed: ['alpha'] })
     note({ outcome: 'content_rejected' })
@@ -110,7 +110,7 @@ describe('what is counted', () => {
     expect(await shareOf('profile', 'p')).toBe(0.5)
   })
 
-  test('an account’s own backends say nothing of the service, whether they answer, fail or cool', async () => {
+  test('an account’s own backends do not count, whether they answer, fail, or cool down', async () => {
     note({ upstream: 'up_mine' })
     note({ outcome: 'server_is_overloaded', upstream: 'up_mine', failed: ['up_mine'] })
     note({ outcome: 'server_is_overloaded', upstream: undefined, attempts: 0 })
@@ -120,7 +120,7 @@ describe('what is counted', () => {
     expect(await shareOf('profile', 'p')).toBe(0)
   })
 
-  test('is written once a minute and at the end, and nothing is lost or doubled where that fails', async () => {
+  test('counts are written once a minute and at the end, and a failed write neither loses nor doubles any', async () => {
     note({})
     await clock.skip(61_000)
     expect(store.uptime.reduce((sum, { answered }) => sum + answered, 0)).toBe(2)
@@ -135,7 +135,7 @@ describe('what is counted', () => {
     expect(store.uptime.find(({ kind }) => kind === 'profile')).toMatchObject({ answered: 2, failed: 1 })
   })
 
-  test('a day is one stripe of ninety, and what is older is not shown', async () => {
+  test('ninety days are shown, and older ones are not', async () => {
     note({})
     await clock.skip(89 * 86_400_000)
     note({ outcome: 'upstream_broken', failed: ['alpha'] })
@@ -146,8 +146,8 @@ describe('what is counted', () => {
   })
 })
 
-describe('how it does now', () => {
-  test('a profile works while any backend is usable, and the whole is as bad as its worst part', async () => {
+describe('the current state', () => {
+  test('a profile works while any backend is usable, and the overall state is that of the worst component', async () => {
     expect([await stateOf('p'), (await read()).indicator]).toEqual(['operational', 'none'])
     states = { alpha: failing }
     expect([await stateOf('p'), await stateOf('alpha'), (await read()).indicator]).toEqual([
@@ -167,7 +167,7 @@ describe('how it does now', () => {
     expect([await stateOf('API'), (await read()).indicator]).toEqual(['down', 'critical'])
   })
 
-  test('is looked up once in ten seconds, however many ask, and again at once where that failed', async () => {
+  test('the state is read once in ten seconds for any number of callers, and immediately again after a failure', async () => {
     let looks = 0
     const listUptime = store.listUptime.bind(store)
     store.listUptime = (day) => {
@@ -184,16 +184,16 @@ describe('how it does now', () => {
 })
 
 describe('incidents', () => {
-  test('are what operators write: they count while they are open, and are refused where they say nothing', async () => {
+  test('open incidents determine the indicator, and invalid texts are rejected', async () => {
     const accountsDeps = { store, clock, random: systemRandom(), actor: { kind: 'cli' } as const }
     const { id } = await openIncident(accountsDeps, { title: ' Slow ', impact: 'critical', text: 'We look.' })
     expect((await read()).indicator).toBe('critical')
-    await updateIncident(accountsDeps, id, 'resolved', 'Mended.')
+    await updateIncident(accountsDeps, id, 'resolved', 'Fixed.')
     const { indicator, incidents } = await read()
     expect([indicator, incidents[0]!.title, incidents[0]!.updates.map(({ text }) => text)]).toEqual([
       'none',
       'Slow',
-      ['Mended.', 'We look.'],
+      ['Fixed.', 'We look.'],
     ])
     await expect(updateIncident(accountsDeps, 'inc_none', 'resolved', 'x')).rejects.toMatchObject({
       code: 'incident_unknown',
@@ -206,7 +206,7 @@ describe('incidents', () => {
     })
   })
 
-  test('each is in the audit log by its id, and only an operator writes one', async () => {
+  test('each incident is in the audit log by its ID, and only an operator can open one', async () => {
     const accountsDeps = {
       store,
       clock,
@@ -215,7 +215,7 @@ describe('incidents', () => {
     }
     const { id } = await openIncident(accountsDeps, { title: 'Slow', impact: 'minor', text: 'We look.' })
     await updateIncident(accountsDeps, id, 'identified', 'Found.')
-    await updateIncident(accountsDeps, id, 'resolved', 'Mended.')
+    await updateIncident(accountsDeps, id, 'resolved', 'Fixed.')
     expect(store.records.map(({ actor, event }) => [actor, event])).toEqual(
       ['incident.opened', 'incident.updated', 'incident.resolved'].map((type) => [
         accountsDeps.actor,

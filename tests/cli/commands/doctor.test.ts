@@ -40,7 +40,7 @@ interface Report {
   readonly first_byte_ms?: number
 }
 
-/** What the doctor finds; every run is held to its 3 s, and its text and its data to each other. */
+/** Runs the doctor. Expects that it takes at most 3 s, and that its text and its JSON agree. */
 async function examine(url: string | undefined, ...args: readonly string[]): Promise<Report> {
   const line = ['doctor', ...(url === undefined ? [] : ['--url', url]), ...args]
   const beganMs = performance.now()
@@ -55,12 +55,12 @@ async function examine(url: string | undefined, ...args: readonly string[]): Pro
   return report
 }
 
-/** The one thing that is found, or all of them. */
+/** The only finding, or all of them. */
 async function found(url: string | undefined, ...args: readonly string[]): Promise<Report['findings']> {
   return (await examine(url, ...args)).findings
 }
 
-/** Says in the data folder that the service under test is the one of this machine. */
+/** Records the service under test in the data folder as the local one. */
 function makeOwn(): void {
   mkdirSync(cli.dataDir, { recursive: true })
   announceRunning(cli.dataDir, { baseUrl: service.baseUrl, appUrl: 'http://127.0.0.1:4343' })
@@ -68,7 +68,7 @@ function makeOwn(): void {
 
 async function through(meddling: Meddling, ...args: readonly string[]): Promise<Report['findings']> {
   await using proxy = await serveProxy(service.origin, meddling)
-  // Awaited here: the proxy is gone when this is left.
+  // Await here, because the proxy stops at the end of this function.
   return await found(`http://${proxy.host}/v1`, ...args)
 }
 
@@ -248,7 +248,7 @@ describe('the URL', () => {
 
   test('doctor reports an unknown host', async () => {
     const [finding] = await found('http://nowhere.invalid/v1')
-    // Where no name server answers at all, that is what is told.
+    // Without any name server, the report says that instead.
     expect(['unresolved', 'timeout']).toContain(finding!.code)
   })
 

@@ -45,7 +45,7 @@ async function get(id: string): Promise<number> {
 }
 
 describe.each(['openai-chat', 'openai-responses'] as const)(
-  'with "store": false and a backend that speaks %s',
+  'with "store": false and a backend of format %s',
   (format) => {
     const simulatedAnswer = (text: string): string => `This is a simulated answer from alpha. You said: "${text}".`
 

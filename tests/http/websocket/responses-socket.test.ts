@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
-import { behind, openEventStream, startScriptedUpstream } from '../../faults/scripted-upstream.ts'
+import { settingsFor, openEventStream, startScriptedUpstream } from '../../faults/scripted-upstream.ts'
 import { expectUsage } from '../../refusals.ts'
 import { Service, type ServiceOptions } from '../../service.ts'
 import { SkippingClock } from '../../skipping-clock.ts'
@@ -44,7 +44,7 @@ function shapeOf(events: readonly SocketEvent[]): unknown {
   return JSON.parse(text.replaceAll(/"(?:id|item_id)":"[^"]*"|"(?:created|completed)_at":\d+/g, '"x":0'))
 }
 
-describe.each(['openai-chat', 'openai-responses'] as const)('an answer of a backend that speaks %s', (format) => {
+describe.each(['openai-chat', 'openai-responses'] as const)('an answer of a backend of format %s', (format) => {
   test('its events equal those over HTTP, each as one JSON message, without [DONE]', async () => {
     await start({ formats: [format] })
     const client = await open()
@@ -80,7 +80,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('an answer of a back
   })
 })
 
-describe('each turn is a request of its own', () => {
+describe('each turn is a separate request', () => {
   test('it has its own request ID, record, charge, and signals, which its first message carries', async () => {
     await start()
     const client = await open()
@@ -195,7 +195,7 @@ describe('the turns of one connection run one after another', () => {
         response.write(`data: ${JSON.stringify({ id: 'c', model: 'm', choices })}\n\n`)
       }
     }
-    await start({ formats: ['openai-chat'], settings: behind(upstream, 'openai-chat') })
+    await start({ formats: ['openai-chat'], settings: settingsFor(upstream, 'openai-chat') })
     const client = await open()
     client.create({ input: 'One.', store: false })
     client.create({ input: 'Two.', store: false })

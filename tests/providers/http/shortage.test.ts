@@ -19,7 +19,7 @@ test.each(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'])('%s is our own shortage and
   expect(reported).toEqual([code])
 })
 
-test('an unavailable address is a shortage of ports, but for IPv6 a machine without IPv6', () => {
+test('an unavailable address means a shortage of ports, or for IPv6 a machine without IPv6', () => {
   expect(shortageOf(failing('EADDRNOTAVAIL', { address: '192.0.2.1' }))).toBe('EADDRNOTAVAIL')
   expect(shortageOf(failing('EADDRNOTAVAIL', { address: '2001:db8::1' }))).toBeUndefined()
   expect(shortageOf(failing('ECONNREFUSED', { address: '192.0.2.1' }))).toBeUndefined()
