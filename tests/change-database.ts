@@ -7,8 +7,8 @@ const giveUpAfterMs = 5_000
 const pauseMs = 5
 
 /**
- * Runs a statement in the database of a running service, as another process might. It must not block this thread while
- * it waits for the lock: a transaction of the service's own may need the thread to end.
+ * Runs a statement in the database of a running service, as another process might. It does not block this thread while
+ * it waits for the lock, because a transaction of the service may need the thread to finish.
  * @throws SQLite's error
  */
 export async function changeDatabase({ config }: Service, statement: string): Promise<void> {

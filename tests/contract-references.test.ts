@@ -6,7 +6,7 @@ const root = new URL('../', import.meta.url)
 const searchedFolders = ['src', 'tests', 'docs', 'scripts', 'bench', 'bin']
 const searchedFiles = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'svc-router.example.yaml']
 const contractPath = 'docs/contract.md'
-/** This file names what is forbidden; recordings hold what others wrote. */
+/** Excludes this file, which names forbidden documents, and recordings, whose text is not ours. */
 const passedOver = /^tests\/contract-references\.test\.ts$|^tests\/fixtures\//
 const hasReferences = /\.(?:ts|mjs|js|md|py|css|sh|yaml)$/
 
@@ -49,7 +49,7 @@ const sections = Array.from(contract.matchAll(/^## (\d+)\. /gm), ([, number]) =>
 /** Numbers of rows such as `4.3`: paragraphs that begin with one in bold, and rows of tables. */
 const rows = Array.from(contract.matchAll(/^(?:\*\*|\| )(\d+\.\d+)(?:\*\* | +\|)/gm), ([, number]) => number!)
 
-/** Every number that a kind of reference names, with the file that names it. */
+/** Every number in references of one kind, with its file. */
 function referencesOf(shape: RegExp, paths: Iterable<string>): { readonly path: string; readonly number: string }[] {
   return Array.from(paths).flatMap((path) =>
     Array.from(files.get(path)!.matchAll(shape)).flatMap(([, list]) =>
@@ -60,7 +60,7 @@ function referencesOf(shape: RegExp, paths: Iterable<string>): { readonly path: 
   )
 }
 
-/** The rows of a range. If it is none, its text, which no row has. */
+/** The rows of a range. For an invalid range, returns its text, which matches no row. */
 function rowsBetween(from: string, to = from): readonly string[] {
   if (to === from) return [from]
   const [first, last] = [rows.indexOf(from), rows.indexOf(to)]
@@ -68,7 +68,7 @@ function rowsBetween(from: string, to = from): readonly string[] {
   return isRange ? rows.slice(first, last + 1) : [`${from}-${to}`]
 }
 
-test('the rows of the contract have unique numbers in order, below the section that they begin with', () => {
+test('the rows of the contract have unique, ascending numbers, each in its own section', () => {
   expect(sections).toEqual(sections.map((_, index) => String(index + 1)))
   expect(rows.length).toBeGreaterThan(sections.length)
   const places = rows.map((row) => row.split('.').map(Number))

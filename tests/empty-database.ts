@@ -8,7 +8,7 @@ import { openSqlite } from '../src/storage/sqlite/open-sqlite.ts'
 let migrated: Promise<Buffer> | undefined
 
 /**
- * Gives a new data folder a database with every table and no rows, which starts a service sooner than migrating one.
+ * Creates a database with every table and no rows in a new data folder, so that the service starts without migrations.
  */
 export async function placeEmptyDatabase(folder: string): Promise<void> {
   const bytes = await (migrated ??= migrate())

@@ -8,8 +8,8 @@ const enoughBytes = 1024 ** 3
 const folder = mkdtempSync(join(freeBytes(memoryFolder) >= enoughBytes ? memoryFolder : tmpdir(), 'svc-router-run-'))
 
 /**
- * Before a run: temporary files are in one folder, in memory where the system has room for it; threads that tests start
- * reuse what Node compiled before.
+ * Before a run: creates one folder for temporary files, in memory if there is enough, and enables Node's compile cache
+ * for the threads that tests start.
  */
 export function setup(): void {
   // PostgreSQL may run as another user.
@@ -18,7 +18,7 @@ export function setup(): void {
   process.env['NODE_COMPILE_CACHE'] ??= resolve('node_modules', '.cache', 'svc-router-tests')
 }
 
-/** After a run: its files go. */
+/** After a run: deletes its files. */
 export function teardown(): void {
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
 }
@@ -28,7 +28,7 @@ function freeBytes(path: string): number {
     const { bavail, bsize } = statfsSync(path)
     return bavail * bsize
   } catch {
-    // Not every system has it.
+    // Some systems lack it.
     return 0
   }
 }

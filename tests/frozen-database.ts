@@ -2,10 +2,10 @@ import { DatabaseSync } from 'node:sqlite'
 import type { Worker } from 'node:worker_threads'
 import type { CallMessage } from '../src/storage/sqlite/sqlite-messages.ts'
 
-/** Longer than any test holds a database. */
+/** Longer than any test blocks a database. */
 const longestMs = 60_000
 
-/** Blocks the database thread inside SQLite, as a disk that hangs does, until the returned function is called. */
+/** Blocks the database thread inside SQLite, like a disk that hangs, until the returned function is called. */
 export function freezeDatabase(worker: Worker, path: string): () => void {
   const blocker = new DatabaseSync(path)
   blocker.exec('begin immediate')

@@ -8,8 +8,8 @@ const withinMs = 3_600_000
 export class Unavailable extends Error {}
 
 /**
- * Runs a command of an installation to its end, at low priority.
- * @throws Unavailable with the last words of the command where it fails
+ * Runs an installation command at low priority until it exits.
+ * @throws Unavailable with the end of its output if it fails
  */
 export function install(command: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): void {
   const { status, stdout, stderr, error } = spawnSync('nice', ['-n', '19', command, ...args], {
@@ -24,8 +24,7 @@ export function install(command: string, args: readonly string[], env: Readonly<
 }
 
 /**
- * Makes a Python environment with exactly the packages of a requirements file in that folder, unless it is there
- * already.
+ * Creates a Python environment with exactly the packages of a requirements file in a folder, unless it already exists.
  * @throws Unavailable
  */
 export function pythonEnvironment(

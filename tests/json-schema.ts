@@ -1,4 +1,4 @@
-/** As much of JSON Schema 2020-12 as the OpenAPI document uses. */
+/** The part of JSON Schema 2020-12 that the OpenAPI document uses. */
 export interface Schema {
   readonly $ref?: string
   readonly type?: string | readonly string[]
@@ -23,8 +23,7 @@ const known = new Set(
 )
 
 /**
- * Where a value does not fit, each as a path and a reason; empty where it does. @throws Error for a keyword that is not
- * known here
+ * The violations of a value, each as a path and a reason; empty if it is valid. @throws Error for an unsupported keyword
  */
 export function misfits(schema: Schema, value: unknown, find: (ref: string) => Schema, at = '$'): string[] {
   const strange = Object.keys(schema).filter((keyword) => !known.has(keyword))

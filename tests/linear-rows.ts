@@ -26,8 +26,9 @@ import { readSessionToken } from '../src/web/http/session-cookie.ts'
 import { contextOf } from './formats/exchange.ts'
 
 /**
- * One parser, pattern, or buffer with the input that is worst for it. `prepare` makes an input of about `size` bytes
- * (or pieces) and gives what reads it; only that is timed. Choose `size` so that reading it takes about a millisecond.
+ * One parser, pattern, or buffer with its worst-case input. `prepare` creates an input of about `size` bytes (or pieces)
+ * and returns a function that reads it, and only that function is timed. Choose `size` so that it takes about a
+ * millisecond.
  */
 export interface LinearRow {
   readonly what: string
@@ -35,7 +36,7 @@ export interface LinearRow {
   readonly prepare: (size: number) => () => void | Promise<void>
 }
 
-/** Add a row for every reader of text that others wrote. */
+/** Add a row for every reader of external text. */
 export const linearRows: readonly LinearRow[] = [
   ...unframedStreams(),
   ...deltaStreams(),
@@ -60,14 +61,14 @@ function translationLane(client: ConversationFormatId, provider: FormatId): Tran
   return new TranslationLane(formatById(provider).readAnswer(), writer, 'someone', conversation)
 }
 
-/** Pushes the parts one by one; what a reader refuses in between does not matter here. */
+/** Pushes the parts one by one. Rejections by the reader do not matter here. */
 function pushAll(reader: { push(chunk: Buffer): unknown }, parts: readonly Buffer[]): () => void {
   return () => {
     for (const part of parts) {
       try {
         reader.push(part)
       } catch {
-        // Refused: then it costs nothing more.
+        // Rejected, so it causes no more work.
       }
     }
   }
@@ -104,7 +105,7 @@ function unframedStreams(): LinearRow[] {
 const callChunk = (text: string): string =>
   `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":${JSON.stringify(text)}}}]}}]}\n\n`
 
-/** Many small deltas: what has been said is never gone through again. */
+/** Many small deltas: earlier text is never read again. */
 function deltaStreams(): LinearRow[] {
   const text = (index: number): string =>
     `data: {"choices":[{"index":0,"delta":{"content":"${index % 7 === 0 ? '\\"' : 'x'}"}}]}\n\n`
@@ -113,7 +114,7 @@ function deltaStreams(): LinearRow[] {
     'of one call’s arguments': () => callChunk('x'),
     'that each begin another call': (index: number) =>
       callChunk('{}').replace('"index":0,"id":"a"', `"index":${index},"id":"a${index}"`),
-    'that each end a line in the midst of a name': () => 'data: {"choices":[],"model":"model":"\n\n',
+    'that each end a line within a name': () => 'data: {"choices":[],"model":"model":"\n\n',
   }
   const lanes = [
     ['relay', () => relayLane('openai-chat')],
@@ -135,7 +136,7 @@ function deltaStreams(): LinearRow[] {
   )
 }
 
-/** HTTP in single bytes, and framing that is longer than what it frames. */
+/** HTTP in single bytes, and framing that is longer than its content. */
 function answerFraming(): LinearRow[] {
   const parse = (text: string): (() => void) => {
     const parser = new AnswerParser({ onAnswerHead() {}, onAnswerData() {}, onAnswerEnd() {} })
@@ -248,7 +249,7 @@ function jsonText(): LinearRow[] {
   ]
 }
 
-/** What models wrote, as fusion reads it. */
+/** Text of models, as fusion reads it. */
 function modelText(): LinearRow[] {
   const texts: readonly (readonly [string, string, (text: string) => unknown])[] = [
     ['the object in a reply of braces', '{', findJsonObject],
@@ -269,7 +270,7 @@ function modelText(): LinearRow[] {
   }))
 }
 
-/** What callers write before the body. */
+/** Text of clients before the body. */
 function requestHeaders(): LinearRow[] {
   const gate = new EdgeGate(
     () => {},
@@ -279,7 +280,7 @@ function requestHeaders(): LinearRow[] {
     try {
       gate.pass(userAgent, 'req_1')
     } catch {
-      // Refused, as it should be.
+      // Rejected, as expected.
     }
   }
   const asRequest = (request: Pick<IncomingMessage, 'headers'> & { url?: string }): IncomingMessage =>
@@ -287,7 +288,7 @@ function requestHeaders(): LinearRow[] {
   const readers: readonly (readonly [string, string, (text: string) => unknown])[] = [
     ['cookies without a name', '; ', (text) => readSessionToken(new Headers({ cookie: text }), 'account', false)],
     [
-      'cookies that begin like ours',
+      'cookies with the same prefix as ours',
       'svc_session;',
       (text) => readSessionToken(new Headers({ cookie: text }), 'account', true),
     ],
@@ -309,7 +310,8 @@ function requestHeaders(): LinearRow[] {
 }
 
 /**
- * Compressed bodies in small reads: what decompresses to as much as is taken, and what never decompresses to anything.
+ * Compressed bodies in small reads: one that decompresses to the size limit, and one that never decompresses to any
+ * bytes.
  */
 function compressedBodies(): LinearRow[] {
   const clock = { nowMs: () => 0, monotonicMs: () => 0, after: () => ({ cancel() {} }) }
@@ -322,7 +324,7 @@ function compressedBodies(): LinearRow[] {
       complete: true,
     }) as unknown as IncomingMessage
     const limits = { maxBytes: 64 * 1024 * 1024, timeoutMs: 60_000, clock }
-    // Refused, as some of these should be.
+    // Rejected, as expected for some of these.
     await readJsonBody(request, limits, { spend() {} }).catch(() => {})
   }
   const encoders: readonly (readonly [string, (text: string) => Buffer])[] = [

@@ -2,19 +2,19 @@ import { describe, expect, test } from 'vitest'
 import { linearRows } from './linear-rows.ts'
 
 /**
- * One input is read that is four times as large, and four small ones: both have as many bytes, and are disturbed as
- * much by other work on the machine. A linear reader takes as long for both, a quadratic one four times as long for the
- * large.
+ * Reads one large input and four inputs of a quarter of its size. Both have the same number of bytes, and other load on
+ * the machine affects both equally. A linear reader takes the same time for both, a quadratic one four times as long for
+ * the large input.
  */
 const factor = 4
 const largestRatio = 2.8
-/** What takes less than this for the large input is fast enough, whatever the ratio. */
+/** A reader that takes less than this for the large input is fast enough at any ratio. */
 const negligibleMs = 3
 const maxRounds = 20
-/** A quadratic reader shows in the first rounds. */
+/** The first rounds already reveal a quadratic reader. */
 const maxMs = 3_000
 
-/** Milliseconds that all these runs take. */
+/** The total time of these runs in milliseconds. */
 async function timeOf(runs: readonly (() => void | Promise<void>)[]): Promise<number> {
   const startedMs = performance.now()
   for (const run of runs) {
@@ -24,7 +24,7 @@ async function timeOf(runs: readonly (() => void | Promise<void>)[]): Promise<nu
   return performance.now() - startedMs
 }
 
-describe('takes time linear in its worst input', () => {
+describe('the time is linear in the size of the worst-case input', () => {
   test.each(linearRows)('$what', async ({ size, prepare }) => {
     let smallMs = Number.POSITIVE_INFINITY
     let largeMs = Number.POSITIVE_INFINITY
@@ -33,7 +33,7 @@ describe('takes time linear in its worst input', () => {
       if (round > 1 && performance.now() - startedMs > maxMs) break
       const small = await timeOf(Array.from({ length: factor }, () => prepare(size)))
       const large = await timeOf([prepare(size * factor)])
-      // In the first round code is compiled.
+      // The first round includes compilation.
       if (round === 0) continue
       smallMs = Math.min(smallMs, small)
       largeMs = Math.min(largeMs, large)

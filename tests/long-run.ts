@@ -1,7 +1,7 @@
-/** Whether this is `npm run test:long`, where tests take every case; otherwise they take a fixed sample. */
+/** Whether this is `npm run test:long`, which runs every case. Other runs use a fixed sample. */
 export const isLongRun = process.env['SVC_ROUTER_TESTS'] === 'long'
 
-/** How many cases a test takes. */
+/** The number of cases that a test runs. */
 export function casesOf({ sample, all }: { readonly sample: number; readonly all: number }): number {
   return isLongRun ? all : sample
 }

@@ -10,9 +10,9 @@ const startTimeoutMs = 30_000
 const stopTimeoutMs = 10_000
 const distributionFolder = '/usr/lib/postgresql'
 
-/** A throw-away Postgres server on 127.0.0.1. */
+/** A temporary PostgreSQL server on 127.0.0.1. */
 export interface TestPostgres {
-  /** Makes an empty database and gives its URL. */
+  /** Creates an empty database and returns its URL. */
   createDatabase(): Promise<string>
   stop(): Promise<void>
 }
@@ -27,14 +27,14 @@ function findPostgres(): string | undefined {
   try {
     folders.unshift(execFileSync('pg_config', ['--bindir'], { encoding: 'utf8', stdio: 'pipe' }).trim())
   } catch {
-    // Not on the path; the folders above are still looked at.
+    // Not in `PATH`. The folders above are still searched.
   }
   return folders.find((folder) => existsSync(join(folder, 'initdb')) && existsSync(join(folder, 'postgres')))
 }
 
 /**
- * Whether suites on Postgres can run. Where they cannot it says so loudly, and under CI it is an error: a suite that
- * never runs proves nothing.
+ * Whether PostgreSQL suites can run. If not, prints a warning. Under CI, this is an error, because a suite that never
+ * runs proves nothing.
  */
 export function hasPostgres(suite: string): boolean {
   if (findPostgres() !== undefined) return true
@@ -43,7 +43,7 @@ export function hasPostgres(suite: string): boolean {
   return false
 }
 
-/** Makes a cluster in a temporary folder and starts it. It writes to disk as in production when `durable`. */
+/** Creates a cluster in a temporary folder and starts it. `durable`: it writes to disk as in production. */
 export async function startPostgres({ durable = false } = {}): Promise<TestPostgres> {
   const programs = findPostgres()
   if (programs === undefined) throw new Error('no PostgreSQL server was found')
@@ -88,7 +88,7 @@ export async function startPostgres({ durable = false } = {}): Promise<TestPostg
   }
 }
 
-/** The server refuses to run as root; then it runs as another user of the system. */
+/** PostgreSQL refuses to run as root, so root starts it as another user. */
 function ordinaryUser(): { readonly uid: number; readonly gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
   for (const name of ['postgres', 'nobody']) {
@@ -139,7 +139,7 @@ async function runOnce(url: string, statement: string): Promise<void> {
 async function stop(server: ChildProcess | undefined): Promise<void> {
   if (server === undefined || server.exitCode !== null || server.signalCode !== null) return
   const exited = new Promise((resolve) => server.once('exit', resolve))
-  // Postgres ends at once, without waiting for its clients, on this signal.
+  // On this signal, PostgreSQL exits immediately, without waiting for clients.
   server.kill('SIGINT')
   const timer = setTimeout(() => server.kill('SIGKILL'), stopTimeoutMs)
   await exited

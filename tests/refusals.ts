@@ -13,7 +13,7 @@ export interface RefusalBody {
   readonly [name: string]: unknown
 }
 
-/** What one refusal must be (contract 4). */
+/** The expected properties of an error answer (contract 4). */
 export interface ExpectedRefusal {
   readonly status: number
   readonly type: string
@@ -21,22 +21,22 @@ export interface ExpectedRefusal {
   readonly source: 'client' | 'gateway' | 'provider' | 'edge'
   readonly retryable: boolean
   readonly param?: string | null
-  /** What the message ends with, the only link in it. */
+  /** The end of the message, and its only link. */
   readonly link?: string
-  /** The seconds of `Retry-After`, or the least and the most; absent where there must be none. */
+  /** The seconds of `Retry-After`, or their minimum and maximum; absent if the header must be absent. */
   readonly retryAfter?: number | readonly [number, number]
   readonly signals?: 'authentication' | 'billing'
-  /** Whether the account is known, so that its counters are shown. */
+  /** Whether the account is known, so that the answer has its counters. */
   readonly usage: boolean
   /** Whether it answers a request below /v1/. */
   readonly model?: boolean
-  /** Whose clients read it; the compatible API's where absent. */
+  /** The error shape. Default: that of the OpenAI-compatible API. */
   readonly shape?: 'messages'
-  /** What Anthropic's SDK calls it, where that is not our own code. */
+  /** The error code of Anthropic's SDK, if it differs from ours. */
   readonly errorCode?: string
 }
 
-/** The names of the signals of contract 5.5 and 5.6 that every known account's answer carries. */
+/** The signal headers of contract 5.5 and 5.6, in every answer to a known account. */
 export const usageHeaderNames = [
   'x-ratelimit-limit',
   'x-ratelimit-remaining',
@@ -50,12 +50,12 @@ export const usageHeaderNames = [
   'ratelimit-policy',
 ] as const
 
-/** The error of an answer's body. */
+/** The error in the body of an answer. */
 export function errorOf({ text }: Pick<Answer, 'text'>): RefusalBody {
   return (JSON.parse(text) as { error: RefusalBody }).error
 }
 
-/** Checks all that a refusal must have and must not have (contract 4). */
+/** Asserts everything that an error answer must and must not contain (contract 4). */
 export function expectRefusal(answer: Answer, expected: ExpectedRefusal, links: Links): void {
   const { headers, status } = answer
   expect(status, answer.text).toBe(expected.status)
@@ -85,7 +85,7 @@ export function expectRefusal(answer: Answer, expected: ExpectedRefusal, links: 
   if (expected.model !== false) expect(headers.get('x-svc-router-retry-count')).toMatch(/^[0-2]$/)
 }
 
-/** What each shape has around the error, and nothing of the other. */
+/** Asserts the envelope of one error shape, without parts of the other. */
 function expectShape(
   { headers, text }: Answer,
   error: RefusalBody,
@@ -145,7 +145,7 @@ function challengeOf({ code, signals }: ExpectedRefusal): string | null {
   return code === 'key_missing' ? 'Bearer realm="svc-router"' : 'Bearer realm="svc-router", error="invalid_token"'
 }
 
-/** Checks the counters of contract 5.5 and 5.6 and gives them as numbers. */
+/** Asserts the counters of contract 5.5 and 5.6, and returns them as numbers. */
 export function expectUsage(headers: Headers): Record<(typeof usageHeaderNames)[number], number> {
   const values = Object.fromEntries(usageHeaderNames.map((name) => [name, headers.get(name)]))
   for (const name of usageHeaderNames.slice(0, 8)) {

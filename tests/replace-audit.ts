@@ -2,8 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import type { Tables } from '../src/storage/schema/schema.ts'
 
 /**
- * Removes the audit log and its checkpoints without a trace in the database: what is appended next begins a whole new
- * log.
+ * Removes the audit log and its checkpoints without a trace in the database. The next entry starts a new log.
  */
 export async function replaceAudit(db: Kysely<Tables>): Promise<void> {
   const { rows } = await sql<{ name: string }>`select name from sqlite_master where type = 'trigger'`.execute(db)

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../src/domain/json.ts'
 import { eventsOf } from './spec/fused-answers.ts'
 
-/** What a caller sees of an answer, whichever format and form it came in. */
+/** The content of an answer that a client sees, for any format, streamed or not. */
 export interface SeenAnswer {
   text: string
   readonly calls: { readonly id: string; readonly name: string }[]
@@ -44,7 +44,7 @@ interface Said {
   readonly tool_calls?: readonly { readonly id?: string; readonly function: { readonly name: string } }[]
 }
 
-/** Reads the body of an answer, whole or streamed. */
+/** Reads the body of an answer, streamed or not. */
 export function seenIn(body: string): SeenAnswer {
   const seen: SeenAnswer = { text: '', calls: [], items: [], report: undefined, usage: undefined, finish: undefined }
   const all = body.startsWith('{') ? [JSON.parse(body) as Wire] : (eventsOf(body) as unknown as Wire[])

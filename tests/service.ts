@@ -35,15 +35,15 @@ export interface ServiceOptions {
   readonly settings?: Readonly<Record<string, unknown>>
   /** The environment, for secrets that the configuration names. */
   readonly env?: Readonly<Record<string, string>>
-  /** The service's randomness, for making it fail. */
+  /** The random source of the service, so that tests can make it fail. */
   readonly random?: RandomBytes
-  /** The service's time, for moving it. */
+  /** The clock of the service, so that tests can move it. */
   readonly clock?: Clock
 }
 
 const names = ['alpha', 'beta', 'gamma', 'delta']
 
-/** The real service over real sockets and a real data folder, with simulated providers that a test can script. */
+/** The real service with real sockets and a real data folder, and with simulated providers that tests can script. */
 export class Service {
   readonly app: App
   readonly config: Config
@@ -137,22 +137,22 @@ export class Service {
     return { account, key: key.reveal(), stored }
   }
 
-  /** One more key of an account. */
+  /** Creates another key of an account. */
   async addKey(accountId: string): Promise<string> {
     return (await createKey(this.accountsDeps, accountId, 'another')).key.reveal()
   }
 
-  /** A key of the service's account that may do less than the account. */
+  /** Creates a key of the service's account with limits. */
   addLimitedKey(limits: Partial<KeyLimits>): Promise<MintedKey> {
     return createKey(this.accountsDeps, this.account.id, 'limited', { ...noLimits, ...limits })
   }
 
-  /** Puts other limits in the place of a key's. */
+  /** Replaces the limits of a key. */
   limit(keyId: string, limits: Partial<KeyLimits>): Promise<unknown> {
     return limitKey(this.accountsDeps, keyId, { ...noLimits, ...limits })
   }
 
-  /** One more address of the service's account. */
+  /** Adds an address to the service's account. */
   addEmail(address: string): Promise<boolean> {
     return addProvenEmail({ ...this.accountsDeps, store: this.store }, this.account.id, address)
   }
@@ -183,7 +183,7 @@ export class Service {
     await addUpstream(this.accountsDeps, accountId, draft, (owner, id, secret) => vault.seal(owner, id, secret))
   }
 
-  /** Puts an account on any plan, also one that is not configured. */
+  /** Sets the plan of an account, which need not be configured. */
   async putOnPlan(accountId: string, planId: string): Promise<void> {
     const record = auditRecord(this.accountsDeps, { type: 'account.plan_changed', accountId, planId })
     await this.store.setPlan(accountId, planId, record)
@@ -201,7 +201,7 @@ export class Service {
     return rotateKey(this.accountsDeps, keyId, 'now')
   }
 
-  /** A POST of JSON below the base URL. */
+  /** Sends a POST with JSON to a path below the base URL. */
   post(path: string, body: unknown, headers: Record<string, string> = {}, signal?: AbortSignal): Promise<Response> {
     return fetch(`${this.baseUrl}${path}`, {
       method: 'POST',

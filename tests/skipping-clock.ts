@@ -1,6 +1,6 @@
 import { systemClock, type Clock, type Timer } from '../src/runtime/clock.ts'
 
-/** The real clock, with which a test can leave out an hour: whatever falls due in it happens at its end. */
+/** The real clock, but a test can skip an hour: timers that are due in it run at its end. */
 export class SkippingClock implements Clock {
   readonly #real = systemClock()
   readonly #waiting = new Set<{ readonly atMs: number; readonly timer: Timer; readonly run: () => void }>()
@@ -52,7 +52,7 @@ export class SkippingClock implements Clock {
     const untilMs = this.monotonicMs()
     const due = [...this.#waiting].filter(({ atMs }) => atMs <= untilMs).sort((a, b) => a.atMs - b.atMs)
     for (const timer of due) {
-      // One that another has cancelled.
+      // Another timer canceled it.
       if (!this.#waiting.delete(timer)) continue
       timer.timer.cancel()
       timer.run()
@@ -61,7 +61,7 @@ export class SkippingClock implements Clock {
   }
 }
 
-/** Sockets have been read and written. */
+/** Resolves after sockets were read and written. */
 function settled(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 5))
 }

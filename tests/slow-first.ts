@@ -1,8 +1,8 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
- * Files that take longest for their size. Vitest starts large files first, so without this list these would start last,
- * and at the end of the run one worker would be busy while the others are done.
+ * Small files with a long run time. Vitest starts large files first, so without this list these would start last, and
+ * one worker would still be busy when the others are done.
  */
 const slow = [
   'web/every-account-page',
@@ -52,7 +52,7 @@ const slow = [
   'faults/leaks',
 ].map((name) => `/tests/${name}.test.ts`)
 
-/** Starts the slow files first, in the order of the list; then the others, as Vitest orders them. */
+/** Starts the slow files first, in the order of the list, then the others in the order of Vitest. */
 export class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)

@@ -4,17 +4,17 @@ import { text as readText } from 'node:stream/consumers'
 import { WebSocket, type ClientOptions } from 'ws'
 import type { Answer } from './wire.ts'
 
-/** Longer than anything that a test waits for on a connection. */
+/** Longer than any expected wait on a connection. */
 const defaultLimitMs = 10_000
 
-/** Where to connect, and with which key. */
+/** The service to connect to, and the key. */
 interface Target {
   /** Such as `http://127.0.0.1:8787`. */
   readonly origin: string
   readonly key: string
 }
 
-/** One message of the service, as a test looks at it. */
+/** The parts of a service message that tests use. */
 export interface SocketEvent {
   readonly type: string
   readonly status?: number
@@ -36,7 +36,7 @@ interface SocketResponse {
   readonly usage: { readonly total_tokens: number } | null
 }
 
-/** The events of one turn and what they come to. */
+/** The events of one turn, and their result. */
 export interface Turn {
   readonly events: readonly SocketEvent[]
   readonly last: SocketEvent
@@ -51,7 +51,7 @@ export interface Asked {
 
 const endings = ['response.completed', 'response.incomplete', 'response.failed']
 
-/** A client of the Responses WebSocket mode, with the library that most clients in JavaScript use. */
+/** A client for the WebSocket mode of Responses, with the most common JavaScript library. */
 export class SocketClient {
   readonly socket: WebSocket
   readonly closed: Promise<{ readonly code: number; readonly reason: string }>
@@ -76,7 +76,7 @@ export class SocketClient {
     })
   }
 
-  /** Connects, as the service's own tester unless a key is given. @throws Error where the upgrade is refused */
+  /** Connects, by default with the key of the test service. @throws Error if the upgrade is rejected */
   static async open(of: Target, asked: Asked = {}, options: ClientOptions = {}): Promise<SocketClient> {
     const socket = connect(of, asked, options)
     const upgraded = once(socket, 'upgrade')
@@ -85,7 +85,7 @@ export class SocketClient {
     return new SocketClient(socket, response)
   }
 
-  /** Messages that came and were not taken. */
+  /** Received messages that no test has read yet. */
   get waiting(): readonly SocketEvent[] {
     return this.#events
   }
@@ -98,7 +98,7 @@ export class SocketClient {
     this.send({ type: 'response.create', model: 'svc-router/frontier', input: 'Say hello.', ...body })
   }
 
-  /** Asks, and reads the answer to its end. */
+  /** Sends a message and reads the whole answer. */
   turn(body: object = {}): Promise<Turn> {
     this.create(body)
     return this.read()
@@ -123,13 +123,13 @@ export class SocketClient {
     }
   }
 
-  /** The next answer to its end: its terminal event, or the error in its place. */
+  /** Reads the next answer until its terminal event, or the error that replaces it. */
   async read(limitMs = defaultLimitMs): Promise<Turn> {
     const events: SocketEvent[] = []
     for (;;) {
       const event = await this.next(limitMs)
       events.push(event)
-      // An error within an answer is followed by the answer's own end; only one in place of it has a status.
+      // A terminal event follows an error within an answer. Only an error that replaces the answer has a status.
       const isEnd = endings.includes(event.type) || (event.type === 'error' && event.status !== undefined)
       if (isEnd) return { events, last: event, text: events.map(({ delta }) => delta ?? '').join('') }
     }
@@ -141,7 +141,7 @@ export class SocketClient {
   }
 }
 
-/** What an upgrade is refused with. @throws Error where it is not refused */
+/** The answer to a rejected upgrade. @throws Error if the upgrade succeeds */
 export async function refusedUpgrade(of: Target, asked: Asked = {}): Promise<Answer> {
   const socket = connect(of, asked, {})
   socket.on('error', () => {})

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 
-/** Longer than anything that a test waits for on a connection. */
+/** Longer than any expected wait on a connection. */
 const defaultLimitMs = 10_000
 
-/** One answer as a test looks at it, whichever way it came. */
+/** An answer, from `fetch` or from bytes. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers
@@ -15,7 +15,7 @@ export async function readAnswer(response: Response): Promise<Answer> {
   return { status: response.status, headers: response.headers, text: await response.text() }
 }
 
-/** A connection on which a test writes whatever bytes it wants. */
+/** A connection on which a test can write arbitrary bytes. */
 export class Wire {
   readonly #socket: Socket
   #bytes = ''
@@ -30,7 +30,7 @@ export class Wire {
       this.#changed()
     })
     socket.on('drain', () => this.#changed())
-    // A reset is one way for a connection to end.
+    // A reset also ends the connection.
     socket.on('error', () => {})
     socket.on('end', () => {
       this.#ended = true
@@ -54,19 +54,19 @@ export class Wire {
     return this.#closed
   }
 
-  /** All bytes that came and were not taken by `answer`, latin1. */
+  /** All received bytes that `answer` has not consumed, as latin1. */
   get bytes(): string {
     return this.#bytes
   }
 
-  /** Writes, and waits until the kernel has taken it or the connection is gone. */
+  /** Writes, and waits until the kernel has accepted the bytes or the connection has closed. */
   async write(bytes: string | Uint8Array): Promise<void> {
     if (this.#socket.destroyed || this.#socket.writableEnded) return
     const taken = typeof bytes === 'string' ? this.#socket.write(bytes, 'latin1') : this.#socket.write(bytes)
     if (!taken) await this.#until(() => !this.#socket.writableNeedDrain || this.#socket.destroyed, defaultLimitMs)
   }
 
-  /** Says that nothing more is sent. */
+  /** Ends the sending side. */
   finish(): void {
     this.#socket.end()
   }
@@ -84,7 +84,7 @@ export class Wire {
     this.#socket.pause()
   }
 
-  /** The next whole answer. @throws where the connection ends before, or after `limitMs` */
+  /** The next complete answer. @throws if the connection ends first, or after `limitMs` */
   async answer(limitMs = defaultLimitMs): Promise<Answer> {
     let found: { answer: Answer; length: number } | undefined
     await this.#until(
@@ -96,18 +96,18 @@ export class Wire {
     return found.answer
   }
 
-  /** An answer, or undefined where the connection ended without one. */
+  /** The next answer, or undefined if the connection ends without one. */
   async answerOrEnd(limitMs = defaultLimitMs): Promise<Answer | undefined> {
     await this.#until(() => takeAnswer(this.#bytes, this.#ended) !== undefined || this.#ended || this.#closed, limitMs)
     return takeAnswer(this.#bytes, true) === undefined ? undefined : this.answer(1)
   }
 
-  /** Waits until the other side has ended the connection. */
+  /** Waits until the other side has closed the connection. */
   ended(limitMs = defaultLimitMs): Promise<void> {
     return this.#until(() => this.#ended || this.#closed, limitMs)
   }
 
-  /** Waits until that text has come. */
+  /** Waits until the received bytes contain this text. */
   has(text: string, limitMs = defaultLimitMs): Promise<void> {
     return this.#until(() => this.#bytes.includes(text), limitMs)
   }
@@ -127,7 +127,7 @@ export class Wire {
   }
 }
 
-/** The answer at the beginning of the bytes, and how many of them it takes. */
+/** The answer at the beginning of the bytes, and its length in bytes. */
 function takeAnswer(bytes: string, ended: boolean): { answer: Answer; length: number } | undefined {
   const end = bytes.indexOf('\r\n\r\n')
   if (end < 0) return undefined

@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 const textOf = async (path: string): Promise<string> => (await visitor.get(path)).text()
-/** Ids in the order in which a page names them, each once. */
+/** The request IDs on a page, in order, without duplicates. */
 const idsOn = (text: string): string[] => [
   ...new Set(Array.from(text.matchAll(/\/activity\/(req_\w+)"/g), ([, id]) => id!)),
 ]

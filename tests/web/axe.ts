@@ -8,14 +8,14 @@ const everyRule = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best
 /** The rules whose result depends on colors. */
 const colorRules = { type: 'rule', values: ['color-contrast', 'link-in-text-block'] } satisfies RunOptions['runOnly']
 
-/** The accessibility rules that a page breaks as it is shown, with the elements that break them. */
+/** The accessibility rules that a page violates in its current state, with the violating elements. */
 export async function violations(page: Page): Promise<string[]> {
   await page.evaluate(source)
   return run(page, everyRule)
 }
 
 /**
- * As `violations`: every rule in the light theme, and those about colors once more in the dark one, which then stays.
+ * Like `violations`: all rules in the light theme, then the rules about colors in the dark theme, which remains set.
  */
 export async function violationsInBothThemes(page: Page): Promise<string[]> {
   await page.emulateMedia({ colorScheme: 'light' })
@@ -25,7 +25,7 @@ export async function violationsInBothThemes(page: Page): Promise<string[]> {
 }
 
 async function run(page: Page, runOnly: NonNullable<RunOptions['runOnly']>): Promise<string[]> {
-  // Of what passes axe would describe every element, which takes most of its time.
+  // Omit passed rules: axe would describe each of their elements, which takes most of its time.
   const options: RunOptions = { runOnly, resultTypes: ['violations'], selectors: false }
   return page.evaluate<string[]>(`axe.run(document, ${JSON.stringify(options)}).then(({ violations }) =>
     violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html.slice(0, 120)).join(' | ')))`)

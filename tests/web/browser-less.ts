@@ -1,13 +1,13 @@
 import { openSession } from '../../src/accounts/identity/sessions.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 
-/** One browser without a screen: keeps its cookie and sends forms as browsers send them. */
+/** A minimal browser: it stores its cookie and submits forms like real browsers. */
 export class Visitor {
   readonly #origin: string
-  /** Where the forms of this session are seen. */
+  /** A page with forms of this session. */
   readonly #tokenPage: string
   cookie = ''
-  /** The cookie by which this browser is known as one in which an address was proven. */
+  /** The cookie that identifies a browser in which an address was verified. */
   known = ''
 
   constructor(origin: string, tokenPage = '/account') {
@@ -19,7 +19,7 @@ export class Visitor {
     return this.#fetch(path, { method: 'GET', headers })
   }
 
-  /** Sends a form from a page of our own, with the token of the session where there is one. */
+  /** Submits a form from a page of the app, with the token of the session if there is one. */
   async post(
     path: string,
     fields: Readonly<Record<string, string | readonly string[]>> = {},
@@ -28,7 +28,7 @@ export class Visitor {
     return this.postOnly(path, { ...(this.cookie !== '' && { csrf: await this.csrf() }), ...fields }, headers)
   }
 
-  /** The same with these fields and no others. */
+  /** Like `post`, with exactly these fields. */
   postOnly(
     path: string,
     fields: Readonly<Record<string, string | readonly string[]>>,
@@ -43,7 +43,7 @@ export class Visitor {
     })
   }
 
-  /** The token that the forms of this session carry. */
+  /** The token in the forms of this session. */
   async csrf(): Promise<string> {
     const text = await (await this.get(this.#tokenPage)).text()
     return /name="csrf" value="([^"]+)"/.exec(text)?.[1] ?? ''
@@ -68,13 +68,13 @@ export class Visitor {
   }
 }
 
-/** A service and one visitor of its web app. */
+/** Starts a service, with one visitor of its web app. */
 export async function startWeb(options: ServiceOptions = {}): Promise<{ service: Service; visitor: Visitor }> {
   const service = await Service.start(options)
   return { service, visitor: new Visitor(service.config.appUrl) }
 }
 
-/** A browser that is signed in to an account. */
+/** Returns a browser that is signed in to an account. */
 export async function signedInTo(service: Service, accountId = service.account.id): Promise<Visitor> {
   const accountsDeps = { ...service.accountsDeps, store: service.store }
   const { token } = await openSession(accountsDeps, accountId, { method: 'link', agent: 'Tests' })

@@ -7,7 +7,7 @@ import { byName, lastLetter, signIn } from './every-page.ts'
 import { focused, tabTo } from './keyboard.ts'
 import { WatchedPages } from './watched-pages.ts'
 
-/** What of a refusal these journeys follow. */
+/** The parts of an error that these journeys use. */
 interface Refused {
   readonly error: { readonly accountSetupUrl: string; readonly keyRecoveryUrl: string }
 }
@@ -26,7 +26,7 @@ const statusOf = async (key: string): Promise<number> =>
 const shownKey = async (): Promise<string> => (await page.locator('#new-key').textContent())?.trim() ?? ''
 
 suite('in a browser', () => {
-  // Refusals of forms are said in the console by their status.
+  // Chromium logs the status of rejected forms in its console.
   pages.watch(/status of 4(00|04|10|22)/)
   beforeEach(() => void ({ service } = pages))
 

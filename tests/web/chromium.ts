@@ -10,7 +10,7 @@ const names = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'googl
 const flags = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']
 const launchMs = 30_000
 const stepMs = 10_000
-/** Pages of one kind that wait for the next test. */
+/** The maximum number of idle pages with the same options. */
 const maxIdle = 2
 
 /** The browser that drives the pages: the one in CHROMIUM, or the first of `names` that PATH has. */
@@ -31,7 +31,7 @@ export function hasChromium(suite: string): boolean {
   return false
 }
 
-/** Starts it, with flags and variables besides. @throws where it cannot be started */
+/** Starts the browser, with additional flags and environment variables. @throws if it cannot be started */
 export function startChromium(
   more: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
@@ -47,12 +47,12 @@ export function startChromium(
 }
 
 let shared: Promise<Browser> | undefined
-/** The options of a page's context. */
+/** The options of the context of a page. */
 const kinds = new WeakMap<Page, string>()
-/** Pages that no test uses, by the options of their contexts. */
+/** Idle pages, by the options of their contexts. */
 const idle = new Map<string, Page[]>()
 
-/** The browser that the test files of a worker share: started by the first that needs it, ended with the worker. */
+/** The browser that all test files of a worker share. The first one starts it, and the end of the worker stops it. */
 async function sharedChromium(): Promise<Browser> {
   const browser = await shared?.catch(() => undefined)
   if (browser?.isConnected() === true) return browser
@@ -66,9 +66,9 @@ async function sharedChromium(): Promise<Browser> {
 }
 
 /**
- * A page without cookies, permissions, routes, and listeners, in a context of its own. It may have been used before:
- * the first page of a context costs several times what another one costs. Return it with `returnPage`, or close its
- * context where a test has changed more than that.
+ * Lends a page without cookies, permissions, routes, and listeners, in its own context. Pages are reused, because the
+ * first page of a context is several times as expensive as later ones. Return it with `returnPage`, or close its context
+ * if the test changed other state.
  */
 export async function lendPage(options: ContextOptions = {}): Promise<Page> {
   const browser = await sharedChromium()
@@ -88,7 +88,7 @@ export async function lendPage(options: ContextOptions = {}): Promise<Page> {
   return page
 }
 
-/** Returns a page of `lendPage` in any state. */
+/** Returns a page from `lendPage`, in any state. */
 export async function returnPage(page: Page): Promise<void> {
   const context = page.context()
   const kind = kinds.get(page) ?? ''
@@ -103,7 +103,7 @@ export async function returnPage(page: Page): Promise<void> {
     setTimeout(stepMs, false, { ref: false }),
   ])
   if (isReset) waiting.push(page)
-  // A page that hangs would keep its context open, and a processor busy: the next test starts another browser.
+  // A page that hangs would keep its context open and use CPU time, so the next test starts another browser.
   else {
     shared = undefined
     void context
@@ -113,12 +113,12 @@ export async function returnPage(page: Page): Promise<void> {
   }
 }
 
-/** Makes a page as good as new. @throws where it does not respond */
+/** Resets a page for its next use. @throws if it does not respond */
 async function reset(page: Page): Promise<void> {
   await page.unrouteAll()
-  // The page goes there by itself: a new process would begin with a navigation that the browser starts.
+  // The page navigates itself, because a navigation by the browser would start a new process.
   await Promise.all([page.waitForURL('about:blank'), page.evaluate(`location.replace('about:blank')`)])
   await page.context().clearCookies()
-  // Not before: the test still wants to know what its page did last.
+  // Remove them last, because the test still needs the last events of its page.
   for (const event of ['console', 'pageerror', 'request', 'response']) page.removeAllListeners(event)
 }

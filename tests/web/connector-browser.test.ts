@@ -9,7 +9,7 @@ const confirmedMs = 11 * 60_000
 const suite = hasChromium('The console’s pages') ? describe : describe.skip
 const pages = new WatchedPages()
 
-/** Proves again who sits there, as the console asks. */
+/** Confirms the identity of the operator, as the console requires. */
 async function confirm(page: Page): Promise<void> {
   await pages.proveByCode(page, 'Confirm')
   await page.getByText('Nothing was changed yet').waitFor()

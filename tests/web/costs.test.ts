@@ -7,7 +7,7 @@ let service: Service
 let visitor: Visitor
 
 beforeAll(async () => {
-  // A dollar for a thousand tokens, at one of the backends only.
+  // One dollar for a thousand tokens, for only one of the backends.
   const facts = { alpha: { usd_per_million: { input: 1000, output: 1000 } } }
   ;({ service, visitor } = await startWeb({ facts }))
   const { token } = await openSession({ ...service.accountsDeps, store: service.store }, service.account.id, {
@@ -20,7 +20,7 @@ afterAll(() => service.stop())
 
 const textOf = async (path: string): Promise<string> => (await visitor.get(path)).text()
 
-/** Waits for a request's record and gives its text on the page of the request. */
+/** Waits for the record of a request, then returns the text of its page. */
 async function pageOf(answer: Response): Promise<string> {
   const id = answer.headers.get('x-request-id')!
   await vi.waitFor(async () => expect((await service.store.findRequest(id))?.state).toBe('done'))

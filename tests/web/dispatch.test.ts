@@ -6,7 +6,7 @@ import { createWebApp } from '../../src/web/web-app.ts'
 import type { WebDeps } from '../../src/web/web-deps.ts'
 
 const events: ServiceEvent[] = []
-/** What the dispatcher itself needs of the parts; the pages of these tests need nothing. */
+/** The dependencies of the dispatcher. The pages of these tests need none. */
 const parts = {
   appUrl: 'https://app.example.com',
   mode: 'production',

@@ -10,7 +10,7 @@ import { SearchIndex } from '../../src/web/docs/search-index.ts'
 import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 
-/** Most bytes of a page (contract 20.6). */
+/** The maximum number of bytes of a page (contract 20.6). */
 const maxPageBytes = 30_000
 
 let service: Service
@@ -82,7 +82,7 @@ describe('every documentation page', () => {
     const links = new Set(['/docs'])
     for (const path of pages) links.add(path).add(path.replace(/\.md$/, ''))
     for (const path of links) {
-      // Some are for whoever is signed in, others for whoever is not.
+      // Some links are for signed-in users, others for visitors.
       const answers = [await owner.get(path), await visitor.get(path)]
       const response = answers.find(({ status }) => status === 200)
       if (response === undefined) throw new Error(`${path} is no page`)

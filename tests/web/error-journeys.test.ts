@@ -68,7 +68,7 @@ suite('from the link in an error to the fix in at most three clicks', () => {
     await journey.page.goto(links[0]!)
   }
 
-  /** Makes a key where one can be made, and asks again with it. */
+  /** Creates a key on a page that offers it, then repeats the request with that key. */
   async function makeKey(): Promise<void> {
     await journey.page.getByLabel('Name').fill('the next one')
     await journey.pressButton('Create key')

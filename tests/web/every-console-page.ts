@@ -30,10 +30,10 @@ async function askToConfirm(page: Page, origin: string): Promise<void> {
   await page.getByLabel('Code').waitFor()
 }
 
-/** The console as somebody sees it where nobody operates the service yet. */
+/** The console before the first operator exists. */
 export const consoleForNobody: readonly PageState[] = [nobody('operator-first', at('/operator/sign-in'))]
 
-/** Every page of the console in every state that looks different; the last ones are seen from outside. */
+/** Every page of the console in every visually different state. The last ones are for visitors. */
 export const everyConsolePage: readonly PageState[] = [
   operator('overview', at('/operator')),
   operator('overview-notice', at('/operator?done=operator-in')),
@@ -146,7 +146,7 @@ export const everyConsolePage: readonly PageState[] = [
   operator('link-over', at('/operator/sign-in/link?token=none')),
 ]
 
-/** Gives the console something to show. */
+/** Creates data that the console displays. */
 async function fillDesks(service: Service): Promise<void> {
   const accountsDeps = { ...service.accountsDeps, store: service.store }
   await controlBackend(accountsDeps, { step: 'drained', backend: 'gamma', reason: 'maintenance' })
@@ -176,7 +176,7 @@ async function fillDesks(service: Service): Promise<void> {
   if ('id' in done) await markTicket(accountsDeps, done.id, 'closed')
 }
 
-/** Gives the console something to show. */
+/** Creates data that the console displays. */
 export async function fillConsole(service: Service): Promise<void> {
   for (const name of ['hopeful', 'a much longer name of an account that asks for more']) {
     const { account } = await service.addAccount(name, 'free')
@@ -188,7 +188,7 @@ export async function fillConsole(service: Service): Promise<void> {
   await fillDesks(service)
 }
 
-/** Signs a page's browser in to the console. */
+/** Signs the browser of a page in to the console. */
 export async function enterConsole(
   page: Page,
   service: Service,

@@ -11,7 +11,7 @@ suite('what looks for faults', () => {
   test('the page checker detects deliberate problems', async () => {
     const page = await lendPage()
     onTestFinished(() => page.context().close())
-    // The blank page of a used one has kept the policy of what it showed.
+    // The blank page of a reused page has the security policy of the previous document.
     await page.goto('about:blank')
     await page.setContent(
       `<title>Nothing</title><a class="skip" href="#main">Skip</a><i id="a" style="color:red"></i><i id="a"></i>

@@ -6,7 +6,7 @@ import type { Service } from '../service.ts'
 import { consoleForNobody, enterConsole, everyConsolePage, fillConsole } from './every-console-page.ts'
 import { askForCode, at, nobody, openAll, somebody, type PageState } from './page-state.ts'
 
-/** The code and the link of the last letter. */
+/** The code and the link in the last email. */
 export async function lastLetter(page: Page, origin: string): Promise<{ code: string; link: string }> {
   const text = await (await page.request.get(`${origin}/dev/outbox`)).text()
   const [, code = ''] = /^\s+(\d{6})$/m.exec(text) ?? []
@@ -14,7 +14,7 @@ export async function lastLetter(page: Page, origin: string): Promise<{ code: st
   return { code, link }
 }
 
-/** An answer with one of everything that the playground shows in another way than as it came. */
+/** An answer with every kind of Markdown that the playground renders. */
 const markdownAnswer = [
   '## Indexes\n\nAn index is **kept up to date**:\n\n1. write the row\n   - then its `entry`\n2. done',
   '```sql\nselect a_column_with_a_long_name, another_column from a_table where id = 1\n```',
@@ -22,18 +22,18 @@ const markdownAnswer = [
   '### Next\n\n> See https://example.com/a/path/that/is/long/and/has/no/place/where/a/line/could/be/broken',
 ].join('\n\n')
 
-/** Says something in the playground as it stands. */
+/** Sends a message in the playground. */
 async function sayInPlayground(page: Page, text: string): Promise<void> {
   await page.getByLabel('Your message').fill(text)
   await page.getByRole('button', { name: 'Send' }).click()
 }
 
-/** Shows what is behind an answer by its tab. */
+/** Opens one tab of the details of an answer. */
 async function lookAt(page: Page, tab: string): Promise<void> {
   await page.locator('.tabs > label', { hasText: tab }).click({ position: { x: 20, y: 5 } })
 }
 
-/** Every page of the app in every state that looks different. Pages added later get their rows here. */
+/** Every page of the app in every visually different state. Add new pages here. */
 export const everyPage: readonly PageState[] = [
   ...consoleForNobody,
   ...everyConsolePage,
@@ -285,12 +285,12 @@ export const everyPage: readonly PageState[] = [
   }),
 ]
 
-/** The app under the name of this machine: browsers keep passkeys for names alone. */
+/** The app under a host name, because browsers store passkeys only for names. */
 export function byName({ config }: Service): string {
   return config.appUrl.replace('127.0.0.1', 'localhost')
 }
 
-/** Signs a page's browser in to the service's account. */
+/** Signs the browser of a page in to the account of the service. */
 export async function signIn(page: Page, service: Service, origin = service.config.appUrl): Promise<void> {
   const accountsDeps = { ...service.accountsDeps, store: service.store }
   const link = await createSignInLink(accountsDeps, service.account.id, origin)
@@ -299,14 +299,14 @@ export async function signIn(page: Page, service: Service, origin = service.conf
   await page.getByRole('button', { name: 'Sign out' }).waitFor()
 }
 
-/** Gives a page's browser the cookie of a session of that account, without visiting any page. */
+/** Sets the cookie of a session of the account in the browser of a page, without a navigation. */
 export async function placeSession(page: Page, service: Service, accountId = service.account.id): Promise<void> {
   const accountsDeps = { ...service.accountsDeps, store: service.store }
   const { token } = await openSession(accountsDeps, accountId, { method: 'link', agent: 'Tests' })
   await page.context().addCookies([{ name: 'svc_session', value: token.reveal(), url: service.config.appUrl }])
 }
 
-/** Makes a page's browser that of somebody who may see the pages, and fills those. */
+/** Signs the browser of a page in as required, and creates the data that the pages display. */
 export async function signInAs(as: PageState['as'], page: Page, service: Service, origin: string): Promise<void> {
   if (as === 'account') await signIn(page, service, origin)
   if (as !== 'operator') return

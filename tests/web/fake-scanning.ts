@@ -8,11 +8,11 @@ interface SigningKey {
   readonly privateKey: KeyObject
 }
 
-/** Stands in for GitHub's secret scanning: serves its public keys and signs reports as it does. Keys are made here. */
+/** A simulation of GitHub's secret scanning: it serves public keys and signs reports, with generated keys. */
 export class ScanningDouble {
   readonly #server: Server
   keys: SigningKey[] = [makeKey('first')]
-  /** What the endpoint answers instead of the keys. */
+  /** The answer of the endpoint, if it is not the keys. */
   status = 200
   fetches: { readonly url: string; readonly agent: string; readonly authorization: string | undefined }[] = []
 
@@ -38,7 +38,7 @@ export class ScanningDouble {
     this.keys = [makeKey(id)]
   }
 
-  /** Sends a report as GitHub does; `change` is what another would have done to it on its way. */
+  /** Sends a report like GitHub. `change` tampers with it in transit. */
   async report(
     appUrl: string,
     matches: unknown,

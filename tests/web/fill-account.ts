@@ -8,11 +8,11 @@ import type { RequestRow } from '../../src/storage/schema/schema.ts'
 import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import type { Service } from '../service.ts'
 
-/** A past month of requests, as the ledger would have left it. */
+/** A past month of requests, as the ledger stores it. */
 async function fillPast({ config, account, store }: Service): Promise<void> {
   const [key] = await store.listKeys(account.id, 1)
   let admittedAtMs = 0
-  // Ids sort by time: what looks older than it is kept would be swept away.
+  // IDs sort by time, and a request that looks older than the retention would be deleted.
   const mintId = idMinter('req_', () => admittedAtMs, systemRandom())
   const db = await openSqlite(config.dataDir)
   try {
@@ -53,7 +53,7 @@ async function fillPast({ config, account, store }: Service): Promise<void> {
   }
 }
 
-/** Gives the service's account what makes its pages full, and a link that signs in to it. */
+/** Fills all pages of the service's account, and creates a link that signs in to it. */
 export async function fillAccount(service: Service): Promise<void> {
   for (const address of ['somebody@example.com', 'somebody.else@example.com']) await service.addEmail(address)
   await service.connectOwn('sk-made-up-credential-of-a-test-9fQk')
@@ -64,7 +64,7 @@ export async function fillAccount(service: Service): Promise<void> {
   const incidents = { ...service.accountsDeps, store: service.store }
   await openIncident(incidents, { title: 'Slow answers', impact: 'minor', text: 'We are investigating.' })
   const { id } = await openIncident(incidents, { title: 'No sign-in', impact: 'major', text: 'Emails are delayed.' })
-  // What comes later is told first, by the millisecond.
+  // The list is newest first, in milliseconds.
   await setTimeout(2)
   await updateIncident(incidents, id, 'resolved', 'Emails arrive again.')
   for (let request = 0; request < 3; request++) await service.chat()
@@ -77,7 +77,7 @@ export async function fillAccount(service: Service): Promise<void> {
   await fillRefused(service)
 }
 
-/** Requests that were refused with every error that there is. */
+/** Rejected requests with every error code. */
 async function fillRefused({ account, store }: Service): Promise<void> {
   const [key] = await store.listKeys(account.id, 1)
   const lastAtMs = Date.now() - 60_000

@@ -3,10 +3,10 @@ import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 const more = (process.env['FONT_FOLDERS'] ?? '').split(':').filter((path) => path !== '')
-/** Where fonts are looked for: the system's folder, and further ones that FONT_FOLDERS names, separated by colons. */
+/** The font folders: that of the system, and those in `FONT_FOLDERS`, separated by colons. */
 const folders = ['/usr/share/fonts', ...more]
 
-/** Where browsers look for fonts by themselves. */
+/** The default font folder of browsers. */
 const systemFolders = [
   '/usr/share/fonts',
   '/usr/local/share/fonts',
@@ -14,7 +14,7 @@ const systemFolders = [
   join(homedir(), '.local/share/fonts'),
 ]
 
-/** Fonts that a browser may have: those of folders whose name contains one of `named`, or all that there are. */
+/** The fonts of one set: those in folders whose name contains one of `named`, or all fonts. */
 const kinds: readonly (readonly [name: string, named: readonly string[] | undefined])[] = [
   ...(more.length > 0 ? [['all installed fonts', undefined] as const] : []),
   ['DejaVu alone', ['dejavu']],
@@ -22,18 +22,18 @@ const kinds: readonly (readonly [name: string, named: readonly string[] | undefi
   ['Liberation alone', ['liberation']],
 ]
 
-/** One set of fonts; its configuration is what FONTCONFIG_FILE names. */
+/** One set of fonts. `FONTCONFIG_FILE` must name its configuration. */
 export interface FontSet {
   readonly name: string
   readonly configPath: string
 }
 
-/** A set for each kind of font that this machine has, and what removes their files. */
+/** A set for each kind of font on this machine, and a function that deletes their files. */
 export function fontSets(): { readonly sets: readonly FontSet[]; remove(): void } {
   const home = mkdtempSync(join(tmpdir(), 'fonts-'))
   const sets = kinds.flatMap(([name, named], index): FontSet[] => {
     const found = named === undefined ? folders : folders.flatMap((folder) => foldersNamed(folder, named))
-    // With the system's own fonts every-page.test.ts looks at the same pages.
+    // every-page.test.ts tests the same pages with the fonts of the system.
     if (found.length === 0 || isWholeSystem(found)) return []
     const configPath = join(home, `${index}.conf`)
     const dirs = found.map((folder) => `<dir>${folder}</dir>`).join('')
@@ -44,7 +44,7 @@ export function fontSets(): { readonly sets: readonly FontSet[]; remove(): void 
   return { sets, remove: () => rmSync(home, { recursive: true, force: true }) }
 }
 
-/** Whether these folders hold every font that the system's folders hold. */
+/** Whether these folders contain every font of the system. */
 function isWholeSystem(found: readonly string[]): boolean {
   const all = systemFolders.flatMap(filesBelow)
   return all.length === new Set(found.flatMap(filesBelow)).size
@@ -66,7 +66,7 @@ function entriesBelow(folder: string): Dirent[] {
   try {
     return readdirSync(folder, { recursive: true, withFileTypes: true })
   } catch {
-    // A folder that does not exist holds no fonts.
+    // A folder that does not exist contains no fonts.
     return []
   }
 }

@@ -11,7 +11,7 @@ const fonts = fontSets()
 
 suite('a layout that does not depend on installed fonts', () => {
   afterAll(() => fonts.remove())
-  // The machine has one kind of font, with which every-page.test.ts looks at the same pages.
+  // The machine has only one kind of font, and every-page.test.ts tests the same pages with it.
   if (fonts.sets.length === 0) test.skip('every page fits into 320 pixels with other fonts')
 
   test.each(fonts.sets)(

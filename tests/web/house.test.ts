@@ -21,7 +21,7 @@ async function signInCookie(accountId = service.account.id): Promise<string> {
   return `svc_session=${token.reveal()}`
 }
 
-/** A request with headers that fetch would not send. */
+/** Sends a request with headers that `fetch` does not allow. */
 function ask(path: string, headers: Record<string, string>, method = 'GET'): Promise<number> {
   return new Promise((resolve, reject) => {
     request(`${service.config.appUrl}${path}`, { method, headers }, (response) => {

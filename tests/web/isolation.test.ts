@@ -6,13 +6,13 @@ import type { Service } from '../service.ts'
 import { signedInTo, startWeb, type Visitor } from './browser-less.ts'
 import { upgradesDeps } from './operator.ts'
 
-/** What a route's parameter names, for every route that there is: a new one is added here, or the test fails. */
+/** The meaning of the parameter of each route. The test fails if a new route is missing here. */
 type Owned = 'keyId' | 'sessionId' | 'upstreamId' | 'proofId' | 'requestId' | 'recordId' | 'managedId'
 
 let service: Service
 let intruder: Visitor
 let ids: Readonly<Record<Owned, string>>
-/** Of a request that was refused. */
+/** The ID of a rejected request. */
 let refusedId: string
 
 beforeAll(async () => {

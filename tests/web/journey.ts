@@ -3,11 +3,11 @@ import type { Service } from '../service.ts'
 import { type ContextOptions, lendPage, returnPage } from './chromium.ts'
 import { lastLetter, placeSession } from './every-page.ts'
 
-/** Somebody at a browser, on the way to something: presses are counted, what is typed or only looked at is not. */
+/** A user with a browser and a goal. Counts clicks, but not typing and reading. */
 export class Journey {
   readonly page: Page
   readonly #service: Service
-  /** Every origin that was asked for anything. */
+  /** Every origin that received a request. */
   readonly asked = new Set<string>()
   clicks = 0
 
@@ -21,7 +21,7 @@ export class Journey {
     return new Journey(service, await lendPage(options))
   }
 
-  /** Has been signed in to the account before. */
+  /** Signs in to an account before the journey, without counting clicks. */
   async signedInTo(accountId: string): Promise<this> {
     await placeSession(this.page, this.#service, accountId)
     return this
@@ -40,7 +40,7 @@ export class Journey {
     return this.press(this.page.getByRole('main').getByRole('link', { name, exact: typeof name === 'string' }))
   }
 
-  /** Types an address, waits for its letter and types the code: two presses. */
+  /** Types an address, waits for the email, and types the code: two clicks. */
   async proveAddress(address: string, button = 'Continue'): Promise<void> {
     await this.page.getByLabel('Email address').fill(address)
     await this.pressButton('Send the code')
@@ -50,7 +50,7 @@ export class Journey {
     await this.pressButton(button)
   }
 
-  /** The key that the page shows this once. */
+  /** The key, which the page shows only once. */
   async shownKey(): Promise<string> {
     return ((await this.page.locator('#new-key').textContent()) ?? '').trim()
   }

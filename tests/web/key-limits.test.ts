@@ -22,7 +22,7 @@ const none = { profiles: null, perMinute: null, addresses: null }
 const keyOf = async (name: string): Promise<StoredKey | undefined> =>
   (await service.store.listKeys(service.account.id, 100)).find((key) => key.name === name)
 
-/** Every field that a browser sends of the form as it comes. */
+/** All fields that a browser sends for the unchanged form. */
 const untouched = { profiles: all, per_minute: '', addresses: '' }
 
 describe('limits of a key', () => {

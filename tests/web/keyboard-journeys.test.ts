@@ -19,7 +19,7 @@ suite('with the keyboard alone', () => {
   afterAll(() => service.stop())
   afterEach(() => journey.end())
 
-  /** Somebody who is signed in to a new account, on a page of it. */
+  /** Opens a page of a new account, signed in. */
   async function open(path: string): Promise<{ readonly id: string; readonly name: string; readonly key: string }> {
     accounts++
     const { account, key } = await service.addAccount(`typist ${accounts}`, 'free')

@@ -1,17 +1,17 @@
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 
-/** More stops than any page has before what is looked for. */
+/** More tab stops than any page has before the wanted element. */
 const maxPresses = 60
 
-/** What has the focus, as somebody who only listens knows it. */
+/** The name of the focused element for users of screen readers. */
 export function focused(page: Page): Promise<string> {
   return page.evaluate<string>(
     `(document.activeElement?.name || document.activeElement?.textContent || '').replace(/\\s+/g, ' ').trim()`,
   )
 }
 
-/** Presses Tab until the wanted one has the focus; it must be visible that it has. */
+/** Presses Tab until the wanted element has the focus, which must be visible. */
 export async function tabTo(page: Page, wanted: string, tag?: string): Promise<void> {
   for (let presses = 0; presses < maxPresses; presses++) {
     const isThere = (await focused(page)) === wanted
@@ -26,10 +26,10 @@ export async function tabTo(page: Page, wanted: string, tag?: string): Promise<v
 }
 
 /**
- * Runs in the page: notes what gets the focus from now on, and begins at the top. Gives how often Tab leads to the end.
+ * Runs in the page: records focus changes from now on, starting at the top. Returns the number of tab stops.
  */
 const watchFocus = `(() => {
-  // After a click a script's focus need not show: what is looked at begins behind the first link.
+  // After a click, the focus that a script sets need not be visible, so start after the first link.
   const skip = document.querySelector('.skip')
   skip.focus()
   const seen = new Set([skip])
@@ -46,14 +46,14 @@ const watchFocus = `(() => {
   const stops = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"]')]
     .filter((each) => each.checkVisibility() && !each.disabled && (each.type !== 'radio' || first(each) === each))
   globalThis.focusNotes = () => ({ missed: stops.filter((each) => !seen.has(each)).map((each) => each.outerHTML.slice(0, 120)), unmarked })
-  // Parts of a date are stops of their own.
+  // Each part of a date is a tab stop.
   return stops.length + 4 * stops.filter(({ type }) => type === 'date').length
 })()`
 
-/** What of a page Tab does not reach, or does not show that it has. */
+/** The elements of a page that Tab does not reach, or whose focus is not visible. */
 export async function faultsByKeyboard(page: Page): Promise<string[]> {
   const presses = await page.evaluate<number>(watchFocus)
-  // As if the key were held down: nothing waits for each single step.
+  // As if the key were held down, without a wait after each step.
   await Promise.all(Array.from({ length: presses }, () => page.keyboard.down('Tab')))
   await page.keyboard.up('Tab')
   const { missed, unmarked } = await page.evaluate<{ missed: string[]; unmarked: string[] }>('focusNotes()')

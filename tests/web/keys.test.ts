@@ -18,7 +18,7 @@ async function signIn(who: Visitor, accountId: string): Promise<void> {
   await who.post('/sign-in/link', { token: link.reveal().split('=')[1]! })
 }
 
-/** All boxes ticked, as the form comes. */
+/** All boxes checked, as in the unchanged form. */
 const profiles = ['svc-router/frontier', 'svc-router/fusion']
 const keyIn = (text: string): string => /sk_svc_[0-9A-Za-z]{38}/.exec(text)?.[0] ?? ''
 const statusOf = async (key: string): Promise<number> =>

@@ -17,7 +17,7 @@ afterEach(async () => {
   await service.stop()
 })
 
-/** The service once more over the same data folder, as after a restart. */
+/** Starts the service again with the same data folder, as after a restart. */
 async function restart(): Promise<Visitor> {
   await service.app.stop()
   const { config } = service
@@ -43,7 +43,7 @@ test('an address gets at most five emails, for any number of requests, networks,
   const letters: Mail[] = []
   const sendMail = async (mail: Mail): Promise<void> => void letters.push(mail)
   const { clock, random, pepper } = service.accountsDeps
-  // Nothing is shared but the store, as between nodes.
+  // Like nodes, they share only the store.
   const ask = (network: string) =>
     startProof(
       { store: service.store, clock, random, pepper, sendMail, appUrl: 'http://app.example' },
@@ -65,7 +65,7 @@ test('networks are stored only as digests', async () => {
     expect(readFileSync(`${service.config.dataDir}/${file}`).includes('203.0.113')).toBe(false)
 })
 
-/** A browser elsewhere. */
+/** Headers of a request from another network. */
 const from = (host: number): Record<string, string> => ({ 'x-forwarded-for': `203.0.113.${host}` })
 const behindProxy = { app_listen: { port: 0, trusted_proxies: 1 } }
 
@@ -93,7 +93,7 @@ test.each([
   owner.cookie = ''
   await clock.skip(11 * 60_000)
 
-  // One stranger is stopped, and neither the owner's browser nor a new one of theirs elsewhere notices.
+  // One stranger is limited, and the owner can still sign in, in the usual browser or a new one in another network.
   const stranger = new Visitor(service.config.appUrl)
   const answers: number[] = []
   for (let index = 0; index < 8; index++) answers.push(await ask(stranger, 66))
@@ -101,8 +101,8 @@ test.each([
   expect(await enter(owner, door, 1)).toBe(303)
   expect(await enter(new Visitor(service.config.appUrl), door, 2)).toBe(303)
 
-  // Many strangers fill the mailbox's limit all day: there is always an email that works, and the owner's browser is
-  // let in.
+  // Many strangers use up the limit of the mailbox all day, but one email always works, and the owner's browser can
+  // sign in.
   owner.cookie = ''
   let sent = 0
   await clock.skip(11 * 60_000)

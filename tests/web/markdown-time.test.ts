@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 
 const maxCharacters = 100_000
 const maxMs = 1000
-/** Texts whose marks are never closed, or are nested as deeply as the text is long. */
+/** Texts whose markup is never closed, or is nested as deeply as the text is long. */
 const hostile = [
   '*',
   '**a',
@@ -28,7 +28,7 @@ const hostile = [
 ].map((piece) => piece.repeat(Math.floor(maxCharacters / piece.length)))
 const spaced = ['# a', 'a', '|a', '- a'].map((start) => `${start}${' '.repeat(maxCharacters - 10)}#b`)
 
-/** As much of an element as the reader of Markdown uses. */
+/** The part of an element that the Markdown renderer uses. */
 class Element {
   readonly childNodes: unknown[] = []
   readonly localName: string
@@ -44,7 +44,7 @@ class Element {
   setAttribute(): void {}
 }
 
-// Here and not in a browser: engines differ in which patterns they bring to linear time, and Node's does so for fewer.
+// In Node instead of a browser, because engines run different patterns in linear time, and Node's runs fewer.
 let markdown: (text: string) => readonly unknown[]
 beforeAll(async () => {
   vi.stubGlobal('document', { createElement: (name: string) => new Element(name) })

@@ -68,7 +68,7 @@ describe('backends', () => {
     expect(await read('/status')).toContain('under maintenance')
     expect((await admin.post('/operator/backends/alpha/drain', { reason: 'asked' })).status).toBe(422)
     expect((await admin.post('/operator/backends/alpha/undrain')).status).toBe(303)
-    // At once, though this server may not have followed yet.
+    // Immediately, although this server may not have noticed the change yet.
     expect(await read('/operator/backends/alpha')).toContain('<span class="tag good">in use</span>')
     await expect.poll(answeredBy, { timeout: 1_000 }).toBe('alpha')
     expect((await events()).filter((type) => type.startsWith('backend'))).toEqual([

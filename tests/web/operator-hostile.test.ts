@@ -31,7 +31,7 @@ async function ticketOf(text: string, email = 'asker@example.com'): Promise<stri
   return filed.id
 }
 
-/** One of everything that the console changes, each as it is before its change. */
+/** One of each object that the console can change, in its state before the change. */
 async function someOfEach(): Promise<
   readonly (readonly [path: string, fields: Record<string, string>, event: string])[]
 > {
@@ -92,7 +92,7 @@ test('the page shows whether managed access works at this moment, not the result
   await expect.poll(lead, { timeout: 3_000, interval: 20 }).toContain('Managed access is off: no account uses')
   const tookMs = performance.now() - gone
   await renameHead('audit_head_away', 'audit_head')
-  // A second, and what a busy machine takes for a page.
+  // One second, plus the time that a busy machine needs for a page.
   expect(tookMs).toBeLessThan(1_500)
   await admin.post('/operator/managed-access/resale/beta/revoke')
   await admin.post('/operator/managed-access/off')
@@ -117,7 +117,7 @@ describe('every console action', () => {
       const response = await admin.post(path, fields)
       expect(response.status, `${path} ${await response.text()}`).toBe(303)
       const events = await service.store.listAudit({ limit: 9, fromSequence: before + 1 })
-      // The gate of managed access tells of itself, in the service's own name.
+      // The managed access gate appends its own events, as the service.
       const own = events.filter(({ actor }) => actor.kind !== 'system')
       expect(own.map(({ event, actor }) => [event.type, actor.kind])).toEqual([[type, 'operator']])
     }
@@ -129,7 +129,7 @@ describe('every console action', () => {
     const before = await changeable(service)
     await renameHead('audit_head', 'audit_head_away')
     const made: string[] = []
-    // What is not so, such as resuming what works, is refused before anything is written.
+    // An impossible action, such as resuming an active account, is rejected before any write.
     for (const [path, fields] of each) if ((await admin.post(path, { ...fields, csrf })).status === 303) made.push(path)
     const after = await changeable(service)
     await renameHead('audit_head_away', 'audit_head')

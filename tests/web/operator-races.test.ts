@@ -23,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** Sends the headers and the first half of a form, does something, and then sends the rest. */
+/** Sends the headers and the first half of a form, runs `meanwhile`, then sends the rest. */
 function postSlowly(
   visitor: Visitor,
   path: string,
@@ -51,7 +51,7 @@ function postSlowly(
     resolve({ status: response.statusCode ?? 0, location: response.headers.location })
   })
   request.write(body.slice(0, 5))
-  // The service reads who sends it as soon as the headers are there.
+  // The service identifies the operator as soon as the headers arrive.
   setTimeout(() => {
     meanwhile().then(() => request.end(body.slice(5)), reject)
   }, 100)
@@ -94,7 +94,7 @@ describe('simultaneous operator requests', () => {
         ({ state, role }) => state === 'active' && role === 'admin',
       )
       expect(admins.length, `${one.status} ${other.status}`).toBe(1)
-      // Whoever stayed goes on as the admin of the next round.
+      // The remaining operator is the admin of the next round.
       if (admins[0]!.id === bob.id) {
         admin = visitor
         ada = bob

@@ -12,7 +12,7 @@ import { SkippingClock } from '../skipping-clock.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 import { changeable, enterAs, upgradesDeps } from './operator.ts'
 
-/** What the parameters of the console's routes name: a new one is added here, or the test fails. */
+/** The meaning of the parameters of console routes. The test fails if a new one is missing here. */
 type Named =
   | 'accountId'
   | 'keyId'
@@ -79,7 +79,7 @@ function pathOf({ path }: OperatorRoute): string {
 const call = (visitor: Visitor, route: OperatorRoute): Promise<Response> =>
   route.method === 'GET' ? visitor.get(pathOf(route)) : visitor.post(pathOf(route), { code: '000000' })
 
-/** Everything that the console could change, and how long the log is. */
+/** All data that the console can change, and the length of the audit log. */
 async function everything(): Promise<string> {
   return `${await changeable(service)} ${(await service.store.auditHead()).sequence}`
 }
@@ -148,7 +148,7 @@ describe('an operator', () => {
     async (_, route) => {
       for (const role of operatorRoles) {
         const response = await call(operators[role], route)
-        // A proof belongs to the session that asked for it, even if other operators are signed in.
+        // A proof belongs to the session that requested it, even if other operators are signed in.
         expect(response.status, role).toBe(route.path.includes(':proofId') ? 404 : 200)
         await response.text()
       }
@@ -182,7 +182,7 @@ describe('an operator', () => {
 })
 
 let count = 0
-/** An operator who came in eleven minutes ago. */
+/** An operator who signed in eleven minutes ago. */
 async function stale(role: OperatorRole): Promise<{ visitor: Visitor }> {
   const entered = await enterAs(service, role, `stale-${count++}@example.com`)
   await clock.skip(11 * 60_000)

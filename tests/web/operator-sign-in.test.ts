@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** The last letter that was not sent. */
+/** The last email in the outbox. */
 async function lastLetter(): Promise<{ code: string; token: string | undefined; text: string }> {
   const text = await (await new Visitor(service.config.appUrl).get('/dev/outbox')).text()
   const letter = text.slice(text.indexOf('Your code to'))
@@ -107,7 +107,7 @@ describe('separation from accounts', () => {
     expect((await visitor.post(`/sign-in/code/${proofId}`, { code: operators.code })).status).toBe(410)
     expect((await visitor.get(`/sign-in/link?token=${operators.token}`)).status).toBe(410)
     expect((await visitor.post('/sign-in/link', { token: operators.token! })).status).toBe(410)
-    // It still works where it belongs.
+    // It still works for its own kind of session.
     expect((await door.post(path, { code: operators.code })).status).toBe(303)
 
     await clock.skip(11 * minuteMs)

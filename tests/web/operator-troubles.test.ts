@@ -43,7 +43,7 @@ describe('the overview', () => {
     expect(down).toMatch(/alpha (is skipped because it fails|often fails)/)
     expect(down).toContain('href="/operator/backends/alpha"')
     expect(down).not.toContain('nothing is waiting for you')
-    // The log says it too, once and not for each request.
+    // The log also reports it, once instead of for each request.
     expect(service.events.filter(({ event }) => event === 'backend_down').length).toBe(1)
   })
 })

@@ -6,12 +6,12 @@ import { systemClock } from '../../src/runtime/clock.ts'
 import type { Service } from '../service.ts'
 import { Visitor } from './browser-less.ts'
 
-/** What changes operators in tests, as the command line would. */
+/** Dependencies for changes of operators, as in the command line. */
 export function operatorsDeps(service: Service): OperatorsDeps {
   return { ...service.accountsDeps, store: service.store.operators }
 }
 
-/** What asks for another plan in tests, as an account's page would. */
+/** Dependencies for upgrade requests, as on the page of an account. */
 export function upgradesDeps(service: Service): UpgradesDeps {
   const { accountsDeps, store, config } = service
   return {
@@ -25,7 +25,7 @@ export function upgradesDeps(service: Service): UpgradesDeps {
   }
 }
 
-/** Everything that the console could change, but the log of it: what is equal before and after was not changed. */
+/** All data that the console can change, without the audit log, to detect changes by comparison. */
 export async function changeable({ store }: Service): Promise<string> {
   const accounts = await store.listAccounts(1_000)
   return JSON.stringify([
@@ -41,7 +41,7 @@ export async function changeable({ store }: Service): Promise<string> {
   ])
 }
 
-/** The token of a link that signs an operator in, once. */
+/** Creates the token of a link that signs an operator in once. */
 export async function linkToken(service: Service, operatorId: string): Promise<string> {
   const link = await createOperatorLink(
     { ...service.accountsDeps, store: service.store },
@@ -51,12 +51,12 @@ export async function linkToken(service: Service, operatorId: string): Promise<s
   return link.reveal().split('token=')[1]!
 }
 
-/** Somebody new at the console's door. */
+/** A new visitor of the console. */
 export function signedOutOfConsole(service: Service): Visitor {
   return new Visitor(service.config.appUrl, '/operator')
 }
 
-/** An operator of that role, signed in by a link. */
+/** An operator with this role, signed in by a link. */
 export async function enterAs(
   service: Service,
   role: OperatorRole,

@@ -9,14 +9,14 @@ import { faultsByKeyboard } from './keyboard.ts'
 import { type PageState, tooWide } from './page-state.ts'
 
 const maxHtmlBytes = 30 * 1024
-/** A desk's 1280 pixels at 200 %, which is what browsers make of that zoom. */
+/** The width of a desktop of 1280 pixels at a zoom of 200 %. */
 const zoomed = { width: 640, height: 400 }
 const narrow = { width: 320, height: 640 }
-/** What the console says of an answer that a page provokes; anything else that it says is a fault. */
+/** Console messages about answers that a page provokes. Any other message is a fault. */
 const provoked = /status of 4(00|04|10|22)/
 
 /**
- * Directives that every answer's policy has, and the only sources that any of them may name besides origins of our own.
+ * The directives in the policy of every answer, and the only sources that they may name in addition to our own origins.
  */
 const directives = [
   "default-src 'none'",
@@ -32,7 +32,7 @@ const directives = [
 ]
 const harmless = ["'none'", "'self'", "'script'"]
 
-/** Runs in the page: what a document must not have, each with what has it. */
+/** Runs in the page: finds what a document must not contain, with the elements. */
 export const faultsInDocument = `(() => {
   const all = (selector) => [...document.querySelectorAll(selector)]
   const found = (fault, elements) => elements.map((element) => fault + ': ' + element.outerHTML.slice(0, 120))
@@ -59,7 +59,7 @@ export const faultsInDocument = `(() => {
 
 let service: Service
 
-/** A suite that looks at every page of one kind of visitor. There is one per file, so that they run in parallel. */
+/** A suite that checks every page for one kind of visitor. Each is in its own file, so that they run in parallel. */
 export function testEveryPageOf(as: PageState['as']): void {
   const suite = hasChromium('What holds for every page') ? describe : describe.skip
 
@@ -92,7 +92,7 @@ export function testEveryPageOf(as: PageState['as']): void {
         await page.setViewportSize(zoomed)
         expect(await page.evaluate(tooWide), `${state.name} at 200 %`).toEqual([])
         expect(await faultsByKeyboard(page), `${state.name} by keyboard`).toEqual([])
-        // The page of the first key has signed in, and leaves.
+        // The page of the first key signed in, so clear the session.
         if (as === 'nobody') expect(await context.cookies(), `${state.name} sets no cookie`).toEqual([])
         await page.setViewportSize(narrow)
       }
@@ -101,13 +101,13 @@ export function testEveryPageOf(as: PageState['as']): void {
   })
 }
 
-/** Bytes of the last document among the answers, as they are sent: nothing zips pages. */
+/** The transferred bytes of the last document. Pages are not compressed. */
 async function sizeOf(answers: readonly Response[]): Promise<number> {
   const document = answers.findLast((answer) => answer.request().isNavigationRequest() && answer.status() !== 303)
   return (await document!.body()).byteLength
 }
 
-/** Answers that came from elsewhere, or under a policy that lets anything but our own files in. */
+/** Answers from other origins, or with a policy that allows more than our own files. */
 async function carelessly(answers: readonly Response[]): Promise<string[]> {
   const found: string[] = []
   const { appUrl } = service.config

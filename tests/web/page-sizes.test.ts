@@ -46,7 +46,7 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => service.stop())
 
-/** Every address that a page can be asked for without knowing an id: the table's, and all of the documentation. */
+/** Every URL without an ID: those of the route table, and all documentation pages. */
 async function addresses(): Promise<string[]> {
   const plain = routes.filter(({ method, path }) => method === 'GET' && !path.includes(':')).map(({ path }) => path)
   const listed = await (await stranger.get('/llms.txt')).text()
@@ -69,7 +69,7 @@ test('with an account at its limits every page is at most 30 KB compressed and, 
     }
   expect(pages.length).toBeGreaterThan(100)
   expect(pages.filter(({ zipped }) => zipped > maxHtmlBytes)).toEqual([])
-  // A hundred keys with their forms, and fifty browsers.
+  // A hundred keys with their forms, and fifty sessions.
   const large = pages.filter(({ raw }) => raw > maxHtmlBytes).map(({ path }) => path)
   expect(large.filter((path) => !['/account/keys', '/account'].includes(path))).toEqual([])
 }, 60_000)
@@ -80,7 +80,7 @@ test('the style is at most 10 KB and the script 12 KB, compressed as they are se
   for (const [, url, extension] of page.matchAll(/(?:href|src)="(\/assets\/[^"]+\.(css|js))"/g)) {
     const response = await stranger.get(url!, { 'accept-encoding': 'gzip' })
     expect(response.headers.get('content-encoding')).toBe('gzip')
-    // fetch has unpacked them.
+    // `fetch` has decompressed them.
     sizes[extension!] = gzipSync(await response.arrayBuffer(), { level: 9 }).byteLength
   }
   expect(sizes['css']).toBeLessThanOrEqual(maxStyleBytes)

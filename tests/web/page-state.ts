@@ -1,39 +1,39 @@
 import type { Page } from 'playwright-core'
 
-/** Who looks at pages. */
+/** The kinds of visitors. */
 export const beholders = ['nobody', 'account', 'operator'] as const
 
-/** A page in one of its states, and how a browser comes to see it. */
+/** A page in one of its states, and how a browser reaches it. */
 export interface PageState {
   readonly name: string
-  /** Who must be signed in: somebody with keys, providers and two addresses, or an operator. */
+  /** Who must be signed in: an account with keys, providers, and two addresses, or an operator. */
   readonly as: (typeof beholders)[number]
   show(page: Page, origin: string): Promise<void>
 }
 
 type Show = PageState['show']
 
-/** A row of what anybody sees. */
+/** A page state for every visitor. */
 export const nobody = (name: string, show: Show): PageState => ({ name, as: 'nobody', show })
 
-/** A row of what an account sees. */
+/** A page state for an account. */
 export const somebody = (name: string, show: Show): PageState => ({ name, as: 'account', show })
 
-/** A row of what an operator sees. */
+/** A page state for an operator. */
 export const operator = (name: string, show: Show): PageState => ({ name: `operator-${name}`, as: 'operator', show })
 
-/** Shows a page as it comes. */
+/** Opens a page. */
 export const at =
   (path: string): Show =>
   async (page, origin) =>
     void (await page.goto(`${origin}${path}`))
 
-/** Opens everything on a page that opens. */
+/** Opens all collapsible elements of a page. */
 export async function openSummaries(page: Page): Promise<void> {
   for (const summary of await page.locator('summary').all()) await summary.click()
 }
 
-/** Shows a page with everything open. */
+/** Opens a page and all its collapsible elements. */
 export const openAll =
   (path: string): Show =>
   async (page, origin) => {
@@ -41,7 +41,7 @@ export const openAll =
     await openSummaries(page)
   }
 
-/** Types an address where one is asked for, and waits for the field of the code that was sent to it. */
+/** Types an address into its field, and waits for the field of the emailed code. */
 export async function askForCode(page: Page, origin: string, path: string, email: string): Promise<void> {
   await page.goto(`${origin}${path}`)
   await page.getByLabel('Email address').fill(email)
@@ -49,7 +49,7 @@ export async function askForCode(page: Page, origin: string, path: string, email
   await page.getByLabel('Code').waitFor()
 }
 
-/** Runs in the page: what is wider than the page, and by how much. */
+/** Runs in the page: finds elements that are wider than the page, and by how much. */
 export const tooWide = `(() => {
   const over = document.documentElement.scrollWidth - innerWidth
   if (over <= 0) return []

@@ -32,7 +32,7 @@ const focused = (): Promise<string> =>
 const lastSent = (provider = service.providers[0]!): Record<string, unknown> =>
   JSON.parse(provider.captured().at(-1)!.body) as Record<string, unknown>
 
-/** A judge of a simulated model, who finds something in each part of its form. */
+/** The reply of a simulated judge, with an entry in each part of its form. */
 const judged = JSON.stringify({
   answer_type: 'open',
   verdict: 'synthesize',
@@ -54,7 +54,7 @@ const judged = JSON.stringify({
 })
 
 suite('the playground in a browser', () => {
-  // Refusals are said in the console by their status.
+  // Chromium logs the status of rejections in its console.
   pages.watch(/status of (401|403|404|503)/)
   beforeEach(() => void ({ service } = pages))
 
@@ -106,7 +106,7 @@ suite('the playground in a browser', () => {
     await open()
     const [provider] = service.providers
     provider!.script([{ do: 'answer', words: 1000, tokenDelayMs: 20 }])
-    await send('Go on for ever.')
+    await send('Continue forever.')
     await expect
       .poll(async () => (await page.locator('.turn.assistant .text:not(.thinking)').textContent())?.length)
       .toBeGreaterThan(10)
@@ -278,7 +278,7 @@ suite('the playground in a browser', () => {
     const env = { ...process.env, SVC_ROUTER_API_KEY: service.key }
     const messageOf = (body: Record<string, unknown>): unknown =>
       (body['messages'] as { content: string }[]).at(-1)?.content
-    // A stand-in for curl tells what it was called with: whether the shell reads it as it was meant.
+    // A fake curl prints its arguments, to show whether the shell parses them correctly.
     const stub = `curl() { for each in "$@"; do printf '%s\\0' "$each"; done; }`
     const { stdout } = await run('sh', ['-c', `${stub}\n${await codeOf('curl')}`], { env })
     const given = stdout.split('\0')

@@ -21,7 +21,7 @@ async function send(text: string): Promise<void> {
   await page.getByRole('button', { name: 'Send', exact: true }).click()
 }
 
-/** Has the model answer with this text, and gives the HTML that the page makes of it. */
+/** Makes the model answer with this text, and returns the HTML that the page renders. */
 async function htmlOf(text: string): Promise<string> {
   service.providers[0]!.script([{ do: 'answer', text }])
   const before = await page.locator('.turn.assistant .said').count()

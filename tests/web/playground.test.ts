@@ -8,7 +8,7 @@ import { Service } from '../service.ts'
 import { recordOf } from '../spec/fused-answers.ts'
 import { signedInTo, Visitor } from './browser-less.ts'
 
-/** From a browser's leaving until the provider's call is closed (contract 9.10). */
+/** The time limit from the disconnect of a browser until the provider's call is closed (contract 9.10). */
 const closedWithinMs = 100
 const maxPageBytes = 30_000
 const maxStyleBytes = 10_000
@@ -32,7 +32,7 @@ const body = (extra: object = {}): object => ({
   ...extra,
 })
 
-/** Asks as the page's script does. */
+/** Sends a request like the script of the page. */
 async function ask(
   given: object | string,
   headers: Record<string, string> = {},

@@ -77,7 +77,7 @@ test('only the owner of a provider reads its error message in the trail', async 
   const sealer = createSealer({ ...sealingKeys(service.config.secrets), random: systemRandom() })
   const [opened] = openProviderErrors(sealer, await kept(id, service.account.id))
   expect(opened?.text).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u)
-  // Neither the response, the log, the record, the audit log nor the database in the clear.
+  // It is not in the response, the log, the record, or the audit log, nor in plaintext in the database.
   const [row] = await kept(id, service.account.id)
   const elsewhere = [
     body,
@@ -88,7 +88,7 @@ test('only the owner of a provider reads its error message in the trail', async 
     await (await visitor.get(`/activity/${id}/record.json`)).text(),
   ]
   for (const text of elsewhere) expect(text).not.toContain('max_model_len')
-  // Neither another account nor the operator of the service.
+  // Neither another account nor the operator of the service can read it.
   const { account: other } = await service.addAccount('someone else', 'free')
   const stranger = new Visitor(service.config.appUrl)
   stranger.cookie = await cookieOf(other.id)
@@ -134,7 +134,7 @@ test('an invalid event that is not an error is not stored, because it may be par
 })
 
 test('errors of configured backends are visible only to the operator', async () => {
-  // The account's own provider fails in a way that goes on to the next backend.
+  // The account's own provider fails in a way that causes a failover.
   answer = { ...answer, status: 500 }
   service.providers[0]!.script([
     { do: 'status', status: 400, body: JSON.stringify({ error: { message: 'of the operator' } }) },
@@ -161,7 +161,7 @@ test('error messages are deleted after their retention, and with their account',
   await second.text()
   const secondId = second.headers.get('x-request-id') ?? ''
   await expect.poll(async () => (await kept(secondId, null)).length).toBe(1)
-  // The record of the request is there by then, by which the operator's messages about it are found.
+  // By then the request has a record, which leads to the operator's messages about it.
   await expect.poll(() => service.store.findRequest(secondId)).toBeDefined()
   await deleteAccount({ ...service.accountsDeps, store: service.store }, service.account.id, service.account.name)
   expect(await kept(secondId, service.account.id)).toEqual([])

@@ -12,7 +12,7 @@ import { signedInTo, startWeb, type Visitor } from './browser-less.ts'
 const main = join(import.meta.dirname, '../../src/main.ts')
 let service: Service
 let visitor: Visitor
-/** The request ids of the last refusals, by error. */
+/** The request IDs of the last rejections, by error. */
 const ids: Record<string, string> = {}
 
 const idOf = (response: Response): string => response.headers.get('x-request-id')!

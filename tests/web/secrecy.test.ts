@@ -11,11 +11,11 @@ import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 import { ScanningDouble } from './fake-scanning.ts'
 
-/** Everything that must stay where it belongs, by name; what the service makes is added as it is made. */
+/** Every secret, by name. Secrets that the service creates are added during the test. */
 const secrets: Record<string, string> = {
   prompt: 'canary-prompt-3f9d1c77',
   answer: 'canary-answer-51c2aa90',
-  'what a provider says of an error': 'canary-upstream-84b2aa10',
+  'an error message of a provider': 'canary-upstream-84b2aa10',
   credential: 'sk-canary-credential-000011112222',
   'the secret of Stripe': 'sk_live_canary000011112222',
   'the secret of its webhooks': 'whsec_canary333344445555',
@@ -24,19 +24,19 @@ const secrets: Record<string, string> = {
   'a malformed key': `sk_svc_${'Canary0'.repeat(5)}abc`,
   'a token of another vendor': 'ghp_canary0000111122223333',
 }
-/** Where people write to the service and are answered by letter, these are kept as they are. */
+/** Secrets that messages to the service and its emails may contain. */
 const keptAsTheyAre = ['email', 'a message to support']
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const env = { CANARY_KEY: secrets['the secret of Stripe']!, CANARY_HOOK: secrets['the secret of its webhooks']! }
 const stripe = { secret_key_env: 'CANARY_KEY', webhook_secret_env: 'CANARY_HOOK', prices: { pro: 'price_1Made' } }
-const upstreamSays = JSON.stringify({ error: { message: secrets['what a provider says of an error'], type: 'x' } })
+const upstreamSays = JSON.stringify({ error: { message: secrets['an error message of a provider'], type: 'x' } })
 
 let double: ScanningDouble
 let service: Service
 let owner: Visitor
 let stranger: Visitor
 const nobody = (): Visitor => new Visitor(service.config.appUrl)
-/** What was seen, by whom, and which secrets belong there. */
+/** Every recorded output, its reader, and the secrets that may be in it. */
 const seen: { readonly what: string; readonly text: string; readonly own: readonly string[] }[] = []
 const note = (what: string, text: string, own: readonly string[] = []): void => void seen.push({ what, text, own })
 const headersOf = (response: Response): string => JSON.stringify([...response.headers])
@@ -80,7 +80,7 @@ test('an account is created, connected, and signed in, and sees only its own pag
   stranger.cookie = `svc_session=${token.reveal()}`
   secrets["a stranger's session"] = token.reveal()
   await read('a used link', await nobody().post('/sign-in/link', { token: secrets['a link'] }))
-  // Passkeys are for names.
+  // Passkeys need a host name.
   const named = new Visitor(service.config.appUrl.replace('127.0.0.1', 'localhost'))
   const signIn = await (await named.get('/sign-in')).text()
   secrets['a challenge'] = /challenge&quot;:&quot;([\w.-]+)&quot;/.exec(signIn)?.[1] ?? ''
@@ -178,7 +178,7 @@ test('every page and form is opened by the owner, a stranger, and a visitor with
       ['nobody', nobody()],
     ] as const) {
       const what = `${method} ${path} by ${who}`
-      // The owner's own file has all that is the owner's own but what lets somebody in.
+      // The download of the owner contains all their data, but no secret that grants access.
       const own = who !== 'the owner' ? [] : path.endsWith('/download') ? ['email', 'a message to support'] : ['email']
       if (method === 'GET') await read(what, await visitor.get(`${there}?token=${link}&next=canary`), own)
       else if (access === 'account' || who === 'nobody')
@@ -191,7 +191,7 @@ test('every page and form is opened by the owner, a stranger, and a visitor with
 }, 60_000)
 
 const endOfCommand = '\n--- end of a command ---\n'
-/** The command line of each in turn within one process: starting a process for each takes most of the time. */
+/** Runs all commands in one process, because starting a process for each takes most of the time. */
 const runInTurn = `
   import { pathToFileURL } from 'node:url'
   const [program, main, lines] = process.argv
@@ -256,7 +256,7 @@ test('no secret appears in any answer, header, page, command output, log line, a
   expect(leaks).toEqual([])
 })
 
-/** A code is six digits: within a longer number it is none. */
+/** Whether a text contains a secret. A code has six digits, which do not count within a longer number. */
 function holds(text: string, secret: string): boolean {
   return /^\d+$/.test(secret) ? new RegExp(`(?<![\\w.])${secret}(?![\\w.])`).test(text) : text.includes(secret)
 }
@@ -267,7 +267,7 @@ function filesIn(folder: string): string[] {
   )
 }
 
-/** Notes a whole answer. The page that a link leads to carries its token in its own form: that is what it is for. */
+/** Records a whole answer. The page of a link contains the link's token in its form, as intended. */
 async function read(what: string, response: Response, own: readonly string[] = []): Promise<void> {
   const text = await response.text()
   note(what, `${headersOf(response)} ${text.replaceAll(/<input type="hidden" name="token" value="[^"]*"/g, '')}`, own)

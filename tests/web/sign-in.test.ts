@@ -17,7 +17,7 @@ afterEach(() => service.stop())
 const address = 'Somebody@Example.com'
 const location = (response: Response): string => response.headers.get('location') ?? ''
 
-/** Asks for a code and reads it in the outbox. */
+/** Requests a code and reads it from the outbox. */
 async function askForCode(
   who: Visitor,
   path: string,
@@ -215,7 +215,7 @@ describe('signing in', () => {
       expect(await refused.text()).toContain('Use the newest email, or try again in 10 minutes.')
       await clock.skip(10 * 60_000)
     }
-    // Beyond them one link at a time, without a code that could be guessed.
+    // Above the limit, one link at a time is sent, without a code that could be guessed.
     expect((await who.post('/sign-in', { email: address })).status).toBe(303)
     const text = await (await who.get('/dev/outbox')).text()
     const newest = text.slice(text.indexOf('<pre'), text.indexOf('</pre'))

@@ -57,7 +57,7 @@ test.each([
 
 test('every kind of secret is rejected on the server, too, whatever a page allowed, and ordinary text is accepted', async () => {
   const proxied = await startWeb({ settings: { app_listen: { port: 0, trusted_proxies: 1 } } })
-  // Each from a network of its own, for one sends only so many.
+  // Each from another network, because the number of messages from one network is limited.
   const send = async (text: string, index: number): Promise<[number, string]> => {
     const from = { 'x-forwarded-for': `198.51.100.${index}` }
     const response = await proxied.visitor.post('/support', { ...good, text }, from)

@@ -38,7 +38,7 @@ describe('providers', () => {
       .poll(async () => (await service.chat()).headers.get('x-svc-router-upstream'), { timeout: 3000 })
       .toBe(upstream!.id)
 
-    // Only after the test that connecting makes.
+    // After the test request that connecting sends.
     service.providers[0]!.script([{ do: 'status', status: 401 }])
     const rejected = await (await visitor.post(`${path}/${upstream!.id}/test`)).text()
     expect(rejected).toContain('rejected the credential')

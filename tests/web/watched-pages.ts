@@ -5,7 +5,7 @@ import { SkippingClock } from '../skipping-clock.ts'
 import { type ContextOptions, lendPage, returnPage } from './chromium.ts'
 import { lastLetter } from './every-page.ts'
 
-/** A page of `lendPage`, which notes what no page may do: break its own policy, or fail. */
+/** A page from `lendPage` that records faults: violations of its own policy, and script errors. */
 export async function openWatched(faults: string[], options?: ContextOptions): Promise<Page> {
   const page = await lendPage(options)
   page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
@@ -13,7 +13,7 @@ export async function openWatched(faults: string[], options?: ContextOptions): P
   return page
 }
 
-/** The pages of a suite: each of its tests has a service of its own, and fails where a page did what none may do. */
+/** The pages of a suite. Each test has its own service, and fails if a page has a fault. */
 export class WatchedPages {
   clock!: SkippingClock
   service!: Service
@@ -41,7 +41,7 @@ export class WatchedPages {
     return page
   }
 
-  /** Opens a page to which asking anybody but the service is a fault, too. */
+  /** Opens a page on which requests to other origins are faults, too. */
   async openAlone(options?: ContextOptions): Promise<Page> {
     const page = await this.open(options)
     const { port } = new URL(this.service.config.appUrl)
@@ -51,7 +51,7 @@ export class WatchedPages {
     return page
   }
 
-  /** Has a code sent to the address that stands there, types it and goes on with that button. */
+  /** Requests a code for the address in the form, types it, and clicks the given button. */
   async proveByCode(page: Page, button: string): Promise<void> {
     await page.getByRole('button', { name: 'Send the code' }).click()
     await page.getByLabel('Code').fill((await lastLetter(page, this.service.config.appUrl)).code)

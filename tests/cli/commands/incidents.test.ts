@@ -22,7 +22,7 @@ test.each([
   [['open', 'Slow'], 'text is missing'],
   [['open', 'Slow', 'x', '--impact', 'awful'], '--impact must be one of'],
   [['update', 'inc_none', 'resolved', 'x'], 'there is no such incident'],
-  [['update', 'inc_none', 'mended', 'x'], 'STATE must be one of'],
+  [['update', 'inc_none', 'fixed', 'x'], 'STATE must be one of'],
   [['open', ' ', 'x'], 'TITLE must be 1 to 120 characters'],
 ])('invalid arguments are explained: %j', async (args, sentence) => {
   const { code, err } = await harness.say('incidents', ...args)

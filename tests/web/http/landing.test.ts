@@ -5,7 +5,7 @@ import { Visitor } from '../browser-less.ts'
 
 const connectedIn = 2000
 
-/** Where a sign-in by link leads, with what it was asked for. */
+/** The page after a sign-in by link, for a requested path. */
 async function signIn(service: Service): Promise<{ visitor: Visitor; to: string }> {
   const { appUrl } = service.config
   const link = await createSignInLink({ ...service.accountsDeps, store: service.store }, service.account.id, appUrl)

@@ -164,7 +164,7 @@ describe('deleting', () => {
     expect((await visitor.post(`${path}/delete`, { name: 'buyer' })).status).toBe(303)
     const record = await service.store.billing.findBilling(account.id)
     expect(record).toMatchObject({ customerId, closingSinceMs: expect.any(Number) as number })
-    // What was cancelled at once is looked at again in an hour; what could not be, in minutes.
+    // A canceled subscription is checked again in an hour; if the cancellation failed, in minutes.
     expect(record!.checkAtMs - Date.now()).toBeGreaterThan(30 * 60_000)
   })
 })
