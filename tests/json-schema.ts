@@ -23,7 +23,8 @@ const known = new Set(
 )
 
 /**
- * The violations of a value, each as a path and a reason; empty if it is valid. @throws Error for an unsupported keyword
+ * The violations of a value, each as a path and a reason; empty if it is valid. @throws Error for an unsupported
+ * keyword
  */
 export function misfits(schema: Schema, value: unknown, find: (ref: string) => Schema, at = '$'): string[] {
   const strange = Object.keys(schema).filter((keyword) => !known.has(keyword))

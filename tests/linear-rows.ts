@@ -26,8 +26,8 @@ import { readSessionToken } from '../src/web/http/session-cookie.ts'
 import { contextOf } from './formats/exchange.ts'
 
 /**
- * One parser, pattern, or buffer with its worst-case input. `prepare` creates an input of about `size` bytes (or pieces)
- * and returns a function that reads it, and only that function is timed. Choose `size` so that it takes about a
+ * One parser, pattern, or buffer with its worst-case input. `prepare` creates an input of about `size` bytes (or
+ * pieces) and returns a function that reads it, and only that function is timed. Choose `size` so that it takes about a
  * millisecond.
  */
 export interface LinearRow {

@@ -3,8 +3,8 @@ import { linearRows } from './linear-rows.ts'
 
 /**
  * Reads one large input and four inputs of a quarter of its size. Both have the same number of bytes, and other load on
- * the machine affects both equally. A linear reader takes the same time for both, a quadratic one four times as long for
- * the large input.
+ * the machine affects both equally. A linear reader takes the same time for both, a quadratic one four times as long
+ * for the large input.
  */
 const factor = 4
 const largestRatio = 2.8

@@ -8,7 +8,7 @@ import type { StreamFailure } from './stream-failure.ts'
 export interface ClientConventions {
   /** The body of an error: whatever its shape, it has every field of contract 4.1. */
   writeError(error: ErrorContent): JsonObject
-  /** The header in which these clients look for the request id, besides `X-Request-Id`. */
+  /** The header in which these clients look for the request id, in addition to `X-Request-Id`. */
   readonly requestIdHeader?: string
   /** Whether these clients append `/v1` to their configured base URL, so that it must be given without it. */
   readonly addVersion: boolean

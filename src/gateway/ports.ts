@@ -267,7 +267,7 @@ export interface AllowedRequest extends ModelRequest {
   readonly grant: CallGrant
 }
 
-/** Told how an attempt goes, for the circuit breaker of its backend (contract 8). */
+/** Receives the progress of an attempt, for the circuit breaker of its backend (contract 8). */
 export interface AttemptObserver {
   /** The backend has begun to answer: the headers of a success are there. */
   sawAnswer(): void

@@ -41,7 +41,7 @@ const elsewhere: readonly (readonly [path: string, name: string])[] = [
 
 /**
  * The error for an unknown path. A known endpoint that this service lacks is named, because its caller's base URL is
- * right; other callers are told the right `baseUrl`.
+ * right; other callers get the right `baseUrl`.
  */
 export function unknownPathError(path: string, baseUrl: string): ServiceError {
   const rest = path.startsWith('/v1/') ? path.slice('/v1'.length) : undefined

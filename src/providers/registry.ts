@@ -195,7 +195,7 @@ export const vendors = {
     name: 'DeepSeek',
     baseUrl: 'https://api.deepseek.com/v1',
     formats: chat,
-    // Reasons unless told otherwise, and answers 400 if a turn with tool calls comes back without its reasoning.
+    // Reasons by default, and answers 400 if a turn with tool calls comes back without its reasoning.
     dialect: { ...classic, replaysReasoning: true },
     exampleModel: 'deepseek-chat',
     keyVariable: 'DEEPSEEK_API_KEY',

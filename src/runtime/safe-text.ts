@@ -1,5 +1,5 @@
 /**
- * Characters that have effects besides being displayed: control characters (C0, DEL, C1, and with them every escape
+ * Characters that have effects other than being displayed: control characters (C0, DEL, C1, and with them every escape
  * sequence), line and paragraph separators, bidirectional controls, and unpaired surrogates.
  */
 const unsafe = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u

@@ -67,8 +67,8 @@ async function sharedChromium(): Promise<Browser> {
 
 /**
  * Lends a page without cookies, permissions, routes, and listeners, in its own context. Pages are reused, because the
- * first page of a context is several times as expensive as later ones. Return it with `returnPage`, or close its context
- * if the test changed other state.
+ * first page of a context is several times as expensive as later ones. Return it with `returnPage`, or close its
+ * context if the test changed other state.
  */
 export async function lendPage(options: ContextOptions = {}): Promise<Page> {
   const browser = await sharedChromium()

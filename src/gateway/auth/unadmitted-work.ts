@@ -10,7 +10,7 @@ import { minuteMs } from '../../runtime/minute-log.ts'
 const minBytesPerMinute = 96 * 1024 * 1024
 /** The limit also allows at least this many bodies of the maximum size per minute. */
 const minBodiesPerMinute = 20
-/** Cost of a request besides its bytes. */
+/** Cost of a request in addition to its bytes. */
 const bytesPerRequest = 16 * 1024
 /** Maximum number of accounts counted at once. */
 const maxAccounts = 50_000

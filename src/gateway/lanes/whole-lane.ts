@@ -12,7 +12,7 @@ import { GatheredBytes } from '../../runtime/gathered-bytes.ts'
 import { runAtOnce, runInTurns } from '../../runtime/yield-to-event-loop.ts'
 import { ArgumentLimit, maxFaultCharacters, type Lane, type LaneOptions } from './lane.ts'
 
-/** Maximum size of a whole answer; a translated one is also written anew (contract 30.12). */
+/** Maximum size of a whole answer; a translated one is also serialized again (contract 30.12). */
 const maxAnswerBytes = 32 * 1024 * 1024
 const maxTranslatedBytes = 16 * 1024 * 1024
 /** Larger answers are read in several turns of the event loop (contract 29.14). */

@@ -66,7 +66,7 @@ export interface Ending {
 }
 
 /**
- * Answers the messages of WebSocket connections: each is a request of its own, admitted, recorded, and charged like
+ * Answers the messages of WebSocket connections: each is a separate request, admitted, recorded, and charged like
  * one over HTTP (contract 14.1).
  */
 export class SocketRequests {

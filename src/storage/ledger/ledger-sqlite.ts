@@ -24,7 +24,7 @@ import { recoverRequests } from './recovery.ts'
 
 /** Maximum requests in flight. Below `markCapacity`, so that no mark is overwritten while it is needed. */
 const maxInFlight = 60_000
-/** Accounts whose counters are in memory, besides those with requests under way. */
+/** Accounts whose counters are in memory, in addition to those with requests in flight. */
 const defaultMaxMeters = 100_000
 /** How many of the oldest accounts to check when evicting one. */
 const evictionEffort = 32

@@ -1,6 +1,6 @@
 import type { SQLInputValue } from 'node:sqlite'
 
-/** The connections of the database thread that run queries. The ledger has one of its own. */
+/** The connections of the database thread that run queries. The ledger has its own connection. */
 export type ConnectionName = 'store' | 'responses'
 
 /** A call from the main thread; each gets exactly one answer. */
