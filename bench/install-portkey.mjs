@@ -5,7 +5,7 @@ import { join } from 'node:path'
 
 const version = '1.15.2'
 // The newest version with which streaming works. With later versions, which Portkey's version range allows, it answers
-// every streamed request with a 500 (issue 1389 of Portkey).
+// every streamed request with a 500 (its issue 1389).
 const overrides = { '@hono/node-server': '1.14.0' }
 const installTimeoutMs = 5 * 60_000
 const folder = join(import.meta.dirname, '..', '.cache', 'portkey')
