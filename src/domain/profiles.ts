@@ -49,6 +49,11 @@ export const frontierId = 'svc-router/frontier'
 export const fusionId = 'svc-router/fusion'
 /** Tells another svc-router behind a backend how many fusions a call is already part of. */
 export const fusionDepthHeader = 'x-svc-router-fusion-depth'
+
+/** The header, as name and value, for a call inside this many fusions; undefined if the depth is. */
+export function fusionDepthHeaders(depth: number | undefined): readonly string[] | undefined {
+  return depth === undefined ? undefined : [fusionDepthHeader, String(depth)]
+}
 /** The server tool that clients on a premium plan can attach (contract 16.1). */
 export const fusionToolType = 'svc-router:fusion'
 /** The header that attaches the tool, for clients that cannot add it to their requests. */

@@ -7,7 +7,7 @@ import { outcomeName, type EventLog } from '../domain/events.ts'
 import type { JsonObject } from '../domain/json.ts'
 import type { Links } from '../domain/links.ts'
 import type { Plan } from '../domain/plans.ts'
-import { fusionId, profileNamed, type Profile } from '../domain/profiles.ts'
+import { fusionDepthHeaders, fusionId, profileNamed, type Profile } from '../domain/profiles.ts'
 import { failedBackends, type RequestOpening, type RequestOutcome } from '../domain/requests.ts'
 import type { ClientFormatId, Formats } from '../formats/format.ts'
 import type { RelayRules } from '../formats/relay.ts'
@@ -221,7 +221,11 @@ export class Gateway {
   async #serve(principal: Principal, served: ServedRequest, sink: AnswerSink, plan?: AnswerPlan): Promise<void> {
     const { mintId } = this.#deps
     const { profile, conversation, persister, previousResponseId, conversationId } = served
-    const request = { ...served.request, grant: callGrant(principal, this.#deps.backends) }
+    const request = {
+      ...served.request,
+      grant: callGrant(principal, this.#deps.backends),
+      addedHeaders: fusionDepthHeaders(served.request.fusionDepth),
+    }
     const { accountId, keyId, limits } = principal
     const fuser = plan?.runner
     // A fusion chooses its members by capability itself.
@@ -255,7 +259,7 @@ export class Gateway {
       mintId,
     }
     const totalMs = totalMsOf(request, backends)
-    const fused = fuser?.(request, context, totalMs)
+    const source = fuser?.(request, context, totalMs)
     const options = {
       request,
       accountId,
@@ -267,7 +271,7 @@ export class Gateway {
       totalMs,
       persister,
       reportsModel: profile.reportsModel,
-      fused,
+      source,
     }
     const requestRun = new RequestRun(this.#runDeps, options, written)
     this.#running.add(requestRun)
@@ -278,7 +282,7 @@ export class Gateway {
       this.#running.delete(requestRun)
     }
     const { outcome, error } = end
-    this.#logRequest(opening, outcome, fused?.backend.id ?? outcome.attempts.at(-1)?.backend)
+    this.#logRequest(opening, outcome, source?.origin.id ?? outcome.attempts.at(-1)?.backend)
     if (error === undefined) return
     error.isRecorded = true
     throw error

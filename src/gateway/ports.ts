@@ -30,7 +30,7 @@ export interface Principal {
  * @throws ServiceError if the key or account may no longer send requests; UpstreamError `not_sent` if only this
  * backend is no longer allowed
  */
-export type CallGrant = (backend: Backend) => void | Promise<void>
+export type CallGrant<Target extends CallTarget = Backend> = (target: Target) => void | Promise<void>
 
 /** A key and the account that it belongs to. */
 export interface KeyEntry {
@@ -99,8 +99,25 @@ export interface Admission {
   settle(outcome: RequestOutcome, delivery: DeliveryState): void
 }
 
+/** What an attempt calls: a backend, or anything else that answers like one. */
+export interface CallTarget {
+  /** Names the target in records. */
+  readonly id: string
+  /** @see Backend.owner */
+  readonly owner?: string | undefined
+  /** The deadlines that the attempt enforces. If absent, whatever is called must enforce its own. */
+  readonly timeouts?: BackendTimeouts
+  /** Absent if it never reports usage after its terminal event. */
+  readonly dialect?: Pick<Dialect, 'streamUsage'>
+  /**
+   * Opens one call. Never throws: the listener gets everything, with exactly one `onError` or `onEnd` as the last
+   * call.
+   */
+  call(request: UpstreamRequest, listener: UpstreamListener): UpstreamCall
+}
+
 /** One provider, one model, one credential: the unit of attempts, circuit breakers, and reporting (contract 1.2). */
-export interface Backend extends ModelFacts {
+export interface Backend extends CallTarget, ModelFacts {
   /** Unique among all accounts' backends; returned as `X-Svc-Router-Upstream`. */
   readonly id: string
   /** Names what fails together with it, usually the provider. */
@@ -130,11 +147,6 @@ export interface Backend extends ModelFacts {
    * one endpoint.
    */
   readonly otherEndpoints?: readonly Backend[]
-  /**
-   * Opens one call. Never throws: the listener gets everything, with exactly one `onError` or `onEnd` as the last
-   * call.
-   */
-  call(request: UpstreamRequest, listener: UpstreamListener): UpstreamCall
 }
 
 /**
@@ -265,6 +277,8 @@ export interface ModelRequest {
 export interface AllowedRequest extends ModelRequest {
   /** Checked before each call that the request causes. */
   readonly grant: CallGrant
+  /** Headers that the service adds to each call, whatever the backend's format: name, value, … */
+  readonly addedHeaders?: readonly string[] | undefined
 }
 
 /** Receives the progress of an attempt, for the circuit breaker of its backend (contract 8). */

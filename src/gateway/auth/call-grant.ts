@@ -3,7 +3,7 @@ import { UpstreamError } from '../../domain/upstream.ts'
 import type { Backend, Backends, CallGrant, Principal } from '../ports.ts'
 
 /** For the service's own calls, and for calls whose sub-calls are each checked. */
-export const alwaysGranted: CallGrant = () => {}
+export const alwaysGranted = (): void => {}
 
 /** The grant of one request. */
 export function callGrant(principal: Principal, backends: Backends): CallGrant {

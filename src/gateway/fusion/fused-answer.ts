@@ -8,7 +8,7 @@ import { asError } from '../../runtime/describe-bug.ts'
 import type { RandomBytes } from '../../runtime/random.ts'
 import { alwaysGranted } from '../auth/call-grant.ts'
 import type { Backend, AllowedRequest, UpstreamCall } from '../ports.ts'
-import type { ComposedAnswerSource } from '../request/answer-source.ts'
+import type { AnswerOrigin, AnswerSource, OwnStream } from '../request/answer-source.ts'
 import { AttemptRun } from '../request/attempt.ts'
 import type { FailoverDeps } from '../request/failover.ts'
 import type { FusionPort } from './engine/ports.ts'
@@ -24,8 +24,6 @@ export const progressAfterMs = 150
  * three seconds of silence (contract 10.11, 15.10, decision 25).
  */
 const longestSilenceMs = 2_000
-/** The request run and the fusion enforce the limits; those of the attempt never apply first. */
-const unlimitedMs = 86_400_000
 /** Maximum wait for an aborted fusion to settle its promises. */
 const longestEndMs = 1_000
 /** Events are passed alongside the bytes. */
@@ -77,10 +75,10 @@ export interface FusedAnswerDeps extends FailoverDeps {
 }
 
 /**
- * Takes the place of a `Failover`: for the request run, an answer from several models is one attempt at one backend
- * that represents all of them, and is charged once (contract 6.8).
+ * Takes the place of a `Failover`: for the request run, an answer from several models is one attempt, and is charged
+ * once (contract 6.8). The attempt has no deadlines: the request run and the fusion enforce theirs.
  */
-export class FusedAnswer implements ComposedAnswerSource {
+export class FusedAnswer implements AnswerSource {
   /** The outcome of every sub-call, in order of completion. */
   readonly attempts: Attempt[] = []
   current: AttemptRun | undefined
@@ -89,45 +87,26 @@ export class FusedAnswer implements ComposedAnswerSource {
    * 15.11).
    */
   retryCount = 0
-  readonly backend: Backend
-  readonly silenceMs = progressAfterMs
-  /** Silence after which a keep-alive is sent, milliseconds. */
-  readonly keepAliveMs: number
-  readonly lane: FusedLane
-  /** Called when there is progress to report that is not content. */
-  onProgress: (() => void) | undefined
+  /** All members together, unless a single backend gave the answer. Names no model. */
+  origin: AnswerOrigin
+  readonly ownStream: OwnStream
+  readonly #lane: FusedLane
   readonly #deps: FusedAnswerDeps
   readonly #options: FusedAnswerOptions
   readonly #fusions: FusionRecord[] = []
   #ended: Promise<void> = Promise.resolve()
-  #upstream = fusedUpstream
 
   constructor(deps: FusedAnswerDeps, options: FusedAnswerOptions) {
     this.#deps = deps
     this.#options = options
-    this.keepAliveMs = Math.min(deps.keepAliveMs, longestSilenceMs)
     const { request, context, backends } = options
-    this.lane = new FusedLane(deps.formats(request.format).writeAnswer(context), context.conversation.stream)
-    const upstream = (): string => this.#upstream
-    this.backend = {
-      get id() {
-        return upstream()
-      },
-      failureDomain: fusedUpstream,
-      format: request.format,
-      model: context.conversation.profile,
-      simulated: backends.some(({ simulated }) => simulated),
-      issuer: fusedUpstream,
-      timeouts: {
-        connectMs: unlimitedMs,
-        headersMs: unlimitedMs,
-        firstContentMs: unlimitedMs,
-        wholeAnswerMs: unlimitedMs,
-        idleMs: unlimitedMs,
-        totalMs: unlimitedMs,
-      },
-      dialect: backends[0]!.dialect,
-      call: () => this.#call(),
+    this.origin = { id: fusedUpstream, simulated: backends.some(({ simulated }) => simulated) }
+    this.#lane = new FusedLane(deps.formats(request.format).writeAnswer(context), context.conversation.stream)
+    this.ownStream = {
+      lane: this.#lane,
+      silenceMs: progressAfterMs,
+      keepAliveMs: Math.min(deps.keepAliveMs, longestSilenceMs),
+      onProgress: undefined,
     }
   }
 
@@ -135,14 +114,15 @@ export class FusedAnswer implements ComposedAnswerSource {
   async firstContent(): Promise<AttemptRun> {
     const { request, context } = this.#options
     const { stream } = context.conversation
-    const run = new AttemptRun(this.backend, this.lane, stream, this.#deps.clock)
+    const target = { id: fusedUpstream, call: () => this.#call() }
+    const run = new AttemptRun(target, this.#lane, stream, this.#deps.clock)
     this.current = run
     await run.open({ body: '', stream, requestId: request.id }, alwaysGranted)
     return run
   }
 
-  /** The fusion records for the request's record. */
-  get fusionRecords(): Pick<RequestOutcome, 'fusions'> {
+  /** The records of the fusions. */
+  get recordMembers(): Pick<RequestOutcome, 'fusions'> {
     return this.#fusions.length === 0 ? {} : { fusions: this.#fusions }
   }
 
@@ -163,8 +143,8 @@ export class FusedAnswer implements ComposedAnswerSource {
     const leave = new AbortController()
     let caughtUp: PromiseWithResolvers<void> | undefined
     const say = (events: readonly AnswerEvent[], isAnswer: boolean): Promise<void> | undefined => {
-      if (this.lane.take(events, isAnswer)) run.onData(nothing)
-      else this.onProgress?.()
+      if (this.#lane.take(events, isAnswer)) run.onData(nothing)
+      else this.ownStream.onProgress?.()
       return caughtUp?.promise
     }
     const made = this.#make(say, leave.signal)
@@ -218,11 +198,11 @@ export class FusedAnswer implements ComposedAnswerSource {
         },
       },
       answeredBy: (backend, retryCount) => {
-        this.#upstream = backend.id
+        this.origin = { ...this.origin, id: backend.id }
         this.retryCount = retryCount
       },
     })
-    this.lane.usage = usage
+    this.#lane.usage = usage
     return error instanceof ServiceError ? this.#withAttempts(error) : error
   }
 

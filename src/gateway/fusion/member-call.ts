@@ -1,5 +1,5 @@
 import type { AnswerEvent } from '../../domain/conversation.ts'
-import { fusionDepthHeader } from '../../domain/profiles.ts'
+import { fusionDepthHeaders } from '../../domain/profiles.ts'
 import { UpstreamError, type Attempt } from '../../domain/upstream.ts'
 import type { AnswerContext } from '../../formats/format.ts'
 import type { CallGrant, Backend, HeldBytes } from '../ports.ts'
@@ -119,7 +119,7 @@ class MemberCall implements Disposable {
     this.#events = events
     this.#run = run
     try {
-      const headers = [fusionDepthHeader, String(depth)]
+      const headers = fusionDepthHeaders(depth)
       await run.open({ body, stream, requestId: context.requestId, headers }, this.#options.grant)
     } catch (error) {
       this.#record(error)

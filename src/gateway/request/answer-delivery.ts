@@ -93,14 +93,14 @@ export class AnswerDelivery implements AnswerFlow {
         this.#slowReader = true
         return this.#run.stop(new UpstreamError('cancelled'))
       }
-    } else if (nowMs - this.#run.lastEventMs >= silentMs) {
+    } else if (silentMs !== undefined && nowMs - this.#run.lastEventMs >= silentMs) {
       return this.#run.passSilence()
     } else {
       const quietMs = nowMs - Math.max(this.#lastWriteMs, this.#run.lastEventMs)
       if (quietMs >= this.#keepAliveMs) this.#keepAlive(nowMs)
       else dueMs -= quietMs
     }
-    const nextMs = Math.min(dueMs, silentMs, longestCheckMs)
+    const nextMs = Math.min(dueMs, silentMs ?? longestCheckMs, longestCheckMs)
     this.#timer = this.#clock.after(nextMs, () => this.#watch(nowMs + nextMs))
   }
 

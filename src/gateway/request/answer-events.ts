@@ -6,18 +6,12 @@ import type { Lane, LaneOptions } from '../lanes/lane.ts'
 import { openLane } from '../lanes/open-lane.ts'
 import type { AttemptRun } from './attempt.ts'
 
-/**
- * Reads of one answer that wait to be taken before the backend is told to pause: of 64 KiB at most each (contract
- * 9.12).
- */
+/** Unread batches of events, of at most 64 KiB of the answer each, from which on the backend is paused (contract 9.12). */
 const maxWaiting = 4
 
 const nothing = (): string => ''
 
-/**
- * The events of one attempt's answer, for a reader of our own: what its lane would write for a caller is collected
- * here.
- */
+/** The answer of one attempt as events, for the service itself: collects what the lane would write to a client. */
 export class AnswerEvents {
   readonly #writer: AnswerWriter = {
     writeEvents: (events) => {
@@ -43,12 +37,15 @@ export class AnswerEvents {
     this.#clock = clock
   }
 
-  /** The lane of an attempt whose answer is collected here: always translated, whatever its backend speaks. */
+  /** The lane of the attempt whose answer is collected here: always a translation, even within one format. */
   laneOf(choice: Omit<LaneOptions, 'client' | 'relay'>): Lane {
     return openLane({ ...choice, client: { writeAnswer: () => this.#writer }, relay: undefined })
   }
 
-  /** Lets an attempt whose content has begun go on; `ended` is told once, with what broke it if anything did. */
+  /**
+   * Collects the answer of an attempt that has content. Calls `ended` once when the attempt ends, with the error if it
+   * failed.
+   */
   flowFrom(run: AttemptRun, ended: (error?: Error) => void): void {
     this.#run = run
     run.flowTo({
@@ -64,15 +61,15 @@ export class AnswerEvents {
     })
   }
 
-  /** Ends it from outside, where nothing has begun to flow. */
+  /** Makes `next` throw `error`: for an attempt that fails before its first content. */
   fail(error: unknown): void {
     this.#failure ??= asError(error)
     this.#end()
   }
 
   /**
-   * What arrived together next; undefined behind the last. @throws UpstreamError, `timeout` after a silence (contract
-   * 9.5)
+   * The next events that arrived together; undefined at the end.
+   * @throws UpstreamError, `timeout` after a silence (contract 9.5)
    */
   async next(): Promise<readonly AnswerEvent[] | undefined> {
     for (;;) {
@@ -93,10 +90,11 @@ export class AnswerEvents {
     }
   }
 
-  /** Only while something is waited for: a backend that was told to pause is not silent of its own accord. */
+  /** Limits the silence only while the reader waits: a paused backend cannot send anything. */
   #watch(): Timer | undefined {
     const run = this.#run
-    return run && this.#clock.after(run.longestSilenceMs, () => run.passSilence())
+    const silentMs = run?.longestSilenceMs
+    return silentMs === undefined ? undefined : this.#clock.after(silentMs, () => run?.passSilence())
   }
 
   #take(events: readonly AnswerEvent[]): void {

@@ -1,11 +1,35 @@
-import type { SkippedBackend } from '../../domain/backend-state.ts'
 import type { RequestOutcome } from '../../domain/requests.ts'
 import type { Attempt } from '../../domain/upstream.ts'
 import type { Lane } from '../lanes/lane.ts'
-import type { Backend } from '../ports.ts'
 import type { AttemptRun } from './attempt.ts'
 
-/** Where a request's answer comes from: failover asks one backend after another, fusion asks several at once. */
+/** Who gave an answer, as its response headers say. */
+export interface AnswerOrigin {
+  /** Returned as `X-Svc-Router-Upstream`. */
+  readonly id: string
+  /** The model requested from the backend (contract 2.34); absent if several backends may have contributed. */
+  readonly model?: string
+  readonly simulated: boolean
+}
+
+/** A lane that can write a keep-alive at any time. */
+interface ProgressLane extends Lane {
+  keepAlive(): string
+}
+
+/** A stream that the source writes itself, including its keep-alives. */
+export interface OwnStream {
+  /** The only lane of the answer. */
+  readonly lane: ProgressLane
+  /** Silence after which the stream is opened before there is content, milliseconds. */
+  readonly silenceMs: number
+  /** Silence after which a keep-alive is sent, milliseconds. */
+  readonly keepAliveMs: number
+  /** The source calls it when the next keep-alive has progress to report. */
+  onProgress: (() => void) | undefined
+}
+
+/** Where a request's answer comes from. The request run owns everything else: failover is the default source. */
 export interface AnswerSource {
   /** The outcome of every upstream request so far, in order. */
   readonly attempts: readonly Attempt[]
@@ -13,32 +37,19 @@ export interface AnswerSource {
   readonly current: AttemptRun | undefined
   /** How many attempts failed before the current one. */
   readonly retryCount: number
-  /** Backends that were skipped when the backend was chosen, in order; undefined if none were. */
-  readonly skippedBackends?: readonly SkippedBackend[] | undefined
+  /** Undefined until it is known: at the latest when `firstContent` resolves. */
+  readonly origin: AnswerOrigin | undefined
+  /** The members of the request's record that only the source knows. */
+  readonly recordMembers: Pick<RequestOutcome, 'passedBy' | 'fusions'>
+  /** Absent if the request run writes the stream through the lanes that it opens. */
+  readonly ownStream?: OwnStream
   /** Resolves when an attempt has content. @throws the error to answer with if none of them has */
   firstContent(): Promise<AttemptRun>
   /** Gives back what the current attempt took from the retry budget. */
   release(): void
-}
-
-/** A lane that can always write a keep-alive. */
-interface ComposedLane extends Lane {
-  keepAlive(): string
-}
-
-/** A source that writes the client's stream itself, reports progress, and must be ended. Fusion implements it. */
-export interface ComposedAnswerSource extends AnswerSource {
-  /** Represents all backends that contribute to the answer. */
-  readonly backend: Backend
-  readonly lane: ComposedLane
-  /** Silence after which the stream is opened early, milliseconds. */
-  readonly silenceMs: number
-  /** Silence after which a keep-alive is sent, milliseconds. */
-  readonly keepAliveMs: number
-  /** Called when there is progress to report that is not content. */
-  onProgress: (() => void) | undefined
-  /** The fusion records for the request's record. */
-  readonly fusionRecords: Pick<RequestOutcome, 'fusions'>
-  /** Aborts what is still running, and waits until its records are complete. */
-  end(): Promise<void>
+  /**
+   * Called when nothing more of the answer will be sent. Stops the source's own work, and waits until `attempts` and
+   * `recordMembers` are complete. The request run stops `current` itself.
+   */
+  end(): void | Promise<void>
 }

@@ -7,10 +7,10 @@ import type { AttemptRun } from './attempt.ts'
  * counts as `cancelled`.
  */
 export function attemptRecord(run: AttemptRun, nowMs: number, error?: unknown): Attempt {
-  const { backend, startedMs, upstreamRequestId } = run
+  const { target, startedMs, upstreamRequestId } = run
   const status = error instanceof UpstreamError ? error.status : undefined
   return {
-    backend: backend.id,
+    backend: target.id,
     outcome: error === undefined ? 'answered' : error instanceof UpstreamError ? error.outcome : 'cancelled',
     ms: Math.round(nowMs - startedMs),
     ...(status === undefined ? {} : { status }),

@@ -6,12 +6,13 @@ import { asError } from '../../runtime/describe-bug.ts'
 import type { Lane } from '../lanes/lane.ts'
 import type {
   AttemptObserver,
-  Backend,
+  BackendTimeouts,
+  CallGrant,
+  CallTarget,
   UpstreamCall,
   UpstreamHead,
   UpstreamListener,
   UpstreamRequest,
-  CallGrant,
 } from '../ports.ts'
 import type { ProviderErrors } from './provider-errors.ts'
 
@@ -49,8 +50,8 @@ type MayFailOver = (sawHeaders: boolean) => boolean
  * One call to one backend (contract 1.5). Its text is buffered until the first content, so that another backend can
  * still answer after a failure; then it flows to the client.
  */
-export class AttemptRun implements UpstreamListener {
-  readonly backend: Backend
+export class AttemptRun<Target extends CallTarget = CallTarget> implements UpstreamListener {
+  readonly target: Target
   lane: Lane
   upstreamRequestId: string | undefined
   /** When the last event arrived, monotonic milliseconds. Keep-alives of the backend do not count (contract 9.9). */
@@ -83,9 +84,9 @@ export class AttemptRun implements UpstreamListener {
   #resolve: (() => void) | undefined
   #reject: ((error: Error) => void) | undefined
 
-  constructor(backend: Backend, lane: Lane, stream: boolean, clock: Clock, observer?: AttemptObserver) {
+  constructor(target: Target, lane: Lane, stream: boolean, clock: Clock, observer?: AttemptObserver) {
     this.#observer = observer
-    this.backend = backend
+    this.target = target
     this.lane = lane
     this.#stream = stream
     this.#clock = clock
@@ -94,14 +95,14 @@ export class AttemptRun implements UpstreamListener {
   }
 
   /**
-   * Calls the backend if `grant` allows it. Resolves with the first content of a stream, or with all of a whole answer.
+   * Calls the target if `grant` allows it. Resolves with the first content of a stream, or with all of a whole answer.
    * A stream without a byte of its body after `headersMs` is abandoned if `mayLeave` allows it, which is called with
    * whether the response headers have arrived (contract 9.2, 9.8).
    * @throws UpstreamError, and errors of `grant`
    */
-  async open(request: UpstreamRequest, grant: CallGrant, mayLeave?: MayFailOver): Promise<void> {
+  async open(request: UpstreamRequest, grant: CallGrant<Target>, mayLeave?: MayFailOver): Promise<void> {
     try {
-      const granted = grant(this.backend)
+      const granted = grant(this.target)
       if (granted instanceof Promise) await granted
     } catch (error) {
       this.stop(asError(error))
@@ -111,11 +112,17 @@ export class AttemptRun implements UpstreamListener {
   }
 
   #open(request: UpstreamRequest, mayLeave: MayFailOver | undefined): Promise<void> {
-    const { headersMs, firstContentMs, wholeAnswerMs } = this.backend.timeouts
     const ready = new Promise<void>((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
     })
+    if (this.target.timeouts !== undefined) this.#setDeadline(this.target.timeouts, mayLeave)
+    this.#maxEarlyBytes = maxEarlyBytes + requestEchoes * request.body.length
+    this.#call = this.target.call(request, this)
+    return ready
+  }
+
+  #setDeadline({ headersMs, firstContentMs, wholeAnswerMs }: BackendTimeouts, mayLeave: MayFailOver | undefined): void {
     const giveUp = (): void => this.stop(new UpstreamError('timeout'))
     if (!this.#stream) this.#timer = this.#clock.after(wholeAnswerMs, giveUp)
     else if (mayLeave === undefined || headersMs >= firstContentMs)
@@ -126,9 +133,6 @@ export class AttemptRun implements UpstreamListener {
         else this.#timer = this.#clock.after(firstContentMs - headersMs, giveUp)
       })
     }
-    this.#maxEarlyBytes = maxEarlyBytes + requestEchoes * request.body.length
-    this.#call = this.backend.call(request, this)
-    return ready
   }
 
   /** Aborts the attempt: nothing more is read, and it fails with `error`. */
@@ -138,10 +142,10 @@ export class AttemptRun implements UpstreamListener {
     this.#fail(error)
   }
 
-  /** How long the backend may be silent, milliseconds (contract 9.5). */
-  get longestSilenceMs(): number {
-    const { idleMs } = this.backend.timeouts
-    return this.lane.finished ? Math.min(afterTerminalMs, idleMs) : idleMs
+  /** How long the backend may be silent, milliseconds (contract 9.5); undefined if there is no limit. */
+  get longestSilenceMs(): number | undefined {
+    const idleMs = this.target.timeouts?.idleMs
+    return this.lane.finished ? Math.min(afterTerminalMs, idleMs ?? afterTerminalMs) : idleMs
   }
 
   /** Handles a backend that was silent for too long: ends a complete answer, and aborts any other. */
@@ -156,7 +160,7 @@ export class AttemptRun implements UpstreamListener {
    */
   #finish(): void {
     if (this.#over) return
-    const mayCount = this.lane.usage === undefined && this.backend.dialect.streamUsage
+    const mayCount = this.lane.usage === undefined && this.target.dialect?.streamUsage === true
     if (mayCount) this.#lateUsage = Promise.withResolvers()
     else this.#call?.abort()
     this.#end(this.lane.end())
@@ -188,7 +192,7 @@ export class AttemptRun implements UpstreamListener {
   /** Reports the text of a failure, if any. If it may contain an answer, only an error message in it is stored. */
   reportError(errors: ProviderErrors | undefined, requestId: string): void {
     const mayBeAnswer = this.#rejection === undefined && (this.lane.hasContent || !this.#stream)
-    if (this.#failureBody !== undefined) errors?.note(this.backend, requestId, this.#failureBody, mayBeAnswer)
+    if (this.#failureBody !== undefined) errors?.note(this.target, requestId, this.#failureBody, mayBeAnswer)
     this.#failureBody = undefined
   }
 

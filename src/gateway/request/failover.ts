@@ -2,7 +2,7 @@ import type { SkippedBackend } from '../../domain/backend-state.ts'
 import type { Conversation } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { EventLog } from '../../domain/events.ts'
-import { fusionDepthHeader } from '../../domain/profiles.ts'
+import type { RequestOutcome } from '../../domain/requests.ts'
 import { UpstreamError, type Attempt, type Need } from '../../domain/upstream.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Lane } from '../lanes/lane.ts'
@@ -48,16 +48,18 @@ interface FailoverOptions {
 export class Failover implements AnswerSource {
   /** The outcome of every attempt so far, in order. */
   readonly attempts: Attempt[] = []
-  /** Backends that were skipped when the backend was chosen, in order; undefined if none were (contract 7.19). */
-  skippedBackends: readonly SkippedBackend[] | undefined
   /** The current attempt, waiting or answering. */
-  current: AttemptRun | undefined
+  current: AttemptRun<Backend> | undefined
+  /** The backend that answers; undefined before the first content. */
+  origin: Backend | undefined
   readonly #deps: FailoverDeps
   readonly #request: AllowedRequest
   readonly #conversation: Conversation
   readonly #backends: readonly Backend[]
   readonly #caller: BreakerKey
   readonly #candidates: Candidates
+  /** Backends that were skipped when the backend was chosen, in order; undefined if none were (contract 7.19). */
+  #skippedBackends: readonly SkippedBackend[] | undefined
   readonly #writer: RequestWriter
   /** Creates the lane of an attempt; the request run changes how once it has opened the stream itself. */
   readonly #laneFor: (backend: Backend) => Lane
@@ -94,11 +96,16 @@ export class Failover implements AnswerSource {
     return Math.max(0, this.#asked - 1)
   }
 
+  /** The skipped backends. */
+  get recordMembers(): Pick<RequestOutcome, 'passedBy'> {
+    return this.#skippedBackends === undefined ? {} : { passedBy: this.#skippedBackends }
+  }
+
   /**
    * The attempt of the first backend that returns content.
    * @throws ServiceError if none does, and the error passed to `stop`
    */
-  async firstContent(): Promise<AttemptRun> {
+  async firstContent(): Promise<AttemptRun<Backend>> {
     let lastError: ServiceError | undefined
     for (;;) {
       const backend = this.#nextBackend()
@@ -121,6 +128,7 @@ export class Failover implements AnswerSource {
       if (answered instanceof AttemptRun) {
         const index = this.#backends.indexOf(backend)
         if (index > 0) this.#noteSkippedBackends(this.#backends.slice(0, index))
+        this.origin = answered.target
         return answered
       }
       lastError = answered
@@ -136,10 +144,13 @@ export class Failover implements AnswerSource {
     this.#budgetOf = undefined
   }
 
+  /** Nothing runs except the current attempt. */
+  end(): void {}
+
   #noteSkippedBackends(backends: readonly Backend[]): void {
     const { skipped } = this.#candidates.exhausted(backends)
     const unasked = skipped.filter(({ backend }) => !this.attempts.some((attempt) => attempt.backend === backend))
-    if (unasked.length > 0) this.skippedBackends = unasked
+    if (unasked.length > 0) this.#skippedBackends = unasked
   }
 
   /** Whether a silent backend may be abandoned for another: not while it reasons because the caller asked for it. */
@@ -169,7 +180,7 @@ export class Failover implements AnswerSource {
    * Calls one backend, and retries it if its rejection says how. Returns the error to answer with if no backend is
    * left.
    */
-  async #ask(backend: Backend, first: BackendRequestBody): Promise<AttemptRun | ServiceError | undefined> {
+  async #ask(backend: Backend, first: BackendRequestBody): Promise<AttemptRun<Backend> | ServiceError | undefined> {
     let written = first
     let again: SecondAttempt | undefined
     let isRepeated = false
@@ -209,12 +220,12 @@ export class Failover implements AnswerSource {
     }
   }
 
-  #isTransientFailure({ backend, startedMs }: AttemptRun, error: unknown): boolean {
+  #isTransientFailure({ target, startedMs }: AttemptRun, error: unknown): boolean {
     const { clock, breakers } = this.#deps
-    return isTransientFailure(error, clock.monotonicMs() - startedMs, breakers.failuresInARow(backend.id, this.#caller))
+    return isTransientFailure(error, clock.monotonicMs() - startedMs, breakers.failuresInARow(target.id, this.#caller))
   }
 
-  #start(backend: Backend): AttemptRun {
+  #start(backend: Backend): AttemptRun<Backend> {
     const { clock, breakers } = this.#deps
     const lane = this.#laneFor(backend)
     const run = new AttemptRun(
@@ -276,7 +287,7 @@ export class Failover implements AnswerSource {
     run.reportError(this.#deps.providerErrors, this.#request.id)
     this.release()
     this.attempts.push(attemptRecord(run, this.#deps.clock.monotonicMs(), error))
-    logConfigurationFault(this.#deps.log, { backend: run.backend.id, requestId: this.#request.id }, error)
+    logConfigurationFault(this.#deps.log, { backend: run.target.id, requestId: this.#request.id }, error)
   }
 
   #exhausted(): ServiceError {
@@ -284,7 +295,7 @@ export class Failover implements AnswerSource {
     const { soonestMs, skipped } = this.#candidates.exhausted(this.#backends)
     const retryCount = this.retryCount
     const tried = this.attempts.map(({ outcome }) => outcome)
-    const unasked = this.skippedBackends ?? []
+    const unasked = this.#skippedBackends ?? []
     if (unasked.length === 0 && !this.#candidates.hasUsable) {
       if (this.#lacking !== undefined && !this.#isUncommitted)
         return notCapable(this.#lacking, profile, this.#deps.formats(this.#request.format).inputField)
@@ -311,14 +322,11 @@ export class Failover implements AnswerSource {
   }
 }
 
-/**
- * The request headers for one backend: how to read the body, and the fusion depth, so that a nested router starts no
- * further fusion.
- */
+/** The request headers for one backend: the caller's, which say how to read the body, and those that we add. */
 function headersFor(
   backend: Backend,
-  { format, passedHeaders, fusionDepth }: AllowedRequest,
+  { format, passedHeaders, addedHeaders }: AllowedRequest,
 ): readonly string[] | undefined {
   const passed = backend.format === format ? passedHeaders : undefined
-  return fusionDepth === undefined ? passed : [...(passed ?? []), fusionDepthHeader, String(fusionDepth)]
+  return addedHeaders === undefined ? passed : [...(passed ?? []), ...addedHeaders]
 }

@@ -5,7 +5,7 @@ import { errorName } from '../../runtime/describe-bug.ts'
 import { idMinter } from '../../runtime/ids.ts'
 import type { RandomBytes } from '../../runtime/random.ts'
 import type { Sealer } from '../../runtime/sealer.ts'
-import type { Backend } from '../ports.ts'
+import type { CallTarget } from '../ports.ts'
 
 /** Messages wait this long so that many are written at once. */
 const flushMs = 500
@@ -21,8 +21,10 @@ export interface ProviderErrorsDeps {
   readonly log: EventLog
 }
 
+type FailedBackend = Pick<CallTarget, 'id' | 'owner'>
+
 interface PendingProviderError {
-  readonly backend: Backend
+  readonly backend: FailedBackend
   readonly requestId: string
   readonly body: string
   readonly mayBeAnswer: boolean
@@ -49,7 +51,7 @@ export class ProviderErrors {
    * Takes the body of a backend's failure. If the body may be part of an answer, only an error's message is stored.
    * Cheap: the text is parsed and encrypted later.
    */
-  note(backend: Backend, requestId: string, body: string, mayBeAnswer: boolean): void {
+  note(backend: FailedBackend, requestId: string, body: string, mayBeAnswer: boolean): void {
     const count = this.#perBackend.get(backend.id) ?? 0
     if (this.#waiting.length >= maxWaiting || count >= maxOfBackend) return
     this.#perBackend.set(backend.id, count + 1)

@@ -1,7 +1,7 @@
 import type { AnswerContext } from '../../formats/format.ts'
 import type { Admission, AnswerSink, Backend, AllowedRequest } from '../ports.ts'
 import type { ResponsePersister } from '../responses/response-persister.ts'
-import type { ComposedAnswerSource } from './answer-source.ts'
+import type { AnswerSource } from './answer-source.ts'
 
 /** One admitted request and everything that it owns. */
 export interface RequestRunOptions {
@@ -18,6 +18,6 @@ export interface RequestRunOptions {
   readonly persister: ResponsePersister | undefined
   /** Whether the answer's `model` names the backend's model (contract 2.31). */
   readonly reportsModel?: boolean | undefined
-  /** Produces the answer by fusion instead of by failover; absent for ordinary requests. */
-  readonly fused?: ComposedAnswerSource | undefined
+  /** Where the answer comes from; failover over `backends` if absent. */
+  readonly source?: AnswerSource | undefined
 }

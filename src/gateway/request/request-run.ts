@@ -9,7 +9,7 @@ import type { Lane, LaneOptions } from '../lanes/lane.ts'
 import { openLane } from '../lanes/open-lane.ts'
 import type { Backend } from '../ports.ts'
 import { AnswerDelivery, type AnswerDeliveryEnd } from './answer-delivery.ts'
-import type { AnswerSource, ComposedAnswerSource } from './answer-source.ts'
+import type { AnswerSource, OwnStream } from './answer-source.ts'
 import type { AttemptRun } from './attempt.ts'
 import { relayRulesFor, type BackendRequestBody } from './backend-request.ts'
 import type { DurabilityWait } from './durability-wait.ts'
@@ -43,8 +43,10 @@ export class RequestRun extends SetEntry {
   #clientDisconnected = false
   #answerOpened = false
   #settled = false
-  /** Creates lanes once the run has opened the stream itself: all of them continue the same response. */
-  #ownLane: ((backend: Backend) => Lane) | undefined
+  /** Opens lanes once the run has opened the stream itself: all of them continue the same response. */
+  #continuedLane: ((backend: Backend) => Lane) | undefined
+  /** The backend of the current attempt. */
+  #backend: Backend
   #firstContentMs: number | undefined
 
   /** `written` is the backend request body that was already written, if any. */
@@ -53,21 +55,26 @@ export class RequestRun extends SetEntry {
     this.#deps = deps
     this.#options = options
     this.#startedMs = deps.clock.monotonicMs()
-    const laneFor = (backend: Backend): Lane => this.#ownLane?.(backend) ?? this.#openLane(backend)
     const { request, accountId, backends, context } = options
+    this.#backend = backends[0]!
+    const laneFor = (backend: Backend): Lane => {
+      this.#backend = backend
+      return this.#laneFor(backend)
+    }
     this.#source =
-      options.fused ??
+      options.source ??
       new Failover(deps, { request, accountId, conversation: context.conversation, backends, written }, laneFor)
   }
 
   /** Writes the answer to the sink; the result holds the error if there is no answer. */
   async run(): Promise<RequestRunEnd> {
     const { clock, budget } = this.#deps
-    const { sink, totalMs, context, accountId, fused } = this.#options
+    const { sink, totalMs, context, accountId } = this.#options
+    const { ownStream } = this.#source
     sink.onDisconnect(() => this.#onDisconnect())
     this.#deadline = clock.after(totalMs, () => this.#passDeadline())
-    if (fused !== undefined) fused.onProgress = () => this.#tellProgress(fused)
-    if (context.conversation.stream) this.#watchSilence(fused?.silenceMs)
+    if (ownStream !== undefined) ownStream.onProgress = () => this.#writeProgress(ownStream)
+    if (context.conversation.stream) this.#watchSilence(ownStream?.silenceMs)
     budget.requestStarted(accountId)
     try {
       if (this.#clientDisconnected) throw new UpstreamError('cancelled')
@@ -111,9 +118,9 @@ export class RequestRun extends SetEntry {
 
   /** Delivers a stream, which is charged from its first byte on, even if it breaks later (contract 6.4, 6.5). */
   async #stream(run: AttemptRun): Promise<RequestOutcome> {
-    const { sink, units, persister, fused, admission, request } = this.#options
+    const { sink, units, persister, admission, request } = this.#options
     const { clock, commits } = this.#deps
-    const { keepAliveMs } = fused ?? this.#deps
+    const { keepAliveMs } = this.#source.ownStream ?? this.#deps
     const written = admission.durable()
     if (written !== undefined) await commits.of(written)
     if (this.#clientDisconnected) throw new UpstreamError('cancelled')
@@ -124,7 +131,7 @@ export class RequestRun extends SetEntry {
     const errorCode = this.#finishStream(run, await delivered)
     const totalMs = this.#elapsedMs()
     run.reportError(this.#deps.providerErrors, request.id)
-    if (fused !== undefined) await fused.end()
+    await this.#source.end()
     // The caller already has the whole answer; only its record waits for the usage.
     await run.lateUsage
     const outcome = { ...this.#outcome(units, errorCode), totalMs: Math.round(totalMs) }
@@ -155,7 +162,7 @@ export class RequestRun extends SetEntry {
   #sendFirst(send: () => void): void {
     const { sink, admission } = this.#options
     sink.hold()
-    this.#open(this.#source.current?.backend)
+    this.#open()
     send()
     try {
       admission.deliver()
@@ -174,21 +181,22 @@ export class RequestRun extends SetEntry {
     this.#options.admission.settle(outcome, delivery)
   }
 
-  #open(backend: Backend | undefined): void {
+  #open(): void {
     if (this.#answerOpened) return
     this.#answerOpened = true
+    const { origin, retryCount } = this.#source
     this.#options.sink.open({
       stream: this.#options.context.conversation.stream,
-      upstream: backend?.id,
-      model: this.#options.fused === undefined ? backend?.model : undefined,
-      simulated: backend?.simulated ?? false,
-      retryCount: this.#source.retryCount,
+      upstream: origin?.id,
+      model: origin?.model,
+      simulated: origin?.simulated ?? false,
+      retryCount,
       signals: this.#options.admission.signals(),
     })
   }
 
   /** Before any content: keeps the caller's stream alive in its own format (contract 10.1, 10.10). */
-  #watchSilence(silentMs = (this.#options.fused ?? this.#deps).keepAliveMs): void {
+  #watchSilence(silentMs = (this.#source.ownStream ?? this.#deps).keepAliveMs): void {
     this.#silence = this.#deps.clock.after(silentMs, () => {
       if (this.#firstContentMs !== undefined || this.#clientDisconnected) return
       this.#openStreamEarly()
@@ -197,35 +205,39 @@ export class RequestRun extends SetEntry {
   }
 
   #openStreamEarly(): void {
-    const { sink, request, fused } = this.#options
-    this.#open(fused?.backend)
-    if (fused !== undefined) return this.#tellProgress(fused)
+    const { sink, request } = this.#options
+    const { ownStream } = this.#source
+    this.#open()
+    if (ownStream !== undefined) return this.#writeProgress(ownStream)
     const comment = this.#deps.relays(request.format).stream?.keepAlive({ sequence: -1, inserted: 0 })
     let text = comment
     if (text === undefined) {
-      this.#ownLane ??= this.#continuingLanes()
-      text = this.#ownLane(this.#options.backends[0]!).keepAlive() ?? ''
+      this.#continuedLane ??= this.#continueResponse()
+      text = this.#continuedLane(this.#options.backends[0]!).keepAlive() ?? ''
     }
     sink.write(text, 'utf8')
   }
 
-  /** On an open stream: reports the progress of a fused answer, or sends a keep-alive. */
-  #tellProgress({ lane }: ComposedAnswerSource): void {
+  /** On an open stream: sends the source's progress, or a keep-alive if there is none. */
+  #writeProgress({ lane }: OwnStream): void {
     if (this.#answerOpened && !this.#clientDisconnected) this.#options.sink.write(lane.keepAlive(), lane.encoding)
   }
 
   /** From here on, one writer writes the whole stream, whichever backend answers (contract 10.12). */
-  #continuingLanes(): (backend: Backend) => Lane {
+  #continueResponse(): (backend: Backend) => Lane {
     const { request, context } = this.#options
     const writer = this.#deps.formats(request.format).writeAnswer(context)
     const lane = (backend: Backend): Lane => this.#laneWith(backend, { writeAnswer: () => writer }, undefined)
-    this.#source.current?.changeLane(lane(this.#source.current.backend))
+    this.#source.current?.changeLane(lane(this.#backend))
     return lane
   }
 
+  #laneFor(backend: Backend): Lane {
+    return this.#continuedLane?.(backend) ?? this.#openLane(backend)
+  }
+
   #openLane(backend: Backend): Lane {
-    const { request, fused } = this.#options
-    if (fused !== undefined) return fused.lane
+    const { request } = this.#options
     const relay = relayRulesFor(backend, request, this.#deps.relays)
     return this.#laneWith(backend, this.#deps.formats(request.format), relay)
   }
@@ -241,9 +253,9 @@ export class RequestRun extends SetEntry {
 
   /** Handles everything that ends the request without a complete answer (contract 6.2, 6.3, 6.6, 6.7). */
   async #refuse(thrown: unknown): Promise<RequestRunEnd> {
-    const { sink, units, request, fused } = this.#options
+    const { sink, units, request, backends } = this.#options
     const error = this.#endReason(thrown)
-    if (fused !== undefined) await fused.end()
+    await this.#source.end()
     const isDispatched = this.#source.current !== undefined
     // A deadline that the caller set counts as the caller disconnecting.
     const hasLeft = this.#clientDisconnected || (error.code === 'upstream_timeout' && request.timeoutMs !== undefined)
@@ -256,7 +268,7 @@ export class RequestRun extends SetEntry {
     if (this.#clientDisconnected) return { outcome }
     if (!this.#answerOpened) return { outcome, error }
     const failure = streamFailure(error, this.#deps.links, request.id)
-    const lane = this.#ownLane?.(this.#options.backends[0]!) ?? this.#openLane(this.#options.backends[0]!)
+    const lane = this.#source.ownStream?.lane ?? this.#laneFor(backends[0]!)
     sink.end(lane.failure(failure), lane.encoding)
     return { outcome }
   }
@@ -273,7 +285,7 @@ export class RequestRun extends SetEntry {
   }
 
   #outcome(charged: number, errorCode?: RequestOutcome['errorCode']): RequestOutcome {
-    const { current, attempts, skippedBackends } = this.#source
+    const { current, attempts, recordMembers } = this.#source
     const usage =
       current !== undefined && this.#firstContentMs !== undefined
         ? usageOf(current.lane, this.#options.request)
@@ -282,9 +294,8 @@ export class RequestRun extends SetEntry {
       charged,
       attempts,
       totalMs: Math.round(this.#elapsedMs()),
-      ...(skippedBackends === undefined ? {} : { passedBy: skippedBackends }),
+      ...recordMembers,
       ...(usage === undefined ? {} : { usage }),
-      ...this.#options.fused?.fusionRecords,
       ...(errorCode === undefined ? {} : { errorCode }),
       ...(this.#firstContentMs === undefined ? {} : { firstContentMs: Math.round(this.#firstContentMs) }),
     }

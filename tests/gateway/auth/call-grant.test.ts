@@ -54,7 +54,9 @@ test('the first attempt checks the grant, too', async () => {
 test('backends are called in only one place, which checks the grant, and by the test of a connected provider', () => {
   const src = join(import.meta.dirname, '..', '..', '..', 'src')
   const calling = readdirSync(src, { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts') && /\bbackend\.call\(/.test(readFileSync(join(src, file), 'utf8')))
+    .filter(
+      (file) => file.endsWith('.ts') && /\b(?:backend|target)\.call\(/.test(readFileSync(join(src, file), 'utf8')),
+    )
     .toSorted()
   expect(calling).toEqual(['gateway/request/attempt.ts', 'providers/test-upstream.ts'])
 })

@@ -19,14 +19,14 @@ const timeouts = {
   totalMs: 60_000,
 }
 
-/** An attempt at a backend that sends only what the test decides. */
-function begin(bodyBytes = 0) {
+/** An attempt at a backend that sends only what the test decides. `limits` is absent for one without deadlines. */
+function begin(bodyBytes = 0, limits: { timeouts?: Backend['timeouts'] } = { timeouts }) {
   const clock = new ManualClock()
   const calls = { paused: 0, aborted: 0 }
   const backend = {
     id: 'b',
     issuer: 'someone',
-    timeouts,
+    ...limits,
     dialect: { streamUsage: true },
     call: () => ({
       pause: () => void (calls.paused += 1),
@@ -50,7 +50,7 @@ function begin(bodyBytes = 0) {
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 const streamHead = { status: 200, contentType: 'text/event-stream', retryAfterMs: undefined, requestId: undefined }
-const { opening, delta } = goodAnswers['openai-responses']
+const { opening, delta, ending, success } = goodAnswers['openai-responses']
 
 describe('before content', () => {
   test('any number of comments uses no memory', async () => {
@@ -140,4 +140,19 @@ test('a rejection whose body never ends is classified by what has arrived', asyn
   await settled()
   expect(ended.error).toBeInstanceOf(UpstreamError)
   expect(ended.error).toMatchObject({ outcome: 'server_error', status: 503, retryAfterMs: 7_000 })
+})
+
+test('a target without deadlines may be silent for days, but its stream ends a second after the terminal event', async () => {
+  const { run, clock, ended } = begin(0, {})
+  await clock.advance(7 * 86_400_000)
+  run.onHead(streamHead)
+  run.onData(Buffer.from(opening + delta('x')))
+  await settled()
+  expect([ended, clock.waiting, run.longestSilenceMs]).toEqual([{ error: undefined, isReady: true }, 0, undefined])
+  let isWhole = false
+  run.flowTo({ write: () => {}, ended: () => (isWhole = true), broke: () => {} })
+  run.onData(Buffer.from(ending(success)))
+  expect(run.longestSilenceMs).toBe(1_000)
+  run.passSilence()
+  expect(isWhole).toBe(true)
 })

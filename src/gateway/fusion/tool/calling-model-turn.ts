@@ -1,5 +1,6 @@
 import type { AnswerEvent, Conversation, Usage } from '../../../domain/conversation.ts'
 import { estimateUsage } from '../../../domain/estimate-tokens.ts'
+import { fusionDepthHeaders } from '../../../domain/profiles.ts'
 import { UpstreamError } from '../../../domain/upstream.ts'
 import type { Backend } from '../../ports.ts'
 import { AnswerEvents } from '../../request/answer-events.ts'
@@ -43,7 +44,7 @@ export class CallingModelCall implements Disposable {
     this.#startedMs = port.clock.monotonicMs()
     this.#events = new AnswerEvents(port.clock)
     const fusionDepth = hasFindings ? (request.fusionDepth ?? 0) + 1 : request.fusionDepth
-    const sent = { ...request, passedHeaders: undefined, fusionDepth }
+    const sent = { ...request, passedHeaders: undefined, addedHeaders: fusionDepthHeaders(fusionDepth) }
     const able = capableFirst(backends, conversation, deps.learned)
     const failoverOptions = { request: sent, accountId, conversation, backends: able, written: undefined }
     this.#failover = new Failover({ ...deps, relays: translatedOnly }, failoverOptions, (backend) => {
@@ -85,7 +86,7 @@ export class CallingModelCall implements Disposable {
       const run = await this.#failover.firstContent()
       this.#run = run
       this.#events.flowFrom(run, () => {})
-      return run.backend
+      return run.target
     } finally {
       this.#failover.release()
       this.#record()
