@@ -14,7 +14,7 @@ const fresh = ['tests/faults/leaks.test.ts']
 const waiting = ['tests/faults/**/*.test.ts', 'tests/spec/{fusion,fusion-record,fusion-tool,managed-access}.test.ts']
 /** Measures the memory of a service under attack, so it runs alone. */
 const alone = ['tests/faults/hostile-neighbors.test.ts']
-const elsewhere = ['tests/agents/**', 'tests/long/**', 'tests/servers/**']
+const elsewhere = ['tests/agents/**', 'tests/install/**', 'tests/long/**', 'tests/servers/**']
 const shared = { testTimeout: 30_000, hookTimeout: 60_000, pool: 'forks' } as const
 
 export default defineConfig({

@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url'
 export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
 /** The oldest Node that runs the sources directly. */
-const oldestNode = [24, 12]
+export const oldestNode = [24, 12]
 const installTimeoutMs = 600_000
 const progressEveryMs = 3_000
 const forwardedSignals = ['SIGINT', 'SIGTERM', 'SIGHUP']

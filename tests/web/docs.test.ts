@@ -184,7 +184,7 @@ describe('search', () => {
   test('search finds titles first, then headings, then text, and links to the section', async () => {
     expect(found(await search('Codex'))[0]).toMatch(/^\/docs\/clients\/codex/)
     expect(found(await search('key_missing'))[0]).toMatch(/^\/docs\/errors\/key_missing/)
-    const [place = ''] = found(await search('in production trusted_proxies'))
+    const [place = ''] = found(await search('in production smtp trusted_proxies'))
     expect(place).toBe('/docs/web-app#in-production')
     expect(await read('/docs/web-app')).toContain('id="in-production"')
     const retried = found(await search('retry'))

@@ -1,0 +1,49 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { deploy, hasTool, run } from './tools.ts'
+
+const source = join(deploy, 'compose')
+interface Service {
+  readonly read_only: boolean
+  readonly cap_drop: readonly string[]
+  readonly security_opt: readonly string[]
+  readonly restart: string
+}
+const { services } = parse(readFileSync(join(source, 'compose.yaml'), 'utf8')) as {
+  services: Readonly<Record<string, Service>>
+}
+
+test.each(Object.entries(services))('the service %s of compose.yaml has no privileges', (_, service) => {
+  expect(service).toMatchObject({
+    read_only: true,
+    cap_drop: ['ALL'],
+    security_opt: ['no-new-privileges:true'],
+    restart: 'unless-stopped',
+  })
+})
+
+let folder: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-router-compose-'))
+  cpSync(source, folder, { recursive: true })
+  writeFileSync(join(folder, 'secrets.env'), 'SVC_ROUTER_PEPPER=any\n')
+  writeFileSync(join(folder, 'svc-router.yaml'), 'mode: production\n')
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const hosts = ['API_HOST=api.example.com', 'APP_HOST=app.example.com']
+
+test.skipIf(!hasTool('docker', ['compose', 'version']))('Docker Compose accepts compose.yaml', () => {
+  const config = (environment: readonly string[]) =>
+    run('env', [...environment, 'docker', 'compose', 'config'], { cwd: folder })
+  expect(config(hosts)).toMatchObject({ status: 0, output: expect.stringContaining('target: /svc-router.yaml') })
+  expect(config([]).output).toContain('set API_HOST, such as api.example.com')
+})
+
+test.skipIf(!hasTool('caddy', ['version']))('Caddy accepts its configuration', () => {
+  const args = ['caddy', 'validate', '--adapter', 'caddyfile', '--config', join(folder, 'Caddyfile')]
+  expect(run('env', [...hosts, ...args])).toMatchObject({ status: 0 })
+})

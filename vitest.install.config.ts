@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config'
+
+/** Installs what is published, from the package registry and into an image: `npm run test:install`. */
+export default defineConfig({
+  test: {
+    include: ['tests/install/**/*.test.ts'],
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
+    pool: 'forks',
+    maxWorkers: 1,
+    fileParallelism: false,
+  },
+})
