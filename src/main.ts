@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { AuditBroken } from './accounts/audit/audit.ts'
 import { signRemembered } from './accounts/audit/checkpoints.ts'
 import type { AuditStore, CheckpointStore } from './accounts/ports.ts'
@@ -7,7 +6,7 @@ import { openLog } from './app/log.ts'
 import { releaseStartMemory } from './app/release-memory.ts'
 import { planRoutingAlone } from './app/routing-planner.ts'
 import { createRuntime, type Runtime } from './app/runtime.ts'
-import { openStore } from './app/storage.ts'
+import { hasStore, openStore, proveQuotas } from './app/storage.ts'
 import { CommandError, exitCodes } from './cli/failures.ts'
 import type { CliPorts, OpenedStore, RunningApp, Terminal } from './cli/ports.ts'
 import { onNpmExit } from './cli/process/npm-parent.ts'
@@ -31,9 +30,7 @@ import { readVersion } from './runtime/version.ts'
 import { checkpointFile } from './storage/checkpoint-file.ts'
 import { LedgerUnavailable } from './storage/ledger/ledger-unavailable.ts'
 import { SchemaMismatch } from './storage/migrations/migrate.ts'
-import { databasePath } from './storage/sqlite/connect-sqlite.ts'
 import { DataFolderInUse } from './storage/sqlite/data-folder-lock.ts'
-import { proveQuotasOnSqlite } from './storage/sqlite/prove-quotas.ts'
 
 const debugEnv = 'SVC_ROUTER_DEBUG'
 /** The names of the variables, separated by commas, that bin/boot.mjs set for this process only. */
@@ -49,7 +46,7 @@ const random = systemRandom()
 const ports: CliPorts = {
   clock,
   random,
-  hasStore: (config) => existsSync(databasePath(config.dataDir)),
+  hasStore,
   openStore: (config) => openCliStore(config).catch(explainStorageError),
   startApp: (config) => startService(config).catch(explainStorageError),
   sealer(config) {
@@ -90,7 +87,7 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
     checkpoints,
     managed: store,
     backends: store,
-    proveQuotas: () => proveQuotasOnSqlite(databasePath(config.dataDir)),
+    proveQuotas: () => proveQuotas(config),
     billing: store.billing,
     proofs: store,
     operators: store.operators,

@@ -6,11 +6,9 @@ import type { RoutingCaller, RoutingPlan, RoutingQuestion } from '../domain/rout
 import { formatById, relayById } from '../formats/formats.ts'
 import { planRouting } from '../gateway/routing-planner.ts'
 import { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
-import { databasePath } from '../storage/sqlite/connect-sqlite.ts'
-import { proveQuotasOnSqlite } from '../storage/sqlite/prove-quotas.ts'
 import { openProviders, type Providers } from './providers.ts'
 import type { Runtime } from './runtime.ts'
-import { openStore } from './storage.ts'
+import { openStore, proveQuotas } from './storage.ts'
 
 type PlanRouting = (caller: RoutingCaller, question: RoutingQuestion) => Promise<RoutingPlan>
 
@@ -43,8 +41,8 @@ export async function planRoutingAlone(
   const store = await openStore(config)
   opened.defer(() => store.close())
   const hasManaged = config.backends.some(({ managed }) => managed)
-  const proveQuotas = (): Promise<void> => proveQuotasOnSqlite(databasePath(config.dataDir))
-  const readiness = hasManaged ? await checkReadiness({ store, proveQuotas, clock }, 'while_on') : undefined
+  const proofs = { store, proveQuotas: () => proveQuotas(config), clock }
+  const readiness = hasManaged ? await checkReadiness(proofs, 'while_on') : undefined
   const managed = { isOn: (provider: string) => readiness !== undefined && isManagedOn(readiness, provider) }
   const providers = opened.use(await openProviders(runtime, { store, managed }))
   const breakers = new CircuitBreakers({ clock, random: () => 0, log })

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import type { Config } from '../config/config.ts'
 import type { Ledger } from '../gateway/ports.ts'
 import { createConversationStore } from '../storage/conversation-store.ts'
@@ -9,10 +10,11 @@ import type { ResponseList } from '../storage/responses.ts'
 import { databasePath } from '../storage/sqlite/connect-sqlite.ts'
 import { assertDatabaseThere, watchDatabaseFile } from '../storage/sqlite/database-file.ts'
 import { openSqlite, openSqliteInThread } from '../storage/sqlite/open-sqlite.ts'
+import { proveQuotasOnSqlite } from '../storage/sqlite/prove-quotas.ts'
 import { createStore, type Store } from '../storage/store.ts'
 import { peppersIn, type Runtime } from './runtime.ts'
 
-/** The SQLite database in the data folder: all stored data, and the ledger that admits requests (contract 32.3). */
+/** All stored data, and the ledger that admits requests (contract 32.3). */
 export interface Storage extends AsyncDisposable {
   readonly store: Store
   readonly ledger: Ledger
@@ -24,9 +26,13 @@ export interface Storage extends AsyncDisposable {
   isHealthy(): boolean
 }
 
+/** PostgreSQL's parts load only if it is used. */
+const loadPostgres = (): Promise<typeof import('./storage-postgres.ts')> => import('./storage-postgres.ts')
+
 /** Opens the database for one command, and checks that its keys were hashed with the configured pepper. @throws SetupError and errors of the engine */
 export async function openStore(config: Config): Promise<Store> {
-  const { dataDir } = config
+  const { dataDir, databaseUrl } = config
+  if (databaseUrl !== undefined) return (await loadPostgres()).openPostgresStore(config, databaseUrl.reveal())
   assertDatabaseThere(databasePath(dataDir), dataDir)
   const db = await openSqlite(dataDir)
   try {
@@ -38,11 +44,26 @@ export async function openStore(config: Config): Promise<Store> {
   }
 }
 
+/** Whether there is a database to open: a command that reads one must not create it. */
+export function hasStore({ dataDir, databaseUrl }: Config): boolean {
+  return databaseUrl !== undefined || existsSync(databasePath(dataDir))
+}
+
+/** Rejects if a quota write is not visible on a new connection. */
+export async function proveQuotas({ dataDir, databaseUrl }: Config): Promise<void> {
+  if (databaseUrl === undefined) return proveQuotasOnSqlite(databasePath(dataDir))
+  const { proveQuotasOnPostgres } = await import('../storage/postgres/prove-quotas.ts')
+  return proveQuotasOnPostgres(databaseUrl.reveal())
+}
+
 /**
  * Opens the database and the ledger for the service. Calls `onDied` with a reason code if this process can never record
  * requests again. @throws DataFolderInUse, SetupError, and errors of the engine
  */
-export async function openStorage({ config, clock, log }: Runtime, onDied: (reason: string) => void): Promise<Storage> {
+export async function openStorage(runtime: Runtime, onDied: (reason: string) => void): Promise<Storage> {
+  const { config, clock, log } = runtime
+  if (config.databaseUrl !== undefined)
+    return (await loadPostgres()).openPostgresStorage(runtime, config.databaseUrl.reveal())
   await using opened = new AsyncDisposableStack()
   const checked = await openStore(config)
   opened.defer(() => checked.close())

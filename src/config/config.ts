@@ -33,6 +33,8 @@ export interface Config {
   readonly derivedUrls: { readonly base: boolean; readonly app: boolean }
   /** The data folder as it was named, so that printed commands can be pasted. */
   readonly dataDir: string
+  /** The URL of the PostgreSQL database that stores everything; undefined for SQLite in the data folder. */
+  readonly databaseUrl: Secret | undefined
   readonly secrets: ConfigSecrets
   readonly plans: readonly Plan[]
   /** The id of the plan of new accounts. */

@@ -18,6 +18,7 @@ export function plainConfig(config: Config): Record<string, unknown> {
     base_url: config.baseUrl,
     app_url: config.appUrl,
     data: config.dataDir,
+    database: config.databaseUrl === undefined ? undefined : { url: masked },
     secrets: {
       pepper: masked,
       previous_pepper: config.secrets.previousPepper === undefined ? undefined : masked,

@@ -102,6 +102,7 @@ export function resolve(
     appUrl: withoutEndSlashes(file.app_url ?? originFor(appListen.host, appListen.port)),
     derivedUrls: { base: file.base_url === undefined, app: file.app_url === undefined },
     dataDir: overrides.data ?? file.data ?? defaultDataDir,
+    databaseUrl: resolveDatabaseUrl(file, findings),
     given: resolveSecrets(file, mode, findings),
     plans,
     defaultPlan: resolveDefaultPlan(file, plans, findings),
@@ -123,6 +124,18 @@ export function resolve(
 
 function resolveAccess({ cors, edge_gate: edgeGate }: ConfigFile): Pick<Config, 'corsOrigins' | 'edgeGate'> {
   return { corsOrigins: cors?.origins ?? [], edgeGate: { enabled: edgeGate?.enabled ?? true } }
+}
+
+function resolveDatabaseUrl({ database }: ConfigFile, findings: Findings): Secret | undefined {
+  if (database === undefined) return undefined
+  const url = findings.secret(['database', 'url_env'], database.url_env, 'it names the PostgreSQL database')
+  if (url === undefined || /^postgres(?:ql)?:\/\/./.test(url.reveal())) return url
+  findings.add(
+    ['database', 'url_env'],
+    `the environment variable ${database.url_env} is not the URL of a PostgreSQL database`,
+    'use postgres://user:password@host:5432/name',
+  )
+  return undefined
 }
 
 /** Anyone who can change these keys in transit can revoke every leaked key, so https is required. */

@@ -146,6 +146,13 @@ export const configSchema = group({
       'The public URL of the web app, which links in errors point to. Required in production. Default: http://host:port of app_listen.',
     ),
   data: text('a folder', 1000).optional().describe('The data folder. Default ./data.'),
+  database: group({
+    url_env: env('The variable with the URL of a PostgreSQL database: postgres://user:password@host:5432/name.'),
+  })
+    .optional()
+    .describe(
+      'Stores everything in PostgreSQL, which any number of nodes may share. Default: SQLite in the data folder.',
+    ),
   secrets: group({
     pepper_env: env('The variable with the pepper for hashing API keys. Default SVC_ROUTER_PEPPER.').optional(),
     previous_pepper_env: env('The variable with the previous pepper, during a rotation.').optional(),

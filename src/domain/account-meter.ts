@@ -65,12 +65,52 @@ export type QuotaDenial =
   | { readonly reason: 'month'; readonly resetsAt: number }
 
 /** The state of one limit of the minute. */
-interface Standing {
+export interface Standing {
   readonly limit: number
   readonly remaining: number
   /** When one more becomes possible than now. */
   readonly freeAtMs: number
   readonly isOfKey: boolean
+}
+
+/**
+ * The limit of the minute that would reject first: the account's, or that of the key. If two are equal, the one that
+ * lasts longer, because then both are free (contract 3.17).
+ */
+export function tighterStanding(account: Standing, key: Standing | undefined): Standing {
+  if (key === undefined) return account
+  if (key.remaining !== account.remaining) return key.remaining < account.remaining ? key : account
+  return key.freeAtMs >= account.freeAtMs ? key : account
+}
+
+/** Why a limit of the minute rejects a request. */
+export function minuteDenial(nowMs: number, { limit, isOfKey, freeAtMs }: Standing): QuotaDenial {
+  const seconds = Math.ceil((freeAtMs - nowMs) / 1000)
+  return { reason: 'minute', limit, isOfKey, retryAfterSeconds: Math.min(60, Math.max(1, seconds)) }
+}
+
+/** Why the month rejects a request. */
+export function monthDenial({ endMs }: Period): QuotaDenial {
+  return { reason: 'month', resetsAt: Math.floor(endMs / 1000) }
+}
+
+/** `used`: units of the month, including those of running requests. */
+export function usageSignals(
+  now: Moment,
+  { limit, remaining, freeAtMs }: Standing,
+  { requestsPerMonth }: Plan,
+  used: number,
+): UsageSignals {
+  const quotaUsed = Math.min(used, requestsPerMonth)
+  return {
+    rateLimit: limit,
+    rateRemaining: remaining,
+    rateReset: Math.ceil((now.wallMs + freeAtMs - now.monotonicMs) / 1000),
+    quotaLimit: requestsPerMonth,
+    quotaUsed,
+    quotaRemaining: requestsPerMonth - quotaUsed,
+    quotaReset: Math.floor(now.period.endMs / 1000),
+  }
 }
 
 /**
@@ -120,13 +160,9 @@ export class AccountMeter {
     this.#advance(now)
     const isKeySpent = rate !== undefined && this.#minuteOf(rate.keyId, now.monotonicMs).open >= rate.perMinute
     if (isKeySpent || this.#minute.open >= plan.requestsPerMinute) {
-      const { limit, isOfKey, freeAtMs } = this.#tighter(now.monotonicMs, plan, rate)
-      const seconds = Math.ceil((freeAtMs - now.monotonicMs) / 1000)
-      return { reason: 'minute', limit, isOfKey, retryAfterSeconds: Math.min(60, Math.max(1, seconds)) }
+      return minuteDenial(now.monotonicMs, this.#tighter(now.monotonicMs, plan, rate))
     }
-    if (this.#used + this.#reserved + units > plan.requestsPerMonth) {
-      return { reason: 'month', resetsAt: Math.floor(this.#period.endMs / 1000) }
-    }
+    if (this.#used + this.#reserved + units > plan.requestsPerMonth) return monthDenial(this.#period)
     this.#minute.add(now.monotonicMs, keyId)
     if (this.#keyMinutes !== undefined) this.#noteKey(now.monotonicMs, keyId)
     this.#reserved += units
@@ -147,17 +183,7 @@ export class AccountMeter {
 
   signals(now: Moment, plan: Plan, rate?: KeyRate): UsageSignals {
     this.#advance(now)
-    const { limit, remaining, freeAtMs } = this.#tighter(now.monotonicMs, plan, rate)
-    const quotaUsed = Math.min(this.#used + this.#reserved, plan.requestsPerMonth)
-    return {
-      rateLimit: limit,
-      rateRemaining: remaining,
-      rateReset: Math.ceil((now.wallMs + freeAtMs - now.monotonicMs) / 1000),
-      quotaLimit: plan.requestsPerMonth,
-      quotaUsed,
-      quotaRemaining: plan.requestsPerMonth - quotaUsed,
-      quotaReset: Math.floor(this.#period.endMs / 1000),
-    }
+    return usageSignals(now, this.#tighter(now.monotonicMs, plan, rate), plan, this.#used + this.#reserved)
   }
 
   /** Whether nothing is counted: no request in the last minute and none in flight. */
@@ -166,16 +192,10 @@ export class AccountMeter {
     return this.#reserved === 0 && this.#minute.open === 0
   }
 
-  /**
-   * The limit that would reject first. If two are equal, the one that lasts longer, because then both are free
-   * (contract 3.17).
-   */
   #tighter(nowMs: number, plan: Plan, rate: KeyRate | undefined): Standing {
     const account = standingOf(this.#minute, nowMs, plan.requestsPerMinute, false)
-    if (rate === undefined) return account
-    const key = standingOf(this.#minuteOf(rate.keyId, nowMs), nowMs, rate.perMinute, true)
-    if (key.remaining !== account.remaining) return key.remaining < account.remaining ? key : account
-    return key.freeAtMs >= account.freeAtMs ? key : account
+    const key = rate && standingOf(this.#minuteOf(rate.keyId, nowMs), nowMs, rate.perMinute, true)
+    return tighterStanding(account, key)
   }
 
   #minuteOf(keyId: string, nowMs: number): MinuteLog {

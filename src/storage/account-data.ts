@@ -18,6 +18,7 @@ const ownTables = [
   'stored_responses',
   'conversation_items',
   'conversations',
+  'meters',
   'requests',
   'usage',
 ] as const satisfies readonly (keyof Tables)[]

@@ -18,7 +18,7 @@ export async function checkPepper(db: Kysely<Tables>, peppers: readonly Secret[]
   const row = await db.selectFrom('ledger').select('value').where('name', '=', rowName).executeTakeFirst()
   if (row !== undefined && !checks.includes(row.value)) {
     throw new SetupError(
-      'the keys in the data folder were created with a different pepper, so none of them would be recognized',
+      'the keys in the database were created with a different pepper, so none of them would be recognized',
       'set the pepper they were created with, or configure it as the previous one (secrets.previous_pepper_env)',
     )
   }

@@ -47,6 +47,7 @@ const owned = [
   'upstreams',
   'requests',
   'usage',
+  'meters',
   'stored_responses',
   'conversations',
   'conversation_items',
@@ -256,6 +257,7 @@ describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
         .execute()
       await addRows(answeredRow(`req_${n}`, { account_id: accountId }))
       await db.insertInto('usage').values({ account_id: accountId, period_id: '2026-11', used: 3 }).execute()
+      await db.insertInto('meters').values({ account_id: accountId, admitted: 1, last_at_ms: 1 }).execute()
       await createResponseStore(db).save(
         {
           id: `resp_${n}`,

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Kysely } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type KeyRate, periodAt } from '../../src/domain/account-meter.ts'
@@ -9,7 +12,7 @@ import type { Admission, Ledger } from '../../src/gateway/ports.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { idMinter } from '../../src/runtime/ids.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
-import { createPostgresLedger } from '../../src/storage/ledger/ledger-postgres.ts'
+import { openPostgresLedger } from '../../src/storage/ledger/ledger-postgres.ts'
 import { openSqliteLedger } from '../../src/storage/ledger/ledger-sqlite.ts'
 import { LedgerUnavailable } from '../../src/storage/ledger/ledger-unavailable.ts'
 import { openPostgres } from '../../src/storage/postgres/open-postgres.ts'
@@ -26,13 +29,16 @@ interface Place {
   open(): Promise<ClosableLedger>
 }
 
+const folders = mkdtempSync(join(tmpdir(), 'svc-router-nodes-'))
+afterAll(() => rmSync(folders, { recursive: true }))
 const clock = systemClock()
 const mintId = idMinter('req_', () => clock.nowMs(), systemRandom())
 const roomy: Plan = { id: 'max', name: 'Max', requestsPerMinute: 10_000, requestsPerMonth: 10_000, premium: true }
 
+/** Each ledger is a node with its own data folder. */
 async function openAt(url: string): Promise<Place> {
   const db = await openPostgres(url)
-  return { db, open: async () => createPostgresLedger(db) }
+  return { db, open: () => openPostgresLedger(db, mkdtempSync(join(folders, 'node-')), clock) }
 }
 
 const engines = enginesWith<Place>('the ledger', {

@@ -26,6 +26,8 @@ export function requestRow(id: string, admittedAtMs: number, changes: Partial<Re
     total_ms: 5,
     fusions: null,
     passed_by: null,
+    number: null,
+    node_id: null,
     ...changes,
   }
 }

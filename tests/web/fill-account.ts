@@ -44,6 +44,8 @@ async function fillPast({ config, account, store }: Service): Promise<void> {
           total_ms: 1250,
           fusions: null,
           passed_by: null,
+          number: null,
+          node_id: null,
         }
         await db.insertInto('requests').values(row).execute()
       }

@@ -109,6 +109,18 @@ export function readDeliveryHistory(folder: string, bootId: string | undefined):
   return { complete, ids, next }
 }
 
+/**
+ * Whether an earlier process may have delivered a request. `dueMark` is the number of the next mark when it was charged:
+ * if the ring does not reach back that far, its mark may be overwritten. Null if the ring always does.
+ */
+export function mayHaveBeenDelivered(
+  requestId: string,
+  dueMark: number | null,
+  { complete, ids, next }: DeliveryHistory,
+): boolean {
+  return !complete || ids.has(requestId) || (dueMark !== null && dueMark < next - markCapacity)
+}
+
 /** Identifies the current boot of the machine; undefined if the system does not report one. */
 export function readBootId(): string | undefined {
   try {

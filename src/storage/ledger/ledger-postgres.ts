@@ -1,183 +1,219 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { type Kysely, sql } from 'kysely'
-import { AccountMeter, type KeyRate, type Moment, momentAt, type UsageSignals } from '../../domain/account-meter.ts'
+import type { KeyRate, UsageSignals } from '../../domain/account-meter.ts'
 import type { Plan } from '../../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../../domain/requests.ts'
 import type { Admission, Ledger } from '../../gateway/ports.ts'
-import { minuteMs } from '../../runtime/minute-log.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import { randomBase62 } from '../../runtime/ids.ts'
+import { systemRandom } from '../../runtime/random.ts'
 import type { Tables } from '../schema/schema.ts'
-import { denialError } from './denial-error.ts'
+import { lockDataFolder } from '../sqlite/data-folder-lock.ts'
+import { decideBatch, readSignals } from './admission-batches.ts'
+import { AdmissionQueue } from './admission-queue.ts'
+import {
+  type DeliveryHistory,
+  DeliveryMarks,
+  markedIdLength,
+  mayHaveBeenDelivered,
+  readBootId,
+  readDeliveryHistory,
+} from './delivery-marks.ts'
 import { LedgerUnavailable } from './ledger-unavailable.ts'
-import { SettlementQueue } from './settlements.ts'
+import { NodeLease } from './node-lease.ts'
+import { SettlementQueue, writeSettlements } from './settlements.ts'
 
-/** Maximum admissions of one account that are decided in one transaction. */
-const maxGroup = 200
-/** Maximum requests of this node that wait for a decision. */
-const maxWaiting = 20_000
-/** Separates our advisory locks from those of other programs that use the same database. */
-const lockSeed = 7_308_413
+/** Maximum requests in flight. Below `markCapacity`, so that no mark is overwritten while it is needed. */
+const maxInFlight = 60_000
+/** Requests of an earlier process that are decided per statement. */
+const recoveredAtOnce = 500
+const nodeIdLength = 16
+/** The file in the data folder with the id of the last node that used it. */
+const nodeIdFile = 'node-id'
+
+export interface PostgresLedgerOptions {
+  /** Identifies the current boot of the machine; for tests. */
+  readonly bootId?: string | undefined
+  /** Called when admissions or outcomes cannot be written, once per outage; `reason` is a code. */
+  readonly onFailing?: (reason: string) => void
+}
 
 /**
- * The ledger of any number of nodes on one PostgreSQL database, which decides one account at a time (contract 35.6).
+ * The ledger of any number of nodes on one PostgreSQL database, which decides every admission (contract 35.6, 36.1).
+ * Each node has a data folder of its own for its delivery marks.
  */
 export interface PostgresLedger extends Ledger {
   admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Promise<Admission>
   signals(accountId: string, plan: Plan, rate?: KeyRate): Promise<UsageSignals>
   /** Whether the last write succeeded. */
   healthy(): boolean
-  /** Writes all waiting settlements. Does not close the database. */
+  /** Writes all waiting settlements and releases the folder. Does not close the database. @throws LedgerUnavailable */
   close(): Promise<void>
 }
 
-/** Creates the ledger on a database opened with `openPostgres`. */
-export function createPostgresLedger(db: Kysely<Tables>): PostgresLedger {
-  return new DatabaseLedger(db)
+/**
+ * Locks the data folder for this process, decides the requests that an earlier one left open, and registers the node.
+ * `db` comes from `openPostgres`, with a short time limit. @throws DataFolderInUse, or the driver's error
+ */
+export async function openPostgresLedger(
+  db: Kysely<Tables>,
+  folder: string,
+  clock: Clock,
+  options: PostgresLedgerOptions = {},
+): Promise<PostgresLedger> {
+  const bootId = 'bootId' in options ? options.bootId : readBootId()
+  const ends: (() => void)[] = [lockDataFolder(folder)]
+  try {
+    // In this order: a process that dies in between leaves the ring and the id that belong together.
+    await recover(db, readNodeId(folder), readDeliveryHistory(folder, bootId))
+    const marks = DeliveryMarks.create(folder, bootId)
+    ends.push(() => marks.close())
+    const nodeId = randomBase62(nodeIdLength, systemRandom())
+    writeFileSync(join(folder, nodeIdFile), nodeId, { mode: 0o600 })
+    const ledger = new NodeLedger(db, nodeId, marks, clock, options.onFailing ?? (() => {}), () => {
+      for (const end of ends.toReversed()) end()
+    })
+    await ledger.start()
+    return ledger
+  } catch (error) {
+    for (const end of ends.toReversed()) end()
+    throw error
+  }
 }
 
-interface Waiting {
-  readonly opening: RequestOpening
-  readonly plan: Plan
-  readonly rate: KeyRate | undefined
-  readonly resolve: (admission: Admission) => void
-  readonly reject: (error: unknown) => void
+function readNodeId(folder: string): string | undefined {
+  try {
+    return readFileSync(join(folder, nodeIdFile), 'latin1')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw error
+  }
 }
 
-interface Counters {
-  readonly now: Moment
-  readonly meter: AccountMeter
+/** Charges what an earlier process on this folder delivered, and refunds the rest (contract 6.13). */
+async function recover(db: Kysely<Tables>, nodeId: string | undefined, history: DeliveryHistory): Promise<void> {
+  if (nodeId === undefined) return
+  for (;;) {
+    const { rows } = await sql<{ id: string; units: number; due_mark: number | null }>`
+      select id, units, due_mark from requests where node_id = ${nodeId} and state in ('open', 'lost')
+      order by id limit ${recoveredAtOnce}`.execute(db)
+    if (rows.length === 0) return
+    const settlements = rows.map((row) => {
+      const charged = mayHaveBeenDelivered(row.id, row.due_mark, history) ? row.units : 0
+      return { id: row.id, state: 'lost' as const, outcome: { charged, attempts: [], totalMs: 0 } }
+    })
+    await writeSettlements(db, settlements)
+  }
 }
 
-class DatabaseLedger implements PostgresLedger {
+class NodeLedger implements PostgresLedger {
   readonly #db: Kysely<Tables>
+  readonly #marks: DeliveryMarks
+  readonly #queue: AdmissionQueue
   readonly #settlements: SettlementQueue
-  /** By account: requests that wait for the running transaction to end. */
-  readonly #waiting = new Map<string, Waiting[]>()
-  #waitingCount = 0
-  #isHealthy = true
+  readonly #lease: NodeLease
+  readonly #onFailing: (reason: string) => void
+  readonly #release: () => void
+  /** Requests whose end is not in the database yet. */
+  readonly #inFlight = new Set<string>()
+  #isFailing = false
   #isClosed = false
 
-  constructor(db: Kysely<Tables>) {
+  constructor(
+    db: Kysely<Tables>,
+    nodeId: string,
+    marks: DeliveryMarks,
+    clock: Clock,
+    onFailing: (reason: string) => void,
+    release: () => void,
+  ) {
     this.#db = db
-    this.#settlements = new SettlementQueue(db)
-  }
-
-  admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Promise<Admission> {
-    if (this.#isClosed || this.#settlements.isFull || this.#waitingCount >= maxWaiting) {
-      return Promise.reject(new LedgerUnavailable())
-    }
-    this.#waitingCount += 1
-    return new Promise((resolve, reject) => {
-      const waiting = { opening, plan, rate, resolve, reject }
-      const line = this.#waiting.get(opening.accountId)
-      if (line !== undefined) {
-        line.push(waiting)
-        return
-      }
-      this.#waiting.set(opening.accountId, [waiting])
-      void this.#serve(opening.accountId)
+    this.#marks = marks
+    this.#onFailing = onFailing
+    this.#release = release
+    this.#settlements = new SettlementQueue(db, clock, (id) => this.#inFlight.delete(id))
+    this.#queue = new AdmissionQueue((batch) => decideBatch(db, nodeId, batch), clock, {
+      onFailed: (error) => this.#fail(error),
+      onDecided: () => {
+        this.#isFailing = false
+      },
+    })
+    this.#lease = new NodeLease(db, nodeId, clock, {
+      onBeat: () => {
+        this.#isFailing = false
+        this.#queue.recover()
+      },
+      onFailed: (error) => this.#fail(error),
+      onOwnRequests: (ids) => this.#giveUpUnknown(ids),
     })
   }
 
-  async signals(accountId: string, plan: Plan, rate?: KeyRate): Promise<UsageSignals> {
-    const { now, meter } = await readCounters(this.#db, accountId, plan.requestsPerMinute, rate !== undefined)
-    return meter.signals(now, plan, rate)
+  start(): Promise<void> {
+    return this.#lease.start()
+  }
+
+  async admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Promise<Admission> {
+    if (this.#isClosed || this.#settlements.isFull || this.#inFlight.size >= maxInFlight) throw new LedgerUnavailable()
+    if (opening.id.length > markedIdLength) throw new RangeError('a request id is too long')
+    this.#inFlight.add(opening.id)
+    try {
+      const decided = await this.#queue.add({ opening, plan, rate, dueMark: this.#marks.next })
+      if (decided instanceof Error) throw decided
+      return new NodeAdmission(opening, decided, this.#marks, this.#settlements)
+    } catch (error) {
+      this.#inFlight.delete(opening.id)
+      throw error
+    }
+  }
+
+  signals(accountId: string, plan: Plan, rate?: KeyRate): Promise<UsageSignals> {
+    return readSignals(this.#db, accountId, plan, rate)
   }
 
   healthy(): boolean {
-    return !this.#isClosed && this.#isHealthy && this.#settlements.isHealthy
+    return !this.#isClosed && !this.#isFailing && this.#queue.isHealthy && this.#settlements.isHealthy
   }
 
   async close(): Promise<void> {
+    if (this.#isClosed) return
     this.#isClosed = true
-    await this.#settlements.close()
-  }
-
-  /** Decides the waiting admissions of an account, one group after another, until none are left. */
-  async #serve(accountId: string): Promise<void> {
-    for (;;) {
-      const line = this.#waiting.get(accountId) ?? []
-      const group = line.splice(0, maxGroup)
-      if (group.length === 0) {
-        this.#waiting.delete(accountId)
-        return
-      }
-      this.#waitingCount -= group.length
-      try {
-        const decisions = await this.#decide(accountId, group)
-        this.#isHealthy = true
-        for (const [index, { resolve, reject }] of group.entries()) {
-          const decision = decisions[index]!
-          if (decision instanceof Error) reject(decision)
-          else resolve(decision)
-        }
-      } catch (error) {
-        this.#isHealthy = false
-        const unavailable = new LedgerUnavailable(error)
-        for (const { reject } of group) reject(unavailable)
-      }
+    try {
+      await this.#lease.close()
+      await this.#settlements.close()
+    } finally {
+      this.#release()
     }
   }
 
-  #decide(accountId: string, group: readonly Waiting[]): Promise<readonly (Admission | Error)[]> {
-    return this.#db.transaction().execute(async (transaction) => {
-      // A separate statement: later ones see everything that earlier holders of the lock committed, and read the time
-      // after the wait.
-      await sql`select pg_advisory_xact_lock(hashtextextended(${accountId}, ${lockSeed}))`.execute(transaction)
-      const limit = Math.max(...group.map(({ plan }) => plan.requestsPerMinute))
-      const byKey = group.some(({ rate }) => rate !== undefined)
-      const { now, meter } = await readCounters(transaction, accountId, limit, byKey)
-      const admitted: RequestOpening[] = []
-      const decisions = group.map(({ opening, plan, rate }) => {
-        const denial = meter.admit(now, plan, opening, rate)
-        if (denial !== undefined) return denialError(denial, plan, meter.signals(now, plan))
-        admitted.push(opening)
-        return new DatabaseAdmission(opening.id, meter.signals(now, plan, rate), this.#settlements)
-      })
-      if (admitted.length === 0) return decisions
-      const periodId = meter.periodId
-      await transaction
-        .insertInto('requests')
-        .values(
-          admitted.map((opening) => ({
-            id: opening.id,
-            account_id: accountId,
-            key_id: opening.keyId,
-            profile: opening.profile,
-            format: opening.format,
-            stream: opening.stream ? 1 : 0,
-            units: opening.units,
-            period_id: periodId,
-            // Rounded up, so that the minute never becomes shorter.
-            admitted_at_ms: Math.ceil(now.wallMs),
-            state: 'open',
-            charged: 0,
-          })),
-        )
-        .execute()
-      // Charged now and refunded at settlement: units charged by a node that dies stay charged.
-      const units = admitted.reduce((sum, opening) => sum + opening.units, 0)
-      await transaction
-        .insertInto('usage')
-        .values({ account_id: accountId, period_id: periodId, used: units })
-        .onConflict((conflict) =>
-          conflict.columns(['account_id', 'period_id']).doUpdateSet((row) => ({
-            used: row('usage.used', '+', row.ref('excluded.used')),
-          })),
-        )
-        .execute()
-      return decisions
-    })
+  #fail(error: unknown): void {
+    if (!this.#isFailing) this.#onFailing(reasonOf(error))
+    this.#isFailing = true
+    this.#lease.hurry()
+  }
+
+  /** Refunds admissions whose commit was not confirmed: their callers got an error, and nothing was sent. */
+  #giveUpUnknown(ids: readonly string[]): void {
+    for (const id of ids) {
+      if (this.#inFlight.has(id)) continue
+      this.#inFlight.add(id)
+      this.#settlements.add({ id, state: 'lost', outcome: { charged: 0, attempts: [], totalMs: 0 } })
+    }
   }
 }
 
-class DatabaseAdmission implements Admission {
-  readonly #id: string
+class NodeAdmission implements Admission {
+  readonly #opening: RequestOpening
   readonly #signals: UsageSignals
+  readonly #marks: DeliveryMarks
   readonly #settlements: SettlementQueue
+  #isDelivered = false
   #isSettled = false
 
-  constructor(id: string, signals: UsageSignals, settlements: SettlementQueue) {
-    this.#id = id
+  constructor(opening: RequestOpening, signals: UsageSignals, marks: DeliveryMarks, settlements: SettlementQueue) {
+    this.#opening = opening
     this.#signals = signals
+    this.#marks = marks
     this.#settlements = settlements
   }
 
@@ -191,46 +227,21 @@ class DatabaseAdmission implements Admission {
     return undefined
   }
 
-  deliver(): void {}
+  deliver(): void {
+    if (this.#isDelivered) return
+    this.#marks.add(this.#opening.id)
+    this.#isDelivered = true
+  }
 
   settle(outcome: RequestOutcome): void {
     if (this.#isSettled) throw new Error('a request was settled twice')
     this.#isSettled = true
-    this.#settlements.add(this.#id, outcome)
+    this.#settlements.add({ id: this.#opening.id, state: 'done', outcome })
   }
 }
 
-/**
- * An account's counters by the database's clock. `limit` admissions of the last minute are enough: if there are more,
- * nothing is admitted until only that many are left. `byKey` also returns the key of each.
- */
-async function readCounters(db: Kysely<Tables>, accountId: string, limit: number, byKey: boolean): Promise<Counters> {
-  const entry = byKey ? sql`json_build_array(admitted_at_ms, key_id)` : sql`admitted_at_ms`
-  const { rows } = await sql<{
-    now_ms: number
-    used: number
-    recent: readonly (number | [atMs: number, keyId: string])[]
-  }>`
-    with clock as materialized (select clock_timestamp() as now),
-    at as materialized (
-      select (extract(epoch from now) * 1000)::float8 as now_ms,
-        to_char(now at time zone 'UTC', 'YYYY-MM') as period_id
-      from clock
-    )
-    select at.now_ms,
-      coalesce((select used from usage where account_id = ${accountId} and period_id = at.period_id), 0) as used,
-      (select coalesce(json_agg(${entry}), '[]') from (
-        select admitted_at_ms, key_id from requests
-        where account_id = ${accountId} and admitted_at_ms > floor(at.now_ms - ${minuteMs})::bigint
-        order by admitted_at_ms desc limit ${limit}
-      ) as latest) as recent
-    from at`.execute(db)
-  const row = rows[0]
-  if (row === undefined) throw new Error('the database gave no counters')
-  const recent = row.recent.map((given) => {
-    const [atMs, keyId] = typeof given === 'number' ? [given, ''] : given
-    return { atMs, keyId }
-  })
-  const now = momentAt(row.now_ms)
-  return { now, meter: new AccountMeter(now, recent, row.used) }
+/** A code of PostgreSQL (SQLSTATE) or of the network; never a text. */
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return typeof code === 'string' && /^[A-Z0-9_]{1,40}$/.test(code) ? code : 'database'
 }

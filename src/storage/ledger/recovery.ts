@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { recoverFromName } from '../sqlite/ledger-batch.ts'
-import { type DeliveryHistory, markCapacity } from './delivery-marks.ts'
+import { type DeliveryHistory, mayHaveBeenDelivered } from './delivery-marks.ts'
 
 interface Undecided {
   readonly id: string
@@ -55,12 +55,9 @@ export function recoverRequests(database: DatabaseSync, history: DeliveryHistory
   }
 }
 
-function decideRequest(row: Undecided, { complete, ids, next }: DeliveryHistory): Decision {
+function decideRequest(row: Undecided, history: DeliveryHistory): Decision {
   if (row.state === 'delivered') return { state: 'lost', charged: row.units }
-  const mayHaveLeft = ids.has(row.id) || !complete
-  if (row.state === 'open') return { state: 'lost', charged: mayHaveLeft ? row.units : 0 }
-  // An answer is delivered right after its charge is on disk: if the ring does not reach back that far, that was long
-  // ago.
-  const ringReaches = (row.due_mark ?? 0) >= next - markCapacity
-  return mayHaveLeft || !ringReaches ? { state: 'done', charged: row.charged } : { state: 'lost', charged: 0 }
+  const mayBeDelivered = mayHaveBeenDelivered(row.id, row.due_mark, history)
+  if (row.state === 'open') return { state: 'lost', charged: mayBeDelivered ? row.units : 0 }
+  return mayBeDelivered ? { state: 'done', charged: row.charged } : { state: 'lost', charged: 0 }
 }

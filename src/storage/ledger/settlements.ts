@@ -1,32 +1,42 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 import type { RequestOutcome } from '../../domain/requests.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import { outcomeColumns } from '../requests.ts'
 import type { Tables } from '../schema/schema.ts'
 import { LedgerUnavailable } from './ledger-unavailable.ts'
 
 /** Settlements that wait; beyond it nothing more is admitted. */
 const maxWaiting = 60_000
-const maxAtOnce = 4
+const maxBatch = 200
+/** Settlements are written together if they arrive within this time: nothing waits for them. */
+const gatherMs = 20
 const firstRetryMs = 50
-const longestRetryMs = 2000
+const longestRetryMs = 2_000
 const closeTimeoutMs = 10_000
 
-interface Settlement {
+/** How a request ends in the database. */
+export interface Settlement {
   readonly id: string
+  readonly state: 'done' | 'lost'
   readonly outcome: RequestOutcome
 }
 
-/** Writes outcomes to PostgreSQL in the background, and retries each until it succeeds. */
+/** Writes outcomes to PostgreSQL in the background, in batches, and retries each batch until it succeeds. */
 export class SettlementQueue {
   readonly #db: Kysely<Tables>
+  readonly #clock: Clock
+  readonly #onWritten: (id: string) => void
   readonly #waiting: Settlement[] = []
-  #running = 0
-  #retryMs = 0
-  #isGivenUp = false
+  #running: Promise<void> | undefined
+  #isFailing = false
+  #isClosing = false
+  #giveUpAtMs = Infinity
 
-  constructor(db: Kysely<Tables>) {
+  /** `onWritten` is called with the id of each request whose outcome is in the database. */
+  constructor(db: Kysely<Tables>, clock: Clock, onWritten: (id: string) => void) {
     this.#db = db
+    this.#clock = clock
+    this.#onWritten = onWritten
   }
 
   get isFull(): boolean {
@@ -35,53 +45,52 @@ export class SettlementQueue {
 
   /** False from a failed write until the next successful one. */
   get isHealthy(): boolean {
-    return this.#retryMs === 0
+    return !this.#isFailing
   }
 
-  add(id: string, outcome: RequestOutcome): void {
-    this.#waiting.push({ id, outcome })
-    if (this.#running < maxAtOnce) void this.#run()
+  add(settlement: Settlement): void {
+    this.#waiting.push(settlement)
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined
+    })
   }
 
   /** Resolves when everything is written. @throws LedgerUnavailable if that takes too long */
   async close(): Promise<void> {
-    const giveUpAtMs = performance.now() + closeTimeoutMs
-    while (this.#running > 0 && performance.now() < giveUpAtMs) await sleep(5)
-    this.#isGivenUp = true
-    if (this.#waiting.length > 0 || this.#running > 0) throw new LedgerUnavailable()
+    this.#isClosing = true
+    this.#giveUpAtMs = this.#clock.monotonicMs() + closeTimeoutMs
+    await this.#running
+    if (this.#waiting.length > 0) throw new LedgerUnavailable()
   }
 
   async #run(): Promise<void> {
-    this.#running += 1
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+    let retryMs = 0
+    while (this.#waiting.length > 0) {
+      if (!this.#isClosing || retryMs > 0) await this.#pause(retryMs === 0 ? gatherMs : retryMs)
+      const batch = this.#waiting.slice(0, maxBatch)
       try {
-        await writeOutcome(this.#db, next)
-        this.#retryMs = 0
+        await writeSettlements(this.#db, batch)
+        this.#waiting.splice(0, batch.length)
+        for (const { id } of batch) this.#onWritten(id)
+        this.#isFailing = false
+        retryMs = 0
       } catch {
-        this.#waiting.unshift(next)
-        if (this.#isGivenUp) break
-        this.#retryMs = Math.min(longestRetryMs, Math.max(firstRetryMs, this.#retryMs * 2))
-        await sleep(this.#retryMs)
+        this.#isFailing = true
+        if (this.#clock.monotonicMs() >= this.#giveUpAtMs) return
+        retryMs = Math.min(longestRetryMs, Math.max(firstRetryMs, retryMs * 2))
       }
     }
-    this.#running -= 1
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#clock.after(ms, resolve)
+    })
   }
 }
 
-/** Safe to repeat: ends the request only if it is still open, and refunds its unused units in the same statement. */
-async function writeOutcome(db: Kysely<Tables>, { id, outcome }: Settlement): Promise<void> {
-  const row = outcomeColumns(outcome)
-  await sql`
-    with ended as (
-      update requests set state = 'done', charged = ${row.charged}, attempts = ${row.attempts},
-        input_tokens = ${row.input_tokens}, output_tokens = ${row.output_tokens},
-        cached_tokens = ${row.cached_tokens}, reasoning_tokens = ${row.reasoning_tokens},
-        usage_source = ${row.usage_source}, error_code = ${row.error_code},
-        first_content_ms = ${row.first_content_ms}, total_ms = ${row.total_ms}, fusions = ${row.fusions},
-        passed_by = ${row.passed_by}
-      where id = ${id} and state = 'open'
-      returning account_id, period_id, units - charged as back
-    )
-    update usage set used = used - ended.back from ended
-    where usage.account_id = ended.account_id and usage.period_id = ended.period_id and ended.back <> 0`.execute(db)
+/** Safe to repeat: a request ends once, and its unused units are refunded in the same transaction. */
+export async function writeSettlements(db: Kysely<Tables>, settlements: readonly Settlement[]): Promise<void> {
+  const rows = settlements.map(({ id, state, outcome }) => ({ id, state, ...outcomeColumns(outcome) }))
+  await sql`select svc_router_settle_1(${JSON.stringify(rows)}::jsonb)`.execute(db)
 }

@@ -3,6 +3,7 @@ import { backendControlsMigration } from './backend-controls.ts'
 import { conversationsMigration } from './conversations.ts'
 import { incidentsMigration } from './incidents.ts'
 import type { Migration } from './migration.ts'
+import { nodesMigration } from './nodes.ts'
 import { operatorsMigration } from './operators.ts'
 import { providerErrorsMigration } from './provider-errors.ts'
 import { refusedRequestsMigration } from './refused-requests.ts'
@@ -283,4 +284,5 @@ export const migrations: readonly Migration[] = [
   { name: '017-passed-by', statements: [`alter table requests add column passed_by text`] },
   conversationsMigration,
   refusedRequestsMigration,
+  nodesMigration,
 ]

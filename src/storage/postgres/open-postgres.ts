@@ -1,25 +1,51 @@
-import { Kysely, PostgresDialect, sql } from 'kysely'
-import { Pool, TypeOverrides } from 'pg'
+import { Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
+import { Client, type ClientBase, DatabaseError, Pool, TypeOverrides } from 'pg'
+import { StoreUnavailable } from '../../runtime/store-unavailable.ts'
 import { migrate } from '../migrations/migrate.ts'
+import { migrations } from '../migrations/steps.ts'
 import type { Tables } from '../schema/schema.ts'
 
-const maxConnections = 10
-const connectTimeoutMs = 5000
-/** The server cancels a statement after this time, which includes waiting for a lock. */
-const statementTimeoutMs = 10_000
-/** The client gives up after this time: longer, so that the server's own error comes first. */
-const queryTimeoutMs = 15_000
+const connectTimeoutMs = 3_000
+/** A statement without an answer after this long has failed for its caller (contract 32.8). */
+const defaultQueryTimeoutMs = 5_000
 const idleTimeoutMs = 30_000
+const defaultMaxConnections = 10
+/** How long a node waits for another one that migrates the same database. */
+const migrationLockTimeout = '120s'
 /** An arbitrary advisory lock key, locked while migrating. */
 const migrationLock = 7_308_412
 const int8 = 20
 
+export interface PostgresOptions {
+  /** Maximum connections of this pool. Default 10. */
+  readonly maxConnections?: number
+  /** Milliseconds until a statement without an answer fails. Default 5,000. */
+  readonly queryTimeoutMs?: number
+}
+
 /**
- * Opens a Postgres database and migrates its schema. Close it with `destroy()`. `onConnectionError` is called for
- * connections that break while idle, which is harmless: the next statement opens another. @throws SchemaMismatch, or
- * the driver's error if the server cannot be reached
+ * Migrates the schema, and opens a pool of connections. Close it with `destroy()`. @throws SchemaMismatch,
+ * or StoreUnavailable if the server cannot be reached or is read-only
  */
-export async function openPostgres(url: string, onConnectionError: () => void = () => {}): Promise<Kysely<Tables>> {
+export async function openPostgres(url: string, options: PostgresOptions = {}): Promise<Kysely<Tables>> {
+  const migrating = connectPostgres(url, { maxConnections: 1, queryTimeoutMs: 0 })
+  try {
+    await migrate(migrating, lockSchema)
+    await migrating.transaction().execute(orderByBytes)
+  } finally {
+    await migrating.destroy()
+  }
+  return connectPostgres(url, options)
+}
+
+/**
+ * Opens a pool of connections to a database with the current schema. The pool uses no session state: transactions may
+ * run on different connections of a pooler such as PgBouncer.
+ */
+export function connectPostgres(
+  url: string,
+  { maxConnections = defaultMaxConnections, queryTimeoutMs = defaultQueryTimeoutMs }: PostgresOptions = {},
+): Kysely<Tables> {
   // Parse integers as numbers: times, counts, and units stay far below 2^53.
   const types = new TypeOverrides()
   types.setTypeParser(int8, parseInteger)
@@ -28,22 +54,94 @@ export async function openPostgres(url: string, onConnectionError: () => void = 
     max: maxConnections,
     connectionTimeoutMillis: connectTimeoutMs,
     idleTimeoutMillis: idleTimeoutMs,
-    statement_timeout: statementTimeoutMs,
     query_timeout: queryTimeoutMs,
+    keepAlive: true,
     application_name: 'svc-router',
     types,
+    Client: ImpatientClient,
+    verify: (client, done) => void assertWritable(client).then(() => done(), done),
   })
-  pool.on('error', onConnectionError)
-  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
-  try {
-    await migrate(db, async (transaction) => {
-      await sql`select pg_advisory_xact_lock(${migrationLock})`.execute(transaction)
-    })
-    return db
-  } catch (error) {
-    await db.destroy()
-    throw error
+  // A connection that breaks while it is idle is harmless: the next statement opens another.
+  pool.on('error', () => {})
+  const dialect = new PostgresDialect({
+    pool: {
+      connect: () => pool.connect().catch((error: unknown) => Promise.reject(asThrown(error))),
+      end: () => pool.end(),
+      options: pool.options,
+    },
+  })
+  return new Kysely<Tables>({ dialect })
+}
+
+/**
+ * Closes its connection when a statement takes too long. The driver alone would return it to the pool, where the next
+ * caller waits for that statement.
+ */
+class ImpatientClient extends Client {
+  override query(...given: unknown[]): never {
+    const result = (super.query as (...given: unknown[]) => unknown).apply(this, given)
+    if (!(result instanceof Promise)) return result as never
+    return result.catch((error: unknown) => {
+      if (error instanceof Error && error.message === 'Query read timeout') streamOf(this).destroy()
+      throw asThrown(error)
+    }) as never
   }
+}
+
+/** The driver has no public way to close a connection without waiting for its statement. */
+function streamOf(client: Client): { destroy(): void } {
+  return (client as unknown as { readonly connection: { readonly stream: { destroy(): void } } }).connection.stream
+}
+
+/**
+ * SQLSTATE classes and codes of a server that is unreachable, starting, stopping, out of resources, read-only, or busy:
+ * connection (08), resources (53), operator intervention (57P), lock timeout (55P03).
+ */
+const unavailableCodes = /^(?:08|53|57P|58|XX001|55P03|25006|40P01)/
+
+/** Errors without a SQLSTATE are those of the connection. */
+function asThrown(error: unknown): Error {
+  if (!(error instanceof Error)) return new Error('the database driver failed', { cause: error })
+  if (error instanceof StoreUnavailable || error instanceof RangeError) return error
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
+  const isAnswer = error instanceof DatabaseError
+  if (isAnswer && !unavailableCodes.test(code ?? '')) return error
+  return Object.assign(new StoreUnavailable('the database does not answer', { cause: error }), { code })
+}
+
+/** Otherwise a replica would answer reads of keys with old data (contract 36.9). */
+async function assertWritable(client: ClientBase): Promise<void> {
+  const { rows } = await client.query<{ transaction_read_only: string }>('show transaction_read_only')
+  if (rows[0]?.transaction_read_only !== 'off') throw new StoreUnavailable('the database does not accept writes')
+}
+
+async function lockSchema(transaction: Transaction<Tables>): Promise<void> {
+  await sql`set local lock_timeout = ${sql.lit(migrationLockTimeout)}`.execute(transaction)
+  await sql`select pg_advisory_xact_lock(${migrationLock})`.execute(transaction)
+}
+
+/**
+ * Makes indexed texts compare by their bytes, whatever the database's collation: ids sort by time only in this order.
+ */
+async function orderByBytes(transaction: Transaction<Tables>): Promise<void> {
+  await lockSchema(transaction)
+  const { rows } = await sql<{ table: string; changes: string }>`
+    select c.relname as table, string_agg(format('alter column %I type text collate "C"', a.attname), ', ') as changes
+    from pg_attribute a
+    join pg_class c on c.oid = a.attrelid
+    join pg_collation o on o.oid = a.attcollation
+    where c.relnamespace = current_schema()::regnamespace and c.relname in (${sql.join(tableNames())})
+      and a.atttypid = 'text'::regtype and o.collname <> 'C'
+      and exists (select 1 from pg_index i where i.indrelid = c.oid and a.attnum = any(i.indkey))
+    group by c.relname`.execute(transaction)
+  for (const { table, changes } of rows)
+    await sql`alter table ${sql.table(table)} ${sql.raw(changes)}`.execute(transaction)
+}
+
+/** The tables that the migrations create: the schema may contain those of other programs. */
+function tableNames(): readonly string[] {
+  const created = migrations.flatMap(({ statements }) => statements).join('\n')
+  return [...created.matchAll(/create table (\w+)/g)].map(([, name]) => name!)
 }
 
 function parseInteger(value: string): number {

@@ -11,6 +11,8 @@ export interface Tables extends IdentityTables {
   upstreams: UpstreamRow
   requests: RequestRow
   usage: UsageRow
+  meters: MeterRow
+  nodes: NodeRow
   revisions: RevisionRow
   ledger: LedgerRow
   stored_responses: StoredResponseRow
@@ -103,9 +105,13 @@ export interface RequestRow {
   charged: number
   /**
    * Set only while it is undecided whether a charged answer was delivered: the number of the next delivery mark at the
-   * time of the charge. Null once that is settled.
+   * time of the charge (on PostgreSQL, of the admission). Null once that is settled.
    */
   due_mark: number | null
+  /** PostgreSQL only: its place among all admissions of the account, without gaps. */
+  number: number | null
+  /** PostgreSQL only: the node that runs it; null once it is settled. */
+  node_id: string | null
   attempts: string | null
   /** Skipped backends and the reasons, as JSON. */
   passed_by: string | null
@@ -126,6 +132,20 @@ interface UsageRow {
   account_id: string
   period_id: string
   used: number
+}
+
+/** How many requests of an account were ever admitted, and when the last one was. PostgreSQL only. */
+interface MeterRow {
+  account_id: string
+  admitted: number
+  last_at_ms: number
+}
+
+/** A process that serves requests on PostgreSQL; `seen_at_ms` by the database's clock. */
+interface NodeRow {
+  id: string
+  started_at_ms: number
+  seen_at_ms: number
 }
 
 /**

@@ -1,0 +1,56 @@
+import type { Config } from '../config/config.ts'
+import { createFolder } from '../runtime/create-folder.ts'
+import { createConversationStore } from '../storage/conversation-store.ts'
+import { openPostgresLedger } from '../storage/ledger/ledger-postgres.ts'
+import { checkPepper } from '../storage/pepper-check.ts'
+import { connectPostgres, openPostgres } from '../storage/postgres/open-postgres.ts'
+import { proveQuotasOnPostgres } from '../storage/postgres/prove-quotas.ts'
+import { createResponseStore } from '../storage/response-store.ts'
+import { createStore, type Store } from '../storage/store.ts'
+import { peppersIn, type Runtime } from './runtime.ts'
+import type { Storage } from './storage.ts'
+
+/** Connections of one node: for its ledger, so that pages and lists cannot delay admissions, and for everything else. */
+const ledgerConnections = 4
+const storeConnections = 10
+/** A batch of admissions or outcomes without an answer after this long has failed. */
+const ledgerTimeoutMs = 3_000
+
+/** Opens the database for one command. @throws SchemaMismatch, SetupError, StoreUnavailable */
+export async function openPostgresStore(config: Config, url: string): Promise<Store> {
+  // For what belongs to this node alone, such as its delivery marks and the last audit checkpoint that it saw.
+  createFolder(config.dataDir)
+  const db = await openPostgres(url, { maxConnections: storeConnections })
+  try {
+    await checkPepper(db, peppersIn(config))
+    return createStore(db)
+  } catch (error) {
+    await db.destroy()
+    throw error
+  }
+}
+
+/** Opens the database and the node's ledger for the service. @throws DataFolderInUse, SchemaMismatch, SetupError, StoreUnavailable */
+export async function openPostgresStorage({ config, clock, log }: Runtime, url: string): Promise<Storage> {
+  await using opened = new AsyncDisposableStack()
+  createFolder(config.dataDir)
+  // Applies migrations before anything else is opened.
+  const db = await openPostgres(url, { maxConnections: storeConnections })
+  opened.defer(() => db.destroy())
+  await checkPepper(db, peppersIn(config))
+  const ledgerDb = connectPostgres(url, { maxConnections: ledgerConnections, queryTimeoutMs: ledgerTimeoutMs })
+  opened.defer(() => ledgerDb.destroy())
+  const onFailing = (reason: string): void => log({ event: 'ledger_failing', reason })
+  const ledger = await openPostgresLedger(ledgerDb, config.dataDir, clock, { onFailing })
+  opened.defer(() => ledger.close())
+  const owned = opened.move()
+  return {
+    store: createStore(db),
+    ledger,
+    responses: createResponseStore(db, config.limits.storedBytes),
+    conversations: createConversationStore(db, config.limits.storedBytes),
+    proveQuotas: () => proveQuotasOnPostgres(url),
+    isHealthy: () => ledger.healthy(),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}

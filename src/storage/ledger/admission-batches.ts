@@ -1,0 +1,132 @@
+import { type Kysely, sql } from 'kysely'
+import {
+  type KeyRate,
+  type Moment,
+  minuteDenial,
+  momentAt,
+  monthDenial,
+  type Standing,
+  tighterStanding,
+  usageSignals,
+  type UsageSignals,
+} from '../../domain/account-meter.ts'
+import type { Plan } from '../../domain/plans.ts'
+import type { RequestOpening } from '../../domain/requests.ts'
+import { minuteMs } from '../../runtime/minute-log.ts'
+import type { Tables } from '../schema/schema.ts'
+import { denialError } from './denial-error.ts'
+
+/** A request that waits for its admission. */
+export interface Asking {
+  readonly opening: RequestOpening
+  readonly plan: Plan
+  readonly rate: KeyRate | undefined
+  /** The number of the next delivery mark when it arrived. */
+  readonly dueMark: number
+}
+
+/** What the database decided: the counters including the request, or an error that refuses it. */
+export type Decided = UsageSignals | Error
+
+/** One row of `svc_router_admit_1`, or of `readCounters`. The last four are null if they count nothing. */
+interface CounterRow {
+  readonly out_denied: 'minute' | 'month' | null
+  readonly out_now_ms: number
+  readonly out_used: number
+  readonly out_open: number
+  readonly out_oldest_ms: number | null
+  readonly out_key_open: number | null
+  readonly out_key_oldest_ms: number | null
+}
+
+/**
+ * Decides requests in one statement, in the order of the batch within each account. An account's requests in one batch
+ * must have the same plan, and a key's the same limit.
+ */
+export async function decideBatch(
+  db: Kysely<Tables>,
+  nodeId: string,
+  batch: readonly Asking[],
+): Promise<readonly Decided[]> {
+  const given = batch.map(({ opening, plan, rate, dueMark }, n) => ({
+    n,
+    id: opening.id,
+    account_id: opening.accountId,
+    key_id: opening.keyId,
+    profile: opening.profile,
+    format: opening.format,
+    stream: opening.stream ? 1 : 0,
+    units: opening.units,
+    per_minute: plan.requestsPerMinute,
+    per_month: plan.requestsPerMonth,
+    key_per_minute: rate?.perMinute ?? null,
+    due_mark: dueMark,
+  }))
+  const { rows } = await sql<CounterRow & { readonly out_n: number }>`
+    select * from svc_router_admit_1(${JSON.stringify(given)}::jsonb, ${nodeId})`.execute(db)
+  const decided: Decided[] = Array.from({ length: batch.length })
+  for (const row of rows) decided[row.out_n] = decidedBy(row, batch[row.out_n]!)
+  if (rows.length !== batch.length) throw new Error('the database did not decide every request')
+  return decided
+}
+
+function decidedBy(row: CounterRow, { plan, rate }: Pick<Asking, 'plan' | 'rate'>): Decided {
+  const now = momentAt(row.out_now_ms)
+  if (row.out_denied === null) return signalsOf(row, now, plan, rate)
+  const denial =
+    row.out_denied === 'minute'
+      ? minuteDenial(now.monotonicMs, standingOf(row, now, plan, rate))
+      : monthDenial(now.period)
+  return denialError(denial, plan, signalsOf(row, now, plan, undefined))
+}
+
+/** An account's counters by the database's clock, taking nothing. */
+export async function readSignals(
+  db: Kysely<Tables>,
+  accountId: string,
+  plan: Plan,
+  rate: KeyRate | undefined,
+): Promise<UsageSignals> {
+  const inMinute = sql`q.account_id = ${accountId} and q.admitted_at_ms > now.ms - ${minuteMs} and q.number is not null`
+  const newest = (limit: number) => sql`order by q.admitted_at_ms desc, q.number desc limit ${limit}`
+  const ofKey = (value: string) =>
+    rate === undefined
+      ? sql`null::bigint`
+      : sql`(select ${sql.raw(value)} from (select q.admitted_at_ms from requests q
+          where ${inMinute} and q.key_id = ${rate.keyId} ${newest(rate.perMinute)}) k)`
+  const { rows } = await sql<CounterRow>`
+    with now as materialized (
+      select clock_timestamp() as at, greatest(
+        ceil(extract(epoch from clock_timestamp()) * 1000)::bigint,
+        coalesce((select last_at_ms from meters where account_id = ${accountId}), 0)
+      ) as ms
+    )
+    select null as out_denied, now.ms as out_now_ms,
+      coalesce((select used from usage where account_id = ${accountId}
+        and period_id = to_char(now.at at time zone 'UTC', 'YYYY-MM')), 0) as out_used,
+      coalesce((select m.admitted from meters m where m.account_id = ${accountId}) - first.number + 1, 0) as out_open,
+      first.admitted_at_ms as out_oldest_ms,
+      ${ofKey('count(*)')} as out_key_open, ${ofKey('min(k.admitted_at_ms)')} as out_key_oldest_ms
+    from now left join lateral (
+      select q.number, q.admitted_at_ms from requests q where ${inMinute}
+      order by q.admitted_at_ms, q.number limit 1
+    ) first on true`.execute(db)
+  const row = rows[0]
+  if (row === undefined) throw new Error('the database gave no counters')
+  return signalsOf(row, momentAt(row.out_now_ms), plan, rate)
+}
+
+function signalsOf(row: CounterRow, now: Moment, plan: Plan, rate: KeyRate | undefined): UsageSignals {
+  return usageSignals(now, standingOf(row, now, plan, rate), plan, row.out_used)
+}
+
+function standingOf(row: CounterRow, { monotonicMs }: Moment, plan: Plan, rate: KeyRate | undefined): Standing {
+  const standing = (limit: number, open: number, oldestMs: number | null, isOfKey: boolean): Standing => ({
+    limit,
+    remaining: Math.max(0, limit - open),
+    freeAtMs: oldestMs === null ? monotonicMs : oldestMs + minuteMs,
+    isOfKey,
+  })
+  const account = standing(plan.requestsPerMinute, row.out_open, row.out_oldest_ms, false)
+  return tighterStanding(account, rate && standing(rate.perMinute, row.out_key_open ?? 0, row.out_key_oldest_ms, true))
+}

@@ -1,0 +1,113 @@
+import { type Kysely, sql } from 'kysely'
+import type { Clock, Timer } from '../../runtime/clock.ts'
+import type { Tables } from '../schema/schema.ts'
+
+/** How often a node writes a sign of life; more often while the database fails. */
+const beatMs = 5_000
+const failingBeatMs = 500
+/** A node without a sign of life for this long is dead: its requests count as lost, and stay charged. */
+const deadAfterMs = 60_000
+/** How often this node looks for requests of dead nodes, and for its own that it does not know. */
+const tidyMs = 30_000
+/** Rows changed per statement. */
+const maxRows = 1_000
+/** An own request must be this old before it can be unknown: its admission may still be on its way. */
+const unknownAfterMs = 30_000
+/** Nodes that were last seen this long ago, and left nothing open, are forgotten. */
+const forgetAfterMs = 7 * 86_400_000
+
+export interface LeaseListener {
+  /** A sign of life was written: the database works. */
+  onBeat(): void
+  onFailed(error: unknown): void
+  /** The node's open requests in the database that are not new. Those that it does not know were never dispatched. */
+  onOwnRequests(ids: readonly string[]): void
+}
+
+/** Keeps this node's row in `nodes` alive, and settles what dead nodes left behind. */
+export class NodeLease {
+  readonly #db: Kysely<Tables>
+  readonly #id: string
+  readonly #clock: Clock
+  readonly #listener: LeaseListener
+  #timer: Timer | undefined
+  #running: Promise<void> | undefined
+  #tidiedMs = Number.NEGATIVE_INFINITY
+  #isClosed = false
+
+  constructor(db: Kysely<Tables>, id: string, clock: Clock, listener: LeaseListener) {
+    this.#db = db
+    this.#id = id
+    this.#clock = clock
+    this.#listener = listener
+  }
+
+  /** Registers the node. @throws the driver's error */
+  async start(): Promise<void> {
+    await this.#beat()
+    this.#schedule(beatMs)
+  }
+
+  /** Checks the database soon, because something failed. */
+  hurry(): void {
+    if (this.#running === undefined) this.#schedule(failingBeatMs)
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#timer?.cancel()
+    await this.#running
+  }
+
+  #schedule(delayMs: number): void {
+    this.#timer?.cancel()
+    if (this.#isClosed) return
+    this.#timer = this.#clock.after(delayMs, () => {
+      this.#running = this.#run().finally(() => {
+        this.#running = undefined
+      })
+    })
+  }
+
+  async #run(): Promise<void> {
+    try {
+      await this.#beat()
+      this.#listener.onBeat()
+      await this.#tidy()
+      this.#schedule(beatMs)
+    } catch (error) {
+      this.#listener.onFailed(error)
+      this.#schedule(failingBeatMs)
+    }
+  }
+
+  async #beat(): Promise<void> {
+    await sql`insert into nodes (id, started_at_ms, seen_at_ms) values (${this.#id}, ${databaseMs}, ${databaseMs})
+      on conflict (id) do update set seen_at_ms = excluded.seen_at_ms`.execute(this.#db)
+  }
+
+  async #tidy(): Promise<void> {
+    const nowMs = this.#clock.monotonicMs()
+    if (nowMs - this.#tidiedMs < tidyMs) return
+    this.#tidiedMs = nowMs
+    await this.#giveUpDeadNodes()
+    const { rows } = await sql<{ id: string }>`select id from requests
+      where node_id = ${this.#id} and state in ('open', 'lost') and admitted_at_ms < ${databaseMs} - ${unknownAfterMs}`.execute(
+      this.#db,
+    )
+    this.#listener.onOwnRequests(rows.map(({ id }) => id))
+  }
+
+  /** Their units stay charged: the answers may have been delivered. */
+  async #giveUpDeadNodes(): Promise<void> {
+    await sql`update requests set state = 'lost', charged = units where id in (
+      select r.id from nodes n join requests r on r.node_id = n.id
+      where n.seen_at_ms < ${databaseMs} - ${deadAfterMs} and r.state = 'open'
+      order by r.id limit ${maxRows} for update of r skip locked
+    )`.execute(this.#db)
+    await sql`delete from nodes where seen_at_ms < ${databaseMs} - ${forgetAfterMs}
+      and not exists (select 1 from requests r where r.node_id = nodes.id)`.execute(this.#db)
+  }
+}
+
+const databaseMs = sql`floor(extract(epoch from clock_timestamp()) * 1000)::bigint`
