@@ -21,7 +21,6 @@ export async function createAccount(
   checkPlan(planId, plans)
   const known = await deps.store.listAccounts(maxListedAccounts)
   if (known.length >= maxListedAccounts) throw new AccountsError('account_limit')
-  if (known.some((account) => account.name === checked)) throw new AccountsError('account_name_taken')
   const nowMs = (): number => deps.clock.nowMs()
   const account: Account = {
     id: idMinter('acc_', nowMs, deps.random)(),
@@ -30,7 +29,8 @@ export async function createAccount(
     suspended: false,
     createdAtMs: Math.floor(nowMs()),
   }
-  await deps.store.addAccount(account, auditRecord(deps, { type: 'account.created', accountId: account.id, planId }))
+  const record = auditRecord(deps, { type: 'account.created', accountId: account.id, planId })
+  if (!(await deps.store.addAccount(account, record))) throw new AccountsError('account_name_taken')
   return account
 }
 

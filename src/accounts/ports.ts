@@ -24,7 +24,8 @@ import type { Ticket } from '../domain/tickets.ts'
 export type AccountStore = AccountQueries & KeyQueries & UpstreamQueries
 
 export interface AccountQueries {
-  addAccount(account: Account, record: AuditRecord): Promise<void>
+  /** Returns false, and adds nothing, if another account has this name. */
+  addAccount(account: Account, record: AuditRecord): Promise<boolean>
   findAccount(id: string): Promise<Account | undefined>
   /** In order of creation, at most `limit`. */
   listAccounts(limit: number): Promise<readonly Account[]>

@@ -7,8 +7,11 @@ import type { AccountRow, Tables } from './schema/schema.ts'
 
 /** Accounts. */
 export const accountStore = defineStore<AccountQueries>({
-  async addAccount(db, account, record) {
-    await change(db, record, async (transaction) => {
+  addAccount(db, account, record) {
+    return change(db, record, async (transaction) => {
+      const { name } = account
+      const taken = await transaction.selectFrom('accounts').select('id').where('name', '=', name).executeTakeFirst()
+      if (taken !== undefined) return false
       await transaction.insertInto('accounts').values(accountRow(account)).execute()
       return true
     })

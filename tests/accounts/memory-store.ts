@@ -11,10 +11,11 @@ export class MemoryStore implements AccountStore {
   readonly digests = new Map<string, string>()
   readonly records: AuditRecord[] = []
 
-  addAccount(account: Account, record: AuditRecord): Promise<void> {
+  addAccount(account: Account, record: AuditRecord): Promise<boolean> {
+    if (this.accounts.some(({ name }) => name === account.name)) return Promise.resolve(false)
     this.accounts.push(account)
     this.records.push(record)
-    return Promise.resolve()
+    return Promise.resolve(true)
   }
   findAccount(id: string): Promise<Account | undefined> {
     return Promise.resolve(this.accounts.find((account) => account.id === id))

@@ -113,8 +113,14 @@ describe.each(engines)('the store on %s', (_name, engine) => {
       ['acc_a', 2],
       ['acc_c', 1],
     ] as const)
-      await store.addAccount({ ...account, id, createdAtMs }, noted)
+      await store.addAccount({ ...account, id, name: id, createdAtMs }, noted)
     expect((await store.listAccounts(2)).map(({ id }) => id)).toEqual(['acc_c', 'acc_a'])
+  })
+
+  test('of two accounts with the same name that are added at once, one is added', async () => {
+    const added = await Promise.all(['acc_1', 'acc_2'].map((id) => store.addAccount({ ...account, id }, noted)))
+    expect(added.toSorted()).toEqual([false, true])
+    expect(await store.listAccounts(9)).toHaveLength(1)
   })
 
   test('a plan is changed, but not for an account that does not exist', async () => {
@@ -175,7 +181,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
 
   test('keys are listed newest first and only for their account', async () => {
     await store.addAccount(account, noted)
-    await store.addAccount({ ...account, id: 'acc_2' }, noted)
+    await store.addAccount({ ...account, id: 'acc_2', name: 'Second' }, noted)
     for (const [index, accountId] of ['acc_1', 'acc_2', 'acc_1', 'acc_1'].entries()) {
       await store.addKey(keyOf(`key_${index}`, { accountId, createdAtMs: index }), digestOf(`key_${index}`), 10, noted)
     }
@@ -225,7 +231,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     ['of another account', { accountId: 'acc_2' }],
   ] as const)('a key that is %s is not rotated', async (_case, changes) => {
     await store.addAccount(account, noted)
-    await store.addAccount({ ...account, id: 'acc_2' }, noted)
+    await store.addAccount({ ...account, id: 'acc_2', name: 'Second' }, noted)
     const key = keyOf('key_1', changes)
     await store.addKey(key, digestOf('key_1'), 10, noted)
     expect(

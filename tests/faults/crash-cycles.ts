@@ -35,20 +35,32 @@ export interface CrashReport {
   unequalTotals: number
 }
 
+/** Where the service stores its records: in SQLite in its data folder unless given. */
+export interface RecordPlace {
+  readonly settings: object
+  readonly env: NodeJS.ProcessEnv
+  /** All records after an ID, in the order of their IDs. */
+  records(afterId: string): Promise<readonly RecordRow[]>
+  /** The used units of all accounts and months. */
+  usedUnits(): Promise<number>
+}
+
 /**
  * Runs the real service under load, kills it with SIGKILL at a random moment, restarts it on the same data, and
  * compares what clients received with what is charged, in each cycle.
  */
-export async function runCrashCycles(cycles: number): Promise<CrashReport> {
+export async function runCrashCycles(cycles: number, place?: RecordPlace): Promise<CrashReport> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-router-crash-'))
   const names = ['alpha', 'beta-responses', 'gamma']
   const providers = await Promise.all(names.map((name) => startSimulatedProvider({ name })))
   const timeouts = { connect: '500ms', first_content: '400ms', whole_answer: '400ms', idle: '400ms' }
-  const service = new ServiceProcess(folder, providers, {
+  const settings = {
     keep_alive: '100ms',
     plans: { max: { name: 'Max', requests_per_minute: 1_000_000, requests_per_month: 100_000_000, premium: true } },
     backends: Object.fromEntries(names.map((name) => [name, { provider: name, model: 'simulated', timeouts }])),
-  })
+    ...place?.settings,
+  }
+  const service = new ServiceProcess(folder, providers, settings, place?.env)
   const report: CrashReport = {
     cycles,
     sent: 0,
@@ -69,10 +81,11 @@ export async function runCrashCycles(cycles: number): Promise<CrashReport> {
       const delivered = await loadAndKill(service, report)
       const lastMarked = readLastMark(service.dataDir)
       await service.start()
-      const records = service.records(lastId)
+      const records = (await place?.records(lastId)) ?? service.records(lastId)
       lastId = records.at(-1)?.id ?? lastId
       compare(records, delivered, lastMarked, report)
-      if (service.usedUnits() !== report.charged) report.unequalTotals += 1
+      const used = (await place?.usedUnits()) ?? service.usedUnits()
+      if (used !== report.charged) report.unequalTotals += 1
     }
     return report
   } finally {

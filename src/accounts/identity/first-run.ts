@@ -2,6 +2,7 @@ import type { Account } from '../../domain/accounts.ts'
 import { isWellFormedKey, keyHint, mintKey } from '../../domain/keys.ts'
 import type { Plan } from '../../domain/plans.ts'
 import { Secret } from '../../runtime/secret.ts'
+import { AccountsError } from '../accounts-error.ts'
 import { createAccount } from '../accounts.ts'
 import type { AccountsDeps } from '../control-plane.ts'
 import { addKey, effectiveState, maxListedKeys } from '../keys.ts'
@@ -33,7 +34,7 @@ export interface FirstRun {
  */
 export async function firstRun(deps: AccountsDeps, plans: readonly Plan[], file: FirstKeyFile): Promise<FirstRun> {
   const [only, second] = await deps.store.listAccounts(2)
-  const account = only ?? (await createAccount(deps, localAccountName, firstPlan(plans), plans))
+  const account = only ?? (await createLocalAccount(deps, plans))
   const keys = await deps.store.listKeys(account.id, maxListedKeys)
   if (second === undefined && account.name === localAccountName && keys.length === 0) {
     const key = mintKey(deps.random)
@@ -48,6 +49,18 @@ export async function firstRun(deps: AccountsDeps, plans: readonly Plan[], file:
     (key) => key.hint === hint && ['active', 'retiring'].includes(effectiveState(key, nowMs)),
   )
   return { account, key: undefined, fileKeyWorks }
+}
+
+async function createLocalAccount(deps: AccountsDeps, plans: readonly Plan[]): Promise<Account> {
+  try {
+    return await createAccount(deps, localAccountName, firstPlan(plans), plans)
+  } catch (error) {
+    if (!(error instanceof AccountsError && error.code === 'account_name_taken')) throw error
+    // Another node on the same database was faster.
+    const [account] = await deps.store.listAccounts(1)
+    if (account === undefined) throw error
+    return account
+  }
 }
 
 function firstPlan(plans: readonly Plan[]): string {
