@@ -12,8 +12,8 @@ const distributionFolder = '/usr/lib/postgresql'
 
 /** A temporary PostgreSQL server on 127.0.0.1. */
 export interface TestPostgres {
-  /** Creates an empty database and returns its URL. */
-  createDatabase(): Promise<string>
+  /** Creates an empty database and returns its URL; `options` are appended to the statement. */
+  createDatabase(options?: string): Promise<string>
   stop(): Promise<void>
 }
 
@@ -71,9 +71,9 @@ export async function startPostgres({ durable = false } = {}): Promise<TestPostg
     await waitUntilReady(urlOf('postgres'), server)
     let count = 0
     return {
-      createDatabase: async () => {
+      createDatabase: async (options = '') => {
         const name = `test_${++count}`
-        await runOnce(urlOf('postgres'), `create database ${name}`)
+        await runOnce(urlOf('postgres'), `create database ${name} ${options}`)
         return urlOf(name)
       },
       stop: async () => {
@@ -89,7 +89,7 @@ export async function startPostgres({ durable = false } = {}): Promise<TestPostg
 }
 
 /** PostgreSQL refuses to run as root, so root starts it as another user. */
-function ordinaryUser(): { readonly uid: number; readonly gid: number } | undefined {
+export function ordinaryUser(): { readonly uid: number; readonly gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
   for (const name of ['postgres', 'nobody']) {
     try {
@@ -102,7 +102,7 @@ function ordinaryUser(): { readonly uid: number; readonly gid: number } | undefi
   throw new Error('PostgreSQL does not run as root, and there is no other user to run it')
 }
 
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer()
     probe.once('error', reject)
@@ -113,7 +113,7 @@ function freePort(): Promise<number> {
   })
 }
 
-async function waitUntilReady(url: string, server: ChildProcess): Promise<void> {
+export async function waitUntilReady(url: string, server: ChildProcess): Promise<void> {
   const giveUpAtMs = performance.now() + startTimeoutMs
   for (;;) {
     try {

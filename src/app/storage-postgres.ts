@@ -30,7 +30,7 @@ export async function openPostgresStore(config: Config, url: string): Promise<St
   }
 }
 
-/** Opens the database and the node's ledger for the service. @throws DataFolderInUse, SchemaMismatch, SetupError, StoreUnavailable */
+/** Opens the database and the node's ledger for the service (contract 36.1). @throws DataFolderInUse, SchemaMismatch, SetupError, StoreUnavailable */
 export async function openPostgresStorage({ config, clock, log }: Runtime, url: string): Promise<Storage> {
   await using opened = new AsyncDisposableStack()
   createFolder(config.dataDir)

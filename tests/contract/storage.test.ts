@@ -119,7 +119,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
 
   test('of two accounts with the same name that are added at once, one is added', async () => {
     const added = await Promise.all(['acc_1', 'acc_2'].map((id) => store.addAccount({ ...account, id }, noted)))
-    expect(added.toSorted()).toEqual([false, true])
+    expect(added.filter(Boolean)).toHaveLength(1)
     expect(await store.listAccounts(9)).toHaveLength(1)
   })
 

@@ -12,6 +12,7 @@ import { type SimulatedProvider, startSimulatedProvider } from '../../src/simula
 import { connectPostgres } from '../../src/storage/postgres/open-postgres.ts'
 import type { Tables } from '../../src/storage/schema/schema.ts'
 import { createStore } from '../../src/storage/store.ts'
+import { hasPgBouncer, startPgBouncer, type TestPgBouncer } from '../pgbouncer.ts'
 import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
 import { type RecordPlace, runCrashCycles } from './crash-cycles.ts'
 import { RawConnection, writePost } from './raw-client.ts'
@@ -19,7 +20,7 @@ import { type RecordRow, ServiceProcess } from './service-process.ts'
 
 const limitMs = 180_000
 const crashCycles = 4
-/** The longest time until a revocation holds on every node (contract 36.5). */
+/** The longest time until a revocation holds on every node (contract 3.11). */
 const revokedWithinMs = 1_000
 const pepper = 'the pepper of every node of this test'
 
@@ -30,6 +31,7 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
   let folder: string
   let provider: SimulatedProvider
   const nodes: ServiceProcess[] = []
+  let bouncer: TestPgBouncer | undefined
 
   beforeAll(async () => {
     server = await startPostgres({ durable: true })
@@ -43,6 +45,8 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
   })
   afterEach(async () => {
     await Promise.all(nodes.splice(0).map((node) => node.destroy()))
+    await bouncer?.stop()
+    bouncer = undefined
     await db.destroy()
     await provider.close()
     rmSync(folder, { recursive: true, force: true })
@@ -50,7 +54,7 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
 
   const settings = { database: { url_env: 'DATABASE_URL' } }
   const environment = (): NodeJS.ProcessEnv => ({
-    DATABASE_URL: url,
+    DATABASE_URL: bouncer?.url ?? url,
     SVC_ROUTER_PEPPER: pepper,
     SVC_ROUTER_SEALING_KEY: Buffer.alloc(32, 7).toString('base64'),
   })
@@ -79,6 +83,22 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
     }
   }
 
+  /** Sends 1,000 requests at once, to both nodes. */
+  async function expectExactly(admitted: number, refusal: number): Promise<void> {
+    const keys = ownKeys()
+    const answers = await Promise.all(
+      // Each key works on each node.
+      Array.from({ length: 1_000 }, (_, index) => ask(nodes[index % 2]!, keys[index % keys.length]!)),
+    )
+    const statuses = answers.map(({ status }) => status)
+    expect(statuses.filter((status) => status === 200)).toHaveLength(admitted)
+    expect(statuses.filter((status) => status === refusal)).toHaveLength(1_000 - admitted)
+    // Each admission saw its own place among all of them.
+    const seen = answers.filter(({ status }) => status === 200).map(({ used }) => used)
+    expect(new Set(seen).size).toBe(admitted)
+    expect(Math.max(...seen)).toBe(admitted)
+  }
+
   test.each([
     ['400 a minute', { perMinute: 400, perMonth: 1_000_000 }, 400, 429],
     ['300 a month', { perMinute: 500, perMonth: 300 }, 300, 402],
@@ -86,18 +106,17 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
     'two nodes that start at the same time admit exactly the limit of 1,000 simultaneous requests: %s',
     async (_, plan, admitted, refusal) => {
       await startNodes(2, plan)
-      const keys = ownKeys()
-      const answers = await Promise.all(
-        // Each key works on each node.
-        Array.from({ length: 1_000 }, (_, index) => ask(nodes[index % 2]!, keys[index % keys.length]!)),
-      )
-      const statuses = answers.map(({ status }) => status)
-      expect(statuses.filter((status) => status === 200)).toHaveLength(admitted)
-      expect(statuses.filter((status) => status === refusal)).toHaveLength(1_000 - admitted)
-      // Each admission saw its own place among all of them.
-      const seen = answers.filter(({ status }) => status === 200).map(({ used }) => used)
-      expect(new Set(seen).size).toBe(admitted)
-      expect(Math.max(...seen)).toBe(admitted)
+      await expectExactly(admitted, refusal)
+    },
+    limitMs,
+  )
+
+  test.runIf(hasPgBouncer('nodes behind PgBouncer'))(
+    'behind PgBouncer in transaction mode they admit exactly the limit, too',
+    async () => {
+      bouncer = await startPgBouncer(url)
+      await startNodes(2, { perMinute: 400, perMonth: 1_000_000 })
+      await expectExactly(400, 429)
     },
     limitMs,
   )

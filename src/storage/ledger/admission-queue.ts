@@ -11,6 +11,8 @@ const maxFlights = 4
 /** While a statement runs, another one starts when this many requests wait, or after `nextFlightMs`. */
 const worthAFlight = 50
 const nextFlightMs = 4
+/** A batch without a decision after this long has failed for its callers (contract 36.5). */
+const decideLimitMs = 3_000
 
 /** Decides a batch. Rejects if that failed: it is then unknown whether the requests were admitted. */
 type Decide = (batch: readonly Asking[]) => Promise<readonly Decided[]>
@@ -122,25 +124,32 @@ export class AdmissionQueue {
 
   async #fly(batch: readonly Waiting[]): Promise<void> {
     this.#flights += 1
+    const limit = this.#clock.after(decideLimitMs, () => this.#fail(batch, new Error('the database does not answer')))
     try {
       const decided = await this.#decide(batch)
       this.#isFailing = false
       this.#listener.onDecided()
+      // Those that have failed meanwhile stay refused: their admissions are found and refunded.
       for (const [at, { resolve }] of batch.entries()) resolve(decided[at]!)
     } catch (error) {
-      this.#isFailing = true
-      this.#listener.onFailed(error)
-      const unavailable = new LedgerUnavailable(error)
-      for (const { reject } of batch) reject(unavailable)
-      this.#refuseWaiting(unavailable)
+      this.#fail(batch, error)
     } finally {
+      limit.cancel()
       this.#flights -= 1
       this.#release(batch)
       this.#startSoon()
     }
   }
 
-  /** A slow database is treated like a dead one: whoever waits would only wait longer. */
+  #fail(batch: readonly Waiting[], error: unknown): void {
+    this.#isFailing = true
+    this.#listener.onFailed(error)
+    const unavailable = new LedgerUnavailable(error)
+    for (const { reject } of batch) reject(unavailable)
+    this.#refuseWaiting(unavailable)
+  }
+
+  /** A slow database is treated like a dead one: those who wait would only wait longer (contract 36.5). */
   #refuseWaiting(unavailable: LedgerUnavailable): void {
     for (const lines of [this.#ready, this.#held]) {
       for (const line of lines.values()) {

@@ -40,7 +40,7 @@ export interface PostgresLedgerOptions {
 }
 
 /**
- * The ledger of any number of nodes on one PostgreSQL database, which decides every admission (contract 35.6, 36.1).
+ * The ledger of any number of nodes on one PostgreSQL database, which decides every admission (contract 35.6, 36.2).
  * Each node has a data folder of its own for its delivery marks.
  */
 export interface PostgresLedger extends Ledger {
@@ -168,6 +168,8 @@ class NodeLedger implements PostgresLedger {
   }
 
   signals(accountId: string, plan: Plan, rate?: KeyRate): Promise<UsageSignals> {
+    // An error after a failed admission must not wait for the database once more.
+    if (!this.healthy()) return Promise.reject(new LedgerUnavailable())
     return readSignals(this.#db, accountId, plan, rate)
   }
 

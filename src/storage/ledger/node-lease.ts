@@ -8,11 +8,11 @@ const failingBeatMs = 500
 /** A node without a sign of life for this long is dead: its requests count as lost, and stay charged. */
 const deadAfterMs = 60_000
 /** How often this node looks for requests of dead nodes, and for its own that it does not know. */
-const tidyMs = 30_000
+const tidyMs = 10_000
 /** Rows changed per statement. */
 const maxRows = 1_000
 /** An own request must be this old before it can be unknown: its admission may still be on its way. */
-const unknownAfterMs = 30_000
+const unknownAfterMs = 10_000
 /** Nodes that were last seen this long ago, and left nothing open, are forgotten. */
 const forgetAfterMs = 7 * 86_400_000
 
@@ -98,7 +98,7 @@ export class NodeLease {
     this.#listener.onOwnRequests(rows.map(({ id }) => id))
   }
 
-  /** Their units stay charged: the answers may have been delivered. */
+  /** Their units stay charged: the answers may have been delivered (contract 36.3). */
   async #giveUpDeadNodes(): Promise<void> {
     await sql`update requests set state = 'lost', charged = units where id in (
       select r.id from nodes n join requests r on r.node_id = n.id

@@ -6,7 +6,7 @@ const minuteMs = 60_000
 const lockTimeout = '2s'
 
 /**
- * Decides a batch of admissions in one statement: every account's row is locked in the order of their ids, then the
+ * Decides a batch of admissions in one statement (contract 36.2): every account's row is locked in the order of their ids, then the
  * time is read, so that nodes decide one after another and nobody is back-dated by its wait.
  *
  * Admissions of an account are numbered without gaps, in the order of their times. The size of the sliding minute is
@@ -187,7 +187,7 @@ begin
     where u.account_id = g.account_id and u.period_id = g.period_id;
 end $$`
 
-/** Several nodes on one PostgreSQL database (contract 36). SQLite has the columns, too, so that data can move between engines. */
+/** Several nodes on one PostgreSQL database. SQLite has the columns, too, so that data can move between engines. */
 export const nodesMigration: Migration = {
   name: '020-nodes',
   statements: [

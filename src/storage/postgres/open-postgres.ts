@@ -39,8 +39,8 @@ export async function openPostgres(url: string, options: PostgresOptions = {}): 
 }
 
 /**
- * Opens a pool of connections to a database with the current schema. The pool uses no session state: transactions may
- * run on different connections of a pooler such as PgBouncer.
+ * Opens a pool of connections to a database with the current schema. Nothing here uses session state, so a pooler such as
+ * PgBouncer may run each transaction on another connection (contract 36.7).
  */
 export function connectPostgres(
   url: string,
@@ -61,8 +61,9 @@ export function connectPostgres(
     Client: ImpatientClient,
     verify: (client, done) => void assertWritable(client).then(() => done(), done),
   })
-  // A connection that breaks while it is idle is harmless: the next statement opens another.
+  // A connection that breaks is harmless, idle or in use: its statement fails, and the next one opens another.
   pool.on('error', () => {})
+  pool.on('connect', (client) => client.on('error', () => {}))
   const dialect = new PostgresDialect({
     pool: {
       connect: () => pool.connect().catch((error: unknown) => Promise.reject(asThrown(error))),
@@ -109,12 +110,13 @@ function asThrown(error: unknown): Error {
   return Object.assign(new StoreUnavailable('the database does not answer', { cause: error }), { code })
 }
 
-/** Otherwise a replica would answer reads of keys with old data (contract 36.9). */
+/** Otherwise a replica would answer reads of keys with old data (contract 36.6). */
 async function assertWritable(client: ClientBase): Promise<void> {
   const { rows } = await client.query<{ transaction_read_only: string }>('show transaction_read_only')
   if (rows[0]?.transaction_read_only !== 'off') throw new StoreUnavailable('the database does not accept writes')
 }
 
+/** Nodes that start at the same time migrate one after another (contract 36.4). */
 async function lockSchema(transaction: Transaction<Tables>): Promise<void> {
   await sql`set local lock_timeout = ${sql.lit(migrationLockTimeout)}`.execute(transaction)
   await sql`select pg_advisory_xact_lock(${migrationLock})`.execute(transaction)

@@ -1,0 +1,87 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { StoreUnavailable } from '../../../src/runtime/store-unavailable.ts'
+import { connectPostgres, openPostgres } from '../../../src/storage/postgres/open-postgres.ts'
+import { proxyDatabase } from '../../database-proxy.ts'
+import { hasPostgres, startPostgres, type TestPostgres } from '../../postgres.ts'
+
+const queryTimeoutMs = 300
+
+describe.runIf(hasPostgres('opening PostgreSQL'))('a PostgreSQL database', () => {
+  let server: TestPostgres
+  beforeAll(async () => {
+    server = await startPostgres()
+  })
+  afterAll(() => server.stop())
+
+  test('with another collation sorts ids by their bytes, as time does', async () => {
+    const english =
+      "template template0 encoding 'UTF8' locale_provider icu icu_locale 'en-US' lc_collate 'C' lc_ctype 'C'"
+    const db = await openPostgres(await server.createDatabase(english))
+    try {
+      const { rows } = await sql<{ isLess: boolean }>`select 'a' < 'B' as "isLess"`.execute(db)
+      expect(rows).toEqual([{ isLess: true }])
+      for (const id of ['req_a', 'req_B', 'req_A', 'req_b'])
+        await sql`insert into requests (id, account_id, key_id, profile, format, stream, units, period_id, admitted_at_ms,
+          state, charged) values (${id}, 'acc_1', 'key_1', 'p', 'f', 0, 1, '2026-11', 1, 'done', 0)`.execute(db)
+      const found = await db.selectFrom('requests').select('id').where('id', '<', 'req_a').orderBy('id').execute()
+      expect(found.map(({ id }) => id)).toEqual(['req_A', 'req_B'])
+    } finally {
+      await db.destroy()
+    }
+  })
+
+  test('that is opened by twenty nodes at the same time is migrated once', async () => {
+    const url = await server.createDatabase()
+    const opened = await Promise.all(Array.from({ length: 20 }, () => openPostgres(url, { maxConnections: 1 })))
+    try {
+      const rows = await opened[0]!.selectFrom('migrations').select('name').execute()
+      expect(new Set(rows.map(({ name }) => name)).size).toBe(rows.length)
+    } finally {
+      await Promise.all(opened.map((db) => db.destroy()))
+    }
+  })
+
+  test('that does not accept writes is not read either', async () => {
+    const url = await server.createDatabase()
+    const db = await openPostgres(url)
+    await sql`alter database ${sql.raw(new URL(url).pathname.slice(1))} set default_transaction_read_only = on`.execute(
+      db,
+    )
+    await db.destroy()
+    const readOnly = connectPostgres(url)
+    try {
+      await expect(sql`select 1`.execute(readOnly)).rejects.toThrow(StoreUnavailable)
+    } finally {
+      await readOnly.destroy()
+    }
+  })
+
+  test('that does not answer in time fails the statement, and the next one gets another connection', async () => {
+    const proxy = await proxyDatabase(await server.createDatabase())
+    const db = connectPostgres(proxy.url, { maxConnections: 1, queryTimeoutMs })
+    try {
+      await sql`select 1`.execute(db)
+      proxy.stall()
+      await expect(sql`select 2`.execute(db)).rejects.toThrow(StoreUnavailable)
+      proxy.heal()
+      await sleep(1)
+      const { rows } = await sql<{ three: number }>`select 3 as three`.execute(db)
+      expect(rows).toEqual([{ three: 3 }])
+    } finally {
+      await db.destroy()
+      await proxy.close()
+    }
+  })
+
+  test('that cannot be reached is reported as unavailable', async () => {
+    const proxy = await proxyDatabase(await server.createDatabase())
+    proxy.cut()
+    try {
+      await expect(openPostgres(proxy.url)).rejects.toThrow(StoreUnavailable)
+    } finally {
+      await proxy.close()
+    }
+  })
+})
