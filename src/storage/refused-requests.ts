@@ -26,7 +26,7 @@ export const refusedRequestStore = defineStore<RefusedRequestStore>({
     await sql`
       insert into refused_requests (account_id, hour_ms, code, requests, last_request_id, last_key_id, last_at_ms)
       select counted.* from (values ${sql.join(rows)}) as counted, accounts where accounts.id = counted.column1
-      ${isSqlite ? sql`` : sql`for key share of accounts`}
+      order by column1, column2, column3 ${isSqlite ? sql`` : sql`for key share of accounts`}
       on conflict (account_id, hour_ms, code) do update set
         requests = refused_requests.requests + excluded.requests, last_request_id = excluded.last_request_id,
         last_key_id = excluded.last_key_id, last_at_ms = excluded.last_at_ms`.execute(db)

@@ -1,6 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { StoredResponse, StoredTurn } from '../domain/stored-responses.ts'
 import type { ResponseStore } from '../gateway/responses/response-store.ts'
+import { compareText } from '../runtime/compare-text.ts'
 import { defineStore } from './define-store.ts'
 import type { StoredResponseRow, Tables } from './schema/schema.ts'
 
@@ -26,13 +27,17 @@ export async function addResponses(
   saves: readonly ResponseToSave[],
   maxBytes: number,
 ): Promise<readonly boolean[]> {
+  // Every node locks accounts in the same order.
+  const ordered = [...saves.entries()].toSorted(([, a], [, b]) =>
+    compareText(a.response.accountId, b.response.accountId),
+  )
   return await db.transaction().execute(async (transaction) => {
     const saved: boolean[] = []
-    for (const { response, itemDigests } of saves) {
+    for (const [at, { response, itemDigests }] of ordered) {
       const { accountId, sealedResponse, sealedInput, sealedOutput } = response
       const bytes = sealedResponse.length + sealedInput.length + sealedOutput.length
       const hasRoom = await makeRoom(transaction, accountId, bytes, maxBytes)
-      saved.push(hasRoom)
+      saved[at] = hasRoom
       if (!hasRoom) continue
       await transaction.insertInto('stored_responses').values(rowOf(response)).execute()
       const items = [...new Set(itemDigests)].map((digest) => ({ digest, response_id: response.id }))
@@ -59,10 +64,12 @@ export async function makeRoom(
 ): Promise<boolean> {
   const room = maxBytes - bytes
   for (let step = 0; step <= maxSteps; step += 1) {
+    // Changes nothing, but locks the row: several nodes must not fill the same room.
     const stored = await db
-      .selectFrom('stored_bytes')
-      .select(['bytes', 'conversation_bytes'])
+      .updateTable('stored_bytes')
+      .set((row) => ({ bytes: row.ref('bytes') }))
       .where('account_id', '=', accountId)
+      .returning(['bytes', 'conversation_bytes'])
       .executeTakeFirst()
     if ((stored?.conversation_bytes ?? 0) > room) return false
     if ((stored?.bytes ?? 0) <= room) return true

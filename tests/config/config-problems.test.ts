@@ -272,11 +272,17 @@ const rows: readonly Row[] = [
     fixes: ['export OLD='],
   },
   {
-    name: 'another database than the one in the data folder, which nothing serves from yet',
+    name: 'a database whose variable is not set',
     text: 'database:\n  url_env: DATABASE_URL',
-    env: { DATABASE_URL: 'postgres://localhost/made-up' },
-    places: ['1:1'],
-    fixes: ['use one of: mode, listen, app_listen, base_url, app_url, data'],
+    places: ['2:12'],
+    fixes: ['export DATABASE_URL='],
+  },
+  {
+    name: 'a database that is not PostgreSQL',
+    text: 'database:\n  url_env: DATABASE_URL',
+    env: { DATABASE_URL: 'mysql://localhost/made-up' },
+    places: ['2:12'],
+    fixes: ['use postgres://user:password@host:5432/name'],
   },
   {
     name: 'a mode variable that is neither',
