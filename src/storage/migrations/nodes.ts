@@ -195,11 +195,15 @@ export const nodesMigration: Migration = {
     `create table meters (account_id text primary key, admitted bigint not null, last_at_ms bigint not null)`,
     `alter table requests add column number bigint`,
     `alter table requests add column node_id text`,
-    `drop index requests_by_account`,
-    `create index requests_by_account on requests (account_id, admitted_at_ms, number)`,
   ],
   own: {
     sqlite: [],
-    postgres: [`create index requests_by_node on requests (node_id, id) where node_id is not null`, admit, settle],
+    postgres: [
+      `drop index requests_by_account`,
+      `create index requests_by_account on requests (account_id, admitted_at_ms, number)`,
+      `create index requests_by_node on requests (node_id, id) where node_id is not null`,
+      admit,
+      settle,
+    ],
   },
 }

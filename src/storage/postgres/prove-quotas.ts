@@ -30,7 +30,6 @@ async function withClient<Value>(url: string, work: (client: Client) => Promise<
   const client = new Client({
     connectionString: url,
     connectionTimeoutMillis: connectTimeoutMs,
-    statement_timeout: statementTimeoutMs,
     query_timeout: statementTimeoutMs,
     application_name: 'svc-router proof',
   })

@@ -1,0 +1,158 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Kysely, sql } from 'kysely'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { Plan } from '../../../src/domain/plans.ts'
+import type { RequestOpening, RequestOutcome } from '../../../src/domain/requests.ts'
+import { decideBatch } from '../../../src/storage/ledger/admission-batches.ts'
+import { openPostgresLedger, type PostgresLedger } from '../../../src/storage/ledger/ledger-postgres.ts'
+import { openPostgres } from '../../../src/storage/postgres/open-postgres.ts'
+import type { Tables } from '../../../src/storage/schema/schema.ts'
+import { DataFolderInUse } from '../../../src/storage/sqlite/data-folder-lock.ts'
+import { ManualClock } from '../../gateway/manual-clock.ts'
+import { hasPostgres, startPostgres, type TestPostgres } from '../../postgres.ts'
+
+const plan: Plan = { id: 'max', name: 'Max', requestsPerMinute: 100, requestsPerMonth: 1_000, premium: true }
+const failed: RequestOutcome = { charged: 0, attempts: [], totalMs: 1 }
+const answered: RequestOutcome = { charged: 1, attempts: [], totalMs: 1 }
+/** How long a node may be silent before its requests are lost, and how old an unknown request must be: plus a second. */
+const deadMs = 61_000
+const unknownMs = 11_000
+
+describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () => {
+  let server: TestPostgres
+  let folders: string
+  let db: Kysely<Tables>
+  let clock: ManualClock
+  const ledgers: PostgresLedger[] = []
+
+  beforeAll(async () => {
+    server = await startPostgres()
+  })
+  afterAll(() => server.stop())
+  beforeEach(async () => {
+    folders = mkdtempSync(join(tmpdir(), 'svc-router-node-'))
+    db = await openPostgres(await server.createDatabase())
+    clock = new ManualClock()
+  })
+  afterEach(async () => {
+    for (const ledger of ledgers.splice(0)) await endOf(ledger)
+    await db.destroy()
+    rmSync(folders, { recursive: true })
+  })
+
+  /** Closes it while its timers run. */
+  async function endOf(ledger: PostgresLedger): Promise<void> {
+    const closed = ledger.close()
+    await until(async () => Promise.race([closed.then(() => true), sleep(5, false)]))
+  }
+
+  /** Moves a clock until something has happened in the database. */
+  async function until(hasHappened: () => Promise<boolean>, moved = clock): Promise<void> {
+    const giveUpAtMs = performance.now() + 10_000
+    while (!(await hasHappened())) {
+      if (performance.now() > giveUpAtMs) throw new Error('it has not happened')
+      await moved.advance(500)
+      await sleep(2)
+    }
+  }
+
+  async function open(name: string, own = clock): Promise<PostgresLedger> {
+    const folder = join(folders, name)
+    mkdirSync(folder, { recursive: true })
+    const ledger = await openPostgresLedger(db, folder, own, { bootId: 'this boot' })
+    ledgers.push(ledger)
+    return ledger
+  }
+
+  const openingOf = (id: string): RequestOpening => {
+    const facts = { accountId: 'acc_1', keyId: 'key_1', profile: 'p', format: 'f', stream: false }
+    return { id, ...facts, units: 1 }
+  }
+  const recordOf = (id: string) =>
+    db.selectFrom('requests').select(['state', 'charged', 'node_id']).where('id', '=', id).executeTakeFirstOrThrow()
+  async function used(): Promise<number> {
+    const { rows } = await sql<{ used: number }>`select coalesce(sum(used), 0)::bigint as used from usage`.execute(db)
+    return rows[0]!.used
+  }
+
+  test('requests of a node without a sign of life are lost and stay charged, and it can still settle them', async () => {
+    const pausedClock = new ManualClock()
+    const paused = await open('paused', pausedClock)
+    const [first, second] = await Promise.all([
+      paused.admit(openingOf('req_1'), plan),
+      paused.admit(openingOf('req_2'), plan),
+    ])
+    await sql`update nodes set seen_at_ms = seen_at_ms - ${deadMs}`.execute(db)
+    ledgers.splice(0)
+    const other = await open('other')
+    await until(async () => (await recordOf('req_1')).state === 'lost')
+    expect(await recordOf('req_1')).toMatchObject({ state: 'lost', charged: 1 })
+    expect(await used()).toBe(2)
+    // The other node never refunds them: they may have been delivered.
+    await clock.advance(30_000)
+    expect(await used()).toBe(2)
+    first.settle(answered, 'done')
+    second.settle(failed, 'none')
+    await until(async () => (await recordOf('req_2')).state === 'done', pausedClock)
+    expect(await recordOf('req_1')).toEqual({ state: 'done', charged: 1, node_id: null })
+    expect(await used()).toBe(1)
+    expect(other.healthy()).toBe(true)
+    await paused.close()
+  })
+
+  test('an admission whose commit was not confirmed is refunded', async () => {
+    const ledger = await open('node')
+    const known = await ledger.admit(openingOf('req_known'), plan)
+    const { node_id: nodeId } = await recordOf('req_known')
+    // What the database does after the node has given up.
+    await decideBatch(db, nodeId!, [{ opening: openingOf('req_unknown'), plan, rate: undefined, dueMark: 1 }])
+    expect(await used()).toBe(2)
+    await sql`update requests set admitted_at_ms = admitted_at_ms - ${unknownMs}`.execute(db)
+    await until(async () => (await recordOf('req_unknown')).state === 'lost')
+    expect(await recordOf('req_unknown')).toEqual({ state: 'lost', charged: 0, node_id: null })
+    expect(await recordOf('req_known')).toMatchObject({ state: 'open', node_id: nodeId })
+    expect(await used()).toBe(1)
+    known.settle(failed, 'none')
+  })
+
+  test('a node that starts again charges what it delivered and refunds the rest', async () => {
+    const ledger = await open('node')
+    for (const id of ['req_delivered', 'req_waiting']) {
+      const admission = await ledger.admit(openingOf(id), plan)
+      if (id === 'req_delivered') admission.deliver()
+    }
+    // As after kill -9: nothing is settled, and only the lock of the folder is released.
+    ledgers.splice(0)
+    await endOf(ledger)
+    await open('node')
+    expect(await recordOf('req_delivered')).toEqual({ state: 'lost', charged: 1, node_id: null })
+    expect(await recordOf('req_waiting')).toEqual({ state: 'lost', charged: 0, node_id: null })
+    expect(await used()).toBe(1)
+  })
+
+  test('a folder belongs to one node', async () => {
+    await open('node')
+    await expect(open('node')).rejects.toThrow(DataFolderInUse)
+  })
+
+  test('a lowered limit rejects until enough admissions have left the minute, and says so', async () => {
+    const ledger = await open('node')
+    for (let count = 0; count < 5; count++) {
+      const admission = await ledger.admit(openingOf(`req_${count}`), plan)
+      admission.settle(answered, 'none')
+    }
+    // One admission every 10 s, the last one now.
+    await sql`update requests set admitted_at_ms = admitted_at_ms - 10000 * (5 - number)`.execute(db)
+    const lowered = { ...plan, requestsPerMinute: 2 }
+    await expect(ledger.admit(openingOf('req_more'), lowered)).rejects.toMatchObject({
+      code: 'rate_limit_exceeded',
+      // The fourth must leave first: in 50 s.
+      facts: { retryAfterSeconds: 50 },
+    })
+    const signals = await ledger.signals('acc_1', lowered)
+    expect(signals).toMatchObject({ rateLimit: 2, rateRemaining: 0 })
+  })
+})
