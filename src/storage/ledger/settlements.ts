@@ -7,7 +7,7 @@ import { LedgerUnavailable } from './ledger-unavailable.ts'
 
 /** Settlements that wait; beyond it nothing more is admitted. */
 const maxWaiting = 60_000
-const maxBatch = 200
+const maxBatch = 500
 /** Settlements are written together if they arrive within this time: nothing waits for them. */
 const gatherMs = 20
 const firstRetryMs = 50
@@ -66,7 +66,8 @@ export class SettlementQueue {
   async #run(): Promise<void> {
     let retryMs = 0
     while (this.#waiting.length > 0) {
-      if (!this.#isClosing || retryMs > 0) await this.#pause(retryMs === 0 ? gatherMs : retryMs)
+      if (retryMs > 0) await this.#pause(retryMs)
+      else if (!this.#isClosing && this.#waiting.length < maxBatch) await this.#pause(gatherMs)
       const batch = this.#waiting.slice(0, maxBatch)
       try {
         await writeSettlements(this.#db, batch)
