@@ -73,6 +73,20 @@ describe.skipIf(!hasTool('helm', ['version'], { inCi: true }))('the Helm chart',
 
   test('one pod has the SQLite database, and the next one starts after it has ended', () => {
     expect(deployment()).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } })
+    const { status, output } = render(...required(), '--set', 'replicas=2')
+    expect(status).toBe(1)
+    expect(output).toContain('several replicas need PostgreSQL')
+  })
+
+  test('several pods share a PostgreSQL database, and are replaced one after the other', () => {
+    writeFileSync(config, `${settings}database: { url_env: SVC_ROUTER_DATABASE_URL }\n`)
+    const rendered = manifests(render(...required(), '--set', 'replicas=3').output)
+    writeFileSync(config, settings)
+    expect(only(rendered, 'Deployment').spec).toMatchObject({
+      replicas: 3,
+      strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
+    })
+    expect(rendered.map(({ kind }) => kind)).not.toContain('PersistentVolumeClaim')
   })
 
   test('a changed configuration restarts the pod', () => {

@@ -37,13 +37,16 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const hosts = ['API_HOST=api.example.com', 'APP_HOST=app.example.com']
 
 test.skipIf(!hasTool('docker', ['compose', 'version']))('Docker Compose accepts compose.yaml', () => {
-  const config = (environment: readonly string[]) =>
-    run('env', [...environment, 'docker', 'compose', 'config'], { cwd: folder })
+  const config = (environment: readonly string[], ...files: readonly string[]) =>
+    run('env', [...environment, 'docker', 'compose', ...files, 'config'], { cwd: folder })
   expect(config(hosts)).toMatchObject({ status: 0, output: expect.stringContaining('target: /svc-router.yaml') })
+  expect(config(hosts, '--file', 'compose.yaml', '--file', 'two-nodes.yaml')).toMatchObject({ status: 0 })
   expect(config([]).output).toContain('set API_HOST, such as api.example.com')
 })
 
 test.skipIf(!hasTool('caddy', ['version']))('Caddy accepts its configuration', () => {
   const args = ['caddy', 'validate', '--adapter', 'caddyfile', '--config', join(folder, 'Caddyfile')]
-  expect(run('env', [...hosts, ...args])).toMatchObject({ status: 0 })
+  const nodes = ['API_NODES=svc-router:8787 svc-router-2:8787', 'APP_NODES=svc-router:8788 svc-router-2:8788']
+  for (const environment of [hosts, [...hosts, ...nodes]])
+    expect(run('env', [...environment, ...args])).toMatchObject({ status: 0 })
 })

@@ -9,3 +9,8 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
+
+{{/* "true" if the configuration names a PostgreSQL database, which several pods can share. */}}
+{{- define "svc-router.shared" -}}
+{{- if dig "database" "url_env" "" (fromYaml .Values.config) }}true{{ end -}}
+{{- end }}
