@@ -68,6 +68,11 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
     packages: ['ws', 'node:*'],
     because: 'an adapter: it drives the data plane and no more; ws does the framing of WebSockets, which Node does not',
   },
+  metrics: {
+    imports: ['domain', 'runtime', 'gateway/ports.ts'],
+    packages: ['@prometheus-io/client', 'node:http', 'node:net'],
+    because: 'an adapter: it counts what the gateway reports, and is loaded only if metrics are on',
+  },
   mail: {
     imports: ['domain', 'runtime', 'accounts/ports.ts'],
     packages: ['nodemailer'],
@@ -126,6 +131,7 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
       'storage',
       'billing',
       'http',
+      'metrics',
       'mail',
       'simulation',
       'web',

@@ -33,6 +33,7 @@ import { openBackgroundChecks } from './background-checks.ts'
 import { openBilling } from './billing.ts'
 import { connectionLimits, openFilesLimit, wantedDescriptors, type ConnectionLimits } from './connection-limits.ts'
 import { openMail } from './mail.ts'
+import { openMetrics, type Metrics } from './metrics.ts'
 import { openProviders, type Providers } from './providers.ts'
 import { createRuntime, withConfig, type Runtime } from './runtime.ts'
 import { openStatus } from './status.ts'
@@ -76,7 +77,10 @@ export async function startApp(
     for (const listener of listeners) listener(event)
   }
   const runtime = createRuntime(given, { clock, random, log })
-  const storage = parts.use(await openStorage(runtime, fatal.resolve))
+  const metrics = parts.use(await openMetrics(runtime))
+  if (metrics !== undefined) listeners.unshift(metrics.note)
+  const opened = parts.use(await openStorage(runtime, fatal.resolve))
+  const storage = metrics?.measure(opened) ?? opened
   const breakers = new CircuitBreakers({ clock, random: () => random(1)[0]! / 256, log })
   const status = parts.use(openStatus(runtime, { storage, breakers, readiness: () => readiness() }))
   listeners.unshift((event) => status.note(event))
@@ -104,10 +108,11 @@ export async function startApp(
   parts.defer(() => refused.close())
   const readiness = (): Readiness => readinessOf({ isDraining, keys, storage })
   const web = parts.use(await listenForWeb({ ...given.appListen, connections: connections.web }))
-  const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port })
-  const deps = { ...answers, storage, keys, providers, breakers, offers, readiness, refused }
+  const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port, metrics: metrics?.port })
+  const deps = { ...answers, storage, keys, providers, breakers, offers, readiness, refused, metrics }
   const listening = await listen(runtime, { withPort, connections }, deps)
   const { api } = listening
+  metrics?.watch({ storage, breakers, providers, readiness, listening })
   const config = withPort(listening.port)
   const shown = { ...answers, storage, sales, offers, providers, managed, mail, status, recentFailures, breakers, api }
   const started = withConfig(runtime, config)
@@ -184,12 +189,12 @@ interface OpenKeyCacheDeps {
 /** The key cache, which also reports every change of the store's revision to those that cache other data. */
 async function openKeyCache(
   { clock, log }: Runtime,
-  { storage: { store }, breakers, providers, onFailed }: OpenKeyCacheDeps,
+  { storage, breakers, providers, onFailed }: OpenKeyCacheDeps,
 ): Promise<Disposable & { readonly keys: KeyCache }> {
   using parts = new DisposableStack()
-  const watch = new BackendWatch({ store, keeper: breakers, clock, onFailed })
+  const watch = new BackendWatch({ store: storage.store, keeper: breakers, clock, onFailed })
   parts.defer(() => watch.close())
-  const keys = new KeyCache(store, clock, log, () => {
+  const keys = new KeyCache(storage.keys, clock, log, () => {
     providers.backends.forget()
     watch.refresh()
   })
@@ -228,10 +233,11 @@ interface BuildGatewayDeps {
   readonly stored: StoredResponses
   readonly notes: FusionNotes
   readonly providerErrors: ProviderErrors
+  readonly metrics: Metrics | undefined
 }
 
 function buildGateway({ config, clock, random, log, peppers, links }: Runtime, deps: BuildGatewayDeps): Gateway {
-  const { storage, keys, providers, breakers, stored, notes, providerErrors } = deps
+  const { storage, keys, providers, breakers, stored, notes, providerErrors, metrics } = deps
   const plans = new Map(config.plans.map((plan) => [plan.id, plan]))
   return new Gateway({
     clock,
@@ -255,6 +261,7 @@ function buildGateway({ config, clock, random, log, peppers, links }: Runtime, d
     stored,
     notes,
     providerErrors,
+    observer: metrics?.observer,
     mintId: () => randomBase62(itemIdLength, random),
     keepAliveMs: config.keepAliveMs,
   })
@@ -307,6 +314,7 @@ function buildApi(runtime: Runtime, deps: BuildApiDeps): Api {
     log,
     readiness,
     refused,
+    onRefused: deps.metrics?.onRefused,
   })
 }
 

@@ -27,6 +27,8 @@ export interface Providers extends AsyncDisposable {
   readonly backends: CachedBackends
   /** Limits learned from backends' rejections, in memory. */
   readonly learned: LearnedLimits
+  /** Connections to providers, and calls that wait for one. */
+  connections(): { readonly connections: number; readonly waiting: number }
   /** Sends a small request to a provider that an account connected. */
   test(upstream: Upstream): Promise<UpstreamTest>
   /** Fetches a public text of at most 256 KiB within a few seconds. @throws UpstreamError */
@@ -91,7 +93,8 @@ export async function openProviders(
     testUpstream(openUpstream(upstream, { vault, pools, publicOnly }), { clock, requestId: mintRequestId() })
   const text = (url: string): Promise<string> => getText(url, pools, mintRequestId())
   const learned = new LearnedLimits(clock)
-  return { backends, learned, test, getText: text, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  const connections = (): ReturnType<Providers['connections']> => pools.counts()
+  return { backends, learned, connections, test, getText: text, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
 function common({ id, model, provider, failureDomain, facts, timeouts }: BackendConfig): ConfiguredBackend {

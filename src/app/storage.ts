@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { Config } from '../config/config.ts'
-import type { Ledger } from '../gateway/ports.ts'
+import type { KeyStore, Ledger } from '../gateway/ports.ts'
 import { createConversationStore } from '../storage/conversation-store.ts'
 import type { RetainedConversations } from '../storage/conversations.ts'
 import { openSqliteLedger } from '../storage/ledger/ledger-sqlite.ts'
@@ -18,12 +18,16 @@ import { peppersIn, type Runtime } from './runtime.ts'
 export interface Storage extends AsyncDisposable {
   readonly store: Store
   readonly ledger: Ledger
+  /** Where keys are looked up. */
+  readonly keys: KeyStore
   readonly responses: ResponseList
   readonly conversations: RetainedConversations
   /** Rejects if a quota write is not visible on a new connection. */
   proveQuotas(): Promise<void>
   /** Whether requests can be recorded right now. */
   isHealthy(): boolean
+  /** What waits for the database: requests that are not completely on disk, and calls without an answer. */
+  queues(): { readonly ledger: number; readonly database: number }
 }
 
 /** PostgreSQL's parts load only if it is used. */
@@ -85,10 +89,12 @@ export async function openStorage(runtime: Runtime, onDied: (reason: string) => 
   return {
     store,
     ledger,
+    keys: { find: (digest) => store.find(digest), revision: () => store.revision() },
     responses,
     conversations,
     proveQuotas: async () => thread.call({ type: 'prove' }),
     isHealthy: () => ledger.healthy() && file.isUsable(),
+    queues: () => ({ ledger: ledger.inFlight, database: thread.waitingCalls }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }

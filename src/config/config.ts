@@ -25,6 +25,8 @@ export interface Config {
   readonly listen: ListenConfig
   /** Where the web app listens: its own port, so that neither server can block the other. Port 0 as above. */
   readonly appListen: ListenConfig
+  /** Where metrics are served; undefined if they are off. Port 0 as above. */
+  readonly metricsListen: { readonly host: string; readonly port: number } | undefined
   /** Ends with `/v1`, or the configured path, without a trailing slash. */
   readonly baseUrl: string
   /** Without a trailing slash. */
@@ -160,12 +162,17 @@ export interface Limits {
 }
 
 /** The same configuration with the ports that the system chose, and with the URLs that depend on them. */
-export function withPorts(config: Config, ports: { readonly api: number; readonly app: number }): Config {
+export function withPorts(
+  config: Config,
+  ports: { readonly api: number; readonly app: number; readonly metrics?: number | undefined },
+): Config {
+  const { metrics = config.metricsListen?.port ?? 0 } = ports
+  const metricsListen = config.metricsListen && { ...config.metricsListen, port: metrics }
   const listen = { ...config.listen, port: ports.api }
   const appListen = { ...config.appListen, port: ports.app }
   const baseUrl = config.derivedUrls.base ? baseUrlFor(listen.host, ports.api) : config.baseUrl
   const appUrl = config.derivedUrls.app ? originFor(appListen.host, ports.app) : config.appUrl
-  return { ...config, listen, appListen, baseUrl, appUrl }
+  return { ...config, listen, appListen, metricsListen, baseUrl, appUrl }
 }
 
 /** The backends that the public may see: all in local mode, otherwise those that serve more than one account. */

@@ -15,6 +15,7 @@ export function plainConfig(config: Config): Record<string, unknown> {
     mode: config.mode,
     listen: plainListen(config.listen),
     app_listen: plainListen(config.appListen),
+    metrics_listen: config.metricsListen,
     base_url: config.baseUrl,
     app_url: config.appUrl,
     data: config.dataDir,

@@ -23,6 +23,7 @@ import { isPepper, readSealingKey, sealingKeyBytes, type KeptSecrets } from './s
 
 const defaultHost = '127.0.0.1'
 const defaultPort = 8787
+const defaultMetricsPort = 9464
 const defaultMailPort = 587
 const defaultTlsMailPort = 465
 const lastPort = 65_535
@@ -98,6 +99,7 @@ export function resolve(
     mode,
     listen,
     appListen,
+    metricsListen: resolveMetricsListen(file),
     baseUrl,
     appUrl: withoutEndSlashes(file.app_url ?? originFor(appListen.host, appListen.port)),
     derivedUrls: { base: file.base_url === undefined, app: file.app_url === undefined },
@@ -160,6 +162,10 @@ function resolveAppListen(
     port: appPort ?? said?.port ?? portBeside(port),
     trustedProxies: said?.trusted_proxies ?? 0,
   }
+}
+
+function resolveMetricsListen({ metrics_listen: said }: ConfigFile): Config['metricsListen'] {
+  return said && { host: said.host ?? defaultHost, port: said.port ?? defaultMetricsPort }
 }
 
 /** The default port of the web app: the API's port plus one, or chosen by the system if the API's is. */

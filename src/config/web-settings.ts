@@ -20,6 +20,16 @@ export const appListen = group({
   .optional()
   .describe('Where the web app (account, keys, sign-in) listens.')
 
+/** Where Prometheus reads metrics. */
+export const metricsListen = group({
+  host: text('a host name or address', 255)
+    .optional()
+    .describe('Default 127.0.0.1. There is no authentication: never use a public address.'),
+  port: whole(0, 65_535).optional().describe('Default 9464. 0 lets the system choose.'),
+})
+  .optional()
+  .describe('Serves metrics for Prometheus at /metrics, on a listener of its own. Off if omitted.')
+
 /** How email is sent. */
 export const mail = group({
   host: text('a host name or address', 255).describe('The mail server.'),

@@ -22,7 +22,16 @@ import { assertProfileAllowed } from './auth/key-limits.ts'
 import type { FusedAnswerDeps } from './fusion/fused-answer.ts'
 import type { FusionNotes } from './fusion/fusion-notes.ts'
 import { FusionPlanner, isFusable, type AnswerPlan, type FusionPool } from './fusion/fusion-planner.ts'
-import type { Admission, AnswerSink, Backend, Backends, Ledger, ModelRequest, Principal } from './ports.ts'
+import type {
+  Admission,
+  AnswerSink,
+  Backend,
+  Backends,
+  Ledger,
+  ModelRequest,
+  Principal,
+  RequestObserver,
+} from './ports.ts'
 import { assertEncodable, assertSupported, translatedOnly } from './request/backend-request.ts'
 import { DurabilityWait } from './request/durability-wait.ts'
 import type { ProviderErrors } from './request/provider-errors.ts'
@@ -64,6 +73,7 @@ export interface GatewayDeps {
   readonly stored?: StoredResponses | undefined
   /** Stores error messages of failing backends for their owners. */
   readonly providerErrors?: ProviderErrors | undefined
+  readonly observer?: RequestObserver | undefined
   readonly mintId: () => string
   readonly keepAliveMs: number
 }
@@ -282,6 +292,7 @@ export class Gateway {
       this.#running.delete(requestRun)
     }
     const { outcome, error } = end
+    this.#deps.observer?.ended(opening, outcome)
     this.#logRequest(opening, outcome, source?.origin.id ?? outcome.attempts.at(-1)?.backend)
     if (error === undefined) return
     error.isRecorded = true

@@ -281,6 +281,12 @@ export interface AllowedRequest extends ModelRequest {
   readonly addedHeaders?: readonly string[] | undefined
 }
 
+/** Observes admitted requests, for figures and metrics. Its methods must not throw. */
+export interface RequestObserver {
+  /** A request ended, and this is what its record says. */
+  ended(opening: RequestOpening, outcome: RequestOutcome): void
+}
+
 /** Receives the progress of an attempt, for the circuit breaker of its backend (contract 8). */
 export interface AttemptObserver {
   /** The backend has begun to answer: the headers of a success are there. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { UsageSignals } from '../domain/account-meter.ts'
 import type { Account } from '../domain/accounts.ts'
-import { ServiceError } from '../domain/errors.ts'
+import { type ErrorCode, ServiceError } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
 import { clientFormatIds, requestFormatIds, type ClientFormatId } from '../domain/format-id.ts'
 import type { Links } from '../domain/links.ts'
@@ -15,6 +15,7 @@ import type { Conversations } from '../gateway/responses/conversations.ts'
 import type { StoredResponses } from '../gateway/responses/stored-responses.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { describeBug } from '../runtime/describe-bug.ts'
+import type { FairShare } from '../runtime/fair-share.ts'
 import { AttemptLimiter, type LimiterState } from './attempt-limiter.ts'
 import { Callers, type CallersDeps } from './caller-authentication.ts'
 import { Cors } from './cors.ts'
@@ -59,6 +60,8 @@ export interface ApiDeps extends CallersDeps {
   readonly readiness: () => Readiness
   /** Counts rejected requests per account. */
   readonly refused: Pick<RefusedRequests, 'note'>
+  /** Called with the error of every request that is rejected before admission; must not throw. */
+  readonly onRefused?: ((code: ErrorCode) => void) | undefined
 }
 
 /** Options for requests that differ from the usual. */
@@ -175,6 +178,11 @@ export class Api {
     return this.#open + this.sockets.answering
   }
 
+  /** The resources that callers share fairly, by name (contract 29.2, 29.3). */
+  get shares(): Readonly<Record<string, FairShare>> {
+    return { ...this.#intake.shares, ...this.sockets.shares }
+  }
+
   /** Aborts everything that is still running, each with an error in its own format; returns how many there were. */
   abortAll(): number {
     return this.#deps.gateway.abortAll()
@@ -183,6 +191,7 @@ export class Api {
   /** The error response for bytes that are not a request: there is nothing to route yet. */
   errorResponseFor(error: ServiceError): { readonly requestId: string; readonly body: string } {
     const requestId = this.#deps.mintRequestId()
+    this.#deps.onRefused?.(error.code)
     return { requestId, body: errorBody(error, { requestId, links: this.#deps.links, conventions: openaiConventions }) }
   }
 
@@ -336,7 +345,7 @@ export class Api {
    */
   async #writeRefusal(exchange: Exchange, thrown: unknown): Promise<void> {
     const { request, response, requestId, principal } = exchange
-    const { log, links, nowMs, refused } = this.#deps
+    const { log, links, nowMs, refused, onRefused } = this.#deps
     const error = thrown instanceof ServiceError ? thrown : new ServiceError('internal_error', { cause: thrown })
     if (error.code === 'internal_error') log({ event: 'internal_error', requestId, ...describeBug(error.cause) })
     if (response.headersSent || response.destroyed) {
@@ -344,7 +353,10 @@ export class Api {
       return
     }
     const owner = error.facts.owner ?? principal
-    if (owner !== undefined && !error.isRecorded) refused.note(owner, error.code, requestId)
+    if (!error.isRecorded) {
+      onRefused?.(error.code)
+      if (owner !== undefined) refused.note(owner, error.code, requestId)
+    }
     const signals = principal === undefined ? undefined : await this.#signalsOf(principal)
     const close = error.code === 'request_timeout'
     const path = pathOf(request)

@@ -21,6 +21,11 @@ export class Connections {
     this.#reserved = reserved
   }
 
+  /** The connections of all addresses, without those for probes. */
+  get share(): FairShare {
+    return this.#share
+  }
+
   /** Maximum number of open connections, probes included. */
   get max(): number {
     // A connection that evicts the oldest is open before that one is closed.

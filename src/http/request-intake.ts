@@ -42,6 +42,20 @@ export class Intake {
     }
   }
 
+  /** The shared resources by name, for metrics. */
+  get shares(): Readonly<Record<string, FairShare>> {
+    const { bodies, bytes, slow } = this.#reading
+    const { requests, requestBytes, answerBytes } = this.#answering
+    return {
+      bodies,
+      body_bytes: bytes,
+      slow_bodies: slow,
+      requests,
+      request_bytes: requestBytes,
+      answer_bytes: answerBytes,
+    }
+  }
+
   /**
    * Starts reading a body, whose bytes also count toward `work`. `address` is the result of `addressGroup`.
    * @throws ServiceError `server_busy`

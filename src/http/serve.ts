@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, ServerResponse } from 
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { ServiceError } from '../domain/errors.ts'
+import type { FairShare } from '../runtime/fair-share.ts'
 import type { Api } from './api.ts'
 import { Connections } from './connections.ts'
 
@@ -35,6 +36,8 @@ export interface ServeOptions {
 export interface Listening {
   readonly port: number
   readonly api: Api
+  /** The open connections and their limit. */
+  readonly connections: FairShare
   /**
    * Accepts no new connections and at most one more request on each open one. Resolves when the last connection is
    * closed and the last answer has ended; after `limitMs` it aborts what is left (contract 32.6).
@@ -63,7 +66,7 @@ export async function serve(build: (port: number) => Api, options: ServeOptions)
     const { port } = server.address() as AddressInfo
     const api = build(port)
     attach(server, api, options, connections)
-    return { port, api, drain: (limitMs) => drain(server, api, limitMs) }
+    return { port, api, connections: connections.share, drain: (limitMs) => drain(server, api, limitMs) }
   } catch (error) {
     server.close()
     throw error

@@ -18,6 +18,7 @@ export class FairShare {
   /** Names in `#held` that hold nothing. */
   #idle = 0
   #used = 0
+  #rejected = 0
 
   /** `limit` in any unit: requests, bytes, connections. */
   constructor(limit: number) {
@@ -27,6 +28,11 @@ export class FairShare {
   /** The amount that all holders have together. */
   get used(): number {
     return this.#used
+  }
+
+  /** How often `take` returned false. */
+  get rejected(): number {
+    return this.#rejected
   }
 
   /** The amount that one holder has. */
@@ -45,7 +51,10 @@ export class FairShare {
    * Takes an amount for a holder. Takes nothing and returns false if it exceeds the share of the holder or its group.
    */
   take(holder: string, amount = 1, group?: string): boolean {
-    if (!this.has(holder, amount, group)) return false
+    if (!this.has(holder, amount, group)) {
+      this.#rejected += 1
+      return false
+    }
     this.#add(holder, amount)
     if (group !== undefined) this.#add(group, amount)
     this.#used += amount

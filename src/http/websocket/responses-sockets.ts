@@ -63,6 +63,11 @@ export class ResponsesSockets {
     this.#server = new WebSocketServer(options)
   }
 
+  /** The open connections and the bytes of queued messages, for metrics. */
+  get shares(): Readonly<Record<string, FairShare>> {
+    return { web_sockets: this.#share, web_socket_bytes: this.#socketParts.waitingBytes }
+  }
+
   /** Answers in progress. */
   get answering(): number {
     return this.#socketParts.requests.answering

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { UsageSignals } from '../../domain/account-meter.ts'
 import type { Usage } from '../../domain/conversation.ts'
-import { invalidRequest, type KeyOwner, ServiceError } from '../../domain/errors.ts'
+import { type ErrorCode, invalidRequest, type KeyOwner, ServiceError } from '../../domain/errors.ts'
 import type { EventLog } from '../../domain/events.ts'
 import { type JsonObject, isObject } from '../../domain/json.ts'
 import type { Links } from '../../domain/links.ts'
@@ -43,6 +43,8 @@ export interface SocketRequestsDeps {
   readonly work: UnadmittedWork
   /** Counts rejected requests per account. */
   readonly refused: Pick<RefusedRequests, 'note'>
+  /** Called with the error of every message that is rejected before admission. */
+  readonly onRefused?: ((code: ErrorCode) => void) | undefined
 }
 
 /** One message, its connection, and the sink for its answer. */
@@ -111,10 +113,13 @@ export class SocketRequests {
     error: ServiceError,
     principal?: Principal,
   ): Promise<void> {
-    const { log, links, nowMs, signalsOf, refused } = this.#deps
+    const { log, links, nowMs, signalsOf, refused, onRefused } = this.#deps
     if (error.code === 'internal_error') log({ event: 'internal_error', requestId, ...describeBug(error.cause) })
     if (sink.isOpen) return sink.drop()
-    if (!error.isRecorded) refused.note(owner, error.code, requestId)
+    if (!error.isRecorded) {
+      onRefused?.(error.code)
+      refused.note(owner, error.code, requestId)
+    }
     const signals = principal === undefined ? undefined : await signalsOf(principal)
     sink.refuse(errorMessage(error, { requestId, links, nowMs: nowMs(), signals }))
   }

@@ -62,6 +62,11 @@ export class Pool implements ConnectionOwner, ShareMember {
     return this.#all.size - this.#idle.length + this.#waiting.size
   }
 
+  /** Calls that wait for a connection. */
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
   get connections(): number {
     return this.#all.size
   }

@@ -51,8 +51,8 @@ export interface UpstreamPools {
   pool(key: PoolKey): Pool
   /** Marks a pool as used, so that it is not evicted. */
   touch(pool: Pool): void
-  /** Current numbers of pools, connections, and open calls. */
-  counts(): { pools: number; connections: number; open: number }
+  /** Current numbers of pools, connections, open calls, and calls that wait for a connection. */
+  counts(): { pools: number; connections: number; open: number; waiting: number }
   /** Rejects new calls, waits up to `limitMs` for running ones, then aborts them. */
   close(limitMs: number): Promise<void>
 }
@@ -152,5 +152,6 @@ function countsOf(pools: readonly Pool[]): ReturnType<UpstreamPools['counts']> {
     pools: pools.length,
     connections: pools.reduce((sum, pool) => sum + pool.connections, 0),
     open: pools.reduce((sum, pool) => sum + pool.open, 0),
+    waiting: pools.reduce((sum, pool) => sum + pool.waiting, 0),
   }
 }

@@ -51,6 +51,8 @@ export interface SqliteLedger extends Ledger {
   readonly thread: SqliteThread
   /** Whether records can be written right now. */
   healthy(): boolean
+  /** Requests that are admitted and not completely on disk. */
+  readonly inFlight: number
   /**
    * Writes all pending records and releases the folder. Unsettled requests count as lost. If the writer has ended,
    * `onDied` has reported it, and the next start decides those requests. @throws LedgerUnavailable if not everything
@@ -175,6 +177,10 @@ class MemoryLedger implements SqliteLedger {
     const account = this.#known(accountId, now) ?? this.#load(accountId, now)
     if (!(account instanceof Promise)) return account.meter.signals(now, plan, rate)
     return account.then(({ meter }) => meter.signals(this.#calendar.now(), plan, rate))
+  }
+
+  get inFlight(): number {
+    return this.#journal.inFlight
   }
 
   healthy(): boolean {

@@ -92,6 +92,11 @@ export class SqliteThread {
     return new SqliteThread(worker, listener)
   }
 
+  /** Calls without an answer. */
+  get waitingCalls(): number {
+    return this.#calls.size
+  }
+
   /** Commits a batch after earlier ones; the listener is notified. */
   post(batch: Batch): void {
     this.#post(JSON.stringify(batch))

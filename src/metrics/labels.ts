@@ -1,0 +1,97 @@
+import { errorCatalog, type ErrorCode } from '../domain/errors.ts'
+import { requestFormatIds } from '../domain/format-id.ts'
+import type { RequestOutcome } from '../domain/requests.ts'
+import type { AttemptOutcome } from '../domain/upstream.ts'
+
+/** The label of a value that is not in its list. */
+export const unknownLabel = 'other'
+/** The label of every backend that an account connected: their names are not bounded. */
+export const accountBackendLabel = 'account'
+
+/** Every attempt outcome (contract 28.6). */
+export const attemptOutcomes = Object.keys({
+  answered: true,
+  rejected_credentials: true,
+  rejected_content: true,
+  context_too_long: true,
+  not_capable: true,
+  rate_limited: true,
+  server_error: true,
+  unreachable: true,
+  reset: true,
+  timeout: true,
+  broken: true,
+  not_found: true,
+  not_sent: true,
+  cancelled: true,
+} satisfies Record<AttemptOutcome, true>)
+
+/** How requests end: `rejected` is the caller's fault, `failed` is the service's or a provider's. */
+export const requestResults = ['answered', 'canceled', 'rejected', 'failed'] as const
+export type RequestResult = (typeof requestResults)[number]
+
+/** The components that can report failures, by the event of their log line. */
+export const failingParts = {
+  ledger_failing: 'ledger',
+  store_failing: 'store',
+  audit_failing: 'audit',
+  mail_failing: 'mail',
+  billing_failing: 'billing',
+  scanning_keys_failing: 'scanning_keys',
+  internal_error: 'bug',
+  out_of_descriptors: 'descriptors',
+} as const
+
+export const errorLabels: readonly string[] = Object.keys(errorCatalog)
+
+/** The result of a request. */
+export function resultOf({ errorCode }: Pick<RequestOutcome, 'errorCode'>): RequestResult {
+  if (errorCode === undefined) return 'answered'
+  if (errorCode === 'client_closed') return 'canceled'
+  return Object.hasOwn(errorCatalog, errorCode) && errorCatalog[errorCode satisfies ErrorCode].status < 500
+    ? 'rejected'
+    : 'failed'
+}
+
+/**
+ * Replaces every value outside a fixed list, so that no caller, account, or provider can add time series or put text
+ * into a metric (contract 28.1, 28.13).
+ */
+export class Labels {
+  readonly #profiles: ReadonlySet<string>
+  readonly #backends: ReadonlySet<string>
+  readonly #formats: ReadonlySet<string> = new Set(requestFormatIds)
+  readonly #attempts: ReadonlySet<string> = new Set(attemptOutcomes)
+  readonly #parts: ReadonlyMap<string, string> = new Map(Object.entries(failingParts))
+  readonly #errors: ReadonlySet<string> = new Set(errorLabels)
+
+  constructor(profiles: readonly string[], backends: readonly string[]) {
+    this.#profiles = new Set(profiles)
+    this.#backends = new Set(backends)
+  }
+
+  /** The component whose failure an event reports; undefined for other events. */
+  part(event: string): string | undefined {
+    return this.#parts.get(event)
+  }
+
+  profile(id: string): string {
+    return this.#profiles.has(id) ? id : unknownLabel
+  }
+
+  backend(id: string): string {
+    return this.#backends.has(id) ? id : accountBackendLabel
+  }
+
+  format(id: string): string {
+    return this.#formats.has(id) ? id : unknownLabel
+  }
+
+  attempt(outcome: string): string {
+    return this.#attempts.has(outcome) ? outcome : unknownLabel
+  }
+
+  error(code: string): string {
+    return this.#errors.has(code) ? code : unknownLabel
+  }
+}

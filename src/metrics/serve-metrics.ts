@@ -1,0 +1,88 @@
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Registry } from '@prometheus-io/client'
+
+/** Several Prometheus servers and a person with a browser. */
+const maxConnections = 64
+const headerBytes = 8 * 1024
+const headerMs = 5_000
+const requestMs = 10_000
+const checkMs = 2_000
+const silentMs = 60_000
+const drainMs = 1_000
+
+/** The listener for Prometheus. */
+export interface MetricsListening extends AsyncDisposable {
+  readonly port: number
+}
+
+/**
+ * Serves the metrics at `/metrics` and nothing else, on its own listener, so that neither clients nor browsers reach
+ * them (contract 28.13). Simultaneous requests share one reading.
+ * @throws the system's error if the address is unavailable
+ */
+export async function serveMetrics(
+  registry: Pick<Registry, 'metrics' | 'contentType'>,
+  { host, port }: { readonly host: string; readonly port: number },
+  onBug: (error: unknown) => void,
+): Promise<MetricsListening> {
+  let reading: Promise<string> | undefined
+  const read = (): Promise<string> =>
+    (reading ??= registry.metrics().finally(() => {
+      reading = undefined
+    }))
+  const server = createServer(
+    {
+      maxHeaderSize: headerBytes,
+      headersTimeout: headerMs,
+      requestTimeout: requestMs,
+      connectionsCheckingInterval: checkMs,
+    },
+    ({ url = '', method = '' }, response) => {
+      if (url.split('?', 1)[0] !== '/metrics') return send(response, 404, 'Not found. The metrics are at /metrics.\n')
+      if (method !== 'GET' && method !== 'HEAD') return send(response, 405, 'Use GET.\n', { Allow: 'GET, HEAD' })
+      read().then(
+        (text) => send(response, 200, text, { 'Content-Type': registry.contentType }),
+        (error: unknown) => {
+          onBug(error)
+          send(response, 500, 'The metrics could not be read. See internal_error in the log.\n')
+        },
+      )
+    },
+  )
+  server.maxConnections = maxConnections
+  server.setTimeout(silentMs)
+  await listen(server, host, port)
+  return { port: (server.address() as AddressInfo).port, [Symbol.asyncDispose]: () => close(server) }
+}
+
+function send(response: ServerResponse, status: number, text: string, headers: Record<string, string> = {}): void {
+  response.writeHead(status, {
+    'Content-Type': 'text/plain; charset=utf-8',
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+    ...headers,
+  })
+  response.end(text)
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    const force = setTimeout(() => server.closeAllConnections(), drainMs)
+    server.close(() => {
+      clearTimeout(force)
+      resolve()
+    })
+    server.closeIdleConnections()
+  })
+}
