@@ -73,6 +73,17 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
     packages: ['@prometheus-io/client', 'node:http', 'node:net'],
     because: 'an adapter: it counts what the gateway reports, and is loaded only if metrics are on',
   },
+  tracing: {
+    imports: ['domain', 'runtime', 'gateway/ports.ts'],
+    packages: [
+      '@opentelemetry/api',
+      '@opentelemetry/core',
+      '@opentelemetry/exporter-trace-otlp-http',
+      '@opentelemetry/resources',
+      '@opentelemetry/sdk-trace',
+    ],
+    because: 'an adapter: it reports what the gateway did to a collector, and is loaded only if tracing is on',
+  },
   mail: {
     imports: ['domain', 'runtime', 'accounts/ports.ts'],
     packages: ['nodemailer'],
@@ -134,6 +145,7 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
       'metrics',
       'mail',
       'simulation',
+      'tracing',
       'web',
       'config',
     ],

@@ -38,6 +38,7 @@ import { openProviders, type Providers } from './providers.ts'
 import { createRuntime, withConfig, type Runtime } from './runtime.ts'
 import { openStatus } from './status.ts'
 import { openStorage, type Storage } from './storage.ts'
+import { openTracing, type Tracing } from './tracing.ts'
 import { openWeb } from './web.ts'
 
 /** How long the service reports that it is not ready before it stops listening, so that load balancers notice. */
@@ -79,6 +80,7 @@ export async function startApp(
   const runtime = createRuntime(given, { clock, random, log })
   const metrics = parts.use(await openMetrics(runtime))
   if (metrics !== undefined) listeners.unshift(metrics.note)
+  const tracing = parts.use(await openTracing(runtime))
   const opened = parts.use(await openStorage(runtime, fatal.resolve))
   const storage = metrics?.measure(opened) ?? opened
   const breakers = new CircuitBreakers({ clock, random: () => random(1)[0]! / 256, log })
@@ -109,7 +111,7 @@ export async function startApp(
   const readiness = (): Readiness => readinessOf({ isDraining, keys, storage })
   const web = parts.use(await listenForWeb({ ...given.appListen, connections: connections.web }))
   const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port, metrics: metrics?.port })
-  const deps = { ...answers, storage, keys, providers, breakers, offers, readiness, refused, metrics }
+  const deps = { ...answers, storage, keys, providers, breakers, offers, readiness, refused, metrics, tracing }
   const listening = await listen(runtime, { withPort, connections }, deps)
   const { api } = listening
   metrics?.watch({ storage, breakers, providers, readiness, listening })
@@ -234,6 +236,7 @@ interface BuildGatewayDeps {
   readonly notes: FusionNotes
   readonly providerErrors: ProviderErrors
   readonly metrics: Metrics | undefined
+  readonly tracing: Tracing | undefined
 }
 
 function buildGateway({ config, clock, random, log, peppers, links }: Runtime, deps: BuildGatewayDeps): Gateway {
@@ -262,6 +265,7 @@ function buildGateway({ config, clock, random, log, peppers, links }: Runtime, d
     notes,
     providerErrors,
     observer: metrics?.observer,
+    tracer: deps.tracing?.tracer,
     mintId: () => randomBase62(itemIdLength, random),
     keepAliveMs: config.keepAliveMs,
   })

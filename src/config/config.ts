@@ -27,6 +27,8 @@ export interface Config {
   readonly appListen: ListenConfig
   /** Where metrics are served; undefined if they are off. Port 0 as above. */
   readonly metricsListen: { readonly host: string; readonly port: number } | undefined
+  /** Where traces are sent; undefined if they are off. */
+  readonly tracing: TracingConfig | undefined
   /** Ends with `/v1`, or the configured path, without a trailing slash. */
   readonly baseUrl: string
   /** Without a trailing slash. */
@@ -65,6 +67,15 @@ export interface Config {
   readonly mail: MailConfig | undefined
   /** The URL of the public keys of GitHub's secret scanning. */
   readonly scanningKeysUrl: string
+}
+
+export interface TracingConfig {
+  /** The collector's URL. */
+  readonly endpoint: string
+  /** The share of requests that are traced although nothing failed, 0 to 1. */
+  readonly sampleRate: number
+  /** Whether a caller's sampled flag decides instead. */
+  readonly trustCallers: boolean
 }
 
 /** The mail server (SMTP) and the sender of email. */

@@ -16,6 +16,11 @@ export function plainConfig(config: Config): Record<string, unknown> {
     listen: plainListen(config.listen),
     app_listen: plainListen(config.appListen),
     metrics_listen: config.metricsListen,
+    tracing: config.tracing && {
+      endpoint: config.tracing.endpoint,
+      sample_rate: config.tracing.sampleRate,
+      trust_callers: config.tracing.trustCallers,
+    },
     base_url: config.baseUrl,
     app_url: config.appUrl,
     data: config.dataDir,

@@ -24,6 +24,7 @@ import { isPepper, readSealingKey, sealingKeyBytes, type KeptSecrets } from './s
 const defaultHost = '127.0.0.1'
 const defaultPort = 8787
 const defaultMetricsPort = 9464
+const defaultSampleRate = 0.05
 const defaultMailPort = 587
 const defaultTlsMailPort = 465
 const lastPort = 65_535
@@ -100,6 +101,7 @@ export function resolve(
     listen,
     appListen,
     metricsListen: resolveMetricsListen(file),
+    tracing: resolveTracing(file),
     baseUrl,
     appUrl: withoutEndSlashes(file.app_url ?? originFor(appListen.host, appListen.port)),
     derivedUrls: { base: file.base_url === undefined, app: file.app_url === undefined },
@@ -166,6 +168,12 @@ function resolveAppListen(
 
 function resolveMetricsListen({ metrics_listen: said }: ConfigFile): Config['metricsListen'] {
   return said && { host: said.host ?? defaultHost, port: said.port ?? defaultMetricsPort }
+}
+
+function resolveTracing({ tracing: said }: ConfigFile): Config['tracing'] {
+  if (said === undefined) return undefined
+  const { endpoint, sample_rate: sampleRate = defaultSampleRate, trust_callers: trustCallers = false } = said
+  return { endpoint, sampleRate, trustCallers }
 }
 
 /** The default port of the web app: the API's port plus one, or chosen by the system if the API's is. */

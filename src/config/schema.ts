@@ -6,7 +6,7 @@ import type { CapabilityId } from '../domain/model-facts.ts'
 import { billingSchema } from './billing-schema.ts'
 import { presetNames } from './presets.ts'
 import { duration, env, flag, group, isProviderUrl, map, shaped, size, text, url, whole } from './settings.ts'
-import { appListen, leakedKeys, mail, metricsListen, trustedProxies } from './web-settings.ts'
+import { appListen, leakedKeys, mail, metricsListen, tracing, trustedProxies } from './web-settings.ts'
 
 /** Bounds on the file itself (contract 30.15). */
 const maxPlans = 20
@@ -138,6 +138,7 @@ export const configSchema = group({
     .describe('Where the API listens.'),
   app_listen: appListen,
   metrics_listen: metricsListen,
+  tracing,
   base_url: url('the URL at which clients reach the API')
     .optional()
     .describe('The public URL of the API, ending in /v1. Default http://host:port/v1.'),

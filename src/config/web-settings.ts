@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { env, group, shaped, text, url, whole } from './settings.ts'
+import { env, flag, group, shaped, text, url, whole } from './settings.ts'
 
 /** How many proxies are in front of a listener. */
 export const trustedProxies = (what: string) =>
@@ -29,6 +29,28 @@ export const metricsListen = group({
 })
   .optional()
   .describe('Serves metrics for Prometheus at /metrics, on a listener of its own. Off if omitted.')
+
+/** Where traces are sent. */
+export const tracing = group({
+  endpoint: url('the URL of an OpenTelemetry collector, such as http://127.0.0.1:4318/v1/traces').describe(
+    'Receives traces by OTLP over HTTP, in JSON.',
+  ),
+  sample_rate: z
+    .number({ error: 'expected a share from 0 to 1, such as 0.05' })
+    .min(0, { error: 'expected a share from 0 to 1, such as 0.05' })
+    .max(1, { error: 'expected a share from 0 to 1, such as 0.05' })
+    .optional()
+    .describe(
+      'The share of requests that are traced. Requests that fail or fail over are always traced. Default 0.05.',
+    ),
+  trust_callers: flag
+    .optional()
+    .describe(
+      'Whether the sampled flag in the traceparent header of a caller decides instead of sample_rate. Only if all callers are yours. Default false.',
+    ),
+})
+  .optional()
+  .describe('Sends traces to an OpenTelemetry collector. Off if omitted.')
 
 /** How email is sent. */
 export const mail = group({

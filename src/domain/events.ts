@@ -57,6 +57,8 @@ export type ServiceEvent =
    * The audit log was signed up to this entry. A copy of this line that is stored elsewhere reveals any later change.
    */
   | { readonly event: 'audit_checkpoint'; readonly sequence: number; readonly hash: string }
+  /** Traces could not be exported. `reason` is the collector's status or the system's error code. Logged once per outage. */
+  | { readonly event: 'tracing_failing'; readonly reason: string }
   /** The audit log could not be signed. If it is broken, the reason says why and at which entry. */
   | { readonly event: 'audit_failing'; readonly reason: string }
   /**

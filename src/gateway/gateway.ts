@@ -31,6 +31,8 @@ import type {
   ModelRequest,
   Principal,
   RequestObserver,
+  RequestTrace,
+  RequestTracer,
 } from './ports.ts'
 import { assertEncodable, assertSupported, translatedOnly } from './request/backend-request.ts'
 import { DurabilityWait } from './request/durability-wait.ts'
@@ -74,6 +76,7 @@ export interface GatewayDeps {
   /** Stores error messages of failing backends for their owners. */
   readonly providerErrors?: ProviderErrors | undefined
   readonly observer?: RequestObserver | undefined
+  readonly tracer?: RequestTracer | undefined
   readonly mintId: () => string
   readonly keepAliveMs: number
 }
@@ -235,6 +238,7 @@ export class Gateway {
       ...served.request,
       grant: callGrant(principal, this.#deps.backends),
       addedHeaders: fusionDepthHeaders(served.request.fusionDepth),
+      trace: undefined as RequestTrace | undefined,
     }
     const { accountId, keyId, limits } = principal
     const fuser = plan?.runner
@@ -255,6 +259,7 @@ export class Gateway {
     const opening = { id, accountId, keyId, profile: profile.id, format, stream: conversation.stream, units }
     const admitted = this.#admit(opening, principal.plan, limits?.rate)
     const admission = admitted instanceof Promise ? await admitted : admitted
+    request.trace = this.#deps.tracer?.begin(opening, request.traceparent)
     request.work?.admitted()
     const nowSeconds = this.#nowSeconds
     const context = {
@@ -293,6 +298,7 @@ export class Gateway {
     }
     const { outcome, error } = end
     this.#deps.observer?.ended(opening, outcome)
+    request.trace?.ended(outcome)
     this.#logRequest(opening, outcome, source?.origin.id ?? outcome.attempts.at(-1)?.backend)
     if (error === undefined) return
     error.isRecorded = true

@@ -4,7 +4,7 @@ import type { JsonObject } from '../domain/json.ts'
 import type { ModelFacts } from '../domain/model-facts.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../domain/requests.ts'
-import type { UpstreamError } from '../domain/upstream.ts'
+import type { Attempt, UpstreamError } from '../domain/upstream.ts'
 import type { ClientFormatId, Dialect, FormatId } from '../formats/format.ts'
 import type { JsonMember } from '../formats/json-scan.ts'
 import type { EnforcedLimits } from './auth/key-limits.ts'
@@ -261,6 +261,8 @@ export interface ModelRequest {
   readonly timeoutMs: number | undefined
   /** Headers to forward with the body to backends of the same format: name, value, … */
   readonly passedHeaders?: readonly string[] | undefined
+  /** The `traceparent` header of the client, unchecked. */
+  readonly traceparent?: string | undefined
   /** Its cost before admission; absent for the service's own requests. */
   readonly work?: RequestWork | undefined
   /** Memory used by whole answers to it until it ends; absent for the service's own requests. */
@@ -279,12 +281,34 @@ export interface AllowedRequest extends ModelRequest {
   readonly grant: CallGrant
   /** Headers that the service adds to each call, whatever the backend's format: name, value, … */
   readonly addedHeaders?: readonly string[] | undefined
+  /** Undefined if tracing is off. */
+  readonly trace?: RequestTrace | undefined
 }
 
 /** Observes admitted requests, for figures and metrics. Its methods must not throw. */
 export interface RequestObserver {
   /** A request ended, and this is what its record says. */
   ended(opening: RequestOpening, outcome: RequestOutcome): void
+}
+
+/** Traces admitted requests. Its methods, and those of what they return, must not throw. */
+export interface RequestTracer {
+  /** `traceparent` is the header that the client sent, unchecked. */
+  begin(opening: RequestOpening, traceparent: string | undefined): RequestTrace
+}
+
+/** The trace of one request: one span for it, and one for each attempt. */
+export interface RequestTrace {
+  attempt(backend: Backend): AttemptTrace
+  /** The request ended; attempts that are still open end with it. */
+  ended(outcome: RequestOutcome): void
+}
+
+export interface AttemptTrace {
+  /** The header that continues the trace at the provider; undefined if it is not told of the trace. */
+  readonly traceparent: string | undefined
+  /** What the record says of the attempt. `isOpen`: it has begun to answer, and ends with the request. */
+  ended(record: Attempt, isOpen?: boolean): void
 }
 
 /** Receives the progress of an attempt, for the circuit breaker of its backend (contract 8). */

@@ -274,8 +274,8 @@ export class Api {
     const { request, requestId: id } = exchange
     const work = this.#beginWork(exchange)
     const { bytes, members, body } = await this.#readBody(exchange, work)
-    const { timeoutMs, passedHeaders, fusionDepth } = parseRequestHeaders(request, relayById(format).passedHeaders)
-    const read = { id, format, bytes, members, body, timeoutMs, passedHeaders, fusionDepth, work }
+    const stated = parseRequestHeaders(request, relayById(format).passedHeaders)
+    const read = { id, format, bytes, members, body, ...stated, work }
     return withAttachedTool(request, read)
   }
 

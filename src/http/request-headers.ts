@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { invalidRequest, ServiceError } from '../domain/errors.ts'
 import { attachedToolsHeader, fusionDepthHeader } from '../domain/profiles.ts'
+import { traceHeader } from '../domain/trace-header.ts'
 import type { ModelRequest } from '../gateway/ports.ts'
 
 /** More headers than any client sends. */
@@ -49,11 +50,12 @@ function bitOf(name: string): number {
 export function parseRequestHeaders(
   request: IncomingMessage,
   names?: readonly string[],
-): Pick<ModelRequest, 'timeoutMs' | 'passedHeaders' | 'fusionDepth'> {
+): Pick<ModelRequest, 'timeoutMs' | 'passedHeaders' | 'fusionDepth' | 'traceparent'> {
   return {
     timeoutMs: statedTimeoutMs(request),
     passedHeaders: passedHeaders(request, names),
     fusionDepth: statedFusionDepth(request),
+    traceparent: statedTrace(request),
   }
 }
 
@@ -65,6 +67,12 @@ function statedTimeoutMs({ headers }: IncomingMessage): number | undefined {
   if (typeof value !== 'string' || !/^\d{1,7}$/.test(value)) return undefined
   const seconds = Number(value)
   return seconds > 0 ? seconds * 1000 : undefined
+}
+
+/** The trace that the client wants to continue, unchecked. */
+function statedTrace({ headers }: IncomingMessage): string | undefined {
+  const value = headers[traceHeader]
+  return typeof value === 'string' ? value : undefined
 }
 
 /** How many fusions of other svc-routers the request is nested in; undefined if none. */

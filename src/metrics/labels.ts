@@ -38,6 +38,7 @@ export const failingParts = {
   mail_failing: 'mail',
   billing_failing: 'billing',
   scanning_keys_failing: 'scanning_keys',
+  tracing_failing: 'tracing',
   internal_error: 'bug',
   out_of_descriptors: 'descriptors',
 } as const

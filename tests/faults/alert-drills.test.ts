@@ -65,20 +65,16 @@ describe.runIf(hasPrometheus('the drills of the alert rules'))('with a real Prom
   })
 
   /** Sends streams to these profiles, one after the other to each, until the returned function is called. */
-  function keepSending(...profiles: readonly string[]): () => Promise<void> {
-    let isOver = false
-    const sending = profiles.map(async (model) => {
-      while (!isOver) {
+  function keepSending(...models: readonly string[]): () => Promise<void> {
+    const ends = models.map((model) =>
+      repeat(async () => {
         const answer = await service.chat({ model, stream: true })
         await answer.text().catch(() => {})
         await sleep(20)
-      }
-    })
-    // Awaited below, unless the test has failed already.
-    for (const each of sending) each.catch(() => {})
+      }),
+    )
     return async () => {
-      isOver = true
-      await Promise.all(sending)
+      await Promise.all(ends.map((end) => end()))
     }
   }
 
@@ -165,17 +161,13 @@ describe.runIf(hasPrometheus('the drills of the alert rules'))('with a real Prom
   })
 
   test('a blocked event loop fires an alert', async () => {
-    let isOver = false
-    const blocking = (async () => {
-      while (!isOver) {
-        const untilMs = performance.now() + blockedMs
-        while (performance.now() < untilMs);
-        await sleep(150)
-      }
-    })()
+    const end = repeat(async () => {
+      const untilMs = performance.now() + blockedMs
+      while (performance.now() < untilMs);
+      await sleep(150)
+    })
     await firing(['SvcRouterEventLoopSlow'])
-    isOver = true
-    await blocking
+    await end()
     await clear(['SvcRouterEventLoopSlow'])
   })
 
@@ -193,18 +185,14 @@ describe.runIf(hasPrometheus('the drills of the alert rules'))('with a real Prom
   }, 90_000)
 
   test('a slow database fires an alert', async () => {
-    let isOver = false
-    const slowing = (async () => {
-      while (!isOver) {
-        const thaw = freezeDatabase(worker, databasePath(service.config.dataDir))
-        await sleep(slowMs)
-        thaw()
-        await sleep(50)
-      }
-    })()
+    const end = repeat(async () => {
+      const thaw = freezeDatabase(worker, databasePath(service.config.dataDir))
+      await sleep(slowMs)
+      thaw()
+      await sleep(50)
+    })
     await firing(['SvcRouterStoreSlow'])
-    isOver = true
-    await slowing
+    await end()
     await clear(['SvcRouterStoreSlow'])
   })
 
@@ -250,3 +238,17 @@ describe.runIf(hasPrometheus('the drills of the alert rules'))('with a real Prom
     }
   })
 })
+
+/** Does something again and again until the returned function is called, which throws what it threw. */
+function repeat(work: () => Promise<void>): () => Promise<void> {
+  const over = new AbortController()
+  const working = (async () => {
+    while (!over.signal.aborted) await work()
+  })()
+  // Reported by the returned function, unless the test has failed already.
+  working.catch(() => {})
+  return async () => {
+    over.abort()
+    await working
+  }
+}

@@ -28,7 +28,7 @@ async function exportedNames(): Promise<ReadonlySet<string>> {
   const names = registry
     .getMetricsAsArray()
     .flatMap(({ name, type }) =>
-      String(type) === 'histogram' ? [name, `${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
+      type === 'histogram' ? [name, `${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
     )
   return new Set([...names, 'up'])
 }

@@ -64,8 +64,8 @@ test('the listener serves /metrics and nothing else, and the API does not serve 
     fetch(`${service.origin}/metrics`),
   ])
   expect(answers.map(({ status }) => status)).toEqual([200, 404, 404, 405, 404])
-  expect(answers[0]!.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
-  expect(answers[0]!.headers.get('access-control-allow-origin')).toBeNull()
+  expect(answers[0].headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
+  expect(answers[0].headers.get('access-control-allow-origin')).toBeNull()
 })
 
 test('the library of metrics is imported in src/metrics alone, which is loaded only on demand', () => {

@@ -192,7 +192,18 @@ export class FusedAnswer implements AnswerSource {
         callModel: (member, call, callSignal) => {
           const backend = backends.find(({ id }) => id === member.id)!
           return callMember(
-            { deps, context, accountId, backend, call, depth, record, grant: request.grant, held: request.held },
+            {
+              deps,
+              context,
+              accountId,
+              backend,
+              call,
+              depth,
+              record,
+              grant: request.grant,
+              trace: request.trace,
+              held: request.held,
+            },
             callSignal,
           )
         },

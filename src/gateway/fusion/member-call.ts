@@ -1,8 +1,9 @@
 import type { AnswerEvent } from '../../domain/conversation.ts'
 import { fusionDepthHeaders } from '../../domain/profiles.ts'
+import { traceHeader } from '../../domain/trace-header.ts'
 import { UpstreamError, type Attempt } from '../../domain/upstream.ts'
 import type { AnswerContext } from '../../formats/format.ts'
-import type { CallGrant, Backend, HeldBytes } from '../ports.ts'
+import type { AttemptTrace, CallGrant, Backend, HeldBytes, RequestTrace } from '../ports.ts'
 import { AnswerEvents } from '../request/answer-events.ts'
 import { attemptRecord, logConfigurationFault } from '../request/attempt-end.ts'
 import { AttemptRun } from '../request/attempt.ts'
@@ -24,6 +25,7 @@ export interface MemberCallOptions {
   readonly depth: number
   readonly record: (attempt: Attempt) => void
   readonly grant: CallGrant
+  readonly trace?: RequestTrace | undefined
   /** Counts the bytes of a whole answer. */
   readonly held?: HeldBytes | undefined
 }
@@ -55,6 +57,7 @@ class MemberCall implements Disposable {
   #events: AnswerEvents
   #run: AttemptRun | undefined
   #recorded: AttemptRun | undefined
+  #trace: AttemptTrace | undefined
   readonly #aborted = (): void => {
     const cancelled = new UpstreamError('cancelled')
     this.#run?.stop(cancelled)
@@ -118,8 +121,11 @@ class MemberCall implements Disposable {
     const run = new AttemptRun(backend, lane, stream, deps.clock, deps.breakers.begin(backend.id, breakerKey))
     this.#events = events
     this.#run = run
+    this.#trace = this.#options.trace?.attempt(backend)
     try {
-      const headers = fusionDepthHeaders(depth)
+      const traceparent = this.#trace?.traceparent
+      const added = fusionDepthHeaders(depth)
+      const headers = traceparent === undefined ? added : [...(added ?? []), traceHeader, traceparent]
       await run.open({ body, stream, requestId: context.requestId, headers }, this.#options.grant)
     } catch (error) {
       this.#record(error)
@@ -139,7 +145,9 @@ class MemberCall implements Disposable {
     const run = this.#run
     if (run === undefined || run === this.#recorded) return
     this.#recorded = run
-    this.#options.record(attemptRecord(run, this.#options.deps.clock.monotonicMs(), error))
+    const record = attemptRecord(run, this.#options.deps.clock.monotonicMs(), error)
+    this.#options.record(record)
+    this.#trace?.ended(record)
   }
 }
 

@@ -3,10 +3,11 @@ import type { Conversation } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { EventLog } from '../../domain/events.ts'
 import type { RequestOutcome } from '../../domain/requests.ts'
+import { traceHeader } from '../../domain/trace-header.ts'
 import { UpstreamError, type Attempt, type Need } from '../../domain/upstream.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Lane } from '../lanes/lane.ts'
-import type { Backend, AllowedRequest } from '../ports.ts'
+import type { AllowedRequest, AttemptTrace, Backend } from '../ports.ts'
 import type { BreakerKey } from '../routing/backend-breakers.ts'
 import { Candidates, maxAttempts } from '../routing/candidates.ts'
 import { needsOf } from '../routing/capable-backends.ts'
@@ -187,12 +188,13 @@ export class Failover implements AnswerSource {
     for (;;) {
       const { backend: endpoint, body } = written
       const run = this.#start(endpoint)
+      const trace = this.#request.trace?.attempt(endpoint)
       try {
         const { stream } = this.#conversation
-        const headers = headersFor(endpoint, this.#request)
+        const headers = headersFor(endpoint, this.#request, trace?.traceparent)
         await run.open({ body, stream, requestId: this.#request.id, headers }, this.#request.grant, this.#mayLeave)
       } catch (error) {
-        this.#end(run, error)
+        this.#end(run, trace, error)
         const { learned } = this.#deps
         const sentLength = body.length
         const next = secondAttempt(error, {
@@ -215,7 +217,7 @@ export class Failover implements AnswerSource {
         return this.#errorAfter(backend, error)
       }
       again?.learn()
-      this.#end(run)
+      this.#end(run, trace)
       return run
     }
   }
@@ -283,10 +285,12 @@ export class Failover implements AnswerSource {
     return writeFor(backend, this.#writer)
   }
 
-  #end(run: AttemptRun, error?: unknown): void {
+  #end(run: AttemptRun, trace: AttemptTrace | undefined, error?: unknown): void {
     run.reportError(this.#deps.providerErrors, this.#request.id)
     this.release()
-    this.attempts.push(attemptRecord(run, this.#deps.clock.monotonicMs(), error))
+    const record = attemptRecord(run, this.#deps.clock.monotonicMs(), error)
+    this.attempts.push(record)
+    trace?.ended(record, error === undefined)
     logConfigurationFault(this.#deps.log, { backend: run.target.id, requestId: this.#request.id }, error)
   }
 
@@ -326,7 +330,11 @@ export class Failover implements AnswerSource {
 function headersFor(
   backend: Backend,
   { format, passedHeaders, addedHeaders }: AllowedRequest,
+  traceparent: string | undefined,
 ): readonly string[] | undefined {
   const passed = backend.format === format ? passedHeaders : undefined
-  return addedHeaders === undefined ? passed : [...(passed ?? []), ...addedHeaders]
+  if (addedHeaders === undefined && traceparent === undefined) return passed
+  const headers = [...(passed ?? []), ...(addedHeaders ?? [])]
+  if (traceparent !== undefined) headers.push(traceHeader, traceparent)
+  return headers
 }
