@@ -17,7 +17,15 @@ const relayConnections = 512
 /** A made-up key of the right length, for gateways that do not check it. */
 const nobodysKey = `sk_svc_${'0'.repeat(38)}`
 
-export type GatewayName = 'relay' | 'relay-again' | 'floor' | 'svc-router' | 'portkey'
+/** Our program with its defaults, and with what observes it. */
+const observing = {
+  'svc-router': undefined,
+  'svc-router +metrics': 'metrics',
+  'svc-router +metrics +traces': 'metrics and traces',
+} as const
+type SvcRouterName = keyof typeof observing
+
+export type GatewayName = 'relay' | 'relay-again' | 'floor' | 'portkey' | SvcRouterName
 
 /** A running gateway that has answered once. */
 export interface Gateway {
@@ -40,14 +48,14 @@ export interface StartOptions {
 
 /** Why a gateway cannot be measured on this machine; undefined if it can. */
 export function whyAbsent(name: GatewayName): string | undefined {
-  if (name === 'svc-router') return whyNoSvcRouter()
+  if (isSvcRouter(name)) return whyNoSvcRouter()
   if (name !== 'portkey' || portkeyProgram() !== undefined) return undefined
   return 'it is not installed: run `node bench/install-portkey.mjs`, or name a folder in BENCH_PORTKEY'
 }
 
 /** Starts a gateway on the core for gateways, and waits until it answers. @throws Error with the end of its log */
 export async function startGateway(name: GatewayName, options: StartOptions): Promise<Gateway> {
-  if (name === 'svc-router') return await startSvcRouter(options)
+  if (isSvcRouter(name)) return await startSvcRouter(name, options)
   if (name === 'portkey') return await startPortkey(options)
   const origin = `http://127.0.0.1:${options.upstreamPort}`
   if (name === 'floor') return await startFloor(origin, options)
@@ -58,15 +66,20 @@ export async function startGateway(name: GatewayName, options: StartOptions): Pr
   return await whenReady(name, child, port, () => ({ authorization: `Bearer ${nobodysKey}` }))
 }
 
-async function startSvcRouter(options: StartOptions): Promise<Gateway> {
+function isSvcRouter(name: GatewayName): name is SvcRouterName {
+  return Object.hasOwn(observing, name)
+}
+
+async function startSvcRouter(name: SvcRouterName, options: StartOptions): Promise<Gateway> {
   const folder = mkdtempSync(join(options.folder, 'svc-router-'))
   const port = await freePort()
-  const args = svcRouterCommand(folder, { port, appPort: await freePort(), upstreamPort: options.upstreamPort })
-  const child = options.processes.start('svc-router', 'gateway', args, {
+  const { upstreamPort } = options
+  const args = svcRouterCommand(folder, { port, appPort: await freePort(), upstreamPort, observed: observing[name] })
+  const child = options.processes.start(name.replaceAll(' ', ''), 'gateway', args, {
     talks: false,
     environment: nodeEnvironment,
   })
-  return await whenReady('svc-router', child, port, () => {
+  return await whenReady(name, child, port, () => {
     const key = readFirstKey(folder)
     return key === undefined ? undefined : { authorization: `Bearer ${key}` }
   })

@@ -9,6 +9,7 @@ const scenarioNames = [
   'burst',
   'paced',
   'translate',
+  'observed',
   'latency',
   'streams-1000',
   'soak',

@@ -10,13 +10,21 @@ const program = join(repository, 'src', 'main.ts')
 const requestsPerMinute = 10_000_000
 const requestsPerMonth = 1_000_000_000
 
+export interface SvcRouterStart {
+  readonly port: number
+  readonly appPort: number
+  readonly upstreamPort: number
+  /** What is turned on besides the defaults. */
+  readonly observed?: 'metrics' | 'metrics and traces' | undefined
+}
+
 /** Returns the arguments for `node` that start the real program on a port, with a provider at `upstreamPort`. */
 export function svcRouterCommand(
   folder: string,
-  { port, appPort, upstreamPort }: { readonly port: number; readonly appPort: number; readonly upstreamPort: number },
+  { port, appPort, upstreamPort, observed }: SvcRouterStart,
 ): readonly string[] {
   const config = join(folder, 'svc-router.yaml')
-  writeFileSync(config, configuration(upstreamPort))
+  writeFileSync(config, configuration(upstreamPort) + observation(observed, upstreamPort))
   return [
     ...nodeFlags,
     program,
@@ -54,6 +62,13 @@ profiles:
   svc-router/frontier:
     backends: [bench-chat]
 `
+}
+
+/** Spans are sent to the fake upstream, which accepts everything. */
+function observation(observed: SvcRouterStart['observed'], upstreamPort: number): string {
+  if (observed === undefined) return ''
+  const traces = `tracing:\n  endpoint: http://127.0.0.1:${upstreamPort}/v1/chat/completions\n`
+  return `metrics_listen:\n  port: 0\n${observed === 'metrics' ? '' : traces}`
 }
 
 /** The key that the first start stored in the data folder, or undefined if it does not exist yet. */

@@ -1,5 +1,6 @@
 import { BackendWatch } from '../accounts/backends/backend-watch.ts'
 import { OfferCache } from '../accounts/billing/offer-cache.ts'
+import { LiveTraffic } from '../accounts/status/live-traffic.ts'
 import { RecentFailures } from '../accounts/status/recent-failures.ts'
 import { withPorts, type Config } from '../config/config.ts'
 import type { Offer } from '../domain/billing.ts'
@@ -73,6 +74,10 @@ export async function startApp(
   await using parts = new AsyncDisposableStack()
   const fatal = Promise.withResolvers<string>()
   const recentFailures = new RecentFailures(clock)
+  const traffic = new LiveTraffic(
+    clock,
+    given.backends.map(({ id }) => id),
+  )
   const listeners: EventLog[] = [(event) => recentFailures.note(event), givenLog]
   const log: EventLog = (event) => {
     for (const listener of listeners) listener(event)
@@ -111,12 +116,25 @@ export async function startApp(
   const readiness = (): Readiness => readinessOf({ isDraining, keys, storage })
   const web = parts.use(await listenForWeb({ ...given.appListen, connections: connections.web }))
   const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port, metrics: metrics?.port })
-  const deps = { ...answers, storage, keys, providers, breakers, offers, readiness, refused, metrics, tracing }
+  const deps = { ...answers, storage, keys, providers, breakers, offers, readiness, refused, metrics, tracing, traffic }
   const listening = await listen(runtime, { withPort, connections }, deps)
   const { api } = listening
   metrics?.watch({ storage, breakers, providers, readiness, listening })
   const config = withPort(listening.port)
-  const shown = { ...answers, storage, sales, offers, providers, managed, mail, status, recentFailures, breakers, api }
+  const shown = {
+    ...answers,
+    storage,
+    sales,
+    offers,
+    providers,
+    managed,
+    mail,
+    status,
+    recentFailures,
+    traffic,
+    breakers,
+    api,
+  }
   const started = withConfig(runtime, config)
   web.serve(parts.use(openWeb(started, shown)).fetch)
   descriptors.start()
@@ -237,6 +255,7 @@ interface BuildGatewayDeps {
   readonly providerErrors: ProviderErrors
   readonly metrics: Metrics | undefined
   readonly tracing: Tracing | undefined
+  readonly traffic: LiveTraffic
 }
 
 function buildGateway({ config, clock, random, log, peppers, links }: Runtime, deps: BuildGatewayDeps): Gateway {
@@ -264,7 +283,12 @@ function buildGateway({ config, clock, random, log, peppers, links }: Runtime, d
     stored,
     notes,
     providerErrors,
-    observer: metrics?.observer,
+    observer: {
+      ended(opening, outcome) {
+        deps.traffic.ended(opening, outcome)
+        metrics?.observer.ended(opening, outcome)
+      },
+    },
     tracer: deps.tracing?.tracer,
     mintId: () => randomBase62(itemIdLength, random),
     keepAliveMs: config.keepAliveMs,

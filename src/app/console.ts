@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { AuditReviewer } from '../accounts/audit/audit-reviewer.ts'
 import { checkpointFailure } from '../accounts/audit/checkpoints.ts'
+import type { LiveTraffic } from '../accounts/status/live-traffic.ts'
 import type { RecentFailures } from '../accounts/status/recent-failures.ts'
 import type { StatusBoard } from '../accounts/status/status-board.ts'
 import type { BackendConfig } from '../config/config.ts'
@@ -22,12 +23,13 @@ export interface OpenConsoleDeps {
   readonly breakers: CircuitBreakers
   readonly managed: ManagedAccess
   readonly recentFailures: RecentFailures
+  readonly traffic: LiveTraffic
 }
 
 /** What the operators' console reads from the running service and changes in it. */
 export function openConsole(runtime: Runtime, deps: OpenConsoleDeps): ConsoleDeps {
   const { config, clock, log } = runtime
-  const { providers, status, breakers, managed, recentFailures } = deps
+  const { providers, status, breakers, managed, recentFailures, traffic } = deps
   const { store } = deps.storage
   const keys = checkpointKeys(runtime.keys)
   const onFailed = (error: unknown): void => log({ event: 'audit_failing', reason: checkpointFailure(error) })
@@ -38,6 +40,7 @@ export function openConsole(runtime: Runtime, deps: OpenConsoleDeps): ConsoleDep
     controls: store,
     condition: (id) => breakers.condition(id),
     troubles: recentFailures,
+    traffic,
     openFiles,
     lastHour: (id) => status.lastHour(id),
     planRouting: openRoutingPlanner(config, providers, breakers),

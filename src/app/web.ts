@@ -1,5 +1,6 @@
 import type { PlanSales } from '../accounts/billing/billing-deps.ts'
 import { recentReadiness } from '../accounts/managed-access/managed-readiness.ts'
+import type { LiveTraffic } from '../accounts/status/live-traffic.ts'
 import type { RecentFailures } from '../accounts/status/recent-failures.ts'
 import type { StatusBoard } from '../accounts/status/status-board.ts'
 import { openApiDocument } from '../api-docs/openapi.ts'
@@ -50,6 +51,7 @@ export interface OpenWebDeps {
   readonly offers: WebDeps['offers']
   readonly status: StatusBoard
   readonly recentFailures: RecentFailures
+  readonly traffic: LiveTraffic
   readonly breakers: CircuitBreakers
   readonly managed: ManagedAccess
   readonly mail: OpenedMail

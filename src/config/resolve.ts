@@ -24,7 +24,7 @@ import { isPepper, readSealingKey, sealingKeyBytes, type KeptSecrets } from './s
 const defaultHost = '127.0.0.1'
 const defaultPort = 8787
 const defaultMetricsPort = 9464
-const defaultSampleRate = 0.05
+const defaultSampleRate = 0.01
 const defaultMailPort = 587
 const defaultTlsMailPort = 465
 const lastPort = 65_535

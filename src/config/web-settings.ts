@@ -36,12 +36,12 @@ export const tracing = group({
     'Receives traces by OTLP over HTTP, in JSON.',
   ),
   sample_rate: z
-    .number({ error: 'expected a share from 0 to 1, such as 0.05' })
-    .min(0, { error: 'expected a share from 0 to 1, such as 0.05' })
-    .max(1, { error: 'expected a share from 0 to 1, such as 0.05' })
+    .number({ error: 'expected a share from 0 to 1, such as 0.01' })
+    .min(0, { error: 'expected a share from 0 to 1, such as 0.01' })
+    .max(1, { error: 'expected a share from 0 to 1, such as 0.01' })
     .optional()
     .describe(
-      'The share of requests that are traced. Requests that fail or fail over are always traced. Default 0.05.',
+      'The share of requests that are traced. Requests that fail or fail over are always traced. Default 0.01.',
     ),
   trust_callers: flag
     .optional()

@@ -31,11 +31,13 @@ class ObservedLedger implements Ledger {
   readonly #ledger: Ledger
   readonly #metrics: LedgerMetrics
   readonly #clock: Clock
+  readonly #commits: CommitTimes
 
   constructor(ledger: Ledger, metrics: LedgerMetrics, clock: Clock) {
     this.#ledger = ledger
     this.#metrics = metrics
     this.#clock = clock
+    this.#commits = new CommitTimes(metrics, clock)
   }
 
   admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Admission | Promise<Admission> {
@@ -53,7 +55,7 @@ class ObservedLedger implements Ledger {
 
   #observe(opening: RequestOpening, admission: Admission): Admission {
     this.#metrics.admitted(opening)
-    return new ObservedAdmission(opening, admission, this.#metrics, this.#clock)
+    return new ObservedAdmission(opening, admission, this.#metrics, this.#commits)
   }
 }
 
@@ -65,15 +67,15 @@ class ObservedAdmission implements Admission {
   readonly #opening: RequestOpening
   readonly #admission: Admission
   readonly #metrics: LedgerMetrics
-  readonly #clock: Clock
+  readonly #commits: CommitTimes
   #isDelivered = false
   #charged: number | undefined
 
-  constructor(opening: RequestOpening, admission: Admission, metrics: LedgerMetrics, clock: Clock) {
+  constructor(opening: RequestOpening, admission: Admission, metrics: LedgerMetrics, commits: CommitTimes) {
     this.#opening = opening
     this.#admission = admission
     this.#metrics = metrics
-    this.#clock = clock
+    this.#commits = commits
   }
 
   signals(): UsageSignals {
@@ -82,11 +84,7 @@ class ObservedAdmission implements Admission {
 
   durable(): Promise<void> | undefined {
     const written = this.#admission.durable()
-    if (written === undefined) return undefined
-    const startedMs = this.#clock.monotonicMs()
-    const measure = (): void => this.#metrics.stored('commit', this.#clock.monotonicMs() - startedMs)
-    // The caller handles the failure.
-    written.then(measure, measure)
+    if (written !== undefined) this.#commits.measure(written)
     // Unchanged: callers compare it with that of other requests.
     return written
   }
@@ -109,5 +107,26 @@ class ObservedAdmission implements Admission {
   /** Whether the request was settled without its charge. */
   get #isFree(): boolean {
     return this.#charged !== undefined && this.#charged < this.#opening.units
+  }
+}
+
+/** Measures each commit once, however many requests wait for it. */
+class CommitTimes {
+  readonly #metrics: LedgerMetrics
+  readonly #clock: Clock
+  #last: Promise<void> | undefined
+
+  constructor(metrics: LedgerMetrics, clock: Clock) {
+    this.#metrics = metrics
+    this.#clock = clock
+  }
+
+  measure(written: Promise<void>): void {
+    if (written === this.#last) return
+    this.#last = written
+    const startedMs = this.#clock.monotonicMs()
+    const measured = (): void => this.#metrics.stored('commit', this.#clock.monotonicMs() - startedMs)
+    // The callers handle a failure.
+    written.then(measured, measured)
   }
 }

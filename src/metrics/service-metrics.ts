@@ -12,6 +12,7 @@ import {
   requestResults,
   resultOf,
 } from './labels.ts'
+import { Tally, type TallyOptions } from './tally.ts'
 
 /** Upper bounds of the histograms, seconds: the limits of contract 9 and of single-digit waits. */
 const answerBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600]
@@ -50,25 +51,22 @@ export class ServiceMetrics implements RequestObserver {
   readonly #options: ServiceMetricsOptions
   #sources: MetricsSources | undefined
 
-  readonly #admissions = this.#counter('admissions_total', 'Admitted requests.', ['profile'])
-  readonly #requests = this.#counter('requests_total', 'Admitted requests that ended, by result.', [
-    'profile',
-    'result',
-  ])
-  readonly #outcomes = this.#counter('request_outcomes_total', 'Admitted requests that ended, by outcome.', [
+  readonly #admissions = this.#tally('admissions_total', 'Admitted requests.', ['profile'])
+  readonly #requests = this.#tally('requests_total', 'Admitted requests that ended, by result.', ['profile', 'result'])
+  readonly #outcomes = this.#tally('request_outcomes_total', 'Admitted requests that ended, by outcome.', [
     'format',
     'outcome',
   ])
-  readonly #refusals = this.#counter('refusals_total', 'Requests rejected before admission, by error code.', ['code'])
-  readonly #failovers = this.#counter('failovers_total', 'Requests answered after at least one backend failed.', [
+  readonly #refusals = this.#tally('refusals_total', 'Requests rejected before admission, by error code.', ['code'])
+  readonly #failovers = this.#tally('failovers_total', 'Requests answered after at least one backend failed.', [
     'profile',
   ])
-  readonly #units = this.#counter('charged_units_total', 'Units of monthly quotas that were charged.', ['profile'])
-  readonly #attempts = this.#counter('attempts_total', 'Calls to backends, by outcome.', ['backend', 'outcome'])
-  readonly #tokens = this.#counter('tokens_total', 'Tokens of answers, by kind.', ['backend', 'kind'])
-  readonly #failures = this.#counter('failures_total', 'Failures that a component reported.', ['part'])
+  readonly #units = this.#tally('charged_units_total', 'Units of monthly quotas that were charged.', ['profile'])
+  readonly #attempts = this.#tally('attempts_total', 'Calls to backends, by outcome.', ['backend', 'outcome'])
+  readonly #tokens = this.#tally('tokens_total', 'Tokens of answers, by kind.', ['backend', 'kind'])
+  readonly #failures = this.#tally('failures_total', 'Failures that a component reported.', ['part'])
   readonly #uncounted = this.#counter('delivered_uncounted_total', 'Delivered answers without a charge. Always 0.', [])
-  readonly #openRequests = this.#gauge('open_requests', 'Admitted requests that have not ended.', ['stream'])
+  readonly #open = { stream: 0, whole: 0 }
   readonly #firstContent = this.#histogram(
     'first_content_seconds',
     'Time from admission to the first content of a stream.',
@@ -104,13 +102,13 @@ export class ServiceMetrics implements RequestObserver {
 
   /** Counts an admitted request. */
   admitted({ profile, stream }: RequestOpening): void {
-    this.#admissions.inc({ profile: this.#labels.profile(profile) })
-    this.#openRequests.inc({ stream: String(stream) })
+    this.#admissions.inc(this.#labels.profile(profile))
+    this.#open[stream ? 'stream' : 'whole'] += 1
   }
 
   /** Counts the end of an admitted request. */
   settled({ stream }: RequestOpening): void {
-    this.#openRequests.dec({ stream: String(stream) })
+    this.#open[stream ? 'stream' : 'whole'] -= 1
   }
 
   /** Counts an answer that was delivered, but not charged or not durable. */
@@ -125,29 +123,29 @@ export class ServiceMetrics implements RequestObserver {
 
   /** Counts a rejected request. */
   refused(code: string): void {
-    this.#refusals.inc({ code: this.#labels.error(code) })
+    this.#refusals.inc(this.#labels.error(code))
   }
 
   /** Counts a failure that a component logged. */
   note({ event }: ServiceEvent): void {
     const part = this.#labels.part(event)
-    if (part !== undefined) this.#failures.inc({ part })
+    if (part !== undefined) this.#failures.inc(part)
   }
 
   ended(opening: RequestOpening, outcome: RequestOutcome): void {
     const profile = this.#labels.profile(opening.profile)
     const result = resultOf(outcome)
     const { errorCode, charged, attempts, fusions, firstContentMs, totalMs } = outcome
-    this.#requests.inc({ profile, result })
-    this.#outcomes.inc({ format: this.#labels.format(opening.format), outcome: this.#outcomeLabel(errorCode) })
-    if (charged > 0) this.#units.inc({ profile }, charged)
+    this.#requests.inc(profile, result)
+    this.#outcomes.inc(this.#labels.format(opening.format), this.#outcomeLabel(errorCode))
+    if (charged > 0) this.#units.inc(profile, '', charged)
     const answering = attempts.at(-1)
     const hasAnswered = answering?.outcome === 'answered'
-    if (hasAnswered && attempts.length > 1 && fusions === undefined) this.#failovers.inc({ profile })
+    if (hasAnswered && attempts.length > 1 && fusions === undefined) this.#failovers.inc(profile)
     for (const { backend, outcome: ended } of attempts)
-      this.#attempts.inc({ backend: this.#labels.backend(backend), outcome: this.#labels.attempt(ended) })
+      this.#attempts.inc(this.#labels.backend(backend), this.#labels.attempt(ended))
     const broken = brokenBackend(outcome)
-    if (broken !== undefined) this.#attempts.inc({ backend: this.#labels.backend(broken), outcome: 'broken_answer' })
+    if (broken !== undefined) this.#attempts.inc(this.#labels.backend(broken), 'broken_answer')
     if (opening.stream && firstContentMs !== undefined) {
       this.#firstContent.observe({ profile }, firstContentMs / 1000)
       if (hasAnswered && fusions === undefined)
@@ -158,18 +156,17 @@ export class ServiceMetrics implements RequestObserver {
   }
 
   #countTokens({ usage, fusions, attempts }: RequestOutcome): void {
-    const parts =
-      fusions === undefined
-        ? [{ member: attempts.at(-1)?.backend ?? accountBackendLabel, usage }]
-        : fusions.flatMap(({ calls }) => calls)
-    for (const { member, usage: used } of parts) {
-      if (used === undefined) continue
-      const backend = this.#labels.backend(member)
-      this.#tokens.inc({ backend, kind: 'input' }, used.inputTokens)
-      this.#tokens.inc({ backend, kind: 'output' }, used.outputTokens)
-      if (used.cachedTokens > 0) this.#tokens.inc({ backend, kind: 'cached_input' }, used.cachedTokens)
-      if (used.reasoningTokens > 0) this.#tokens.inc({ backend, kind: 'reasoning' }, used.reasoningTokens)
-    }
+    if (fusions === undefined) return this.#addTokens(attempts.at(-1)?.backend ?? accountBackendLabel, usage)
+    for (const { calls } of fusions) for (const call of calls) this.#addTokens(call.member, call.usage)
+  }
+
+  #addTokens(id: string, used: RequestOutcome['usage']): void {
+    if (used === undefined) return
+    const backend = this.#labels.backend(id)
+    this.#tokens.inc(backend, 'input', used.inputTokens)
+    this.#tokens.inc(backend, 'output', used.outputTokens)
+    if (used.cachedTokens > 0) this.#tokens.inc(backend, 'cached_input', used.cachedTokens)
+    if (used.reasoningTokens > 0) this.#tokens.inc(backend, 'reasoning', used.reasoningTokens)
   }
 
   #outcomeLabel(errorCode: RequestOutcome['errorCode']): string {
@@ -180,14 +177,13 @@ export class ServiceMetrics implements RequestObserver {
   #initialize(): void {
     const { profiles, backends } = this.#options
     for (const profile of profiles) {
-      this.#admissions.inc({ profile }, 0)
-      for (const result of requestResults) this.#requests.inc({ profile, result }, 0)
+      this.#admissions.inc(profile, '', 0)
+      for (const result of requestResults) this.#requests.inc(profile, result, 0)
     }
     for (const backend of [...backends, accountBackendLabel])
-      for (const outcome of [...attemptOutcomes, 'broken_answer']) this.#attempts.inc({ backend, outcome }, 0)
-    for (const code of errorLabels) this.#refusals.inc({ code }, 0)
-    for (const part of Object.values(failingParts)) this.#failures.inc({ part }, 0)
-    for (const stream of ['true', 'false']) this.#openRequests.set({ stream }, 0)
+      for (const outcome of [...attemptOutcomes, 'broken_answer']) this.#attempts.inc(backend, outcome, 0)
+    for (const code of errorLabels) this.#refusals.inc(code, '', 0)
+    for (const part of Object.values(failingParts)) this.#failures.inc(part, '', 0)
     this.#uncounted.inc(0)
   }
 
@@ -195,6 +191,10 @@ export class ServiceMetrics implements RequestObserver {
   #addGauges(): void {
     const { version, backends } = this.#options
     this.#gauge('build_info', 'Always 1; the version of svc-router.', ['version']).set({ version }, 1)
+    this.#gauge('open_requests', 'Admitted requests that have not ended.', ['stream'], (gauge) => {
+      gauge.set({ stream: 'true' }, this.#open.stream)
+      gauge.set({ stream: 'false' }, this.#open.whole)
+    })
     const sources = (): MetricsSources | undefined => this.#sources
     this.#gauge('ready', 'Whether /ready answers 200.', [], (gauge) => {
       gauge.set(sources()?.ready() === true ? 1 : 0)
@@ -221,6 +221,10 @@ export class ServiceMetrics implements RequestObserver {
       counter.reset()
       for (const [resource, { rejected }] of shares()) counter.inc({ resource }, rejected)
     })
+  }
+
+  #tally(name: string, help: string, labelNames: TallyOptions['labelNames']): Tally {
+    return new Tally({ name: `svc_router_${name}`, help, labelNames, registry: this.registry })
   }
 
   #counter<Label extends string>(

@@ -41,14 +41,15 @@ export interface RequestTracerDeps {
 
 /** Attempts of one request that are traced: a fusion makes at most this many calls. */
 const maxAttempts = 64
-const wholeRange = 2 ** 32
 
 /**
  * Traces admitted requests (contract 28.14). Spans are built when a request ends, from what its record says: then it is
- * known whether something failed, and a request that is not exported has cost two random IDs.
+ * known whether something failed, and a request that is neither sampled nor part of a caller's trace gets no IDs.
  */
 export class SamplingTracer implements RequestTracer {
   readonly #deps: RequestTracerDeps
+  /** The share of a sample that has accumulated. */
+  #due = 0
 
   constructor(deps: RequestTracerDeps) {
     this.#deps = deps
@@ -57,25 +58,24 @@ export class SamplingTracer implements RequestTracer {
   begin(opening: RequestOpening, traceparent: string | undefined): RequestTrace {
     const parent = readTraceparent(traceparent)
     const { trustCallers } = this.#deps
-    const isSampled = trustCallers && parent !== undefined ? parent.isSampled : this.#draw()
+    const isSampled = trustCallers && parent !== undefined ? parent.isSampled : this.#isNext()
     return new Trace(this.#deps, opening, parent, isSampled)
   }
 
-  /** Not derived from the trace ID, which a caller can choose. */
-  #draw(): boolean {
-    const { sampleRate, random } = this.#deps
-    if (sampleRate <= 0 || sampleRate >= 1) return sampleRate >= 1
-    const bytes = random(4)
-    return new DataView(bytes.buffer, bytes.byteOffset).getUint32(0) < sampleRate * wholeRange
+  /** Every n-th request, whatever trace ID a caller chose. */
+  #isNext(): boolean {
+    this.#due += this.#deps.sampleRate
+    if (this.#due < 1) return false
+    this.#due -= 1
+    return true
   }
 }
 
 class Trace implements RequestTrace {
   readonly deps: RequestTracerDeps
-  readonly traceId: string
   readonly isSampled: boolean
   readonly opening: RequestOpening
-  readonly #spanId: string
+  #traceId: string | undefined
   readonly #parent: ParentContext | undefined
   readonly #attempts: TracedAttempt[] = []
   readonly #startWallMs: number
@@ -85,11 +85,19 @@ class Trace implements RequestTrace {
     this.deps = deps
     this.opening = opening
     this.isSampled = isSampled
-    this.traceId = parent?.traceId ?? newTraceId(deps.random)
-    this.#spanId = newSpanId(deps.random)
+    this.#traceId = parent?.traceId
     this.#parent = parent
     this.#startWallMs = deps.clock.nowMs()
     this.#startMs = deps.clock.monotonicMs()
+  }
+
+  /** Whether providers are told of the trace: a caller's is always continued. */
+  get isPropagated(): boolean {
+    return this.isSampled || this.#parent !== undefined
+  }
+
+  get traceId(): string {
+    return (this.#traceId ??= newTraceId(this.deps.random))
   }
 
   attempt(backend: Backend): AttemptTrace {
@@ -103,14 +111,15 @@ class Trace implements RequestTrace {
     const hasFailed = errorCode !== undefined && errorCode !== 'client_closed'
     const isNotable = hasFailed || this.#attempts.some(({ hasFailed: failed }) => failed)
     if (!this.isSampled && !isNotable) return
-    const { exportSpan } = this.deps
+    const { exportSpan, random } = this.deps
     const { opening, traceId } = this
+    const spanId = newSpanId(random)
     const endMs = this.wallNow()
     exportSpan({
       name: `${operationOf(opening.format)} ${opening.profile}`,
       kind: 'server',
       traceId,
-      spanId: this.#spanId,
+      spanId,
       parent: this.#parent,
       isParentRemote: true,
       startMs: this.#startWallMs,
@@ -124,7 +133,7 @@ class Trace implements RequestTrace {
       const usage = attempt === answering && outcome.fusions === undefined ? outcome.usage : undefined
       exportSpan({
         ...attempt.span(endMs, isBroken && attempt === answering, usage),
-        parent: { spanId: this.#spanId },
+        parent: { spanId },
         isParentRemote: false,
       })
     }
@@ -137,10 +146,10 @@ class Trace implements RequestTrace {
 }
 
 class TracedAttempt implements AttemptTrace {
-  readonly traceparent: string
+  readonly traceparent: string | undefined
   readonly #trace: Trace
   readonly #backend: Backend
-  readonly #spanId: string
+  #spanId: string | undefined
   readonly #startMs: number
   #endMs: number | undefined
   #record: Attempt | undefined
@@ -148,8 +157,9 @@ class TracedAttempt implements AttemptTrace {
   constructor(trace: Trace, backend: Backend) {
     this.#trace = trace
     this.#backend = backend
-    this.#spanId = newSpanId(trace.deps.random)
     this.#startMs = trace.wallNow()
+    if (!trace.isPropagated) return
+    this.#spanId = newSpanId(trace.deps.random)
     this.traceparent = writeTraceparent(trace.traceId, this.#spanId, trace.isSampled)
   }
 
@@ -181,7 +191,7 @@ class TracedAttempt implements AttemptTrace {
       name: model === undefined ? operation : `${operation} ${model}`,
       kind: 'client',
       traceId,
-      spanId: this.#spanId,
+      spanId: this.#spanId ?? newSpanId(deps.random),
       startMs: this.#startMs,
       endMs: this.#endMs ?? requestEndMs,
       hasFailed: isBroken || this.hasFailed,

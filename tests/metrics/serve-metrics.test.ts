@@ -68,13 +68,12 @@ test('the listener serves /metrics and nothing else, and the API does not serve 
   expect(answers[0].headers.get('access-control-allow-origin')).toBeNull()
 })
 
-test('the library of metrics is imported in src/metrics alone, which is loaded only on demand', () => {
+test('the libraries of metrics and traces are imported only in their folders, which are loaded only on demand', () => {
   const source = join(import.meta.dirname, '..', '..', 'src')
   const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
-  const importing = files.filter((file) =>
-    /^import (?!type )[^'"]*'(?:@prometheus-io\/client|(?:\.\.\/)+metrics\/[^']+)'/m.test(
-      readFileSync(join(source, file), 'utf8'),
-    ),
-  )
-  expect(importing).toEqual(['metrics/service-metrics.ts'])
+  const atStart =
+    /^import (?!type )[^'"]*'(?:@prometheus-io\/client|@opentelemetry\/[^']+|(?:\.\.\/)+(?:metrics|tracing)\/[^']+)'/m
+  const importing = files.filter((file) => atStart.test(readFileSync(join(source, file), 'utf8')))
+  expect(importing.length).toBeGreaterThan(1)
+  expect(importing.filter((file) => !/^(?:metrics|tracing)\//.test(file))).toEqual([])
 })

@@ -37,6 +37,7 @@ export const consoleForNobody: readonly PageState[] = [nobody('operator-first', 
 export const everyConsolePage: readonly PageState[] = [
   operator('overview', at('/operator')),
   operator('overview-notice', at('/operator?done=operator-in')),
+  operator('traffic', at('/operator/traffic')),
   operator('accounts', at('/operator/accounts')),
   operator('accounts-none', async (page, origin) => {
     await page.goto(`${origin}/operator/accounts`)

@@ -81,6 +81,33 @@ for (const waiting of waitingElements) {
   if (!waiting.classList.contains('good')) setTimeout(ask, askEveryMs)
 }
 
+// Keeps the figures of a page current: the texts of its cells by name, as JSON.
+const renewEveryMs = 5000
+/** @type {NodeListOf<HTMLElement>} */
+const liveElements = document.querySelectorAll('[data-live]')
+for (const live of liveElements) {
+  /** @type {NodeListOf<HTMLElement>} */
+  const cells = live.querySelectorAll('[data-figure]')
+  const renew = async () => {
+    if (!document.hidden) {
+      try {
+        const response = await fetch(live.dataset['live'] ?? '', { headers: { accept: 'application/json' } })
+        // The session has ended: the last figures stay, and the link leads to the sign-in.
+        if (!response.ok || response.redirected) return
+        const texts = await response.json()
+        for (const cell of cells) {
+          const text = texts[cell.dataset['figure'] ?? '']
+          if (typeof text === 'string' && cell.textContent !== text) cell.textContent = text
+        }
+      } catch {
+        // The service may be restarting or the network unavailable; try again later.
+      }
+    }
+    setTimeout(renew, renewEveryMs)
+  }
+  setTimeout(renew, renewEveryMs)
+}
+
 // Detects secrets in support messages before they leave the browser, with the server's patterns.
 /** @type {NodeListOf<HTMLFormElement>} */
 const checkedForms = document.querySelectorAll('form[data-forbidden]')

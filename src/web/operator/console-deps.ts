@@ -1,6 +1,7 @@
 import type { AuditReviewer } from '../../accounts/audit/audit-reviewer.ts'
 import type { BackendControlStore } from '../../accounts/backends/backend-ports.ts'
 import type { AccountSearchStore } from '../../accounts/operators/operator-ports.ts'
+import type { LiveTraffic } from '../../accounts/status/live-traffic.ts'
 import type { RecentFailures } from '../../accounts/status/recent-failures.ts'
 import type { StatusStore } from '../../accounts/status/status-ports.ts'
 import type { SupportStore } from '../../accounts/support/support-ports.ts'
@@ -31,6 +32,8 @@ export interface ConsoleDeps {
   condition(backendId: string): BackendState
   /** Its results in the last hour in this process. */
   lastHour(backendId: string): HourCount
+  /** Rates, errors, and times of the last minutes in this process. */
+  readonly traffic: Pick<LiveTraffic, 'total' | 'backend'>
   /** Recent failures. */
   readonly troubles: Pick<RecentFailures, 'requests' | 'failures' | 'down'>
   /** Open files and sockets, and the limit; undefined if the system does not report them. */

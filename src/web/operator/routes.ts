@@ -14,12 +14,14 @@ import { profilesRoutes } from './profiles.ts'
 import { requestsRoutes } from './requests.ts'
 import { operatorSignInRoutes } from './sign-in.ts'
 import { ticketsRoutes } from './tickets.ts'
+import { trafficRoutes } from './traffic.ts'
 
 /** All console routes. Each page's file defines its own. */
 export const operatorRoutes: readonly PageRoute[] = [
   ...operatorSignInRoutes,
   ...confirmRoutes,
   ...overviewRoutes,
+  ...trafficRoutes,
   ...accountsRoutes,
   ...accountPageRoutes,
   ...requestsRoutes,
