@@ -1,7 +1,5 @@
 import { BackendWatch } from '../accounts/backends/backend-watch.ts'
 import { OfferCache } from '../accounts/billing/offer-cache.ts'
-import { LiveTraffic } from '../accounts/status/live-traffic.ts'
-import { RecentFailures } from '../accounts/status/recent-failures.ts'
 import { withPorts, type Config } from '../config/config.ts'
 import type { Offer } from '../domain/billing.ts'
 import type { EventLog } from '../domain/events.ts'
@@ -34,12 +32,11 @@ import { openBackgroundChecks } from './background-checks.ts'
 import { openBilling } from './billing.ts'
 import { connectionLimits, openFilesLimit, wantedDescriptors, type ConnectionLimits } from './connection-limits.ts'
 import { openMail } from './mail.ts'
-import { openMetrics, type Metrics } from './metrics.ts'
+import { openObservation, type Observation } from './observation.ts'
 import { openProviders, type Providers } from './providers.ts'
 import { createRuntime, withConfig, type Runtime } from './runtime.ts'
 import { openStatus } from './status.ts'
 import { openStorage, type Storage } from './storage.ts'
-import { openTracing, type Tracing } from './tracing.ts'
 import { openWeb } from './web.ts'
 
 /** How long the service reports that it is not ready before it stops listening, so that load balancers notice. */
@@ -73,21 +70,14 @@ export async function startApp(
 ): Promise<App> {
   await using parts = new AsyncDisposableStack()
   const fatal = Promise.withResolvers<string>()
-  const recentFailures = new RecentFailures(clock)
-  const traffic = new LiveTraffic(
-    clock,
-    given.backends.map(({ id }) => id),
-  )
-  const listeners: EventLog[] = [(event) => recentFailures.note(event), givenLog]
+  const listeners: EventLog[] = [givenLog]
   const log: EventLog = (event) => {
     for (const listener of listeners) listener(event)
   }
   const runtime = createRuntime(given, { clock, random, log })
-  const metrics = parts.use(await openMetrics(runtime))
-  if (metrics !== undefined) listeners.unshift(metrics.note)
-  const tracing = parts.use(await openTracing(runtime))
-  const opened = parts.use(await openStorage(runtime, fatal.resolve))
-  const storage = metrics?.measure(opened) ?? opened
+  const observation = parts.use(await openObservation(runtime))
+  listeners.unshift(observation.note)
+  const storage = observation.measure(parts.use(await openStorage(runtime, fatal.resolve)))
   const breakers = new CircuitBreakers({ clock, random: () => random(1)[0]! / 256, log })
   const status = parts.use(openStatus(runtime, { storage, breakers, readiness: () => readiness() }))
   listeners.unshift((event) => status.note(event))
@@ -115,26 +105,14 @@ export async function startApp(
   parts.defer(() => refused.close())
   const readiness = (): Readiness => readinessOf({ isDraining, keys, storage })
   const web = parts.use(await listenForWeb({ ...given.appListen, connections: connections.web }))
-  const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port, metrics: metrics?.port })
-  const deps = { ...answers, storage, keys, providers, breakers, offers, readiness, refused, metrics, tracing, traffic }
+  const { metricsPort } = observation
+  const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port, metrics: metricsPort })
+  const deps = { ...answers, storage, keys, providers, breakers, offers, readiness, refused, observation }
   const listening = await listen(runtime, { withPort, connections }, deps)
   const { api } = listening
-  metrics?.watch({ storage, breakers, providers, readiness, listening })
+  observation.watch({ storage, breakers, providers, readiness, listening })
   const config = withPort(listening.port)
-  const shown = {
-    ...answers,
-    storage,
-    sales,
-    offers,
-    providers,
-    managed,
-    mail,
-    status,
-    recentFailures,
-    traffic,
-    breakers,
-    api,
-  }
+  const shown = { ...answers, storage, sales, offers, providers, managed, mail, status, observation, breakers, api }
   const started = withConfig(runtime, config)
   web.serve(parts.use(openWeb(started, shown)).fetch)
   descriptors.start()
@@ -253,13 +231,11 @@ interface BuildGatewayDeps {
   readonly stored: StoredResponses
   readonly notes: FusionNotes
   readonly providerErrors: ProviderErrors
-  readonly metrics: Metrics | undefined
-  readonly tracing: Tracing | undefined
-  readonly traffic: LiveTraffic
+  readonly observation: Observation
 }
 
 function buildGateway({ config, clock, random, log, peppers, links }: Runtime, deps: BuildGatewayDeps): Gateway {
-  const { storage, keys, providers, breakers, stored, notes, providerErrors, metrics } = deps
+  const { storage, keys, providers, breakers, stored, notes, providerErrors, observation } = deps
   const plans = new Map(config.plans.map((plan) => [plan.id, plan]))
   return new Gateway({
     clock,
@@ -283,13 +259,8 @@ function buildGateway({ config, clock, random, log, peppers, links }: Runtime, d
     stored,
     notes,
     providerErrors,
-    observer: {
-      ended(opening, outcome) {
-        deps.traffic.ended(opening, outcome)
-        metrics?.observer.ended(opening, outcome)
-      },
-    },
-    tracer: deps.tracing?.tracer,
+    observer: observation.observer,
+    tracer: observation.tracer,
     mintId: () => randomBase62(itemIdLength, random),
     keepAliveMs: config.keepAliveMs,
   })
@@ -342,7 +313,7 @@ function buildApi(runtime: Runtime, deps: BuildApiDeps): Api {
     log,
     readiness,
     refused,
-    onRefused: deps.metrics?.onRefused,
+    onRefused: deps.observation.onRefused,
   })
 }
 

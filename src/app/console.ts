@@ -1,8 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { AuditReviewer } from '../accounts/audit/audit-reviewer.ts'
 import { checkpointFailure } from '../accounts/audit/checkpoints.ts'
-import type { LiveTraffic } from '../accounts/status/live-traffic.ts'
-import type { RecentFailures } from '../accounts/status/recent-failures.ts'
 import type { StatusBoard } from '../accounts/status/status-board.ts'
 import type { BackendConfig } from '../config/config.ts'
 import { checkpointKeys } from '../domain/checkpoint.ts'
@@ -11,6 +9,7 @@ import type { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
 import { checkpointFile } from '../storage/checkpoint-file.ts'
 import type { ConsoleBackend, ConsoleDeps } from '../web/operator/console-deps.ts'
 import { openFilesLimit } from './connection-limits.ts'
+import type { Observation } from './observation.ts'
 import type { Providers } from './providers.ts'
 import { openRoutingPlanner } from './routing-planner.ts'
 import type { Runtime } from './runtime.ts'
@@ -22,14 +21,13 @@ export interface OpenConsoleDeps {
   readonly status: Pick<StatusBoard, 'lastHour' | 'forget'>
   readonly breakers: CircuitBreakers
   readonly managed: ManagedAccess
-  readonly recentFailures: RecentFailures
-  readonly traffic: LiveTraffic
+  readonly observation: Pick<Observation, 'recentFailures' | 'traffic'>
 }
 
 /** What the operators' console reads from the running service and changes in it. */
 export function openConsole(runtime: Runtime, deps: OpenConsoleDeps): ConsoleDeps {
   const { config, clock, log } = runtime
-  const { providers, status, breakers, managed, recentFailures, traffic } = deps
+  const { providers, status, breakers, managed, observation } = deps
   const { store } = deps.storage
   const keys = checkpointKeys(runtime.keys)
   const onFailed = (error: unknown): void => log({ event: 'audit_failing', reason: checkpointFailure(error) })
@@ -39,8 +37,8 @@ export function openConsole(runtime: Runtime, deps: OpenConsoleDeps): ConsoleDep
     backends: config.backends.map(consoleBackend),
     controls: store,
     condition: (id) => breakers.condition(id),
-    troubles: recentFailures,
-    traffic,
+    troubles: observation.recentFailures,
+    traffic: observation.traffic,
     openFiles,
     lastHour: (id) => status.lastHour(id),
     planRouting: openRoutingPlanner(config, providers, breakers),

@@ -1,7 +1,5 @@
 import type { PlanSales } from '../accounts/billing/billing-deps.ts'
 import { recentReadiness } from '../accounts/managed-access/managed-readiness.ts'
-import type { LiveTraffic } from '../accounts/status/live-traffic.ts'
-import type { RecentFailures } from '../accounts/status/recent-failures.ts'
 import type { StatusBoard } from '../accounts/status/status-board.ts'
 import { openApiDocument } from '../api-docs/openapi.ts'
 import { publicBackends, type Config } from '../config/config.ts'
@@ -26,6 +24,7 @@ import { openConsole } from './console.ts'
 import { writeExample } from './error-examples.ts'
 import { openLeakedKeys, openScanning } from './leaked-keys.ts'
 import type { OpenedMail } from './mail.ts'
+import type { Observation } from './observation.ts'
 import type { Providers } from './providers.ts'
 import type { Runtime } from './runtime.ts'
 import type { Storage } from './storage.ts'
@@ -50,8 +49,7 @@ export interface OpenWebDeps {
   readonly sales: PlanSales
   readonly offers: WebDeps['offers']
   readonly status: StatusBoard
-  readonly recentFailures: RecentFailures
-  readonly traffic: LiveTraffic
+  readonly observation: Pick<Observation, 'recentFailures' | 'traffic'>
   readonly breakers: CircuitBreakers
   readonly managed: ManagedAccess
   readonly mail: OpenedMail

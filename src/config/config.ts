@@ -69,7 +69,7 @@ export interface Config {
   readonly scanningKeysUrl: string
 }
 
-export interface TracingConfig {
+interface TracingConfig {
   /** The collector's URL. */
   readonly endpoint: string
   /** The share of requests that are traced although nothing failed, 0 to 1. */

@@ -4,7 +4,7 @@ import type { RequestOutcome } from '../domain/requests.ts'
 import type { AttemptOutcome } from '../domain/upstream.ts'
 
 /** The label of a value that is not in its list. */
-export const unknownLabel = 'other'
+const unknownLabel = 'other'
 /** The label of every backend that an account connected: their names are not bounded. */
 export const accountBackendLabel = 'account'
 

@@ -21,7 +21,7 @@ const storeBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1
 const backendStates: readonly BackendState['state'][] = ['closed', 'half_open', 'open', 'drained', 'quarantined']
 
 /** A shared resource: how much is used, its limit, and how often a holder was refused more. */
-export interface ShareFigures {
+interface ShareFigures {
   readonly used: number
   readonly limit: number
   readonly rejected: number

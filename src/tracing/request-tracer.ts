@@ -31,9 +31,9 @@ export interface FinishedSpan {
 export interface RequestTracerDeps {
   readonly clock: Clock
   readonly random: RandomBytes
-  /** @see TracingConfig */
+  /** The share of requests that are traced although nothing failed. */
   readonly sampleRate: number
-  /** @see TracingConfig */
+  /** Whether a caller's sampled flag decides instead. */
   readonly trustCallers: boolean
   readonly backends: KnownBackends
   readonly exportSpan: (span: FinishedSpan) => void
