@@ -212,6 +212,26 @@ describe('the audit log', () => {
   })
 })
 
+describe('traffic', () => {
+  test('the page and its figures show rates, failures, times, and tokens by backend', async () => {
+    service.providers[0]!.script([{ do: 'status', status: 503 }])
+    const answer = await service.chat({ stream: true })
+    expect(await answer.text()).toContain('[DONE]')
+    await expect
+      .poll(async () => ((await (await visitor.get('/operator/traffic/figures')).json()) as Figures)['of-alpha-failed'])
+      .toMatch(/^[1-9][\d.]*%$/)
+    const figures = (await (await visitor.get('/operator/traffic/figures')).json()) as Figures
+    expect(figures).toMatchObject({ 'all-failed': '0%', 'of-beta-failed': '0%', 'of-gamma-failed': '–' })
+    expect(figures['of-beta-p50']).toMatch(/^\d+ ms$/)
+    expect(figures['of-gamma-p50']).toBe('–')
+    const page = await textOf('/operator/traffic')
+    for (const name of Object.keys(figures)) expect(page, name).toContain(`data-figure="${name}"`)
+    expect(page).toContain('<a href="/operator/backends/alpha">alpha</a>')
+  })
+})
+
+type Figures = Readonly<Record<string, string>>
+
 describe('one transaction for change and audit event', () => {
   beforeEach(async () => {
     const db = await openSqlite(service.config.dataDir)
