@@ -54,4 +54,19 @@ suite('the console in a browser', () => {
       await owner.getByText('You are on the Pro plan').waitFor()
     },
   )
+
+  test('the page Traffic renews its figures without being loaded again', async () => {
+    const { service } = pages
+    const { appUrl } = service.config
+    await createOperator(operatorsDeps(service), 'grace@example.com', 'viewer')
+    const operator = await pages.open({})
+    await operator.goto(`${appUrl}/operator`)
+    await operator.getByLabel('Email address').fill('grace@example.com')
+    await pages.proveByCode(operator, 'Continue')
+    await operator.getByRole('link', { name: 'Traffic' }).click()
+    const failed = operator.locator('[data-figure="of-alpha-failed"]')
+    expect(await failed.textContent()).toBe('–')
+    expect((await service.chat()).status).toBe(200)
+    await expect.poll(() => failed.textContent(), { timeout: 10_000 }).toBe('0%')
+  })
 })
