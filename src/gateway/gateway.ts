@@ -232,7 +232,7 @@ export class Gateway {
 
   /** Admits a checked request and runs it. Whatever is rejected before costs nothing (contract 6.1). */
   async #serve(principal: Principal, served: ServedRequest, sink: AnswerSink, plan?: AnswerPlan): Promise<void> {
-    const { mintId } = this.#deps
+    const { mintId, formats, learned } = this.#deps
     const { profile, conversation, persister, previousResponseId, conversationId } = served
     const request = {
       ...served.request,
@@ -245,12 +245,7 @@ export class Gateway {
     // A fusion chooses its members by capability itself.
     const backends =
       fuser === undefined
-        ? assertCapable(
-            served.backends,
-            conversation,
-            this.#deps.formats(request.format).inputField,
-            this.#deps.learned,
-          )
+        ? assertCapable(served.backends, conversation, formats(request.format).inputField, learned)
         : served.backends
     const bodies = fuser === undefined ? this.#deps : { ...this.#deps, relays: translatedOnly }
     const written = assertEncodable(request, conversation, backends, bodies)
@@ -297,15 +292,15 @@ export class Gateway {
       this.#running.delete(requestRun)
     }
     const { outcome, error } = end
-    this.#deps.observer?.ended(opening, outcome)
     request.trace?.ended(outcome)
-    this.#logRequest(opening, outcome, source?.origin.id ?? outcome.attempts.at(-1)?.backend)
+    this.#report(opening, outcome, source?.origin.id ?? outcome.attempts.at(-1)?.backend)
     if (error === undefined) return
     error.isRecorded = true
     throw error
   }
 
-  #logRequest(opening: RequestOpening, outcome: RequestOutcome, upstream: string | undefined): void {
+  #report(opening: RequestOpening, outcome: RequestOutcome, upstream: string | undefined): void {
+    this.#deps.observer?.ended(opening, outcome)
     this.#deps.log({
       event: 'request',
       requestId: opening.id,
