@@ -44,13 +44,16 @@ export async function openPostgresStorage({ config, clock, log }: Runtime, url: 
   const ledger = await openPostgresLedger(ledgerDb, config.dataDir, clock, { onFailing })
   opened.defer(() => ledger.close())
   const owned = opened.move()
+  const store = createStore(db)
   return {
-    store: createStore(db),
+    store,
     ledger,
+    keys: { find: (digest) => store.find(digest), revision: () => store.revision() },
     responses: createResponseStore(db, config.limits.storedBytes),
     conversations: createConversationStore(db, config.limits.storedBytes),
     proveQuotas: () => proveQuotasOnPostgres(url),
     isHealthy: () => ledger.healthy(),
+    queues: () => ({ ledger: ledger.inFlight }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }

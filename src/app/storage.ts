@@ -26,8 +26,8 @@ export interface Storage extends AsyncDisposable {
   proveQuotas(): Promise<void>
   /** Whether requests can be recorded right now. */
   isHealthy(): boolean
-  /** What waits for the database: requests that are not completely on disk, and calls without an answer. */
-  queues(): { readonly ledger: number; readonly database: number }
+  /** What waits for the database, by name: `ledger` counts requests whose record is not complete. */
+  queues(): Readonly<Record<string, number>>
 }
 
 /** PostgreSQL's parts load only if it is used. */

@@ -48,6 +48,8 @@ export interface PostgresLedger extends Ledger {
   signals(accountId: string, plan: Plan, rate?: KeyRate): Promise<UsageSignals>
   /** Whether the last write succeeded. */
   healthy(): boolean
+  /** Requests whose outcome is not written yet. */
+  readonly inFlight: number
   /** Writes all waiting settlements and releases the folder. Does not close the database. @throws LedgerUnavailable */
   close(): Promise<void>
 }
@@ -171,6 +173,10 @@ class NodeLedger implements PostgresLedger {
     // An error after a failed admission must not wait for the database once more.
     if (!this.healthy()) return Promise.reject(new LedgerUnavailable())
     return readSignals(this.#db, accountId, plan, rate)
+  }
+
+  get inFlight(): number {
+    return this.#inFlight.size
   }
 
   healthy(): boolean {
