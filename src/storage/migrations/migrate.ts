@@ -4,13 +4,16 @@ import type { Tables } from '../schema/schema.ts'
 import type { Migration } from './migration.ts'
 import { migrations } from './steps.ts'
 
+/** Sorts after the name of every migration. */
+const maxName = '~'
+
 /** Data that this version must not touch: written by a newer version, or by a migration that was changed later. */
 export class SchemaMismatch extends Error {
   override readonly name = 'SchemaMismatch'
 }
 
 /**
- * Migrates the schema to the current version in one transaction. `lock` must make a second process wait until that
+ * Migrates the schema to the current version in one transaction (contract 36.4, 36.8). `lock` must make a second process wait until that
  * transaction ends. @throws SchemaMismatch
  */
 export async function migrate(
@@ -26,8 +29,10 @@ export async function migrate(
       )
       .execute(transaction)
     const applied = await transaction.selectFrom('migrations').selectAll().orderBy('name').execute()
+    const last = steps.at(-1)?.name ?? ''
     for (const [index, row] of applied.entries()) {
       const step = steps[index]
+      if (step === undefined && (row.works_with ?? maxName) <= last) continue
       if (step?.name !== row.name) {
         throw new SchemaMismatch(
           `The data was written by a newer version of svc-router (migration "${row.name}" is unknown to this version). Start that version, or a newer one.`,
@@ -42,7 +47,13 @@ export async function migrate(
         await sql.raw(statement).execute(transaction)
       await transaction
         .insertInto('migrations')
-        .values({ name: step.name, checksum: checksumOf(step), applied_at_ms: Date.now() })
+        .values({
+          name: step.name,
+          checksum: checksumOf(step),
+          applied_at_ms: Date.now(),
+          // The column exists only when a migration needs it.
+          ...(step.worksWith === undefined ? {} : { works_with: step.worksWith }),
+        })
         .execute()
     }
   })

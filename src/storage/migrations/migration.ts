@@ -2,6 +2,11 @@
 export interface Migration {
   readonly name: string
   readonly statements: readonly string[]
+  /**
+   * The oldest earlier migration whose version of svc-router also works with the schema after this one: it may keep
+   * running during an upgrade, and be started again to undo one. Undefined if no earlier version works.
+   */
+  readonly worksWith?: string
   /** Runs after the common statements, where the engines have no common syntax. */
   readonly own?: EngineStatements
 }

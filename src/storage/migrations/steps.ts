@@ -285,4 +285,8 @@ export const migrations: readonly Migration[] = [
   conversationsMigration,
   refusedRequestsMigration,
   nodesMigration,
+  {
+    name: '021-earlier-versions',
+    statements: [`alter table migrations add column works_with text`],
+  },
 ]

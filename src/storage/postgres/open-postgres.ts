@@ -12,6 +12,10 @@ const idleTimeoutMs = 30_000
 const defaultMaxConnections = 10
 /** How long a node waits for another one that migrates the same database. */
 const migrationLockTimeout = '120s'
+/**
+ * How long a migration waits for a table: meanwhile, the statements of running nodes wait behind it (contract 36.8).
+ */
+const tableLockTimeout = '3s'
 /** An arbitrary advisory lock key, locked while migrating. */
 const migrationLock = 7_308_412
 const int8 = 20
@@ -120,6 +124,7 @@ async function assertWritable(client: ClientBase): Promise<void> {
 async function lockSchema(transaction: Transaction<Tables>): Promise<void> {
   await sql`set local lock_timeout = ${sql.lit(migrationLockTimeout)}`.execute(transaction)
   await sql`select pg_advisory_xact_lock(${migrationLock})`.execute(transaction)
+  await sql`set local lock_timeout = ${sql.lit(tableLockTimeout)}`.execute(transaction)
 }
 
 /**

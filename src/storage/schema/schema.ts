@@ -273,6 +273,8 @@ interface MigrationRow {
   name: string
   checksum: string
   applied_at_ms: number
+  /** See `Migration.worksWith`. */
+  works_with: string | null
 }
 
 export interface BillingRow {
