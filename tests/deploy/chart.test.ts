@@ -22,7 +22,10 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const required = () => ['--set', 'secret=my-secrets', '--set-file', `config=${config}`]
 const render = (...values: readonly string[]): Ran => run('helm', ['template', 'my-release', chart, ...values])
-const everything = ['--set', 'ingress.enabled=true,ingress.className=any,ingress.tlsSecret=my-certificate']
+const everything = [
+  '--set',
+  'metrics.enabled=true,ingress.enabled=true,ingress.className=any,ingress.tlsSecret=my-certificate',
+]
 
 interface Manifest {
   readonly kind: string
@@ -69,6 +72,23 @@ describe.skipIf(!hasTool('helm', ['version'], { inCi: true }))('the Helm chart',
       containers: [container],
     }
     expect(deployment()).toMatchObject({ template: { spec: pod } })
+  })
+
+  test('Prometheus reaches the metrics only if they are on, and only from where it may', () => {
+    const portsOf = (...values: readonly string[]): { readonly pod: unknown; readonly policy: unknown } => {
+      const all = manifests(render(...required(), ...values).output)
+      const { template } = only(all, 'Deployment').spec as {
+        template: { spec: { containers: { ports: { containerPort: number }[] }[] } }
+      }
+      const { ingress } = only(all, 'NetworkPolicy').spec as { ingress: unknown }
+      return { pod: template.spec.containers[0]!.ports.map(({ containerPort }) => containerPort), policy: ingress }
+    }
+    expect(portsOf()).toMatchObject({ pod: [8787, 8788], policy: [{ ports: [{ port: 'api' }, { port: 'app' }] }] })
+    const from = ['--set', 'metrics.enabled=true,metrics.from[0].podSelector.matchLabels.app=prometheus']
+    expect(portsOf(...from)).toMatchObject({
+      pod: [8787, 8788, 9464],
+      policy: [{}, { ports: [{ port: 'metrics' }], from: [{ podSelector: { matchLabels: { app: 'prometheus' } } }] }],
+    })
   })
 
   test('one pod has the SQLite database, and the next one starts after it has ended', () => {

@@ -16,7 +16,7 @@ import { freezeDatabase } from '../frozen-database.ts'
 import { type Alert, hasPrometheus, Prometheus, scaledRules } from '../metrics/prometheus.ts'
 import { Service } from '../service.ts'
 
-const dashboardFile = join(import.meta.dirname, '..', '..', 'ops', 'grafana', 'svc-router.json')
+const dashboardFile = join(import.meta.dirname, '..', '..', 'deploy', 'grafana', 'svc-router.json')
 /** Five minutes become two and a half seconds. */
 const divisor = 120
 /** A stream that begins this late is slow in the drill; in the rules it is 10 s. */
@@ -111,7 +111,8 @@ describe.runIf(hasPrometheus('the drills of the alert rules'))('with a real Prom
     expect(empty.filter((expression) => !/> 0$|== 1$|outcome!~|failovers/.test(expression))).toEqual([])
   })
 
-  test('each kind of bad backend fires its alerts until it is good again', async () => {
+  // At the same time, because each waits for Prometheus.
+  test.concurrent('each kind of bad backend fires its alerts until it is good again', async () => {
     const scripts: readonly ScriptStep[] = [
       { do: 'status', status: 500, repeat: true },
       { do: 'status', status: 401, repeat: true },
@@ -140,6 +141,32 @@ describe.runIf(hasPrometheus('the drills of the alert rules'))('with a real Prom
     for (const provider of service.providers) provider.script([])
     await clear([...Object.keys(names), ...others])
     await end()
+  })
+
+  test.concurrent('what never happens fires an alert if it does: a bug, a failing component, an uncounted delivery', async () => {
+    const { metrics } = broken
+    metrics.note({ event: 'internal_error', requestId: '', name: 'Error', stack: '' })
+    metrics.note({ event: 'mail_failing', reason: 'ECONNREFUSED' })
+    // A ledger that permits delivery before the record is durable.
+    const ledger = observeLedger(
+      {
+        admit: () => ({
+          signals: () => ({}) as UsageSignals,
+          durable: () => Promise.resolve(),
+          deliver: () => {},
+          settle: () => {},
+        }),
+        signals: () => ({}) as UsageSignals,
+      },
+      metrics,
+      systemClock(),
+    )
+    const opening = { id: 'r', accountId: 'a', keyId: 'k', profile: 'p', format: 'f', stream: true, units: 1 }
+    const admission = await ledger.admit(opening, defaultPlans[0]!)
+    admission.deliver()
+    const names = ['SvcRouterBug', 'SvcRouterComponentFails', 'SvcRouterDeliveredUncounted']
+    await firing(names)
+    await clear(names)
   })
 
   test('a full share fires an alert', async () => {
@@ -194,32 +221,6 @@ describe.runIf(hasPrometheus('the drills of the alert rules'))('with a real Prom
     await firing(['SvcRouterStoreSlow'])
     await end()
     await clear(['SvcRouterStoreSlow'])
-  })
-
-  test('what never happens fires an alert if it does: a bug, a failing component, an uncounted delivery', async () => {
-    const { metrics } = broken
-    metrics.note({ event: 'internal_error', requestId: '', name: 'Error', stack: '' })
-    metrics.note({ event: 'mail_failing', reason: 'ECONNREFUSED' })
-    // A ledger that permits delivery before the record is durable.
-    const ledger = observeLedger(
-      {
-        admit: () => ({
-          signals: () => ({}) as UsageSignals,
-          durable: () => Promise.resolve(),
-          deliver: () => {},
-          settle: () => {},
-        }),
-        signals: () => ({}) as UsageSignals,
-      },
-      metrics,
-      systemClock(),
-    )
-    const opening = { id: 'r', accountId: 'a', keyId: 'k', profile: 'p', format: 'f', stream: true, units: 1 }
-    const admission = await ledger.admit(opening, defaultPlans[0]!)
-    admission.deliver()
-    const names = ['SvcRouterBug', 'SvcRouterComponentFails', 'SvcRouterDeliveredUncounted']
-    await firing(names)
-    await clear(names)
   })
 
   test('a listener that is gone fires an alert', async () => {

@@ -52,7 +52,7 @@ test('every alert has a severity, a summary, and a runbook that exists', () => {
 
 test('alerts and the dashboard read only metrics that exist', async () => {
   const names = await exportedNames()
-  const dashboard = JSON.parse(read('ops/grafana/svc-router.json')) as {
+  const dashboard = JSON.parse(read('deploy/grafana/svc-router.json')) as {
     panels: { title: string; targets?: { expr: string }[] }[]
   }
   const expressions = dashboard.panels.flatMap(({ targets }) => (targets ?? []).map(({ expr }) => expr))
@@ -72,7 +72,7 @@ test('the documentation lists exactly the metrics that exist', async () => {
 describe.runIf(hasPrometheus('the checks of promtool'))('promtool', () => {
   test('accepts the rules and the example configuration', () => {
     expect(promtool(['check', 'rules', rulesFile])).toMatchObject({ status: 0 })
-    expect(promtool(['check', 'config', join(root, 'ops/prometheus/prometheus.yaml')])).toMatchObject({ status: 0 })
+    expect(promtool(['check', 'config', join(root, 'deploy/prometheus/prometheus.yaml')])).toMatchObject({ status: 0 })
   })
 
   test('fires the alert about open files, which no drill can cause, and clears it', () => {

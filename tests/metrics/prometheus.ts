@@ -10,7 +10,7 @@ const stopTimeoutMs = 5_000
 const scrapeMs = 500
 
 /** The alert rules of this repository. */
-export const rulesFile = join(import.meta.dirname, '..', '..', 'ops', 'prometheus', 'alerts.yaml')
+export const rulesFile = join(import.meta.dirname, '..', '..', 'deploy', 'prometheus', 'alerts.yaml')
 
 const programs = ['prometheus', 'promtool']
 
