@@ -11,6 +11,7 @@ import { CommandError, exitCodes } from './cli/failures.ts'
 import type { CliPorts, OpenedStore, RunningApp, Terminal } from './cli/ports.ts'
 import { onNpmExit } from './cli/process/npm-parent.ts'
 import { runProgram } from './cli/process/run-program.ts'
+import { configOfWorker, startWorkers, workerEnv } from './cli/process/workers.ts'
 import { run } from './cli/run.ts'
 import { readAll } from './cli/terminal/read-input.ts'
 import type { Config } from './config/config.ts'
@@ -37,7 +38,12 @@ const debugEnv = 'SVC_ROUTER_DEBUG'
 const setByBootEnv = 'SVC_ROUTER_SET_BY_BOOT'
 const poolCloseMs = 1000
 
-const npmParent = process.env['SVC_ROUTER_NPM_PARENT']
+const npmParentEnv = 'SVC_ROUTER_NPM_PARENT'
+const npmParent = process.env[npmParentEnv]
+const worker = process.env[workerEnv]
+/** The environment of workers: the one that this process got from bin/boot.mjs. */
+const workersEnv = { ...process.env, [npmParentEnv]: undefined }
+delete process.env[workerEnv]
 for (const name of [...(process.env[setByBootEnv] ?? '').split(','), setByBootEnv]) delete process.env[name]
 
 const clock = systemClock()
@@ -48,7 +54,7 @@ const ports: CliPorts = {
   random,
   hasStore,
   openStore: (config) => openCliStore(config).catch(explainStorageError),
-  startApp: (config) => startService(config).catch(explainStorageError),
+  startApp: (config) => startProcesses(config).catch(explainStorageError),
   sealer(config) {
     const vault = vaultFor(config)
     return (accountId, credentialId, secret) => vault.seal(accountId, credentialId, secret)
@@ -120,13 +126,31 @@ async function signAudit(config: Config, store: AuditStore, memory: CheckpointSt
   }
 }
 
-/** Starts the service. Its log goes to standard error, one JSON line per event. */
-async function startService(config: Config): Promise<RunningApp> {
-  const { log, end } = openLog({
+/** Starts the service in this process, or the workers that serve together. */
+async function startProcesses(config: Config): Promise<RunningApp> {
+  if (worker !== undefined) {
+    const app = await startService(configOfWorker(config, worker))
+    process.send?.('listening')
+    process.channel?.unref()
+    return app
+  }
+  if (config.workers === 1) return await startService(config)
+  const { log, end } = openServiceLog()
+  const workers = await startWorkers(config, workersEnv, (died) => log({ event: 'worker_died', ...died }))
+  return { ...workers, stop: () => workers.stop().finally(end) }
+}
+
+function openServiceLog(): ReturnType<typeof openLog> {
+  return openLog({
     write: openLogOutput(),
     requests: (process.env['SVC_ROUTER_LOG_REQUESTS'] ?? '') !== '',
     nowMs: () => clock.nowMs(),
   })
+}
+
+/** Starts the service. Its log goes to standard error, one JSON line per event. */
+async function startService(config: Config): Promise<RunningApp> {
+  const { log, end } = openServiceLog()
   // Loaded only for the service, so that other commands start in half the time.
   const { startApp } = await import('./app/app.ts')
   const app = await startApp(config, { clock, random, log })
@@ -189,7 +213,11 @@ const terminal: Terminal = {
       stop()
     }
     let stopping = false
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, onSignal)
+    // A terminal sends its signals to workers, too, but their parent stops them, or its death does.
+    const fromTerminal = worker === undefined ? onSignal : () => {}
+    for (const signal of ['SIGINT', 'SIGHUP'] as const) process.on(signal, fromTerminal)
+    process.on('SIGTERM', onSignal)
+    if (worker !== undefined) process.once('disconnect', () => void (stopping || onSignal()))
     onNpmExit({ startedUnder: npmParent, parentId: () => process.ppid }, () => {
       if (!stopping) onSignal()
     })

@@ -283,6 +283,7 @@ function listen(runtime: Runtime, { withPort, connections }: ListenOptions, deps
   return serve((port) => buildApi(withConfig(runtime, withPort(port)), deps), {
     host: at.host,
     port: at.port,
+    sharesPort: at.sharesPort,
     headerBytes: limits.headerBytes,
     headerMs: limits.headerMs,
     requestMs: limits.headerMs + longestBodyMs(limits.bodyBytes, limits.bodyMs),

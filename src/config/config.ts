@@ -12,6 +12,8 @@ export type Mode = 'local' | 'production'
 export interface ListenConfig {
   readonly host: string
   readonly port: number
+  /** Whether other workers listen on the same port. */
+  readonly sharesPort?: boolean | undefined
   /** The number of trusted proxies in front of it, whose `X-Forwarded-For` entries are believed. */
   readonly trustedProxies: number
 }
@@ -29,6 +31,8 @@ export interface Config {
   readonly metricsListen: { readonly host: string; readonly port: number } | undefined
   /** Where traces are sent; undefined if they are off. */
   readonly tracing: TracingConfig | undefined
+  /** Processes that serve these ports together. */
+  readonly workers: number
   /** Ends with `/v1`, or the configured path, without a trailing slash. */
   readonly baseUrl: string
   /** Without a trailing slash. */

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defaultPlans, type Plan, usualFusionsAtOnce } from '../domain/plans.ts'
 import { dayMs } from '../runtime/durations.ts'
 import { withoutEndSlashes } from '../runtime/end-slashes.ts'
@@ -100,6 +101,7 @@ export function resolve(
     mode,
     listen,
     appListen,
+    workers: resolveWorkers(file, findings),
     metricsListen: resolveMetricsListen(file),
     tracing: resolveTracing(file),
     baseUrl,
@@ -128,6 +130,18 @@ export function resolve(
 
 function resolveAccess({ cors, edge_gate: edgeGate }: ConfigFile): Pick<Config, 'corsOrigins' | 'edgeGate'> {
   return { corsOrigins: cors?.origins ?? [], edgeGate: { enabled: edgeGate?.enabled ?? true } }
+}
+
+function resolveWorkers({ workers = 1, database }: ConfigFile, findings: Findings): number {
+  const count = workers === 'auto' ? availableParallelism() : workers
+  if (count > 1 && database === undefined) {
+    findings.add(
+      ['workers'],
+      'several workers need PostgreSQL: they share its database',
+      'set database.url_env, or remove workers',
+    )
+  }
+  return count
 }
 
 function resolveDatabaseUrl({ database }: ConfigFile, findings: Findings): Secret | undefined {

@@ -19,6 +19,7 @@ const maxContextTokens = 100_000_000
 const maxOpen = 1_000_000
 const maxPrice = 1_000_000
 const maxOrigins = 100
+const maxWorkers = 64
 const maxFusionsAtOnce = 1000
 const maxHeaderCharacters = 1_000
 
@@ -136,6 +137,12 @@ export const configSchema = group({
   })
     .optional()
     .describe('Where the API listens.'),
+  workers: z
+    .union([z.literal('auto'), whole(1, maxWorkers)], {
+      error: `expected auto or a whole number from 1 to ${maxWorkers}`,
+    })
+    .optional()
+    .describe('Processes that serve the port together, on PostgreSQL only. auto: one per processor core. Default 1.'),
   app_listen: appListen,
   metrics_listen: metricsListen,
   tracing,

@@ -14,6 +14,8 @@ export type ServiceEvent =
    */
   | { readonly event: 'drain_limit'; readonly limitMs: number; readonly running: number; readonly unread: number }
   | { readonly event: 'stopped'; readonly cutRequests: number }
+  /** A worker process died and is replaced. `reason` is its exit code or signal. */
+  | { readonly event: 'worker_died'; readonly worker: number; readonly reason: string }
   | {
       readonly event: 'request'
       readonly requestId: string

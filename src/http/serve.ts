@@ -22,6 +22,8 @@ const slowReaderMs = 60_000
 export interface ServeOptions {
   readonly host: string
   readonly port: number
+  /** Whether other processes listen on the same port. */
+  readonly sharesPort?: boolean | undefined
   readonly headerBytes: number
   /** Time limit for the headers, milliseconds. */
   readonly headerMs: number
@@ -169,10 +171,10 @@ function expectReader(this: ServerResponse): void {
   this.req.socket.setTimeout(slowReaderMs)
 }
 
-function listen(server: Server, { host, port }: ServeOptions): Promise<void> {
+function listen(server: Server, { host, port, sharesPort = false }: ServeOptions): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, host, () => {
+    server.listen({ port, host, reusePort: sharesPort }, () => {
       server.off('error', reject)
       resolve()
     })

@@ -26,6 +26,8 @@ export interface WebListening extends AsyncDisposable {
 export interface ListenForWebOptions {
   readonly host: string
   readonly port: number
+  /** Whether other processes listen on the same port. */
+  readonly sharesPort?: boolean | undefined
   /** Maximum number of open connections. */
   readonly connections: number
 }
@@ -34,7 +36,8 @@ export interface ListenForWebOptions {
  * Opens the app's port. The handler is set later, because it needs to know both ports.
  * @throws the system error if the address is in use or not available
  */
-export async function listenForWeb({ host, port, connections }: ListenForWebOptions): Promise<WebListening> {
+export async function listenForWeb(options: ListenForWebOptions): Promise<WebListening> {
+  const { connections } = options
   let fetch: ((request: Request, peer: Peer) => Promise<Response>) | undefined
   const listener = getRequestListener(
     (request, env) => {
@@ -59,7 +62,7 @@ export async function listenForWeb({ host, port, connections }: ListenForWebOpti
   server.maxConnections = connections
   shareAmongAddresses(server, connections)
   server.setTimeout(silentMs)
-  await listen(server, host, port)
+  await listen(server, options)
   return {
     port: (server.address() as AddressInfo).port,
     serve(given) {
@@ -92,10 +95,10 @@ function bare(text: string, status: number): Response {
   return response
 }
 
-function listen(server: Server, host: string, port: number): Promise<void> {
+function listen(server: Server, { host, port, sharesPort = false }: ListenForWebOptions): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, host, () => {
+    server.listen({ port, host, reusePort: sharesPort }, () => {
       server.off('error', reject)
       resolve()
     })

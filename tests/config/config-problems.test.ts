@@ -278,6 +278,18 @@ const rows: readonly Row[] = [
     fixes: ['export DATABASE_URL='],
   },
   {
+    name: 'several workers without PostgreSQL',
+    text: 'workers: 4',
+    places: ['1:10'],
+    fixes: ['set database.url_env'],
+  },
+  {
+    name: 'a number of workers that is neither a number nor auto',
+    text: 'workers: all',
+    places: ['1:10'],
+    fixes: ['expected auto or a whole number from 1 to 64'],
+  },
+  {
     name: 'a database that is not PostgreSQL',
     text: 'database:\n  url_env: DATABASE_URL',
     env: { DATABASE_URL: 'mysql://localhost/made-up' },

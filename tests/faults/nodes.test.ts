@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -60,10 +60,19 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
   })
 
   /** Starts nodes at the same time, on an empty database. */
-  async function startNodes(count: number, plan: { perMinute: number; perMonth: number }): Promise<void> {
+  async function startNodes(
+    count: number,
+    plan: { perMinute: number; perMonth: number },
+    more: object = {},
+  ): Promise<void> {
     const max = { name: 'Max', requests_per_minute: plan.perMinute, requests_per_month: plan.perMonth, premium: true }
     for (let number = 0; number < count; number++) {
-      const own = { ...settings, plans: { max }, backends: { alpha: { provider: 'alpha', model: 'simulated' } } }
+      const own = {
+        ...settings,
+        ...more,
+        plans: { max },
+        backends: { alpha: { provider: 'alpha', model: 'simulated' } },
+      }
       nodes.push(new ServiceProcess(join(folder, `node-${number}`), [provider], own, environment()))
     }
     await Promise.all(nodes.map((node) => node.start()))
@@ -83,12 +92,12 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
     }
   }
 
-  /** Sends 1,000 requests at once, to both nodes. */
+  /** Sends 1,000 requests at once, to all nodes. */
   async function expectExactly(admitted: number, refusal: number): Promise<void> {
     const keys = ownKeys()
     const answers = await Promise.all(
       // Each key works on each node.
-      Array.from({ length: 1_000 }, (_, index) => ask(nodes[index % 2]!, keys[index % keys.length]!)),
+      Array.from({ length: 1_000 }, (_, index) => ask(nodes[index % nodes.length]!, keys[index % keys.length]!)),
     )
     const statuses = answers.map(({ status }) => status)
     expect(statuses.filter((status) => status === 200)).toHaveLength(admitted)
@@ -117,6 +126,26 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
       bouncer = await startPgBouncer(url)
       await startNodes(2, { perMinute: 400, perMonth: 1_000_000 })
       await expectExactly(400, 429)
+    },
+    limitMs,
+  )
+
+  test(
+    'two workers on one port admit exactly the limit, and one that is killed is replaced',
+    async () => {
+      await startNodes(1, { perMinute: 400, perMonth: 1_000_000 }, { workers: 2 })
+      await expectExactly(400, 429)
+      const [service] = nodes as [ServiceProcess]
+      const before = childrenOf(service.running.pid!)
+      expect(before).toHaveLength(2)
+      process.kill(before[0]!, 'SIGKILL')
+      await expect.poll(() => childrenOf(service.running.pid!).filter((pid) => !before.includes(pid))).toHaveLength(1)
+      // The other worker answers meanwhile.
+      expect((await ask(service, service.key)).status).toBe(429)
+      expect(await service.stop('SIGTERM')).toBe(0)
+      expect(childrenOf(service.running.pid!)).toEqual([])
+      const open = await db.selectFrom('requests').select('id').where('state', '=', 'open').execute()
+      expect(open).toEqual([])
     },
     limitMs,
   )
@@ -175,5 +204,11 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
     limitMs,
   )
 })
+
+/** The ids of a process's children. */
+function childrenOf(pid: number): number[] {
+  const text = existsSync(`/proc/${pid}`) ? readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim() : ''
+  return text === '' ? [] : text.split(' ').map(Number)
+}
 
 const actor = { kind: 'cli' } as const

@@ -39,7 +39,7 @@ export const start: Command = {
     const app = await ports.startApp(config)
     const asked = new Promise<void>((resolve) => terminal.onStop(resolve))
     try {
-      const takeBack = announceRunning(config.dataDir, app.config)
+      const takeBack = announceRunning(app.config.dataDir, app.config)
       const link = first === undefined ? undefined : await makeLink(invocation, first, app.config.appUrl)
       announce(invocation, app.config, first, link)
       try {

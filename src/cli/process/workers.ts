@@ -1,0 +1,142 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import type { Config } from '../../config/config.ts'
+import { withPorts } from '../../config/config.ts'
+import { CommandError, exitCodes } from '../failures.ts'
+import type { RunningApp } from '../ports.ts'
+
+/** How long a worker may take to start. */
+const startLimitMs = 60_000
+/** Delay before a worker that died is replaced, doubled each time it does not live for `steadyMs`. */
+const firstDelayMs = 100
+const longestDelayMs = 5_000
+const steadyMs = 10_000
+/** Time beyond the drain limit after which a worker is killed. */
+const stopMarginMs = 20_000
+
+/** The environment variable that tells a worker which one it is, as JSON. */
+export const workerEnv = 'SVC_ROUTER_WORKER'
+
+/** What a worker needs to know besides the configuration, which it reads itself. */
+interface WorkerPlace {
+  readonly number: number
+  readonly api: number
+  readonly app: number
+}
+
+/** A worker died and is replaced. `reason` is its exit code or signal. */
+type OnWorkerDied = (died: { readonly worker: number; readonly reason: string }) => void
+
+/** The configuration of one worker: the shared ports, and a data folder of its own (contract 36.9). */
+export function configOfWorker(config: Config, place: string): Config {
+  const { number, api, app } = JSON.parse(place) as WorkerPlace
+  const shared = withPorts(config, { api, app })
+  return {
+    ...shared,
+    workers: 1,
+    dataDir: join(config.dataDir, `worker-${number}`),
+    listen: { ...shared.listen, sharesPort: true },
+    appListen: { ...shared.appListen, sharesPort: true },
+    // One worker's figures on one port.
+    metricsListen: shared.metricsListen && { ...shared.metricsListen, port: shared.metricsListen.port + number },
+  }
+}
+
+/**
+ * Starts the workers, each this same program with the same arguments and with `env`. @throws CommandError if one of them
+ * does not start
+ */
+export async function startWorkers(config: Config, env: NodeJS.ProcessEnv, onDied: OnWorkerDied): Promise<RunningApp> {
+  const api = config.listen.port === 0 ? await freePort(config.listen.host) : config.listen.port
+  const app = config.appListen.port === 0 ? await freePort(config.appListen.host) : config.appListen.port
+  const workers = Array.from(
+    { length: config.workers },
+    (_, number) => new Worker({ number, api, app }, env, config.drainMs, onDied),
+  )
+  const stop = async (): Promise<void> => {
+    await Promise.all(workers.map((worker) => worker.stop()))
+  }
+  const started = await Promise.allSettled(workers.map((worker) => worker.start()))
+  if (started.some(({ status }) => status === 'rejected')) {
+    await stop()
+    throw new CommandError(exitCodes.failure, 'a worker did not start', 'see the error that it printed above')
+  }
+  const running = withPorts(config, { api, app })
+  return { config: running, stopped: new Promise(() => {}), stop }
+}
+
+/** One worker process, replaced whenever it dies. */
+class Worker {
+  readonly #place: WorkerPlace
+  readonly #env: NodeJS.ProcessEnv
+  readonly #drainMs: number
+  readonly #onDied: OnWorkerDied
+  #child: ChildProcess | undefined
+  #delayMs = firstDelayMs
+  #retry: NodeJS.Timeout | undefined
+  #isStopping = false
+
+  constructor(place: WorkerPlace, env: NodeJS.ProcessEnv, drainMs: number, onDied: OnWorkerDied) {
+    this.#place = place
+    this.#env = env
+    this.#drainMs = drainMs
+    this.#onDied = onDied
+  }
+
+  /** Resolves when the worker listens. Rejects if it does not; it is not replaced then. */
+  async start(): Promise<void> {
+    const child = this.#spawn()
+    const limit = AbortSignal.timeout(startLimitMs)
+    const listening = await Promise.race([
+      once(child, 'message', { signal: limit }).then(() => true),
+      once(child, 'exit', { signal: limit }).then(() => false),
+    ])
+    if (!listening) throw new Error('the worker ended')
+    this.#replaceWhenDead(child)
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    clearTimeout(this.#retry)
+    const child = this.#child
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
+    const exited = once(child, 'exit')
+    child.kill('SIGTERM')
+    const limit = setTimeout(() => child.kill('SIGKILL'), this.#drainMs + stopMarginMs)
+    await exited
+    clearTimeout(limit)
+  }
+
+  #spawn(): ChildProcess {
+    const args = [...process.execArgv, ...process.argv.slice(1)]
+    // Only the parent announces the service; a worker's log and errors go where the parent's go.
+    this.#child = spawn(process.execPath, args, {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      env: { ...this.#env, [workerEnv]: JSON.stringify(this.#place) },
+    })
+    return this.#child
+  }
+
+  #replaceWhenDead(child: ChildProcess): void {
+    const startedMs = performance.now()
+    child.once('exit', (code, signal) => {
+      if (this.#isStopping) return
+      this.#onDied({ worker: this.#place.number, reason: String(signal ?? code) })
+      const isSteady = performance.now() - startedMs >= steadyMs
+      this.#delayMs = isSteady ? firstDelayMs : Math.min(longestDelayMs, this.#delayMs * 2)
+      this.#retry = setTimeout(() => this.#replaceWhenDead(this.#spawn()), this.#delayMs)
+    })
+  }
+}
+
+async function freePort(host: string): Promise<number> {
+  const probe = createServer()
+  probe.listen(0, host)
+  await once(probe, 'listening')
+  const { port } = probe.address() as AddressInfo
+  probe.close()
+  await once(probe, 'close')
+  return port
+}
