@@ -1,9 +1,12 @@
+import { constants, setPriority } from 'node:os'
 import { AuditBroken } from './accounts/audit/audit.ts'
 import { signRemembered } from './accounts/audit/checkpoints.ts'
 import type { AuditStore, CheckpointStore } from './accounts/ports.ts'
+import { takeBackup } from './app/backup.ts'
 import { openLogOutput } from './app/log-output.ts'
 import { openLog } from './app/log.ts'
 import { releaseStartMemory } from './app/release-memory.ts'
+import { inspectBackup, restoreBackup } from './app/restore.ts'
 import { planRoutingAlone } from './app/routing-planner.ts'
 import { createRuntime, type Runtime } from './app/runtime.ts'
 import { hasStore, openStore, proveQuotas } from './app/storage.ts'
@@ -72,6 +75,13 @@ const ports: CliPorts = {
       await pools.close(poolCloseMs)
     }
   },
+  backup(config, options) {
+    // The service comes first, on the processor and on most disks.
+    setPriority(constants.priority.PRIORITY_LOW)
+    return takeBackup(runtimeFor(config), options).catch(explainStorageError)
+  },
+  inspectBackup: (config, options) => inspectBackup(runtimeFor(config), options).catch(explainStorageError),
+  restore: (config, options) => restoreBackup(runtimeFor(config), options).catch(explainStorageError),
   planRouting: (config, asker, question) =>
     planRoutingAlone(runtimeFor(config), asker, question).catch(explainStorageError),
   openModels: (config, accountId, voice) =>

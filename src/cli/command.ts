@@ -142,14 +142,19 @@ export class Invocation {
     work: (workspace: Workspace) => Promise<Value>,
     none: 'make' | 'refuse' = 'refuse',
   ): Promise<Value> {
-    if (none === 'refuse') this.#assertStore(this.load('pretend'))
-    const config = this.load()
+    const config = none === 'refuse' ? this.loadStored() : this.load()
     const opened = await this.ports.openStore(config)
     try {
       return await work(this.#workspace(config, opened))
     } finally {
       await opened.close()
     }
+  }
+
+  /** Loads the configuration of an existing store without opening it. @throws CommandError if the store is missing */
+  loadStored(): Config {
+    this.#assertStore(this.load('pretend'))
+    return this.load()
   }
 
   #assertStore(config: Config): void {

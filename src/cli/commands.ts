@@ -8,6 +8,7 @@ import {
   backendsUndrain,
   backendsList,
 } from './commands/backends.ts'
+import { backup, restore } from './commands/backup.ts'
 import { check } from './commands/check.ts'
 import { connect } from './commands/connect.ts'
 import { doctor } from './commands/doctor.ts'
@@ -84,6 +85,8 @@ export const commands: readonly Command[] = [
   backendsQuarantine,
   backendsRelease,
   profilesDryRun,
+  backup,
+  restore,
   managedAccessStatus,
   managedAccessOn,
   managedAccessOff,

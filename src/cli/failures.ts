@@ -4,6 +4,7 @@ import { maxKeysPerAccount } from '../accounts/keys.ts'
 import { maxUpstreamsPerAccount } from '../accounts/upstreams.ts'
 import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/problems.ts'
+import { BackupError } from '../domain/backup-error.ts'
 import { SetupError } from '../runtime/setup-error.ts'
 import { sqliteCodes, sqliteDiskCodes, sqliteResultCode } from '../runtime/sqlite-result-code.ts'
 
@@ -128,6 +129,7 @@ export function explain(
     const { message: what, fix, exitCode, others } = error
     return { what, fix, exitCode, others }
   }
+  if (error instanceof BackupError) return { what: error.message, fix: error.fix, exitCode: exitCodes.failure }
   if (error instanceof SetupError) return { what: error.message, fix: error.fix, exitCode: exitCodes.config }
   if (error instanceof AccountsError) {
     const [what, given] = refusedChanges[error.code]

@@ -1,4 +1,5 @@
 import type { BackendControlStore } from '../accounts/backends/backend-ports.ts'
+import type { BackupOptions, CheckedBackup, RestoredBackup, RestoreOptions, TakenBackup } from '../accounts/backups.ts'
 import type { BillingStore } from '../accounts/billing/ports.ts'
 import type { OperatorStore } from '../accounts/operators/operator-ports.ts'
 import type { AccountStore, AuditStore, CheckpointStore, IdentityStore, ManagedAccessStore } from '../accounts/ports.ts'
@@ -80,6 +81,12 @@ export interface CliPorts {
   openErrors(config: Config, sealed: readonly SealedProviderError[]): readonly ProviderError[]
   /** Runs a program to its end and resolves to its exit code. @throws SetupError if it is missing or cannot be started */
   runProgram(program: Program): Promise<number>
+  /** Copies the database into one file while the service runs. @throws CommandError if that is impossible */
+  backup(config: Config, options: BackupOptions): Promise<TakenBackup>
+  /** Verifies a backup. @throws CommandError if it cannot be restored */
+  inspectBackup(config: Config, options: Pick<RestoreOptions, 'file' | 'trust'>): Promise<CheckedBackup>
+  /** Restores a backup into an empty data folder. @throws CommandError if it cannot be restored */
+  restore(config: Config, options: RestoreOptions): Promise<RestoredBackup>
   testUpstream(config: Config, upstream: Upstream): Promise<UpstreamTest>
   /** Plans the route of a request from the configuration and stored data, without calling a backend. */
   planRouting(

@@ -106,6 +106,8 @@ export interface ConfigSecrets {
   readonly previousSealingKey: Secret<Uint8Array> | undefined
   /** Whether we generated any of them and stored it in `secrets.json` in the data folder. */
   readonly keptInFile: boolean
+  /** Where the pepper and the sealing key come from: names of environment variables, or `secrets.json`. */
+  readonly sources: readonly string[]
 }
 
 /** Stripe, or a simulation of it. */

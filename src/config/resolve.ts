@@ -20,7 +20,7 @@ import { resolveBilling } from './resolve-billing.ts'
 import { resolveModelFacts } from './resolve-facts.ts'
 import { resolveProfiles } from './resolve-profiles.ts'
 import type { ConfigFile } from './schema.ts'
-import { isPepper, readSealingKey, sealingKeyBytes, type KeptSecrets } from './secrets.ts'
+import { isPepper, readSealingKey, sealingKeyBytes, secretsFileName, type KeptSecrets } from './secrets.ts'
 
 const defaultHost = '127.0.0.1'
 const defaultPort = 8787
@@ -68,6 +68,8 @@ export interface GivenSecrets {
   readonly previousPepper: Secret | undefined
   readonly sealingKey: Secret<Uint8Array> | undefined
   readonly previousSealingKey: Secret<Uint8Array> | undefined
+  /** The environment variables that the first two are read from. */
+  readonly names: { readonly pepper: string; readonly sealingKey: string }
 }
 
 /**
@@ -202,12 +204,17 @@ export function completeSecrets(given: GivenSecrets, kept: KeptSecrets | undefin
   const sealingKey = given.sealingKey ?? (kept === undefined ? undefined : new Secret(kept.sealingKey))
   if (pepper === undefined || sealingKey === undefined) return undefined
   const keptInFile = given.pepper === undefined || given.sealingKey === undefined
+  const sources = [
+    given.pepper === undefined ? secretsFileName : given.names.pepper,
+    given.sealingKey === undefined ? secretsFileName : given.names.sealingKey,
+  ]
   return {
     pepper,
     previousPepper: given.previousPepper,
     sealingKey,
     previousSealingKey: given.previousSealingKey,
     keptInFile,
+    sources: [...new Set(sources)],
   }
 }
 
@@ -290,6 +297,10 @@ function resolveSecrets(file: ConfigFile, mode: Mode, findings: Findings): Given
     previousPepper: pepper('previous_pepper_env', undefined),
     sealingKey: sealingKey('sealing_key_env', defaultSealingKeyEnv),
     previousSealingKey: sealingKey('previous_sealing_key_env', undefined),
+    names: {
+      pepper: file.secrets?.pepper_env ?? defaultPepperEnv,
+      sealingKey: file.secrets?.sealing_key_env ?? defaultSealingKeyEnv,
+    },
   }
 }
 

@@ -6,7 +6,7 @@ import type { RandomBytes } from '../runtime/random.ts'
 import { SetupError } from '../runtime/setup-error.ts'
 
 /** The file below the data folder with the secrets that local mode generated. */
-const secretsFileName = 'secrets.json'
+export const secretsFileName = 'secrets.json'
 export const sealingKeyBytes = 32
 const pepperBytes = 32
 const minPepperCharacters = 16

@@ -49,6 +49,8 @@ const fieldShapes = {
   profiles: undefined,
   perMinute: undefined,
   networks: undefined,
+  takenAtMs: undefined,
+  reapplied: undefined,
 } as const
 
 /** Every event, with its fields in the order in which they are written (contract 25.8). */
@@ -101,6 +103,8 @@ export const auditEvents = {
   'incident.resolved': ['incidentId'],
   'ticket.closed': ['ticketId'],
   'ticket.reopened': ['ticketId'],
+  /** A backup of `takenAtMs` replaced the data. Of the entries after its last one, as many as `reapplied` were kept. */
+  'backup.restored': ['takenAtMs', 'reapplied'],
   /** Written by the proof that events are durable, and rolled back with it. */
   'audit.proved': [],
 } as const satisfies Readonly<Record<string, readonly (keyof typeof fieldShapes)[]>>
@@ -111,6 +115,8 @@ interface FieldValues {
   readonly profiles: number
   readonly perMinute: number
   readonly networks: number
+  readonly takenAtMs: number
+  readonly reapplied: number
   readonly reason: RevocationReason | GateReason | HoldReason
   readonly role: OperatorRole
 }

@@ -1,11 +1,9 @@
-import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
-import type { SealingKey, SealingKeys } from '../runtime/sealer.ts'
-import { Secret } from '../runtime/secret.ts'
+import { checkSignature, deriveMacKeys, type MacKeys, signText } from '../runtime/mac.ts'
+import type { SealingKeys } from '../runtime/sealer.ts'
 import type { ChainPosition } from './audit-chain.ts'
 import { parseObject } from './json.ts'
 
 const version = 1
-const derivedBytes = 32
 const derivedFor = 'svc-router audit checkpoint v1'
 
 /**
@@ -21,30 +19,23 @@ export interface Checkpoint extends ChainPosition {
 }
 
 /** The keys that sign checkpoints, derived from the sealing keys and used for nothing else. */
-export interface CheckpointKeys {
-  readonly current: SealingKey
-  readonly previous: SealingKey | undefined
-}
+export type CheckpointKeys = MacKeys
 
 /** Derives the keys that sign checkpoints from the sealing keys. */
-export function checkpointKeys({ current, previous }: SealingKeys): CheckpointKeys {
-  return { current: derive(current), previous: previous === undefined ? undefined : derive(previous) }
+export function checkpointKeys(keys: SealingKeys): CheckpointKeys {
+  return deriveMacKeys(keys, derivedFor)
 }
 
 /** Signs a position of the log with the current key. */
 export function signCheckpoint({ current }: CheckpointKeys, at: ChainPosition, atMs: number): Checkpoint {
   const { sequence, hash } = at
   const unsigned = { sequence, hash, atMs: Math.floor(atMs), keyId: current.id }
-  return { ...unsigned, mac: macOf(current, unsigned) }
+  return { ...unsigned, mac: signText(current, textOf(unsigned)).mac }
 }
 
 /** Verifies a checkpoint's signature; `unknown_key` if none of these keys signed it. */
 export function checkCheckpoint(keys: CheckpointKeys, checkpoint: Checkpoint): 'authentic' | 'forged' | 'unknown_key' {
-  const key = [keys.current, keys.previous].find((candidate) => candidate?.id === checkpoint.keyId)
-  if (key === undefined) return 'unknown_key'
-  const given = Buffer.from(checkpoint.mac)
-  const right = Buffer.from(macOf(key, checkpoint))
-  return given.length === right.length && timingSafeEqual(given, right) ? 'authentic' : 'forged'
+  return checkSignature(keys, textOf(checkpoint), checkpoint)
 }
 
 /** A checkpoint as one line of JSON, to store elsewhere. */
@@ -65,12 +56,6 @@ function isWhole(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 
-function derive({ id, key }: SealingKey): SealingKey {
-  const derived = hkdfSync('sha256', key.reveal(), '', derivedFor, derivedBytes)
-  return { id, key: new Secret(new Uint8Array(derived)) }
-}
-
-function macOf(key: SealingKey, { sequence, hash, atMs, keyId }: Omit<Checkpoint, 'mac'>): string {
-  const text = JSON.stringify([version, sequence, hash, atMs, keyId])
-  return createHmac('sha256', key.key.reveal()).update(text).digest('base64url')
+function textOf({ sequence, hash, atMs, keyId }: Omit<Checkpoint, 'mac'>): string {
+  return JSON.stringify([version, sequence, hash, atMs, keyId])
 }

@@ -69,28 +69,35 @@ export const accountDataStore = defineStore<Omit<AccountDataStore, 'findAccount'
   },
 
   deleteAccount(db, accountId, nowMs, record) {
-    return change(db, record, async (transaction) => {
-      const known = await transaction.selectFrom('accounts').select('id').where('id', '=', accountId).executeTakeFirst()
-      if (known === undefined) return false
-      await deleteProofs(transaction, accountId)
-      // Also before the addresses that identify them.
-      await transaction.deleteFrom('tickets').where(isTicketOf(accountId)).execute()
-      await transaction
-        .deleteFrom('stored_items')
-        .where('response_id', 'in', (row) =>
-          row.selectFrom('stored_responses').select('id').where('account_id', '=', accountId),
-        )
-        .execute()
-      await deleteProviderErrors(transaction, accountId)
-      for (const table of ownTables) await transaction.deleteFrom(table).where('account_id', '=', accountId).execute()
-      await giveUpBilling(transaction, accountId, nowMs)
-      await transaction.deleteFrom('accounts').where('id', '=', accountId).execute()
-      // Last: concurrent writers to these tables locked the account until now, and find none from here on.
-      await transaction.deleteFrom('refused_requests').where('account_id', '=', accountId).execute()
-      return true
-    })
+    return change(db, record, (transaction) => deleteAccountRows(transaction, accountId, nowMs))
   },
 })
+
+/** Deletes all data of one account. Returns false if there is no such account. */
+export async function deleteAccountRows(
+  transaction: Transaction<Tables>,
+  accountId: string,
+  nowMs: number,
+): Promise<boolean> {
+  const known = await transaction.selectFrom('accounts').select('id').where('id', '=', accountId).executeTakeFirst()
+  if (known === undefined) return false
+  await deleteProofs(transaction, accountId)
+  // Also before the addresses that identify them.
+  await transaction.deleteFrom('tickets').where(isTicketOf(accountId)).execute()
+  await transaction
+    .deleteFrom('stored_items')
+    .where('response_id', 'in', (row) =>
+      row.selectFrom('stored_responses').select('id').where('account_id', '=', accountId),
+    )
+    .execute()
+  await deleteProviderErrors(transaction, accountId)
+  for (const table of ownTables) await transaction.deleteFrom(table).where('account_id', '=', accountId).execute()
+  await giveUpBilling(transaction, accountId, nowMs)
+  await transaction.deleteFrom('accounts').where('id', '=', accountId).execute()
+  // Last: concurrent writers to these tables locked the account until now, and find none from here on.
+  await transaction.deleteFrom('refused_requests').where('account_id', '=', accountId).execute()
+  return true
+}
 
 /**
  * A ticket filed without signing in belongs to the account with that verified address (contract 27.3); one filed by

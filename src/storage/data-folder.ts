@@ -9,3 +9,8 @@ export function markPath(folder: string): string {
 export function checkpointPath(folder: string): string {
   return join(folder, 'audit-checkpoint.json')
 }
+
+/** The database of a data folder while it is restored. */
+export function restoringPath(folder: string): string {
+  return join(folder, 'svc-router.db.restoring')
+}

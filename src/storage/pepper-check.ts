@@ -14,18 +14,26 @@ const checkedText = 'svc-router pepper check'
  * SetupError
  */
 export async function checkPepper(db: Kysely<Tables>, peppers: readonly Secret[]): Promise<void> {
-  const checks = peppers.map((pepper) => keyDigest(checkedText, pepper))
-  const row = await db.selectFrom('ledger').select('value').where('name', '=', rowName).executeTakeFirst()
-  if (row !== undefined && !checks.includes(row.value)) {
-    throw new SetupError(
-      'the keys in the database were created with a different pepper, so none of them would be recognized',
-      'set the pepper they were created with, or configure it as the previous one (secrets.previous_pepper_env)',
-    )
-  }
-  if (row?.value === checks[0]) return
+  const stored = await assertPepper(db, peppers)
+  const check = checkOf(peppers[0]!)
+  if (stored === check) return
   await db
     .insertInto('ledger')
-    .values({ name: rowName, value: checks[0]! })
-    .onConflict((conflict) => conflict.column('name').doUpdateSet({ value: checks[0]! }))
+    .values({ name: rowName, value: check })
+    .onConflict((conflict) => conflict.column('name').doUpdateSet({ value: check }))
     .execute()
+}
+
+/** The same check without remembering a pepper, for a database that is only read. Returns what is stored. @throws SetupError */
+export async function assertPepper(db: Kysely<Tables>, peppers: readonly Secret[]): Promise<string | undefined> {
+  const row = await db.selectFrom('ledger').select('value').where('name', '=', rowName).executeTakeFirst()
+  if (row === undefined || peppers.some((pepper) => checkOf(pepper) === row.value)) return row?.value
+  throw new SetupError(
+    'the keys in the database were created with a different pepper, so none of them would be recognized',
+    'set the pepper they were created with, or configure it as the previous one (secrets.previous_pepper_env)',
+  )
+}
+
+function checkOf(pepper: Secret): string {
+  return keyDigest(checkedText, pepper)
 }

@@ -2,12 +2,14 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ProofDigests } from '../../src/accounts/ports.ts'
+import { takeBackup } from '../../src/app/backup.ts'
+import { inspectBackup, restoreBackup } from '../../src/app/restore.ts'
 import { planRoutingAlone } from '../../src/app/routing-planner.ts'
-import { createRuntime } from '../../src/app/runtime.ts'
+import { createRuntime, type Runtime } from '../../src/app/runtime.ts'
 import { openStore } from '../../src/app/storage.ts'
 import type { CliPorts, Program, RunningApp, Terminal } from '../../src/cli/ports.ts'
 import { run } from '../../src/cli/run.ts'
-import { withPorts } from '../../src/config/config.ts'
+import { type Config, withPorts } from '../../src/config/config.ts'
 import type { SignInProof } from '../../src/domain/identity.ts'
 import type { SealedProviderError } from '../../src/domain/provider-error.ts'
 import type { RefusedCount } from '../../src/domain/refused-requests.ts'
@@ -101,6 +103,10 @@ export class Harness {
 
   remove(): void {
     rmSync(this.folder, { recursive: true, force: true })
+  }
+
+  #runtime(config: Config): Runtime {
+    return createRuntime(config, { clock: systemClock(), random: systemRandom(), log: () => {} })
   }
 
   #ports(): CliPorts {
@@ -209,13 +215,11 @@ export class Harness {
         this.programs.push(program)
         return Promise.resolve(this.programExitCode)
       },
+      backup: (config, options) => takeBackup(this.#runtime(config), options),
+      inspectBackup: (config, options) => inspectBackup(this.#runtime(config), options),
+      restore: (config, options) => restoreBackup(this.#runtime(config), options),
       testUpstream: () => Promise.resolve(this.test),
-      planRouting: (config, caller, question) =>
-        planRoutingAlone(
-          createRuntime(config, { clock: systemClock(), random: systemRandom(), log: () => {} }),
-          caller,
-          question,
-        ),
+      planRouting: (config, caller, question) => planRoutingAlone(this.#runtime(config), caller, question),
       openModels: (config, accountId, voice) => this.openModels(config, accountId, voice),
     }
   }

@@ -12,6 +12,38 @@ export class SchemaMismatch extends Error {
   override readonly name = 'SchemaMismatch'
 }
 
+/** The table that records which migrations were applied. */
+export const migrationsTableSql =
+  'create table if not exists migrations (name text primary key, checksum text not null, applied_at_ms bigint not null)'
+
+/** A migration that was applied to a database. */
+interface AppliedMigration {
+  readonly name: string
+  readonly checksum: string
+  /** The oldest version, by its last migration, that works with the schema after it; absent if that does not matter. */
+  readonly works_with?: string | null
+}
+
+/**
+ * Verifies that these migrations, sorted by name, are the first ones of `steps`, or later ones that this version works
+ * with. @throws SchemaMismatch
+ */
+export function assertKnown(applied: readonly AppliedMigration[], steps: readonly Migration[] = migrations): void {
+  const lastName = steps.at(-1)?.name ?? ''
+  for (const [index, { name, checksum, works_with: worksWith }] of applied.entries()) {
+    const step = steps[index]
+    if (step === undefined && (worksWith ?? maxName) <= lastName) continue
+    if (step?.name !== name) {
+      throw new SchemaMismatch(
+        `The data was written by a newer version of svc-router (migration "${name}" is unknown to this version). Start that version, or a newer one.`,
+      )
+    }
+    if (checksumOf(step) !== checksum) {
+      throw new SchemaMismatch(`Migration "${name}" differs from the one that was applied to this data.`)
+    }
+  }
+}
+
 /**
  * Migrates the schema to the current version in one transaction (contract 36.4, 36.8). `lock` must make a second process wait until that
  * transaction ends. @throws SchemaMismatch
@@ -23,25 +55,9 @@ export async function migrate(
 ): Promise<void> {
   await db.transaction().execute(async (transaction) => {
     await lock(transaction)
-    await sql
-      .raw(
-        'create table if not exists migrations (name text primary key, checksum text not null, applied_at_ms bigint not null)',
-      )
-      .execute(transaction)
+    await sql.raw(migrationsTableSql).execute(transaction)
     const applied = await transaction.selectFrom('migrations').selectAll().orderBy('name').execute()
-    const last = steps.at(-1)?.name ?? ''
-    for (const [index, row] of applied.entries()) {
-      const step = steps[index]
-      if (step === undefined && (row.works_with ?? maxName) <= last) continue
-      if (step?.name !== row.name) {
-        throw new SchemaMismatch(
-          `The data was written by a newer version of svc-router (migration "${row.name}" is unknown to this version). Start that version, or a newer one.`,
-        )
-      }
-      if (checksumOf(step) !== row.checksum) {
-        throw new SchemaMismatch(`Migration "${row.name}" differs from the one that was applied to this data.`)
-      }
-    }
+    assertKnown(applied, steps)
     for (const step of steps.slice(applied.length)) {
       for (const statement of [...step.statements, ...ownStatements(db, step)])
         await sql.raw(statement).execute(transaction)

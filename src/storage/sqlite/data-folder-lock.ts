@@ -20,7 +20,11 @@ export class DataFolderInUse extends Error {
  * Returns what releases it. @throws DataFolderInUse
  */
 export function lockDataFolder(folder: string): () => void {
-  const path = join(folder, 'owner.db')
+  return lockFile(join(folder, 'owner.db'), folder)
+}
+
+/** The same lock on one file of a data folder, which is created. @throws DataFolderInUse */
+export function lockFile(path: string, folder: string): () => void {
   makePrivateFile(path)
   const owner = new DatabaseSync(path, { timeout: lockTimeoutMs })
   try {

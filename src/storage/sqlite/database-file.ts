@@ -3,7 +3,7 @@ import { open, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { SetupError } from '../../runtime/setup-error.ts'
-import { checkpointPath, markPath } from '../data-folder.ts'
+import { checkpointPath, markPath, restoringPath } from '../data-folder.ts'
 
 const lookEveryMs = 1_000
 const headerBytes = 100
@@ -16,6 +16,11 @@ export function assertDatabaseThere(path: string, folder: string): void {
   const evidence = [markPath(folder), checkpointPath(folder)].filter((file) => existsSync(file))
   const fix = `restore ${path} from a backup; to continue without it, move ${evidence.join(' and ') || path} away: all accounts, keys, and records are then lost`
   if (sizeOf(path) === 0) {
+    if (existsSync(restoringPath(folder)))
+      throw new SetupError(
+        'a restore into this data folder did not finish',
+        'run svc-router restore FILE again, with the same --data FOLDER',
+      )
     if (evidence.length === 0) return
     throw new SetupError('the database of this data folder is missing, but there was one before', fix)
   }

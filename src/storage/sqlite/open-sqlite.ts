@@ -1,3 +1,4 @@
+import type { DatabaseSync } from 'node:sqlite'
 import { Kysely } from 'kysely'
 import { createFolder } from '../../runtime/create-folder.ts'
 import { migrate } from '../migrations/migrate.ts'
@@ -22,18 +23,11 @@ const openTimeoutMs = 5000
 export async function openSqlite(folder: string): Promise<Kysely<Tables>> {
   createFolder(folder)
   makePrivateFile(databasePath(folder))
-  const dialect = sqliteDialect(() => {
+  const db = queriesOn(() => {
     const database = connectSqlite(databasePath(folder), openTimeoutMs)
     forQueries(database, 'full')
-    const statements = new SqliteStatements(database)
-    return {
-      execute: (sql, parameters) => statements.execute(sql, parameters),
-      rollback: () => statements.rollback(),
-      release: () => {},
-      close: () => statements.close(),
-    }
+    return database
   })
-  const db = new Kysely<Tables>({ dialect })
   try {
     // Every transaction begins immediate here, so a second process already waits.
     await migrate(db, async () => {})
@@ -42,6 +36,20 @@ export async function openSqlite(folder: string): Promise<Kysely<Tables>> {
     await db.destroy()
     throw error
   }
+}
+
+/** Runs queries on a connection of the calling thread, which `destroy()` closes. */
+export function queriesOn(connect: () => DatabaseSync): Kysely<Tables> {
+  const dialect = sqliteDialect(() => {
+    const statements = new SqliteStatements(connect())
+    return {
+      execute: (sql, parameters) => statements.execute(sql, parameters),
+      rollback: () => statements.rollback(),
+      release: () => {},
+      close: () => statements.close(),
+    }
+  })
+  return new Kysely<Tables>({ dialect })
 }
 
 /**

@@ -1,0 +1,127 @@
+import { readdirSync, rmSync, statSync } from 'node:fs'
+import { dirname, join, relative, resolve, sep } from 'node:path'
+import type { DatabaseSync } from 'node:sqlite'
+import { verifyAudit } from '../accounts/audit/audit.ts'
+import { type BackupOptions, type CheckedBackup, isSound, type TakenBackup } from '../accounts/backups.ts'
+import { BackupError } from '../domain/backup-error.ts'
+import { type BackupManifest, backupKeys, signManifest, writeManifest } from '../domain/backup.ts'
+import { checkpointKeys } from '../domain/checkpoint.ts'
+import { readVersion } from '../runtime/version.ts'
+import { auditStore } from '../storage/audit.ts'
+import { addManifest } from '../storage/backup/backup-file.ts'
+import { countUncounted } from '../storage/backup/ledger-check.ts'
+import { lockBackups, openSnapshot, type Snapshot, takeSnapshot } from '../storage/backup/snapshot.ts'
+import { isTaken, publish, taken } from '../storage/backup/whole-file.ts'
+import { checkpointFile } from '../storage/checkpoint-file.ts'
+import { SchemaMismatch } from '../storage/migrations/migrate.ts'
+import { assertPepper } from '../storage/pepper-check.ts'
+import { databasePath } from '../storage/sqlite/connect-sqlite.ts'
+import { assertDatabaseThere } from '../storage/sqlite/database-file.ts'
+import { queriesOn } from '../storage/sqlite/open-sqlite.ts'
+import { peppersIn, type Runtime } from './runtime.ts'
+
+/** The names that backups get in a folder. Only files with such names are ever deleted. */
+const backupName = /^svc-router-\d{8}T\d{6}Z\.backup$/
+/** What a killed process left of one. */
+const partialName = /^svc-router-\d{8}T\d{6}Z\.backup\.partial$/
+
+/**
+ * Copies the database into one signed file while the service runs (contract 37.1, 37.2). Older backups are deleted only if
+ * the new one is sound. @throws BackupError, SetupError, and errors of the engine and the system
+ */
+export async function takeBackup(runtime: Runtime, { target, keep }: BackupOptions): Promise<TakenBackup> {
+  const { dataDir } = runtime.config
+  assertDatabaseThere(databasePath(dataDir), dataDir)
+  const atMs = Math.floor(runtime.clock.nowMs())
+  const isFolder = statSync(target, { throwIfNoEntry: false })?.isDirectory() === true
+  if (keep !== undefined && !isFolder)
+    throw new BackupError('--keep needs a folder of backups', 'name an existing folder instead of a file')
+  const path = resolve(isFolder ? join(target, nameFor(atMs)) : target)
+  assertPlace(path, dataDir)
+  const partial = `${path}.partial`
+  const release = lockBackups(dataDir)
+  try {
+    if (isFolder) deleteNamed(target, partialName, 0)
+    // Before the copy, which then contains at least the entry that it proves.
+    const checkpoint = (await checkpointFile(dataDir).read()) ?? null
+    const snapshot = await takeSnapshot(dataDir, partial, dirname(path)).catch(explainSchema)
+    const finished = await finish(runtime, openSnapshot(partial), { ...snapshot, atMs, checkpoint })
+    publish(partial, path)
+    const deleted = keep !== undefined && isSound(finished) ? deleteNamed(target, backupName, keep) : []
+    return { ...finished, path, bytes: statSync(path).size, deleted }
+  } catch (error) {
+    throw isOfDisk(error) ? unwritable(dirname(path)) : error
+  } finally {
+    rmSync(partial, { force: true })
+    release()
+  }
+}
+
+/** Verifies the copy, adds the signed manifest, and closes it. */
+async function finish(
+  { config, keys }: Runtime,
+  copy: DatabaseSync,
+  taken: Snapshot & Pick<BackupManifest, 'atMs' | 'checkpoint'>,
+): Promise<CheckedBackup> {
+  const db = queriesOn(() => copy)
+  try {
+    await assertPepper(db, peppersIn(config))
+    const log = auditStore(db)
+    const { sources: secrets } = config.secrets
+    const manifest: BackupManifest = {
+      ...taken,
+      version: readVersion(),
+      engine: 'sqlite',
+      audit: await log.auditHead(),
+      secrets,
+    }
+    const storedElsewhere = taken.checkpoint === null ? [] : [taken.checkpoint]
+    const audit = await verifyAudit(log, { keys: checkpointKeys(keys), storedElsewhere })
+    const uncounted = await countUncounted(db)
+    const text = writeManifest(manifest)
+    addManifest(copy, text, signManifest(backupKeys(keys), text))
+    return { manifest, audit, uncounted }
+  } finally {
+    await db.destroy()
+  }
+}
+
+function explainSchema(error: unknown): never {
+  if (!(error instanceof SchemaMismatch)) throw error
+  throw new BackupError(error.message, 'back it up with the version that wrote it, and remove what others added to it')
+}
+
+function assertPlace(path: string, dataDir: string): void {
+  const inside = relative(resolve(dataDir), path)
+  if (inside !== '..' && !inside.startsWith(`..${sep}`))
+    throw new BackupError('a backup inside the data folder would be lost with it', 'choose a place outside of it')
+  if (statSync(dirname(path), { throwIfNoEntry: false })?.isDirectory() !== true)
+    throw new BackupError(`there is no folder ${dirname(path)}`, 'create it, or choose another one')
+  if (isTaken(path)) throw taken(path)
+}
+
+/** SQLite's codes for a file that is read-only, on a full disk, or cannot be opened, and the system's. */
+function isOfDisk(error: unknown): boolean {
+  const { code, errcode } = error as { code?: unknown; errcode?: unknown }
+  if (typeof errcode === 'number') return [8, 13, 14].includes(errcode % 256)
+  return ['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT', 'EIO'].includes(String(code))
+}
+
+function unwritable(folder: string): BackupError {
+  return new BackupError(
+    `the backup could not be written to ${folder}`,
+    'check its permissions and free disk space, or choose another folder',
+  )
+}
+
+function nameFor(atMs: number): string {
+  return `svc-router-${new Date(atMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')}.backup`
+}
+
+/** Deletes the oldest files with such names, except the `keep` newest (contract 37.7). */
+function deleteNamed(folder: string, names: RegExp, keep: number): readonly string[] {
+  const found = readdirSync(folder).filter((name) => names.test(name))
+  const old = found.toSorted().slice(0, Math.max(0, found.length - keep))
+  for (const name of old) rmSync(join(folder, name))
+  return old
+}
