@@ -5,6 +5,7 @@ import type { AuditStore, CheckpointStore } from './accounts/ports.ts'
 import { takeBackup } from './app/backup.ts'
 import { openLogOutput } from './app/log-output.ts'
 import { openLog } from './app/log.ts'
+import { moveToPostgres, moveToSqlite } from './app/move-data.ts'
 import { releaseStartMemory } from './app/release-memory.ts'
 import { inspectBackup, restoreBackup } from './app/restore.ts'
 import { planRoutingAlone } from './app/routing-planner.ts'
@@ -82,6 +83,8 @@ const ports: CliPorts = {
   },
   inspectBackup: (config, options) => inspectBackup(runtimeFor(config), options).catch(explainStorageError),
   restore: (config, options) => restoreBackup(runtimeFor(config), options).catch(explainStorageError),
+  moveData: (config, to) =>
+    (to === 'postgres' ? moveToPostgres : moveToSqlite)(runtimeFor(config)).catch(explainStorageError),
   planRouting: (config, asker, question) =>
     planRoutingAlone(runtimeFor(config), asker, question).catch(explainStorageError),
   openModels: (config, accountId, voice) =>

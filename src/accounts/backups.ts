@@ -35,6 +35,13 @@ export interface RestoredBackup extends CheckedBackup {
   readonly reapplied: Reapplied
 }
 
+/** All data, after it was copied from one engine to the other and compared. */
+export interface MovedData {
+  readonly tables: BackupManifest['tables']
+  /** Where the previous SQLite database is; undefined if the data came from PostgreSQL. */
+  readonly left: string | undefined
+}
+
 /** Whether a backup contains an unbroken audit log and a ledger that counts everything it charged. */
 export function isSound({ audit, uncounted }: Pick<CheckedBackup, 'audit' | 'uncounted'>): boolean {
   return audit.state !== 'broken' && uncounted === 0

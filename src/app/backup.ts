@@ -3,9 +3,11 @@ import { dirname, join, relative, resolve, sep } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { verifyAudit } from '../accounts/audit/audit.ts'
 import { type BackupOptions, type CheckedBackup, isSound, type TakenBackup } from '../accounts/backups.ts'
+import type { Config } from '../config/config.ts'
 import { BackupError } from '../domain/backup-error.ts'
 import { type BackupManifest, backupKeys, signManifest, writeManifest } from '../domain/backup.ts'
 import { checkpointKeys } from '../domain/checkpoint.ts'
+import { createFolder } from '../runtime/create-folder.ts'
 import { readVersion } from '../runtime/version.ts'
 import { auditStore } from '../storage/audit.ts'
 import { addManifest } from '../storage/backup/backup-file.ts'
@@ -30,8 +32,9 @@ const partialName = /^svc-router-\d{8}T\d{6}Z\.backup\.partial$/
  * the new one is sound. @throws BackupError, SetupError, and errors of the engine and the system
  */
 export async function takeBackup(runtime: Runtime, { target, keep }: BackupOptions): Promise<TakenBackup> {
-  const { dataDir } = runtime.config
-  assertDatabaseThere(databasePath(dataDir), dataDir)
+  const { dataDir, databaseUrl } = runtime.config
+  if (databaseUrl === undefined) assertDatabaseThere(databasePath(dataDir), dataDir)
+  else createFolder(dataDir)
   const atMs = Math.floor(runtime.clock.nowMs())
   const isFolder = statSync(target, { throwIfNoEntry: false })?.isDirectory() === true
   if (keep !== undefined && !isFolder)
@@ -44,7 +47,7 @@ export async function takeBackup(runtime: Runtime, { target, keep }: BackupOptio
     if (isFolder) deleteNamed(target, partialName, 0)
     // Before the copy, which then contains at least the entry that it proves.
     const checkpoint = (await checkpointFile(dataDir).read()) ?? null
-    const snapshot = await takeSnapshot(dataDir, partial, dirname(path)).catch(explainSchema)
+    const snapshot = await copyDatabase(runtime.config, partial, dirname(path)).catch(explainSchema)
     const finished = await finish(runtime, openSnapshot(partial), { ...snapshot, atMs, checkpoint })
     publish(partial, path)
     const deleted = keep !== undefined && isSound(finished) ? deleteNamed(target, backupName, keep) : []
@@ -57,11 +60,23 @@ export async function takeBackup(runtime: Runtime, { target, keep }: BackupOptio
   }
 }
 
+async function copyDatabase(
+  { dataDir, databaseUrl }: Config,
+  partial: string,
+  target: string,
+): Promise<Snapshot & Pick<BackupManifest, 'engine'>> {
+  if (databaseUrl === undefined) return { ...(await takeSnapshot(dataDir, partial, target)), engine: 'sqlite' }
+  // Loaded only if it is used.
+  const { takePostgresSnapshot } = await import('../storage/backup/postgres-snapshot.ts')
+  const options = { partial, target, isExclusive: false }
+  return { ...(await takePostgresSnapshot(databaseUrl.reveal(), options)), engine: 'postgres' }
+}
+
 /** Verifies the copy, adds the signed manifest, and closes it. */
 async function finish(
   { config, keys }: Runtime,
   copy: DatabaseSync,
-  taken: Snapshot & Pick<BackupManifest, 'atMs' | 'checkpoint'>,
+  taken: Snapshot & Pick<BackupManifest, 'atMs' | 'engine' | 'checkpoint'>,
 ): Promise<CheckedBackup> {
   const db = queriesOn(() => copy)
   try {
@@ -71,7 +86,6 @@ async function finish(
     const manifest: BackupManifest = {
       ...taken,
       version: readVersion(),
-      engine: 'sqlite',
       audit: await log.auditHead(),
       secrets,
     }

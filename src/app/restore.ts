@@ -1,9 +1,9 @@
 import { createReadStream, createWriteStream, existsSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { DatabaseSync } from 'node:sqlite'
 import { pipeline } from 'node:stream/promises'
-import { AuditBroken, verifyAudit } from '../accounts/audit/audit.ts'
-import { signRemembered } from '../accounts/audit/checkpoints.ts'
+import { AuditBroken, takeCheckpoint, verifyAudit } from '../accounts/audit/audit.ts'
 import type { CheckedBackup, RestoreOptions, RestoredBackup } from '../accounts/backups.ts'
 import { secretsFileName } from '../config/secrets.ts'
 import {
@@ -15,8 +15,8 @@ import {
   readLink,
 } from '../domain/audit-chain.ts'
 import { BackupError } from '../domain/backup-error.ts'
-import { backupKeys, type Reapplied } from '../domain/backup.ts'
-import { checkpointKeys } from '../domain/checkpoint.ts'
+import { backupKeys, type BackupManifest, type Reapplied } from '../domain/backup.ts'
+import { type Checkpoint, checkpointKeys } from '../domain/checkpoint.ts'
 import { createFolder } from '../runtime/create-folder.ts'
 import { SetupError } from '../runtime/setup-error.ts'
 import { auditStore } from '../storage/audit.ts'
@@ -26,11 +26,12 @@ import { countUncounted } from '../storage/backup/ledger-check.ts'
 import { openRestored, settleRestored } from '../storage/backup/restored-database.ts'
 import { assertSpace, createPartial, publish } from '../storage/backup/whole-file.ts'
 import { checkpointFile } from '../storage/checkpoint-file.ts'
-import { checkpointPath, restoringPath } from '../storage/data-folder.ts'
+import { restoringPath } from '../storage/data-folder.ts'
 import { assertPepper } from '../storage/pepper-check.ts'
 import { databasePath } from '../storage/sqlite/connect-sqlite.ts'
 import { lockDataFolder } from '../storage/sqlite/data-folder-lock.ts'
 import { queriesOn } from '../storage/sqlite/open-sqlite.ts'
+import { pastMinute } from './move-data.ts'
 import { peppersIn, type Runtime } from './runtime.ts'
 
 /** The lock on the data folder, with its journal. */
@@ -46,16 +47,17 @@ export async function inspectBackup(
 }
 
 /**
- * Restores a backup into an empty data folder (contract 37.4). The folder has a database either completely or not at all,
- * whenever the process dies. @throws BackupError, DataFolderInUse, and errors of the engine and the system
+ * Restores a backup into an empty data folder, or an empty PostgreSQL database (contract 37.4). It has the data either
+ * completely or not at all, whenever the process dies. @throws BackupError, DataFolderInUse, and errors of the engine and
+ * the system
  */
 export async function restoreBackup(runtime: Runtime, options: RestoreOptions): Promise<RestoredBackup> {
   const { file, since, trust } = options
-  const { dataDir } = runtime.config
+  const { dataDir, databaseUrl } = runtime.config
   assertSecrets(runtime, file)
   if (since !== undefined && statSync(since, { throwIfNoEntry: false })?.isFile() !== true)
     throw new BackupError(`there is no file ${since}`, 'name an audit log that the audit export command wrote')
-  assertEmpty(dataDir)
+  if (databaseUrl === undefined) assertEmpty(dataDir)
   createFolder(dataDir)
   const release = lockDataFolder(dataDir)
   const copy = restoringPath(dataDir)
@@ -63,12 +65,11 @@ export async function restoreBackup(runtime: Runtime, options: RestoreOptions): 
     // What is verified is the copy: the file itself could change in between.
     await copyPrivately(file, copy, dataDir)
     const checked = await check(runtime, copy, file, trust)
-    const reapplied = await settle(runtime, copy, checked.manifest.atMs, options)
-    publish(copy, databasePath(dataDir))
+    const { reapplied, checkpoint } = await settle(runtime, copy, checked.manifest, options)
+    if (databaseUrl === undefined) publish(copy, databasePath(dataDir))
+    else await fillPostgres(runtime, copy, databaseUrl.reveal())
+    if (checkpoint !== undefined) await checkpointFile(dataDir).keep(checkpoint)
     return { ...checked, reapplied }
-  } catch (error) {
-    if (!existsSync(databasePath(dataDir))) rmSync(checkpointPath(dataDir), { force: true })
-    throw error
   } finally {
     for (const suffix of ['', '-journal']) rmSync(`${copy}${suffix}`, { force: true })
     release()
@@ -90,7 +91,7 @@ function assertEmpty(dataDir: string): void {
   if (!existsSync(dataDir)) return
   const found = readdirSync(dataDir).filter((name) => name !== secretsFileName && !lockNames.includes(name))
   const copy = restoringPath(dataDir)
-  const own = existsSync(copy) ? [copy, `${copy}-journal`, checkpointPath(dataDir)] : []
+  const own = existsSync(copy) ? [copy, `${copy}-journal`] : []
   const others = found.filter((name) => !own.includes(join(dataDir, name)))
   if (others.length === 0) return
   throw new BackupError(
@@ -138,29 +139,36 @@ async function check(runtime: Runtime, path: string, name: string, trust: boolea
 }
 
 async function settle(
-  { clock, keys, config }: Runtime,
+  { clock, keys }: Runtime,
   copy: string,
-  takenAtMs: number,
+  { atMs: takenAtMs, engine }: BackupManifest,
   { since, trust }: Pick<RestoreOptions, 'since' | 'trust'>,
-): Promise<Reapplied> {
+): Promise<{ readonly reapplied: Reapplied; readonly checkpoint: Checkpoint | undefined }> {
   const db = await openRestored(copy)
   try {
     const atMs = clock.nowMs()
     const head = await auditStore(db).auditHead()
-    const reapplied = await settleRestored(db, laterLinks(since, head), (kept) => ({
+    const reapplied = await settleRestored(db, engine, laterLinks(since, head), (kept) => ({
       actor: { kind: 'cli' },
       atMs,
       event: { type: 'backup.restored', takenAtMs, reapplied: kept },
     }))
-    const signing = { store: auditStore(db), keys: checkpointKeys(keys), memory: checkpointFile(config.dataDir) }
-    await signRemembered(signing, atMs).catch((error: unknown) => {
+    const checkpoint = await takeCheckpoint(auditStore(db), checkpointKeys(keys), atMs).catch((error: unknown) => {
       // Restored on request: the service signs nothing either, and reports it.
       if (!trust || !(error instanceof AuditBroken)) throw error
+      return undefined
     })
-    return reapplied
+    return { reapplied, checkpoint }
   } finally {
     await db.destroy()
   }
+}
+
+async function fillPostgres({ clock }: Runtime, path: string, url: string): Promise<void> {
+  const { copyToPostgres } = await import('../storage/backup/postgres-copy.ts')
+  using source = new DatabaseSync(path, { readOnly: true })
+  await pastMinute(clock, source)
+  await copyToPostgres(source, url)
 }
 
 /** The entries of an exported log after `head`, which the log must contain. @throws BackupError */

@@ -11,6 +11,7 @@ import {
 import { backup, restore } from './commands/backup.ts'
 import { check } from './commands/check.ts'
 import { connect } from './commands/connect.ts'
+import { databaseToPostgres, databaseToSqlite } from './commands/database.ts'
 import { doctor } from './commands/doctor.ts'
 import { evalFusion } from './commands/eval.ts'
 import { incidentsList, incidentsOpen, incidentsUpdate } from './commands/incidents.ts'
@@ -87,6 +88,8 @@ export const commands: readonly Command[] = [
   profilesDryRun,
   backup,
   restore,
+  databaseToPostgres,
+  databaseToSqlite,
   managedAccessStatus,
   managedAccessOn,
   managedAccessOff,

@@ -1,5 +1,12 @@
 import type { BackendControlStore } from '../accounts/backends/backend-ports.ts'
-import type { BackupOptions, CheckedBackup, RestoredBackup, RestoreOptions, TakenBackup } from '../accounts/backups.ts'
+import type {
+  BackupOptions,
+  CheckedBackup,
+  MovedData,
+  RestoredBackup,
+  RestoreOptions,
+  TakenBackup,
+} from '../accounts/backups.ts'
 import type { BillingStore } from '../accounts/billing/ports.ts'
 import type { OperatorStore } from '../accounts/operators/operator-ports.ts'
 import type { AccountStore, AuditStore, CheckpointStore, IdentityStore, ManagedAccessStore } from '../accounts/ports.ts'
@@ -87,6 +94,8 @@ export interface CliPorts {
   inspectBackup(config: Config, options: Pick<RestoreOptions, 'file' | 'trust'>): Promise<CheckedBackup>
   /** Restores a backup into an empty data folder. @throws CommandError if it cannot be restored */
   restore(config: Config, options: RestoreOptions): Promise<RestoredBackup>
+  /** Copies all data from one engine to the other. @throws CommandError if nothing was copied */
+  moveData(config: Config, to: 'postgres' | 'sqlite'): Promise<MovedData>
   testUpstream(config: Config, upstream: Upstream): Promise<UpstreamTest>
   /** Plans the route of a request from the configuration and stored data, without calling a backend. */
   planRouting(

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ProofDigests } from '../../src/accounts/ports.ts'
 import { takeBackup } from '../../src/app/backup.ts'
+import { moveToPostgres, moveToSqlite } from '../../src/app/move-data.ts'
 import { inspectBackup, restoreBackup } from '../../src/app/restore.ts'
 import { planRoutingAlone } from '../../src/app/routing-planner.ts'
 import { createRuntime, type Runtime } from '../../src/app/runtime.ts'
@@ -218,6 +219,7 @@ export class Harness {
       backup: (config, options) => takeBackup(this.#runtime(config), options),
       inspectBackup: (config, options) => inspectBackup(this.#runtime(config), options),
       restore: (config, options) => restoreBackup(this.#runtime(config), options),
+      moveData: (config, to) => (to === 'postgres' ? moveToPostgres : moveToSqlite)(this.#runtime(config)),
       testUpstream: () => Promise.resolve(this.test),
       planRouting: (config, caller, question) => planRoutingAlone(this.#runtime(config), caller, question),
       openModels: (config, accountId, voice) => this.openModels(config, accountId, voice),

@@ -1,8 +1,8 @@
 import { DatabaseSync } from 'node:sqlite'
-import type { Kysely } from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
 import type { ChainLink } from '../../domain/audit-chain.ts'
 import type { AuditRecord } from '../../domain/audit.ts'
-import type { Reapplied } from '../../domain/backup.ts'
+import type { BackupManifest, Reapplied } from '../../domain/backup.ts'
 import { migrate } from '../migrations/migrate.ts'
 import { change } from '../revision.ts'
 import type { Tables } from '../schema/schema.ts'
@@ -32,16 +32,57 @@ export async function openRestored(path: string): Promise<Kysely<Tables>> {
 }
 
 /**
+ * Charges every request that was undecided: the delivery marks that would decide it are not part of a copy (contract
+ * 32.11). PostgreSQL counts a unit with the admission, SQLite with the charge. No process of the copy's origin remains.
+ */
+export async function settleUndecided(
+  transaction: Transaction<Tables>,
+  engine: BackupManifest['engine'],
+): Promise<void> {
+  const open = ['open', 'delivered']
+  if (engine === 'sqlite')
+    await transaction
+      .insertInto('usage')
+      .columns(['account_id', 'period_id', 'used'])
+      .expression((row) =>
+        row
+          .selectFrom('requests')
+          .select(['account_id', 'period_id', sql<number>`sum(units - charged)`.as('used')])
+          .where('state', 'in', open)
+          .groupBy(['account_id', 'period_id']),
+      )
+      .onConflict((conflict) =>
+        conflict
+          .columns(['account_id', 'period_id'])
+          .doUpdateSet((row) => ({ used: sql<number>`${row.ref('usage.used')} + ${row.ref('excluded.used')}` })),
+      )
+      .execute()
+  await transaction
+    .updateTable('requests')
+    .set((row) => ({ state: 'lost', charged: row.ref('units') }))
+    .where('state', 'in', open)
+    .execute()
+  await transaction
+    .updateTable('requests')
+    .set({ due_mark: null, node_id: null })
+    .where((row) => row.or([row('due_mark', 'is not', null), row('node_id', 'is not', null)]))
+    .execute()
+  await transaction.deleteFrom('nodes').execute()
+}
+
+/**
  * Makes old data safe to serve: ends all sessions, deletes unused sign-in links and codes, applies later changes that
  * are known, and records the restore (contract 37.5, 37.6). `record` receives the number of entries that were kept.
  */
 export async function settleRestored(
   db: Kysely<Tables>,
+  engine: BackupManifest['engine'],
   later: AsyncIterable<ChainLink>,
   record: (reapplied: number) => AuditRecord,
 ): Promise<Reapplied> {
   let reapplied: Reapplied | undefined
   await db.transaction().execute(async (transaction) => {
+    await settleUndecided(transaction, engine)
     for (const table of signIns) await transaction.deleteFrom(table).execute()
     reapplied = await reapplyChanges(transaction, later)
   })

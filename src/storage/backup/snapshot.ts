@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BackupError } from '../../domain/backup-error.ts'
-import type { BackupManifest } from '../../domain/backup.ts'
+import type { BackupManifest, TableContent } from '../../domain/backup.ts'
 import { databasePath } from '../sqlite/connect-sqlite.ts'
 import { DataFolderInUse, lockFile } from '../sqlite/data-folder-lock.ts'
 import { assertKnownSchema, schemaStatements } from './known-schemas.ts'
-import { ContentDigest, insertStatement, readRows, readTables, type TableShape } from './table-contents.ts'
+import { ContentDigest, insertStatement, readRows, readTables, type Row, type TableShape } from './table-contents.ts'
 import { assertSpace, createPartial } from './whole-file.ts'
 
 /** How long opening waits for another process that recovers or closes the database. */
@@ -33,49 +33,53 @@ export type Snapshot = Pick<BackupManifest, 'schema' | 'tables'>
 export async function takeSnapshot(folder: string, partial: string, target: string): Promise<Snapshot> {
   const path = databasePath(folder)
   assertSpace(target, sizeOf(path) + sizeOf(`${path}-wal`))
-  createPartial(partial)
   using checkpoints = new DatabaseSync(path, { timeout: openTimeoutMs })
   using source = new DatabaseSync(path, { readOnly: true, timeout: openTimeoutMs })
   // One transaction: everything is read as of its first statement.
   source.exec('begin')
   const schema = assertKnownSchema(source)
-  using copy = openSnapshot(partial)
-  const { tables, others } = schemaStatements(schema)
-  // Triggers must not run for rows that exist already, and unique indexes are cheap to fill in order.
-  for (const statement of tables) copy.exec(statement)
-  const contents = await copyRows(source, copy, partial)
+  const snapshot = await writeSnapshot(partial, schema, (table) => readRows(source, table))
   source.exec('commit')
   // The write-ahead log grew, because it could not restart during the copy. The next commit of the service would write
   // all of it into the database, and requests would wait for that; this process can do it without.
   checkpoints.exec('pragma wal_checkpoint(passive)')
-  for (const statement of others) copy.exec(statement)
-  return { schema, tables: contents }
+  return snapshot
 }
 
-/** Copies every table, chunk by chunk, with pauses. */
-async function copyRows(source: DatabaseSync, copy: DatabaseSync, partial: string): Promise<BackupManifest['tables']> {
+/** Creates a database with the schema after one migration, and copies rows into it, in small steps. */
+export async function writeSnapshot(
+  partial: string,
+  schema: string,
+  rowsOf: (table: TableShape) => Iterable<Row> | AsyncIterable<Row>,
+): Promise<Snapshot> {
+  createPartial(partial)
+  using copy = openSnapshot(partial)
+  const { tables, others } = schemaStatements(schema)
+  // Triggers must not run for rows that exist already, and unique indexes are cheap to fill in order.
+  for (const statement of tables) copy.exec(statement)
+  const contents = new Map<string, TableContent>()
   const file = openSync(partial, 'r')
   try {
-    const contents: [string, ReturnType<ContentDigest['end']>][] = []
-    for (const table of readTables(source)) contents.push([table.name, await copyTable(source, copy, table, file)])
-    return Object.fromEntries(contents)
+    for (const table of readTables(copy)) contents.set(table.name, await fillTable(copy, table, rowsOf(table), file))
   } finally {
     closeSync(file)
   }
+  for (const statement of others) copy.exec(statement)
+  return { schema, tables: Object.fromEntries(contents) }
 }
 
-async function copyTable(
-  source: DatabaseSync,
+async function fillTable(
   copy: DatabaseSync,
   table: TableShape,
+  rows: Iterable<Row> | AsyncIterable<Row>,
   file: number,
-): Promise<ReturnType<ContentDigest['end']>> {
+): Promise<TableContent> {
   const digest = new ContentDigest()
   const insert = copy.prepare(insertStatement(table))
   let characters = 0
   let startedAtMs = performance.now()
   copy.exec('begin')
-  for (const row of readRows(source, table)) {
+  for await (const row of rows) {
     insert.run(...row)
     characters += digest.add(row)
     if (characters < chunkCharacters) continue

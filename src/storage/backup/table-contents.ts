@@ -5,11 +5,21 @@ import type { TableContent } from '../../domain/backup.ts'
 /** How much text is hashed at once. */
 const pieceCharacters = 65_536
 
+/** A value of a row, as both engines store it. */
+export type Cell = SQLOutputValue
+
+/** The values of a row, in the order of `TableShape.columns`. */
+export type Row = readonly Cell[]
+
 /** A table by its columns, sorted by name, and those of its primary key in order. */
 export interface TableShape {
   readonly name: string
   readonly columns: readonly string[]
+  /** The type of each column: `text` or `bigint`. */
+  readonly types: readonly string[]
   readonly key: readonly string[]
+  /** The tables that its foreign keys refer to. */
+  readonly parents: readonly string[]
 }
 
 /**
@@ -22,11 +32,19 @@ export function readTables(database: DatabaseSync): readonly TableShape[] {
       `select name from sqlite_schema where type = 'table' and name not like 'sqlite\\_%' escape '\\' order by name`,
     )
     .all()
-  const info = database.prepare('select name, pk from pragma_table_info(?) order by name')
-  return names.map(({ name }) => {
-    const columns = info.all(String(name)).map((column) => ({ name: String(column['name']), pk: Number(column['pk']) }))
-    const key = columns.filter(({ pk }) => pk > 0).toSorted((a, b) => a.pk - b.pk)
-    return { name: String(name), columns: columns.map((column) => column.name), key: key.map((column) => column.name) }
+  const info = database.prepare('select name, type, pk from pragma_table_info(?) order by name')
+  const parents = database.prepare('select distinct "table" as name from pragma_foreign_key_list(?) order by name')
+  return names.map((row) => {
+    const name = String(row['name'])
+    const columns = info.all(name)
+    const key = columns.filter(({ pk }) => Number(pk) > 0).toSorted((a, b) => Number(a['pk']) - Number(b['pk']))
+    return {
+      name,
+      columns: columns.map((column) => String(column['name'])),
+      types: columns.map(({ type }) => String(type)),
+      key: key.map((column) => String(column['name'])),
+      parents: parents.all(name).map((parent) => String(parent['name'])),
+    }
   })
 }
 
@@ -37,7 +55,7 @@ export class ContentDigest {
   #rows = 0
 
   /** Returns the length of the row as text. */
-  add(row: readonly unknown[]): number {
+  add(row: Row): number {
     const text = `${JSON.stringify(row)}\n`
     this.#piece += text
     this.#rows += 1
@@ -69,14 +87,11 @@ export function digestTables(
 }
 
 /** The rows of a table in the order of its primary key, each as a list of its columns' values. */
-export function readRows(
-  database: DatabaseSync,
-  { name, columns, key }: TableShape,
-): Iterable<readonly SQLOutputValue[]> {
+export function readRows(database: DatabaseSync, { name, columns, key }: TableShape): Iterable<Row> {
   const order = key.length === 0 ? '' : ` order by ${list(key)}`
   const statement = database.prepare(`select ${list(columns)} from ${quote(name)}${order}`)
   statement.setReturnArrays(true)
-  return statement.iterate() as Iterable<unknown> as Iterable<readonly SQLOutputValue[]>
+  return statement.iterate() as Iterable<unknown> as Iterable<Row>
 }
 
 /** The statement that inserts one such row. */
@@ -84,10 +99,10 @@ export function insertStatement({ name, columns }: TableShape): string {
   return `insert into ${quote(name)} (${list(columns)}) values (${columns.map(() => '?').join(', ')})`
 }
 
-function list(names: readonly string[]): string {
+export function list(names: readonly string[]): string {
   return names.map(quote).join(', ')
 }
 
-function quote(name: string): string {
+export function quote(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }

@@ -1,0 +1,76 @@
+import { type Kysely, sql, type Transaction } from 'kysely'
+import { BackupError } from '../../domain/backup-error.ts'
+import { assertKnown } from '../migrations/migrate.ts'
+import type { Tables } from '../schema/schema.ts'
+import { openForCopy } from './postgres-copy.ts'
+import { readPostgresRows } from './postgres-rows.ts'
+import { type Snapshot, writeSnapshot } from './snapshot.ts'
+import { assertSpace } from './whole-file.ts'
+
+/** A node without a sign of life for this long does not run. */
+const deadAfterMs = 15_000
+
+export interface PostgresSnapshotOptions {
+  /** The file to write. */
+  readonly partial: string
+  /** Its folder. */
+  readonly target: string
+  /** Whether no node may run, or start before the copy is complete. */
+  readonly isExclusive: boolean
+}
+
+/**
+ * Copies a PostgreSQL database into a new SQLite file, as of one point in time, while nodes run. @throws SchemaMismatch,
+ * BackupError, and errors of the engines
+ */
+export async function takePostgresSnapshot(
+  url: string,
+  { partial, target, isExclusive }: PostgresSnapshotOptions,
+): Promise<Snapshot> {
+  const db = openForCopy(url)
+  try {
+    return await db
+      .transaction()
+      .setIsolationLevel('repeatable read')
+      .execute(async (transaction) => {
+        // Before the first read, which decides what the transaction sees.
+        if (isExclusive) await sql`lock table nodes in share mode`.execute(transaction)
+        const schema = await assertMigrated(transaction)
+        if (isExclusive) await assertNoNode(transaction)
+        assertSpace(target, await sizeOf(transaction))
+        return writeSnapshot(partial, schema, (table) => readPostgresRows(transaction, table))
+      })
+  } finally {
+    await db.destroy()
+  }
+}
+
+async function assertMigrated(db: Kysely<Tables>): Promise<string> {
+  const { rows } = await sql<{ found: string | null }>`select to_regclass('migrations') as found`.execute(db)
+  const applied = rows[0]?.found === null ? [] : await db.selectFrom('migrations').selectAll().orderBy('name').execute()
+  assertKnown(applied)
+  const last = applied.at(-1)
+  if (last === undefined)
+    throw new BackupError(
+      'the PostgreSQL database has no data of svc-router',
+      'check the variable that database.url_env names',
+    )
+  return last.name
+}
+
+async function assertNoNode(db: Transaction<Tables>): Promise<void> {
+  const { rows } = await sql<{ id: string }>`select id from nodes
+    where seen_at_ms > extract(epoch from clock_timestamp()) * 1000 - ${deadAfterMs} limit 1`.execute(db)
+  if (rows.length > 0)
+    throw new BackupError(
+      `a node runs on the PostgreSQL database, or ran less than ${deadAfterMs / 1000} s ago`,
+      'stop every node, then try again',
+    )
+}
+
+/** As PostgreSQL stores it: SQLite needs less. */
+async function sizeOf(db: Transaction<Tables>): Promise<number> {
+  const { rows } = await sql<{ bytes: number }>`select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint as bytes
+    from pg_class c where c.relnamespace = current_schema()::regnamespace and c.relkind = 'r'`.execute(db)
+  return Number(rows[0]?.bytes ?? 0)
+}
