@@ -10,6 +10,7 @@ import { releaseStartMemory } from './app/release-memory.ts'
 import { inspectBackup, restoreBackup } from './app/restore.ts'
 import { planRoutingAlone } from './app/routing-planner.ts'
 import { createRuntime, type Runtime } from './app/runtime.ts'
+import { sealedValues } from './app/sealed-values.ts'
 import { hasStore, openStore, proveQuotas } from './app/storage.ts'
 import { CommandError, exitCodes } from './cli/failures.ts'
 import type { CliPorts, OpenedStore, RunningApp, Terminal } from './cli/ports.ts'
@@ -110,6 +111,7 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
     billing: store.billing,
     proofs: store,
     operators: store.operators,
+    sealed: sealedValues(runtimeFor(config), store),
     incidents: store,
     tickets: store,
     requests: {

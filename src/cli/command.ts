@@ -70,6 +70,8 @@ export interface Workspace {
   readonly tickets: OpenedStore['tickets']
   /** Incidents on the status page. */
   readonly incidents: IncidentDeps & { readonly store: OpenedStore['incidents'] }
+  /** Encrypted values. */
+  readonly sealed: OpenedStore['sealed']
   /** Creates a link that signs in to an account once, within 15 minutes. */
   readonly signInLink: (accountId: string, appUrl: string) => Promise<Secret>
   /** The operators of the service. */
@@ -199,6 +201,7 @@ export class Invocation {
       proveQuotas,
       requests,
       tickets: opened.tickets,
+      sealed: opened.sealed,
       incidents: { ...deps, store: opened.incidents },
       signInLink: (accountId, appUrl) => createSignInLink(proofs, accountId, appUrl),
       operators: { ...deps, store: opened.operators },

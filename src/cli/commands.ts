@@ -36,6 +36,7 @@ import { profilesDryRun } from './commands/profiles.ts'
 import { request } from './commands/request.ts'
 import { requests } from './commands/requests.ts'
 import { runAgent } from './commands/run-agent.ts'
+import { secretsReseal, secretsStatus } from './commands/secrets.ts'
 import { signInLink } from './commands/sign-in-link.ts'
 import { start } from './commands/start.ts'
 import { ticketsList, ticketsClose, ticketsReopen } from './commands/tickets.ts'
@@ -90,6 +91,8 @@ export const commands: readonly Command[] = [
   restore,
   databaseToPostgres,
   databaseToSqlite,
+  secretsStatus,
+  secretsReseal,
   managedAccessStatus,
   managedAccessOn,
   managedAccessOff,

@@ -25,6 +25,7 @@ import type { OpenedModels } from '../eval/ports.ts'
 import type { SimulatedVoice } from '../eval/simulated-world.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { RandomBytes } from '../runtime/random.ts'
+import type { Resealed } from '../runtime/sealer.ts'
 
 /** Read access to request records. */
 export interface RequestReader {
@@ -35,6 +36,14 @@ export interface RequestReader {
   list(limit: number, accountId: string | undefined): Promise<readonly RequestRecord[]>
   /** Counts of rejected requests, which have no record, by account and error. */
   refused(selection: RefusedSelection): Promise<readonly RefusedCount[]>
+}
+
+/** All encrypted values of the store. */
+interface SealedValues {
+  /** How many are not encrypted with the current sealing key. */
+  countOthers(): Promise<number>
+  /** Encrypts those with the current sealing key. */
+  reseal(): Promise<Resealed>
 }
 
 /** The store, open while a command uses it. */
@@ -52,6 +61,7 @@ export interface OpenedStore {
   readonly incidents: Pick<StatusStore, 'addIncident' | 'addIncidentUpdate' | 'listIncidents'>
   readonly proofs: Pick<IdentityStore, 'addProof'>
   readonly operators: OperatorStore
+  readonly sealed: SealedValues
   close(): Promise<void>
 }
 

@@ -3,10 +3,12 @@ import { checkSignature, deriveMacKeys, signText } from '../runtime/mac.ts'
 import type { SealingKeys } from '../runtime/sealer.ts'
 import type { ChainPosition } from './audit-chain.ts'
 import { type Checkpoint, readCheckpoint, writeCheckpoint } from './checkpoint.ts'
-import { isObject, type JsonObject, objectOf, parseObject } from './json.ts'
+import { isObject, type Json, objectOf, parseObject } from './json.ts'
 
 /** Incremented when older versions can no longer read a backup. */
 const format = 1
+/** The latest time that a date can represent. */
+const latestMs = 8_640_000_000_000_000
 const derivedFor = 'svc-router backup v1'
 
 /** What a table contains: its number of rows, and a SHA-256 in base64url over them in the order of their primary key. */
@@ -73,28 +75,24 @@ export function writeManifest({ checkpoint, ...rest }: BackupManifest): string {
 /** Parses what `writeManifest` wrote; `newer` for the manifest of a later format, undefined for anything else. */
 export function readManifest(text: string): BackupManifest | 'newer' | undefined {
   const given = parseObject(text) ?? {}
-  const { atMs, version, engine, schema, tables, audit, checkpoint, secrets } = given
+  const { atMs, version, engine, schema, secrets } = given
   if (isCount(given['format']) && given['format'] > format) return 'newer'
-  if (given['format'] !== format || !isCount(atMs) || typeof version !== 'string' || typeof schema !== 'string')
+  if (
+    given['format'] !== format ||
+    !isCount(atMs) ||
+    atMs > latestMs ||
+    typeof version !== 'string' ||
+    typeof schema !== 'string'
+  )
     return undefined
   if (engine !== 'sqlite' && engine !== 'postgres') return undefined
-  if (!isObject(audit) || !isCount(audit['sequence']) || typeof audit['hash'] !== 'string') return undefined
-  const contents = isObject(tables) ? readContents(tables) : undefined
-  if (contents === undefined) return undefined
   if (!Array.isArray(secrets) || !secrets.every((name) => typeof name === 'string')) return undefined
-  const known = typeof checkpoint === 'string' ? readCheckpoint(checkpoint) : null
-  if (known === undefined || (checkpoint !== null && known === null)) return undefined
-  const { sequence, hash } = audit
-  return {
-    atMs,
-    version,
-    engine,
-    schema,
-    tables: contents,
-    audit: { sequence, hash },
-    checkpoint: known,
-    secrets,
-  }
+  const tables = readContents(given['tables'])
+  const audit = readPosition(given['audit'])
+  const stored = given['checkpoint']
+  const checkpoint = typeof stored === 'string' ? readCheckpoint(stored) : stored === null ? null : undefined
+  if (tables === undefined || audit === undefined || checkpoint === undefined) return undefined
+  return { atMs, version, engine, schema, tables, audit, checkpoint, secrets }
 }
 
 /** Parses a signature as it is stored next to the manifest. */
@@ -109,7 +107,13 @@ export function differingTables(a: BackupManifest['tables'], b: BackupManifest['
   return [...names].filter((name) => a[name]?.rows !== b[name]?.rows || a[name]?.digest !== b[name]?.digest).sort()
 }
 
-function readContents(tables: JsonObject): BackupManifest['tables'] | undefined {
+function readPosition(given: Json | undefined): ChainPosition | undefined {
+  const { sequence, hash } = objectOf(given)
+  return isCount(sequence) && typeof hash === 'string' ? { sequence, hash } : undefined
+}
+
+function readContents(tables: Json | undefined): BackupManifest['tables'] | undefined {
+  if (!isObject(tables)) return undefined
   const contents = new Map<string, TableContent>()
   for (const [name, content] of Object.entries(tables)) {
     const { rows, digest } = objectOf(content)

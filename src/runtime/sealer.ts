@@ -45,6 +45,12 @@ export interface SealingKeys {
   readonly previous?: SealingKey | undefined
 }
 
+/** How many values were encrypted with another key, and how many could not be decrypted with any of the keys. */
+export interface Resealed {
+  readonly resealed: number
+  readonly unreadable: number
+}
+
 /** @throws TypeError if a key has the wrong length or an invalid id */
 export function createSealer({ current, previous, random }: SealingKeys & { readonly random: RandomBytes }): Sealer {
   for (const { id, key } of previous === undefined ? [current] : [current, previous]) {
@@ -77,6 +83,11 @@ export function createSealer({ current, previous, random }: SealingKeys & { read
       }
     },
   }
+}
+
+/** How every value begins that was encrypted with one key. */
+export function sealedPrefix(keyId: string): string {
+  return `${version}.${keyId}.`
 }
 
 /** As JSON, so that different bindings never have the same encoding. */

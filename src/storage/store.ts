@@ -32,6 +32,7 @@ import { type ProviderErrorStore, providerErrorStore } from './provider-errors.t
 import { type RefusedRequestStore, refusedRequestStore } from './refused-requests.ts'
 import { type RequestStore, requestStore } from './requests.ts'
 import type { Tables } from './schema/schema.ts'
+import { type SealedStore, sealedStore } from './sealed-values.ts'
 import { sessionStore } from './sessions.ts'
 import { ticketStore } from './tickets.ts'
 import { upgradeRequestStore } from './upgrade-requests.ts'
@@ -53,6 +54,7 @@ export interface Store
     ProviderErrorStore,
     RefusedRequestStore,
     RequestStore,
+    SealedStore,
     StatusStore,
     SupportStore {
   readonly billing: BillingStore
@@ -78,6 +80,7 @@ export function createStore(db: Kysely<Tables>): Store {
     ...providerErrorStore(db),
     ...refusedRequestStore(db),
     ...requestStore(db),
+    ...sealedStore(db),
     ...sessionStore(db),
     ...ticketStore(db),
     ...upstreamStore(db),

@@ -1,12 +1,14 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { RestoredBackup } from '../../src/accounts/backups.ts'
 import type { ProofDigests } from '../../src/accounts/ports.ts'
 import { takeBackup } from '../../src/app/backup.ts'
 import { moveToPostgres, moveToSqlite } from '../../src/app/move-data.ts'
 import { inspectBackup, restoreBackup } from '../../src/app/restore.ts'
 import { planRoutingAlone } from '../../src/app/routing-planner.ts'
 import { createRuntime, type Runtime } from '../../src/app/runtime.ts'
+import { sealedValues } from '../../src/app/sealed-values.ts'
 import { openStore } from '../../src/app/storage.ts'
 import type { CliPorts, Program, RunningApp, Terminal } from '../../src/cli/ports.ts'
 import { run } from '../../src/cli/run.ts'
@@ -63,6 +65,8 @@ export class Harness {
   startFailure: Error | undefined
   /** The reason for which the app stops on its own. */
   stopFailure: Error | undefined
+  /** What a restore tells, instead of a real one. */
+  restored: RestoredBackup | undefined
   test: UpstreamTest = { outcome: 'answered', status: 200, ms: 12.4 }
   readonly seen: string[] = []
   /** The started program, and its simulated exit code. */
@@ -139,6 +143,7 @@ export class Harness {
             operators: store.operators,
             incidents: store,
             tickets: store,
+            sealed: sealedValues(this.#runtime(config), store),
             close: () => store.close(),
           }
         }
@@ -152,6 +157,7 @@ export class Harness {
           proveQuotas: () => this.proof(),
           billing: this.billing,
           operators: this.operators ?? none.operators,
+          sealed: sealedValues(this.#runtime(config), this.real ?? none),
           requests: {
             errorsOf: (requestId, accountId) =>
               Promise.resolve(
@@ -217,8 +223,8 @@ export class Harness {
         return Promise.resolve(this.programExitCode)
       },
       backup: (config, options) => takeBackup(this.#runtime(config), options),
-      inspectBackup: (config, options) => inspectBackup(this.#runtime(config), options),
-      restore: (config, options) => restoreBackup(this.#runtime(config), options),
+      inspectBackup: async (config, options) => this.restored ?? inspectBackup(this.#runtime(config), options),
+      restore: async (config, options) => this.restored ?? restoreBackup(this.#runtime(config), options),
       moveData: (config, to) => (to === 'postgres' ? moveToPostgres : moveToSqlite)(this.#runtime(config)),
       testUpstream: () => Promise.resolve(this.test),
       planRouting: (config, caller, question) => planRoutingAlone(this.#runtime(config), caller, question),

@@ -35,6 +35,7 @@ const printing: Readonly<Record<string, readonly string[]>> = {
   'audit list': [],
   'backends list': [],
   'managed-access requests': [],
+  restore: ['evil.backup', '--trust', '--check'],
   requests: [],
   request: ['req_evil'],
   doctor: [],
@@ -67,6 +68,11 @@ const ownWords = [
   'backends quarantine',
   'backends release',
   'profiles dry-run',
+  'backup',
+  'database to-postgres',
+  'database to-sqlite',
+  'secrets status',
+  'secrets reseal',
   'managed-access status',
   'managed-access on',
   'managed-access off',
@@ -185,6 +191,21 @@ function hostile(): Harness {
     findOperator: () => Promise.resolve(operator),
     setOperatorRole: () => Promise.resolve(true),
   } as unknown as Store['operators']
+  harness.restored = {
+    manifest: {
+      atMs,
+      version: evil,
+      engine: 'sqlite',
+      schema: evil,
+      tables: { [evil]: { rows: 1, digest: evil } },
+      audit: { sequence: 1, hash: evil },
+      checkpoint: null,
+      secrets: [evil],
+    },
+    audit: { state: 'unproven', entries: 1 },
+    uncounted: 0,
+    reapplied: { entries: 1, applied: 0, lost: { [evil]: 1 }, accountsToCheck: [evil] },
+  }
   harness.billing.listUpgradeRequests = () =>
     Promise.resolve([
       { id: evil, accountId: evil, planId: evil, state: 'requested', createdAtMs: atMs, decidedAtMs: null },

@@ -57,7 +57,7 @@ async function run(
 /** Sends requests until `stop` is called, which returns the IDs of complete answers in the order of their ends. */
 function startLoad(): { readonly delivered: readonly string[]; stop(): Promise<void> } {
   const delivered: string[] = []
-  let isOver = false
+  const over = new AbortController()
   const failures: string[] = []
   const request = writePost('/chat/completions', service.key, {
     model: 'svc-router/frontier',
@@ -65,7 +65,7 @@ function startLoad(): { readonly delivered: readonly string[]; stop(): Promise<v
   })
   const client = async (): Promise<void> => {
     const connection = new RawConnection(service.port)
-    while (!isOver) {
+    while (!over.signal.aborted) {
       const answer = await connection.ask(request)
       if (answer.complete && answer.status === 200) delivered.push(answer.headers['x-request-id']!)
       else failures.push(String(answer.status))
@@ -76,7 +76,7 @@ function startLoad(): { readonly delivered: readonly string[]; stop(): Promise<v
   return {
     delivered,
     async stop() {
-      isOver = true
+      over.abort()
       await all
       expect(failures).toEqual([])
     },

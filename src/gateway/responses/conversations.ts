@@ -2,6 +2,7 @@ import type { NewConversationItem, StoredConversation } from '../../domain/conve
 import { invalidRequest, ServiceError } from '../../domain/errors.ts'
 import type { EventLog } from '../../domain/events.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
+import { textBinding } from '../../domain/seal-bindings.ts'
 import { itemDigest } from '../../domain/stored-responses.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Sealer } from '../../runtime/sealer.ts'
@@ -9,7 +10,7 @@ import { yieldToEventLoop, nextEventLoopTurn } from '../../runtime/yield-to-even
 import type { RequestWork } from '../auth/unadmitted-work.ts'
 import { askStore } from './ask-store.ts'
 import type { AppendOptions, AppendFailure, ConversationStore, ItemPage } from './conversation-store.ts'
-import { readObject, textBinding } from './encrypted-texts.ts'
+import { readObject } from './encrypted-texts.ts'
 
 /** Items in one conversation (contract 13.5). */
 const maxItems = 2_000

@@ -1,26 +1,13 @@
 import { ServiceError } from '../../domain/errors.ts'
 import type { EventLog } from '../../domain/events.ts'
 import type { JsonObject } from '../../domain/json.ts'
+import { textBinding, type TextPurpose } from '../../domain/seal-bindings.ts'
 import { SealError, type Sealer } from '../../runtime/sealer.ts'
 import { yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
-
-/**
- * What an encrypted text of a stored answer or conversation contains: text encrypted for one purpose does not decrypt
- * as another.
- */
-export type TextPurpose = 'response' | 'input' | 'output' | 'metadata' | 'item'
 
 interface ReadTextsDeps {
   readonly sealer: Sealer
   readonly log: EventLog
-}
-
-/**
- * The context that a stored text is bound to: it does not decrypt for another account, answer, conversation, or
- * purpose (contract 12.3).
- */
-export function textBinding(accountId: string, ownerId: string, purpose: TextPurpose): readonly string[] {
-  return [accountId, ownerId, purpose]
 }
 
 /** Decrypts a list of items. @throws ServiceError `response_not_found` if its encryption key no longer exists */

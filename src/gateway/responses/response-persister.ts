@@ -1,5 +1,6 @@
 import type { EventLog } from '../../domain/events.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
+import { textBinding, type TextPurpose } from '../../domain/seal-bindings.ts'
 import { itemDigest, type StoredResponse } from '../../domain/stored-responses.ts'
 import { isArray } from '../../formats/fields.ts'
 import { responseIdFor } from '../../formats/openai-responses/response-object.ts'
@@ -10,7 +11,6 @@ import { errorName } from '../../runtime/describe-bug.ts'
 import type { Sealer } from '../../runtime/sealer.ts'
 import { runInTurns, yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
 import type { Conversations } from './conversations.ts'
-import { textBinding, type TextPurpose } from './encrypted-texts.ts'
 import type { ResponseStore } from './response-store.ts'
 
 /**

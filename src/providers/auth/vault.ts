@@ -1,3 +1,4 @@
+import { credentialBinding } from '../../domain/seal-bindings.ts'
 import type { RandomBytes } from '../../runtime/random.ts'
 import { createSealer, SealError, type SealingKeys } from '../../runtime/sealer.ts'
 import { Secret } from '../../runtime/secret.ts'
@@ -16,10 +17,10 @@ export interface Vault {
 export function createVault(options: SealingKeys & { readonly random: RandomBytes }): Vault {
   const sealer = createSealer(options)
   return {
-    seal: (accountId, credentialId, secret) => sealer.seal([accountId, credentialId], secret.reveal()),
+    seal: (accountId, credentialId, secret) => sealer.seal(credentialBinding(accountId, credentialId), secret.reveal()),
     open(accountId, credentialId, sealed) {
       if (sealed.length > longestSealed) throw new SealError('malformed')
-      return new Secret(sealer.open([accountId, credentialId], sealed))
+      return new Secret(sealer.open(credentialBinding(accountId, credentialId), sealed))
     },
   }
 }

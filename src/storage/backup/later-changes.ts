@@ -87,7 +87,7 @@ export async function reapplyChanges(
   return {
     entries,
     applied,
-    lost: Object.fromEntries([...lost].toSorted()),
+    lost: Object.fromEntries([...lost].toSorted(([a], [b]) => a.localeCompare(b))),
     accountsToCheck: [...accountsToCheck].toSorted(),
   }
 }

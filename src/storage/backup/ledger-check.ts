@@ -18,5 +18,5 @@ export async function countUncounted(db: Kysely<Tables>): Promise<number> {
     .select((row) => row.fn.countAll<number>().as('count'))
     .where('charged.units', '>', sql<number>`coalesce(usage.used, 0)`)
     .executeTakeFirstOrThrow()
-  return Number(count)
+  return count
 }

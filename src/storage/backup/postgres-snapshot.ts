@@ -72,5 +72,5 @@ async function assertNoNode(db: Transaction<Tables>): Promise<void> {
 async function sizeOf(db: Transaction<Tables>): Promise<number> {
   const { rows } = await sql<{ bytes: number }>`select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint as bytes
     from pg_class c where c.relnamespace = current_schema()::regnamespace and c.relkind = 'r'`.execute(db)
-  return Number(rows[0]?.bytes ?? 0)
+  return rows[0]?.bytes ?? 0
 }

@@ -47,7 +47,7 @@ export function taken(path: string): BackupError {
 }
 
 /** Flushes a file, or the entries of a folder, to the disk. @throws the system's error */
-export function syncFile(path: string): void {
+function syncFile(path: string): void {
   const file = openSync(path, 'r')
   try {
     fsyncSync(file)

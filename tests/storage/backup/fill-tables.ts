@@ -42,7 +42,7 @@ function rowOf(
 ): Row {
   return columns.map((name, index) => {
     const isText = types[index] !== 'bigint'
-    if (parents.length > 0 && parents.some((parent) => name === `${parent.slice(0, -1)}_id`)) return `id-${n}`
+    if (parents.some((parent) => name === `${parent.slice(0, -1)}_id`)) return `id-${n}`
     if (key.includes(name) || /digest|^id$|customer_id/.test(name))
       return isText ? `${name === 'id' ? 'id' : name}-${n}` : n + 1
     if (table === 'requests') {
