@@ -32,6 +32,7 @@ import { errorName } from './runtime/describe-bug.ts'
 import { systemRandom } from './runtime/random.ts'
 import { createSealer } from './runtime/sealer.ts'
 import { SetupError } from './runtime/setup-error.ts'
+import { StoreUnavailable } from './runtime/store-unavailable.ts'
 import { readVersion } from './runtime/version.ts'
 import { checkpointFile } from './storage/checkpoint-file.ts'
 import { LedgerUnavailable } from './storage/ledger/ledger-unavailable.ts'
@@ -78,8 +79,7 @@ const ports: CliPorts = {
     }
   },
   backup(config, options) {
-    // The service comes first, on the processor and on most disks.
-    setPriority(constants.priority.PRIORITY_LOW)
+    yieldToService()
     return takeBackup(runtimeFor(config), options).catch(explainStorageError)
   },
   inspectBackup: (config, options) => inspectBackup(runtimeFor(config), options).catch(explainStorageError),
@@ -90,6 +90,15 @@ const ports: CliPorts = {
     planRoutingAlone(runtimeFor(config), asker, question).catch(explainStorageError),
   openModels: (config, accountId, voice) =>
     openEvalModels(config, { accountId, voice, clock, random, onBug: reportBug }).catch(explainStorageError),
+}
+
+/** Gives the processor to the service first. Where a sandbox forbids that, the copy still pauses by itself. */
+function yieldToService(): void {
+  try {
+    setPriority(constants.priority.PRIORITY_LOW)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_SYSTEM_ERROR') throw error
+  }
 }
 
 /** What commands share that need no running service. They log nothing. */
@@ -204,6 +213,12 @@ function explainStorageError(error: unknown): never {
     throw new SetupError(
       'the database was written by a different version of svc-router',
       'start the newest version that used it, or choose another folder: --data FOLDER',
+    )
+  if (error instanceof StoreUnavailable)
+    throw new CommandError(
+      exitCodes.unreachable,
+      'the database does not answer',
+      'check that PostgreSQL runs and accepts writes at the URL that database.url_env names',
     )
   if (error instanceof LedgerUnavailable)
     throw new CommandError(

@@ -118,7 +118,7 @@ function assertPlace(path: string, dataDir: string): void {
 function isOfDisk(error: unknown): boolean {
   const { code, errcode } = error as { code?: unknown; errcode?: unknown }
   if (typeof errcode === 'number') return [8, 13, 14].includes(errcode % 256)
-  return ['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT', 'EIO'].includes(String(code))
+  return ['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT', 'EIO', 'ERR_FS_EISDIR'].includes(String(code))
 }
 
 function unwritable(folder: string): BackupError {

@@ -1,4 +1,5 @@
 import { renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { MovedData } from '../accounts/backups.ts'
 import { BackupError } from '../domain/backup-error.ts'
@@ -8,7 +9,7 @@ import { minuteMs } from '../runtime/minute-log.ts'
 import { settleUndecided } from '../storage/backup/restored-database.ts'
 import { openSnapshot } from '../storage/backup/snapshot.ts'
 import { isTaken, publish } from '../storage/backup/whole-file.ts'
-import { restoringPath } from '../storage/data-folder.ts'
+import { movedPrefix, restoringPath } from '../storage/data-folder.ts'
 import { openSqliteLedger } from '../storage/ledger/ledger-sqlite.ts'
 import { assertPepper } from '../storage/pepper-check.ts'
 import { databasePath } from '../storage/sqlite/connect-sqlite.ts'
@@ -45,7 +46,7 @@ export async function moveToPostgres(runtime: Runtime): Promise<MovedData> {
   }
   const release = lockDataFolder(dataDir)
   try {
-    const left = `${path}.moved-${Math.floor(clock.nowMs())}`
+    const left = join(dataDir, `${movedPrefix}${Math.floor(clock.nowMs())}`)
     renameSync(path, left)
     return { tables, left }
   } finally {

@@ -14,3 +14,6 @@ export function checkpointPath(folder: string): string {
 export function restoringPath(folder: string): string {
   return join(folder, 'svc-router.db.restoring')
 }
+
+/** How the name of a SQLite database begins whose data was moved to PostgreSQL. */
+export const movedPrefix = 'svc-router.db.moved-'

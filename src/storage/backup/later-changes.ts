@@ -2,6 +2,7 @@ import type { Transaction } from 'kysely'
 import type { ChainLink } from '../../domain/audit-chain.ts'
 import { accountOf, type AuditEntry, type AuditEvent } from '../../domain/audit.ts'
 import type { Reapplied } from '../../domain/backup.ts'
+import { type OperatorRole, operatorRoles } from '../../domain/operators.ts'
 import { deleteAccountRows } from '../account-data.ts'
 import type { Tables } from '../schema/schema.ts'
 
@@ -14,21 +15,40 @@ type Apply<Type extends AuditEvent['type']> = (
   atMs: number,
 ) => Promise<unknown>
 
-/** Everything that takes access away, and plans. An account that was suspended and resumed again is not suspended. */
-const effects: { readonly [Type in AuditEvent['type']]?: Apply<Type> } = {
-  'account.deleted': (transaction, { accountId }, atMs) => deleteAccountRows(transaction, accountId, atMs),
-  'account.suspended': (transaction, { accountId }) =>
-    transaction.updateTable('accounts').set({ suspended: 1 }).where('id', '=', accountId).execute(),
-  'account.resumed': (transaction, { accountId }) =>
-    transaction.updateTable('accounts').set({ suspended: 0 }).where('id', '=', accountId).execute(),
+/**
+ * What an entry does again. `lost`: it added something that the entry does not contain. `unnamed`: it took something away
+ * that the entry does not name. `nothing`: it changed no data. An account that was suspended and resumed is not suspended.
+ */
+const effects: { readonly [Type in AuditEvent['type']]: Apply<Type> | 'lost' | 'unnamed' | 'nothing' } = {
+  'account.created': 'lost',
   'account.plan_changed': setPlan,
-  'upgrade.approved': setPlan,
-  'key.revoked': (transaction, { keyId }, atMs) => endKey(transaction, keyId, 'revoked', atMs, atMs),
+  'account.suspended': (transaction, { accountId }) => suspend(transaction, accountId, 1),
+  'account.resumed': (transaction, { accountId }) => suspend(transaction, accountId, 0),
+  'account.deleted': (transaction, { accountId }, atMs) => deleteAccountRows(transaction, accountId, atMs),
+  'key.created': 'lost',
   'key.rotated': (transaction, { keyId, endsAtMs }, atMs) =>
     endKey(transaction, keyId, endsAtMs <= atMs ? 'revoked' : 'retiring', endsAtMs, atMs),
+  'key.limited': 'unnamed',
+  'key.revoked': (transaction, { keyId }, atMs) => endKey(transaction, keyId, 'revoked', atMs, atMs),
+  'email.added': 'lost',
+  'email.removed': 'unnamed',
+  'passkey.added': 'lost',
+  'passkey.removed': 'unnamed',
+  'upstream.added': 'lost',
   'upstream.removed': (transaction, { upstreamId }) =>
     transaction.deleteFrom('upstreams').where('id', '=', upstreamId).execute(),
+  'upgrade.requested': 'lost',
+  'upgrade.withdrawn': (transaction, { requestId }, atMs) =>
+    decide(transaction, 'upgrade_requests', requestId, 'withdrawn', atMs),
+  'upgrade.approved': async (transaction, event, atMs) => {
+    await decide(transaction, 'upgrade_requests', event.requestId, 'approved', atMs)
+    await setPlan(transaction, event)
+  },
+  'upgrade.rejected': (transaction, { requestId }, atMs) =>
+    decide(transaction, 'upgrade_requests', requestId, 'rejected', atMs),
+  'managed.switched_on': 'lost',
   'managed.switched_off': (transaction) => transaction.updateTable('managed_access').set({ switched_on: 0 }).execute(),
+  'managed.resale_recorded': 'lost',
   'managed.resale_revoked': (transaction, { provider }, atMs) =>
     transaction
       .updateTable('resale_controls')
@@ -36,23 +56,37 @@ const effects: { readonly [Type in AuditEvent['type']]?: Apply<Type> } = {
       .where('provider', '=', provider)
       .where('revoked_at_ms', 'is', null)
       .execute(),
-  'managed.withdrawn': (transaction, { requestId }, atMs) => decide(transaction, requestId, 'withdrawn', atMs),
-  'managed.rejected': (transaction, { requestId }, atMs) => decide(transaction, requestId, 'rejected', atMs),
-  'operator.role_changed': (transaction, { operatorId, role }) =>
-    transaction.updateTable('operators').set({ role }).where('id', '=', operatorId).execute(),
+  'managed.requested': 'lost',
+  'managed.withdrawn': (transaction, { requestId }, atMs) =>
+    decide(transaction, 'managed_requests', requestId, 'withdrawn', atMs),
+  'managed.approved': 'lost',
+  'managed.rejected': (transaction, { requestId }, atMs) =>
+    decide(transaction, 'managed_requests', requestId, 'rejected', atMs),
+  'managed.opened': 'nothing',
+  'managed.closed': 'nothing',
+  'operator.created': 'lost',
+  'operator.role_changed': lowerRole,
   'operator.removed': (transaction, { operatorId }, atMs) =>
     transaction
       .updateTable('operators')
       .set({ state: 'removed', removed_at_ms: atMs })
       .where('id', '=', operatorId)
       .execute(),
+  'operator.signed_in': 'nothing',
+  'operator.stepped_up': 'nothing',
   'backend.drained': (transaction, { backend, reason }, atMs) => hold(transaction, backend, 'drained', reason, atMs),
+  'backend.undrained': 'lost',
   'backend.quarantined': (transaction, { backend, reason }, atMs) =>
     hold(transaction, backend, 'quarantined', reason, atMs),
+  'backend.released': 'lost',
+  'incident.opened': 'lost',
+  'incident.updated': 'lost',
+  'incident.resolved': 'lost',
+  'ticket.closed': 'lost',
+  'ticket.reopened': 'lost',
+  'backup.restored': 'nothing',
+  'audit.proved': 'nothing',
 }
-
-/** They restrict access, and their entries do not contain to what. */
-const unnamed: ReadonlySet<string> = new Set(['email.removed', 'passkey.removed', 'key.limited'])
 
 /**
  * Continues the restored audit log with the entries that were written after the backup, and applies those that take
@@ -73,15 +107,17 @@ export async function reapplyChanges(
     await transaction.insertInto('audit_log').values({ sequence, account_id: accountId, entry, hash }).execute()
     last = { sequence, hash }
     entries += 1
-    const apply = (effects as Readonly<Record<string, Apply<never> | undefined>>)[event.type]
+    // A newer version may have written events that this one does not know.
+    const effect = (effects as Readonly<Record<string, Apply<never> | string | undefined>>)[event.type] ?? 'lost'
     if (event.type === 'account.deleted') accountsToCheck.delete(event.accountId)
-    if (apply !== undefined) {
-      await apply(transaction, event as never, atMs)
+    if (effect === 'nothing') continue
+    if (typeof effect === 'function') {
+      await effect(transaction, event as never, atMs)
       applied += 1
       continue
     }
     lost.set(event.type, (lost.get(event.type) ?? 0) + 1)
-    if (unnamed.has(event.type) && accountId !== null && accountsToCheck.size < maxNamed) accountsToCheck.add(accountId)
+    if (effect === 'unnamed' && accountId !== null && accountsToCheck.size < maxNamed) accountsToCheck.add(accountId)
   }
   if (last !== undefined) await transaction.updateTable('audit_head').set(last).where('id', '=', 1).execute()
   return {
@@ -123,17 +159,33 @@ async function endKey(
     .execute()
 }
 
+function suspend(transaction: Transaction<Tables>, accountId: string, suspended: 0 | 1): Promise<unknown> {
+  return transaction.updateTable('accounts').set({ suspended }).where('id', '=', accountId).execute()
+}
+
+/** Never gives more rights: nothing but its own chain proves what follows the backup's head. */
+async function lowerRole(
+  transaction: Transaction<Tables>,
+  { operatorId, role }: { readonly operatorId: string; readonly role: OperatorRole },
+): Promise<void> {
+  const higher = operatorRoles.slice(operatorRoles.indexOf(role) + 1)
+  if (higher.length === 0) return
+  await transaction
+    .updateTable('operators')
+    .set({ role })
+    .where('id', '=', operatorId)
+    .where('role', 'in', higher)
+    .execute()
+}
+
 function decide(
   transaction: Transaction<Tables>,
+  table: 'upgrade_requests' | 'managed_requests',
   requestId: string,
-  state: 'withdrawn' | 'rejected',
+  state: 'withdrawn' | 'approved' | 'rejected',
   atMs: number,
 ): Promise<unknown> {
-  return transaction
-    .updateTable('managed_requests')
-    .set({ state, decided_at_ms: atMs })
-    .where('id', '=', requestId)
-    .execute()
+  return transaction.updateTable(table).set({ state, decided_at_ms: atMs }).where('id', '=', requestId).execute()
 }
 
 async function hold(

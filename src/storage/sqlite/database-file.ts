@@ -1,9 +1,9 @@
-import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { SetupError } from '../../runtime/setup-error.ts'
-import { checkpointPath, markPath, restoringPath } from '../data-folder.ts'
+import { checkpointPath, markPath, movedPrefix, restoringPath } from '../data-folder.ts'
 
 const lookEveryMs = 1_000
 const headerBytes = 100
@@ -20,6 +20,11 @@ export function assertDatabaseThere(path: string, folder: string): void {
       throw new SetupError(
         'a restore into this data folder did not finish',
         'run svc-router restore FILE again, with the same --data FOLDER',
+      )
+    if (existsSync(folder) && readdirSync(folder).some((name) => name.startsWith(movedPrefix)))
+      throw new SetupError(
+        'the data of this folder was moved to PostgreSQL',
+        'configure database.url_env, or move it back: svc-router database to-sqlite',
       )
     if (evidence.length === 0) return
     throw new SetupError('the database of this data folder is missing, but there was one before', fix)

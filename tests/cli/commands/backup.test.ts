@@ -86,6 +86,8 @@ test('a restore with the later audit log takes away again what was taken away, a
   const keyId = await makeData()
   await run(cli, 'operators', 'create', 'boss@example.com', '--role', 'admin')
   await run(cli, 'operators', 'create', 'old@example.com', '--role', 'admin')
+  await run(cli, 'operators', 'create', 'less@example.com', '--role', 'support')
+  await run(cli, 'operators', 'create', 'more@example.com', '--role', 'viewer')
   await run(cli, 'keys', 'create', '--account', 'ada', '--name', 'turned')
   await run(cli, 'backup', file)
   await run(cli, 'keys', 'revoke', keyId, '--yes')
@@ -95,12 +97,14 @@ test('a restore with the later audit log takes away again what was taken away, a
   await run(cli, 'accounts', 'suspend', 'eve')
   await run(cli, 'accounts', 'plan', 'ada', 'free')
   await run(cli, 'operators', 'remove', 'old@example.com')
+  await run(cli, 'operators', 'role', 'less@example.com', '--role', 'viewer')
+  await run(cli, 'operators', 'role', 'more@example.com', '--role', 'admin')
   await run(cli, 'backends', 'quarantine', 'simulated-alpha')
   const exported = join(cli.folder, 'audit.jsonl')
   writeFileSync(exported, `${(await run(cli, 'audit', 'export')).out}\n`)
 
   const { err } = await run(other, 'restore', file, '--since', exported)
-  expect(err).toContain('6 changes of 7 later audit entries took effect again.')
+  expect(err).toContain('8 changes of 9 later audit entries took effect again.')
   expect(err).toContain('Lost, because the log does not contain what they need: 1 key.created.')
   const keys = await runJson<KeyLine[]>(other, 'keys', 'list', '--account', 'ada')
   expect(new Map(keys.map(({ id, state }) => [id, state]))).toEqual(
@@ -113,7 +117,11 @@ test('a restore with the later audit log takes away again what was taken away, a
     { name: 'ada', planId: 'free' },
     { name: 'eve', suspended: true },
   ])
-  expect((await run(other, 'operators', 'list')).out).toMatch(/old@example.com +admin +removed/)
+  const operators = (await run(other, 'operators', 'list')).out
+  expect(operators).toMatch(/old@example.com +admin +removed/)
+  expect(operators).toMatch(/less@example.com +viewer +active/)
+  // An entry never gives more rights.
+  expect(operators).toMatch(/more@example.com +viewer +active/)
   expect((await run(other, 'backends', 'list')).out).toMatch(/simulated-alpha.*quarantined/)
   const lines = (await run(other, 'audit', 'export')).out.split('\n')
   expect(lines.slice(0, -1)).toEqual((await run(cli, 'audit', 'export')).out.split('\n'))

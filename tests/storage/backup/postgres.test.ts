@@ -92,6 +92,8 @@ describe.runIf(hasPostgres('backup and moving'))('PostgreSQL', () => {
     const left = readdirSync(cli.dataDir).filter((name) => name.startsWith('svc-router.db'))
     expect(left).toEqual([expect.stringMatching(/^svc-router\.db\.moved-\d+$/)])
     expect(err).toContain(left[0])
+    const unmoved = await cli.say('keys', 'list')
+    expect(unmoved).toMatchObject({ code: 3, err: expect.stringContaining('was moved to PostgreSQL') as string })
     expect((await runOnPostgres(cli, 'keys', 'list', '--account', 'ada')).out).toContain('active')
 
     const back = service()
