@@ -34,6 +34,7 @@ import { connectionLimits, openFilesLimit, wantedDescriptors, type ConnectionLim
 import { openMail } from './mail.ts'
 import { openObservation, type Observation } from './observation.ts'
 import { openProviders, type Providers } from './providers.ts'
+import { rehashKeys } from './rehash-keys.ts'
 import { createRuntime, withConfig, type Runtime } from './runtime.ts'
 import { openStatus } from './status.ts'
 import { openStorage, type Storage } from './storage.ts'
@@ -234,7 +235,8 @@ interface BuildGatewayDeps {
   readonly observation: Observation
 }
 
-function buildGateway({ config, clock, random, log, peppers, links }: Runtime, deps: BuildGatewayDeps): Gateway {
+function buildGateway(runtime: Runtime, deps: BuildGatewayDeps): Gateway {
+  const { config, clock, random, log, peppers, links } = runtime
   const { storage, keys, providers, breakers, stored, notes, providerErrors, observation } = deps
   const plans = new Map(config.plans.map((plan) => [plan.id, plan]))
   return new Gateway({
@@ -250,6 +252,7 @@ function buildGateway({ config, clock, random, log, peppers, links }: Runtime, d
       planById: (id) => plans.get(id),
       findAccount: (id) => storage.store.findAccount(id),
       nowMs: () => clock.nowMs(),
+      rehash: rehashKeys(runtime, storage.store),
     },
     profiles: config.profiles,
     backends: providers.backends,

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { pepperId } from '../domain/keys.ts'
 import { createSealer, type Resealed } from '../runtime/sealer.ts'
 import type { Store } from '../storage/store.ts'
 import type { Runtime } from './runtime.ts'
@@ -8,13 +9,14 @@ const pauseMs = 20
 
 /** What the command line can do with all encrypted values of a store. */
 export function sealedValues(
-  { keys, random }: Pick<Runtime, 'keys' | 'random'>,
+  { keys, random, clock, peppers }: Pick<Runtime, 'keys' | 'random' | 'clock' | 'peppers'>,
   store: Store,
-): { countOthers(): Promise<number>; reseal(): Promise<Resealed> } {
+): { countOthers(): Promise<number>; countKeys(): Promise<number>; reseal(): Promise<Resealed> } {
   const sealer = createSealer({ ...keys, random })
   const { id } = keys.current
   return {
     countOthers: () => store.countSealedWithOthers(id),
+    countKeys: () => store.countKeysWithOtherPeppers(pepperId(peppers[0]!), clock.nowMs()),
     reseal: () => store.resealValues(sealer, id, () => sleep(pauseMs)),
   }
 }

@@ -42,6 +42,8 @@ export interface RequestReader {
 interface SealedValues {
   /** How many are not encrypted with the current sealing key. */
   countOthers(): Promise<number>
+  /** How many usable keys are not known to be hashed with the current pepper. */
+  countKeys(): Promise<number>
   /** Encrypts those with the current sealing key. */
   reseal(): Promise<Resealed>
 }

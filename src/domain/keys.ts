@@ -50,3 +50,8 @@ export function keyDigest(key: string, pepper: Secret): string {
 function checksumOf(body: string): string {
   return toBase62(crc32(body), checksumLength)
 }
+
+/** Names a pepper without revealing it: 12 characters. */
+export function pepperId(pepper: Secret): string {
+  return keyDigest('svc-router pepper id', pepper).slice(0, 12)
+}

@@ -9,8 +9,16 @@ import { defineStore } from './define-store.ts'
 import { change } from './revision.ts'
 import type { KeyRow, Tables } from './schema/schema.ts'
 
+/** Which peppers keys are hashed with. */
+export interface KeyPepperStore {
+  /** Adds the digest under the current pepper to a key that was found under `found`, which stays valid. */
+  rehashKey(keyId: string, found: string, current: string, pepperId: string): Promise<void>
+  /** How many usable keys are not known to be hashed with this pepper. */
+  countKeysWithOtherPeppers(pepperId: string, nowMs: number): Promise<number>
+}
+
 /** Keys, and the revision that key caches poll. */
-export const keyStore = defineStore<KeyQueries & KeyStore>({
+export const keyStore = defineStore<KeyPepperStore & KeyQueries & KeyStore>({
   async find(db, digest) {
     const row = await db
       .selectFrom('keys')
@@ -22,7 +30,7 @@ export const keyStore = defineStore<KeyQueries & KeyStore>({
         'accounts.suspended',
         'accounts.created_at_ms as account_created_at_ms',
       ])
-      .where('keys.digest', '=', digest)
+      .where((row) => row.or([row('keys.digest', '=', digest), row('keys.next_digest', '=', digest)]))
       .executeTakeFirst()
     if (row === undefined) return undefined
     const account = readAccount({
@@ -38,6 +46,28 @@ export const keyStore = defineStore<KeyQueries & KeyStore>({
   async revision(db) {
     const row = await db.selectFrom('revisions').select('value').where('id', '=', 1).executeTakeFirstOrThrow()
     return row.value
+  },
+
+  async rehashKey(db, keyId, found, current, pepperId) {
+    // No change of the revision: both digests find the key, so that no cache is wrong.
+    await db
+      .updateTable('keys')
+      .set({ pepper_id: pepperId, ...(found === current ? {} : { digest: found, next_digest: current }) })
+      .where('id', '=', keyId)
+      .where((row) => row.or([row('digest', '=', found), row('next_digest', '=', found)]))
+      .where((row) => row.or([row('pepper_id', 'is', null), row('pepper_id', '<>', pepperId)]))
+      .execute()
+  },
+
+  async countKeysWithOtherPeppers(db, pepperId, nowMs) {
+    const { count } = await db
+      .selectFrom('keys')
+      .select((row) => row.fn.countAll<number>().as('count'))
+      .where('state', '<>', 'revoked')
+      .where((row) => row.or([row('ends_at_ms', 'is', null), row('ends_at_ms', '>', Math.floor(nowMs))]))
+      .where((row) => row.or([row('pepper_id', 'is', null), row('pepper_id', '<>', pepperId)]))
+      .executeTakeFirstOrThrow()
+    return count
   },
 
   addKey(db, key, digest, maxKeys, record) {
@@ -62,7 +92,11 @@ export const keyStore = defineStore<KeyQueries & KeyStore>({
   },
 
   async findKeyByDigest(db, digest) {
-    const row = await db.selectFrom('keys').selectAll().where('digest', '=', digest).executeTakeFirst()
+    const row = await db
+      .selectFrom('keys')
+      .selectAll()
+      .where((row) => row.or([row('digest', '=', digest), row('next_digest', '=', digest)]))
+      .executeTakeFirst()
     return row === undefined ? undefined : readKey(row)
   },
 

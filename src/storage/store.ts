@@ -22,7 +22,7 @@ import { backendControlStore } from './backend-controls.ts'
 import { billingStore } from './billing.ts'
 import { emailStore } from './emails.ts'
 import { incidentStore } from './incidents.ts'
-import { keyStore } from './keys.ts'
+import { type KeyPepperStore, keyStore } from './keys.ts'
 import { managedAccessStore } from './managed-access.ts'
 import { operatorSessionStore } from './operator-sessions.ts'
 import { operatorStore } from './operators.ts'
@@ -43,6 +43,7 @@ import { uptimeStore } from './uptime.ts'
 export interface Store
   extends
     AccountStore,
+    KeyPepperStore,
     AccountSearchStore,
     ActivityStore,
     AuditStore,

@@ -5,19 +5,23 @@ import { exitCodes } from '../failures.ts'
 
 export const secretsStatus: Command = {
   name: 'secrets status',
-  summary: 'Tell whether the previous sealing key is still needed.',
+  summary: 'Tell whether the previous sealing key and the previous pepper are still needed.',
   arguments: [],
   options: [],
   example: 'secrets status',
   run: (invocation) =>
     invocation.withStore(async ({ config, sealed }) => {
       const others = await sealed.countOthers()
+      const isPepperChanging = config.secrets.previousPepper !== undefined
+      const keys = isPepperChanging ? await sealed.countKeys() : 0
       return {
-        text:
+        text: [
           others === 0
             ? 'Every value is encrypted with the current sealing key.'
             : `${counted(others, 'value')} not encrypted with the current sealing key.`,
-        json: { other_key: others },
+          ...(isPepperChanging ? [tellKeys(keys)] : []),
+        ].join('\n'),
+        json: { other_key: others, ...(isPepperChanging ? { other_pepper: keys } : {}) },
         talk: [
           others === 0
             ? removable(config)
@@ -47,6 +51,12 @@ export const secretsReseal: Command = {
         exitCode: unreadable === 0 ? exitCodes.ok : exitCodes.failure,
       }
     }),
+}
+
+function tellKeys(keys: number): string {
+  return keys === 0
+    ? 'Every API key was used since the pepper changed. The database no longer needs the previous pepper.'
+    : `${counted(keys, 'API key')} not used since the pepper changed. Without the previous pepper, they would stop working.`
 }
 
 function removable({ secrets: { previousSealingKey } }: Config): string {

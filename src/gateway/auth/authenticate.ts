@@ -17,6 +17,8 @@ export interface AuthenticationDeps {
   readonly planById: (id: string) => Plan | undefined
   readonly findAccount: (id: string) => Promise<Account | undefined>
   readonly nowMs: () => number
+  /** While the pepper changes: called with a key that was looked up, to hash it with the current pepper, too. */
+  readonly rehash?: ((keyId: string, found: string, current: string) => void) | undefined
 }
 
 /**
@@ -88,12 +90,16 @@ function wellFormed(key: string): string {
 }
 
 /** Looks up a key that is not cached, and caches its digests if it exists. */
-async function lookUpUncached(key: string, { keys, digests }: AuthenticationDeps): Promise<KnownKey | undefined> {
+async function lookUpUncached(
+  key: string,
+  { keys, digests, rehash }: AuthenticationDeps,
+): Promise<KnownKey | undefined> {
   const all = digests.compute(key)
   for (const digest of all) {
     const entry = await keys.find(digest)
     if (entry === undefined) continue
     digests.set(key, all, digest)
+    rehash?.(entry.key.id, digest, all[0]!)
     return entry
   }
   return undefined

@@ -2,6 +2,7 @@ import { appendOnly } from './append-only.ts'
 import { backendControlsMigration } from './backend-controls.ts'
 import { conversationsMigration } from './conversations.ts'
 import { incidentsMigration } from './incidents.ts'
+import { keyPeppersMigration } from './key-peppers.ts'
 import type { Migration } from './migration.ts'
 import { nodesMigration } from './nodes.ts'
 import { operatorsMigration } from './operators.ts'
@@ -289,4 +290,5 @@ export const migrations: readonly Migration[] = [
     name: '021-earlier-versions',
     statements: [`alter table migrations add column works_with text`],
   },
+  keyPeppersMigration,
 ]

@@ -62,6 +62,10 @@ export interface KeyRow {
   profiles: string | null
   per_minute: number | null
   addresses: string | null
+  /** Its digest under a newer pepper; unique. Null if it was not used since the pepper changed. */
+  next_digest: string | null
+  /** The newest pepper that one of its digests is known to be of, set while the pepper changes. */
+  pepper_id: string | null
 }
 
 export interface UpstreamRow {

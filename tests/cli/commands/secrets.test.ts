@@ -143,6 +143,19 @@ test('a value that no configured key decrypts is left as it is, and reported', a
   expect(readAll(sealerOf(oldKey))).toHaveLength(all)
 })
 
+test('while the pepper changes, the status counts keys that were not used since', async () => {
+  await run('keys', 'create', '--account', 'ada')
+  cli.env['OLD_PEPPER'] = cli.env['SVC_ROUTER_PEPPER']!
+  cli.env['SVC_ROUTER_PEPPER'] = 'another-pepper-of-the-tests'
+  const path = join(cli.folder, 'peppers.yaml')
+  writeFileSync(path, 'secrets: { previous_pepper_env: OLD_PEPPER }\n')
+  expect((await run('secrets', 'status', '--config', path)).out).toContain(
+    '1 API key not used since the pepper changed.',
+  )
+  const { out } = await run('secrets', 'status', '--json', '--config', path)
+  expect(JSON.parse(out)).toEqual({ other_key: 0, other_pepper: 1 })
+})
+
 function storedBytes(): unknown {
   using database = new DatabaseSync(databasePath(cli.dataDir))
   return database.prepare('select * from stored_bytes').all()
