@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { nodeFlags, svcRouterEnvironment } from '../../bench/svc-router.ts'
+import { nodeEnvironment, nodeFlags } from '../../bin/boot.mjs'
 import { type SimulatedProvider, startSimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 import { RawConnection, writePost } from './raw-client.ts'
 import { ServiceProcess } from './service-process.ts'
@@ -44,7 +44,7 @@ async function run(
   const config = join(service.folder, 'svc-router.yaml')
   const child = spawn(process.execPath, [...nodeFlags, main, ...args, '--data', dataDir, '--config', config], {
     stdio: ['ignore', 'ignore', 'pipe'],
-    env: { PATH: process.env['PATH'], ...svcRouterEnvironment },
+    env: { PATH: process.env['PATH'], ...nodeEnvironment },
   })
   let err = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text))
@@ -69,6 +69,7 @@ function startLoad(): { readonly delivered: readonly string[]; stop(): Promise<v
       const answer = await connection.ask(request)
       if (answer.complete && answer.status === 200) delivered.push(answer.headers['x-request-id']!)
       else failures.push(String(answer.status))
+      if (connection.closed) break
     }
     connection.leave()
   }

@@ -12,7 +12,7 @@ import { manifestTable } from './backup-file.ts'
 export function assertKnownSchema(database: DatabaseSync, steps: readonly Migration[] = migrations): string {
   const found = readSchema(database)
   const known = schemasOf(steps)
-  if (!found.includes(known.migrations)) throw foreign()
+  if (!found.some((definition) => known.migrations.has(definition))) throw foreign()
   const applied = database.prepare('select name, checksum from migrations order by name').all()
   assertKnown(
     applied.map(({ name, checksum }) => ({ name: String(name), checksum: String(checksum) })),
@@ -40,16 +40,21 @@ export function schemaStatements(last: string): {
   return { tables: of(false), others: of(true) }
 }
 
-/** The schema after each migration, and the definition of the table that records them. */
-function schemasOf(steps: readonly Migration[]): { readonly migrations: string; readonly after: readonly string[] } {
+/** The schema after each migration, and every definition that the table that records them has had. */
+function schemasOf(steps: readonly Migration[]): {
+  readonly migrations: ReadonlySet<string>
+  readonly after: readonly string[]
+} {
   using database = new DatabaseSync(':memory:')
   migrateTo(database, [])
-  const [definition = ''] = readSchema(database)
+  const definitions = new Set(readSchema(database))
   const after = steps.map((step) => {
     run(database, step)
-    return readSchema(database).join('\n')
+    const schema = readSchema(database)
+    for (const definition of schema) if (definition.startsWith('table migrations ')) definitions.add(definition)
+    return schema.join('\n')
   })
-  return { migrations: definition, after }
+  return { migrations: definitions, after }
 }
 
 function migrateTo(database: DatabaseSync, steps: readonly Migration[]): void {

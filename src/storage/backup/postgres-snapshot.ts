@@ -48,7 +48,8 @@ export async function takePostgresSnapshot(
 async function assertMigrated(db: Kysely<Tables>): Promise<string> {
   const { rows } = await sql<{ found: string | null }>`select to_regclass('migrations') as found`.execute(db)
   const applied = rows[0]?.found === null ? [] : await db.selectFrom('migrations').selectAll().orderBy('name').execute()
-  assertKnown(applied)
+  // A version that merely works with a newer schema does not know its tables.
+  assertKnown(applied.map(({ name, checksum }) => ({ name, checksum })))
   const last = applied.at(-1)
   if (last === undefined)
     throw new BackupError(

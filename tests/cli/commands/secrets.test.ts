@@ -161,7 +161,7 @@ function storedBytes(): unknown {
   return database.prepare('select * from stored_bytes').all()
 }
 
-describe.runIf(hasPostgres('changing the sealing key'))('on PostgreSQL', () => {
+describe.runIf(hasPostgres('changing the sealing key'))('on PostgreSQL', { timeout: 120_000 }, () => {
   let server: TestPostgres
   beforeEach(async () => {
     server = await startPostgres()

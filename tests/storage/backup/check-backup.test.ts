@@ -152,7 +152,7 @@ test('whatever someone adds to the schema is refused before anything of it runs'
 
 test('a backup of a newer version is refused, and says so', () => {
   const newer = variant((path) => {
-    edit(path, `insert into migrations values ('999-later', 'x', 1)`)
+    edit(path, `insert into migrations (name, checksum, applied_at_ms) values ('999-later', 'x', 1)`)
     sign(path)
   })
   expect(() => check(newer)).toThrow('written by a newer version of svc-router (migration "999-later"')

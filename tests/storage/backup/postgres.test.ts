@@ -24,7 +24,7 @@ const restored = [
   'sign_in_proofs',
 ]
 
-describe.runIf(hasPostgres('backup and moving'))('PostgreSQL', () => {
+describe.runIf(hasPostgres('backup and moving'))('PostgreSQL', { timeout: 120_000 }, () => {
   let server: TestPostgres
   let harnesses: Harness[]
   let url: string
