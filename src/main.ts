@@ -2,12 +2,9 @@ import { constants, setPriority } from 'node:os'
 import { AuditBroken } from './accounts/audit/audit.ts'
 import { signRemembered } from './accounts/audit/checkpoints.ts'
 import type { AuditStore, CheckpointStore } from './accounts/ports.ts'
-import { takeBackup } from './app/backup.ts'
 import { openLogOutput } from './app/log-output.ts'
 import { openLog } from './app/log.ts'
-import { moveToPostgres, moveToSqlite } from './app/move-data.ts'
 import { releaseStartMemory } from './app/release-memory.ts'
-import { inspectBackup, restoreBackup } from './app/restore.ts'
 import { planRoutingAlone } from './app/routing-planner.ts'
 import { createRuntime, type Runtime } from './app/runtime.ts'
 import { sealedValues } from './app/sealed-values.ts'
@@ -78,14 +75,24 @@ const ports: CliPorts = {
       await pools.close(poolCloseMs)
     }
   },
-  backup(config, options) {
+  // Loaded only for these commands: the service and the others start without them.
+  async backup(config, options) {
+    const { takeBackup } = await import('./app/backup.ts')
     yieldToService()
     return takeBackup(runtimeFor(config), options).catch(explainStorageError)
   },
-  inspectBackup: (config, options) => inspectBackup(runtimeFor(config), options).catch(explainStorageError),
-  restore: (config, options) => restoreBackup(runtimeFor(config), options).catch(explainStorageError),
-  moveData: (config, to) =>
-    (to === 'postgres' ? moveToPostgres : moveToSqlite)(runtimeFor(config)).catch(explainStorageError),
+  async inspectBackup(config, options) {
+    const { inspectBackup } = await import('./app/restore.ts')
+    return inspectBackup(runtimeFor(config), options).catch(explainStorageError)
+  },
+  async restore(config, options) {
+    const { restoreBackup } = await import('./app/restore.ts')
+    return restoreBackup(runtimeFor(config), options).catch(explainStorageError)
+  },
+  async moveData(config, to) {
+    const { moveToPostgres, moveToSqlite } = await import('./app/move-data.ts')
+    return (to === 'postgres' ? moveToPostgres : moveToSqlite)(runtimeFor(config)).catch(explainStorageError)
+  },
   planRouting: (config, asker, question) =>
     planRoutingAlone(runtimeFor(config), asker, question).catch(explainStorageError),
   openModels: (config, accountId, voice) =>
