@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { revokeKey } from '../../src/accounts/keys.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
@@ -14,9 +14,10 @@ import type { Tables } from '../../src/storage/schema/schema.ts'
 import { createStore } from '../../src/storage/store.ts'
 import { hasPgBouncer, startPgBouncer, type TestPgBouncer } from '../pgbouncer.ts'
 import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
-import { type RecordPlace, runCrashCycles } from './crash-cycles.ts'
+import { runCrashCycles } from './crash-cycles.ts'
 import { RawConnection, writePost } from './raw-client.ts'
-import { type RecordRow, ServiceProcess } from './service-process.ts'
+import { recordsInPostgres } from './records-in-postgres.ts'
+import { ServiceProcess } from './service-process.ts'
 
 const limitMs = 180_000
 const crashCycles = 4
@@ -176,21 +177,7 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
   test(
     'after kill -9 of a node under load, every delivered answer is counted and no undelivered one is',
     async () => {
-      const place: RecordPlace = {
-        settings,
-        env: environment(),
-        async records(afterId) {
-          const { rows } = await sql<RecordRow>`select id, state, charged, admitted_at_ms as "admittedAtMs",
-            error_code as "errorCode" from requests where id > ${afterId} order by id`.execute(db)
-          return rows
-        },
-        async usedUnits() {
-          const { rows } = await sql<{
-            used: number
-          }>`select coalesce(sum(used), 0)::bigint as used from usage`.execute(db)
-          return rows[0]!.used
-        },
-      }
+      const place = recordsInPostgres(db, environment())
       const report = await runCrashCycles(crashCycles, place)
       console.log(JSON.stringify(report))
       expect(report.deliveredUncounted).toEqual([])

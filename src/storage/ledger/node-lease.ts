@@ -98,11 +98,15 @@ export class NodeLease {
     this.#listener.onOwnRequests(rows.map(({ id }) => id))
   }
 
-  /** Their units stay charged: the answers may have been delivered (contract 36.3). */
+  /**
+   * Their units stay charged: the answers may have been delivered (contract 36.3). A node that is not known here was
+   * restored with a backup.
+   */
   async #giveUpDeadNodes(): Promise<void> {
     await sql`update requests set state = 'lost', charged = units where id in (
-      select r.id from nodes n join requests r on r.node_id = n.id
-      where n.seen_at_ms < ${databaseMs} - ${deadAfterMs} and r.state = 'open'
+      select r.id from requests r left join nodes n on n.id = r.node_id
+      where r.node_id is not null and r.state = 'open'
+        and coalesce(n.seen_at_ms, 0) < ${databaseMs} - ${deadAfterMs}
       order by r.id limit ${maxRows} for update of r skip locked
     )`.execute(this.#db)
     await sql`delete from nodes where seen_at_ms < ${databaseMs} - ${forgetAfterMs}

@@ -103,6 +103,15 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
     await paused.close()
   })
 
+  test('requests of a node that is not known, as after a restore, are lost and stay charged', async () => {
+    await open('node')
+    const opening = openingOf('req_restored')
+    await decideBatch(db, 'elsewhere', [{ opening, plan, rate: undefined, dueMark: 1 }])
+    await until(async () => (await recordOf('req_restored')).state === 'lost')
+    expect(await recordOf('req_restored')).toMatchObject({ state: 'lost', charged: 1 })
+    expect(await used()).toBe(1)
+  })
+
   test('an admission whose commit was not confirmed is refunded', async () => {
     const ledger = await open('node')
     const known = await ledger.admit(openingOf('req_known'), plan)
