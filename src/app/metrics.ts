@@ -3,7 +3,8 @@ import type { RequestObserver } from '../gateway/ports.ts'
 import type { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
 import type { ApiDeps, Readiness } from '../http/api.ts'
 import type { Listening } from '../http/serve.ts'
-import { describeBug } from '../runtime/describe-bug.ts'
+import { describeBug, errorName } from '../runtime/describe-bug.ts'
+import { SetupError } from '../runtime/setup-error.ts'
 import { readVersion } from '../runtime/version.ts'
 import type { Providers } from './providers.ts'
 import type { Runtime } from './runtime.ts'
@@ -33,7 +34,7 @@ export interface Metrics extends AsyncDisposable {
 /**
  * Starts to count, and listens for Prometheus; undefined if the configuration has no `metrics_listen`. The library is
  * loaded only here.
- * @throws the system's error if the address is unavailable
+ * @throws SetupError if the address is unavailable
  */
 export async function openMetrics({ config, clock, log }: Runtime): Promise<Metrics | undefined> {
   const { metricsListen } = config
@@ -49,7 +50,13 @@ export async function openMetrics({ config, clock, log }: Runtime): Promise<Metr
     backends: config.backends.map(({ id }) => id),
   })
   const onBug = (error: unknown): void => log({ event: 'internal_error', requestId: '', ...describeBug(error) })
-  const listening = await serveMetrics(metrics.registry, metricsListen, onBug)
+  const listening = await serveMetrics(metrics.registry, metricsListen, onBug).catch((error: unknown) => {
+    const { code = errorName(error) } = error as NodeJS.ErrnoException
+    throw new SetupError(
+      `metrics cannot be served on port ${metricsListen.port} of ${metricsListen.host} (${code})`,
+      'choose another port or host in "metrics_listen"',
+    )
+  })
   return {
     port: listening.port,
     observer: metrics,

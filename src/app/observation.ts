@@ -24,7 +24,7 @@ export interface Observation extends AsyncDisposable {
   watch(service: MeasuredService): void
 }
 
-/** Starts to observe. @throws the system's error if the address of the metrics is unavailable */
+/** Starts to observe. @throws SetupError if the address of the metrics is unavailable */
 export async function openObservation(runtime: Runtime): Promise<Observation> {
   await using opened = new AsyncDisposableStack()
   const metrics = opened.use(await openMetrics(runtime))

@@ -1,6 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openMetrics } from '../../src/app/metrics.ts'
+import { createRuntime } from '../../src/app/runtime.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
+import { systemRandom } from '../../src/runtime/random.ts'
 import { Service } from '../service.ts'
 import { readSeries } from './series.ts'
 
@@ -66,6 +70,15 @@ test('the listener serves /metrics and nothing else, and the API does not serve 
   expect(answers.map(({ status }) => status)).toEqual([200, 404, 404, 405, 404])
   expect(answers[0].headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
   expect(answers[0].headers.get('access-control-allow-origin')).toBeNull()
+})
+
+test('a port that is in use is reported by the name of its setting', async () => {
+  const { port } = service.config.metricsListen!
+  const runtime = createRuntime(service.config, { clock: systemClock(), random: systemRandom(), log: () => {} })
+  await expect(openMetrics(runtime)).rejects.toMatchObject({
+    message: `metrics cannot be served on port ${port} of 127.0.0.1 (EADDRINUSE)`,
+    fix: 'choose another port or host in "metrics_listen"',
+  })
 })
 
 test('the libraries of metrics and traces are imported only in their folders, which are loaded only on demand', () => {
