@@ -15,7 +15,7 @@ export interface TallyOptions {
 
 /**
  * A counter that many requests increment: plain numbers, which the client library gets when the metrics are read. Its own
- * counters hash their labels every time, which would cost a small request several percent (decision 50).
+ * counters hash their labels every time, which would cost a small request several percent (decision 51).
  */
 export class Tally {
   readonly #counts = new Map<string, Map<string, Count>>()
