@@ -1,9 +1,8 @@
 import { existsSync, mkdtempSync } from 'node:fs'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { nodeEnvironment, nodeFlags } from '../bin/boot.mjs'
+import { freePort } from '../src/runtime/free-port.ts'
 import { clientHeaders, clientRequest, requestBytes } from './bodies.ts'
 import type { RequestKind } from './bodies.ts'
 import type { Child, Processes } from './processes.ts'
@@ -157,14 +156,4 @@ async function probe(port: number, headers: Readonly<Record<string, string>>, ki
   const text = await response.text()
   if (response.status !== 200) throw new Error(`it answered a ${kind} request with ${response.status}`)
   return text
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen({ host: '127.0.0.1', port: 0 }, resolve)
-  })
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }

@@ -1,12 +1,12 @@
-// npm run lighthouse [PART OF A PAGE'S NAME]: runs Lighthouse on every page of the real service, with a simulated phone
-// on slow 4G. Prints a table of scores, and exits with 1 if a page misses a goal. Installs Lighthouse into
-// .cache/lighthouse.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Browser, Page, Response } from 'playwright-core'
+// npm run lighthouse [PART OF A PAGE'S NAME]: runs Lighthouse on every page of the real service, with a simulated phone
+// on slow 4G. Prints a table of scores, and exits with 1 if a page misses a goal. Installs Lighthouse into
+// .cache/lighthouse.
+import { freePort } from '../src/runtime/free-port.ts'
 import { Service } from '../tests/service.ts'
 import { startChromium } from '../tests/web/chromium.ts'
 import { everyPage, signInAs } from '../tests/web/every-page.ts'
@@ -42,6 +42,7 @@ interface Row {
 
 const wanted = process.argv[2] ?? ''
 const lighthouse = await install()
+// Chromium accepts commands there.
 const port = await freePort()
 const service = await Service.start()
 const browser = await startChromium([`--remote-debugging-port=${port}`])
@@ -164,16 +165,4 @@ async function install(): Promise<Lighthouse> {
   const path = join(folder, 'node_modules', 'lighthouse', 'core', 'index.js')
   const loaded = (await import(pathToFileURL(path).href)) as { readonly default: Lighthouse }
   return loaded.default
-}
-
-/** Returns a free port, on which Chromium will accept commands. */
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const { port: free } = server.address() as AddressInfo
-      server.close(() => resolve(free))
-    })
-  })
 }

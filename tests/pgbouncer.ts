@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort, ordinaryUser, waitUntilReady } from './postgres.ts'
+import { freePort } from '../src/runtime/free-port.ts'
+import { ordinaryUser, waitUntilReady } from './postgres.ts'
 
 const serverConnections = 3
 

@@ -1,10 +1,10 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
+import { freePort } from '../src/runtime/free-port.ts'
 
 const startTimeoutMs = 30_000
 const stopTimeoutMs = 10_000
@@ -100,17 +100,6 @@ export function ordinaryUser(): { readonly uid: number; readonly gid: number } |
     }
   }
   throw new Error('PostgreSQL does not run as root, and there is no other user to run it')
-}
-
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', reject)
-    probe.listen(0, '127.0.0.1', () => {
-      const address = probe.address()
-      probe.close(() => (address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error())))
-    })
-  })
 }
 
 export async function waitUntilReady(url: string, server: ChildProcess): Promise<void> {

@@ -3,6 +3,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { ServiceError } from '../domain/errors.ts'
 import type { FairShare } from '../runtime/fair-share.ts'
+import { listen } from '../runtime/listening.ts'
 import type { Api } from './api.ts'
 import { Connections } from './connections.ts'
 
@@ -169,16 +170,6 @@ function askWhetherGone(answer: ServerResponse, socket: Socket, asked = 0): void
 /** Starts the time limit for reading a finished answer. */
 function expectReader(this: ServerResponse): void {
   this.req.socket.setTimeout(slowReaderMs)
-}
-
-function listen(server: Server, { host, port, sharesPort = false }: ServeOptions): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen({ port, host, reusePort: sharesPort }, () => {
-      server.off('error', reject)
-      resolve()
-    })
-  })
 }
 
 async function drain(server: Server, api: Api, limitMs: number): Promise<AbortedAnswers> {

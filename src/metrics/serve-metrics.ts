@@ -1,6 +1,7 @@
-import { createServer, type Server, type ServerResponse } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Registry } from '@prometheus-io/client'
+import { closeServer, listen } from '../runtime/listening.ts'
 
 /** Several Prometheus servers and a person with a browser. */
 const maxConnections = 64
@@ -52,8 +53,8 @@ export async function serveMetrics(
   )
   server.maxConnections = maxConnections
   server.setTimeout(silentMs)
-  await listen(server, host, port)
-  return { port: (server.address() as AddressInfo).port, [Symbol.asyncDispose]: () => close(server) }
+  await listen(server, { host, port })
+  return { port: (server.address() as AddressInfo).port, [Symbol.asyncDispose]: () => closeServer(server, drainMs) }
 }
 
 function send(response: ServerResponse, status: number, text: string, headers: Record<string, string> = {}): void {
@@ -64,25 +65,4 @@ function send(response: ServerResponse, status: number, text: string, headers: R
     ...headers,
   })
   response.end(text)
-}
-
-function listen(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, () => {
-      server.off('error', reject)
-      resolve()
-    })
-  })
-}
-
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    const force = setTimeout(() => server.closeAllConnections(), drainMs)
-    server.close(() => {
-      clearTimeout(force)
-      resolve()
-    })
-    server.closeIdleConnections()
-  })
 }

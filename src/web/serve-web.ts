@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getRequestListener, type HttpBindings } from '@hono/node-server'
 import { FairShare } from '../runtime/fair-share.ts'
+import { closeServer, listen } from '../runtime/listening.ts'
 import { addressGroup } from '../runtime/networks.ts'
 import { setSecurityHeaders } from './http/security-headers.ts'
 import type { Peer } from './web-app.ts'
@@ -68,7 +69,7 @@ export async function listenForWeb(options: ListenForWebOptions): Promise<WebLis
     serve(given) {
       fetch = given
     },
-    [Symbol.asyncDispose]: () => close(server),
+    [Symbol.asyncDispose]: () => closeServer(server, drainMs),
   }
 }
 
@@ -93,25 +94,4 @@ function bare(text: string, status: number): Response {
   const response = new Response(text, { status })
   setSecurityHeaders(response.headers, false)
   return response
-}
-
-function listen(server: Server, { host, port, sharesPort = false }: ListenForWebOptions): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen({ port, host, reusePort: sharesPort }, () => {
-      server.off('error', reject)
-      resolve()
-    })
-  })
-}
-
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    const force = setTimeout(() => server.closeAllConnections(), drainMs)
-    server.close(() => {
-      clearTimeout(force)
-      resolve()
-    })
-    server.closeIdleConnections()
-  })
 }

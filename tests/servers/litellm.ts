@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { freePort } from '../../src/runtime/free-port.ts'
 import { serverEnvironment } from './installing.ts'
 import { llamaServer, startLlamaServer } from './llama-server.ts'
 import type { ModelServer } from './model-server.ts'
-import { freePort, options, ServerProcess } from './server-process.ts'
+import { options, ServerProcess } from './server-process.ts'
 
 /** The proxy of LiteLLM in front of a llama-server. */
 export const litellm: ModelServer = {

@@ -1,7 +1,8 @@
 import { join } from 'node:path'
+import { freePort } from '../../src/runtime/free-port.ts'
 import { serverEnvironment } from './installing.ts'
 import type { ModelServer } from './model-server.ts'
-import { freePort, options, ServerProcess } from './server-process.ts'
+import { options, ServerProcess } from './server-process.ts'
 
 /** Compiled without instructions that some machines lack, because one of them would crash the server. */
 const environment = (): string =>

@@ -1,9 +1,10 @@
 import { chmodSync, globSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { freePort } from '../../src/runtime/free-port.ts'
 import { Unavailable } from '../installing.ts'
 import { serverEnvironment } from './installing.ts'
 import type { Model, ModelServer } from './model-server.ts'
-import { freePort, options, ServerProcess } from './server-process.ts'
+import { options, ServerProcess } from './server-process.ts'
 
 const contextTokens = 2048
 const slots = 8

