@@ -7,6 +7,7 @@ import { connectPostgres, openPostgres } from '../storage/postgres/open-postgres
 import { proveQuotasOnPostgres } from '../storage/postgres/prove-quotas.ts'
 import { createResponseStore } from '../storage/response-store.ts'
 import { createStore, type Store } from '../storage/store.ts'
+import { checkedStore } from './checked-store.ts'
 import { peppersIn, type Runtime } from './runtime.ts'
 import type { Storage } from './storage.ts'
 
@@ -20,14 +21,7 @@ const ledgerTimeoutMs = 3_000
 export async function openPostgresStore(config: Config, url: string): Promise<Store> {
   // For what belongs to this node alone, such as its delivery marks and the last audit checkpoint that it saw.
   createFolder(config.dataDir)
-  const db = await openPostgres(url, { maxConnections: storeConnections })
-  try {
-    await checkPepper(db, peppersIn(config))
-    return createStore(db)
-  } catch (error) {
-    await db.destroy()
-    throw error
-  }
+  return checkedStore(await openPostgres(url, { maxConnections: storeConnections }), config)
 }
 
 /** Opens the database and the node's ledger for the service (contract 36.1). @throws DataFolderInUse, SchemaMismatch, SetupError, StoreUnavailable */

@@ -4,7 +4,6 @@ import type { KeyStore, Ledger } from '../gateway/ports.ts'
 import { createConversationStore } from '../storage/conversation-store.ts'
 import type { RetainedConversations } from '../storage/conversations.ts'
 import { openSqliteLedger } from '../storage/ledger/ledger-sqlite.ts'
-import { checkPepper } from '../storage/pepper-check.ts'
 import { createResponseStore } from '../storage/response-store.ts'
 import type { ResponseList } from '../storage/responses.ts'
 import { databasePath } from '../storage/sqlite/connect-sqlite.ts'
@@ -12,7 +11,8 @@ import { assertDatabaseThere, watchDatabaseFile } from '../storage/sqlite/databa
 import { openSqlite, openSqliteInThread } from '../storage/sqlite/open-sqlite.ts'
 import { proveQuotasOnSqlite } from '../storage/sqlite/prove-quotas.ts'
 import { createStore, type Store } from '../storage/store.ts'
-import { peppersIn, type Runtime } from './runtime.ts'
+import { checkedStore } from './checked-store.ts'
+import type { Runtime } from './runtime.ts'
 
 /** All stored data, and the ledger that admits requests (contract 32.3). */
 export interface Storage extends AsyncDisposable {
@@ -38,14 +38,7 @@ export async function openStore(config: Config): Promise<Store> {
   const { dataDir, databaseUrl } = config
   if (databaseUrl !== undefined) return (await loadPostgres()).openPostgresStore(config, databaseUrl.reveal())
   assertDatabaseThere(databasePath(dataDir), dataDir)
-  const db = await openSqlite(dataDir)
-  try {
-    await checkPepper(db, peppersIn(config))
-    return createStore(db)
-  } catch (error) {
-    await db.destroy()
-    throw error
-  }
+  return checkedStore(await openSqlite(dataDir), config)
 }
 
 /** Whether there is a database to open: a command that reads one must not create it. */

@@ -3,10 +3,9 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import type { ChainLink } from '../../domain/audit-chain.ts'
 import type { AuditRecord } from '../../domain/audit.ts'
 import type { BackupManifest, Reapplied } from '../../domain/backup.ts'
-import { migrate } from '../migrations/migrate.ts'
 import { change } from '../revision.ts'
 import type { Tables } from '../schema/schema.ts'
-import { queriesOn } from '../sqlite/open-sqlite.ts'
+import { openMigrated } from '../sqlite/open-sqlite.ts'
 import { manifestTable } from './backup-file.ts'
 import { reapplyChanges } from './later-changes.ts'
 
@@ -14,21 +13,14 @@ import { reapplyChanges } from './later-changes.ts'
 const signIns = ['sessions', 'operator_sessions', 'sign_in_proofs'] as const satisfies readonly (keyof Tables)[]
 
 /** Opens a verified copy of a backup as the database that it becomes: its manifest is removed, its schema is current. */
-export async function openRestored(path: string): Promise<Kysely<Tables>> {
-  const db = queriesOn(() => {
+export function openRestored(path: string): Promise<Kysely<Tables>> {
+  return openMigrated(() => {
     const database = new DatabaseSync(path, { enableForeignKeyConstraints: true })
     // In this mode the file alone is the whole database, so that it can be renamed.
     database.exec('pragma journal_mode = delete; pragma synchronous = full')
     database.exec(`drop table ${manifestTable}`)
     return database
   })
-  try {
-    await migrate(db, async () => {})
-    return db
-  } catch (error) {
-    await db.destroy()
-    throw error
-  }
 }
 
 /**

@@ -23,11 +23,16 @@ const openTimeoutMs = 5000
 export async function openSqlite(folder: string): Promise<Kysely<Tables>> {
   createFolder(folder)
   makePrivateFile(databasePath(folder))
-  const db = queriesOn(() => {
+  return openMigrated(() => {
     const database = connectSqlite(databasePath(folder), openTimeoutMs)
     forQueries(database, 'full')
     return database
   })
+}
+
+/** Like `queriesOn`, after migrating the schema. @throws SchemaMismatch */
+export async function openMigrated(connect: () => DatabaseSync): Promise<Kysely<Tables>> {
+  const db = queriesOn(connect)
   try {
     // Every transaction begins immediate here, so a second process already waits.
     await migrate(db, async () => {})
