@@ -46,6 +46,17 @@ export interface RequestRecord extends RequestOpening, RequestOutcome {
   readonly periodId: string
 }
 
+/** How requests end: `rejected` is the caller's fault, `failed` is the service's or a provider's. */
+export const requestResults = ['answered', 'canceled', 'rejected', 'failed'] as const
+export type RequestResult = (typeof requestResults)[number]
+
+/** The result of a request. */
+export function resultOf({ errorCode }: Pick<RequestOutcome, 'errorCode'>): RequestResult {
+  if (errorCode === undefined) return 'answered'
+  if (errorCode === 'client_closed') return 'canceled'
+  return Object.hasOwn(errorCatalog, errorCode) && errorCatalog[errorCode].status < 500 ? 'rejected' : 'failed'
+}
+
 /** What `failedBackends` and `brokenBackend` read of a request. */
 export type RequestFailures = Pick<RequestOutcome, 'attempts' | 'errorCode' | 'fusions'>
 

@@ -1,6 +1,5 @@
-import { errorCatalog, type ErrorCode } from '../domain/errors.ts'
+import { errorCatalog } from '../domain/errors.ts'
 import { requestFormatIds } from '../domain/format-id.ts'
-import type { RequestOutcome } from '../domain/requests.ts'
 import type { AttemptOutcome } from '../domain/upstream.ts'
 
 /** The label of a value that is not in its list. */
@@ -26,10 +25,6 @@ export const attemptOutcomes = Object.keys({
   cancelled: true,
 } satisfies Record<AttemptOutcome, true>)
 
-/** How requests end: `rejected` is the caller's fault, `failed` is the service's or a provider's. */
-export const requestResults = ['answered', 'canceled', 'rejected', 'failed'] as const
-export type RequestResult = (typeof requestResults)[number]
-
 /** The components that can report failures, by the event of their log line. */
 export const failingParts = {
   ledger_failing: 'ledger',
@@ -44,15 +39,6 @@ export const failingParts = {
 } as const
 
 export const errorLabels: readonly string[] = Object.keys(errorCatalog)
-
-/** The result of a request. */
-export function resultOf({ errorCode }: Pick<RequestOutcome, 'errorCode'>): RequestResult {
-  if (errorCode === undefined) return 'answered'
-  if (errorCode === 'client_closed') return 'canceled'
-  return Object.hasOwn(errorCatalog, errorCode) && errorCatalog[errorCode satisfies ErrorCode].status < 500
-    ? 'rejected'
-    : 'failed'
-}
 
 /**
  * Replaces every value outside a fixed list, so that no caller, account, or provider can add time series or put text

@@ -1,17 +1,15 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client'
 import type { BackendState } from '../domain/backend-state.ts'
 import type { ServiceEvent } from '../domain/events.ts'
-import { brokenBackend, type RequestOpening, type RequestOutcome } from '../domain/requests.ts'
-import type { RequestObserver } from '../gateway/ports.ts'
 import {
-  accountBackendLabel,
-  attemptOutcomes,
-  errorLabels,
-  failingParts,
-  Labels,
+  brokenBackend,
+  type RequestOpening,
+  type RequestOutcome,
   requestResults,
   resultOf,
-} from './labels.ts'
+} from '../domain/requests.ts'
+import type { RequestObserver } from '../gateway/ports.ts'
+import { accountBackendLabel, attemptOutcomes, errorLabels, failingParts, Labels } from './labels.ts'
 import { Tally, type TallyOptions } from './tally.ts'
 
 /** Upper bounds of the histograms, seconds: the limits of contract 9 and of single-digit waits. */

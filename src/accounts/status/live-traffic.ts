@@ -1,5 +1,4 @@
-import { errorCatalog } from '../../domain/errors.ts'
-import { failedBackends, type RequestOpening, type RequestOutcome } from '../../domain/requests.ts'
+import { failedBackends, type RequestOpening, type RequestOutcome, resultOf } from '../../domain/requests.ts'
 import type { Clock } from '../../runtime/clock.ts'
 
 const slotMs = 5_000
@@ -41,7 +40,7 @@ export class LiveTraffic {
     const { attempts, usage, firstContentMs, fusions } = outcome
     const all = this.#all.slot(nowMs)
     all.ended += 1
-    if (hasFailed(outcome)) all.failed += 1
+    if (resultOf(outcome) === 'failed') all.failed += 1
     if (usage !== undefined) {
       all.inputTokens += usage.inputTokens
       all.outputTokens += usage.outputTokens
@@ -77,10 +76,6 @@ export class LiveTraffic {
     slot.ended += 1
     if (isFailed) slot.failed += 1
   }
-}
-
-function hasFailed({ errorCode }: RequestOutcome): boolean {
-  return errorCode !== undefined && errorCode !== 'client_closed' && errorCatalog[errorCode].status >= 500
 }
 
 interface Slot {
