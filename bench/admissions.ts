@@ -2,16 +2,13 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Plan } from '../src/domain/plans.ts'
-import type { RequestOutcome } from '../src/domain/requests.ts'
 import type { Ledger } from '../src/gateway/ports.ts'
-import { systemClock } from '../src/runtime/clock.ts'
-import { idMinter } from '../src/runtime/ids.ts'
-import { systemRandom } from '../src/runtime/random.ts'
 import { openPostgresLedger } from '../src/storage/ledger/ledger-postgres.ts'
 import { openSqliteLedger } from '../src/storage/ledger/ledger-sqlite.ts'
 import { connectPostgres, openPostgres } from '../src/storage/postgres/open-postgres.ts'
 import { openSqlite } from '../src/storage/sqlite/open-sqlite.ts'
 import { startPostgres } from '../tests/postgres.ts'
+import { clock, mintId, outcome } from './ledger-sample.ts'
 
 /*
  * Admissions per second of one database, with their latency until they are durable: SQLite in one process, and PostgreSQL
@@ -21,17 +18,6 @@ import { startPostgres } from '../tests/postgres.ts'
 const accounts = 1_000
 const durationMs = 4_000
 const plan: Plan = { id: 'bench', name: 'Bench', requestsPerMinute: 1e6, requestsPerMonth: 1e9, premium: true }
-const clock = systemClock()
-const mintId = idMinter('req_', () => clock.nowMs(), systemRandom())
-const outcome: RequestOutcome = {
-  charged: 1,
-  attempts: [
-    { backend: 'simulated-a/model', outcome: 'answered', status: 200, ms: 412, upstreamRequestId: 'chatcmpl-1' },
-  ],
-  usage: { inputTokens: 100, outputTokens: 200, cachedTokens: 0, reasoningTokens: 0, source: 'counted' },
-  firstContentMs: 350,
-  totalMs: 412,
-}
 
 type ClosableLedger = Ledger & { close(): Promise<void> }
 

@@ -2,27 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Plan } from '../src/domain/plans.ts'
-import type { RequestOpening, RequestOutcome } from '../src/domain/requests.ts'
-import { systemClock } from '../src/runtime/clock.ts'
-import { idMinter } from '../src/runtime/ids.ts'
-import { systemRandom } from '../src/runtime/random.ts'
+import type { RequestOpening } from '../src/domain/requests.ts'
 import { openSqliteLedger, type SqliteLedger } from '../src/storage/ledger/ledger-sqlite.ts'
 import { openSqlite } from '../src/storage/sqlite/open-sqlite.ts'
+import { clock, mintId, outcome } from './ledger-sample.ts'
 
 const requestsEach = 40_000
 const rounds = 3
 const plan: Plan = { id: 'bench', name: 'Bench', requestsPerMinute: 1e9, requestsPerMonth: 1e9, premium: true }
-const clock = systemClock()
-const mintId = idMinter('req_', () => clock.nowMs(), systemRandom())
-const outcome: RequestOutcome = {
-  charged: 1,
-  attempts: [
-    { backend: 'simulated-a/model', outcome: 'answered', status: 200, ms: 412, upstreamRequestId: 'chatcmpl-1' },
-  ],
-  usage: { inputTokens: 100, outputTokens: 200, cachedTokens: 0, reasoningTokens: 0, source: 'counted' },
-  firstContentMs: 350,
-  totalMs: 412,
-}
 
 type Scenario = (ledger: SqliteLedger, opening: RequestOpening) => Promise<void>
 
