@@ -1,4 +1,5 @@
 import type { HoldReason } from './backend-controls.ts'
+import { isCount } from './json.ts'
 import { keyPrefix } from './keys.ts'
 import type { OperatorRole } from './operators.ts'
 
@@ -189,6 +190,6 @@ function checkText(value: unknown, shape: RegExp, name: string): string {
 }
 
 function checkWhole(value: unknown, name: string): number {
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value
+  if (isCount(value)) return value
   throw new TypeError(`an audit event cannot hold this ${name}`)
 }

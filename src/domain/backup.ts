@@ -3,7 +3,7 @@ import { checkSignature, deriveMacKeys, signText } from '../runtime/mac.ts'
 import type { SealingKeys } from '../runtime/sealer.ts'
 import type { ChainPosition } from './audit-chain.ts'
 import { type Checkpoint, readCheckpoint, writeCheckpoint } from './checkpoint.ts'
-import { isObject, type Json, objectOf, parseObject } from './json.ts'
+import { isCount, isObject, type Json, objectOf, parseObject } from './json.ts'
 
 /** Incremented when older versions can no longer read a backup. */
 const format = 1
@@ -121,8 +121,4 @@ function readContents(tables: Json | undefined): BackupManifest['tables'] | unde
     contents.set(name, { rows, digest })
   }
   return Object.fromEntries(contents)
-}
-
-function isCount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }

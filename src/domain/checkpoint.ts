@@ -1,7 +1,7 @@
 import { checkSignature, deriveMacKeys, type MacKeys, signText } from '../runtime/mac.ts'
 import type { SealingKeys } from '../runtime/sealer.ts'
 import type { ChainPosition } from './audit-chain.ts'
-import { parseObject } from './json.ts'
+import { isCount, parseObject } from './json.ts'
 
 const version = 1
 const derivedFor = 'svc-router audit checkpoint v1'
@@ -47,13 +47,9 @@ export function writeCheckpoint({ sequence, hash, atMs, keyId, mac }: Checkpoint
 export function readCheckpoint(text: string): Checkpoint | undefined {
   const given = parseObject(text.trim()) ?? {}
   const { sequence, hash, atMs, keyId, mac } = given
-  if (given['version'] !== version || !isWhole(sequence) || !isWhole(atMs)) return undefined
+  if (given['version'] !== version || !isCount(sequence) || !isCount(atMs)) return undefined
   if (typeof hash !== 'string' || typeof keyId !== 'string' || typeof mac !== 'string') return undefined
   return { sequence, hash, atMs, keyId, mac }
-}
-
-function isWhole(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 
 function textOf({ sequence, hash, atMs, keyId }: Omit<Checkpoint, 'mac'>): string {

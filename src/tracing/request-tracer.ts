@@ -91,7 +91,7 @@ class Trace implements RequestTrace {
     this.#startMs = deps.clock.monotonicMs()
   }
 
-  /** Whether providers are told of the trace: a caller's is always continued. */
+  /** Whether providers receive `traceparent`: a caller's is always continued. */
   get isPropagated(): boolean {
     return this.isSampled || this.#parent !== undefined
   }

@@ -6,7 +6,7 @@ import { manifestTable } from './backup-file.ts'
 
 /**
  * Verifies that a database has exactly the tables, indexes, and triggers that its migrations create, and returns the name
- * of the last one. Reads only the schema before it knows that: a view or a trigger that someone added could run for ever.
+ * of the last one. Reads only the schema before it knows that: a view or a trigger that someone added could run endlessly.
  * @throws SchemaMismatch if it was written by a newer version, or if anything was added, changed, or removed
  */
 export function assertKnownSchema(database: DatabaseSync, steps: readonly Migration[] = migrations): string {

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { Clock, Timer } from '../../runtime/clock.ts'
+import { dayMs } from '../../runtime/durations.ts'
 import type { Tables } from '../schema/schema.ts'
 
 /** How often a node writes a sign of life; more often while the database fails. */
@@ -14,7 +15,7 @@ const maxRows = 1_000
 /** An own request must be this old before it can be unknown: its admission may still be on its way. */
 const unknownAfterMs = 10_000
 /** Nodes that were last seen this long ago, and left nothing open, are forgotten. */
-const forgetAfterMs = 7 * 86_400_000
+const forgetAfterMs = 7 * dayMs
 
 export interface LeaseListener {
   /** A sign of life was written: the database works. */

@@ -13,7 +13,7 @@ const defaultMaxConnections = 10
 /** How long a node waits for another one that migrates the same database. */
 const migrationLockTimeout = '120s'
 /**
- * How long a migration waits for a table: meanwhile, the statements of running nodes wait behind it (contract 36.8).
+ * How long a migration waits for a table: meanwhile, the statements of running nodes wait for it (contract 36.8).
  */
 const tableLockTimeout = '3s'
 /** An arbitrary advisory lock key, locked while migrating. */
