@@ -94,9 +94,12 @@ export class Bench {
   }
 
   /** A separate gateway for one scenario, which the caller must stop. */
-  async startFresh(name: GatewayName, connections?: number): Promise<Gateway> {
+  async startFresh(
+    name: GatewayName,
+    more: Pick<StartOptions, 'connections' | 'workers' | 'databaseUrl'> = {},
+  ): Promise<Gateway> {
     await this.setMode({ name: 'whole', bodyBytes: 1024 })
-    return await startGateway(name, connections === undefined ? this.#start : { ...this.#start, connections })
+    return await startGateway(name, { ...this.#start, ...more })
   }
 
   note(scenario: string, gateway: string, error: unknown): void {

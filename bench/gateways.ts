@@ -42,7 +42,10 @@ export interface StartOptions {
   readonly folder: string
   readonly upstreamPort: number
   /** Maximum number of upstream connections, if the gateway has such a setting. */
-  readonly connections?: number
+  readonly connections?: number | undefined
+  /** For svc-router: how many processes share the port, and its PostgreSQL database if it uses one. */
+  readonly workers?: number
+  readonly databaseUrl?: string
 }
 
 /** Why a gateway cannot be measured on this machine; undefined if it can. */
@@ -72,11 +75,18 @@ function isSvcRouter(name: GatewayName): name is SvcRouterName {
 async function startSvcRouter(name: SvcRouterName, options: StartOptions): Promise<Gateway> {
   const folder = mkdtempSync(join(options.folder, 'svc-router-'))
   const port = await freePort()
-  const { upstreamPort } = options
-  const args = svcRouterCommand(folder, { port, appPort: await freePort(), upstreamPort, observed: observing[name] })
+  const { upstreamPort, workers, databaseUrl } = options
+  const args = svcRouterCommand(folder, {
+    port,
+    appPort: await freePort(),
+    upstreamPort,
+    observed: observing[name],
+    workers,
+    usesPostgres: databaseUrl !== undefined,
+  })
   const child = options.processes.start(name.replaceAll(' ', ''), 'gateway', args, {
     talks: false,
-    environment: nodeEnvironment,
+    environment: databaseUrl === undefined ? nodeEnvironment : { ...nodeEnvironment, DATABASE_URL: databaseUrl },
   })
   return await whenReady(name, child, port, () => {
     const key = readFirstKey(folder)

@@ -13,6 +13,7 @@ import { measureBurst, measureObserved, measurePaced, measureTranslate, measureW
 import { measureIdle } from './scenarios/idle.ts'
 import { measureLatency } from './scenarios/latency.ts'
 import { measureSoak, measureStreams } from './scenarios/memory.ts'
+import { measureWorkers } from './scenarios/workers.ts'
 
 /** The time limit of the whole run. */
 const longestRunMs = 30 * 60_000
@@ -25,6 +26,7 @@ const scenarios: Readonly<Record<ScenarioName, (bench: Bench) => Promise<Row[]>>
   paced: measurePaced,
   translate: measureTranslate,
   observed: measureObserved,
+  workers: measureWorkers,
   latency: measureLatency,
   'streams-1000': measureStreams,
   soak: measureSoak,

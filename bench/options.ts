@@ -10,6 +10,7 @@ const scenarioNames = [
   'paced',
   'translate',
   'observed',
+  'workers',
   'latency',
   'streams-1000',
   'soak',
@@ -25,6 +26,8 @@ export interface Options {
   readonly gateways: readonly GatewayName[]
   /** Whether non-streaming answers of `floor.ts` are measured, too. */
   readonly floor: boolean
+  /** Where svc-router stores everything in the scenario `workers`. */
+  readonly store: 'postgres' | 'sqlite'
   readonly jsonFile: string | undefined
   readonly warmUpMs: number
   readonly runMs: number
@@ -38,12 +41,14 @@ export interface Options {
 const maxRounds = 50
 const maxLongRounds = 3
 export const usage = `usage: npm run bench -- [--quick] [--rounds N] [--only name,name] [--json FILE] [--control] [--floor]
+                           [--store postgres|sqlite]
   --quick     about a minute, fewer and shorter rounds: for a first look, not for a claim
   --rounds    rounds for each comparison (default 5, with --quick 2)
   --only      some of: ${scenarioNames.join(', ')}
   --json      also write every figure of every round to FILE
   --control   measure a second relay too: how far its ratio is from 1.00 is the noise of this machine
-  --floor     measure whole answers of a gateway without all that could be left out, too`
+  --floor     measure whole answers of a gateway without all that could be left out, too
+  --store     the store of the scenario workers (default postgres)`
 
 /** Parses the command line. @throws Error with one sentence that explains the problem */
 export function readOptions(argv: readonly string[]): Options {
@@ -56,6 +61,7 @@ export function readOptions(argv: readonly string[]): Options {
       json: { type: 'string' },
       control: { type: 'boolean', default: false },
       floor: { type: 'boolean', default: false },
+      store: { type: 'string', default: 'postgres' },
     },
   })
   const quick = values.quick
@@ -63,12 +69,15 @@ export function readOptions(argv: readonly string[]): Options {
   if (!Number.isInteger(rounds) || rounds < 1 || rounds > maxRounds) {
     throw new Error(`--rounds takes a whole number from 1 to ${maxRounds}.`)
   }
+  const { store } = values
+  if (store !== 'postgres' && store !== 'sqlite') throw new Error('--store takes postgres or sqlite.')
   return {
     quick,
     rounds,
     scenarios: readScenarios(values.only),
     gateways: ['relay', ...(values.control ? (['relay-again'] as const) : []), 'svc-router', 'portkey'],
     floor: values.floor,
+    store,
     jsonFile: values.json,
     warmUpMs: quick ? 500 : 5000,
     runMs: quick ? 700 : 1500,

@@ -28,8 +28,8 @@ export interface Comparison {
   readonly reference: string
   /** For svc-router, times the reference. */
   readonly aimAtMost?: number
-  /** For svc-router with more turned on, times the reference. */
-  readonly aimObservedAtMost?: number
+  /** For every other contender, times the reference. */
+  readonly aimOthersAtMost?: number
   /** For Portkey, times svc-router. */
   readonly aimPeerAtLeast?: number
   readonly remarks?: ReadonlyMap<string, string>
@@ -61,10 +61,10 @@ function aimOf(gateway: string, values: readonly number[], comparison: Compariso
     const ratio = median(pairedRatios(values, referenceValues))
     return { text: `≤ ${aimAtMost.toFixed(2)} × ${reference}`, isMet: ratio <= aimAtMost }
   }
-  const { aimObservedAtMost } = comparison
-  if (aimObservedAtMost !== undefined && gateway !== reference && referenceValues !== undefined) {
+  const { aimOthersAtMost } = comparison
+  if (aimOthersAtMost !== undefined && gateway !== reference && referenceValues !== undefined) {
     const ratio = median(pairedRatios(values, referenceValues))
-    return { text: `≤ ${aimObservedAtMost.toFixed(2)} × ${reference}`, isMet: ratio <= aimObservedAtMost }
+    return { text: `≤ ${aimOthersAtMost.toFixed(2)} × ${reference}`, isMet: ratio <= aimOthersAtMost }
   }
   const ours = comparison.values.get('svc-router')
   if (gateway === 'portkey' && aimPeerAtLeast !== undefined && ours !== undefined) {

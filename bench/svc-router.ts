@@ -16,15 +16,21 @@ export interface SvcRouterStart {
   readonly upstreamPort: number
   /** What is turned on besides the defaults. */
   readonly observed?: 'metrics' | 'metrics and traces' | undefined
+  /** How many processes share the port. */
+  readonly workers?: number | undefined
+  /** Whether the URL in `DATABASE_URL` stores everything, instead of SQLite. */
+  readonly usesPostgres?: boolean | undefined
 }
 
 /** Returns the arguments for `node` that start the real program on a port, with a provider at `upstreamPort`. */
 export function svcRouterCommand(
   folder: string,
-  { port, appPort, upstreamPort, observed }: SvcRouterStart,
+  { port, appPort, upstreamPort, observed, workers, usesPostgres = false }: SvcRouterStart,
 ): readonly string[] {
   const config = join(folder, 'svc-router.yaml')
-  writeFileSync(config, configuration(upstreamPort) + observation(observed, upstreamPort))
+  const scale = workers === undefined ? '' : `workers: ${workers}\n`
+  const store = usesPostgres ? 'database:\n  url_env: DATABASE_URL\n' : ''
+  writeFileSync(config, configuration(upstreamPort) + observation(observed, upstreamPort) + scale + store)
   return [
     ...nodeFlags,
     program,

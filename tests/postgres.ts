@@ -12,6 +12,8 @@ const distributionFolder = '/usr/lib/postgresql'
 
 /** A temporary PostgreSQL server on 127.0.0.1. */
 export interface TestPostgres {
+  /** The process whose children serve the connections. */
+  readonly pid: number
   /** Creates an empty database and returns its URL; `options` are appended to the statement. */
   createDatabase(options?: string): Promise<string>
   stop(): Promise<void>
@@ -71,6 +73,7 @@ export async function startPostgres({ durable = false } = {}): Promise<TestPostg
     await waitUntilReady(urlOf('postgres'), server)
     let count = 0
     return {
+      pid: server.pid!,
       createDatabase: async (options = '') => {
         const name = `test_${++count}`
         await runOnce(urlOf('postgres'), `create database ${name} ${options}`)

@@ -1,38 +1,19 @@
 import type { Bench } from '../bench.ts'
 import type { RequestKind } from '../bodies.ts'
-import type { Gateway } from '../gateways.ts'
-import { readCpuUs } from '../proc-stat.ts'
 import type { UpstreamMode } from '../protocol.ts'
+import { type Contender, enterOne, type Load, maxRequestsPerRun, measure } from '../rounds.ts'
 import { compare } from '../rows.ts'
-import type { Comparison, Row } from '../rows.ts'
-import { median } from '../statistics.ts'
+import type { Row } from '../rows.ts'
 
 const saturatedConnections = 128
 const burstConnections = 16
 const burstEvents = 200
 const pacedStreams = 50
 const pacedEveryMs = 20
-const maxRequestsPerRun = 100_000
 const requestAimAtMost = 1.5
 const eventAimAtMost = 2
 const peerAimAtLeast = 8
 const observedAimAtMost = 1.03
-
-/** One participant of a round: a gateway with one kind of request. `label` is its name in the report. */
-interface Contender {
-  readonly label: string
-  readonly gateway: Gateway
-  readonly kind: RequestKind
-  readonly leastBytes: number
-}
-
-interface Load {
-  readonly scenario: string
-  readonly rounds: number
-  readonly connections: number
-  readonly maxRequests: number
-  readonly durationMs: number
-}
 
 /** CPU per request for whole answers of `bodyBytes` bytes. Each connection sends its next request after an answer. */
 export async function measureWhole(
@@ -124,7 +105,7 @@ export async function measureObserved(bench: Bench): Promise<Row[]> {
       if (contender !== undefined) contenders.push(contender)
     }
     const comparison = await measure(bench, contenders, saturating(bench, 'observed', connections))
-    rows.push(...compare({ ...comparison, figure, reference: 'svc-router', aimObservedAtMost: observedAimAtMost }))
+    rows.push(...compare({ ...comparison, figure, reference: 'svc-router', aimOthersAtMost: observedAimAtMost }))
   }
   return rows
 }
@@ -148,64 +129,6 @@ async function enter(
     if (contender !== undefined) contenders.push(contender)
   }
   return contenders
-}
-
-type Entry = Omit<Contender, 'leastBytes'> & { readonly mode: UpstreamMode; readonly warm: boolean }
-
-/** Checks one answer and warms the gateway up. If that fails, reports it and returns undefined. */
-async function enterOne(bench: Bench, scenario: string, entry: Entry): Promise<Contender | undefined> {
-  const { label, gateway, kind, mode, warm } = entry
-  try {
-    await bench.setMode(mode)
-    const leastBytes = await bench.check(gateway, kind, mode)
-    const durationMs = bench.options.warmUpMs
-    const target = gateway.target(kind)
-    const load = { connections: burstConnections, maxRequests: maxRequestsPerRun, durationMs }
-    if (warm) await bench.run({ do: 'closed', target, ...load }, leastBytes)
-    return { label, gateway, kind, leastBytes }
-  } catch (error) {
-    bench.note(scenario, label, error)
-    return undefined
-  }
-}
-
-/** Microseconds of CPU per answer in each round. Every round measures each contender once. */
-async function measure(bench: Bench, entered: readonly Contender[], load: Load): Promise<Omit<Comparison, 'figure'>> {
-  const values = new Map<string, number[]>()
-  const loads = new Map<string, number[]>()
-  let contenders = [...entered]
-  for (let round = 0; round < load.rounds; round++) {
-    for (const contender of contenders) {
-      try {
-        const { cpuUs, elapsedMs, answers } = await runOnce(bench, contender, load)
-        append(values, contender.label, cpuUs / answers)
-        append(loads, contender.label, cpuUs / 1000 / elapsedMs)
-      } catch (error) {
-        bench.note(load.scenario, contender.label, error)
-        values.delete(contender.label)
-        contenders = contenders.filter((other) => other !== contender)
-      }
-    }
-  }
-  const remarks = new Map(
-    [...loads].map(([label, shares]) => [label, `core ${Math.round(median(shares) * 100)}% busy`]),
-  )
-  return { scenario: load.scenario, values, reference: 'relay', remarks }
-}
-
-async function runOnce(bench: Bench, contender: Contender, load: Load) {
-  const { connections, maxRequests, durationMs } = load
-  const target = contender.gateway.target(contender.kind)
-  const before = readCpuUs(contender.gateway.pid)
-  const command = { do: 'closed', target, connections, maxRequests, durationMs } as const
-  const { answers, elapsedMs } = await bench.run(command, contender.leastBytes)
-  return { cpuUs: readCpuUs(contender.gateway.pid) - before, elapsedMs, answers }
-}
-
-function append(lists: Map<string, number[]>, label: string, value: number): void {
-  const list = lists.get(label) ?? []
-  list.push(value)
-  lists.set(label, list)
 }
 
 function divide(lists: ReadonlyMap<string, readonly number[]>, by: number): Map<string, number[]> {

@@ -125,7 +125,7 @@ async function withFresh(
 ): Promise<void> {
   let gateway: Gateway | undefined
   try {
-    gateway = await bench.startFresh(name, connections)
+    gateway = await bench.startFresh(name, { connections })
     await run(gateway)
   } catch (error) {
     bench.note(scenario, name, error)

@@ -1,0 +1,71 @@
+import { hasPostgres, startPostgres, type TestPostgres } from '../../tests/postgres.ts'
+import type { Bench } from '../bench.ts'
+import type { Gateway } from '../gateways.ts'
+import { type Contender, enterOne, maxRequestsPerRun, measure } from '../rounds.ts'
+import { compare } from '../rows.ts'
+import type { Row } from '../rows.ts'
+
+const counts = [1, 2, 4] as const
+/** As many for each worker, so that each has as much to do as one alone. */
+const connectionsPerWorker = 64
+const aimAtMost = 1.1
+const mode = { name: 'whole', bodyBytes: 1024 } as const
+const labelOf = (count: number): string => `svc-router, ${count} ${count === 1 ? 'worker' : 'workers'}`
+
+/**
+ * CPU per request with one, two, and four workers, the sum of all their processes: they share one core here, so the
+ * figure is what they cost, not how fast they are.
+ */
+export async function measureWorkers(bench: Bench): Promise<Row[]> {
+  const { store } = bench.options
+  if (store === 'postgres' && !hasPostgres('the scenario workers')) throw new Error('no PostgreSQL server was found')
+  const postgres = store === 'postgres' ? await startPostgres({ durable: true }) : undefined
+  const gateways: Gateway[] = []
+  try {
+    const contenders: Contender[] = []
+    for (const count of counts) {
+      const contender = await startWorkers(bench, count, postgres)
+      if (contender === undefined) continue
+      gateways.push(contender.gateway)
+      contenders.push(contender)
+    }
+    const { rounds, runMs } = bench.options
+    const load = { rounds, connections: connectionsPerWorker, maxRequests: maxRequestsPerRun, durationMs: runMs }
+    const comparison = await measure(bench, contenders, { scenario: 'workers', ...load })
+    const reference = labelOf(1)
+    return [
+      ...compare({ ...comparison, figure: 'CPU µs/request', reference, aimOthersAtMost: aimAtMost }),
+      ...compare({
+        ...comparison,
+        figure: 'database CPU µs/request',
+        values: comparison.databaseValues,
+        reference,
+        remarks: new Map(),
+      }),
+    ]
+  } finally {
+    await Promise.all(gateways.map((gateway) => gateway.stop()))
+    await postgres?.stop()
+  }
+}
+
+async function startWorkers(
+  bench: Bench,
+  count: number,
+  postgres: TestPostgres | undefined,
+): Promise<Contender | undefined> {
+  const database = postgres && { databaseUrl: await postgres.createDatabase() }
+  const gateway = await bench.startFresh('svc-router', { workers: count, ...database })
+  const contender = await enterOne(bench, 'workers', {
+    label: labelOf(count),
+    gateway,
+    kind: 'chat',
+    mode,
+    warm: true,
+    workers: count,
+    connections: connectionsPerWorker * count,
+    ...(postgres && { databasePid: postgres.pid }),
+  })
+  if (contender === undefined) await gateway.stop()
+  return contender
+}
