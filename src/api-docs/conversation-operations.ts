@@ -32,7 +32,7 @@ const itemId = { name: 'item_id', in: 'path', description: 'The ID of an item.',
 const items = {
   type: 'array',
   items: { type: 'object', anyOf: [{ required: ['type'] }, { required: ['role'] }] },
-  description: 'At most 20 items, as in `input` of a response.',
+  description: 'Up to 20 items, in the same form as in `input` of `POST /v1/responses`.',
 }
 const metadata = {
   type: ['object', 'null'],

@@ -163,7 +163,7 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/v1/embeddings',
     id: 'createEmbeddings',
     summary: 'Embeddings',
-    description: 'Converts texts to vectors. The profile’s `kind` must be `embeddings`.',
+    description: 'Converts texts to vectors. Requires a profile whose `kind` is `embeddings`.',
     body: {
       required: ['model', 'input'],
       fields: {
@@ -184,7 +184,7 @@ export const apiOperations: readonly ApiOperation[] = [
     id: 'listModels',
     summary: 'Models',
     description: 'Lists the profiles that your key can use. Use it to test a key.',
-    answer: 'The list, for OpenAI and Anthropic clients and Codex.',
+    answer: 'The list, in a form that OpenAI clients, Anthropic clients, and Codex can read.',
   },
   {
     ...read,
@@ -197,7 +197,7 @@ export const apiOperations: readonly ApiOperation[] = [
       {
         name: 'model',
         in: 'path',
-        description: 'A profile. The slash can be encoded.',
+        description: 'A profile. The slash can be percent-encoded.',
         schema: { type: 'string' },
       },
     ],

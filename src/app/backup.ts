@@ -38,7 +38,7 @@ export async function takeBackup(runtime: Runtime, { target, keep }: BackupOptio
   const atMs = Math.floor(runtime.clock.nowMs())
   const isFolder = statSync(target, { throwIfNoEntry: false })?.isDirectory() === true
   if (keep !== undefined && !isFolder)
-    throw new BackupError('--keep needs a folder of backups', 'name an existing folder instead of a file')
+    throw new BackupError('--keep requires a folder', 'specify an existing folder instead of a file')
   const path = resolve(isFolder ? join(target, nameFor(atMs)) : target)
   assertPlace(path, dataDir)
   const partial = `${path}.partial`

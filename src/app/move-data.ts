@@ -29,7 +29,7 @@ export async function moveToPostgres(runtime: Runtime): Promise<MovedData> {
   const url = urlOf(runtime)
   const path = databasePath(dataDir)
   if (!isTaken(path))
-    throw new BackupError(`there is no SQLite database in ${dataDir}`, 'name the right folder: --data FOLDER')
+    throw new BackupError(`there is no SQLite database in ${dataDir}`, 'specify the right folder: --data FOLDER')
   assertDatabaseThere(path, dataDir)
   const db = await openSqlite(dataDir)
   await assertPepper(db, peppersIn(config)).finally(() => db.destroy())
@@ -110,5 +110,8 @@ export async function pastMinute(clock: Clock, source: DatabaseSync): Promise<vo
 
 function urlOf({ config: { databaseUrl } }: Runtime): string {
   if (databaseUrl !== undefined) return databaseUrl.reveal()
-  throw new BackupError('no PostgreSQL database is configured', 'name the variable with its URL: database.url_env')
+  throw new BackupError(
+    'no PostgreSQL database is configured',
+    'set database.url_env to the name of the environment variable that contains its URL',
+  )
 }

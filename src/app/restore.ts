@@ -17,6 +17,7 @@ import {
 import { BackupError } from '../domain/backup-error.ts'
 import { backupKeys, type BackupManifest, type Reapplied } from '../domain/backup.ts'
 import { type Checkpoint, checkpointKeys } from '../domain/checkpoint.ts'
+import { counted } from '../runtime/counted.ts'
 import { createFolder } from '../runtime/create-folder.ts'
 import { SetupError } from '../runtime/setup-error.ts'
 import { auditStore } from '../storage/audit.ts'
@@ -56,7 +57,7 @@ export async function restoreBackup(runtime: Runtime, options: RestoreOptions): 
   const { dataDir, databaseUrl } = runtime.config
   assertSecrets(runtime, file)
   if (since !== undefined && statSync(since, { throwIfNoEntry: false })?.isFile() !== true)
-    throw new BackupError(`there is no file ${since}`, 'name an audit log that the audit export command wrote')
+    throw new BackupError(`there is no file ${since}`, 'specify a file that the "audit export" command wrote')
   if (databaseUrl === undefined) assertEmpty(dataDir)
   createFolder(dataDir)
   const release = lockDataFolder(dataDir)
@@ -102,7 +103,7 @@ function assertEmpty(dataDir: string): void {
 
 async function copyPrivately(file: string, copy: string, dataDir: string): Promise<void> {
   const stats = statSync(file, { throwIfNoEntry: false })
-  if (stats?.isFile() !== true) throw new BackupError(`there is no file ${file}`, 'name the backup to restore')
+  if (stats?.isFile() !== true) throw new BackupError(`there is no file ${file}`, 'specify the backup to restore')
   assertSpace(dataDir, stats.size)
   createPartial(copy)
   // Not more than was there at first: the file could be growing, or be a device.
@@ -125,12 +126,12 @@ async function check(runtime: Runtime, path: string, name: string, trust: boolea
     if (!trust && audit.state === 'broken')
       throw new BackupError(
         `the audit log in ${name} is broken at entry ${audit.at.sequence}: ${breakReasons[audit.at.why]}`,
-        'choose an older backup, or restore this one nevertheless: add --trust',
+        'choose an older backup, or restore this one anyway: add --trust',
       )
     if (!trust && uncounted > 0)
       throw new BackupError(
-        `the quotas in ${name} are wrong: ${uncounted} accounts' months count fewer units than were charged`,
-        'choose an older backup, or restore this one nevertheless: add --trust',
+        `the quotas in ${name} are wrong: the monthly usage of ${counted(uncounted, 'account')} is lower than the sum of their charged requests`,
+        'choose an older backup, or restore this one anyway: add --trust',
       )
     return { manifest, audit, uncounted }
   } finally {

@@ -27,7 +27,7 @@ export const limitOptions: readonly Option[] = [
     name: 'address',
     value: 'CIDR',
     repeats: true,
-    summary: `An address or network that the key may be used from. Can be repeated. "${lifting.address}" allows every address.`,
+    summary: `An IP address or network that the key may be used from. Can be repeated. "${lifting.address}" allows every address.`,
   },
 ]
 

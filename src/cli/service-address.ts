@@ -22,7 +22,7 @@ export const addressOptions: readonly Option[] = [
   {
     name: 'url',
     value: 'URL',
-    summary: `The base URL. Default: ${urlVariable}, or the service running or configured here.`,
+    summary: `The base URL. Default: ${urlVariable}, or the base URL of the service on this machine.`,
   },
   {
     name: 'key-variable',

@@ -139,7 +139,7 @@ function resolveWorkers({ workers = 1, database }: ConfigFile, findings: Finding
   if (count > 1 && database === undefined) {
     findings.add(
       ['workers'],
-      'several workers need PostgreSQL: they share its database',
+      'more than one worker requires PostgreSQL, because workers share a database',
       'set database.url_env, or remove workers',
     )
   }
@@ -164,7 +164,7 @@ function resolveScanningKeysUrl({ leaked_keys: said }: ConfigFile, mode: Mode, f
   if (mode === 'production' && !url.startsWith('https:'))
     findings.add(
       ['leaked_keys', 'github', 'keys_url'],
-      'in production, the keys must be fetched over https',
+      "in production, GitHub's public keys must be fetched over https",
       'use https://…',
     )
   return url

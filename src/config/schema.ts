@@ -89,7 +89,7 @@ const facts = {
   quality: whole(0, 100)
     .optional()
     .describe(
-      'Your rating of its answers, 0 to 100. svc-router/fusion uses the best models and none rated more than 8 below them. Default: all equal.',
+      'Your rating of its answers, 0 to 100. svc-router/fusion uses the best models, and none rated more than 8 points below the best. Default: all equal.',
     ),
   usd_per_million: usdPerMillion
     .optional()
@@ -142,7 +142,9 @@ export const configSchema = group({
       error: `expected auto or a whole number from 1 to ${maxWorkers}`,
     })
     .optional()
-    .describe('Processes that serve the port together, on PostgreSQL only. auto: one per processor core. Default 1.'),
+    .describe(
+      'The number of processes that serve the port together. More than one requires PostgreSQL. auto: one per processor core. Default 1.',
+    ),
   app_listen: appListen,
   metrics_listen: metricsListen,
   tracing,
@@ -211,7 +213,7 @@ export const configSchema = group({
         .describe('The API format of the provider.'),
       auth_header: shaped(headerShape, 'the name of a header')
         .optional()
-        .describe('The header that carries the credential. authorization sends it as a Bearer token.'),
+        .describe('The header that carries the credential. With authorization, it is sent as a Bearer token.'),
       headers: map(headerShape, 'the name of a header', text('the value of a header', maxHeaderCharacters))
         .optional()
         .describe(

@@ -22,7 +22,7 @@ const oftenShare = 0.2
 /** Why a backend is not asked, for the public. */
 export const openNotes: Readonly<Record<OpenReason, string>> = {
   credentials: 'its provider rejects the credential',
-  rate: 'its provider limits our rate',
+  rate: 'its provider is limiting our request rate',
   failing: 'it fails too often',
 }
 /** The note for a backend that an operator took out of use. */

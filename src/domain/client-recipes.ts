@@ -52,7 +52,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         `export ${claudeKeyVariable}="$${clientConfig.keyVariable}"`,
         `unset ${claudeOtherVariables.join(' ')}`,
       ),
-    place: 'Run these lines in the shell that starts Claude Code. One command does it: eval "$({again})"',
+    place: 'Run these lines in the shell that starts Claude Code. Or run one command: eval "$({again})"',
     next: 'claude',
   },
   {
@@ -75,7 +75,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         `export AIDER_OPENAI_API_KEY="$${keyVariable}"`,
         'export AIDER_SHOW_MODEL_WARNINGS=false',
       ),
-    place: 'Run these lines in the shell that starts aider. One command does it: eval "$({again})"',
+    place: 'Run these lines in the shell that starts aider. Or run one command: eval "$({again})"',
     next: 'aider',
   },
   {
@@ -91,7 +91,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         `const answer = await client.responses.create({ model: ${quote(model)}, input: 'Hello!' })`,
         'console.log(answer.output_text)',
       ),
-    place: 'Save it as hello.mjs. First run: npm install openai',
+    place: 'Save it as hello.mjs. Install the SDK first: npm install openai',
     next: 'node hello.mjs',
   },
   {
@@ -107,7 +107,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         `answer = client.responses.create(model=${quote(model)}, input="Hello!")`,
         'print(answer.output_text)',
       ),
-    place: 'Save it as hello.py. First run: pip install openai',
+    place: 'Save it as hello.py. Install the SDK first: pip install openai',
     next: 'python hello.py',
   },
   {
@@ -129,7 +129,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         `const { text } = await generateText({ model: svcRouter(${quote(model)}), prompt: 'Hello!' })`,
         'console.log(text)',
       ),
-    place: 'Save it as hello.mjs. First run: npm install ai @ai-sdk/openai-compatible',
+    place: 'Save it as hello.mjs. Install the SDK first: npm install ai @ai-sdk/openai-compatible',
     next: 'node hello.mjs',
   },
   {
@@ -138,7 +138,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
     language: 'sh',
     write: ({ baseUrl, keyVariable, model }) =>
       lines(
-        '# In the editor, choose API Provider "OpenAI Compatible" in the settings of Cline, and fill in:',
+        '# In the editor, choose API Provider "OpenAI Compatible" in the Cline settings, and fill in:',
         `#   Base URL  ${baseUrl}`,
         `#   API Key   the value of ${keyVariable}`,
         `#   Model ID  ${model}`,
@@ -146,7 +146,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         `cline auth -p openai-compatible -b ${quoteForShell(baseUrl)} -m ${quoteForShell(model)} -k "$${keyVariable}"`,
       ),
     place:
-      'Enter these values in the settings of Cline. For its command-line program, run the last line instead. Cline stores the key itself.',
+      'Enter these values in the Cline settings. If you use Cline at the command line, run the last line instead. Cline stores the key in its own settings.',
     next: 'cline "Hello!"',
   },
   {
@@ -168,7 +168,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         '    capabilities: [tool_use, image_input]',
       ),
     place:
-      'Save it as ~/.continue/config.yaml. Continue reads the key from ~/.continue/.env: set the variable that “apiKey” names there.',
+      'Save it as ~/.continue/config.yaml. Continue reads the key from ~/.continue/.env: in that file, set the variable that “apiKey” refers to.',
     next: 'choose the model in Continue’s chat',
   },
   {

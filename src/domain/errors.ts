@@ -50,7 +50,7 @@ export const errorCatalog = {
     ...invalid,
     status: 404,
     message:
-      'There is no stored response with this ID. It may have expired or been deleted, or the request had "store": false.',
+      'There is no stored response with this ID. It may have expired or been deleted, or the request had "store": false. Check the ID.',
   },
   conversation_not_found: {
     ...invalid,
@@ -60,7 +60,7 @@ export const errorCatalog = {
   conversation_item_not_found: {
     ...invalid,
     status: 404,
-    message: 'There is no item with this ID in the conversation.',
+    message: 'There is no item with this ID in the conversation. List its items to see their IDs.',
   },
   context_length_exceeded: {
     ...invalid,
@@ -95,7 +95,7 @@ export const errorCatalog = {
   upgrade_required: {
     ...invalid,
     status: 426,
-    message: '{problem} Send a POST with "stream": true to {baseUrl}/responses',
+    message: '{problem} Instead, send a POST with "stream": true to {baseUrl}/responses',
   },
   websocket_connection_limit_reached: {
     ...invalid,

@@ -3,7 +3,7 @@ import type { ExcludedBackend, ExclusionReason, RoutingDoubt } from './routing-p
 /** Why a backend is skipped, for operators. */
 const reasonWords: Readonly<Record<ExclusionReason, string>> = {
   credentials: 'its provider rejected the credential',
-  rate: 'its provider limits our rate',
+  rate: 'its provider is limiting our request rate',
   failing: 'it fails too often',
   drained: 'drained by an operator',
   quarantined: 'quarantined by an operator',
@@ -14,7 +14,7 @@ const reasonWords: Readonly<Record<ExclusionReason, string>> = {
   not_capable: 'it is configured without a capability that the request needs',
   cannot_say: 'its format cannot express the request',
   window_small: 'the context window of another backend is too small for the request, and this one is no larger',
-  enough_asked: 'the backends before it use up all attempts of the request',
+  enough_asked: 'the backends before it use up all of the attempts that a request may make',
 }
 
 const doubtWords: Readonly<Record<RoutingDoubt, string>> = {

@@ -523,7 +523,9 @@ describe('requests', () => {
 
   test('a request that skipped backends shows which ones and why', async () => {
     cli.records.push({ ...record, passedBy: [{ backend: 'b-0', reason: 'rate' }] })
-    expect((await cli.say('request', 'req_1')).out).toMatch(/^skipped +b-0: its provider limits our rate$/m)
+    expect((await cli.say('request', 'req_1')).out).toMatch(
+      /^skipped +b-0: its provider is limiting our request rate$/m,
+    )
   })
 
   test('a fused request is shown with its decision, its costs, and the result of every call', async () => {

@@ -33,7 +33,7 @@ test(
   'changes of a command are signed at its end, and after a truncation the next command warns and signs nothing',
   async () => {
     expect(run('accounts', 'create', 'ada').code).toBe(0)
-    expect(run('audit', 'verify')).toMatchObject({ code: 0, out: 'intact: 1 entry, proven to entry 1' })
+    expect(run('audit', 'verify')).toMatchObject({ code: 0, out: 'intact: 1 entry, proven through entry 1' })
     const db = await openSqlite(join(folder, 'data'))
     await sql`drop trigger audit_log_no_delete`.execute(db)
     await sql`delete from audit_log where sequence = 1`.execute(db)

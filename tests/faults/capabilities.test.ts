@@ -110,7 +110,9 @@ describe('servers with limited capabilities', () => {
     const text = await response.text()
     expect([response.status, JSON.parse(text)]).toMatchObject([
       400,
-      { error: { code: 'unsupported_parameter', param: 'messages', message: expect.stringContaining('reads images') } },
+      {
+        error: { code: 'unsupported_parameter', param: 'messages', message: expect.stringContaining('accepts images') },
+      },
     ])
     expect(text).not.toContain('canary')
   })

@@ -40,8 +40,8 @@ describe('plans', () => {
       const text = await read(path)
       for (const { name, requests_per_month: month, requests_per_minute: minute } of pricing.plans) {
         expect(text).toContain(name)
-        expect(text).toContain(`${month.toLocaleString('en-GB')}<span> requests per month`)
-        expect(text).toContain(`${minute.toLocaleString('en-GB')} requests per minute`)
+        expect(text).toContain(`${month.toLocaleString('en-US')}<span> requests per month`)
+        expect(text).toContain(`${minute.toLocaleString('en-US')} requests per minute`)
       }
     }
   })

@@ -17,11 +17,11 @@ const purposes = {
   },
   operator_sign_in: {
     subject: 'Sign in to the svc-router operator console',
-    what: 'sign in to the svc-router operator console, if you are an operator',
+    what: 'sign in to the svc-router operator console (for operators only)',
   },
   operator_confirm: {
-    subject: 'Confirm it is you in the svc-router operator console',
-    what: 'confirm that it is you in the svc-router operator console',
+    subject: 'Confirm your identity in the svc-router operator console',
+    what: 'confirm your identity in the svc-router operator console',
   },
 } as const satisfies Readonly<Record<ProofPurpose, { readonly subject: string; readonly what: string }>>
 
@@ -74,8 +74,10 @@ export function writeProofMail(
   const lines = [
     ...(code === undefined ? [] : [`Your code to ${what}:`, '', `    ${code.reveal()}`, '']),
     ...(link === undefined ? [] : [linkIntroduction(what, code), '', `    ${link.reveal()}`, '']),
-    'It works once and expires in 10 minutes. We will never ask you for it.',
-    `If this was not you, ignore this email. Nothing happens without the ${code === undefined ? 'link' : 'code'}.`,
+    code !== undefined && link !== undefined
+      ? 'Either one works once, within 10 minutes. We will never ask you for them.'
+      : 'It works once and expires in 10 minutes. We will never ask you for it.',
+    `If you did not request this, ignore this email. Nothing happens without the ${code === undefined ? 'link' : 'code'}.`,
   ]
   return { to, subject, text: `${lines.join('\n')}\n` }
 }

@@ -101,7 +101,8 @@ export const auditVerify: Command = {
     { name: 'checkpoint', value: 'FILE', summary: 'Also verify against a checkpoint that was stored elsewhere.' },
     {
       name: 'trust',
-      summary: 'Accept the checkpoint without verifying its signature. Only for one that nobody could have changed.',
+      summary:
+        'Accept the checkpoint without verifying its signature. Use it only if nobody could have changed the checkpoint.',
     },
   ],
   example: 'audit verify --file audit.jsonl --checkpoint checkpoint.json',
@@ -147,7 +148,7 @@ function readKept({ line }: Invocation): readonly Checkpoint[] {
   throw new CommandError(
     exitCodes.usage,
     'the --checkpoint file does not contain a checkpoint',
-    'use a file with the output of audit checkpoint',
+    'use a file with the output of "audit checkpoint"',
   )
 }
 
@@ -177,7 +178,7 @@ function tell(
   const { entries, provenTo } = verdict
   const unsigned = entries - provenTo
   return {
-    text: `intact: ${writeEntries(entries)}, proven to entry ${provenTo}`,
+    text: `intact: ${writeEntries(entries)}, proven through entry ${provenTo}`,
     talk:
       unsigned === 0
         ? []
@@ -236,7 +237,7 @@ export const auditCheckpoint: Command = {
         text: writeCheckpoint(checkpoint),
         json: JSON.parse(writeCheckpoint(checkpoint)) as unknown,
         talk: [
-          `Signed up to entry ${checkpoint.sequence}. Verify any time later: ${invocation.command('audit verify')} --checkpoint checkpoint.json`,
+          `Signed all entries through ${checkpoint.sequence}. To verify the log later: ${invocation.command('audit verify')} --checkpoint checkpoint.json`,
         ],
       }
     }),

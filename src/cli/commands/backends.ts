@@ -15,7 +15,7 @@ const maxLooked = 2_000
 export const backendsList: Command = {
   name: 'backends list',
   summary:
-    'List the configured backends with their results in the last hour, and show which ones operators took out of service.',
+    'List the configured backends with their results in the last hour, and which ones are drained or quarantined.',
   arguments: [],
   options: [],
   example: 'backends list',
@@ -84,13 +84,13 @@ const reasonOption = {
   name: 'reason',
   value: 'REASON',
   shape: oneOf(holdReasons),
-  summary: `The reason for the audit log: ${holdReasons.join(', ')}. Default ${holdReasons[0]}: someone asked for it.`,
+  summary: `The reason for the audit log: ${holdReasons.join(', ')}. Default: ${holdReasons[0]} (someone asked for it).`,
 } as const
 
 export const backendsDrain = hold(
   'drain',
   'drained',
-  'Stop sending new requests to a backend; running requests finish.',
+  'Stop sending new requests to a backend. Requests in progress complete.',
 )
 export const backendsQuarantine = hold(
   'quarantine',
@@ -101,7 +101,7 @@ export const backendsUndrain = free('undrain', 'undrained', 'Send requests to a 
 export const backendsRelease = free(
   'release',
   'released',
-  'End a quarantine, including one that the service started by itself.',
+  'End a quarantine, including one that the service started automatically.',
 )
 
 function hold(verb: string, step: 'drained' | 'quarantined', summary: string): Command {

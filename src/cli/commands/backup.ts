@@ -13,14 +13,14 @@ const maxKept = 10_000
 
 export const backup: Command = {
   name: 'backup',
-  summary: 'Copy all data into one signed file, while the service runs. It contains no secret.',
+  summary: 'Copy all data, without the secrets, into one signed file. The service can keep running.',
   arguments: ['FILE'],
   options: [
     {
       name: 'keep',
       value: 'COUNT',
       shape: whole(1, maxKept, 14),
-      summary: 'FILE is a folder: keep its newest backups and delete older ones. Default: keep all.',
+      summary: 'The number of backups to keep in the folder FILE; older ones are deleted. Default: all.',
     },
   ],
   example: 'backup /var/backups/svc-router --keep 14',
@@ -41,7 +41,7 @@ export const backup: Command = {
       },
       talk: [
         ...problemsOf(taken, invocation),
-        `It contains no secret and cannot be used without them: store ${taken.manifest.secrets.join(' and ')} somewhere else.`,
+        `It does not contain the secrets, and cannot be used without them: store ${taken.manifest.secrets.join(' and ')} somewhere else.`,
         `Verify it: ${invocation.command(`restore ${quoteForShell(taken.path)} --check`)}`,
       ],
       exitCode: isSound(taken) ? exitCodes.ok : exitCodes.failure,
@@ -58,16 +58,17 @@ export const restore: Command = {
     {
       name: 'since',
       value: 'FILE',
-      summary: 'The exported audit log of the lost service: what it took away after the backup is taken away again.',
+      summary:
+        'The exported audit log of the lost service. Revocations and removals after the backup are applied again.',
     },
     {
       name: 'accept-lost-changes',
-      summary: 'Required without --since: keys that were revoked after the backup work again.',
+      summary: 'Required without --since. Keys that were revoked after the backup will work again.',
     },
     {
       name: 'trust',
       summary:
-        'Also accept a backup whose signature, audit log, or quotas are wrong. Only for a file that nobody could have changed.',
+        'Also accept a backup whose signature, audit log, or quotas are wrong. Use it only if nobody could have changed the file.',
     },
   ],
   example: 'restore backup.db --since audit.jsonl --data ./restored',
@@ -86,7 +87,7 @@ export const restore: Command = {
       talk: [
         ...problemsOf(restored, invocation),
         ...tellChanges(restored.reapplied, restored.manifest, since),
-        'Everyone has to sign in again: sessions and sign-in links from before are not valid.',
+        'Everyone must sign in again: earlier sessions and sign-in links no longer work.',
         `Next: ${invocation.command('start')}`,
       ],
     }
@@ -154,7 +155,7 @@ function problemsOf({ audit, uncounted }: CheckedBackup, invocation: Invocation)
     )
   if (uncounted > 0)
     problems.push(
-      `Warning: the months of ${counted(uncounted, 'account')} count fewer units than their requests were charged.`,
+      `Warning: the monthly usage of ${counted(uncounted, 'account')} is lower than the sum of their charged requests.`,
     )
   return problems
 }
@@ -168,14 +169,15 @@ function tellChanges(
   if (since === undefined)
     return [`All changes after ${writeTime(atMs)} are lost. Keys that were revoked after it work again.`, quota]
   const lines = [
-    `${counted(applied, 'change')} of ${counted(entries, 'later audit entry').replace('entrys', 'entries')} took effect again.`,
+    `Reapplied ${counted(applied, 'change')} from ${counted(entries, 'later audit entry').replace('entrys', 'entries')}.`,
     quota,
   ]
   const names = Object.entries(lost).map(([type, count]) => `${count} ${type}`)
-  if (names.length > 0) lines.push(`Lost, because the log does not contain what they need: ${names.join(', ')}.`)
+  if (names.length > 0)
+    lines.push(`Not applied, because the log does not contain the data that they need: ${names.join(', ')}.`)
   if (accountsToCheck.length > 0)
     lines.push(
-      `Check these accounts, which restricted a key or removed a sign-in method: ${accountsToCheck.join(', ')}.`,
+      `Check these accounts, because they restricted a key or removed a sign-in method: ${accountsToCheck.join(', ')}.`,
     )
   return lines
 }

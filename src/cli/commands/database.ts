@@ -4,14 +4,15 @@ import type { Command, Invocation, Result } from '../command.ts'
 
 export const databaseToPostgres: Command = {
   name: 'database to-postgres',
-  summary: 'Copy all data from SQLite into the configured PostgreSQL database, and compare it. Stop the service first.',
+  summary:
+    'Copy all data from SQLite into the configured PostgreSQL database, and verify the copy. Stop the service first.',
   arguments: [],
   options: [],
   example: 'database to-postgres --config ./svc-router.yaml --data ./data',
   async run(invocation) {
     const moved = await invocation.ports.moveData(invocation.load('pretend'), 'postgres')
     return tell(moved, [
-      `The SQLite database is now ${moved.left ?? ''}. Delete it when you no longer need it.`,
+      `The SQLite database was renamed to ${moved.left ?? ''}. Delete it when you no longer need it.`,
       `Next: ${invocation.command('start')}`,
     ])
   },
@@ -19,7 +20,8 @@ export const databaseToPostgres: Command = {
 
 export const databaseToSqlite: Command = {
   name: 'database to-sqlite',
-  summary: 'Copy all data from the configured PostgreSQL database into SQLite, and compare it. Stop every node first.',
+  summary:
+    'Copy all data from the configured PostgreSQL database into SQLite, and verify the copy. Stop every node first.',
   arguments: [],
   options: [],
   example: 'database to-sqlite --config ./svc-router.yaml --data ./data',
@@ -36,7 +38,7 @@ function tell({ tables, left }: MovedData, talk: readonly string[]): Result {
   const contents = Object.values(tables)
   const rows = contents.reduce((sum, content) => sum + content.rows, 0)
   return {
-    text: `copied and compared ${counted(contents.length, 'table')} with ${counted(rows, 'row')}`,
+    text: `copied and verified ${counted(contents.length, 'table')} with ${counted(rows, 'row')}`,
     json: { tables, ...(left === undefined ? {} : { left }) },
     talk,
   }

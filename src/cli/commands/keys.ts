@@ -83,7 +83,7 @@ export const keysList: Command = {
 
 export const keysLimit: Command = {
   name: 'keys limit',
-  summary: 'Restrict a key to certain profiles, a request rate, or certain addresses.',
+  summary: 'Restrict a key to certain profiles or IP addresses, or limit its requests per minute.',
   arguments: ['ID'],
   options: limitOptions,
   example: 'keys limit ID --profile svc-router/frontier --per-minute 30 --address 203.0.113.0/24',
@@ -118,7 +118,7 @@ const overlaps = Object.keys(rotationOverlapsMs)
 
 export const keysRotate: Command = {
   name: 'keys rotate',
-  summary: `Replace a key. The old key keeps working for ${defaultOverlap}, or as long as --overlap says.`,
+  summary: `Replace a key. The old key keeps working for ${defaultOverlap}, or for the time in --overlap.`,
   arguments: ['ID'],
   options: [
     {

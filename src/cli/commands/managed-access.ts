@@ -53,8 +53,11 @@ export const managedAccessStatus: Command = {
     }),
 }
 
-export const managedAccessOn = switching('on', 'Turn managed access on. It is active only while its three checks pass.')
-export const managedAccessOff = switching('off', 'Turn managed access off for all accounts.')
+export const managedAccessOn = switching(
+  'on',
+  'Turn on managed access: approved accounts can use your provider credentials while three checks pass.',
+)
+export const managedAccessOff = switching('off', 'Turn off managed access for all accounts.')
 
 function switching(to: 'on' | 'off', summary: string): Command {
   return {

@@ -13,8 +13,7 @@ const defaultTokens = 1_000
 
 export const profilesDryRun: Command = {
   name: 'profiles dry-run',
-  summary:
-    'Show where a request would go, without sending it: which backends in which order, and why others are skipped.',
+  summary: 'Show which backends a request would try, in which order, and why others are skipped. Sends nothing.',
   arguments: ['PROFILE'],
   needsCredentials: true,
   options: [

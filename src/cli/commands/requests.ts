@@ -28,7 +28,7 @@ export const requests: Command = {
     { ...accountOption, summary: 'Only requests of this account. Default: all accounts.' },
     {
       name: 'refused',
-      summary: `Count the rejected requests of the last ${refusedDays} days by error instead. They have no records.`,
+      summary: `Instead, show how many requests were rejected in the last ${refusedDays} days, by error. Rejected requests have no records.`,
     },
   ],
   example: 'requests --limit 50',

@@ -24,7 +24,8 @@ export const runAgent: Command = {
     ...addressOptions,
     {
       name: 'fusion-tool',
-      summary: 'Attach the tool svc-router:fusion, which lets the model ask several others. Requires a premium plan.',
+      summary:
+        'Attach the tool svc-router:fusion, which lets the model consult several other models. Requires a premium plan.',
     },
   ],
   example: 'run codex -- exec "What does this project do?"',

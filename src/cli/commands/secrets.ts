@@ -5,7 +5,7 @@ import { exitCodes } from '../failures.ts'
 
 export const secretsStatus: Command = {
   name: 'secrets status',
-  summary: 'Tell whether the previous sealing key and the previous pepper are still needed.',
+  summary: 'Show whether the previous sealing key and the previous pepper are still needed.',
   arguments: [],
   options: [],
   example: 'secrets status',
@@ -18,7 +18,7 @@ export const secretsStatus: Command = {
         text: [
           others === 0
             ? 'Every value is encrypted with the current sealing key.'
-            : `${counted(others, 'value')} not encrypted with the current sealing key.`,
+            : `Not encrypted with the current sealing key: ${counted(others, 'value')}.`,
           ...(isPepperChanging ? [tellKeys(keys)] : []),
         ].join('\n'),
         json: { other_key: others, ...(isPepperChanging ? { other_pepper: keys } : {}) },
@@ -33,7 +33,7 @@ export const secretsStatus: Command = {
 
 export const secretsReseal: Command = {
   name: 'secrets reseal',
-  summary: 'Encrypt all stored values with the current sealing key, while the service runs. Can be repeated.',
+  summary: 'Re-encrypt all stored values with the current sealing key. The service can keep running. Safe to repeat.',
   arguments: [],
   options: [],
   example: 'secrets reseal',
@@ -55,12 +55,12 @@ export const secretsReseal: Command = {
 
 function tellKeys(keys: number): string {
   return keys === 0
-    ? 'Every API key was used since the pepper changed. The database no longer needs the previous pepper.'
-    : `${counted(keys, 'API key')} not used since the pepper changed. Without the previous pepper, they would stop working.`
+    ? 'Every API key has been used since the pepper changed. The database no longer needs the previous pepper.'
+    : `Not used since the pepper changed: ${counted(keys, 'API key')}. Without the previous pepper, such keys would stop working.`
 }
 
 function removable({ secrets: { previousSealingKey } }: Config): string {
   return previousSealingKey === undefined
     ? 'No previous sealing key is configured.'
-    : 'The database no longer needs the previous sealing key. Backups that were taken before do: keep it with them.'
+    : 'The database no longer needs the previous sealing key. Older backups still need it, so store it with them.'
 }

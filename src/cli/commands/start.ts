@@ -23,7 +23,7 @@ export const start: Command = {
       name: 'app-port',
       value: 'PORT',
       shape: port,
-      summary: "The port of the web app. Default: the API's port plus one, 8788.",
+      summary: "The port of the web app. Default: the API's port plus one.",
     },
     { name: 'host', value: 'HOST', summary: 'The address to listen on. Default 127.0.0.1, this machine only.' },
   ],
@@ -85,7 +85,7 @@ function announce(invocation: Invocation, config: Config, first: FirstRun | unde
       `\n  created    account "${first.account.name}" on plan ${first.account.planId}, data folder ${config.dataDir}`,
     )
   const simulated = config.backends.filter((backend) => backend.simulated).map((backend) => backend.id)
-  if (simulated.length > 0) head.push(`\n  simulated  ${simulated.join(', ')}: not real models, as their answers say`)
+  if (simulated.length > 0) head.push(`\n  simulated  ${simulated.join(', ')}: not real models; their answers say so`)
   head.push('\n  ready      ', bold(config.baseUrl), '\n  web app    ', bold(config.appUrl), '\n')
   const lines: string[] = []
   if (link !== undefined)
@@ -108,7 +108,7 @@ function announce(invocation: Invocation, config: Config, first: FirstRun | unde
     `    ${curl}`,
     '',
     `  Connect a real model: ${invocation.command('upstream add PROVIDER --model MODEL')}`,
-    `  Use your agent:       ${invocation.command('run codex')}   (also claude, opencode; your files are not edited)`,
+    `  Use your agent:       ${invocation.command('run codex')}   (or claude, opencode; edits none of your files)`,
   )
   terminal.out(...head, lines.join('\n'))
 }

@@ -48,7 +48,7 @@ export const upstreamAdd: Command = {
     {
       name: 'auth-header',
       value: 'HEADER',
-      summary: 'The header that carries the credential. In "authorization" it is sent as a Bearer token.',
+      summary: 'The header that carries the credential. With "authorization", it is sent as a Bearer token.',
     },
     ...timeoutSettings.map(({ name, limits }) => ({
       name: timeoutOption(name),

@@ -67,7 +67,7 @@ function fileSource(file: Extract<InputPart, { readonly type: 'file' }>): JsonOb
     if (file.url !== undefined) return { type: 'url', url: file.url }
     throw unsupported(
       'messages',
-      'A file is referenced by an ID, which the backends of this profile cannot open. Send its content.',
+      'A file is referenced by an ID, which the backends of this profile cannot open. Send the content of the file.',
     )
   }
   const { type, base64 } = readDataUrl(file.data) ?? { type: untyped, base64: file.data }

@@ -47,7 +47,7 @@ export function writePart(part: InputPart): JsonObject {
       if (part.url !== undefined) return linked(part.url, type)
       throw unsupported(
         'messages',
-        'A file is referenced by an ID, which the backends of this profile cannot open. Send its content.',
+        'A file is referenced by an ID, which the backends of this profile cannot open. Send the content of the file.',
       )
     }
   }

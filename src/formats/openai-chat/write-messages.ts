@@ -111,7 +111,7 @@ function writePart(part: InputPart): JsonObject {
       if (part.data === undefined) {
         throw unsupported(
           'input',
-          'A file is referenced by an ID or a URL, which the backends of this profile cannot open. Send its content.',
+          'A file is referenced by an ID or a URL, which the backends of this profile cannot open. Send the content of the file.',
         )
       }
       const file: Draft<JsonObject> = { file_data: part.data }

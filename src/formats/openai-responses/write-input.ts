@@ -125,7 +125,7 @@ function writePart(part: InputPart): JsonObject {
       if (part.id !== undefined) {
         throw unsupported(
           'messages',
-          'A file is referenced by an ID, which the backends of this profile cannot open. Send its content.',
+          'A file is referenced by an ID, which the backends of this profile cannot open. Send the content of the file.',
         )
       }
       const file: Draft<JsonObject> = { type: 'input_file' }

@@ -4,13 +4,16 @@ import { unsupported } from '../../formats/assert-translatable.ts'
 import type { Backend, ModelRequest } from '../ports.ts'
 
 const needWords: Readonly<Record<Need, { readonly what: string; readonly fix: string }>> = {
-  images: { what: 'reads images', fix: 'Send the request without images, or use a profile whose models read them.' },
-  audio: { what: 'reads audio', fix: 'Send the request without audio, or use a profile whose models read it.' },
-  files: { what: 'reads files', fix: 'Send the request without files, or use a profile whose models read them.' },
-  tools: { what: 'calls tools', fix: 'Send the request without tools, or use a profile whose models call them.' },
+  images: {
+    what: 'accepts images',
+    fix: 'Send the request without images, or use a profile whose models accept them.',
+  },
+  audio: { what: 'accepts audio', fix: 'Send the request without audio, or use a profile whose models accept it.' },
+  files: { what: 'accepts files', fix: 'Send the request without files, or use a profile whose models accept them.' },
+  tools: { what: 'supports tools', fix: 'Send the request without tools, or use a profile whose models support them.' },
   structured_outputs: {
-    what: 'enforces this response format',
-    fix: 'Request plain text or another format, or use a profile whose models enforce it.',
+    what: 'supports this response format',
+    fix: 'Request plain text or another format, or use a profile whose models support it.',
   },
 }
 

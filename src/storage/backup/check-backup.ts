@@ -82,7 +82,7 @@ function notAuthentic(name: string, kind: 'forged' | 'unknown_key'): BackupError
 /** By its size, page by page: a file that was copied in part, or that has something appended, is rejected. */
 function assertWhole(path: string, name: string): void {
   const stats = statSync(path, { throwIfNoEntry: false })
-  if (stats === undefined) throw new BackupError(`there is no file ${name}`, 'name the backup to restore')
+  if (stats === undefined) throw new BackupError(`there is no file ${name}`, 'specify the backup to restore')
   if (!stats.isFile()) throw notOurs(name)
   const header = Buffer.alloc(headerBytes)
   const file = openSync(path, 'r')
@@ -99,7 +99,7 @@ function assertWhole(path: string, name: string): void {
 }
 
 function notOurs(name: string): BackupError {
-  return new BackupError(`${name} is not a backup that svc-router took`, 'name a file that the backup command wrote')
+  return new BackupError(`${name} is not a svc-router backup`, 'specify a file that the "backup" command wrote')
 }
 
 function damaged(name: string): BackupError {

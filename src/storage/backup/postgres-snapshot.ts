@@ -53,8 +53,8 @@ async function assertMigrated(db: Kysely<Tables>): Promise<string> {
   const last = applied.at(-1)
   if (last === undefined)
     throw new BackupError(
-      'the PostgreSQL database has no data of svc-router',
-      'check the variable that database.url_env names',
+      'the PostgreSQL database contains no svc-router data',
+      'check the URL in the environment variable that database.url_env names',
     )
   return last.name
 }

@@ -170,7 +170,7 @@ export class Answer {
     const content = this.#text.data || this.#refusal
     const calls = failure === undefined ? this.#calls.filter(Boolean) : []
     if (content === '' && calls.length === 0) return undefined
-    const broken = failure?.isStopped ? 'stopped' : 'broken off'
+    const broken = failure?.isStopped ? 'stopped' : 'incomplete'
     return {
       said: {
         role: 'assistant',

@@ -9,7 +9,7 @@ import { at, make } from './playground-make.js'
 const maxImageBytes = 2_500_000
 const imageTypes = ['image/png', 'image/jpeg', 'image/webp', 'image/gif']
 /** @param {number} bytes */
-const kilobytes = (bytes) => `${Math.ceil(bytes / 1000).toLocaleString('en-GB')} kB`
+const kilobytes = (bytes) => `${Math.ceil(bytes / 1000).toLocaleString('en-US')} kB`
 
 /**
  * Shows or clears the error below a field. Returns whether there is none.
@@ -61,7 +61,7 @@ function readNumber(id, shape, problem) {
 export function readFields() {
   const tools = readTools()
   const temperature = readNumber('temperature', /^\d(?:\.\d{1,3})?$/, 'Enter a number from 0 to 2, such as 0.7.')
-  const maxTokens = readNumber('max-tokens', /^\d{1,7}$/, 'Enter a whole number from 1 to 1000000.')
+  const maxTokens = readNumber('max-tokens', /^\d{1,7}$/, 'Enter a whole number from 1 to 1,000,000.')
   if (tools === undefined) return { wrong: at('tools') }
   if (temperature === undefined) return { wrong: at('temperature') }
   if (maxTokens === undefined) return { wrong: at('max-tokens') }

@@ -91,7 +91,7 @@ function analysisOf(analysis) {
       partial.map(({ models, point }) => by(models.join(', '), point)),
     ),
     ...list(
-      'Mentioned by none',
+      'Mentioned by no model',
       blind.map((text) => make('li', {}, text)),
     ),
   ]

@@ -36,7 +36,7 @@ export function make(tag, attributes = {}, ...children) {
 /** @param {Child[]} text */
 export const empty = (...text) => make('p', { class: 'empty' }, ...text)
 /** @param {number} value */
-export const number = (value) => value.toLocaleString('en-GB')
+export const number = (value) => value.toLocaleString('en-US')
 /** @param {number} value @param {string} one The singular. */
 export const count = (value, one) => `${number(value)} ${one}${value === 1 ? '' : 's'}`
 /** @param {number} ms */

@@ -40,7 +40,7 @@ const notices = {
   'backend-undrained': 'The drain ended. The backend gets requests again within a second.',
   'backend-quarantined': 'The backend is quarantined. Within a second it gets no new requests.',
   'backend-released':
-    'The quarantine ended, and its circuit breaker closes on all servers within a second. A drain remains until you end it.',
+    'The quarantine ended, and its circuit breaker closes on all servers within a second. If the backend was also drained, it stays drained.',
   'managed-on': 'Managed access is turned on. It serves requests while all three checks pass.',
   'managed-off': 'Managed access is turned off. It stops serving requests within a second.',
   'resale-recorded': 'The agreement was recorded.',
@@ -51,7 +51,7 @@ const notices = {
   'incident-updated': 'The update is on the status page.',
   'ticket-closed': 'The ticket is closed.',
   'ticket-reopened': 'The ticket is open again.',
-  confirmed: 'Thank you. We will not ask again for ten minutes. Nothing was changed yet, so repeat your action now.',
+  confirmed: 'Thank you. We will not ask again for ten minutes. Nothing has changed yet: repeat your action now.',
 } as const
 
 export type Notice = keyof typeof notices

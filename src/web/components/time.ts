@@ -2,15 +2,16 @@ import { html } from 'hono/html'
 import { dayMs, hourMs } from '../../runtime/durations.ts'
 import type { Html } from './html.ts'
 
-const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' })
-const minute = new Intl.DateTimeFormat('en-GB', {
+const day = new Intl.DateTimeFormat('en-US', { day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' })
+const minute = new Intl.DateTimeFormat('en-US', {
   day: 'numeric',
   month: 'short',
   hour: '2-digit',
   minute: '2-digit',
+  hourCycle: 'h23',
   timeZone: 'UTC',
 })
-const number = new Intl.NumberFormat('en-GB')
+const number = new Intl.NumberFormat('en-US')
 const units = [
   { ms: dayMs, name: 'day' },
   { ms: hourMs, name: 'hour' },
@@ -19,12 +20,12 @@ const units = [
 /** Older times are shown as a date. */
 const longestAgoMs = 14 * dayMs
 
-/** `21 Nov 2026`, in UTC. */
+/** `Nov 21, 2026`, in UTC. */
 export function writeDay(timeMs: number): Html {
   return html`<time datetime="${new Date(timeMs).toISOString()}">${day.format(timeMs)}</time>`
 }
 
-/** `21 Nov, 14:05 UTC`. */
+/** `Nov 21, 14:05 UTC`. */
 export function writeMinute(timeMs: number): Html {
   return html`<time datetime="${new Date(timeMs).toISOString()}">${minute.format(timeMs)} UTC</time>`
 }

@@ -84,7 +84,7 @@ export const accessHelp = {
     example: { words: { address: '203.0.113.7' } },
   },
   insufficient_quota: {
-    why: 'The account has used its monthly quota. The quota resets at the start of the next month (UTC); `resets_at` and `X-Quota-Reset` give that time as a Unix timestamp in seconds. More keys do not help, because all keys of the account share the quota.',
+    why: 'The account has used its monthly quota. The quota resets at the start of the next month (UTC); `resets_at` and `X-Quota-Reset` give that time as a Unix timestamp in seconds. Additional keys do not help, because all keys of an account share its quota.',
     fix: [
       'Upgrade. The larger quota applies immediately. Requests that you already made this month count toward it.',
       'Or wait for the next month. Retrying before then will not succeed.',
@@ -96,7 +96,7 @@ export const accessHelp = {
     },
   },
   rate_limit_exceeded: {
-    why: 'The account sent more requests in the last 60 seconds than its plan allows, or the key exceeded its own limit, or the account made too many free requests, such as listing models, or sent too many bytes in rejected requests within a minute. The message says which limit applies. The plan’s limit uses a sliding 60-second window, not clock minutes.',
+    why: 'A per-minute limit was reached. It is either the plan’s limit, the key’s own limit, the limit for free requests such as listing models, or the limit for bytes sent in rejected requests. The message says which one. The plan’s limit uses a sliding 60-second window, not clock minutes.',
     fix: [
       'Wait for the number of seconds in `Retry-After`, then retry.',
       'Most clients do this automatically. In your own program, send fewer requests at once: `X-RateLimit-Remaining` says how many are left.',

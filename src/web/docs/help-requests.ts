@@ -47,7 +47,10 @@ export const requestHelp = {
   },
   item_not_found: {
     why: 'The request refers to an item of an earlier response by its ID, but that response is not stored.',
-    fix: ['Send the item itself in `input`.', 'In the AI SDK, set `store: false`, and the SDK does this for you.'],
+    fix: [
+      'Send the item itself in `input`.',
+      'In the AI SDK, set `store: false`. The SDK then sends the items itself.',
+    ],
     at: clients,
     example: { param: 'input', words: { named: "id 'msg_0123456789abcdef'" } },
   },
@@ -57,7 +60,7 @@ export const requestHelp = {
     example: {},
   },
   conversation_not_found: {
-    why: 'This account has no conversation with this ID. Conversations are deleted when they have not been used for as long as responses are stored: 30 days unless the operator configures another period.',
+    why: 'This account has no conversation with this ID. Conversations are deleted 30 days after their last use, unless the operator configures another period.',
     fix: ['Check the ID, and that the key belongs to the account that created it.', 'Or create a new conversation.'],
     example: {},
   },
@@ -152,7 +155,7 @@ export const requestHelp = {
     },
   },
   model_not_found: {
-    why: 'The `model` field names a profile of this service, and no profile has that name. Providers’ own model names do not work here.',
+    why: 'The `model` field must name a profile of this service, and no profile has the name that you sent. Providers’ own model names do not work here.',
     fix: [
       'Use one of the names in the message. If one is close to yours, the message suggests it.',
       'If your agent uses a second model for background work, set that model too.',

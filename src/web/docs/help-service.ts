@@ -51,8 +51,8 @@ export const serviceHelp = {
   upstream_timeout: {
     why: 'No provider answered before the request’s deadline. Reasoning models can take minutes.',
     fix: [
-      'Use `"stream": true`. A streamed answer must begin in time, but may then take longer than one that is not streamed.',
-      'If you set a `timeout` in an SDK, raise it. The SDK sends it to us, and we stop the request shortly before it ends.',
+      'Use `"stream": true`. A streamed answer must begin before the deadline, but can then take longer than an answer that is not streamed.',
+      'If you set a `timeout` in an SDK, raise it. The SDK sends the timeout with the request, and we stop shortly before it expires.',
     ],
     at: status,
     example: { retryCount: 1, words: { profile: 'svc-router/frontier', seconds: 600 } },

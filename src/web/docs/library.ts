@@ -99,7 +99,7 @@ export class Library {
     return {
       path: '/docs',
       title: 'Documentation',
-      summary: 'Where to start, and every page.',
+      summary: 'Where to start, and a list of all pages.',
       markdown: markdown.join('\n'),
     }
   }

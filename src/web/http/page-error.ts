@@ -56,7 +56,7 @@ const errorPages = {
   unavailable: {
     status: 503,
     title: 'Temporarily unavailable',
-    text: 'Something this page needs is not responding. Try again in a minute.',
+    text: 'A service that this page depends on is not responding. Try again in a minute.',
   },
   broken: {
     status: 500,

@@ -27,7 +27,7 @@ export function auditCard(visit: OperatorVisit, entries: number, signed: Checkpo
       ${
         signed === undefined
           ? 'No entries are signed yet.'
-          : html`Signed up to entry ${writeNumber(signed.sequence)}, ${writeAgo(signed.atMs, nowMs)}.`
+          : html`Entry ${writeNumber(signed.sequence)} and all earlier ones were signed ${writeAgo(signed.atMs, nowMs)}.`
       }
       A checkpoint stored on another machine reveals any later truncation.
     </p>
@@ -59,7 +59,7 @@ export function reviewLine(review: AuditReview | undefined, nowMs: number): Html
       The chain of ${entries} is valid, but no verifiable checkpoint proves that none are missing at the end (${when}).
     </p>`
   return html`<p>
-    <span class="tag good">intact</span> ${entries}, proven to entry ${writeNumber(verdict.provenTo)} (verified
+    <span class="tag good">intact</span> ${entries}, proven through entry ${writeNumber(verdict.provenTo)} (verified
     ${when}).
   </p>`
 }

@@ -34,7 +34,7 @@ export const confirmRoutes: readonly PageRoute[] = [
 export function confirmFirst({ session, deps }: OperatorVisit, path: string): Html | '' {
   if (isConfirmed(session, deps.clock.nowMs())) return ''
   return html`<p class="notice">
-    This requires that you confirmed your identity within the last ten minutes.
+    This requires a recent confirmation of your identity, from the last ten minutes.
     <a href="${pathToConfirm(path)}">Confirm your identity first</a>
   </p>`
 }
@@ -46,7 +46,7 @@ function ask(visit: OperatorVisit, problem?: string): Promise<Response> {
   if (deps.sendMail === undefined)
     return consolePage(visit, {
       title,
-      lead: 'This action requires that you confirmed your identity within the last ten minutes.',
+      lead: 'To continue, confirm that it is you. The confirmation is valid for ten minutes.',
       narrow: true,
       body: html`<p>This service cannot send email. Create a link on the machine where it runs, and open it here:</p>
         <pre><code>npx svc-router operators sign-in-link ${operator.email}</code></pre>
@@ -54,7 +54,7 @@ function ask(visit: OperatorVisit, problem?: string): Promise<Response> {
     })
   return consolePage(visit, {
     title,
-    lead: html`This action requires that you confirmed your identity within the last ten minutes. We will send a code to
+    lead: html`To continue, confirm that it is you. The confirmation is valid for ten minutes. We will send a code to
       <strong>${maskEmailAddress(operator.email)}</strong>.`,
     narrow: true,
     status: problem === undefined ? 200 : 422,

@@ -123,7 +123,13 @@ function findBackend(condition: BackendState): Trouble | undefined {
       link: 'See why',
     }
   if (state === 'drained' || state === 'quarantined')
-    return { tone: 'warn', atMs: sinceMs, what: `${backendId} is ${state} by an operator`, path, link: 'Put it back' }
+    return {
+      tone: 'warn',
+      atMs: sinceMs,
+      what: `${backendId} was ${state} by an operator`,
+      path,
+      link: 'Put it back in service',
+    }
   if (isTroubled) return { tone: 'warn', what: `${backendId} often fails${last}`, path, link: 'See why' }
   return undefined
 }

@@ -60,7 +60,7 @@ async function showClient(visit: Visit): Promise<Response> {
     body: html`<ol class="steps">
       <li>${keyStep(visit)} ${codeSample('key', `export ${clientConfig.keyVariable}=sk_svc_…`)}</li>
       <li>
-        <h2>Configure ${recipe.title}</h2>
+        <h2>Configuration</h2>
         <p>${recipe.place.replace('{again}', command)}</p>
         ${codeSample('configuration', recipe.write(clientConfig))}
         ${
@@ -84,16 +84,16 @@ function keyStep({ signedIn }: Visit): Html {
     <p>
       ${
         signedIn === undefined
-          ? html`<a href="/account/setup">Get a key</a> and put it in place of <code>sk_svc_…</code>:`
-          : html`A key is shown only when you create it. <a href="/account/keys">Create one</a> and put it in place of
-              <code>sk_svc_…</code>:`
+          ? html`<a href="/account/setup">Get a key</a>, and replace <code>sk_svc_…</code> with it:`
+          : html`A key is shown only when you create it. <a href="/account/keys">Create one</a>, and replace
+              <code>sk_svc_…</code> with it:`
       }
     </p>`
 }
 
 /** The next step: a command, or something to do in the client. */
 function next({ next: then, name }: ClientRecipe): Html {
-  return name === 'continue' || name === 'curl' ? html`<p>Then: ${then}.</p>` : codeSample('next', then)
+  return name === 'continue' || name === 'curl' ? html`<p>Then ${then}.</p>` : codeSample('next', then)
 }
 
 function signInLine({ name }: ClientRecipe): Html {

@@ -37,7 +37,7 @@ async function showHome(visit: Visit): Promise<Response> {
         ordered.map((one) => ({ name: one.title, body: codeSample(`try-${one.name}`, one.write(clientConfig)) })),
       )}
       <p class="faint">
-        There are ready-made configurations for <a href="/connect">${clientRecipes.length} clients</a>. They take your
+        There are ready-made configurations for <a href="/connect">${clientRecipes.length} clients</a>. They read your
         key from <code>${clientConfig.keyVariable}</code>.
       </p>
       <div class="cards reasons">

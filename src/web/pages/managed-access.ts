@@ -41,7 +41,7 @@ async function show(visit: AccountVisit, problem?: string): Promise<Response> {
   return page(visit, {
     title: 'Managed access',
     above: breadcrumbs({ path: '/account', name: 'Account' }),
-    lead: 'Use providers through the service’s credentials instead of your own. You can request it here. A person reviews each request; requesting it does not turn it on.',
+    lead: 'Use providers through the service’s credentials instead of your own. You can request it here. A person reviews each request, and access is on only after approval.',
     status: problem === undefined ? 200 : 422,
     problem,
     body: html`<section class="card">
@@ -59,8 +59,8 @@ async function show(visit: AccountVisit, problem?: string): Promise<Response> {
       <section class="card">
         <h2>What we never ask for</h2>
         <p>
-          Passwords, keys, or sign-ins for a provider. We never pool personal accounts, and each subscription belongs to
-          one account.
+          Passwords, keys, or sign-ins for a provider. We never pool personal provider accounts or share one
+          subscription among several accounts.
         </p>
       </section>
       ${history(requests.filter((request) => request !== current))}`,
@@ -70,10 +70,7 @@ async function show(visit: AccountVisit, problem?: string): Promise<Response> {
 function askForm({ signedIn }: AccountVisit, made: number): Html {
   if (made >= maxRequestsPerAccount)
     return html`<p>This account has reached its limit of requests. <a href="/support">Contact support</a>.</p>`
-  return html`<p>
-      You have not requested managed access. The operator approves or rejects each request, and each subscription
-      belongs to one account.
-    </p>
+  return html`<p>You have not requested managed access. The operator approves or rejects each request.</p>
     <form method="post" action="${path}">${csrfInput(signedIn)}<button>Request a review</button></form>`
 }
 

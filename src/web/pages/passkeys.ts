@@ -122,7 +122,7 @@ async function remove(visit: AccountVisit): Promise<Response> {
 function refuse(visit: Visit, title: string, back: string): Promise<Response> {
   return page(visit, {
     title,
-    lead: `It took too long, the passkey is already registered or belongs to another site, or the account has reached its limit of ${maxPasskeysPerAccount} passkeys. Nothing was changed.`,
+    lead: `Nothing was changed. Either it took too long, the passkey is already registered or belongs to another site, or the account has reached its limit of ${maxPasskeysPerAccount} passkeys.`,
     narrow: true,
     status: 422,
     body: html`<p><a class="button" href="${back}">Try again</a></p>`,

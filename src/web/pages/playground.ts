@@ -174,7 +174,7 @@ function requestCard(visit: AccountVisit): Html {
       <textarea id="system" rows="2" autocomplete="off"></textarea>
     </div>
     ${numberField({ id: 'temperature', label: 'Temperature', hint: 'From 0 to 2. Leave empty for the model’s default.', min: 0, max: 2 })}
-    ${numberField({ id: 'max-tokens', label: 'Maximum tokens', hint: 'The maximum length of the answer, from 1 to 1000000. Leave empty for the model’s default.', min: 1, max: 1_000_000 })}
+    ${numberField({ id: 'max-tokens', label: 'Maximum tokens', hint: 'The maximum length of the answer, from 1 to 1,000,000. Leave empty for the model’s default.', min: 1, max: 1_000_000 })}
     <div class="field">
       <label for="tools">Tools <span class="faint">(optional)</span></label>
       <span class="hint" id="tools-hint"

@@ -12,7 +12,7 @@ import type { Html } from '../components/html.ts'
 import { page } from '../components/layout.ts'
 import { buildNames, type Names } from '../components/names.ts'
 import { stateTag, writeMs } from '../components/request-line.ts'
-import { writeMinute, writeNumber } from '../components/time.ts'
+import { writeCount, writeMinute, writeNumber } from '../components/time.ts'
 import { download } from '../http/download.ts'
 import { PageError } from '../http/page-error.ts'
 import type { PageRoute } from '../http/route.ts'
@@ -104,7 +104,7 @@ function facts(record: RequestRecord, names: Names, costUsd: number | undefined)
             <dd>${writeUsd(costUsd)}, at the configured price</dd>`
     }
     <dt>Quota</dt>
-    <dd>${writeNumber(charged)} of ${writeNumber(units)} charged in ${periodId}</dd>
+    <dd>${writeNumber(charged)} of ${writeCount(units, 'unit')} charged to ${periodId}</dd>
   </dl>`
 }
 

@@ -63,7 +63,7 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
   ])
   return page(visit, {
     title: 'Usage',
-    lead: html`Your requests, tokens, and remaining monthly quota. To see single requests, open
+    lead: html`Your requests, tokens, and remaining monthly quota. To see individual requests, open
       <a href="/activity">Activity</a>.`,
     summary: 'Your requests, tokens, and remaining monthly quota.',
     body: html`<div class="cards">

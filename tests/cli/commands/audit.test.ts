@@ -71,7 +71,7 @@ describe('audit', () => {
     cli.openFailure = new Error('no database here')
     expect(await cli.say('audit', 'verify', '--file', file, '--checkpoint', checkpoint)).toMatchObject({
       code: 0,
-      out: 'intact: 5 entries, proven to entry 5',
+      out: 'intact: 5 entries, proven through entry 5',
     })
     expect((await cli.say('audit', 'verify', '--file', file)).code).toBe(6)
     // On a machine without the sealing key the checkpoint is worth what its place is worth.
@@ -115,7 +115,7 @@ describe('audit', () => {
     await cli.say('accounts', 'create', 'eve')
     expect(await cli.say('audit', 'verify', '--checkpoint', checkpoint)).toMatchObject({
       code: 0,
-      out: 'intact: 6 entries, proven to entry 5',
+      out: 'intact: 6 entries, proven through entry 5',
       err: expect.stringContaining('1 newer entry is not signed yet') as string,
     })
     await sql`drop trigger audit_log_no_delete`.execute(db)

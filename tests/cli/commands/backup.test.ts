@@ -104,7 +104,7 @@ test('a restore with the later audit log takes away again what was taken away, a
   writeFileSync(exported, `${(await run(cli, 'audit', 'export')).out}\n`)
 
   const { err } = await run(other, 'restore', file, '--since', exported)
-  expect(err).toContain('8 changes of 9 later audit entries took effect again.')
+  expect(err).toContain('Reapplied 8 changes from 9 later audit entries.')
   expect(err).toContain('Lost, because the log does not contain what they need: 1 key.created.')
   const keys = await runJson<KeyLine[]>(other, 'keys', 'list', '--account', 'ada')
   expect(new Map(keys.map(({ id, state }) => [id, state]))).toEqual(

@@ -239,7 +239,7 @@ describe('a missing capability of a backend', () => {
     for (let round = 0; round < 8; round += 1) {
       const error = await scripted.ask({ messages: withPicture }, [[500, noVision]])
       expect(error).toMatchObject({ code: 'unsupported_parameter', facts: { param: 'messages' } })
-      expect(error!.facts.words?.['problem']).toContain('reads images')
+      expect(error!.facts.words?.['problem']).toContain('accepts images')
     }
     expect(await scripted.ask({}, ['answers'])).toBeUndefined()
   })

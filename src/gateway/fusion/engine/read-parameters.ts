@@ -125,7 +125,7 @@ function unknownParameter(name: string, path: string): ServiceError {
   const problem =
     near === undefined
       ? // Few enough names to list all of them in the message.
-        `No parameter ${shown.slice(0, maxListedCharacters)}. Use: ${names.join(', ')}.`
+        `Unknown parameter ${shown.slice(0, maxListedCharacters)}. Use: ${names.join(', ')}.`
       : `Fusion has no parameter ${shown}. Did you mean ${near}?`
   return invalidRequest(`${path}.${shown}`, problem)
 }

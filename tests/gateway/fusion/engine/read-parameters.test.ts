@@ -91,11 +91,11 @@ describe('the fusion parameters', () => {
 describe('an invalid parameter gives a 400 that names it in at most 240 characters', () => {
   const cases: readonly [string, Json, string, RegExp][] = [
     ['a list', [], 'parameters', /must be an object/],
-    ['an unknown name', { wibble: 1 }, 'parameters.wibble', /^No parameter wibble\. Use: preset, .*, mixed\.$/],
+    ['an unknown name', { wibble: 1 }, 'parameters.wibble', /^Unknown parameter wibble\. Use: preset, .*, mixed\.$/],
     ['a long name', { ['w'.repeat(60)]: 1 }, `parameters.${'w'.repeat(24)}`, /, mixed\.$/],
     ['a near miss', { panel_sise: 1 }, 'parameters.panel_sise', /Did you mean panel_size\?/],
-    ['an invalid name', { '<b>\n': 1 }, 'parameters.?', /^No parameter \?\./],
-    ['a name of the prototype', { constructor: 1 }, 'parameters.constructor', /^No parameter constructor\./],
+    ['an invalid name', { '<b>\n': 1 }, 'parameters.?', /^Unknown parameter \?\./],
+    ['a name of the prototype', { constructor: 1 }, 'parameters.constructor', /^Unknown parameter constructor\./],
     ['an unknown preset', { preset: 'toString' }, 'parameters.preset', /fast, balanced, quality/],
     ['too large a panel', { panel_size: 9 }, 'parameters.panel_size', /from 1 to 8/],
     ['half a member', { panel_size: 2.5 }, 'parameters.panel_size', /whole number/],
