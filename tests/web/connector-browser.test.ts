@@ -12,7 +12,7 @@ const pages = new WatchedPages()
 /** Confirms the identity of the operator, as the console requires. */
 async function confirm(page: Page): Promise<void> {
   await pages.proveByCode(page, 'Confirm')
-  await page.getByText('Nothing was changed yet').waitFor()
+  await page.getByText('Nothing has changed yet').waitFor()
 }
 
 suite('in a browser', () => {

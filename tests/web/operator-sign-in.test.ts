@@ -23,7 +23,7 @@ async function lastLetter(): Promise<{ code: string; token: string | undefined; 
   const letter = text.slice(text.indexOf('Your code to'))
   return {
     code: /^\s+(\d{6})$/m.exec(letter)?.[1] ?? '',
-    token: /token=([\w-]{43})/.exec(letter.slice(0, letter.indexOf('It works once')))?.[1],
+    token: /token=([\w-]{43})/.exec(letter.slice(0, letter.indexOf('works once')))?.[1],
     text: letter,
   }
 }

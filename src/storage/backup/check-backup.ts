@@ -99,7 +99,7 @@ function assertWhole(path: string, name: string): void {
 }
 
 function notOurs(name: string): BackupError {
-  return new BackupError(`${name} is not a svc-router backup`, 'specify a file that the "backup" command wrote')
+  return new BackupError(`${name} is not a backup made by svc-router`, 'specify a file that the "backup" command wrote')
 }
 
 function damaged(name: string): BackupError {

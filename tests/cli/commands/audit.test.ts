@@ -134,7 +134,7 @@ describe('audit', () => {
   test.each([
     [['--trust'], 'add --file FILE'],
     [['--file', 'nowhere.jsonl'], 'there is no file nowhere.jsonl'],
-    [['--checkpoint', import.meta.filename], 'a file with the output of audit checkpoint'],
+    [['--checkpoint', import.meta.filename], 'a file with the output of "audit checkpoint"'],
   ])('invalid arguments end with 2: %j', async (args, fix) => {
     const { code, err } = await cli.say('audit', 'verify', ...args)
     expect([code, err]).toEqual([2, expect.stringContaining(fix)])

@@ -105,7 +105,7 @@ test('a restore with the later audit log takes away again what was taken away, a
 
   const { err } = await run(other, 'restore', file, '--since', exported)
   expect(err).toContain('Reapplied 8 changes from 9 later audit entries.')
-  expect(err).toContain('Lost, because the log does not contain what they need: 1 key.created.')
+  expect(err).toContain('Not applied, because the log does not contain the data that they need: 1 key.created.')
   const keys = await runJson<KeyLine[]>(other, 'keys', 'list', '--account', 'ada')
   expect(new Map(keys.map(({ id, state }) => [id, state]))).toEqual(
     new Map([
@@ -207,7 +207,9 @@ test('a backup says where it cannot be written, and replaces nothing', async () 
     expect(err).toContain(reason)
   }
   expect((await cli.say('backup')).code).toBe(2)
-  expect((await cli.say('backup', join(cli.folder, 'c.backup'), '--keep', '2')).err).toContain('--keep needs a folder')
+  expect((await cli.say('backup', join(cli.folder, 'c.backup'), '--keep', '2')).err).toContain(
+    '--keep requires a folder',
+  )
   cli.hasStore = false
   expect((await cli.say('backup', join(cli.folder, 'd.backup'))).code).toBe(3)
 })

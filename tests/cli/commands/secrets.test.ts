@@ -120,7 +120,7 @@ test('after reseal, every value of every table is readable with the new key alon
   const stored = storedBytes()
   const rotating = rotate()
   expect((await run('secrets', 'status', ...rotating)).out).toBe(
-    `${all} values not encrypted with the current sealing key.`,
+    `Not encrypted with the current sealing key: ${all} values.`,
   )
   const { out, err } = await run('secrets', 'reseal', ...rotating)
   expect(out).toBe(`encrypted ${all} values with the current sealing key`)
@@ -150,7 +150,7 @@ test('while the pepper changes, the status counts keys that were not used since'
   const path = join(cli.folder, 'peppers.yaml')
   writeFileSync(path, 'secrets: { previous_pepper_env: OLD_PEPPER }\n')
   expect((await run('secrets', 'status', '--config', path)).out).toContain(
-    '1 API key not used since the pepper changed.',
+    'Not used since the pepper changed: 1 API key.',
   )
   const { out } = await run('secrets', 'status', '--json', '--config', path)
   expect(JSON.parse(out)).toEqual({ other_key: 0, other_pepper: 1 })

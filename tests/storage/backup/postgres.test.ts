@@ -88,7 +88,7 @@ describe.runIf(hasPostgres('backup and moving'))('PostgreSQL', { timeout: 120_00
     const cli = service()
     await fill(cli)
     const { out, err } = await runOnPostgres(cli, 'database', 'to-postgres')
-    expect(out).toMatch(/copied and compared \d+ tables with \d{4} rows/)
+    expect(out).toMatch(/copied and verified \d+ tables with \d{4} rows/)
     const left = readdirSync(cli.dataDir).filter((name) => name.startsWith('svc-router.db'))
     expect(left).toEqual([expect.stringMatching(/^svc-router\.db\.moved-\d+$/)])
     expect(err).toContain(left[0])

@@ -26,7 +26,7 @@ const maxNameCharacters = 200
 /** Characters of an unknown name that the error repeats. */
 const maxShownCharacters = 24
 /** The same for an error that also lists all names. */
-const maxListedCharacters = 20
+const maxListedCharacters = 15
 
 const presetNames: Readonly<Record<string, PresetName>> = {
   fast: 'fast',
