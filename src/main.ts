@@ -8,6 +8,7 @@ import { releaseStartMemory } from './app/release-memory.ts'
 import { planRoutingAlone } from './app/routing-planner.ts'
 import { createRuntime, type Runtime } from './app/runtime.ts'
 import { sealedValues } from './app/sealed-values.ts'
+import { readServiceHealth } from './app/service-health.ts'
 import { hasStore, openStore, proveQuotas } from './app/storage.ts'
 import { CommandError, exitCodes } from './cli/failures.ts'
 import type { CliPorts, OpenedStore, RunningApp, Terminal } from './cli/ports.ts'
@@ -128,6 +129,7 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
     proofs: store,
     operators: store.operators,
     sealed: sealedValues(runtimeFor(config), store),
+    health: () => readServiceHealth(store, () => clock.nowMs()),
     incidents: store,
     tickets: store,
     requests: {

@@ -12,7 +12,7 @@ import { ProviderErrors } from '../gateway/request/provider-errors.ts'
 import { Conversations } from '../gateway/responses/conversations.ts'
 import { StoredResponses } from '../gateway/responses/stored-responses.ts'
 import { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
-import { Api, type Readiness } from '../http/api.ts'
+import { Api, drainingReason, type Readiness } from '../http/api.ts'
 import { Catalog } from '../http/endpoints/catalog.ts'
 import { longestBodyMs } from '../http/read-body.ts'
 import { RefusedRequests } from '../http/refused-requests.ts'
@@ -36,7 +36,7 @@ import { openObservation, type Observation } from './observation.ts'
 import { openProviders, type Providers } from './providers.ts'
 import { rehashKeys } from './rehash-keys.ts'
 import { createRuntime, withConfig, type Runtime } from './runtime.ts'
-import { openStatus } from './status.ts'
+import { openStatus, type Status } from './status.ts'
 import { openStorage, type Storage } from './storage.ts'
 import { openWeb } from './web.ts'
 
@@ -80,8 +80,9 @@ export async function startApp(
   listeners.unshift(observation.note)
   const storage = observation.measure(parts.use(await openStorage(runtime, fatal.resolve)))
   const breakers = new CircuitBreakers({ clock, random: () => random(1)[0]! / 256, log })
-  const status = parts.use(openStatus(runtime, { storage, breakers, readiness: () => readiness() }))
-  listeners.unshift((event) => status.note(event))
+  const { recentFailures } = observation
+  const status = parts.use(openStatus(runtime, { storage, breakers, recentFailures, readiness: () => readiness() }))
+  listeners.unshift((event) => status.board.note(event))
   const checks = openBackgroundChecks(runtime, storage)
   const { managed } = checks
   const { connections, descriptors } = watchDescriptors(runtime)
@@ -108,7 +109,7 @@ export async function startApp(
   const web = parts.use(await listenForWeb({ ...given.appListen, connections: connections.web }))
   const { metricsPort } = observation
   const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port, metrics: metricsPort })
-  const deps = { ...answers, storage, keys, providers, breakers, offers, readiness, refused, observation }
+  const deps = { ...answers, storage, keys, providers, breakers, offers, readiness, refused, observation, status }
   const listening = await listen(runtime, { withPort, connections }, deps)
   const { api } = listening
   observation.watch({ storage, breakers, providers, readiness, listening })
@@ -117,12 +118,14 @@ export async function startApp(
   const started = withConfig(runtime, config)
   web.serve(parts.use(openWeb(started, shown)).fetch)
   descriptors.start()
+  status.startReporting(config.listen.port)
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
 
   const owned = parts.move()
   let stopping: Promise<void> | undefined
   const stop = (): Promise<void> => {
     isDraining = true
+    storage.ownNode.reportNow()
     log({ event: 'draining', openRequests: api.openRequests })
     return drainAndClose(started, unreadyMs, listening, owned)
   }
@@ -233,16 +236,18 @@ interface BuildGatewayDeps {
   readonly notes: FusionNotes
   readonly providerErrors: ProviderErrors
   readonly observation: Observation
+  readonly status: Status
 }
 
 function buildGateway(runtime: Runtime, deps: BuildGatewayDeps): Gateway {
   const { config, clock, random, log, peppers, links } = runtime
-  const { storage, keys, providers, breakers, stored, notes, providerErrors, observation } = deps
+  const { storage, keys, providers, breakers, stored, notes, providerErrors, observation, status } = deps
   const plans = new Map(config.plans.map((plan) => [plan.id, plan]))
   return new Gateway({
     clock,
     log,
     breakers,
+    readFailsElsewhere: () => status.readFailing(),
     ledger: storage.ledger,
     randomBytes: random,
     links,
@@ -331,7 +336,7 @@ function readinessOf({
   storage: Storage
 }): Readiness {
   const reasons: string[] = []
-  if (isDraining) reasons.push('draining')
+  if (isDraining) reasons.push(drainingReason)
   if (!keys.isFresh()) reasons.push('the key store does not answer')
   if (!storage.isHealthy()) reasons.push('requests cannot be recorded')
   return { ready: reasons.length === 0, reasons }

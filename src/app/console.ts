@@ -1,7 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { AuditReviewer } from '../accounts/audit/audit-reviewer.ts'
 import { checkpointFailure } from '../accounts/audit/checkpoints.ts'
-import type { StatusBoard } from '../accounts/status/status-board.ts'
 import type { BackendConfig } from '../config/config.ts'
 import { checkpointKeys } from '../domain/checkpoint.ts'
 import type { ManagedAccess } from '../gateway/ports.ts'
@@ -13,15 +12,16 @@ import type { Observation } from './observation.ts'
 import type { Providers } from './providers.ts'
 import { openRoutingPlanner } from './routing-planner.ts'
 import type { Runtime } from './runtime.ts'
+import type { Status } from './status.ts'
 import type { Storage } from './storage.ts'
 
 export interface OpenConsoleDeps {
   readonly storage: Pick<Storage, 'store'>
   readonly providers: Providers
-  readonly status: Pick<StatusBoard, 'lastHour' | 'forget'>
+  readonly status: Status
   readonly breakers: CircuitBreakers
   readonly managed: ManagedAccess
-  readonly observation: Pick<Observation, 'recentFailures' | 'traffic'>
+  readonly observation: Pick<Observation, 'traffic'>
 }
 
 /** What the operators' console reads from the running service and changes in it. */
@@ -36,16 +36,14 @@ export function openConsole(runtime: Runtime, deps: OpenConsoleDeps): ConsoleDep
     audit: new AuditReviewer({ store, keys, memory: checkpointFile(config.dataDir), clock, onFailed }),
     backends: config.backends.map(consoleBackend),
     controls: store,
-    condition: (id) => breakers.condition(id),
-    troubles: observation.recentFailures,
+    health: () => status.health(),
     traffic: observation.traffic,
     openFiles,
-    lastHour: (id) => status.lastHour(id),
     planRouting: openRoutingPlanner(config, providers, breakers),
     servesManaged: (provider) => managed.isOn(provider),
     incidents: store,
     tickets: store,
-    forgetStatus: () => status.forget(),
+    forgetStatus: () => status.board.forget(),
   }
 }
 

@@ -1,31 +1,117 @@
+import { hostname } from 'node:os'
+import type { RecentFailures } from '../accounts/status/recent-failures.ts'
 import { StatusBoard } from '../accounts/status/status-board.ts'
 import { publicBackends } from '../config/config.ts'
+import type { BackendState } from '../domain/backend-state.ts'
+import { type NodeReport, reportBackend, writeReport } from '../domain/node-report.ts'
+import type { KnownNode, ServiceHealth } from '../domain/service-health.ts'
 import type { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
-import type { Readiness } from '../http/api.ts'
+import { drainingReason, type Readiness } from '../http/api.ts'
 import { errorName } from '../runtime/describe-bug.ts'
+import { readVersion } from '../runtime/version.ts'
 import type { Runtime } from './runtime.ts'
+import { readServiceHealth } from './service-health.ts'
 import type { Storage } from './storage.ts'
 
+/** How long a view of the service is reused: a page asks for it several times. */
+const freshMs = 1_000
+
 export interface OpenStatusDeps {
-  readonly storage: Storage
+  readonly storage: Pick<Storage, 'store' | 'ownNode'>
   readonly readiness: () => Readiness
   readonly breakers: Pick<CircuitBreakers, 'condition'>
+  readonly recentFailures: RecentFailures
 }
 
-/** The data of the status page. The caller passes it every logged event. */
-export function openStatus(
-  { config, clock, log }: Runtime,
-  { storage, readiness, breakers }: OpenStatusDeps,
-): StatusBoard {
-  const { profiles, backends } = config
-  return new StatusBoard({
+/** The health of this process and, through what nodes report to each other, of the whole service. */
+export interface Status extends AsyncDisposable {
+  /** The status page. The caller passes it every logged event. */
+  readonly board: StatusBoard
+  /** The whole service, at most one second old for this node and one report old for others (contract 36.10). */
+  health(): Promise<ServiceHealth>
+  /** Whether a backend fails on any node; if the database does not answer, other nodes are not considered. */
+  readFailing(): Promise<(backendId: string) => boolean>
+  /** Reports to other nodes from now on, as the node that listens on this port. */
+  startReporting(port: number): void
+}
+
+export function openStatus(runtime: Runtime, deps: OpenStatusDeps): Status {
+  const { config, clock, log } = runtime
+  const { storage, breakers } = deps
+  const { ownNode, store } = storage
+  const configured = config.backends.map(({ id }) => id)
+  const board: StatusBoard = new StatusBoard({
     clock,
-    store: storage.store,
-    profiles,
+    store,
+    profiles: config.profiles,
     backends: publicBackends(config).map(({ id }) => id),
-    configured: backends.map(({ id }) => id),
+    configured,
     condition: (id) => breakers.condition(id),
-    reasons: () => readiness().reasons,
+    health: async () => {
+      const health = await read()
+      return {
+        condition: (id) => withHold(health.condition(id), breakers.condition(id)),
+        lastHour: (id) => health.lastHour(id),
+        serving: () => health.serving(),
+      }
+    },
     onFailed: (error) => log({ event: 'store_failing', reason: errorName(error) }),
   })
+  const startedAtMs = clock.nowMs()
+  let { port } = config.listen
+  const report = (): NodeReport => reportOf(runtime, deps, board, port)
+  const own = (): KnownNode => ({ id: ownNode.id, startedAtMs, seenAtMs: clock.nowMs(), report: report() })
+  let cached: { readonly health: Promise<ServiceHealth>; readonly atMs: number } | undefined
+  const read = (): Promise<ServiceHealth> => {
+    const nowMs = clock.monotonicMs()
+    if (cached === undefined || nowMs - cached.atMs >= freshMs) {
+      const health = readServiceHealth(store, () => clock.nowMs(), own)
+      cached = { health, atMs: nowMs }
+      health.catch(() => {
+        cached = undefined
+      })
+    }
+    return cached.health
+  }
+  const startReporting = (listening: number): void => {
+    port = listening
+    ownNode.reportWith(() => writeReport(report()))
+  }
+  const readFailing = (): Promise<(backendId: string) => boolean> =>
+    read().then(
+      (health) => (id) => health.isFailing(id),
+      () => () => false,
+    )
+  return { board, health: read, readFailing, startReporting, [Symbol.asyncDispose]: () => board[Symbol.asyncDispose]() }
+}
+
+/** Holds reach every process within a second, so that this one knows them. */
+function withHold(condition: BackendState, own: BackendState): BackendState {
+  const { state, reason, sinceMs } = own
+  if (state !== 'drained' && state !== 'quarantined') return condition
+  return { ...condition, state, reason, sinceMs, untilMs: undefined }
+}
+
+function reportOf(
+  { config, clock }: Runtime,
+  { breakers, recentFailures, readiness }: OpenStatusDeps,
+  board: StatusBoard,
+  port: number,
+): NodeReport {
+  const nowMs = clock.nowMs()
+  const { reasons } = readiness()
+  const configured = new Set(config.backends.map(({ id }) => id))
+  return {
+    name: `${hostname()}:${port}`,
+    pid: process.pid,
+    version: readVersion(),
+    isDraining: reasons.includes(drainingReason),
+    reasons,
+    backends: [...configured].map((id) =>
+      reportBackend(breakers.condition(id), board.lastHour(id), board.usedAgoMs(id), nowMs),
+    ),
+    ownDown: recentFailures.down().filter((id) => !configured.has(id)),
+    requests: recentFailures.requests(),
+    failures: recentFailures.failures().map(({ part, atMs, reason }) => ({ part, agoMs: nowMs - atMs, reason })),
+  }
 }

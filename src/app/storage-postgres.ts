@@ -9,7 +9,7 @@ import { createResponseStore } from '../storage/response-store.ts'
 import { createStore, type Store } from '../storage/store.ts'
 import { checkedStore } from './checked-store.ts'
 import { peppersIn, type Runtime } from './runtime.ts'
-import type { Storage } from './storage.ts'
+import type { NodeReporter, Storage } from './storage.ts'
 
 /** Connections of one node: for its ledger, so that pages and lists cannot delay admissions, and for everything else. */
 const ledgerConnections = 4
@@ -35,13 +35,22 @@ export async function openPostgresStorage({ config, clock, log }: Runtime, url: 
   const ledgerDb = connectPostgres(url, { maxConnections: ledgerConnections, queryTimeoutMs: ledgerTimeoutMs })
   opened.defer(() => ledgerDb.destroy())
   const onFailing = (reason: string): void => log({ event: 'ledger_failing', reason })
-  const ledger = await openPostgresLedger(ledgerDb, config.dataDir, clock, { onFailing })
+  let report: NodeReporter = () => undefined
+  const ledger = await openPostgresLedger(ledgerDb, config.dataDir, clock, { onFailing, report: () => report() })
   opened.defer(() => ledger.close())
   const owned = opened.move()
   const store = createStore(db)
   return {
     store,
     ledger,
+    ownNode: {
+      id: ledger.nodeId,
+      reportWith(source) {
+        report = source
+        ledger.reportNow()
+      },
+      reportNow: () => ledger.reportNow(),
+    },
     keys: { find: (digest) => store.find(digest), revision: () => store.revision() },
     responses: createResponseStore(db, config.limits.storedBytes),
     conversations: createConversationStore(db, config.limits.storedBytes),

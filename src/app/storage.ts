@@ -22,12 +22,30 @@ export interface Storage extends AsyncDisposable {
   readonly keys: KeyStore
   readonly responses: ResponseList
   readonly conversations: RetainedConversations
+  readonly ownNode: OwnNode
   /** Rejects if a quota write is not visible on a new connection. */
   proveQuotas(): Promise<void>
   /** Whether requests can be recorded right now. */
   isHealthy(): boolean
   /** What waits for the database, by name: `ledger` counts requests whose record is not complete. */
   queues(): Readonly<Record<string, number>>
+}
+
+/** What a node says about itself with each sign of life; undefined while it starts. */
+export type NodeReporter = () => string | undefined
+
+/** This process among the nodes that share the database. On SQLite it is the only one, and reports to nobody. */
+interface OwnNode {
+  readonly id: string
+  reportWith(source: NodeReporter): void
+  /** Reports now, because something important changed. */
+  reportNow(): void
+}
+
+const onlyProcess: OwnNode = {
+  id: 'this process',
+  reportWith: () => {},
+  reportNow: () => {},
 }
 
 /** PostgreSQL's parts load only if it is used. */
@@ -85,6 +103,7 @@ export async function openStorage(runtime: Runtime, onDied: (reason: string) => 
     keys: { find: (digest) => store.find(digest), revision: () => store.revision() },
     responses,
     conversations,
+    ownNode: onlyProcess,
     proveQuotas: async () => thread.call({ type: 'prove' }),
     isHealthy: () => ledger.healthy() && file.isUsable(),
     queues: () => ({ ledger: ledger.inFlight, database: thread.waitingCalls }),

@@ -1,6 +1,5 @@
 import type { PlanSales } from '../accounts/billing/billing-deps.ts'
 import { recentReadiness } from '../accounts/managed-access/managed-readiness.ts'
-import type { StatusBoard } from '../accounts/status/status-board.ts'
 import { openApiDocument } from '../api-docs/openapi.ts'
 import { publicBackends, type Config } from '../config/config.ts'
 import { ServiceError } from '../domain/errors.ts'
@@ -27,6 +26,7 @@ import type { OpenedMail } from './mail.ts'
 import type { Observation } from './observation.ts'
 import type { Providers } from './providers.ts'
 import type { Runtime } from './runtime.ts'
+import type { Status } from './status.ts'
 import type { Storage } from './storage.ts'
 import { openUpstreamConnector } from './upstream-connector.ts'
 
@@ -48,8 +48,8 @@ export interface OpenWebDeps {
   readonly api: Api
   readonly sales: PlanSales
   readonly offers: WebDeps['offers']
-  readonly status: StatusBoard
-  readonly observation: Pick<Observation, 'recentFailures' | 'traffic'>
+  readonly status: Status
+  readonly observation: Pick<Observation, 'traffic'>
   readonly breakers: CircuitBreakers
   readonly managed: ManagedAccess
   readonly mail: OpenedMail
@@ -96,7 +96,7 @@ export function openWeb(runtime: Runtime, deps: OpenWebDeps): Web {
       answers: storedResponses(runtime, deps),
       conversations: storedConversations(runtime, deps),
       upstreams: openUpstreamConnector(runtime, providers),
-      status,
+      status: status.board,
       support: { store, clock, random, mailTo: config.mail?.support, sendMail: mail.sendMail },
       managed: { store, readiness: recentReadiness({ store, proveQuotas: () => storage.proveQuotas(), clock }) },
       leaks,

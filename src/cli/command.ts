@@ -70,6 +70,8 @@ export interface Workspace {
   readonly tickets: OpenedStore['tickets']
   /** Incidents on the status page. */
   readonly incidents: IncidentDeps & { readonly store: OpenedStore['incidents'] }
+  /** What the nodes of the service say about themselves; no nodes if it runs on SQLite. */
+  readonly health: OpenedStore['health']
   /** Encrypted values. */
   readonly sealed: OpenedStore['sealed']
   /** Creates a link that signs in to an account once, within 15 minutes. */
@@ -201,6 +203,7 @@ export class Invocation {
       proveQuotas,
       requests,
       tickets: opened.tickets,
+      health: () => opened.health(),
       sealed: opened.sealed,
       incidents: { ...deps, store: opened.incidents },
       signInLink: (accountId, appUrl) => createSignInLink(proofs, accountId, appUrl),

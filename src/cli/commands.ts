@@ -39,6 +39,7 @@ import { runAgent } from './commands/run-agent.ts'
 import { secretsReseal, secretsStatus } from './commands/secrets.ts'
 import { signInLink } from './commands/sign-in-link.ts'
 import { start } from './commands/start.ts'
+import { status } from './commands/status.ts'
 import { ticketsList, ticketsClose, ticketsReopen } from './commands/tickets.ts'
 import { upgradesApprove, upgradesList, upgradesReject } from './commands/upgrades.ts'
 import { upstreamAdd, upstreamList, upstreamRemove, upstreamTest } from './commands/upstream.ts'
@@ -47,6 +48,7 @@ import { version } from './commands/version.ts'
 /** Every command, in the order of the help (contract 33.1). */
 export const commands: readonly Command[] = [
   start,
+  status,
   check,
   connect,
   runAgent,

@@ -20,6 +20,7 @@ import type { ProviderError, SealedProviderError } from '../domain/provider-erro
 import type { RefusedCount, RefusedSelection } from '../domain/refused-requests.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { RoutingPlan, RoutingQuestion } from '../domain/routing-plan.ts'
+import type { ServiceHealth } from '../domain/service-health.ts'
 import type { UpstreamTest } from '../domain/upstream.ts'
 import type { OpenedModels } from '../eval/ports.ts'
 import type { SimulatedVoice } from '../eval/simulated-world.ts'
@@ -64,6 +65,8 @@ export interface OpenedStore {
   readonly proofs: Pick<IdentityStore, 'addProof'>
   readonly operators: OperatorStore
   readonly sealed: SealedValues
+  /** What the nodes of the service say about themselves; no nodes if it runs on SQLite. */
+  health(): Promise<ServiceHealth>
   close(): Promise<void>
 }
 

@@ -13,14 +13,14 @@ export interface SkippedBackend {
   readonly reason: SkipReason
 }
 
-/** The state of a backend in this process: of its circuit breaker, or an operator's hold, which overrides it. */
+/** The state of a backend: of its circuit breaker, or an operator's hold, which overrides it. */
 export interface BackendState {
   readonly backendId: string
   /** `half_open`: one request at a time tests whether the backend recovered. */
   readonly state: 'closed' | 'open' | 'half_open' | HoldKind
   /** Why it is not closed; undefined if it is. */
   readonly reason: OpenReason | HoldKind | undefined
-  /** Since when it is not closed, epoch milliseconds; undefined if it is closed. */
+  /** Since when it is not closed, or skipped by some nodes, epoch milliseconds. */
   readonly sinceMs: number | undefined
   /** When it is tried again, epoch milliseconds; undefined if it is closed or only an operator can release it. */
   readonly untilMs: number | undefined
@@ -29,12 +29,15 @@ export interface BackendState {
   /** Failures since the last complete answer. */
   readonly failures: number
   readonly lastFailure: { readonly outcome: AttemptOutcome; readonly atMs: number } | undefined
+  /** If only some nodes skip it: how many, of those that use it. Undefined for the state in one process. */
+  readonly skippedBy?: { readonly nodes: number; readonly of: number } | undefined
 }
 
 /** A backend's results in the last hour. */
 export interface HourCount {
   readonly answered: number
   readonly failed: number
-  /** Mean duration of complete answers at the first attempt, milliseconds; undefined if there are none. */
-  readonly meanMs: number | undefined
+  /** Complete answers at the first attempt, and the sum of their durations in milliseconds. */
+  readonly timed: number
+  readonly sumMs: number
 }

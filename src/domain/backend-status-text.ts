@@ -30,7 +30,7 @@ export const heldNote = 'taken out of service by the operator'
 
 /** Turns the state of a backend into a color and words. `hour` has its results in the last hour (contract 18.2). */
 export function describeBackend(
-  { state, reason, isTroubled }: Pick<BackendState, 'state' | 'reason' | 'isTroubled'>,
+  { state, reason, isTroubled, skippedBy }: Pick<BackendState, 'state' | 'reason' | 'isTroubled' | 'skippedBy'>,
   hour?: Pick<HourCount, 'answered' | 'failed'>,
 ): BackendStatusText {
   switch (state) {
@@ -44,6 +44,13 @@ export function describeBackend(
     case 'half_open':
       return { tone: 'warn', words: 'being tried', component: 'degraded', note: 'it failed and is being tried again' }
     case 'closed':
+      if (skippedBy !== undefined)
+        return {
+          tone: 'warn',
+          words: `skipped by ${skippedBy.nodes} of ${skippedBy.of} nodes`,
+          component: 'degraded',
+          note: 'some of our servers cannot use it',
+        }
       return isTroubled || (hour !== undefined && failsOften(hour))
         ? { tone: 'warn', words: 'in use, fails often', component: 'degraded', note: 'it fails often' }
         : { tone: 'good', words: 'in use', component: 'operational', note: undefined }

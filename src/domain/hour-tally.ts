@@ -18,6 +18,7 @@ interface Slot {
  */
 export class HourTally {
   readonly #byName: ReadonlyMap<string, Slot[]>
+  readonly #lastMs = new Map<string, number>()
 
   constructor(names: readonly string[]) {
     this.#byName = new Map(names.map((name) => [name, []]))
@@ -27,6 +28,7 @@ export class HourTally {
   note(timeMs: number, name: string, isAnswered: boolean, ms?: number): void {
     const kept = this.#byName.get(name)
     if (kept === undefined) return
+    this.#lastMs.set(name, timeMs)
     const number = Math.floor(timeMs / slotMs)
     let slot = kept.at(-1)
     if (slot?.number !== number) {
@@ -41,6 +43,11 @@ export class HourTally {
     slot.sumMs += ms
   }
 
+  /** When the last result was noted; undefined if none was. */
+  lastMs(name: string): number | undefined {
+    return this.#lastMs.get(name)
+  }
+
   read(nowMs: number, name: string): HourCount {
     const oldest = Math.floor(nowMs / slotMs) - slots
     let [answered, failed, timed, sumMs] = [0, 0, 0, 0]
@@ -51,6 +58,6 @@ export class HourTally {
       timed += slot.timed
       sumMs += slot.sumMs
     }
-    return { answered, failed, meanMs: timed === 0 ? undefined : sumMs / timed }
+    return { answered, failed, timed, sumMs }
   }
 }

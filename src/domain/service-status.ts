@@ -51,7 +51,7 @@ export function indicatorOf(components: readonly StatusComponent[], incidents: r
 /** A failing backend alone is not a problem for clients, because others replace it. Only profiles and the API count. */
 function impactOf({ kind, state }: StatusComponent): Impact {
   if (state === 'operational' || state === 'maintenance') return 'none'
-  if (kind === 'api') return 'critical'
+  if (kind === 'api') return state === 'down' ? 'critical' : 'minor'
   return kind === 'profile' && state === 'down' ? 'major' : 'minor'
 }
 

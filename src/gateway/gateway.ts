@@ -61,6 +61,8 @@ export interface GatewayDeps {
   readonly log: EventLog
   /** Limits learned from backends' rejections. */
   readonly learned: LearnedLimits
+  /** Resolves to whether other nodes have trouble with a backend. Without it, only this process counts. */
+  readonly readFailsElsewhere?: () => Promise<(backendId: string) => boolean>
   readonly breakers: CircuitBreakers
   readonly links: Links
   readonly authentication: AuthenticationDeps
@@ -149,10 +151,11 @@ export class Gateway {
    * Every profile that the key may use, with the backends that serve its account.
    * @throws ServiceError `store_unavailable`
    */
-  profilesFor({ accountId, limits }: Principal): Promise<ServedProfile[]> {
+  async profilesFor({ accountId, limits }: Principal): Promise<ServedProfile[]> {
+    const failsElsewhere = (await this.#deps.readFailsElsewhere?.()) ?? (() => false)
     const serve = async (profile: Profile): Promise<ServedProfile> => {
       const backends = await this.#backendsOf(profile.id, accountId)
-      return { profile, backends, count: countBackends(profile.id, backends, this.#deps.breakers) }
+      return { profile, backends, count: countBackends(profile.id, backends, this.#deps.breakers, failsElsewhere) }
     }
     return Promise.all(profilesWithin(this.#deps.profiles, limits).map(serve))
   }

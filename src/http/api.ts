@@ -72,6 +72,9 @@ export interface HandleOptions {
   readonly probesOnly?: boolean
 }
 
+/** The reason of a process that is about to end. */
+export const drainingReason = 'draining'
+
 /** Whether new requests should be sent to this process, and if not, why (contract 32.5). */
 export interface Readiness {
   readonly ready: boolean

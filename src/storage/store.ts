@@ -24,6 +24,7 @@ import { emailStore } from './emails.ts'
 import { incidentStore } from './incidents.ts'
 import { type KeyPepperStore, keyStore } from './keys.ts'
 import { managedAccessStore } from './managed-access.ts'
+import { type NodeStore, nodeStore } from './nodes.ts'
 import { operatorSessionStore } from './operator-sessions.ts'
 import { operatorStore } from './operators.ts'
 import { passkeyStore } from './passkeys.ts'
@@ -52,6 +53,7 @@ export interface Store
     IdentityStore,
     ManagedAccessStore,
     KeyStore,
+    NodeStore,
     ProviderErrorStore,
     RefusedRequestStore,
     RequestStore,
@@ -76,6 +78,7 @@ export function createStore(db: Kysely<Tables>): Store {
     ...incidentStore(db),
     ...keyStore(db),
     ...managedAccessStore(db),
+    ...nodeStore(db),
     ...passkeyStore(db),
     ...proofStore(db),
     ...providerErrorStore(db),

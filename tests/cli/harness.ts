@@ -9,6 +9,7 @@ import { inspectBackup, restoreBackup } from '../../src/app/restore.ts'
 import { planRoutingAlone } from '../../src/app/routing-planner.ts'
 import { createRuntime, type Runtime } from '../../src/app/runtime.ts'
 import { sealedValues } from '../../src/app/sealed-values.ts'
+import { readServiceHealth } from '../../src/app/service-health.ts'
 import { openStore } from '../../src/app/storage.ts'
 import type { CliPorts, Program, RunningApp, Terminal } from '../../src/cli/ports.ts'
 import { run } from '../../src/cli/run.ts'
@@ -17,6 +18,7 @@ import type { SignInProof } from '../../src/domain/identity.ts'
 import type { SealedProviderError } from '../../src/domain/provider-error.ts'
 import type { RefusedCount } from '../../src/domain/refused-requests.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
+import { type KnownNode, ServiceHealth } from '../../src/domain/service-health.ts'
 import type { Ticket } from '../../src/domain/tickets.ts'
 import type { UpstreamTest } from '../../src/domain/upstream.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
@@ -48,6 +50,8 @@ export class Harness {
   readonly incidents = new MemoryIncidents()
   tickets: Ticket[] = []
   hasStore = true
+  /** What nodes report. */
+  nodes: KnownNode[] = []
   /** Whether the database of the data folder is used instead of the store in memory. */
   isStoreReal = false
   /** The store for the audit log and managed access, if a command needs them. It then also has the accounts. */
@@ -144,6 +148,7 @@ export class Harness {
             incidents: store,
             tickets: store,
             sealed: sealedValues(this.#runtime(config), store),
+            health: () => readServiceHealth(store, Date.now),
             close: () => store.close(),
           }
         }
@@ -158,6 +163,7 @@ export class Harness {
           billing: this.billing,
           operators: this.operators ?? none.operators,
           sealed: sealedValues(this.#runtime(config), this.real ?? none),
+          health: () => Promise.resolve(new ServiceHealth(this.nodes, Date.now())),
           requests: {
             errorsOf: (requestId, accountId) =>
               Promise.resolve(

@@ -10,11 +10,11 @@ test('the tally counts results within the last hour and then drops them', () => 
   tally.note(10 * minuteMs, 'alpha', true)
   tally.note(59 * minuteMs, 'alpha', false)
   tally.note(59 * minuteMs, 'nobody', false)
-  expect(tally.read(59 * minuteMs, 'alpha')).toEqual({ answered: 3, failed: 1, meanMs: 200 })
-  expect(tally.read(66 * minuteMs, 'alpha')).toEqual({ answered: 1, failed: 1, meanMs: undefined })
-  expect(tally.read(200 * minuteMs, 'alpha')).toEqual({ answered: 0, failed: 0, meanMs: undefined })
-  expect(tally.read(0, 'beta')).toEqual({ answered: 0, failed: 0, meanMs: undefined })
-  expect(tally.read(0, 'nobody')).toEqual({ answered: 0, failed: 0, meanMs: undefined })
+  expect(tally.read(59 * minuteMs, 'alpha')).toEqual({ answered: 3, failed: 1, timed: 2, sumMs: 400 })
+  expect(tally.read(66 * minuteMs, 'alpha')).toEqual({ answered: 1, failed: 1, timed: 0, sumMs: 0 })
+  expect(tally.read(200 * minuteMs, 'alpha')).toEqual({ answered: 0, failed: 0, timed: 0, sumMs: 0 })
+  expect(tally.read(0, 'beta')).toEqual({ answered: 0, failed: 0, timed: 0, sumMs: 0 })
+  expect(tally.read(0, 'nobody')).toEqual({ answered: 0, failed: 0, timed: 0, sumMs: 0 })
 })
 
 test('the tally never has more than thirteen slots of five minutes', () => {

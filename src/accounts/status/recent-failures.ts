@@ -1,5 +1,6 @@
 import { errorCatalog } from '../../domain/errors.ts'
 import type { ServiceEvent } from '../../domain/events.ts'
+import { failingParts, type FailingPart } from '../../domain/node-report.ts'
 import { BoundedMap } from '../../runtime/bounded-map.ts'
 import type { Clock } from '../../runtime/clock.ts'
 
@@ -10,10 +11,6 @@ const slots = 5
 const recentMs = 10 * 60_000
 /** Maximum number of backends remembered as down. */
 const maxDown = 10_000
-
-/** Events that report a failing component. */
-const failing = ['ledger_failing', 'store_failing', 'audit_failing', 'mail_failing', 'billing_failing'] as const
-type FailingPart = (typeof failing)[number]
 
 /** A component that failed within the last ten minutes. */
 export interface RecentFailure {
@@ -44,7 +41,7 @@ export class RecentFailures {
     if (event.event === 'request') return this.#noteRequest(event.outcome)
     if (event.event === 'backend_down') this.#down.set(`${event.backend} ${event.contentKind}`, event.backend)
     else if (event.event === 'backend_back') this.#down.delete(`${event.backend} ${event.contentKind}`)
-    const part = failing.find((name) => name === event.event)
+    const part = failingParts.find((name) => name === event.event)
     if (part === undefined) return
     const reason = 'reason' in event ? event.reason : ''
     const failure = { part, atMs: this.#clock.nowMs(), reason }

@@ -3,6 +3,7 @@ import { describeBackend } from '../../domain/backend-status-text.ts'
 import { errorCatalog } from '../../domain/errors.ts'
 import type { ServiceEvent } from '../../domain/events.ts'
 import { HourTally } from '../../domain/hour-tally.ts'
+import type { ServiceHealth } from '../../domain/service-health.ts'
 import {
   indicatorOf,
   type ComponentState,
@@ -30,6 +31,11 @@ const freshMs = 10_000
 const incidentDays = 14
 const maxIncidents = 50
 
+/** What the page shows of the service's health; `condition` includes operators' holds. */
+interface ShownHealth extends Pick<ServiceHealth, 'lastHour' | 'serving'> {
+  condition(backendId: string): Pick<BackendState, 'state' | 'reason' | 'isTroubled' | 'skippedBy'>
+}
+
 /** The public profiles and backends, and their health. */
 export interface StatusBoardDeps {
   readonly clock: Clock
@@ -40,9 +46,9 @@ export interface StatusBoardDeps {
   /** All configured backends, including those that are not public. */
   readonly configured: readonly string[]
   /** The state of a backend in this process. */
-  readonly condition: (backendId: string) => Pick<BackendState, 'state' | 'reason' | 'isTroubled'>
-  /** Why the API would reject requests now; empty if it accepts them. */
-  readonly reasons: () => readonly string[]
+  readonly condition: (backendId: string) => Pick<BackendState, 'state'>
+  /** The health of the whole service. */
+  readonly health: () => Promise<ShownHealth>
   readonly onFailed: (error: unknown) => void
 }
 
@@ -85,6 +91,12 @@ export class StatusBoard implements AsyncDisposable {
   /** A configured backend's results in the last hour, counting requests of this process. */
   lastHour(backendId: string): HourCount {
     return this.#hour.read(this.#deps.clock.monotonicMs(), backendId)
+  }
+
+  /** How long ago the last request to a configured backend ended in this process; undefined if none did. */
+  usedAgoMs(backendId: string): number | undefined {
+    const lastMs = this.#hour.lastMs(backendId)
+    return lastMs === undefined ? undefined : this.#deps.clock.monotonicMs() - lastMs
   }
 
   /** Everything the page shows, at most ten seconds old. */
@@ -144,33 +156,34 @@ export class StatusBoard implements AsyncDisposable {
 
   /** The API, every profile, and every shared backend (contract 18.1). */
   async #computeStatus(nowMs: number): Promise<ServiceStatus> {
-    const { store, profiles, backends, reasons, condition } = this.#deps
+    const { store, profiles, backends } = this.#deps
     const days = shownDays(nowMs)
-    const [stored, incidents] = await Promise.all([
+    const [health, stored, incidents] = await Promise.all([
+      this.#deps.health(),
       store.listUptime(days[0]!),
       store.listIncidents(nowMs - incidentDays * dayMs, maxIncidents),
     ])
     const counts = addUp([...stored, ...this.#tally.list()])
     const daysOf = (kind: UptimeKind, name: string): readonly StatusDay[] =>
       days.map((day) => ({ day, share: shareOf(counts, { kind, name, day }) }))
-    const why = reasons()
     const components: StatusComponent[] = [
-      { kind: 'api', name: 'API', state: why.length === 0 ? 'operational' : 'down', note: why[0], days: [] },
+      { kind: 'api', name: 'API', ...apiState(health.serving()), days: [] },
       ...profiles.map(({ id, backends: candidates }): StatusComponent => {
         const isShared = candidates.some((name) => backends.includes(name))
         const note = isShared ? undefined : 'runs on each account’s own providers'
-        return { kind: 'profile', name: id, state: this.#profileState(id), note, days: daysOf('profile', id) }
+        const state = this.#profileState(id, (backend) => health.condition(backend))
+        return { kind: 'profile', name: id, state, note, days: daysOf('profile', id) }
       }),
       ...backends.map((name): StatusComponent => {
-        const { component, note } = describeBackend(condition(name), this.lastHour(name))
+        const { component, note } = describeBackend(health.condition(name), health.lastHour(name))
         return { kind: 'backend', name, state: component, note, days: daysOf('backend', name) }
       }),
     ]
     return { atMs: nowMs, indicator: indicatorOf(components, incidents), components, incidents }
   }
 
-  #profileState(id: string): ComponentState {
-    const { profiles, backends, condition } = this.#deps
+  #profileState(id: string, condition = this.#deps.condition): ComponentState {
+    const { profiles, backends } = this.#deps
     const candidates =
       profiles.find((profile) => profile.id === id)?.backends.filter((name) => backends.includes(name)) ?? []
     if (candidates.length === 0) return 'operational'
@@ -178,6 +191,17 @@ export class StatusBoard implements AsyncDisposable {
     if (usable === 0) return 'down'
     return usable * 2 < candidates.length ? 'degraded' : 'operational'
   }
+}
+
+/** Nodes that stop are not counted. */
+function apiState({
+  nodes,
+  of,
+  reason,
+}: ReturnType<ServiceHealth['serving']>): Pick<StatusComponent, 'state' | 'note'> {
+  if (nodes === 0) return { state: 'down', note: reason }
+  if (nodes === of) return { state: 'operational', note: undefined }
+  return { state: 'degraded', note: `${of - nodes} of our ${of} servers cannot serve requests` }
 }
 
 function shareOf(counts: readonly UptimeCount[], of: Pick<UptimeCount, 'kind' | 'name' | 'day'>): number | undefined {

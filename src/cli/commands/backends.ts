@@ -1,8 +1,11 @@
 import { controlBackend, type BackendCommand } from '../../accounts/backends/backend-controls.ts'
 import { suggest } from '../../config/check-shape.ts'
 import { type BackendControl, holdReasons, type HoldReason } from '../../domain/backend-controls.ts'
+import type { BackendState } from '../../domain/backend-state.ts'
 import { describeBackend } from '../../domain/backend-status-text.ts'
 import { brokenBackend, failedBackends, type RequestRecord } from '../../domain/requests.ts'
+import type { ServiceHealth } from '../../domain/service-health.ts'
+import { counted } from '../../runtime/counted.ts'
 import { hourMs } from '../../runtime/durations.ts'
 import type { Command, Invocation } from '../command.ts'
 import { CommandError, exitCodes } from '../failures.ts'
@@ -20,15 +23,15 @@ export const backendsList: Command = {
   options: [],
   example: 'backends list',
   run: (invocation) =>
-    invocation.withStore(async ({ config, backends, requests }) => {
+    invocation.withStore(async ({ config, backends, requests, health: readHealth }) => {
       const sinceMs = invocation.ports.clock.nowMs() - hourMs
-      const looked = await requests.list(maxLooked, undefined)
+      const [looked, health] = await Promise.all([requests.list(maxLooked, undefined), readHealth()])
       const recent = looked.filter(({ admittedAtMs }) => admittedAtMs >= sinceMs)
       const controls = await backends.store.listBackendControls()
       // A hold outlives the backend's removal from the configuration, in case the backend comes back.
       const held = controls.filter(({ kind }) => kind !== 'released').map(({ backendId }) => backendId)
       const names = [...new Set([...config.backends.map(({ id }) => id), ...held])]
-      const rows = names.map((name) => lookAt(name, controls, recent))
+      const rows = names.map((name) => lookAt(name, { controls, records: recent, health }))
       return {
         text: writeTable([['BACKEND', 'STATE', 'SINCE', 'BY', 'REASON', 'ANSWERED', 'FAILED'], ...rows.map(writeRow)]),
         json: rows,
@@ -36,7 +39,9 @@ export const backendsList: Command = {
           looked.length === maxLooked && recent.length === maxLooked
             ? `ANSWERED and FAILED count the latest ${maxLooked} requests.`
             : 'ANSWERED and FAILED count the requests of the last hour.',
-          'Circuit breakers exist only in the running service: see /operator/backends in the web app.',
+          health.nodes.length === 0
+            ? 'Circuit breakers exist only in the running service: see /operator/backends in the web app.'
+            : `STATE is what ${counted(health.nodes.length, 'node')} reported in the last seconds.`,
           `Next: ${invocation.command('backends drain BACKEND')}`,
         ],
       }
@@ -46,11 +51,19 @@ export const backendsList: Command = {
 interface BackendRow {
   readonly backend: string
   readonly holds: readonly Pick<BackendControl, 'kind' | 'atMs' | 'by' | 'reason'>[]
+  /** Of its circuit breakers on the nodes that report; `closed` if none does. */
+  readonly breaker: Pick<BackendState, 'state' | 'reason' | 'sinceMs' | 'isTroubled' | 'lastFailure' | 'skippedBy'>
   readonly answered: number
   readonly failed: number
 }
 
-function lookAt(backend: string, controls: readonly BackendControl[], records: readonly RequestRecord[]): BackendRow {
+interface Looked {
+  readonly controls: readonly BackendControl[]
+  readonly records: readonly RequestRecord[]
+  readonly health: ServiceHealth
+}
+
+function lookAt(backend: string, { controls, records, health }: Looked): BackendRow {
   const holds = controls
     .filter(({ backendId, kind }) => backendId === backend && kind !== 'released')
     .map(({ kind, atMs, by, reason }) => ({ kind, atMs, by, reason }))
@@ -58,23 +71,24 @@ function lookAt(backend: string, controls: readonly BackendControl[], records: r
   const answered = attempts.filter(({ outcome }) => outcome === 'answered').length
   const broken = records.filter((record) => brokenBackend(record) === backend).length
   const failed = records.flatMap((record) => failedBackends(record) ?? []).filter((failing) => failing === backend)
-  return { backend, holds, failed: failed.length, answered: answered - broken }
+  const { state, reason, sinceMs, isTroubled, lastFailure, skippedBy } = health.condition(backend)
+  const breaker = { state, reason, sinceMs, isTroubled, lastFailure, skippedBy }
+  return { backend, holds, breaker, failed: failed.length, answered: answered - broken }
 }
 
-function writeRow({ backend, holds, answered, failed }: BackendRow): readonly string[] {
+function writeRow({ backend, holds, breaker, answered, failed }: BackendRow): readonly string[] {
   const [hold] = holds
-  const states =
-    holds.length === 0 ? (['closed'] as const) : holds.map(({ kind }) => (kind === 'released' ? 'closed' : kind))
-  const counted = { answered, failed }
-  const state = states
-    .map((each) => describeBackend({ state: each, reason: undefined, isTroubled: false }, counted).words)
-    .join(', ')
+  const counts = { answered, failed }
+  const kinds = holds.flatMap(({ kind }) => (kind === 'released' ? [] : [kind]))
+  const states = kinds.length === 0 ? [breaker] : kinds.map((state) => ({ ...breaker, state }))
+  const state = states.map((each) => describeBackend(each, counts).words).join(', ')
+  const sinceMs = hold?.atMs ?? breaker.sinceMs
   return [
     backend,
     state,
-    hold === undefined ? '' : writeTime(hold.atMs),
+    sinceMs === undefined ? '' : writeTime(sinceMs),
     hold?.by ?? '',
-    hold?.reason ?? '',
+    hold?.reason ?? breaker.reason ?? '',
     String(answered),
     String(failed),
   ]

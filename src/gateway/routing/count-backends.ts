@@ -12,12 +12,17 @@ export interface BackendCount {
   readonly rejected: number
   /** Only simulate models. */
   readonly simulated: number
-  /** Can be tried, but failed its last request or fails often. */
+  /** Can be tried, but failed its last request or fails often, on this node or on others. */
   readonly failing: number
 }
 
-/** Counts from known state, without calling a backend. */
-export function countBackends(profile: string, backends: readonly Backend[], breakers: CircuitBreakers): BackendCount {
+/** Counts from known state, without calling a backend. `failsElsewhere`: whether other nodes have trouble with it. */
+export function countBackends(
+  profile: string,
+  backends: readonly Backend[],
+  breakers: CircuitBreakers,
+  failsElsewhere: (backendId: string) => boolean,
+): BackendCount {
   const known = backends.map(({ id }) => breakers.availability(id))
   return {
     profile,
@@ -25,7 +30,9 @@ export function countBackends(profile: string, backends: readonly Backend[], bre
     usable: known.filter(({ usable }) => usable).length,
     rejected: known.filter((one) => !one.usable && one.reason === 'credentials').length,
     simulated: backends.filter(({ simulated }) => simulated).length,
-    failing: backends.filter(({ id }, index) => known[index]!.usable && isFailing(breakers.condition(id))).length,
+    failing: backends.filter(
+      ({ id }, index) => known[index]!.usable && (isFailing(breakers.condition(id)) || failsElsewhere(id)),
+    ).length,
   }
 }
 

@@ -37,6 +37,8 @@ export interface PostgresLedgerOptions {
   readonly bootId?: string | undefined
   /** Called when admissions or outcomes cannot be written, once per outage; `reason` is a code. */
   readonly onFailing?: (reason: string) => void
+  /** What this node says about itself with each sign of life; undefined while it starts. */
+  readonly report?: () => string | undefined
 }
 
 /**
@@ -50,6 +52,10 @@ export interface PostgresLedger extends Ledger {
   healthy(): boolean
   /** Requests whose outcome is not written yet. */
   readonly inFlight: number
+  /** The node's row in `nodes`. */
+  readonly nodeId: string
+  /** Writes a sign of life now, because the report changed. */
+  reportNow(): void
   /** Writes all waiting settlements and releases the folder. Does not close the database. @throws LedgerUnavailable */
   close(): Promise<void>
 }
@@ -73,7 +79,7 @@ export async function openPostgresLedger(
     ends.push(() => marks.close())
     const nodeId = randomBase62(nodeIdLength, systemRandom())
     writeFileSync(join(folder, nodeIdFile), nodeId, { mode: 0o600 })
-    const ledger = new NodeLedger(db, nodeId, marks, clock, options.onFailing ?? (() => {}), () => {
+    const ledger = new NodeLedger(db, nodeId, marks, clock, options, () => {
       for (const end of ends.toReversed()) end()
     })
     await ledger.start()
@@ -110,6 +116,7 @@ async function recover(db: Kysely<Tables>, nodeId: string | undefined, history: 
 }
 
 class NodeLedger implements PostgresLedger {
+  readonly nodeId: string
   readonly #db: Kysely<Tables>
   readonly #marks: DeliveryMarks
   readonly #queue: AdmissionQueue
@@ -127,9 +134,10 @@ class NodeLedger implements PostgresLedger {
     nodeId: string,
     marks: DeliveryMarks,
     clock: Clock,
-    onFailing: (reason: string) => void,
+    { onFailing = () => {}, report = () => undefined }: PostgresLedgerOptions,
     release: () => void,
   ) {
+    this.nodeId = nodeId
     this.#db = db
     this.#marks = marks
     this.#onFailing = onFailing
@@ -148,6 +156,7 @@ class NodeLedger implements PostgresLedger {
       },
       onFailed: (error) => this.#fail(error),
       onOwnRequests: (ids) => this.#giveUpUnknown(ids),
+      report,
     })
   }
 
@@ -175,6 +184,10 @@ class NodeLedger implements PostgresLedger {
     return readSignals(this.#db, accountId, plan, rate)
   }
 
+  reportNow(): void {
+    this.#lease.beatNow()
+  }
+
   get inFlight(): number {
     return this.#inFlight.size
   }
@@ -189,6 +202,8 @@ class NodeLedger implements PostgresLedger {
     try {
       await this.#lease.close()
       await this.#settlements.close()
+      // Others forget the node within a minute anyway.
+      await this.#lease.leave().catch(() => {})
     } finally {
       this.#release()
     }

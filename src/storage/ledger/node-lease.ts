@@ -1,13 +1,12 @@
 import { type Kysely, sql } from 'kysely'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { dayMs } from '../../runtime/durations.ts'
+import { databaseMs, deadAfterMs } from '../nodes.ts'
 import type { Tables } from '../schema/schema.ts'
 
 /** How often a node writes a sign of life; more often while the database fails. */
 const beatMs = 5_000
 const failingBeatMs = 500
-/** A node without a sign of life for this long is dead: its requests count as lost, and stay charged. */
-const deadAfterMs = 60_000
 /** How often this node looks for requests of dead nodes, and for its own that it does not know. */
 const tidyMs = 10_000
 /** Rows changed per statement. */
@@ -23,6 +22,8 @@ export interface LeaseListener {
   onFailed(error: unknown): void
   /** The node's open requests in the database that are not new. Those that it does not know were never dispatched. */
   onOwnRequests(ids: readonly string[]): void
+  /** What to write with a sign of life; undefined while the node starts. */
+  report(): string | undefined
 }
 
 /** Keeps this node's row in `nodes` alive, and settles what dead nodes left behind. */
@@ -54,10 +55,21 @@ export class NodeLease {
     if (this.#running === undefined) this.#schedule(failingBeatMs)
   }
 
+  /** Writes the next sign of life now, because its report changed. */
+  beatNow(): void {
+    if (this.#running === undefined) this.#schedule(0)
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true
     this.#timer?.cancel()
     await this.#running
+  }
+
+  /** Removes the node, whose requests have all ended. One that left requests open is removed by others. @throws the driver's error */
+  async leave(): Promise<void> {
+    await sql`delete from nodes where id = ${this.#id}
+      and not exists (select 1 from requests r where r.node_id = nodes.id)`.execute(this.#db)
   }
 
   #schedule(delayMs: number): void {
@@ -83,8 +95,10 @@ export class NodeLease {
   }
 
   async #beat(): Promise<void> {
-    await sql`insert into nodes (id, started_at_ms, seen_at_ms) values (${this.#id}, ${databaseMs}, ${databaseMs})
-      on conflict (id) do update set seen_at_ms = excluded.seen_at_ms`.execute(this.#db)
+    const report = this.#listener.report() ?? null
+    await sql`insert into nodes (id, started_at_ms, seen_at_ms, report)
+      values (${this.#id}, ${databaseMs}, ${databaseMs}, ${report})
+      on conflict (id) do update set seen_at_ms = excluded.seen_at_ms, report = excluded.report`.execute(this.#db)
   }
 
   async #tidy(): Promise<void> {
@@ -114,5 +128,3 @@ export class NodeLease {
       and not exists (select 1 from requests r where r.node_id = nodes.id)`.execute(this.#db)
   }
 }
-
-const databaseMs = sql`floor(extract(epoch from clock_timestamp()) * 1000)::bigint`

@@ -4,6 +4,7 @@ import { conversationsMigration } from './conversations.ts'
 import { incidentsMigration } from './incidents.ts'
 import { keyPeppersMigration } from './key-peppers.ts'
 import type { Migration } from './migration.ts'
+import { nodeReportsMigration } from './node-reports.ts'
 import { nodesMigration } from './nodes.ts'
 import { operatorsMigration } from './operators.ts'
 import { providerErrorsMigration } from './provider-errors.ts'
@@ -291,4 +292,5 @@ export const migrations: readonly Migration[] = [
     statements: [`alter table migrations add column works_with text`],
   },
   keyPeppersMigration,
+  nodeReportsMigration,
 ]

@@ -150,6 +150,8 @@ interface NodeRow {
   id: string
   started_at_ms: number
   seen_at_ms: number
+  /** What the node said about itself with its last sign of life, as JSON. */
+  report: string | null
 }
 
 /**

@@ -18,7 +18,14 @@ export function backendStanding(condition: BackendState, controls: readonly Back
     ({ backendId, kind, atMs }) => backendId === condition.backendId && kind === 'released' && atMs >= sinceMs,
   )
   if (!isHeld && !isReleased) return condition
-  return { ...condition, state: 'closed', reason: undefined, sinceMs: undefined, untilMs: undefined }
+  const inUse = {
+    state: 'closed',
+    reason: undefined,
+    sinceMs: undefined,
+    untilMs: undefined,
+    skippedBy: undefined,
+  } as const
+  return { ...condition, ...inUse }
 }
 
 /** The state of a backend as a tag. */

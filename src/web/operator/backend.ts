@@ -80,14 +80,18 @@ function found({ deps, params }: OperatorVisit): ConsoleBackend {
 async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
   const backend = found(visit)
   const { consoleDeps, profiles } = visit.deps
-  const [all, emails] = await Promise.all([consoleDeps.controls.listBackendControls(), operatorEmails(visit.deps)])
+  const [all, emails, health] = await Promise.all([
+    consoleDeps.controls.listBackendControls(),
+    operatorEmails(visit.deps),
+    consoleDeps.health(),
+  ])
   const controls = all.filter(({ backendId }) => backendId === backend.id)
-  const condition = backendStanding(consoleDeps.condition(backend.id), controls)
+  const condition = backendStanding(health.condition(backend.id), controls)
   const serving = profiles.filter(({ backends }) => backends.includes(backend.id)).map(({ id }) => id)
   return consolePage(visit, {
     title: backend.id,
     above: breadcrumbs({ path: '/operator/backends', name: 'Backends' }),
-    lead: html`${standingTag(condition, consoleDeps.lastHour(backend.id))}
+    lead: html`${standingTag(condition, health.lastHour(backend.id))}
     ${backend.simulated ? html`<span class="tag">simulated</span>` : ''}`,
     status: problem === undefined ? 200 : 422,
     problem,
@@ -95,9 +99,12 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
         <h2>State</h2>
         <dl class="facts">
           ${facts(condition, controls, emails).map(([name, value]) => fact(name, value))}
-          ${fact('Last hour', hourWords(consoleDeps.lastHour(backend.id)))}
+          ${fact('Last hour', hourWords(health.lastHour(backend.id)))}
         </dl>
-        <p class="faint">As seen by this server. A restart resets its circuit breakers and counts.</p>
+        <p class="faint">
+          As seen by the <a href="/operator/nodes">nodes</a> of the service. A restart of a node resets its circuit
+          breakers and counts.
+        </p>
       </section>
       <section class="card">
         <h2>Details</h2>
@@ -120,7 +127,7 @@ function facts(
   controls: readonly BackendControl[],
   emails: ReadonlyMap<string, string>,
 ): readonly (readonly [string, string | Html])[] {
-  const { state, reason, sinceMs, untilMs, failures, lastFailure } = condition
+  const { state, reason, sinceMs, untilMs, failures, lastFailure, skippedBy } = condition
   const holds = controls.filter(({ kind }) => kind !== 'released')
   return [
     ...holds.map(
@@ -130,6 +137,9 @@ function facts(
           html`since ${writeMinute(atMs)} by ${nameOperator(by, emails)}: ${why === null ? '' : reasonWords[why]}`,
         ] as const,
     ),
+    ...(skippedBy === undefined || holds.length > 0
+      ? []
+      : [['State', `skipped by ${skippedBy.nodes} of the ${skippedBy.of} nodes that use it`] as const]),
     ...(holds.length > 0 || state === 'closed' || sinceMs === undefined || untilMs === undefined
       ? []
       : [
@@ -144,7 +154,7 @@ function facts(
     [
       'Last failure',
       lastFailure === undefined
-        ? 'none since this server started'
+        ? 'none since the nodes started'
         : html`<code>${lastFailure.outcome}</code>, ${writeMinute(lastFailure.atMs)}`,
     ],
   ]
@@ -161,7 +171,7 @@ function steering(
   { condition, controls }: { readonly condition: BackendState; readonly controls: readonly BackendControl[] },
 ): Html {
   const isHeld = (kind: string): boolean => controls.some((control) => control.kind === kind)
-  const isOpen = condition.state === 'open' || condition.state === 'half_open'
+  const isOpen = condition.state === 'open' || condition.state === 'half_open' || condition.skippedBy !== undefined
   return html`<section class="card">
     <h2>What you can do</h2>
     <ul class="rows">

@@ -20,11 +20,11 @@ export const backendsRoutes: readonly PageRoute[] = [
 
 async function showBackends(visit: OperatorVisit): Promise<Response> {
   const { consoleDeps } = visit.deps
-  const controls = await consoleDeps.controls.listBackendControls()
+  const [controls, health] = await Promise.all([consoleDeps.controls.listBackendControls(), consoleDeps.health()])
   const { shown, nav } = pageOf(consoleDeps.backends, { path, query: visit.query, name: 'from', perPage })
   const rows = shown.map((backend) => {
-    const condition = backendStanding(consoleDeps.condition(backend.id), controls)
-    const hour = consoleDeps.lastHour(backend.id)
+    const condition = backendStanding(health.condition(backend.id), controls)
+    const hour = health.lastHour(backend.id)
     return row(backend, standingTag(condition, hour), hour)
   })
   return consolePage(visit, {
@@ -42,7 +42,8 @@ async function showBackends(visit: OperatorVisit): Promise<Response> {
             </section>`
       }
       <p class="side">
-        The counts cover this server’s requests in the last hour. Providers that accounts connected are not listed here.
+        State and counts are those of the whole service; the counts cover the last hour. Providers that accounts
+        connected are not listed here.
         <a href="/operator/profiles">Profiles and their backends</a>
       </p>`,
   })
@@ -68,10 +69,10 @@ export const servesWords: Readonly<Record<ConsoleBackend['serves'], string>> = {
 }
 
 /** A short summary of the last hour. */
-export function hourWords({ answered, failed, meanMs }: HourCount): string {
+export function hourWords({ answered, failed, timed, sumMs }: HourCount): string {
   const asked = answered + failed
   if (asked === 0) return 'no requests'
   const share = Math.floor((answered / asked) * 1000) / 10
-  const time = meanMs === undefined ? '' : `, ${writeNumber(Math.round(meanMs))} ms on average`
+  const time = timed === 0 ? '' : `, ${writeNumber(Math.round(sumMs / timed))} ms on average`
   return `${share}% of ${writeNumber(asked)} answered${time}`
 }

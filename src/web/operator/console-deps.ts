@@ -2,12 +2,11 @@ import type { AuditReviewer } from '../../accounts/audit/audit-reviewer.ts'
 import type { BackendControlStore } from '../../accounts/backends/backend-ports.ts'
 import type { AccountSearchStore } from '../../accounts/operators/operator-ports.ts'
 import type { LiveTraffic } from '../../accounts/status/live-traffic.ts'
-import type { RecentFailures } from '../../accounts/status/recent-failures.ts'
 import type { StatusStore } from '../../accounts/status/status-ports.ts'
 import type { SupportStore } from '../../accounts/support/support-ports.ts'
-import type { BackendState, HourCount } from '../../domain/backend-state.ts'
 import type { FormatId } from '../../domain/format-id.ts'
 import type { RoutingCaller, RoutingPlan, RoutingQuestion } from '../../domain/routing-plan.ts'
+import type { ServiceHealth } from '../../domain/service-health.ts'
 
 /** A configured backend, as shown to operators. */
 export interface ConsoleBackend {
@@ -28,14 +27,10 @@ export interface ConsoleDeps {
   readonly audit: AuditReviewer
   readonly backends: readonly ConsoleBackend[]
   readonly controls: BackendControlStore
-  /** The state of a backend in this process. */
-  condition(backendId: string): BackendState
-  /** Its results in the last hour in this process. */
-  lastHour(backendId: string): HourCount
+  /** The whole service: its nodes, its backends, and recent failures. */
+  health(): Promise<ServiceHealth>
   /** Rates, errors, and times of the last minutes in this process. */
   readonly traffic: Pick<LiveTraffic, 'total' | 'backend'>
-  /** Recent failures. */
-  readonly troubles: Pick<RecentFailures, 'requests' | 'failures' | 'down'>
   /** Open files and sockets, and the limit; undefined if the system does not report them. */
   openFiles(): Promise<{ readonly open: number; readonly limit: number } | undefined>
   /** The route a request would take. */

@@ -1,5 +1,4 @@
 import { html } from 'hono/html'
-import type { BackendControl } from '../../domain/backend-controls.ts'
 import { operatorActions } from '../../domain/operators.ts'
 import type { Profile } from '../../domain/profiles.ts'
 import type { Html } from '../components/html.ts'
@@ -15,16 +14,18 @@ export const profilesRoutes: readonly PageRoute[] = [
 
 async function showProfiles(visit: OperatorVisit): Promise<Response> {
   const { consoleDeps, profiles } = visit.deps
-  const controls = await consoleDeps.controls.listBackendControls()
+  const [controls, health] = await Promise.all([consoleDeps.controls.listBackendControls(), consoleDeps.health()])
+  const standing = (backend: string): Html =>
+    standingTag(backendStanding(health.condition(backend), controls), health.lastHour(backend))
   return consolePage(visit, {
     title: 'Profiles',
     lead: 'Profiles and the backends that serve them, in order. An account’s own providers come first.',
-    body: html`${profiles.map((profile) => card(visit, profile, controls))}
+    body: html`${profiles.map((profile) => card(profile, standing))}
       <p class="side">Profiles are defined in the configuration. <a href="/operator/backends">All backends</a></p>`,
   })
 }
 
-function card({ deps }: OperatorVisit, profile: Profile, controls: readonly BackendControl[]): Html {
+function card(profile: Profile, standing: (backend: string) => Html): Html {
   const { id, description, premium, quotaUnits } = profile
   return html`<section class="card">
     <h2>${id} ${premium ? html`<span class="tag">premium</span>` : ''}</h2>
@@ -40,11 +41,7 @@ function card({ deps }: OperatorVisit, profile: Profile, controls: readonly Back
           </p>`
         : html`<ol>
             ${profile.backends.map(
-              (backend) =>
-                html`<li>
-                  <a href="/operator/backends/${backend}">${backend}</a>
-                  ${standingTag(backendStanding(deps.consoleDeps.condition(backend), controls), deps.consoleDeps.lastHour(backend))}
-                </li>`,
+              (backend) => html`<li><a href="/operator/backends/${backend}">${backend}</a> ${standing(backend)}</li>`,
             )}
           </ol>`
     }

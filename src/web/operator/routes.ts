@@ -8,6 +8,7 @@ import { confirmRoutes } from './confirm.ts'
 import { dryRunRoutes } from './dry-run.ts'
 import { incidentsRoutes } from './incidents.ts'
 import { managedRoutes } from './managed-access.ts'
+import { nodesRoutes } from './nodes.ts'
 import { operatorsRoutes } from './operators.ts'
 import { overviewRoutes } from './overview.ts'
 import { profilesRoutes } from './profiles.ts'
@@ -22,6 +23,7 @@ export const operatorRoutes: readonly PageRoute[] = [
   ...confirmRoutes,
   ...overviewRoutes,
   ...trafficRoutes,
+  ...nodesRoutes,
   ...accountsRoutes,
   ...accountPageRoutes,
   ...requestsRoutes,

@@ -1,8 +1,8 @@
 import { html } from 'hono/html'
-import type { RecentFailure } from '../../accounts/status/recent-failures.ts'
 import type { BackendState } from '../../domain/backend-state.ts'
 import { stateOf } from '../../domain/incidents.ts'
 import { isManagedOn } from '../../domain/managed-access.ts'
+import type { FailedPart, ServiceHealth } from '../../domain/service-health.ts'
 import type { Html } from '../components/html.ts'
 import { writeAgo, writeNumber } from '../components/time.ts'
 import type { WebDeps } from '../web-deps.ts'
@@ -27,7 +27,7 @@ const maxIncidents = 50
 /** Maximum number of account backends named; the others are counted. */
 const maxNamed = 5
 
-const parts: Readonly<Record<RecentFailure['part'], Omit<Trouble, 'tone'>>> = {
+const parts: Readonly<Record<FailedPart['part'], Omit<Trouble, 'tone'>>> = {
   ledger_failing: { what: 'Requests cannot be recorded', path: '/status', link: 'See the status page' },
   store_failing: { what: 'The database does not respond', path: '/status', link: 'See the status page' },
   audit_failing: {
@@ -46,18 +46,20 @@ const parts: Readonly<Record<RecentFailure['part'], Omit<Trouble, 'tone'>>> = {
 /** All current problems, most severe first. */
 export async function findTroubles(web: WebDeps): Promise<readonly Trouble[]> {
   const { consoleDeps } = web
-  const [controls, incidents, files, managed] = await Promise.all([
+  const [health, controls, incidents, files, managed] = await Promise.all([
+    consoleDeps.health(),
     consoleDeps.controls.listBackendControls(),
     consoleDeps.incidents.listIncidents(0, maxIncidents),
     consoleDeps.openFiles(),
     findManaged(web),
   ])
-  const conditions = consoleDeps.backends.map(({ id }) => backendStanding(consoleDeps.condition(id), controls))
+  const conditions = consoleDeps.backends.map(({ id }) => backendStanding(health.condition(id), controls))
   const found = [
-    findFailedRequests(web),
+    findFailedRequests(health),
+    ...findNodes(health),
     ...conditions.map((condition) => findBackend(condition)),
-    findAccountBackends(web),
-    ...consoleDeps.troubles.failures().map((failure) => findFailing(failure)),
+    findAccountBackends(web, health),
+    ...health.failures().map((failure) => findFailing(failure)),
     findAudit(web),
     ...incidents.map((incident): Trouble | undefined => {
       if (stateOf(incident) === 'resolved') return undefined
@@ -89,8 +91,8 @@ export function troublesCard(troubles: readonly Trouble[], nowMs: number): Html 
   </section>`
 }
 
-function findFailedRequests({ consoleDeps }: WebDeps): Trouble | undefined {
-  const { answered, failed } = consoleDeps.troubles.requests()
+function findFailedRequests(health: ServiceHealth): Trouble | undefined {
+  const { answered, failed } = health.requests()
   const all = answered + failed
   if (failed === 0 || failed / all < leastFailedShare) return undefined
   const share = Math.round((failed / all) * 100)
@@ -102,8 +104,21 @@ function findFailedRequests({ consoleDeps }: WebDeps): Trouble | undefined {
   }
 }
 
+function findNodes(health: ServiceHealth): readonly Trouble[] {
+  return health.nodes.flatMap(({ id, report, seenAtMs }): readonly Trouble[] => {
+    const at = { path: '/operator/nodes', link: 'See nodes' }
+    const name = report?.name ?? id
+    if (health.isSilent({ seenAtMs }))
+      return [{ tone: 'warn', atMs: seenAtMs, what: `The node ${name} gives no sign of life`, ...at }]
+    // A problem of the only node is the service's, and is reported as such.
+    const [reason] = report?.reasons ?? []
+    if (reason === undefined || report?.isDraining === true || health.nodes.length === 1) return []
+    return [{ tone: 'bad', what: `The node ${name} rejects requests: ${reason}`, ...at }]
+  })
+}
+
 function findBackend(condition: BackendState): Trouble | undefined {
-  const { backendId, state, reason, sinceMs, lastFailure, isTroubled } = condition
+  const { backendId, state, reason, sinceMs, lastFailure, isTroubled, skippedBy } = condition
   const path = `/operator/backends/${backendId}`
   const last = lastFailure === undefined ? '' : ` (${lastFailure.outcome.replaceAll('_', ' ')})`
   if (reason === 'credentials')
@@ -130,14 +145,21 @@ function findBackend(condition: BackendState): Trouble | undefined {
       path,
       link: 'Put it back in service',
     }
+  if (skippedBy !== undefined)
+    return {
+      tone: 'warn',
+      what: `${backendId} is skipped by ${skippedBy.nodes} of ${skippedBy.of} nodes${last}`,
+      path,
+      link: 'See why',
+    }
   if (isTroubled) return { tone: 'warn', what: `${backendId} often fails${last}`, path, link: 'See why' }
   return undefined
 }
 
 /** Accounts fix their own providers, but operators should know about failures when accounts ask. */
-function findAccountBackends({ consoleDeps }: WebDeps): Trouble | undefined {
+function findAccountBackends({ consoleDeps }: WebDeps, health: ServiceHealth): Trouble | undefined {
   const configured = new Set(consoleDeps.backends.map(({ id }) => id))
-  const down = consoleDeps.troubles.down().filter((id) => !configured.has(id))
+  const down = health.ownDown().filter((id) => !configured.has(id))
   if (down.length === 0) return undefined
   const more = down.length > maxNamed ? ` and ${writeNumber(down.length - maxNamed)} more` : ''
   return {
@@ -148,7 +170,7 @@ function findAccountBackends({ consoleDeps }: WebDeps): Trouble | undefined {
   }
 }
 
-function findFailing({ part, atMs, reason }: RecentFailure): Trouble {
+function findFailing({ part, atMs, reason }: FailedPart): Trouble {
   const { what, path, link } = parts[part]
   return { tone: 'bad', what: `${what} (${reason})`, atMs, path, link }
 }

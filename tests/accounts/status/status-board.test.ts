@@ -16,6 +16,8 @@ let states: Record<string, Partial<BackendState>>
 const failing = { state: 'open', reason: 'failing' } as const
 const rejected = { state: 'open', reason: 'credentials' } as const
 let reasons: string[]
+/** How many nodes serve, and how many of them fail for these reasons. */
+let [nodes, failingNodes] = [1, 1]
 let failures: unknown[]
 let board: StatusBoard
 
@@ -24,6 +26,8 @@ beforeEach(() => {
   store = new MemoryIncidents()
   states = {}
   reasons = []
+  ;[nodes, failingNodes] = [1, 1]
+  const condition = (id: string) => ({ state: 'closed' as const, reason: undefined, isTroubled: false, ...states[id] })
   failures = []
   board = new StatusBoard({
     clock,
@@ -34,8 +38,13 @@ beforeEach(() => {
     ],
     backends: ['alpha', 'beta', 'gamma'],
     configured: ['alpha', 'beta', 'gamma', 'private'],
-    condition: (id) => ({ state: 'closed', reason: undefined, isTroubled: false, ...states[id] }),
-    reasons: () => reasons,
+    condition,
+    health: () =>
+      Promise.resolve({
+        condition,
+        lastHour: (id) => board.lastHour(id),
+        serving: () => ({ of: nodes, nodes: nodes - (reasons.length > 0 ? failingNodes : 0), reason: reasons[0] }),
+      }),
     onFailed: (error) => void failures.push(error),
   })
   return () => board[Symbol.asyncDispose]()
@@ -82,10 +91,10 @@ describe('the counts', () => {
     note({ upstream: 'private', ms: 100 })
     note({ upstream: 'beta', attempts: 2, failed: ['private'], ms: 9_000 })
     note({ upstream: 'up_mine', ms: 1 })
-    expect(board.lastHour('private')).toEqual({ answered: 2, failed: 1, meanMs: 200 })
+    expect(board.lastHour('private')).toEqual({ answered: 2, failed: 1, timed: 2, sumMs: 400 })
     // After a failed attempt, the time of the answer alone is unknown.
-    expect(board.lastHour('beta')).toEqual({ answered: 1, failed: 0, meanMs: undefined })
-    expect(board.lastHour('up_mine')).toEqual({ answered: 0, failed: 0, meanMs: undefined })
+    expect(board.lastHour('beta')).toEqual({ answered: 1, failed: 0, timed: 0, sumMs: 0 })
+    expect(board.lastHour('up_mine')).toEqual({ answered: 0, failed: 0, timed: 0, sumMs: 0 })
   })
 
   test('a backend that an operator drained is not an outage while other backends work', async () => {
@@ -165,6 +174,14 @@ describe('the current state', () => {
     ])
     reasons = ['draining']
     expect([await stateOf('API'), (await read()).indicator]).toEqual(['down', 'critical'])
+    nodes = 3
+    states = {}
+    const partly = await read()
+    expect(partly.indicator).toBe('minor')
+    expect(partly.components[0]).toMatchObject({
+      state: 'degraded',
+      note: '1 of our 3 servers cannot serve requests',
+    })
   })
 
   test('the state is read once in ten seconds for any number of callers, and immediately again after a failure', async () => {

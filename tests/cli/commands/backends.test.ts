@@ -1,6 +1,9 @@
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { BackendReport } from '../../../src/domain/node-report.ts'
 import type { RequestRecord } from '../../../src/domain/requests.ts'
+import type { KnownNode } from '../../../src/domain/service-health.ts'
 import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
 import { createStore } from '../../../src/storage/store.ts'
 import { Harness } from '../harness.ts'
@@ -54,6 +57,7 @@ test("the list shows each backend's results in the last hour, and says that it k
   const { out, err } = await harness.say('backends', 'list')
   expect(out).toMatch(/simulated-alpha +in use +1 +1/)
   expect(err).toContain('exist only in the running service')
+  expect((await harness.say('status')).err).toContain('no service runs')
   for (let failed = 0; failed < 4; failed++) harness.records.push(record('timeout', 5))
   expect((await harness.say('backends', 'list')).out).toMatch(/simulated-alpha +in use, fails often +1 +5/)
 })
@@ -97,4 +101,36 @@ test('an answer that broke off after its first content counts as a failure of it
   harness.records.push(record(), record('upstream_broken'), record('upstream_timeout'), record('client_closed'))
   const rows = JSON.parse((await harness.say('backends', 'list', '--json')).out) as { backend: string }[]
   expect(rows.find((row) => row.backend === backend)).toMatchObject({ answered: 2, failed: 2 })
+})
+
+test('on PostgreSQL, the list and `status` show what the nodes report', async () => {
+  const none = { answered: 7, failed: 0, timed: 0, sumMs: 0 }
+  const seen = { id: backend, isTroubled: false, failures: 0, hour: none, usedAgoMs: 5 }
+  const skips = { ...seen, state: 'open', reason: 'rate', sinceAgoMs: 60_000, untilInMs: 5_000 } as const
+  const node = (id: string, view: BackendReport, reasons: string[] = []): KnownNode => {
+    const rest = { isDraining: false, ownDown: [], requests: { answered: 0, failed: 0 }, failures: [] }
+    const report = { name: `${id}:8787`, pid: 412, version: '1.0.0', reasons, backends: [view], ...rest }
+    return { id, startedAtMs: Date.now(), seenAtMs: Date.now(), report }
+  }
+  harness.nodes = [node('web-1', skips), node('web-2', skips, ['the key store does not answer'])]
+  harness.nodes.push(node('web-3', { ...seen, state: 'closed' }))
+  const { out, err } = await harness.say('backends', 'list')
+  expect(out).toMatch(/simulated-alpha +skipped +\d{4}-\S+Z +rate +0 +0/)
+  expect(err).toContain('what 3 nodes reported')
+  writeFileSync(join(harness.folder, 'svc-router.yaml'), 'database: { url_env: DATABASE_URL }\n')
+  harness.env = {
+    DATABASE_URL: 'postgres://nowhere.invalid/none',
+    SVC_ROUTER_PEPPER: 'the pepper of this test',
+    SVC_ROUTER_SEALING_KEY: Buffer.alloc(32, 7).toString('base64'),
+  }
+  const say = (...args: string[]) => harness.say(...args, '--config', join(harness.folder, 'svc-router.yaml'))
+  const status = await say('status')
+  expect(status).toMatchObject({ code: 0 })
+  expect(status.out).toMatch(/web-1:8787 +412 +serving +1\.0\.0/)
+  expect(status.out).toMatch(/web-2:8787 +412 +rejects requests: the key store does not answer/)
+  expect(status.out).toMatch(/simulated-alpha +skipped +\S+Z +21 +0/)
+  harness.nodes = [node('web-2', skips, ['the key store does not answer'])]
+  expect((await say('status')).code).toBe(1)
+  harness.nodes = []
+  expect(await say('status')).toMatchObject({ code: 5, err: expect.stringContaining('no node gave a sign of life') })
 })
