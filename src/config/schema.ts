@@ -31,25 +31,25 @@ const originShape = /^(?:\*|https?:\/\/[a-z0-9.-]{1,253}(?::\d{1,5})?|https?:\/\
 const headerShape = /^[A-Za-z0-9-]{1,64}$/
 
 const timeouts = group({
-  connect: duration(1).optional().describe('Until the connection is established. Default 2s.'),
+  connect: duration(1).optional().describe('Time limit for opening the connection. Default 2s.'),
   headers: duration(1)
     .optional()
     .describe(
-      'Until a stream sends response headers, if another backend is available. Default 10s, 30s for reasoning backends, 300s for local servers.',
+      'Time limit for the response headers of a stream, if another backend is available. Default 10s, 30s for reasoning backends, 300s for local servers.',
     ),
   first_content: duration(1)
     .optional()
     .describe(
-      'Until a stream sends its first content. Default 30s, 120s for reasoning backends, 300s for local servers.',
+      'Time limit for the first content of a stream. Default 30s, 120s for reasoning backends, 300s for local servers.',
     ),
   whole_answer: duration(1)
     .optional()
-    .describe('Until the last byte of a response that is not streamed. Default 300s, 600s for local servers.'),
-  idle: duration(1).optional().describe('Between two events of a stream. Default 30s.'),
+    .describe('Time limit for a whole response that is not streamed. Default 300s, 600s for local servers.'),
+  idle: duration(1).optional().describe('Time limit between two events of a stream. Default 30s.'),
   total: duration(1)
     .optional()
     .describe(
-      'The whole request, including all attempts. The longest value among the backends that may serve it applies. Default 600s.',
+      'Time limit for the whole request, including all attempts. The longest value among the backends that may serve it applies. Default 600s.',
     ),
 })
 
@@ -302,23 +302,27 @@ export const configSchema = group({
       .optional()
       .describe('The largest request body. Default 5MiB. Reading a larger body can delay all other requests.'),
     headers: size(1024).optional().describe('The largest request headers. Default 32KiB.'),
-    header_time: duration(1000).optional().describe('Until the headers are complete. Default 10s.'),
+    header_time: duration(1000).optional().describe('Time limit for receiving the headers. Default 10s.'),
     body_time: duration(1000)
       .optional()
       .describe(
-        'Until the body is complete. A body that keeps arriving at 16 KiB/s or more may take longer. Default 60s.',
+        'Time limit for receiving the body. A body that keeps arriving at 16 KiB/s or more may take longer. Default 60s.',
       ),
     connections: whole(1, maxOpen)
       .optional()
       .describe(
-        'Open connections, of which one address may use four fifths. Above the limit, only /health and /ready are answered. Default 20000.',
+        'The maximum number of open connections, of which one address may use four fifths. Above the limit, only /health and /ready are answered. Default 20000.',
       ),
     streams: whole(1, maxOpen)
       .optional()
-      .describe('Concurrent requests, and bodies read concurrently. One account may use four fifths. Default 4000.'),
+      .describe(
+        'The maximum number of concurrent requests, and of bodies read concurrently. One account may use four fifths. Default 4000.',
+      ),
     stored_responses: size(1024 * 1024)
       .optional()
-      .describe("Size of one account's stored responses, encrypted. Above it, the oldest are deleted. Default 1GiB."),
+      .describe(
+        "The maximum encrypted size of one account's stored responses. Above it, the oldest are deleted. Default 1GiB.",
+      ),
   })
     .optional()
     .describe('Limits on the resources that clients can use.'),
@@ -337,7 +341,9 @@ export const configSchema = group({
   keep_alive: duration(100)
     .optional()
     .describe('How long a stream may be silent before a keep-alive is sent. Default 10s.'),
-  drain: duration(0).optional().describe('How long running requests may take after SIGTERM. Default 30s.'),
+  drain: duration(0)
+    .optional()
+    .describe('How long requests in progress may take to finish after SIGTERM. Default 30s.'),
   mail,
   leaked_keys: leakedKeys,
   cors: group({

@@ -101,7 +101,7 @@ function writeSummary({ baseUrl, model }: Subject, sight: Observations): string 
   }
   const parts = [...left('ratelimit', 'this minute'), ...left('quota', 'this month')]
   if (standing !== undefined) {
-    const kind = `${standing.simulated === standing.connected ? 'simulated ' : ''}provider${standing.connected === 1 ? '' : 's'}`
+    const kind = `${standing.simulated === standing.connected ? 'simulated ' : ''}backend${standing.connected === 1 ? '' : 's'}`
     const asked = sight.asked === undefined ? ', not called now (--ask sends one request)' : ''
     parts.push(`${standing.connected} ${kind} of ${model} without a recent failure${asked}`)
   }

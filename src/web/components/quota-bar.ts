@@ -24,7 +24,8 @@ export function quotaBar(usage: UsageSignals, nowMs: number): Html {
       <rect class="used" width="${(share * 100).toFixed(2)}" height="4" />
     </svg>
     <p class="faint">
-      ${writeNumber(quotaRemaining)} left until ${writeDay(quotaReset * 1000)}, in ${days} day${days === 1 ? '' : 's'}.
-      You can send ${writeNumber(rateRemaining)} of ${writeNumber(rateLimit)} requests this minute.
+      ${writeNumber(quotaRemaining)} left. The quota resets on ${writeDay(quotaReset * 1000)} (in ${days}
+      day${days === 1 ? '' : 's'}). You can send ${writeNumber(rateRemaining)} of ${writeNumber(rateLimit)} requests
+      this minute.
     </p>`
 }

@@ -78,7 +78,7 @@ export const accessHelp = {
     fix: [
       'The message gives the address that the request came from. On a company network or in a cloud, it often differs from your machine’s own address.',
       'If the address is yours, allow it under “Limits” next to the key. The change applies within a second.',
-      'If it is not, someone else has your key. Rotate it with no overlap.',
+      'If it is not, someone else has your key. Rotate the key, and choose to revoke the old one immediately.',
     ],
     at: keys,
     example: { words: { address: '203.0.113.7' } },
@@ -118,7 +118,7 @@ export const accessHelp = {
     why: 'Requests use the account’s own provider credentials, and no connected provider can serve this profile.',
     fix: [
       'Connect a provider: choose it, name a model, and enter your API key for it. The key is encrypted immediately and used only for your account.',
-      'Test it with the button next to it, then send the request again.',
+      'Select “Test” next to the provider, then send the request again.',
     ],
     at: providers,
     example: { words: { profile: 'svc-router/frontier' } },
@@ -145,7 +145,7 @@ export const accessHelp = {
     why: 'The request did not identify the program that sent it: the User-Agent was missing, a placeholder, or that of a scanner. Such requests are rejected before the key is checked.',
     fix: [
       'Send a `User-Agent` that identifies your program, such as `my-app/1.0 (me@example.com)`.',
-      'SDKs, agents, and the HTTP libraries of common languages do this automatically.',
+      'SDKs, agents, and common HTTP libraries send one by default. If you use one, check that neither your configuration nor a proxy changes it.',
     ],
     at: { path: '/docs/clients', name: 'Clients' },
     example: { param: 'user-agent', words: { problem: 'No User-Agent was sent' } },

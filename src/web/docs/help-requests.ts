@@ -13,7 +13,7 @@ export const requestHelp = {
   invalid_json: {
     why: 'The body is not a single JSON object in UTF-8.',
     fix: [
-      'Check the position given in the message. Common causes are shell quoting, a trailing comma, or a truncated body.',
+      'If the message gives a position, look there. Common causes are shell quoting, a trailing comma, or a truncated body.',
       'Use a JSON library instead of building the JSON from strings.',
     ],
     example: { words: { where: ': it ended early' } },
@@ -25,7 +25,7 @@ export const requestHelp = {
     example: { param: 'messages', words: { problem: 'messages must be an array.' } },
   },
   unsupported_parameter: {
-    why: 'The request uses a feature that no provider of this profile supports. We reject the request rather than silently ignore the feature.',
+    why: 'The request uses a feature that no backend of this profile supports. We reject the request rather than silently ignore the feature.',
     fix: [
       'Do what the message says. Usually you can remove the field that `error.param` names, or use another profile.',
     ],
@@ -70,7 +70,7 @@ export const requestHelp = {
     example: {},
   },
   context_length_exceeded: {
-    why: 'The conversation is longer than the context window of every model in this profile. We tried models with larger windows before we returned this error.',
+    why: 'The conversation is longer than the context window of every backend of this profile. We tried backends with larger windows before we returned this error.',
     fix: [
       'Shorten the conversation: remove or summarize early turns and large tool results.',
       'To find a profile with a larger context window, see the page of each profile.',
@@ -81,7 +81,12 @@ export const requestHelp = {
   content_rejected: {
     why: 'The provider rejected the content: a field it does not accept, a file it cannot read, or content that its rules forbid. We do not send rejected content to another provider.',
     fix: ['Change what the message or `error.param` points to. The same request will fail again.'],
-    example: { status: 422, param: 'messages[0].content', upstream: 'openai-main' },
+    example: {
+      status: 422,
+      param: 'messages[0].content',
+      upstream: 'openai-main',
+      words: { said: 422, rule: ': it could not read an image' },
+    },
   },
   payload_too_large: {
     why: 'The body is larger than the service accepts.',
@@ -142,7 +147,7 @@ export const requestHelp = {
     example: { retryAfterSeconds: 1 },
   },
   not_found: {
-    why: 'Nothing exists at this path. Either it is an endpoint that this service does not offer, and the message names it, or the base URL has `/v1` twice or not at all. OpenAI clients need `/v1` in the base URL; Anthropic clients add it themselves.',
+    why: 'Nothing exists at this path. Either this service does not offer the endpoint, and the message names it, or the base URL contains `/v1` twice or not at all. OpenAI clients need `/v1` in the base URL; Anthropic clients add it themselves.',
     fix: [
       'Compare your base URL with the one in the message.',
       'The page for your client shows the base URL it needs.',

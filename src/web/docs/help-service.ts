@@ -6,7 +6,7 @@ const again = 'Send the same request again. Most clients do this automatically.'
 /** Errors on our side or a provider's. Only requests that were answered are counted. */
 export const serviceHelp = {
   server_is_overloaded: {
-    why: 'Every provider of the profile just failed, is paused because it failed earlier, or was disabled by the operator. `error.attempts` gives the outcome of each attempt, and `error.passed_by` gives the reason each of the other providers was skipped.',
+    why: 'Every backend of the profile just failed, is paused because it failed earlier, or was disabled by the operator. `error.attempts` gives the outcome of each attempt, and `error.passed_by` gives the reason each of the other backends was skipped.',
     fix: [
       'Wait for the number of seconds in `Retry-After`, then send the same request again.',
       'If you have only one provider, connect a second one as a fallback.',
@@ -49,7 +49,7 @@ export const serviceHelp = {
     example: { retryAfterSeconds: 1 },
   },
   upstream_timeout: {
-    why: 'No provider answered before the request’s deadline. Reasoning models can take minutes.',
+    why: 'No backend answered before the request’s deadline. Reasoning models can take minutes.',
     fix: [
       'Use `"stream": true`. A streamed answer must begin before the deadline, but can then take longer than an answer that is not streamed.',
       'If you set a `timeout` in an SDK, raise it. The SDK sends the timeout with the request, and we stop shortly before it expires.',

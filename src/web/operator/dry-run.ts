@@ -144,7 +144,9 @@ function answerCard({ deps }: OperatorVisit, { refusal, panel, asked, leftOut }:
     ${
       asked.length === 0
         ? ''
-        : html`<h3>${panel === undefined ? 'Tried in order until one answers' : 'If one model answers alone'}</h3>
+        : html`<h3>
+              ${panel === undefined ? 'Tried in order until one answers' : 'If fusion falls back to one model'}
+            </h3>
             <ol>
               ${asked.map(
                 ({ backend, model, lane, doubts }) =>
@@ -181,7 +183,7 @@ function panelWords({ asked, reserves, writers }: NonNullable<RoutingPlan['panel
   return html`<dl class="facts">
     <dt>Panel</dt>
     <dd>${asked.join(', ')}</dd>
-    <dt>In reserve</dt>
+    <dt>Reserves</dt>
     <dd>${reserves.length === 0 ? 'none' : reserves.join(', ')}</dd>
     <dt>Judge and writer</dt>
     <dd>${writers.join(', then ')}</dd>

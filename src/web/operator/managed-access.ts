@@ -44,7 +44,7 @@ export const managedRoutes: readonly PageRoute[] = [
 ]
 
 /** Check results can be a few seconds old, and a failed check closes managed access for ten seconds. */
-const opensSoon = 'It becomes available within a second, or after every check has passed for ten seconds.'
+const opensSoon = 'All checks pass, so it turns on within a second, or ten seconds after the last failed check.'
 
 /** Errors that the page explains. */
 const problems: Partial<Record<AccountsErrorCode, string>> = {

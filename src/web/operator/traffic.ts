@@ -35,7 +35,7 @@ async function showTraffic(visit: OperatorVisit): Promise<Response> {
   const { shown, nav } = pageOf(backends, { path, query: visit.query, name: 'from', perPage })
   return consolePage(visit, {
     title: 'Traffic',
-    lead: 'Requests on this server: rates of the last minute, failures and times of the last 5 minutes.',
+    lead: 'Requests on this server: rates over the last minute, and failures and response times over the last 5 minutes.',
     body: html`<section class="card" data-live="${path}/figures">
         <h2>Now</h2>
         <div class="scroll" tabindex="0" role="region" aria-label="Traffic by backend">

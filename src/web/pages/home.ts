@@ -21,7 +21,7 @@ async function showHome(visit: Visit): Promise<Response> {
   const ordered = firstTries.flatMap((name) => tries.filter((one) => one.name === name))
   return page(visit, {
     title: 'One key, many models',
-    lead: 'One API that works with the clients you already use. Name a profile, and the first of its providers that is available answers. If a provider fails before its answer begins, the next one takes over.',
+    lead: 'One API that works with the clients you already use. Name a profile, and its first available provider answers. If a provider fails before its answer begins, the next one takes over.',
     body: html`<p class="actions">
         ${
           signedIn === undefined

@@ -38,9 +38,10 @@ async function showStatus(visit: Visit): Promise<Response> {
   const over = incidents.filter((incident) => stateOf(incident) === 'resolved')
   return page(visit, {
     title: 'Status',
-    lead: html`Whether the API and its models answer requests right now. If everything is operational and your requests
-      still fail, look up the error in <a href="/docs/errors">Errors</a> or <a href="/support">contact support</a>.`,
-    summary: 'Whether the API and its models answer requests right now.',
+    lead: html`This page shows whether the API and its models are answering requests right now. If everything is
+      operational and your requests still fail, look up the error in <a href="/docs/errors">Errors</a> or
+      <a href="/support">contact support</a>.`,
+    summary: 'The current state of the API and its models.',
     body: html`<p class="state ${toneOf(indicator)}">${indicatorWords[indicator]}</p>
       ${open.length === 0 ? '' : html`<h2>Current incidents</h2>`} ${open.map(incidentCard)}
       <section class="card">

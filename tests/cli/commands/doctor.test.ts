@@ -81,7 +81,7 @@ describe('without problems', () => {
     const { code, out, err } = await cli.say('doctor', '--url', service.baseUrl)
     expect([code, err]).toEqual([0, ''])
     expect(out).toMatch(
-      /^✓ no problems found: http:\/\/127\.0\.0\.1:\d+\/v1 answered in \d+ ms, \d+ of 600 requests left this minute, \d+ of 100000 requests left this month, 1 provider of svc-router\/frontier without a recent failure, not called now \(--ask sends one request\)$/,
+      /^✓ no problems found: http:\/\/127\.0\.0\.1:\d+\/v1 answered in \d+ ms, \d+ of 600 requests left this minute, \d+ of 100000 requests left this month, 1 backend of svc-router\/frontier without a recent failure, not called now \(--ask sends one request\)$/,
     )
   })
 
@@ -456,7 +456,7 @@ describe('the provider', () => {
     failing.providers[0]!.script([{ do: 'status', status: 503 }])
     expect((await failing.chat()).status).toBe(503)
     expect(await found(failing.baseUrl)).toMatchObject([
-      { code: 'failing', what: 'the only provider of svc-router/frontier failed the last request' },
+      { code: 'failing', what: 'the only backend of svc-router/frontier failed its last request' },
     ])
     expect(await found(failing.baseUrl, '--ask')).toEqual([])
     expect(await found(failing.baseUrl)).toEqual([])
@@ -468,7 +468,7 @@ describe('the provider', () => {
     several.service.providers[0]!.script([{ do: 'status', status: 503 }])
     expect((await several.service.chat()).status).toBe(200)
     expect(await found(several.service.baseUrl)).toMatchObject([
-      { code: 'failing', what: '1 of 3 providers of svc-router/frontier failed the last request' },
+      { code: 'failing', what: '1 of 3 backends of svc-router/frontier failed its last request' },
     ])
   })
 })

@@ -102,10 +102,10 @@ function findFailing(
 ): Finding | undefined {
   const broken = connected - usable + failing
   if (broken === 0) return undefined
-  const who = connected === 1 ? 'the only provider' : `${broken} of ${connected} providers`
+  const who = connected === 1 ? 'the only backend' : `${broken} of ${connected} backends`
   return {
     code: 'failing',
-    what: `${who} of ${model} failed the last request${connected - usable > 0 ? ` or ${connected === 1 ? 'is' : 'are'} ${notAsked}` : ''}`,
+    what: `${who} of ${model} failed ${broken === 1 ? 'its' : 'their'} last request${connected - usable > 0 ? ` or ${connected === 1 ? 'is' : 'are'} ${notAsked}` : ''}`,
     fix: isOwn
       ? `see why: ${command('requests')}, and test them: ${command('upstream test')}`
       : 'try again; if it keeps failing, see the status page of the service',
