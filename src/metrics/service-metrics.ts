@@ -83,7 +83,12 @@ export class ServiceMetrics implements RequestObserver {
     ['profile'],
     answerBuckets,
   )
-  readonly #store = this.#histogram('store_seconds', 'Time the store took.', ['operation'], storeBuckets)
+  readonly #store = this.#histogram(
+    'store_seconds',
+    'The duration of database operations.',
+    ['operation'],
+    storeBuckets,
+  )
 
   constructor(options: ServiceMetricsOptions) {
     this.#options = options
@@ -204,7 +209,7 @@ export class ServiceMetrics implements RequestObserver {
         for (const state of backendStates) gauge.set({ backend, state }, state === current ? 1 : 0)
       }
     })
-    this.#gauge('queue_length', 'What waits in a queue.', ['queue'], (gauge) => {
+    this.#gauge('queue_length', 'The number of items that wait in a queue.', ['queue'], (gauge) => {
       for (const [queue, length] of Object.entries(sources()?.queues() ?? {})) gauge.set({ queue }, length)
     })
     const shares = (): [string, ShareFigures][] => Object.entries(sources()?.shares() ?? {})
@@ -214,7 +219,7 @@ export class ServiceMetrics implements RequestObserver {
     this.#gauge('share_limit', 'The limit of a shared resource.', ['resource'], (gauge) => {
       for (const [resource, { limit }] of shares()) gauge.set({ resource }, limit)
     })
-    const help = 'How often a holder was refused more of a shared resource.'
+    const help = 'How often a caller or address reached its share of a resource.'
     this.#counter('share_rejections_total', help, ['resource'], (counter) => {
       counter.reset()
       for (const [resource, { rejected }] of shares()) counter.inc({ resource }, rejected)
