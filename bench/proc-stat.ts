@@ -8,9 +8,10 @@ const maxDepth = 4
 export function readCpuUs(pid: number): number {
   return family(pid).reduce((sum, member) => {
     const stat = readFileSync(`/proc/${member}/stat`, 'latin1')
-    // The name in parentheses may contain spaces, so count the fields after it: utime and stime are fields 14 and 15.
+    // The name in parentheses may contain spaces, so count the fields after it: utime and stime are fields 14 and 15,
+    // followed by those of children that have ended, which PostgreSQL's do when a connection closes.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return sum + (Number(fields[11]) + Number(fields[12])) * tickUs
+    return fields.slice(11, 15).reduce((ticks, field) => ticks + Number(field), 0) * tickUs + sum
   }, 0)
 }
 

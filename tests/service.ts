@@ -109,7 +109,10 @@ export class Service {
     const given = loadConfig({ path, explicit: true, overrides: {}, env, random, localSecrets: 'make' })
     await placeEmptyDatabase(given.dataDir)
     const events: ServiceEvent[] = []
-    const app = await startApp(given, { log: (event) => void events.push(event), clock, random, unreadyMs: 0 })
+    const app = await startApp(
+      { ...given, drainDelayMs: 0 },
+      { log: (event) => void events.push(event), clock, random },
+    )
     const store = createStore(await openSqlite(given.dataDir))
     const { pepper } = given.secrets
     const deps: AccountsDeps = { store, clock, random, pepper, actor: { kind: 'cli' } }

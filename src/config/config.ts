@@ -64,6 +64,8 @@ export interface Config {
   readonly keepAliveMs: number
   /** How long running answers may take after SIGTERM. */
   readonly drainMs: number
+  /** How long requests are still accepted after SIGTERM, so that load balancers notice (contract 32.6). */
+  readonly drainDelayMs: number
   /** Origins whose pages may call the API from a browser; `*` for all. */
   readonly corsOrigins: readonly string[]
   readonly edgeGate: { readonly enabled: boolean }

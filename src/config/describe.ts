@@ -68,6 +68,7 @@ export function plainConfig(config: Config): Record<string, unknown> {
     },
     keep_alive: writeDuration(config.keepAliveMs),
     drain: writeDuration(config.drainMs),
+    drain_delay: writeDuration(config.drainDelayMs),
     cors: { origins: config.corsOrigins },
     edge_gate: config.edgeGate,
     mail: config.mail === undefined ? undefined : { ...config.mail, password: config.mail.password && masked },

@@ -46,9 +46,10 @@ const defaultLimits: Limits = {
 /** How long records and stored text are kept (contract 30.9). */
 const defaultRequestRetentionMs = 90 * dayMs
 const defaultResponseRetentionMs = 30 * dayMs
-/** Silence before a keep-alive, and the time to finish after a stop signal (contract 30.10, 30.11). */
+/** Silence before a keep-alive, and the time to finish after a stop signal (contract 30.10, 30.11, 30.20). */
 const defaultKeepAliveMs = 10_000
 const defaultDrainMs = 30_000
+const defaultDrainDelayMs = { local: 100, production: 5_000 } as const
 const defaultScanningKeysUrl = 'https://api.github.com/meta/public_keys/secret_scanning'
 
 /** Settings from the command line, which override the file's. */
@@ -124,6 +125,7 @@ export function resolve(
     responseRetentionMs: durationMs(file.retention?.responses, defaultResponseRetentionMs),
     keepAliveMs: durationMs(file.keep_alive, defaultKeepAliveMs),
     drainMs: durationMs(file.drain, defaultDrainMs),
+    drainDelayMs: durationMs(file.drain_delay, defaultDrainDelayMs[mode]),
     ...resolveAccess(file),
     mail: resolveMail(file, findings),
     scanningKeysUrl: resolveScanningKeysUrl(file, mode, findings),

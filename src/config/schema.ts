@@ -344,6 +344,11 @@ export const configSchema = group({
   drain: duration(0)
     .optional()
     .describe('How long requests in progress may take to finish after SIGTERM. Default 30s.'),
+  drain_delay: duration(0)
+    .optional()
+    .describe(
+      'How long requests are still accepted after SIGTERM, while /ready is 503, until load balancers have noticed. Default 5s in production, 100ms in local mode.',
+    ),
   mail,
   leaked_keys: leakedKeys,
   cors: group({

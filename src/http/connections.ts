@@ -15,6 +15,8 @@ export class Connections {
   /** Connections beyond the limit, reserved for probes. */
   readonly #reserved: number
   readonly #forProbes = new Set<Socket>()
+  #isRetired = false
+  #reusableSinceMs = Number.NEGATIVE_INFINITY
 
   constructor(limit: number, reserved: number) {
     this.#share = new FairShare(limit)
@@ -50,6 +52,25 @@ export class Connections {
       clearTimeout(timer)
       this.#forProbes.delete(socket)
     })
+  }
+
+  /** Whether a connection ends with its current answer. */
+  get isRetired(): boolean {
+    return this.#isRetired
+  }
+
+  retire(): void {
+    this.#isRetired = true
+  }
+
+  /** An answer has just ended whose client may send another request on the same connection. */
+  noteReusable(): void {
+    this.#reusableSinceMs = performance.now()
+  }
+
+  /** How long no answer has ended in that way, milliseconds. */
+  get msSinceReusable(): number {
+    return performance.now() - this.#reusableSinceMs
   }
 
   /** Whether it accepts only probes. */

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { ServiceError } from '../domain/errors.ts'
 import type { FairShare } from '../runtime/fair-share.ts'
@@ -13,6 +13,11 @@ const keepAliveMs = 75_000
 const abortMs = 1_000
 /** Interval at which idle connections are closed while draining. */
 const closeIdleMs = 50
+/**
+ * How long a connection stays open after an answer that allowed another request on it, because it began before the drain:
+ * clients that send their next request at once must not find it closing.
+ */
+const lastRequestMs = 500
 /** How often Node checks for slow connections. */
 const checkMs = 2_000
 /** When to check again whether a client that closed its side is still there. */
@@ -41,6 +46,8 @@ export interface Listening {
   readonly api: Api
   /** The open connections and their limit. */
   readonly connections: FairShare
+  /** From now on each answer closes its connection, so that clients and proxies open their next one elsewhere. */
+  retire(): void
   /**
    * Accepts no new connections and at most one more request on each open one. Resolves when the last connection is
    * closed and the last answer has ended; after `limitMs` it aborts what is left (contract 32.6).
@@ -69,7 +76,14 @@ export async function serve(build: (port: number) => Api, options: ServeOptions)
     const { port } = server.address() as AddressInfo
     const api = build(port)
     attach(server, api, options, connections)
-    return { port, api, connections: connections.share, drain: (limitMs) => drain(server, api, limitMs) }
+    const retire = (): void => connections.retire()
+    return {
+      port,
+      api,
+      connections: connections.share,
+      retire,
+      drain: (limitMs) => drain(server, api, connections, limitMs),
+    }
   } catch (error) {
     server.close()
     throw error
@@ -106,6 +120,7 @@ function attach(server: Server, api: Api, options: ServeOptions, connections: Co
   const forget = function (this: ServerResponse): void {
     const { socket, complete } = this.req
     if (this.writableFinished && complete && answers.get(socket) === this) answers.set(socket, undefined)
+    if (connections.isRetired && this.shouldKeepAlive) connections.noteReusable()
   }
   const begin = (request: IncomingMessage, response: ServerResponse): void => {
     answers.set(request.socket, response)
@@ -113,7 +128,7 @@ function attach(server: Server, api: Api, options: ServeOptions, connections: Co
     const isForProbes = connections.isForProbes(request.socket)
     // Without closing its connection, a client that sends the next request at once is never idle and lasts until the
     // drain's limit.
-    if (isForProbes || !server.listening) response.shouldKeepAlive = false
+    if (isForProbes || connections.isRetired || !server.listening) response.shouldKeepAlive = false
     api.handle(request, response, isForProbes ? { probesOnly: true } : undefined)
   }
   const take = (request: IncomingMessage, response: ServerResponse): void => {
@@ -172,7 +187,7 @@ function expectReader(this: ServerResponse): void {
   this.req.socket.setTimeout(slowReaderMs)
 }
 
-async function drain(server: Server, api: Api, limitMs: number): Promise<AbortedAnswers> {
+async function drain(server: Server, api: Api, connections: Connections, limitMs: number): Promise<AbortedAnswers> {
   let aborted: AbortedAnswers = { running: 0, unread: 0 }
   await new Promise<void>((resolve) => {
     let isClosed = false
@@ -186,8 +201,11 @@ async function drain(server: Server, api: Api, limitMs: number): Promise<Aborted
       resolve()
     }
     // Clients keep their connections open and would keep sending requests on them.
+    const closeIdle = (): void => {
+      if (connections.msSinceReusable >= lastRequestMs) server.closeIdleConnections()
+    }
     const sweep = setInterval(() => {
-      server.closeIdleConnections()
+      closeIdle()
       finish()
     }, closeIdleMs)
     let force: NodeJS.Timeout | undefined
@@ -201,13 +219,15 @@ async function drain(server: Server, api: Api, limitMs: number): Promise<Aborted
         isForced = true
       }, abortMs)
     }, limitMs)
-    server.close(() => {
+    // Not `server.close`, which also closes every idle connection.
+    NetServer.prototype.close.call(server, () => {
       isClosed = true
       finish()
     })
-    server.closeIdleConnections()
+    closeIdle()
     api.sockets.drain()
   })
+  server.close()
   return aborted
 }
 

@@ -49,7 +49,7 @@ function configOf(pepper: string, previous?: string): Config {
 
 /** Sends requests with these keys to the service, then waits until `keys` keys are not hashed with its pepper. */
 async function statuses(config: Config, keys: readonly string[], waitFor?: number): Promise<number[]> {
-  const app = await startApp(config, { log: () => {}, clock, random, unreadyMs: 0 })
+  const app = await startApp({ ...config, drainDelayMs: 0 }, { log: () => {}, clock, random })
   try {
     const found: number[] = []
     for (const key of keys) {

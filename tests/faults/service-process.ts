@@ -8,7 +8,7 @@ import { stringify } from 'yaml'
 import { nodeEnvironment, nodeFlags } from '../../bin/boot.mjs'
 import type { SimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 
-const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
+const repository = join(import.meta.dirname, '..', '..')
 const startLimitMs = 20_000
 const exitLimitMs = 60_000
 
@@ -62,14 +62,19 @@ export class ServiceProcess {
     return this.#child
   }
 
-  /** Starts it and waits until it listens. */
-  async start(): Promise<void> {
+  /**
+   * Starts it and waits until it listens. `port`: 0 for any. `program`: the folder of the sources, if not this
+   * repository.
+   */
+  async start({ port = 0, program = repository } = {}): Promise<void> {
     const args = [
       ...nodeFlags,
-      main,
+      join(program, 'src', 'main.ts'),
       'start',
       '--json',
       '--port',
+      String(port),
+      '--app-port',
       '0',
       '--data',
       this.dataDir,

@@ -41,7 +41,7 @@ describe.runIf(hasPostgres('metrics'))('metrics of a service on PostgreSQL', () 
     )
     const env = { DATABASE_URL: await server.createDatabase() }
     const config = loadConfig({ path, explicit: true, overrides: {}, env, random, localSecrets: 'make' })
-    app = await startApp(config, { log: () => {}, clock, random, unreadyMs: 0 })
+    app = await startApp({ ...config, drainDelayMs: 0 }, { log: () => {}, clock, random })
     store = await openStore(config)
     const deps = { store, clock, random, pepper: config.secrets.pepper, actor: { kind: 'cli' } } as const
     const account = await createAccount(deps, 'tester', 'max', config.plans)

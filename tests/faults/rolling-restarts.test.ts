@@ -1,0 +1,49 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { connectPostgres } from '../../src/storage/postgres/open-postgres.ts'
+import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
+import { runRollingRestarts } from './rolling-restarts.ts'
+import { startTcpBalancer } from './tcp-balancer.ts'
+
+const limitMs = 60_000
+
+describe.runIf(hasPostgres('rolling restarts'))('rolling restarts of nodes on PostgreSQL', () => {
+  let server: TestPostgres
+
+  beforeAll(async () => {
+    server = await startPostgres()
+  })
+  afterAll(() => server.stop())
+
+  test(
+    'no stream fails while nodes behind a proxy restart one after the other, and each is charged once',
+    async () => {
+      const databaseUrl = await server.createDatabase()
+      const db = connectPostgres(databaseUrl, { maxConnections: 1 })
+      try {
+        const report = await runRollingRestarts({
+          db,
+          databaseUrl,
+          startBalancer: startTcpBalancer,
+          nodes: 2,
+          restarts: 2,
+          streams: 30,
+          streamMs: 700,
+        })
+        const { complete } = report
+        expect(complete).toBeGreaterThan(30)
+        expect(report).toEqual({
+          restarts: 2,
+          complete,
+          failed: [],
+          exits: [],
+          wrongRecords: [],
+          records: complete,
+          used: complete,
+        })
+      } finally {
+        await db.destroy()
+      }
+    },
+    limitMs,
+  )
+})
