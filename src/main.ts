@@ -10,6 +10,7 @@ import { createRuntime, type Runtime } from './app/runtime.ts'
 import { sealedValues } from './app/sealed-values.ts'
 import { readServiceHealth } from './app/service-health.ts'
 import { hasStore, openStore, proveQuotas } from './app/storage.ts'
+import type { ParentLink } from './app/worker-reports.ts'
 import { CommandError, exitCodes } from './cli/failures.ts'
 import type { CliPorts, OpenedStore, RunningApp, Terminal } from './cli/ports.ts'
 import { onNpmExit } from './cli/process/npm-parent.ts'
@@ -17,7 +18,7 @@ import { runProgram } from './cli/process/run-program.ts'
 import { configOfWorker, startWorkers, workerEnv } from './cli/process/workers.ts'
 import { run } from './cli/run.ts'
 import { readAll } from './cli/terminal/read-input.ts'
-import type { Config } from './config/config.ts'
+import { type Config, withPorts } from './config/config.ts'
 import { checkpointKeys } from './domain/checkpoint.ts'
 import { openProviderErrors } from './domain/provider-error.ts'
 import { openEvalModels } from './eval-models.ts'
@@ -162,15 +163,37 @@ async function signAudit(config: Config, store: AuditStore, memory: CheckpointSt
 /** Starts the service in this process, or the workers that serve together. */
 async function startProcesses(config: Config): Promise<RunningApp> {
   if (worker !== undefined) {
-    const app = await startService(configOfWorker(config, worker))
+    const { linkToParent } = await import('./app/worker-reports.ts')
+    const app = await startService(configOfWorker(config, worker), linkToParent(process))
     process.send?.('listening')
     process.channel?.unref()
     return app
   }
   if (config.workers === 1) return await startService(config)
+  return await startParent(config)
+}
+
+/** Starts the workers, and serves their metrics. */
+async function startParent(config: Config): Promise<RunningApp> {
+  const [{ WorkerReports }, { openWorkersMetrics }] = await Promise.all([
+    import('./app/worker-reports.ts'),
+    import('./app/metrics.ts'),
+  ])
+  await using opened = new AsyncDisposableStack()
   const { log, end } = openServiceLog()
-  const workers = await startWorkers(config, workersEnv, (died) => log({ event: 'worker_died', ...died }))
-  return { ...workers, stop: () => workers.stop().finally(end) }
+  opened.defer(end)
+  const reports = new WorkerReports()
+  const metrics = opened.use(await openWorkersMetrics(config, reports, log))
+  const workers = await startWorkers(config, {
+    env: workersEnv,
+    onSpawned: (child) => reports.add(child),
+    onDied: (died) => log({ event: 'worker_died', ...died }),
+  })
+  opened.defer(() => workers.stop())
+  const owned = opened.move()
+  const { listen, appListen } = workers.config
+  const running = withPorts(workers.config, { api: listen.port, app: appListen.port, metrics: metrics?.port })
+  return { ...workers, config: running, stop: () => owned.disposeAsync() }
 }
 
 function openServiceLog(): ReturnType<typeof openLog> {
@@ -182,11 +205,11 @@ function openServiceLog(): ReturnType<typeof openLog> {
 }
 
 /** Starts the service. Its log goes to standard error, one JSON line per event. */
-async function startService(config: Config): Promise<RunningApp> {
+async function startService(config: Config, parent?: ParentLink): Promise<RunningApp> {
   const { log, end } = openServiceLog()
   // Loaded only for the service, so that other commands start in half the time.
   const { startApp } = await import('./app/app.ts')
-  const app = await startApp(config, { clock, random, log })
+  const app = await startApp(config, { clock, random, log, parent })
   releaseStartMemory()
   return {
     config: app.config,

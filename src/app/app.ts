@@ -39,17 +39,16 @@ import { createRuntime, withConfig, type Runtime } from './runtime.ts'
 import { openStatus, type Status } from './status.ts'
 import { openStorage, type Storage } from './storage.ts'
 import { openWeb } from './web.ts'
+import type { ParentLink } from './worker-reports.ts'
 
-/** How long the service reports that it is not ready before it stops listening, so that load balancers notice. */
-const unreadyBeforeCloseMs = { local: 100, production: 5_000 } as const
 const itemIdLength = 24
 
 export interface AppOptions {
   readonly log: EventLog
-  /** Milliseconds between reporting not ready and closing the listener. Default: 100 in local mode, 5,000 in production. */
-  readonly unreadyMs?: number
   readonly clock?: Clock
   readonly random?: RandomBytes
+  /** Of this process, if it is one of several workers. */
+  readonly parent?: ParentLink | undefined
 }
 
 export interface App {
@@ -67,7 +66,7 @@ export interface App {
  */
 export async function startApp(
   given: Config,
-  { log: givenLog, clock = systemClock(), random = systemRandom(), unreadyMs }: AppOptions,
+  { log: givenLog, clock = systemClock(), random = systemRandom(), parent }: AppOptions,
 ): Promise<App> {
   await using parts = new AsyncDisposableStack()
   const fatal = Promise.withResolvers<string>()
@@ -76,7 +75,7 @@ export async function startApp(
     for (const listener of listeners) listener(event)
   }
   const runtime = createRuntime(given, { clock, random, log })
-  const observation = parts.use(await openObservation(runtime))
+  const observation = parts.use(await openObservation(runtime, parent))
   listeners.unshift(observation.note)
   const storage = observation.measure(parts.use(await openStorage(runtime, fatal.resolve)))
   const breakers = new CircuitBreakers({ clock, random: () => random(1)[0]! / 256, log })
@@ -127,7 +126,7 @@ export async function startApp(
     isDraining = true
     storage.ownNode.reportNow()
     log({ event: 'draining', openRequests: api.openRequests })
-    return drainAndClose(started, unreadyMs, listening, owned)
+    return drainAndClose(started, listening, owned)
   }
   return { config, failed: fatal.promise, stop: () => (stopping ??= stop()) }
 }
@@ -135,11 +134,11 @@ export async function startApp(
 /** Lets running requests finish, then closes all parts. */
 async function drainAndClose(
   { config, log }: Runtime,
-  unreadyMs: number | undefined,
-  listening: Pick<Listening, 'drain'>,
+  listening: Pick<Listening, 'retire' | 'drain'>,
   owned: AsyncDisposableStack,
 ): Promise<void> {
-  await new Promise<void>((resolve) => setTimeout(resolve, unreadyMs ?? unreadyBeforeCloseMs[config.mode]))
+  listening.retire()
+  await new Promise<void>((resolve) => setTimeout(resolve, config.drainDelayMs))
   let cutRequests = 0
   try {
     const aborted = await listening.drain(config.drainMs)

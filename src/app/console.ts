@@ -37,7 +37,7 @@ export function openConsole(runtime: Runtime, deps: OpenConsoleDeps): ConsoleDep
     backends: config.backends.map(consoleBackend),
     controls: store,
     health: () => status.health(),
-    traffic: observation.traffic,
+    traffic: () => observation.traffic(),
     openFiles,
     planRouting: openRoutingPlanner(config, providers, breakers),
     servesManaged: (provider) => managed.isOn(provider),

@@ -1,4 +1,4 @@
-import { LiveTraffic } from '../accounts/status/live-traffic.ts'
+import { LiveTraffic, sumTraffic, type Traffic, type TrafficRecord } from '../accounts/status/live-traffic.ts'
 import { RecentFailures } from '../accounts/status/recent-failures.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { RequestObserver, RequestTracer } from '../gateway/ports.ts'
@@ -7,10 +7,12 @@ import { openMetrics, type MeasuredService } from './metrics.ts'
 import type { Runtime } from './runtime.ts'
 import type { Storage } from './storage.ts'
 import { openTracing } from './tracing.ts'
+import type { ParentLink } from './worker-reports.ts'
 
 /** Everything that observes requests: the console's figures, and metrics and traces if they are on. */
 export interface Observation extends AsyncDisposable {
-  readonly traffic: LiveTraffic
+  /** The console's figures, of all workers of this node. */
+  traffic(): Promise<Traffic>
   readonly recentFailures: RecentFailures
   readonly observer: RequestObserver
   readonly tracer: RequestTracer | undefined
@@ -24,20 +26,27 @@ export interface Observation extends AsyncDisposable {
   watch(service: MeasuredService): void
 }
 
-/** Starts to observe. @throws SetupError if the address of the metrics is unavailable */
-export async function openObservation(runtime: Runtime): Promise<Observation> {
+/**
+ * Starts to observe. `parent`: of this worker, if there are several. @throws SetupError if the address of the metrics is
+ * unavailable
+ */
+export async function openObservation(runtime: Runtime, parent: ParentLink | undefined): Promise<Observation> {
   await using opened = new AsyncDisposableStack()
-  const metrics = opened.use(await openMetrics(runtime))
+  const metrics = opened.use(await openMetrics(runtime, parent))
   const tracing = opened.use(await openTracing(runtime))
   const { clock, config } = runtime
   const traffic = new LiveTraffic(
     clock,
     config.backends.map(({ id }) => id),
   )
+  parent?.answer('traffic', () => traffic.record())
   const recentFailures = new RecentFailures(clock)
   const owned = opened.move()
   return {
-    traffic,
+    async traffic() {
+      const records = await parent?.gather('traffic')
+      return records === undefined ? traffic : sumTraffic(records as readonly TrafficRecord[])
+    },
     recentFailures,
     observer: {
       ended(opening, outcome) {

@@ -1,6 +1,5 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Registry } from '@prometheus-io/client'
 import { closeServer, listen } from '../runtime/listening.ts'
 
 /** Several Prometheus servers and a person with a browser. */
@@ -11,6 +10,12 @@ const requestMs = 10_000
 const checkMs = 2_000
 const silentMs = 60_000
 const drainMs = 1_000
+
+/** What is served: a registry, or those of several workers. */
+export interface ServedMetrics {
+  readonly contentType: string
+  metrics(): Promise<string>
+}
 
 /** The listener for Prometheus. */
 export interface MetricsListening extends AsyncDisposable {
@@ -23,7 +28,7 @@ export interface MetricsListening extends AsyncDisposable {
  * @throws the system's error if the address is unavailable
  */
 export async function serveMetrics(
-  registry: Pick<Registry, 'metrics' | 'contentType'>,
+  registry: ServedMetrics,
   { host, port }: { readonly host: string; readonly port: number },
   onBug: (error: unknown) => void,
 ): Promise<MetricsListening> {

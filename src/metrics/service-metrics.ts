@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client'
+import { type Aggregator, collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client'
 import type { BackendState } from '../domain/backend-state.ts'
 import type { ServiceEvent } from '../domain/events.ts'
 import {
@@ -17,6 +17,9 @@ const answerBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300
 const storeBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25]
 
 const backendStates: readonly BackendState['state'][] = ['closed', 'half_open', 'open', 'drained', 'quarantined']
+
+/** How the gauges of several workers become one, if not as their sum (contract 36.9). */
+const aggregators: Readonly<Record<string, Aggregator>> = { build_info: 'first', ready: 'min', backend_state: 'max' }
 
 /** A shared resource: how much is used, its limit, and how often a holder was refused more. */
 interface ShareFigures {
@@ -194,6 +197,7 @@ export class ServiceMetrics implements RequestObserver {
   #addGauges(): void {
     const { version, backends } = this.#options
     this.#gauge('build_info', 'Always 1; the version of svc-router.', ['version']).set({ version }, 1)
+    this.#gauge('workers', 'Processes whose figures these are.', []).set(1)
     this.#gauge('open_requests', 'Admitted requests that have not ended.', ['stream'], (gauge) => {
       gauge.set({ stream: 'true' }, this.#open.stream)
       gauge.set({ stream: 'false' }, this.#open.whole)
@@ -256,6 +260,7 @@ export class ServiceMetrics implements RequestObserver {
       name: `svc_router_${name}`,
       help,
       labelNames,
+      aggregator: aggregators[name] ?? 'sum',
       registers: [this.registry],
       ...(collect && { collect: () => collect(gauge) }),
     })

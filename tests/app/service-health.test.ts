@@ -63,7 +63,7 @@ describe.runIf(hasPostgres('health of the service'))('the health of a service wi
     provider = await startSimulatedProvider({ name: 'alpha' })
     const url = await server.createDatabase()
     for (const number of [0, 1, 2])
-      nodes.push(await startApp(configOf(number, url), { log: () => {}, clock, random, unreadyMs: 0 }))
+      nodes.push(await startApp({ ...configOf(number, url), drainDelayMs: 0 }, { log: () => {}, clock, random }))
     const config = nodes[0]!.config
     store = await openStore(config)
     const deps = { store, clock, random, pepper: config.secrets.pepper, actor: { kind: 'cli' } } as const

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,6 +14,7 @@ import type { Tables } from '../../src/storage/schema/schema.ts'
 import { createStore } from '../../src/storage/store.ts'
 import { hasPgBouncer, startPgBouncer, type TestPgBouncer } from '../pgbouncer.ts'
 import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
+import { childrenOf } from './children-of.ts'
 import { runCrashCycles } from './crash-cycles.ts'
 import { RawConnection, writePost } from './raw-client.ts'
 import { recordsInPostgres } from './records-in-postgres.ts'
@@ -191,11 +192,5 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
     limitMs,
   )
 })
-
-/** The ids of a process's children. */
-function childrenOf(pid: number): number[] {
-  const text = existsSync(`/proc/${pid}`) ? readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim() : ''
-  return text === '' ? [] : text.split(' ').map(Number)
-}
 
 const actor = { kind: 'cli' } as const

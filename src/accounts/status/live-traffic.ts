@@ -9,7 +9,7 @@ const slots = 60
 /** Latest times to first content for each backend; older ones do not count under load. */
 const maxTimes = 512
 
-/** What happened on this server just now. */
+/** What happened on this node just now. */
 export interface TrafficFigures {
   /** Requests that ended, or calls that a backend took, per second. */
   readonly perSecond: number
@@ -22,8 +22,30 @@ export interface TrafficFigures {
   readonly firstContentMs: { readonly p50: number; readonly p95: number; readonly p99: number } | undefined
 }
 
+/** The figures of all requests, and of the calls to each configured backend. */
+export interface Traffic {
+  /** All requests. */
+  total(): TrafficFigures
+  /** The calls to one configured backend. */
+  backend(id: string): TrafficFigures
+}
+
+/** What one worker counted, for another one: times are ages. */
+export interface TrafficRecord {
+  readonly all: WindowRecord
+  readonly byBackend: Readonly<Record<string, WindowRecord>>
+}
+
+/** The figures of all workers of a node. */
+export function sumTraffic(records: readonly TrafficRecord[]): Traffic {
+  return {
+    total: () => figuresOf(records.map(({ all }) => all)),
+    backend: (id) => figuresOf(records.flatMap(({ byBackend }) => byBackend[id] ?? [])),
+  }
+}
+
 /** Rates, errors, and times of requests in this process, in memory and bounded, for operators (contract 24.15). */
-export class LiveTraffic {
+export class LiveTraffic implements Traffic {
   readonly #clock: Clock
   readonly #all = new Window()
   readonly #byBackend: ReadonlyMap<string, Window>
@@ -60,14 +82,19 @@ export class LiveTraffic {
     if (stream) window.time(nowMs, answering.ms)
   }
 
-  /** All requests. */
   total(): TrafficFigures {
-    return this.#all.read(this.#clock.monotonicMs())
+    return figuresOf([this.#all.record(this.#clock.monotonicMs())])
   }
 
-  /** The calls to one configured backend. */
   backend(id: string): TrafficFigures {
-    return (this.#byBackend.get(id) ?? new Window()).read(this.#clock.monotonicMs())
+    return figuresOf([(this.#byBackend.get(id) ?? new Window()).record(this.#clock.monotonicMs())])
+  }
+
+  /** Everything that was counted, for the other workers of this node. */
+  record(): TrafficRecord {
+    const nowMs = this.#clock.monotonicMs()
+    const byBackend = [...this.#byBackend].map(([id, window]) => [id, window.record(nowMs)] as const)
+    return { all: this.#all.record(nowMs), byBackend: Object.fromEntries(byBackend) }
   }
 
   #count(id: string, nowMs: number, isFailed: boolean): void {
@@ -84,6 +111,15 @@ interface Slot {
   failed: number
   inputTokens: number
   outputTokens: number
+}
+
+/** The counts of a slot that began `slotsAgo` slots before the current one. */
+type SlotRecord = Omit<Slot, 'number'> & { readonly slotsAgo: number }
+
+/** The slots of the last five minutes, and the times to first content in them, milliseconds. */
+interface WindowRecord {
+  readonly slots: readonly SlotRecord[]
+  readonly times: readonly number[]
 }
 
 /** Counts of the last five minutes in slots, and the latest times. */
@@ -107,36 +143,43 @@ class Window {
     this.#nextTime = (this.#nextTime + 1) % maxTimes
   }
 
-  read(nowMs: number): TrafficFigures {
+  record(nowMs: number): WindowRecord {
     const current = Math.floor(nowMs / slotMs)
-    let [ended, failed] = [0, 0]
-    const recent = { ended: 0, inputTokens: 0, outputTokens: 0 }
-    for (const slot of this.#slots) {
-      if (slot.number <= current - slots) continue
-      ended += slot.ended
-      failed += slot.failed
-      if (slot.number === current || slot.number < current - rateSlots) continue
-      recent.ended += slot.ended
-      recent.inputTokens += slot.inputTokens
-      recent.outputTokens += slot.outputTokens
-    }
-    const seconds = (rateSlots * slotMs) / 1000
     return {
-      perSecond: recent.ended / seconds,
-      ended,
-      failedShare: ended === 0 ? undefined : failed / ended,
-      inputTokensPerSecond: recent.inputTokens / seconds,
-      outputTokensPerSecond: recent.outputTokens / seconds,
-      firstContentMs: this.#percentiles(nowMs),
+      slots: this.#slots
+        .map(({ number, ...counts }) => ({ ...counts, slotsAgo: current - number }))
+        .filter(({ slotsAgo }) => slotsAgo < slots),
+      times: this.#times.filter(({ atMs }) => atMs > nowMs - slots * slotMs).map(({ ms }) => ms),
     }
   }
+}
 
-  #percentiles(nowMs: number): TrafficFigures['firstContentMs'] {
-    const times = this.#times.filter(({ atMs }) => atMs > nowMs - slots * slotMs).map(({ ms }) => ms)
-    if (times.length === 0) return undefined
-    const sorted = times.toSorted((a, b) => a - b)
-    /** The nearest rank. */
-    const at = (share: number): number => sorted[Math.ceil(share * sorted.length) - 1]!
-    return { p50: at(0.5), p95: at(0.95), p99: at(0.99) }
+function figuresOf(records: readonly WindowRecord[]): TrafficFigures {
+  let [ended, failed] = [0, 0]
+  const recent = { ended: 0, inputTokens: 0, outputTokens: 0 }
+  for (const slot of records.flatMap((record) => record.slots)) {
+    ended += slot.ended
+    failed += slot.failed
+    if (slot.slotsAgo === 0 || slot.slotsAgo > rateSlots) continue
+    recent.ended += slot.ended
+    recent.inputTokens += slot.inputTokens
+    recent.outputTokens += slot.outputTokens
   }
+  const seconds = (rateSlots * slotMs) / 1000
+  return {
+    perSecond: recent.ended / seconds,
+    ended,
+    failedShare: ended === 0 ? undefined : failed / ended,
+    inputTokensPerSecond: recent.inputTokens / seconds,
+    outputTokensPerSecond: recent.outputTokens / seconds,
+    firstContentMs: percentiles(records.flatMap(({ times }) => times)),
+  }
+}
+
+function percentiles(times: readonly number[]): TrafficFigures['firstContentMs'] {
+  if (times.length === 0) return undefined
+  const sorted = times.toSorted((a, b) => a - b)
+  /** The nearest rank. */
+  const at = (share: number): number => sorted[Math.ceil(share * sorted.length) - 1]!
+  return { p50: at(0.5), p95: at(0.95), p99: at(0.99) }
 }

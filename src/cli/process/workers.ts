@@ -26,8 +26,15 @@ interface WorkerPlace {
   readonly app: number
 }
 
-/** A worker died and is replaced. `reason` is its exit code or signal. */
-type OnWorkerDied = (died: { readonly worker: number; readonly reason: string }) => void
+/** What starting workers needs. */
+interface WorkersOptions {
+  /** The environment of workers. */
+  readonly env: NodeJS.ProcessEnv
+  /** Called with every process that starts. */
+  readonly onSpawned: (child: ChildProcess) => void
+  /** A worker died and is replaced. `reason` is its exit code or signal. */
+  readonly onDied: (died: { readonly worker: number; readonly reason: string }) => void
+}
 
 /** The configuration of one worker: the shared ports, and a data folder of its own (contract 36.9). */
 export function configOfWorker(config: Config, place: string): Config {
@@ -39,21 +46,18 @@ export function configOfWorker(config: Config, place: string): Config {
     dataDir: join(config.dataDir, `worker-${number}`),
     listen: { ...shared.listen, sharesPort: true },
     appListen: { ...shared.appListen, sharesPort: true },
-    // One worker's figures on one port.
-    metricsListen: shared.metricsListen && { ...shared.metricsListen, port: shared.metricsListen.port + number },
   }
 }
 
 /**
- * Starts the workers, each this same program with the same arguments and with `env`. @throws CommandError if one of them
- * does not start
+ * Starts the workers, each this same program with the same arguments. @throws CommandError if one of them does not start
  */
-export async function startWorkers(config: Config, env: NodeJS.ProcessEnv, onDied: OnWorkerDied): Promise<RunningApp> {
+export async function startWorkers(config: Config, options: WorkersOptions): Promise<RunningApp> {
   const api = config.listen.port === 0 ? await freePort(config.listen.host) : config.listen.port
   const app = config.appListen.port === 0 ? await freePort(config.appListen.host) : config.appListen.port
   const workers = Array.from(
     { length: config.workers },
-    (_, number) => new Worker({ number, api, app }, env, config.drainMs, onDied),
+    (_, number) => new Worker({ number, api, app }, config.drainDelayMs + config.drainMs, options),
   )
   const stop = async (): Promise<void> => {
     await Promise.all(workers.map((worker) => worker.stop()))
@@ -70,19 +74,17 @@ export async function startWorkers(config: Config, env: NodeJS.ProcessEnv, onDie
 /** One worker process, replaced whenever it dies. */
 class Worker {
   readonly #place: WorkerPlace
-  readonly #env: NodeJS.ProcessEnv
   readonly #drainMs: number
-  readonly #onDied: OnWorkerDied
+  readonly #options: WorkersOptions
   #child: ChildProcess | undefined
   #delayMs = firstDelayMs
   #retry: NodeJS.Timeout | undefined
   #isStopping = false
 
-  constructor(place: WorkerPlace, env: NodeJS.ProcessEnv, drainMs: number, onDied: OnWorkerDied) {
+  constructor(place: WorkerPlace, drainMs: number, options: WorkersOptions) {
     this.#place = place
-    this.#env = env
     this.#drainMs = drainMs
-    this.#onDied = onDied
+    this.#options = options
   }
 
   /** Resolves when the worker listens. Rejects if it does not; it is not replaced then. */
@@ -112,18 +114,21 @@ class Worker {
   #spawn(): ChildProcess {
     const args = [...process.execArgv, ...process.argv.slice(1)]
     // Only the parent announces the service; a worker's log and errors go where the parent's go.
-    this.#child = spawn(process.execPath, args, {
+    const { env, onSpawned } = this.#options
+    const child = spawn(process.execPath, args, {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-      env: { ...this.#env, [workerEnv]: JSON.stringify(this.#place) },
+      env: { ...env, [workerEnv]: JSON.stringify(this.#place) },
     })
-    return this.#child
+    onSpawned(child)
+    this.#child = child
+    return child
   }
 
   #replaceWhenDead(child: ChildProcess): void {
     const startedMs = performance.now()
     child.once('exit', (code, signal) => {
       if (this.#isStopping) return
-      this.#onDied({ worker: this.#place.number, reason: String(signal ?? code) })
+      this.#options.onDied({ worker: this.#place.number, reason: String(signal ?? code) })
       const isSteady = performance.now() - startedMs >= steadyMs
       this.#delayMs = isSteady ? firstDelayMs : Math.min(longestDelayMs, this.#delayMs * 2)
       this.#retry = setTimeout(() => this.#replaceWhenDead(this.#spawn()), this.#delayMs)

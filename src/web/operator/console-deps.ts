@@ -1,7 +1,7 @@
 import type { AuditReviewer } from '../../accounts/audit/audit-reviewer.ts'
 import type { BackendControlStore } from '../../accounts/backends/backend-ports.ts'
 import type { AccountSearchStore } from '../../accounts/operators/operator-ports.ts'
-import type { LiveTraffic } from '../../accounts/status/live-traffic.ts'
+import type { Traffic } from '../../accounts/status/live-traffic.ts'
 import type { StatusStore } from '../../accounts/status/status-ports.ts'
 import type { SupportStore } from '../../accounts/support/support-ports.ts'
 import type { FormatId } from '../../domain/format-id.ts'
@@ -29,8 +29,8 @@ export interface ConsoleDeps {
   readonly controls: BackendControlStore
   /** The whole service: its nodes, its backends, and recent failures. */
   health(): Promise<ServiceHealth>
-  /** Rates, errors, and times of the last minutes in this process. */
-  readonly traffic: Pick<LiveTraffic, 'total' | 'backend'>
+  /** Rates, errors, and times of the last minutes on this node, with all its workers. */
+  traffic(): Promise<Traffic>
   /** Open files and sockets, and the limit; undefined if the system does not report them. */
   openFiles(): Promise<{ readonly open: number; readonly limit: number } | undefined>
   /** The route a request would take. */

@@ -31,7 +31,9 @@ const columns: readonly { readonly id: string; readonly name: string; write(figu
 ]
 
 async function showTraffic(visit: OperatorVisit): Promise<Response> {
-  const { backends, traffic } = visit.deps.consoleDeps
+  const { consoleDeps } = visit.deps
+  const { backends } = consoleDeps
+  const traffic = await consoleDeps.traffic()
   const { shown, nav } = pageOf(backends, { path, query: visit.query, name: 'from', perPage })
   return consolePage(visit, {
     title: 'Traffic',
@@ -79,7 +81,8 @@ function row(name: string | Html, id: string, figures: TrafficFigures): Html {
 
 /** The text of every cell by its name, for the script. */
 async function sendFigures({ deps }: OperatorVisit): Promise<Response> {
-  const { backends, traffic } = deps.consoleDeps
+  const { backends } = deps.consoleDeps
+  const traffic = await deps.consoleDeps.traffic()
   const rows: readonly (readonly [string, TrafficFigures])[] = [
     ['all', traffic.total()],
     ...backends.map(({ id }) => [`of-${id}`, traffic.backend(id)] as const),

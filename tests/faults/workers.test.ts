@@ -1,0 +1,82 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { freePort } from '../../src/runtime/free-port.ts'
+import { type SimulatedProvider, startSimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
+import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
+import { childrenOf } from './children-of.ts'
+import { RawConnection, writePost } from './raw-client.ts'
+import { ServiceProcess } from './service-process.ts'
+
+const limitMs = 60_000
+/** A worker that hangs delays a reading by 1 s. */
+const scrapeLimitMs = 2_500
+const requests = 40
+
+describe.runIf(hasPostgres('workers'))('several workers', () => {
+  let server: TestPostgres
+  let folder: string
+  let provider: SimulatedProvider
+  let service: ServiceProcess
+  let metricsPort: number
+
+  beforeAll(async () => {
+    server = await startPostgres()
+    folder = mkdtempSync(join(tmpdir(), 'svc-router-workers-'))
+    provider = await startSimulatedProvider({ name: 'alpha' })
+    metricsPort = await freePort()
+    const settings = {
+      workers: 2,
+      metrics_listen: { port: metricsPort },
+      database: { url_env: 'DATABASE_URL' },
+      backends: { alpha: { provider: 'alpha', model: 'simulated' } },
+    }
+    service = new ServiceProcess(folder, [provider], settings, { DATABASE_URL: await server.createDatabase() })
+    await service.start()
+  })
+  afterAll(async () => {
+    await service.destroy()
+    await provider.close()
+    await server.stop()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  async function ask(): Promise<void> {
+    const chat = { model: 'svc-router/frontier', messages: [{ role: 'user', content: 'Hello' }] }
+    const connection = new RawConnection(service.port)
+    expect((await connection.ask(writePost('/chat/completions', service.key, chat))).status).toBe(200)
+    connection.leave()
+  }
+
+  /** The value of a series of the whole node. */
+  async function read(series: string): Promise<number> {
+    const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`, {
+      signal: AbortSignal.timeout(scrapeLimitMs),
+    })
+    const line = (await response.text()).split('\n').find((candidate) => candidate.startsWith(`${series} `))
+    return Number(line?.slice(series.length + 1))
+  }
+
+  const admissions = 'svc_router_admissions_total{profile="svc-router/frontier"}'
+
+  test(
+    'one scrape returns the metrics of all workers, while one of them hangs and after one was killed',
+    async () => {
+      await Promise.all(Array.from({ length: requests }, ask))
+      expect(await read('svc_router_workers')).toBe(2)
+      expect(await read(admissions)).toBe(requests)
+      const [first, second] = childrenOf(service.running.pid!)
+      process.kill(first!, 'SIGSTOP')
+      expect(await read('svc_router_workers')).toBe(1)
+      expect(await read(admissions)).toBe(requests)
+      process.kill(first!, 'SIGKILL')
+      await expect.poll(() => read('svc_router_workers'), { timeout: 10_000 }).toBe(2)
+      expect(await read(admissions)).toBe(requests)
+      expect(childrenOf(service.running.pid!)).toContain(second)
+      await Promise.all(Array.from({ length: requests }, ask))
+      expect(await read(admissions)).toBe(2 * requests)
+    },
+    limitMs,
+  )
+})
