@@ -83,7 +83,7 @@ function assertSecrets({ config: { secrets, dataDir } }: Runtime, file: string):
   if (!secrets.keptInFile || existsSync(path)) return
   throw new BackupError(
     `${file} cannot be used without the secrets of the service, which no backup contains`,
-    `copy ${secretsFileName} of the old data folder to ${path}, or set SVC_ROUTER_PEPPER and SVC_ROUTER_SEALING_KEY`,
+    `copy ${secretsFileName} from the old data folder to ${path}, or set SVC_ROUTER_PEPPER and SVC_ROUTER_SEALING_KEY`,
   )
 }
 

@@ -3,7 +3,7 @@ import { type KnownNode, ServiceHealth } from '../domain/service-health.ts'
 import type { NodeStore } from '../storage/nodes.ts'
 
 /**
- * What the nodes that share the database say about themselves. `own` is this process, if it is one of them: it knows
+ * What the nodes that share the database report. `own` is this process, if it is one of them: it knows
  * itself better than the database does. `nowMs` reads the clock after the database answered.
  */
 export async function readServiceHealth(

@@ -31,7 +31,7 @@ export interface Storage extends AsyncDisposable {
   queues(): Readonly<Record<string, number>>
 }
 
-/** What a node says about itself with each sign of life; undefined while it starts. */
+/** What a node reports with each heartbeat; undefined while it starts. */
 export type NodeReporter = () => string | undefined
 
 /** This process among the nodes that share the database. On SQLite it is the only one, and reports to nobody. */

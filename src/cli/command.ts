@@ -70,7 +70,7 @@ export interface Workspace {
   readonly tickets: OpenedStore['tickets']
   /** Incidents on the status page. */
   readonly incidents: IncidentDeps & { readonly store: OpenedStore['incidents'] }
-  /** What the nodes of the service say about themselves; no nodes if it runs on SQLite. */
+  /** What the nodes of the service report; no nodes if it runs on SQLite. */
   readonly health: OpenedStore['health']
   /** Encrypted values. */
   readonly sealed: OpenedStore['sealed']

@@ -65,7 +65,7 @@ export interface OpenedStore {
   readonly proofs: Pick<IdentityStore, 'addProof'>
   readonly operators: OperatorStore
   readonly sealed: SealedValues
-  /** What the nodes of the service say about themselves; no nodes if it runs on SQLite. */
+  /** What the nodes of the service report; no nodes if it runs on SQLite. */
   health(): Promise<ServiceHealth>
   close(): Promise<void>
 }

@@ -22,7 +22,7 @@ const maxOwnDown = 50
 const maxCharacters = 128 * 1024
 
 /**
- * What one node says about itself with each sign of life (contract 36.10). All times are ages in milliseconds, because the
+ * What one node reports with each heartbeat (contract 36.10). All times are ages in milliseconds, because the
  * clocks of nodes may differ.
  */
 export interface NodeReport {

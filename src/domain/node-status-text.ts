@@ -6,9 +6,9 @@ export interface NodeStatusText {
   readonly words: string
 }
 
-/** Turns what a node said about itself into a color and words. */
+/** Turns what a node reported into a color and words. */
 export function describeNode(node: KnownNode, health: Pick<ServiceHealth, 'isSilent'>): NodeStatusText {
-  if (health.isSilent(node)) return { tone: 'warn', words: 'no sign of life' }
+  if (health.isSilent(node)) return { tone: 'warn', words: 'no heartbeat' }
   if (node.report === undefined) return { tone: 'warn', words: 'starting, or an older version' }
   const [reason] = node.report.reasons
   if (node.report.isDraining) return { tone: 'warn', words: 'draining' }

@@ -1,16 +1,16 @@
 import type { BackendState, HourCount } from './backend-state.ts'
 import type { BackendReport, FailingPart, NodeReport } from './node-report.ts'
 
-/** A node without a sign of life for this long says nothing about the service's health any more: three were missed. */
+/** A node that has sent no heartbeat for this long says nothing about the service's health any more: three were missed. */
 const silentAfterMs = 16_000
 /** A node that used a backend within this time has an opinion about it; one that skips it always has. */
 const usedWithinMs = 10 * 60_000
 
-/** A node of the service and what it last said about itself. */
+/** A node of the service and what it last reported. */
 export interface KnownNode {
   readonly id: string
   readonly startedAtMs: number
-  /** Its last sign of life. */
+  /** Its last heartbeat. */
   readonly seenAtMs: number
   /** Undefined while it starts, and if it runs an older version. */
   readonly report: NodeReport | undefined
@@ -28,12 +28,12 @@ interface Opinion {
   readonly backend: BackendReport
 }
 
-/** The health of the whole service, from what its nodes say about themselves (contract 18.7, 36.10). */
+/** The health of the whole service, from what its nodes report (contract 18.7, 36.10). */
 export class ServiceHealth {
   /** Every known node, those that started first, first. */
   readonly nodes: readonly KnownNode[]
   readonly #nowMs: number
-  /** Those that gave a recent sign of life and reported. */
+  /** Those that sent a recent heartbeat with a report. */
   readonly #reports: readonly { readonly seenAtMs: number; readonly report: NodeReport }[]
 
   constructor(nodes: readonly KnownNode[], nowMs: number) {
@@ -44,7 +44,7 @@ export class ServiceHealth {
     )
   }
 
-  /** Whether a node missed several signs of life: it was killed, or it cannot reach the database. */
+  /** Whether a node missed several heartbeats: it was killed, or it cannot reach the database. */
   isSilent({ seenAtMs }: Pick<KnownNode, 'seenAtMs'>): boolean {
     return this.#nowMs - seenAtMs > silentAfterMs
   }

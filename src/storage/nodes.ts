@@ -2,14 +2,14 @@ import { type Kysely, type RawBuilder, sql, SqliteAdapter } from 'kysely'
 import { defineStore } from './define-store.ts'
 import type { Tables } from './schema/schema.ts'
 
-/** A node without a sign of life for this long is gone: its requests count as lost. */
+/** A node that has sent no heartbeat for this long is gone: its requests count as lost. */
 export const deadAfterMs = 60_000
 const maxNodes = 500
 
 /** The time of the PostgreSQL server, epoch milliseconds. */
 export const databaseMs = sql<number>`floor(extract(epoch from clock_timestamp()) * 1000)::bigint`
 
-/** A node that gave a sign of life lately. Ages, because its clock and the reader's may differ. */
+/** A node that sent a heartbeat recently. Ages, because its clock and the reader's may differ. */
 export interface StoredNode {
   readonly id: string
   readonly startedAgoMs: number
@@ -19,7 +19,7 @@ export interface StoredNode {
 
 /** The nodes that share a database: none on SQLite, where the service is one process. */
 export interface NodeStore {
-  /** Those with a sign of life within the last minute. */
+  /** Those with a heartbeat within the last minute. */
   listNodes(): Promise<readonly StoredNode[]>
 }
 

@@ -70,7 +70,7 @@ describe('a backend', () => {
   })
 })
 
-test('nodes that give no sign of life have no say, and those that end do not count as failing', () => {
+test('nodes that send no heartbeats do not count, and those that end do not count as failing', () => {
   const reasons = ['requests cannot be recorded']
   const silent = node('a', { reasons, backends: [open] }, 20_000)
   const draining = node('b', { isDraining: true, reasons: ['draining'] })
@@ -82,7 +82,7 @@ test('nodes that give no sign of life have no say, and those that end do not cou
   expect(all.condition('alpha').state).toBe('closed')
   expect(all.requests()).toEqual({ answered: 3, failed: 0 })
   expect(all.nodes.map((one) => describeNode(one, all).words)).toEqual([
-    'no sign of life',
+    'no heartbeat',
     'draining',
     'rejects requests: requests cannot be recorded',
     'serving',

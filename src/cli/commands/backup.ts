@@ -51,7 +51,7 @@ export const backup: Command = {
 
 export const restore: Command = {
   name: 'restore',
-  summary: 'Verify a backup, and restore it into an empty data folder.',
+  summary: 'Verify a backup, and restore it into an empty data folder or PostgreSQL database.',
   arguments: ['FILE'],
   options: [
     { name: 'check', summary: 'Only verify the backup. Changes nothing.' },

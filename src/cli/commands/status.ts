@@ -15,7 +15,8 @@ const askLimitMs = 3_000
 /** The nodes and backends of the service (contract 33.10). */
 export const status: Command = {
   name: 'status',
-  summary: 'Show whether the service runs, and on PostgreSQL every node and what the nodes say about each backend.',
+  summary:
+    'Show whether the service is running and, on PostgreSQL, every node and the state of each backend as the nodes report it.',
   arguments: [],
   options: [],
   example: 'status',
@@ -26,7 +27,7 @@ export const status: Command = {
       if (health.nodes.length === 0)
         throw new CommandError(
           exitCodes.unreachable,
-          'no node gave a sign of life in the last minute',
+          'no node sent a heartbeat in the last minute',
           `start one: ${invocation.command('start')}`,
         )
       const holds = holdsOf(await backends.store.listBackendControls())
@@ -47,7 +48,7 @@ function statusOfNodes(
   const isGood = health.serving().nodes > 0
   return {
     text: [
-      writeTable([['NODE', 'PROCESS', 'STATE', 'VERSION', 'STARTED', 'LAST SIGN OF LIFE'], ...nodes.map(nodeRow)]),
+      writeTable([['NODE', 'PROCESS', 'STATE', 'VERSION', 'STARTED', 'LAST HEARTBEAT'], ...nodes.map(nodeRow)]),
       '',
       writeTable([
         ['BACKEND', 'STATE', 'SINCE', 'LAST FAILURE', 'ANSWERED', 'FAILED'],
@@ -84,7 +85,7 @@ async function statusOfProcess(invocation: Invocation, dataDir: string): Promise
   if (running === undefined)
     throw new CommandError(
       exitCodes.unreachable,
-      `no service runs on ${dataDir}`,
+      `no service is running on ${dataDir}`,
       `start it: ${invocation.command('start')}`,
     )
   const { origin } = new URL(running.baseUrl)

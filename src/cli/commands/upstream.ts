@@ -192,7 +192,7 @@ async function readCredential(invocation: Invocation, provider: string): Promise
     throw new CommandError(
       exitCodes.usage,
       'the environment variable that --credential-env names is not set',
-      'name the variable, not the credential: --credential-env OPENAI_API_KEY',
+      'set it in this shell, or specify another variable by its name: --credential-env OPENAI_API_KEY',
     )
   }
   // Piped input is never ignored. If no credential is required, empty or closed input means there is none.

@@ -49,7 +49,7 @@ function compare(name: string, candidates: ReadonlyMap<string, readonly string[]
     unique_insights: alone
       .slice(0, maxEntries)
       .map(([insight, [label]]) => ({ label, insight: short(insight), keep: true, risk: 'low' })),
-    blind_spots: [`This comparison is simulated: ${name} matches sentences and understands none of them.`],
+    blind_spots: [`This comparison is simulated: ${name} matches sentences without understanding them.`],
     scores: Object.fromEntries(scores),
     injection_flags: [],
     best,

@@ -7,7 +7,7 @@ import { readPostgresRows } from './postgres-rows.ts'
 import { type Snapshot, writeSnapshot } from './snapshot.ts'
 import { assertSpace } from './whole-file.ts'
 
-/** A node without a sign of life for this long does not run. */
+/** A node that has sent no heartbeat for this long does not run. */
 const deadAfterMs = 15_000
 
 export interface PostgresSnapshotOptions {

@@ -37,7 +37,7 @@ export interface PostgresLedgerOptions {
   readonly bootId?: string | undefined
   /** Called when admissions or outcomes cannot be written, once per outage; `reason` is a code. */
   readonly onFailing?: (reason: string) => void
-  /** What this node says about itself with each sign of life; undefined while it starts. */
+  /** What this node reports with each heartbeat; undefined while it starts. */
   readonly report?: () => string | undefined
 }
 
@@ -54,7 +54,7 @@ export interface PostgresLedger extends Ledger {
   readonly inFlight: number
   /** The node's row in `nodes`. */
   readonly nodeId: string
-  /** Writes a sign of life now, because the report changed. */
+  /** Writes a heartbeat now, because the report changed. */
   reportNow(): void
   /** Writes all waiting settlements and releases the folder. Does not close the database. @throws LedgerUnavailable */
   close(): Promise<void>

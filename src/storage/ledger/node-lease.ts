@@ -4,7 +4,7 @@ import { dayMs } from '../../runtime/durations.ts'
 import { databaseMs, deadAfterMs } from '../nodes.ts'
 import type { Tables } from '../schema/schema.ts'
 
-/** How often a node writes a sign of life; more often while the database fails. */
+/** How often a node writes a heartbeat; more often while the database fails. */
 const beatMs = 5_000
 const failingBeatMs = 500
 /** How often this node looks for requests of dead nodes, and for its own that it does not know. */
@@ -17,12 +17,12 @@ const unknownAfterMs = 10_000
 const forgetAfterMs = 7 * dayMs
 
 export interface LeaseListener {
-  /** A sign of life was written: the database works. */
+  /** A heartbeat was written: the database works. */
   onBeat(): void
   onFailed(error: unknown): void
   /** The node's open requests in the database that are not new. Those that it does not know were never dispatched. */
   onOwnRequests(ids: readonly string[]): void
-  /** What to write with a sign of life; undefined while the node starts. */
+  /** What to write with a heartbeat; undefined while the node starts. */
   report(): string | undefined
 }
 
@@ -55,7 +55,7 @@ export class NodeLease {
     if (this.#running === undefined) this.#schedule(failingBeatMs)
   }
 
-  /** Writes the next sign of life now, because its report changed. */
+  /** Writes the next heartbeat now, because its report changed. */
   beatNow(): void {
     if (this.#running === undefined) this.#schedule(0)
   }

@@ -150,7 +150,7 @@ interface NodeRow {
   id: string
   started_at_ms: number
   seen_at_ms: number
-  /** What the node said about itself with its last sign of life, as JSON. */
+  /** What the node reported with its last heartbeat, as JSON. */
   report: string | null
 }
 

@@ -102,7 +102,7 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
           ${fact('Last hour', hourWords(health.lastHour(backend.id)))}
         </dl>
         <p class="faint">
-          As seen by the <a href="/operator/nodes">nodes</a> of the service. A restart of a node resets its circuit
+          As reported by the <a href="/operator/nodes">nodes</a> of the service. Restarting a node resets its circuit
           breakers and counts.
         </p>
       </section>
@@ -200,7 +200,7 @@ function steering(
                   )
                 : ''
             }
-            ${hold(visit, `${id}/quarantine`, 'Quarantine', 'Stops using a backend that you do not trust until you release it.')}`
+            ${hold(visit, `${id}/quarantine`, 'Quarantine', 'Takes a backend that you do not trust out of service until you release it.')}`
       }
     </ul>
   </section>`

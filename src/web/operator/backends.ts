@@ -42,8 +42,8 @@ async function showBackends(visit: OperatorVisit): Promise<Response> {
             </section>`
       }
       <p class="side">
-        State and counts are those of the whole service; the counts cover the last hour. Providers that accounts
-        connected are not listed here.
+        State and counts are for the whole service. The counts cover the last hour. Providers that accounts connected
+        are not listed here.
         <a href="/operator/profiles">Profiles and their backends</a>
       </p>`,
   })

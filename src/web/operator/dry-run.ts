@@ -8,6 +8,7 @@ import { maxQuestionTokens, type RoutingPlan, type RoutingQuestion } from '../..
 import { breadcrumbs } from '../components/breadcrumbs.ts'
 import { field, select } from '../components/field.ts'
 import type { Html } from '../components/html.ts'
+import { writeNumber } from '../components/time.ts'
 import { operatorAccountsDepsFor } from '../http/control.ts'
 import type { PageRoute } from '../http/route.ts'
 import type { OperatorVisit } from '../http/visit.ts'
@@ -95,7 +96,7 @@ async function answerOf(visit: OperatorVisit): Promise<RoutingPlan | string> {
   const tokens = Number(query.get('tokens'))
   if (format === undefined) return 'Choose a client format.'
   if (!Number.isSafeInteger(tokens) || tokens < 1 || tokens > maxQuestionTokens)
-    return `Enter a whole number of tokens from 1 to ${maxQuestionTokens}.`
+    return `Enter a whole number of tokens from 1 to ${writeNumber(maxQuestionTokens)}.`
   const caller = await callerOf(visit)
   if (typeof caller === 'string') return caller
   const plan = deps.plans.find(({ id }) => id === caller.planId)

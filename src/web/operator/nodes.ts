@@ -23,13 +23,13 @@ async function showNodes(visit: OperatorVisit): Promise<Response> {
   const { shown, nav } = pageOf(health.nodes, { path, query: visit.query, name: 'from', perPage })
   return consolePage(visit, {
     title: 'Nodes',
-    lead: 'The processes that serve requests. Each worker is a node of its own.',
+    lead: 'The processes that serve requests. Each worker is a separate node.',
     body: html`<section class="card">
         <h2>State</h2>
         <div class="scroll" tabindex="0" role="region" aria-label="Nodes">
           <table>
             <caption class="unseen">
-              Nodes and what they last said about themselves
+              Nodes and the state that each one last reported
             </caption>
             <thead>
               <tr>
@@ -37,7 +37,7 @@ async function showNodes(visit: OperatorVisit): Promise<Response> {
                 <th scope="col">State</th>
                 <th scope="col">Version</th>
                 <th scope="col">Started</th>
-                <th scope="col">Last sign of life</th>
+                <th scope="col">Last heartbeat</th>
                 <th scope="col" class="number">Requests in 5 minutes</th>
               </tr>
             </thead>
@@ -49,7 +49,7 @@ async function showNodes(visit: OperatorVisit): Promise<Response> {
         ${nav}
       </section>
       <p class="side">
-        A node gives a sign of life every 5 seconds. One that is killed disappears after a minute.
+        A node sends a heartbeat every 5 seconds. A node that was killed disappears after a minute.
         <a href="/docs/operators">Guide for operators</a>
       </p>`,
   })

@@ -109,7 +109,7 @@ function findNodes(health: ServiceHealth): readonly Trouble[] {
     const at = { path: '/operator/nodes', link: 'See nodes' }
     const name = report?.name ?? id
     if (health.isSilent({ seenAtMs }))
-      return [{ tone: 'warn', atMs: seenAtMs, what: `The node ${name} gives no sign of life`, ...at }]
+      return [{ tone: 'warn', atMs: seenAtMs, what: `The node ${name} sends no heartbeats`, ...at }]
     // A problem of the only node is the service's, and is reported as such.
     const [reason] = report?.reasons ?? []
     if (reason === undefined || report?.isDraining === true || health.nodes.length === 1) return []

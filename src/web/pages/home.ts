@@ -55,7 +55,7 @@ async function showHome(visit: Visit): Promise<Response> {
         <section>
           <h2>Errors that help</h2>
           <p>
-            Each error says what happened and what to do, and links to the page that helps.
+            Each error says what happened and what to do, and often links to the page that helps.
             <a href="/docs/errors">Every error code has a page</a>, and every response has an ID that you can look up.
           </p>
         </section>

@@ -57,7 +57,7 @@ test("the list shows each backend's results in the last hour, and says that it k
   const { out, err } = await harness.say('backends', 'list')
   expect(out).toMatch(/simulated-alpha +in use +1 +1/)
   expect(err).toContain('exist only in the running service')
-  expect((await harness.say('status')).err).toContain('no service runs')
+  expect((await harness.say('status')).err).toContain('no service is running')
   for (let failed = 0; failed < 4; failed++) harness.records.push(record('timeout', 5))
   expect((await harness.say('backends', 'list')).out).toMatch(/simulated-alpha +in use, fails often +1 +5/)
 })
@@ -132,5 +132,5 @@ test('on PostgreSQL, the list and `status` show what the nodes report', async ()
   harness.nodes = [node('web-2', skips, ['the key store does not answer'])]
   expect((await say('status')).code).toBe(1)
   harness.nodes = []
-  expect(await say('status')).toMatchObject({ code: 5, err: expect.stringContaining('no node gave a sign of life') })
+  expect(await say('status')).toMatchObject({ code: 5, err: expect.stringContaining('no node sent a heartbeat') })
 })

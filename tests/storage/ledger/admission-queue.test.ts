@@ -135,7 +135,7 @@ describe('when the database does not decide', () => {
     await expect(asked).rejects.toThrow(LedgerUnavailable)
   })
 
-  test('a sign of life from elsewhere ends the outage', async () => {
+  test('a heartbeat from elsewhere ends the outage', async () => {
     const asked = ask('a')
     await nextTurn()
     flights[0]!.fail()

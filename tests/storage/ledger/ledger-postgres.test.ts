@@ -78,7 +78,7 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
     return rows[0]!.used
   }
 
-  test('requests of a node without a sign of life are lost and stay charged, and it can still settle them', async () => {
+  test('requests of a node without a heartbeat are lost and stay charged, and it can still settle them', async () => {
     const pausedClock = new ManualClock()
     const paused = await open('paused', pausedClock)
     const [first, second] = await Promise.all([
