@@ -29,6 +29,8 @@ export interface RollingOptions {
   readonly streams: number
   /** How long a stream lasts, milliseconds. */
   readonly streamMs: number
+  /** How long a node accepts requests after its signal: longer than the proxy takes to notice. */
+  readonly drainDelayMs?: number
   /** The folder of the sources that a restart starts; this repository's unless given. */
   readonly programOf?: (restart: number) => string | undefined
 }
@@ -78,7 +80,7 @@ export async function runRollingRestarts(options: RollingOptions): Promise<Rolli
       const settings = {
         plans: { max: { name: 'Max', requests_per_minute: 1_000_000, requests_per_month: 100_000_000, premium: true } },
         backends: { alpha: { provider: 'alpha', model: 'simulated' } },
-        drain_delay: '300ms',
+        drain_delay: `${options.drainDelayMs ?? 300}ms`,
         ...(options.workers === undefined ? {} : { workers: options.workers }),
         ...place.settings,
       }

@@ -9,7 +9,7 @@ import { nodeEnvironment, nodeFlags } from '../../bin/boot.mjs'
 import type { SimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 
 const repository = join(import.meta.dirname, '..', '..')
-const startLimitMs = 20_000
+const startLimitMs = 60_000
 const exitLimitMs = 60_000
 
 /** A request's record as stored on disk. */
