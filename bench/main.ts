@@ -9,10 +9,11 @@ import type { Options, ScenarioName } from './options.ts'
 import { Processes } from './processes.ts'
 import { writeReport } from './report.ts'
 import type { Row } from './rows.ts'
-import { measureBurst, measureObserved, measurePaced, measureTranslate, measureWhole } from './scenarios/cpu.ts'
+import { measureBurst, measurePaced, measureTranslate, measureWhole } from './scenarios/cpu.ts'
 import { measureIdle } from './scenarios/idle.ts'
 import { measureLatency } from './scenarios/latency.ts'
 import { measureSoak, measureStreams } from './scenarios/memory.ts'
+import { measureObservability } from './scenarios/observability.ts'
 import { measureWorkers } from './scenarios/workers.ts'
 
 /** The time limit of the whole run. */
@@ -25,7 +26,7 @@ const scenarios: Readonly<Record<ScenarioName, (bench: Bench) => Promise<Row[]>>
   burst: measureBurst,
   paced: measurePaced,
   translate: measureTranslate,
-  observed: measureObserved,
+  observability: measureObservability,
   workers: measureWorkers,
   latency: measureLatency,
   'streams-1000': measureStreams,

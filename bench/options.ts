@@ -9,7 +9,7 @@ const scenarioNames = [
   'burst',
   'paced',
   'translate',
-  'observed',
+  'observability',
   'workers',
   'latency',
   'streams-1000',

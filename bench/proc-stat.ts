@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 
 // The kernel reports hundredths of a second on every architecture that Node supports.
 const tickUs = 10_000
@@ -13,6 +13,14 @@ export function readCpuUs(pid: number): number {
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     return fields.slice(11, 15).reduce((ticks, field) => ticks + Number(field), 0) * tickUs + sum
   }, 0)
+}
+
+/** CPU of the threads of a process so far, in nanoseconds. Unlike `readCpuUs`, threads that ended do not count. */
+export function readCpuNs(pid: number): number {
+  return readdirSync(`/proc/${pid}/task`).reduce(
+    (sum, thread) => sum + Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ', 1)[0]),
+    0,
+  )
 }
 
 /** Resident memory of a process and its children, in MB of a million bytes. */

@@ -27,6 +27,8 @@ export interface Load {
   readonly connections: number
   readonly maxRequests: number
   readonly durationMs: number
+  /** Instead of the CPU in steps of 10 ms. */
+  readonly readCpuUs?: (pid: number) => number
 }
 
 type Entry = Omit<Contender, 'leastBytes'> & {
@@ -65,7 +67,8 @@ export async function measure(bench: Bench, entered: readonly Contender[], load:
   const loads = new Map<string, number[]>()
   let contenders = [...entered]
   for (let round = 0; round < load.rounds; round++) {
-    for (const contender of contenders) {
+    // In turns forwards and backwards, so that none always runs after the same one.
+    for (const contender of round % 2 === 0 ? contenders : contenders.toReversed()) {
       try {
         const { cpuUs, databaseUs, elapsedMs, answers } = await runOnce(bench, contender, load)
         append(values, contender.label, cpuUs / answers)
@@ -85,15 +88,15 @@ export async function measure(bench: Bench, entered: readonly Contender[], load:
 }
 
 async function runOnce(bench: Bench, contender: Contender, load: Load) {
-  const { maxRequests, durationMs } = load
+  const { maxRequests, durationMs, readCpuUs: readUs = readCpuUs } = load
   const connections = contender.connections ?? load.connections
   const target = contender.gateway.target(contender.kind)
   const { gateway, databasePid } = contender
-  const readDatabase = (): number => (databasePid === undefined ? 0 : readCpuUs(databasePid))
-  const [before, databaseBefore] = [readCpuUs(gateway.pid), readDatabase()]
+  const readDatabase = (): number => (databasePid === undefined ? 0 : readUs(databasePid))
+  const [before, databaseBefore] = [readUs(gateway.pid), readDatabase()]
   const command = { do: 'closed', target, connections, maxRequests, durationMs } as const
   const { answers, elapsedMs } = await bench.run(command, contender.leastBytes)
-  const cpuUs = readCpuUs(gateway.pid) - before
+  const cpuUs = readUs(gateway.pid) - before
   return { cpuUs, databaseUs: readDatabase() - databaseBefore, elapsedMs, answers }
 }
 

@@ -13,7 +13,6 @@ const pacedEveryMs = 20
 const requestAimAtMost = 1.5
 const eventAimAtMost = 2
 const peerAimAtLeast = 8
-const observedAimAtMost = 1.03
 
 /** CPU per request for whole answers of `bodyBytes` bytes. Each connection sends its next request after an answer. */
 export async function measureWhole(
@@ -78,36 +77,6 @@ export async function measureTranslate(bench: Bench): Promise<Row[]> {
   const comparison = await measure(bench, contenders, saturating(bench, 'translate', burstConnections))
   const values = divide(comparison.values, burstEvents)
   return compare({ ...comparison, figure: 'CPU µs/event', values, reference: 'svc-router relay' })
-}
-
-/** What metrics and traces cost, compared with the same program without them in the same rounds. */
-export async function measureObserved(bench: Bench): Promise<Row[]> {
-  const names = ['svc-router', 'svc-router +metrics', 'svc-router +metrics +traces'] as const
-  const loads = [
-    {
-      kind: 'chat',
-      mode: { name: 'whole', bodyBytes: 1024 },
-      figure: 'CPU µs/request',
-      connections: saturatedConnections,
-    },
-    {
-      kind: 'chat-stream',
-      mode: { name: 'burst', events: burstEvents },
-      figure: 'CPU µs/stream of 200',
-      connections: burstConnections,
-    },
-  ] as const
-  const rows: Row[] = []
-  for (const { kind, mode, figure, connections } of loads) {
-    const contenders: Contender[] = []
-    for (const gateway of await bench.only(names)) {
-      const contender = await enterOne(bench, 'observed', { label: gateway.name, gateway, kind, mode, warm: true })
-      if (contender !== undefined) contenders.push(contender)
-    }
-    const comparison = await measure(bench, contenders, saturating(bench, 'observed', connections))
-    rows.push(...compare({ ...comparison, figure, reference: 'svc-router', aimOthersAtMost: observedAimAtMost }))
-  }
-  return rows
 }
 
 function saturating(bench: Bench, scenario: string, connections: number): Load {

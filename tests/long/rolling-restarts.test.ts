@@ -104,17 +104,18 @@ defaults
   timeout connect 2s
   timeout client 60s
   timeout server 60s
+  timeout check 5s
   option redispatch
   retries 3
 listen api
   bind 127.0.0.1:${port}
   balance roundrobin
   option httpchk GET /ready
-  default-server check inter ${checkMs}ms fall 1 rise 1
+  default-server check inter ${checkMs}ms fall 2 rise 1
 ${nodePorts.map((nodePort) => `  server node-${nodePort} 127.0.0.1:${nodePort}`).join('\n')}
 `,
   )
-  const child: ChildProcess = spawn(haproxy!, ['-db', '-f', file], { stdio: ['ignore', 'ignore', 'inherit'] })
+  const child: ChildProcess = spawn(haproxy!, ['-db', '-f', file], { stdio: 'ignore' })
   // Its servers count as ready until the first checks.
   await sleep(3 * checkMs)
   return {

@@ -1,0 +1,56 @@
+import type { Bench } from '../bench.ts'
+import { readCpuNs } from '../proc-stat.ts'
+import { type Contender, enterOne, maxRequestsPerRun, measure } from '../rounds.ts'
+import { compare } from '../rows.ts'
+import type { Row } from '../rows.ts'
+
+const names = ['svc-router', 'svc-router +metrics', 'svc-router +metrics +traces'] as const
+const aimAtMost = 1.03
+/** Short rounds, and many: the machine's speed changes within seconds. */
+const roundsFactor = 5
+const runShare = 1 / 3
+const burstEvents = 200
+const loads = [
+  { kind: 'chat', mode: { name: 'whole', bodyBytes: 1024 }, figure: 'CPU µs/request', connections: 128 },
+  {
+    kind: 'chat-stream',
+    mode: { name: 'burst', events: burstEvents },
+    figure: 'CPU µs/stream of 200',
+    connections: 16,
+  },
+] as const
+
+/** What metrics and traces cost, compared with the same program without them in the same rounds. */
+export async function measureObservability(bench: Bench): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const { kind, mode, figure, connections } of loads) {
+    const contenders: Contender[] = []
+    for (const gateway of await bench.only(names)) {
+      const contender = await enterOne(bench, 'observability', { label: gateway.name, gateway, kind, mode, warm: true })
+      if (contender !== undefined) contenders.push(contender)
+    }
+    const { rounds, runMs } = bench.options
+    const comparison = await measure(bench, contenders, {
+      scenario: 'observability',
+      rounds: rounds * roundsFactor,
+      connections,
+      maxRequests: maxRequestsPerRun,
+      durationMs: runMs * runShare,
+      readCpuUs: (pid) => readCpuNs(pid) / 1_000,
+    })
+    const remarks = minima(comparison.values)
+    rows.push(...compare({ ...comparison, figure, reference: names[0], aimOthersAtMost: aimAtMost, remarks }))
+  }
+  return rows
+}
+
+/** The least of all rounds, in which other programs disturbed least, relative to the first contender's. */
+function minima(values: ReadonlyMap<string, readonly number[]>): ReadonlyMap<string, string> {
+  const [reference] = [...values.values()].map((own) => Math.min(...own))
+  return new Map(
+    [...values].map(([label, own]) => {
+      const least = Math.min(...own)
+      return [label, `minimum ${least.toFixed(1)}, ${(least / reference!).toFixed(3)} ×`]
+    }),
+  )
+}
