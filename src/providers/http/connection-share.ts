@@ -1,6 +1,10 @@
 /** A pool as the share sees it. */
 export interface ShareMember {
   readonly connections: number
+  /** How many of them are idle. */
+  readonly idleConnections: number
+  /** Higher for a later use. */
+  readonly lastUse: number
   /** Whether calls wait for a connection that the pool itself may open. */
   readonly wantsConnection: boolean
   /** Opens a connection for the call that has waited longest. */
@@ -14,19 +18,24 @@ export class ConnectionShare {
   readonly #max: number
   #open = 0
   readonly #waiting = new Set<ShareMember>()
-  /** The pools with idle connections, the least recently used first. */
-  readonly #idle = new Set<ShareMember>()
+  readonly #members = new Set<ShareMember>()
 
   constructor(max: number) {
     this.#max = max
   }
 
+  join(pool: ShareMember): void {
+    this.#members.add(pool)
+  }
+
+  /** The pool will have no idle connections anymore. */
+  leave(pool: ShareMember): void {
+    this.#members.delete(pool)
+  }
+
   /** Takes a place, if need be from an idle connection of any pool. False if all connections are busy. */
   take(): boolean {
-    if (this.#open >= this.#max) {
-      const [unused] = this.#idle
-      unused?.closeIdle()
-    }
+    if (this.#open >= this.#max) this.#leastRecentlyUsed()?.closeIdle()
     if (this.#open >= this.#max) return false
     this.#open += 1
     return true
@@ -41,17 +50,6 @@ export class ConnectionShare {
     else this.#waiting.delete(pool)
   }
 
-  /** Notes that a connection of the pool became idle. */
-  addIdle(pool: ShareMember): void {
-    this.#idle.delete(pool)
-    this.#idle.add(pool)
-  }
-
-  /** Notes that the pool has no idle connections. */
-  removeIdle(pool: ShareMember): void {
-    this.#idle.delete(pool)
-  }
-
   /** Lets the pool with the fewest connections use a place that became free. */
   serveWaiting(): void {
     if (this.#open < this.#max) this.#findNeediest()?.serveWaiting()
@@ -60,6 +58,15 @@ export class ConnectionShare {
   /** The pool with the fewest connections that waits for a place; undefined if a place is free, or none waits. */
   neediest(): ShareMember | undefined {
     return this.#open < this.#max ? undefined : this.#findNeediest()
+  }
+
+  /** Of the pools with idle connections. Searched only when all places are taken, so that no call updates an order. */
+  #leastRecentlyUsed(): ShareMember | undefined {
+    let oldest: ShareMember | undefined
+    for (const pool of this.#members) {
+      if (pool.idleConnections > 0 && (oldest === undefined || pool.lastUse < oldest.lastUse)) oldest = pool
+    }
+    return oldest
   }
 
   #findNeediest(): ShareMember | undefined {

@@ -55,6 +55,7 @@ export class Pool implements ConnectionOwner, ShareMember {
     this.#clock = clock
     this.#onBug = onBug
     this.#onEmpty = onEmpty
+    share.join(this)
   }
 
   /** Calls that have a connection or wait for one. */
@@ -69,6 +70,10 @@ export class Pool implements ConnectionOwner, ShareMember {
 
   get connections(): number {
     return this.#all.size
+  }
+
+  get idleConnections(): number {
+    return this.#idle.length
   }
 
   take(call: PooledCall): void {
@@ -107,7 +112,6 @@ export class Pool implements ConnectionOwner, ShareMember {
     else if (this.retired || neediest !== undefined) this.#close(connection)
     else {
       this.#idle.push(connection)
-      this.#share.addIdle(this)
       this.#sweeping ??= this.#clock.after(sweepEveryMs, () => this.#sweep())
     }
   }
@@ -115,10 +119,7 @@ export class Pool implements ConnectionOwner, ShareMember {
   /** Removes a closed connection, idle or not. */
   discard(connection: Connection): void {
     const index = this.#idle.indexOf(connection)
-    if (index >= 0) {
-      this.#idle.splice(index, 1)
-      this.#noteIdle()
-    }
+    if (index >= 0) this.#idle.splice(index, 1)
     this.#remove(connection)
   }
 
@@ -134,7 +135,6 @@ export class Pool implements ConnectionOwner, ShareMember {
 
   closeIdle(): void {
     const connection = this.#idle.shift()
-    this.#noteIdle()
     if (connection !== undefined) this.#close(connection)
   }
 
@@ -142,6 +142,7 @@ export class Pool implements ConnectionOwner, ShareMember {
   retire(): void {
     this.retired = true
     while (this.#idle.length > 0) this.closeIdle()
+    this.#share.leave(this)
     this.#sweeping?.cancel()
     this.#tellIfEmpty()
   }
@@ -159,7 +160,6 @@ export class Pool implements ConnectionOwner, ShareMember {
   /** The most recently used connection, unless its peer is about to close it: then all others are too old as well. */
   #takeIdle(): Connection | undefined {
     const connection = this.#idle.pop()
-    this.#noteIdle()
     if (connection === undefined || this.#clock.monotonicMs() < connection.goodUntilMs) return connection
     this.#close(connection)
     return this.#takeIdle()
@@ -171,12 +171,7 @@ export class Pool implements ConnectionOwner, ShareMember {
       this.#idle.splice(this.#idle.indexOf(connection), 1)
       this.#close(connection)
     }
-    this.#noteIdle()
     this.#sweeping = this.#idle.length === 0 ? undefined : this.#clock.after(sweepEveryMs, () => this.#sweep())
-  }
-
-  #noteIdle(): void {
-    if (this.#idle.length === 0) this.#share.removeIdle(this)
   }
 
   /** A new connection; undefined if the pool or all pools together have too many. */
