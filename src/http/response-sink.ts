@@ -4,6 +4,11 @@ import { reliabilityHeaders, usageHeaders } from './usage-headers.ts'
 
 /** Up to this size a whole answer is joined with its headers. */
 const maxJoinedBytes = 12 * 1024
+/**
+ * Longer text is encoded in pieces of this size: the C library maps and unmaps the memory of blocks of 32 KiB and more
+ * each time, which costs more than the rest of the write (decision 26).
+ */
+const pieceChars = 24 * 1024
 
 /** Writes an answer to a caller's connection. */
 export class ResponseSink implements AnswerSink {
@@ -31,13 +36,20 @@ export class ResponseSink implements AnswerSink {
   write(bytes: string | Uint8Array, encoding: 'latin1' | 'utf8' = 'utf8'): boolean {
     if (this.#response.destroyed) return true
     // Buffered text is encoded now rather than between the delivery mark and the send.
-    if (this.#isHeld) return this.#response.write(typeof bytes === 'string' ? Buffer.from(bytes, encoding) : bytes)
+    if (this.#isHeld) {
+      return typeof bytes === 'string' ? this.#writeEncoded(bytes, encoding) : this.#response.write(bytes)
+    }
     // Node collects the writes of one turn and sends them afterwards in one system call.
     return typeof bytes === 'string' ? this.#response.write(bytes, encoding) : this.#response.write(bytes)
   }
 
   end(bytes?: string | Uint8Array, encoding: 'latin1' | 'utf8' = 'utf8'): void {
     if (this.#response.destroyed) return
+    if (this.#isHeld && typeof bytes === 'string' && bytes.length > maxJoinedBytes && this.#response.headersSent) {
+      this.#writeEncoded(bytes, encoding)
+      this.#endsOnRelease = true
+      return
+    }
     const last = typeof bytes === 'string' ? Buffer.from(bytes, encoding) : bytes
     if (!this.#response.headersSent && this.#head !== undefined) this.#writeHead(this.#head, last?.length ?? 0)
     if (this.#isHeld) {
@@ -75,6 +87,15 @@ export class ResponseSink implements AnswerSink {
       response.on('close', () => {
         if (!response.writableEnded) run()
       })
+  }
+
+  #writeEncoded(text: string, encoding: 'latin1' | 'utf8'): boolean {
+    // Text in UTF-8 cannot be split anywhere.
+    const step = encoding === 'latin1' ? pieceChars : text.length
+    let wantsMore = true
+    for (let at = 0; at < text.length; at += step)
+      wantsMore = this.#response.write(Buffer.from(text.slice(at, at + step), encoding))
+    return wantsMore
   }
 
   /**
