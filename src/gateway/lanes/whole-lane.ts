@@ -2,11 +2,12 @@ import type { AnswerEvent, Usage } from '../../domain/conversation.ts'
 import { charsPerToken, estimateUsage } from '../../domain/estimate-tokens.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { parseSimple } from '../../formats/answer-faults.ts'
+import { parseAnswer, parseSimple } from '../../formats/answer-faults.ts'
 import { mayBeEncrypted, markEvent, markText } from '../../formats/encrypted-reasoning.ts'
 import { shownModel } from '../../formats/format.ts'
 import { isTooComplex } from '../../formats/json-limits.ts'
 import { patchJson, patchJsonInSteps } from '../../formats/patch-json.ts'
+import type { RelayRules } from '../../formats/relay.ts'
 import type { StreamFailure } from '../../formats/stream-failure.ts'
 import { GatheredBytes } from '../../runtime/gathered-bytes.ts'
 import { runAtOnce, runInTurns } from '../../runtime/yield-to-event-loop.ts'
@@ -52,7 +53,7 @@ export class WholeLane implements Lane {
 
   prepareEnd(): Promise<void> | undefined {
     if (this.#gathered.length <= largeBytes) return undefined
-    return runInTurns(this.#readAll()).then(
+    return runInTurns(this.#readLarge()).then(
       (answer) => {
         this.#prepared = () => answer
       },
@@ -65,7 +66,8 @@ export class WholeLane implements Lane {
   }
 
   end(): Buffer {
-    return this.#prepared === undefined ? runAtOnce(this.#readAll()) : this.#prepared()
+    if (this.#prepared !== undefined) return this.#prepared()
+    return this.#gathered.length > largeBytes ? runAtOnce(this.#readLarge()) : this.#readSmall()
   }
 
   keepAlive(): undefined {
@@ -76,49 +78,85 @@ export class WholeLane implements Lane {
     return ''
   }
 
-  /** One step per pass over all bytes. */
-  *#readAll(): Generator<void, Buffer> {
-    const isLarge = this.#gathered.length > largeBytes
+  /** Without a generator: its steps would cost as much as parsing a small answer. */
+  #readSmall(): Buffer {
+    const { backendFormat, context, relay } = this.#choice
     const bytes = withoutMark(this.#gathered.take())
-    yield
     try {
-      return yield* this.#write(bytes, isLarge)
+      const body = parseAnswer(bytes.toString('utf8'))
+      const events = backendFormat.readAnswer().readWhole(body)
+      this.#noteAll(events)
+      if (relay === undefined) return Buffer.from(this.#translate(events))
+      return this.#mark(relay, patch(bytes, shownModel(context), this.#changesOf(relay, body)), body)
     } catch (error) {
-      this.faultText = bytes.toString('utf8', 0, maxFaultCharacters)
-      throw error
+      throw this.#faulty(bytes, error)
     }
   }
 
-  *#write(bytes: Buffer, isLarge: boolean): Generator<void, Buffer> {
-    const { client, context, backend, backendFormat, relay } = this.#choice
-    const reader = backendFormat.readAnswer()
-    const large = isLarge ? reader.readLarge?.(bytes) : undefined
-    const body = large === undefined ? yield* parse(bytes) : {}
+  /** One step per pass over all bytes. */
+  *#readLarge(): Generator<void, Buffer> {
+    const { backendFormat, context, relay } = this.#choice
+    const bytes = withoutMark(this.#gathered.take())
     yield
-    const events = large === undefined ? reader.readWhole(body) : yield* large
-    for (const event of events) this.#note(event)
-    if (!this.finished) throw new UpstreamError('broken')
-    this.hasContent = true
-    if (relay !== undefined) {
-      const patches = relay.responsePatches?.(body, context)
-      const { report } = context
-      const changes = report === undefined ? patches : { ...patches, svc_router: JSON.stringify(report) }
-      const shown = yield* patch(bytes, shownModel(context), changes, isLarge)
+    try {
+      const reader = backendFormat.readAnswer()
+      const large = reader.readLarge?.(bytes)
+      const body = large === undefined ? yield* parseInSteps(bytes) : {}
       yield
-      const { encryptedReasoning } = relay
-      if (encryptedReasoning === undefined || !mayBeEncrypted(encryptedReasoning, shown)) return shown
-      return Buffer.from(markText(encryptedReasoning, shown.toString('latin1'), body, backend.issuer), 'latin1')
+      const events = large === undefined ? reader.readWhole(body) : yield* large
+      this.#noteAll(events)
+      if (relay === undefined) {
+        yield
+        const written = this.#translate(events)
+        yield
+        return Buffer.from(written)
+      }
+      const changes = { model: JSON.stringify(shownModel(context)), ...this.#changesOf(relay, body) }
+      const shown = yield* patchJsonInSteps(bytes, changes)
+      yield
+      return this.#mark(relay, shown, body)
+    } catch (error) {
+      throw this.#faulty(bytes, error)
     }
+  }
+
+  /** What changes in a relayed answer besides its model. */
+  #changesOf(relay: RelayRules, body: JsonObject): Readonly<Record<string, string>> | undefined {
+    const { context } = this.#choice
+    const patches = relay.responsePatches?.(body, context)
+    return context.report === undefined ? patches : { ...patches, svc_router: JSON.stringify(context.report) }
+  }
+
+  /** Marks encrypted reasoning with its issuer. */
+  #mark({ encryptedReasoning }: RelayRules, shown: Buffer, body: JsonObject): Buffer {
+    if (encryptedReasoning === undefined || !mayBeEncrypted(encryptedReasoning, shown)) return shown
+    const { issuer } = this.#choice.backend
+    return Buffer.from(markText(encryptedReasoning, shown.toString('latin1'), body, issuer), 'latin1')
+  }
+
+  /** The answer in the client's format, as JSON. */
+  #translate(events: readonly AnswerEvent[]): string {
+    const { client, context, backend } = this.#choice
     const marked = events.map((event) => markEvent(event, backend.issuer))
     if (context.report !== undefined) marked.push({ type: 'report', report: context.report })
     if (this.usage === undefined) {
       this.usage = estimateUsage(context.conversation, this.estimatedTokens)
       marked.push({ type: 'usage', usage: this.usage })
     }
-    yield
-    const written = JSON.stringify(client.writeAnswer(context).writeWhole(marked))
-    yield
-    return Buffer.from(written)
+    return JSON.stringify(client.writeAnswer(context).writeWhole(marked))
+  }
+
+  /** Stores the start of an answer that could not be read; returns the error. */
+  #faulty(bytes: Buffer, error: unknown): unknown {
+    this.faultText = bytes.toString('utf8', 0, maxFaultCharacters)
+    return error
+  }
+
+  /** @throws UpstreamError `broken` if the answer is not complete */
+  #noteAll(events: Iterable<AnswerEvent>): void {
+    for (const event of events) this.#note(event)
+    if (!this.finished) throw new UpstreamError('broken')
+    this.hasContent = true
   }
 
   #note(event: AnswerEvent): void {
@@ -142,7 +180,7 @@ const quote = 0x22
 const colon = 0x3a
 const backslash = 0x5c
 
-function* parse(bytes: Buffer): Generator<void, JsonObject> {
+function* parseInSteps(bytes: Buffer): Generator<void, JsonObject> {
   const text = bytes.toString('utf8')
   yield
   if (isTooComplex(text)) throw new UpstreamError('broken')
@@ -151,13 +189,7 @@ function* parse(bytes: Buffer): Generator<void, JsonObject> {
 }
 
 /** The same bytes with the profile instead of the model (contract 2.31), and other members changed. */
-function* patch(
-  bytes: Buffer,
-  profile: string,
-  changes: Readonly<Record<string, string>> | undefined,
-  isLarge: boolean,
-): Generator<void, Buffer> {
-  if (isLarge) return yield* patchJsonInSteps(bytes, { model: JSON.stringify(profile), ...changes })
+function patch(bytes: Buffer, profile: string, changes: Readonly<Record<string, string>> | undefined): Buffer {
   const renamed = renameModel(bytes, profile)
   return changes === undefined ? renamed : patchJson(renamed, changes)
 }
