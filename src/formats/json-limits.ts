@@ -23,13 +23,15 @@ const maxSeparators = 4_000_000
 const maxMembersInARow = 10_000
 /** Shorter text exceeds no limit. */
 const simpleLength = 2 * maxAnswerDepth
+/** Shorter text can exceed only the limit on depth: a member takes at least five characters. */
+const shallowLength = 5 * maxMembersInARow
 
 /**
  * Whether JSON from a provider exceeds the limits on depth, containers, or members (contract 30.12). Short text, as
  * most events of a stream are, is not read.
  */
 export function isTooComplex(json: string): boolean {
-  if (json.length <= simpleLength) return false
+  if (json.length <= simpleLength || (json.length <= shallowLength && hasFewContainers(json))) return false
   let depth = 0
   let containers = 0
   let separators = 0
@@ -53,4 +55,16 @@ export function isTooComplex(json: string): boolean {
     if (separators > maxSeparators || members > maxMembersInARow) return true
   }
   return false
+}
+
+/** Whether there are too few opening brackets for the limit on depth, even counting those in strings. */
+function hasFewContainers(json: string): boolean {
+  return countUpTo(maxAnswerDepth, json, '{') + countUpTo(maxAnswerDepth, json, '[') <= maxAnswerDepth
+}
+
+/** How often a character occurs, by native searches; stops at one more than `most`. */
+function countUpTo(most: number, text: string, character: string): number {
+  let count = 0
+  for (let at = text.indexOf(character); at >= 0 && count <= most; at = text.indexOf(character, at + 1)) count += 1
+  return count
 }

@@ -225,46 +225,49 @@ export function patchMembers(
   members: readonly JsonMember[],
   changes: Readonly<Record<string, string | undefined>>,
 ): Buffer {
+  const keys = Object.keys(changes)
+  /** The members to write, each once; empty if left out or already written. */
+  const texts = keys.map((key) => memberText(key, changes[key]))
   let room = bytes.length + '{}'.length
-  for (const key of Object.keys(changes)) room += byteLengthOf(key, changes[key])
+  for (let index = 0; index < texts.length; index += 1) room += Buffer.byteLength(texts[index]!) + ','.length
   const out = Buffer.allocUnsafe(room)
-  let end = out.write('{', 'latin1')
+  out[0] = openBrace
+  let end = 1
   let copyFrom = -1
   let copyTo = 0
-  const separate = (): void => {
-    if (end > 1) end += out.write(',', end, 'latin1')
-  }
   const flush = (): void => {
     if (copyFrom < 0) return
-    separate()
+    if (end > 1) out[end++] = comma
     end += bytes.copy(out, end, copyFrom, copyTo)
     copyFrom = -1
   }
-  const write = (key: string, json: string | undefined): void => {
-    if (json === undefined) return
-    separate()
-    end += out.write(`${JSON.stringify(key)}:${json}`, end)
+  const write = (index: number): void => {
+    const text = texts[index]!
+    if (text === '') return
+    texts[index] = ''
+    if (end > 1) out[end++] = comma
+    end += out.write(text, end)
   }
-  const seen: string[] = []
-  for (const { key, keyStart, valueEnd } of members) {
-    if (!Object.hasOwn(changes, key)) {
+  for (let at = 0; at < members.length; at += 1) {
+    const { key, keyStart, valueEnd } = members[at]!
+    const index = keys.indexOf(key)
+    if (index < 0) {
       if (copyFrom < 0) copyFrom = keyStart
       copyTo = valueEnd
       continue
     }
     flush()
-    if (!seen.includes(key)) write(key, changes[key])
-    seen.push(key)
+    write(index)
   }
   flush()
-  for (const key of Object.keys(changes)) if (!seen.includes(key)) write(key, changes[key])
-  end += out.write('}', end, 'latin1')
-  return out.subarray(0, end)
+  for (let index = 0; index < texts.length; index += 1) write(index)
+  out[end] = closeBrace
+  return out.subarray(0, end + 1)
 }
 
-/** Maximum bytes of a changed member, including the comma before it. */
-function byteLengthOf(key: string, json: string | undefined): number {
-  return json === undefined ? 0 : Buffer.byteLength(JSON.stringify(key)) + Buffer.byteLength(json) + ',:'.length
+/** A member as JSON; empty if it is left out. */
+function memberText(key: string, json: string | undefined): string {
+  return json === undefined ? '' : `${JSON.stringify(key)}:${json}`
 }
 
 /** The UTF-8 bytes of a text as one latin1 character each. */

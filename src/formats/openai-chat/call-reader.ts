@@ -13,7 +13,8 @@ interface OpenCall {
  */
 export class CallReader {
   count = 0
-  readonly #slots = new Map<number, OpenCall>()
+  /** Created by the first call: most answers have none. */
+  #slots: Map<number, OpenCall> | undefined
   #last: OpenCall | undefined
 
   /**
@@ -30,11 +31,11 @@ export class CallReader {
     const text = isCustom ? called['input'] : called['arguments']
     const slot = typeof entry['index'] === 'number' ? entry['index'] : undefined
     const id = typeof entry['id'] === 'string' ? entry['id'] : ''
-    let call = slot === undefined ? this.#last : this.#slots.get(slot)
+    let call = slot === undefined ? this.#last : this.#slots?.get(slot)
     const opens = call === undefined || (id === '' ? slot === undefined : id !== call.id)
     if (opens && name !== '') {
       call = { index: this.count++, id }
-      if (slot !== undefined) this.#slots.set(slot, call)
+      if (slot !== undefined) (this.#slots ??= new Map()).set(slot, call)
       events.push({ type: 'call', index: call.index, kind: isCustom ? 'custom' : 'function', id, name })
     }
     if (call === undefined) return
