@@ -100,18 +100,19 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
    * whether the response headers have arrived (contract 9.2, 9.8).
    * @throws UpstreamError, and errors of `grant`
    */
-  async open(request: UpstreamRequest, grant: CallGrant<Target>, mayLeave?: MayFailOver): Promise<void> {
+  open(request: UpstreamRequest, grant: CallGrant<Target>, mayLeave?: MayFailOver): Promise<void> {
     try {
       const granted = grant(this.target)
-      if (granted instanceof Promise) await granted
+      if (granted instanceof Promise)
+        return granted.catch((error: unknown) => this.stop(asError(error))).then(() => this.#open(request, mayLeave))
     } catch (error) {
       this.stop(asError(error))
     }
-    if (this.#failure !== undefined) throw this.#failure
-    await this.#open(request, mayLeave)
+    return this.#open(request, mayLeave)
   }
 
   #open(request: UpstreamRequest, mayLeave: MayFailOver | undefined): Promise<void> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure)
     const ready = new Promise<void>((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject

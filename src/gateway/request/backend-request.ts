@@ -204,10 +204,7 @@ export function assertEncodable(
   deps: BackendRequestDeps,
 ): BackendRequestBody | undefined {
   if (backends.every(({ isManaged }) => isManaged)) assertManagedScope(request.body)
-  const { relays } = deps
-  const isRelayed = (endpoint: Backend): boolean => relayRulesFor(endpoint, request, relays) !== undefined
-  if (backends.some((backend) => isRelayed(backend) || backend.otherEndpoints?.some(isRelayed) === true))
-    return undefined
+  for (const backend of backends) if (canRelay(backend, request, deps)) return undefined
   const writer = new CallerRequestWriter(request, conversation, deps)
   const tried = new Set<string>()
   let firstError: ServiceError | undefined
@@ -225,6 +222,11 @@ export function assertEncodable(
   }
   if (firstError !== undefined) throw firstError
   return undefined
+}
+
+function canRelay(backend: Backend, request: ModelRequest, { relays }: BackendRequestDeps): boolean {
+  if (relayRulesFor(backend, request, relays) !== undefined) return true
+  return backend.otherEndpoints?.some((other) => relayRulesFor(other, request, relays) !== undefined) === true
 }
 
 function formatsOf({ format, otherEndpoints }: Backend): string {

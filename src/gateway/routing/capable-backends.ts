@@ -85,7 +85,7 @@ export function capableFirst(
 /** Whether any limit of a backend is known. For most there is none, and requests need not be inspected. */
 function isLimited(backend: Backend, learned: LearnedLimits): boolean {
   if (backend.contextWindow !== undefined || learned.knows(backend)) return true
-  return declarable.some((need) => lacksAsDeclared(backend, need))
+  return backend.capabilities !== undefined && declarable.some((need) => lacksAsDeclared(backend, need))
 }
 
 function lacksAsDeclared({ capabilities }: Backend, need: Need): boolean {

@@ -3,6 +3,8 @@ const share = 0.2
 /** This many retries are always allowed: a share of few requests would stop a small service from failing over. */
 const leastOfBackend = 64
 const leastOfAccount = 16
+/** Maximum number of accounts kept that have no request. */
+const maxIdleAccounts = 1024
 
 interface OfAccount {
   active: number
@@ -16,13 +18,17 @@ interface OfAccount {
 export class RetryBudget {
   #active = 0
   readonly #byAccount = new Map<string, OfAccount>()
+  #idleAccounts = 0
   readonly #byBackend = new Map<string, number>()
 
   requestStarted(accountId: string): void {
     this.#active += 1
     const found = this.#byAccount.get(accountId)
     if (found === undefined) this.#byAccount.set(accountId, { active: 1, retrying: 0 })
-    else found.active += 1
+    else {
+      if (found.active === 0) this.#idleAccounts -= 1
+      found.active += 1
+    }
   }
 
   /** Call after every retry of the request has been released. */
@@ -31,7 +37,15 @@ export class RetryBudget {
     const found = this.#byAccount.get(accountId)
     if (found === undefined) return
     found.active -= 1
-    if (found.active <= 0) this.#byAccount.delete(accountId)
+    if (found.active > 0) return
+    this.#idleAccounts += 1
+    if (this.#idleAccounts > maxIdleAccounts) this.#forgetIdle()
+  }
+
+  /** Removed together: frequent deletion makes a map replace its table over and over (see `FairShare`). */
+  #forgetIdle(): void {
+    for (const [accountId, { active }] of this.#byAccount) if (active === 0) this.#byAccount.delete(accountId)
+    this.#idleAccounts = 0
   }
 
   /** Takes one retry of this account to this backend; false if too many are running. */

@@ -27,6 +27,19 @@ describe('the retry budget', () => {
     expect(take(budget, 'a', 'x')).toBe(80)
   })
 
+  test('accounts without requests are forgotten, and those with requests are not', () => {
+    const budget = new RetryBudget()
+    start(budget, 'busy', 1)
+    expect(take(budget, 'busy', 'x')).toBe(16)
+    for (let account = 0; account < 3_000; account++) {
+      start(budget, `idle-${account % 2_000}`, 1)
+      budget.requestEnded(`idle-${account % 2_000}`)
+    }
+    expect(take(budget, 'busy', 'y')).toBe(0)
+    start(budget, 'idle-0', 1)
+    expect(take(budget, 'idle-0', 'y')).toBe(16)
+  })
+
   test('an account that used up its budget does not affect other accounts, nor one backend another', () => {
     const budget = new RetryBudget()
     start(budget, 'hostile', 75)
