@@ -97,9 +97,6 @@ export class Api {
   readonly sockets: ResponsesSockets
   readonly #bodyLimits: BodyLimits
   #open = 0
-  readonly #closed = (): void => {
-    this.#open -= 1
-  }
 
   /** Everything that is served at one fixed path (contract 2.1, 2.2, 2.10-2.17, 2.19). */
   readonly #routes: Readonly<Record<string, ApiRoute>> = {
@@ -201,16 +198,23 @@ export class Api {
   /** Answers one request. Never throws: errors become its response. */
   handle(request: IncomingMessage, response: ServerResponse, how?: HandleOptions): void {
     this.#open += 1
-    response.on('close', this.#closed)
+    const exchange = this.#exchange(request, response)
+    response.on('close', () => {
+      this.#open -= 1
+      exchange.held?.[Symbol.dispose]()
+    })
     this.#cors.allow(request, response)
-    const exchange: Exchange = { request, response, requestId: this.#deps.mintRequestId(), principal: undefined }
     void this.#serve(exchange, how)
   }
 
   /** Answers an upgrade request: with a WebSocket, or as any other request. Never throws. */
   upgrade(request: IncomingMessage, response: ServerResponse, head: Buffer): void {
-    const exchange: Exchange = { request, response, requestId: this.#deps.mintRequestId(), principal: undefined }
+    const exchange = this.#exchange(request, response)
     this.sockets.accept(exchange, pathOf(request), head).catch((error: unknown) => this.#refuse(exchange, error))
+  }
+
+  #exchange(request: IncomingMessage, response: ServerResponse): Exchange {
+    return { request, response, requestId: this.#deps.mintRequestId(), principal: undefined, held: undefined }
   }
 
   /** Never rejects. */
@@ -269,8 +273,8 @@ export class Api {
     if (principal === undefined) throw new Error('a model route without a principal')
     const request = await this.#readRequest(exchange, format)
     const sink = new ResponseSink(response, requestId, nowMs, formatById(format).conventions.requestIdHeader)
-    const held = this.#intake.answerUntilClosed(response, principal.accountId, request.bytes.length)
-    await gateway.answer(principal, { ...request, held }, sink)
+    const held = this.#intake.answerUntilClosed(exchange, principal.accountId, request.bytes.length)
+    await gateway.answer(principal, Object.assign(request, { held }), sink)
   }
 
   async #readRequest(exchange: Exchange, format: ClientFormatId): Promise<ModelRequest> {
@@ -278,8 +282,20 @@ export class Api {
     const work = this.#beginWork(exchange)
     const { bytes, members, body } = await this.#readBody(exchange, work)
     const stated = parseRequestHeaders(request, relayById(format).passedHeaders)
-    const read = { id, format, bytes, members, body, ...stated, work }
-    return withAttachedTool(request, read)
+    // Written out, because an object that is spread or that grows later is allocated several times.
+    return withAttachedTool(request, {
+      id,
+      format,
+      bytes,
+      members,
+      body,
+      timeoutMs: stated.timeoutMs,
+      passedHeaders: stated.passedHeaders,
+      fusionDepth: stated.fusionDepth,
+      traceparent: stated.traceparent,
+      work,
+      held: undefined,
+    })
   }
 
   #beginWork({ principal }: Exchange): RequestWork {

@@ -10,6 +10,8 @@ const scanner = /^(?:masscan|zgrab|nmap|nikto|sqlmap|nuclei|wpscan|gobuster|dirb
 const bareBrowser = /^mozilla\/\d\.\d$/i
 /** Only this many characters are checked. */
 const maxCharacters = 200
+/** How many accepted values are remembered: most requests come from few programs. */
+const maxPassed = 256
 
 const problems: Readonly<Record<EdgeReason, string>> = {
   missing: 'No User-Agent was sent',
@@ -32,6 +34,7 @@ export class EdgeGate {
   readonly #log: EventLog
   readonly #nowMs: () => number
   readonly #blocked = new WindowCounts(minuteMs, Object.keys(problems).length)
+  readonly #passed = new Set<string>()
 
   constructor(log: EventLog, nowMs: () => number) {
     this.#log = log
@@ -40,8 +43,12 @@ export class EdgeGate {
 
   /** @throws ServiceError `1010` */
   pass(userAgent: string | undefined, requestId: string): void {
+    if (userAgent !== undefined && this.#passed.has(userAgent)) return
     const reason = edgeReason(userAgent)
-    if (reason === undefined) return
+    if (reason === undefined) {
+      if (this.#passed.size < maxPassed && userAgent!.length <= maxCharacters) this.#passed.add(userAgent!)
+      return
+    }
     const { count } = this.#blocked.add(reason, this.#nowMs())
     // Anyone can send these, so only the 1st, 2nd, 4th, 8th … of a minute are logged.
     if ((count & (count - 1)) === 0) this.#log({ event: 'edge_blocked', requestId, reason, inMinute: count })

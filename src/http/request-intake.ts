@@ -1,9 +1,9 @@
-import type { ServerResponse } from 'node:http'
 import { ServiceError } from '../domain/errors.ts'
 import type { RequestWork } from '../gateway/auth/unadmitted-work.ts'
 import type { HeldBytes } from '../gateway/ports.ts'
 import { FairShare } from '../runtime/fair-share.ts'
 import type { BodyCost } from './read-body.ts'
+import type { Exchange } from './route.ts'
 
 /** Bytes of bodies being read: at least this many in total, and room for several of the largest. */
 const minReadingBytes = 24 * 1024 * 1024
@@ -79,12 +79,12 @@ export class Intake {
     return new AnsweringShare(this.#answering, accountId, bytes)
   }
 
-  /** Like `answer`, until a response is closed. */
-  answerUntilClosed(response: ServerResponse, accountId: string, bytes: number): AnsweringShare {
+  /** Like `answer`, until the response is closed. */
+  answerUntilClosed(exchange: Exchange, accountId: string, bytes: number): AnsweringShare {
     const share = this.answer(accountId, bytes)
-    // If the client disconnected while the body was read, `close` does not fire again.
-    if (response.destroyed) share[Symbol.dispose]()
-    else response.on('close', () => share[Symbol.dispose]())
+    exchange.held = share
+    // If the client disconnected while the body was read, nothing releases it later.
+    if (exchange.response.destroyed) share[Symbol.dispose]()
     return share
   }
 }

@@ -19,6 +19,8 @@ export interface Exchange {
   readonly response: ServerResponse
   readonly requestId: string
   principal: Principal | undefined
+  /** Released when the response is closed. */
+  held: Disposable | undefined
 }
 
 /** A model endpoint: POST, with a key. */

@@ -61,8 +61,11 @@ export function reliabilityHeaders({
   retryCount,
   simulated,
 }: Omit<AnswerHead, 'signals' | 'stream'>): HeaderList {
-  const headers = ['X-Svc-Router-Retry-Count', String(retryCount)]
-  if (upstream !== undefined) headers.push('X-Svc-Router-Upstream', upstream)
+  const count = String(retryCount)
+  const headers =
+    upstream === undefined
+      ? ['X-Svc-Router-Retry-Count', count]
+      : ['X-Svc-Router-Retry-Count', count, 'X-Svc-Router-Upstream', upstream]
   if (model !== undefined) headers.push('X-Svc-Router-Model', model.replace(notInHeader, '?').slice(0, longestModel))
   if (simulated) headers.push('X-Svc-Router-Simulated', 'true')
   return headers

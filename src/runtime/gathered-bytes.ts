@@ -7,7 +7,7 @@ const blockBytes = 16 * 1024
  * immediately instead of by the garbage collector, which sees a body as a few small objects.
  */
 export class GatheredBytes {
-  readonly #pieces: Buffer[] = []
+  #pieces: Buffer[] = []
   /** The block for small pieces. Its first `#filled` bytes are part of `#pieces`. */
   #block: Buffer | undefined
   #filled = 0
@@ -56,7 +56,9 @@ export class GatheredBytes {
 
   #push(piece: Buffer): void {
     this.#endBlock()
-    this.#pieces.push(piece)
+    // Pushing to an empty list would make room for 17 pieces.
+    if (this.#pieces.length === 0) this.#pieces = [piece]
+    else this.#pieces.push(piece)
     this.#length += piece.length
   }
 
