@@ -197,7 +197,7 @@ export class ServiceMetrics implements RequestObserver {
   #addGauges(): void {
     const { version, backends } = this.#options
     this.#gauge('build_info', 'Always 1; the version of svc-router.', ['version']).set({ version }, 1)
-    this.#gauge('workers', 'Processes whose figures these are.', []).set(1)
+    this.#gauge('workers', 'The number of processes whose metrics are included.', []).set(1)
     this.#gauge('open_requests', 'Admitted requests that have not ended.', ['stream'], (gauge) => {
       gauge.set({ stream: 'true' }, this.#open.stream)
       gauge.set({ stream: 'false' }, this.#open.whole)

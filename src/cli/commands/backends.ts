@@ -41,7 +41,7 @@ export const backendsList: Command = {
             : 'ANSWERED and FAILED count the requests of the last hour.',
           health.nodes.length === 0
             ? 'Circuit breakers exist only in the running service: see /operator/backends in the web app.'
-            : `STATE is what ${counted(health.nodes.length, 'node')} reported in the last seconds.`,
+            : `STATE combines the latest reports of ${counted(health.nodes.length, 'node')}.`,
           `Next: ${invocation.command('backends drain BACKEND')}`,
         ],
       }
