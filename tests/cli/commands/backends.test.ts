@@ -116,7 +116,7 @@ test('on PostgreSQL, the list and `status` show what the nodes report', async ()
   harness.nodes.push(node('web-3', { ...seen, state: 'closed' }))
   const { out, err } = await harness.say('backends', 'list')
   expect(out).toMatch(/simulated-alpha +skipped +\d{4}-\S+Z +rate +0 +0/)
-  expect(err).toContain('what 3 nodes reported')
+  expect(err).toContain('the latest reports of 3 nodes')
   writeFileSync(join(harness.folder, 'svc-router.yaml'), 'database: { url_env: DATABASE_URL }\n')
   harness.env = {
     DATABASE_URL: 'postgres://nowhere.invalid/none',
