@@ -125,6 +125,9 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
     checkpoints,
     managed: store,
     backends: store,
+    changes: store,
+    adminTokens: store,
+    transactions: store.declared,
     proveQuotas: () => proveQuotas(config),
     billing: store.billing,
     proofs: store,
@@ -267,7 +270,7 @@ const terminal: Terminal = {
   stdinIsTty: process.stdin.isTTY,
   out: (text) => void process.stdout.write(`${text}\n`),
   err: (text) => void process.stderr.write(`${text}\n`),
-  readStdin: () => readAll(process.stdin),
+  readStdin: (maxFileBytes) => readAll(process.stdin, undefined, maxFileBytes),
   onStop(stop) {
     const onSignal = (): void => {
       if (stopping) process.exit(1)

@@ -23,11 +23,12 @@ export function auditRecord({ actor, clock }: Pick<AccountsDeps, 'actor' | 'cloc
 }
 
 /**
- * The acting operator as stored with a decision: an operator id, or `cli`. @throws AccountsError `operator_only` if the
+ * The acting operator as stored with a decision: the id of an operator or of a token of the admin API, or `cli`. @throws AccountsError `operator_only` if the
  * actor is not an operator
  */
 export function operatorOf(actor: Actor): string {
   if (actor.kind === 'operator') return actor.operatorId
+  if (actor.kind === 'token') return actor.tokenId
   if (actor.kind === 'cli') return actor.kind
   throw new AccountsError('operator_only')
 }

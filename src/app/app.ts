@@ -1,7 +1,9 @@
 import { BackendWatch } from '../accounts/backends/backend-watch.ts'
 import { OfferCache } from '../accounts/billing/offer-cache.ts'
 import { withPorts, type Config } from '../config/config.ts'
+import type { Served } from '../config/settings-source.ts'
 import type { Offer } from '../domain/billing.ts'
+import type { Settings } from '../domain/declared.ts'
 import type { EventLog } from '../domain/events.ts'
 import { formatById, relayById } from '../formats/formats.ts'
 import { DigestCache } from '../gateway/auth/digest-cache.ts'
@@ -28,7 +30,7 @@ import { startProviderErrorSweep } from '../storage/sweeps/provider-error-sweep.
 import { startRequestSweep } from '../storage/sweeps/request-sweep.ts'
 import { startResponseSweep } from '../storage/sweeps/response-sweep.ts'
 import { listenForWeb } from '../web/serve-web.ts'
-import { openBackgroundChecks } from './background-checks.ts'
+import { openBackgroundChecks, type BackgroundChecks } from './background-checks.ts'
 import { openBilling } from './billing.ts'
 import { connectionLimits, openFilesLimit, wantedDescriptors, type ConnectionLimits } from './connection-limits.ts'
 import { openMail } from './mail.ts'
@@ -36,6 +38,7 @@ import { openObservation, type Observation } from './observation.ts'
 import { openProviders, type Providers } from './providers.ts'
 import { rehashKeys } from './rehash-keys.ts'
 import { createRuntime, withConfig, type Runtime } from './runtime.ts'
+import { readDeclared, SettingsWatch } from './served-settings.ts'
 import { openStatus, type Status } from './status.ts'
 import { openStorage, type Storage } from './storage.ts'
 import { openWeb } from './web.ts'
@@ -78,6 +81,8 @@ export async function startApp(
   const observation = parts.use(await openObservation(runtime, parent))
   listeners.unshift(observation.note)
   const storage = observation.measure(parts.use(await openStorage(runtime, fatal.resolve)))
+  const declared = await readDeclared(storage.store)
+  runtime.served.replace(given.settings.serve(declared))
   const breakers = new CircuitBreakers({ clock, random: () => random(1)[0]! / 256, log })
   const { recentFailures } = observation
   const status = parts.use(openStatus(runtime, { storage, breakers, recentFailures, readiness: () => readiness() }))
@@ -92,7 +97,7 @@ export async function startApp(
   await checks.start(() => providers.backends.forget())
   parts.use(checks)
   const onFailed = (error: unknown): void => log({ event: 'store_failing', reason: errorName(error) })
-  const { keys } = parts.use(await openKeyCache(runtime, { storage, breakers, providers, onFailed }))
+  const { keys } = parts.use(await openKeyCache(runtime, { storage, breakers, providers, checks, declared, onFailed }))
   parts.use(startSweeps(runtime, storage, onFailed))
   const sales = parts.use(await openBilling(runtime, { storage, onFailed }))
   const offerCache = new OfferCache({ billing: sales.sold?.plansDeps.billing, clock, log })
@@ -184,25 +189,39 @@ interface OpenKeyCacheDeps {
   readonly storage: Storage
   readonly breakers: CircuitBreakers
   readonly providers: Providers
+  readonly checks: BackgroundChecks
+  /** The declared settings that are in force. */
+  readonly declared: Settings
   readonly onFailed: (error: unknown) => void
 }
 
 /** The key cache, which also reports every change of the store's revision to those that cache other data. */
 async function openKeyCache(
-  { clock, log }: Runtime,
-  { storage, breakers, providers, onFailed }: OpenKeyCacheDeps,
+  { config, served, clock, log }: Runtime,
+  { storage, breakers, providers, checks, declared, onFailed }: OpenKeyCacheDeps,
 ): Promise<Disposable & { readonly keys: KeyCache }> {
   using parts = new DisposableStack()
   const watch = new BackendWatch({ store: storage.store, keeper: breakers, clock, onFailed })
   parts.defer(() => watch.close())
+  const prepare = async (next: Served): Promise<() => void> => {
+    const useBackends = await providers.prepare(next)
+    return () => {
+      useBackends()
+      void checks.settingsChanged().catch(onFailed)
+    }
+  }
+  const settings = new SettingsWatch({ config, served, store: storage.store, clock, log, prepare }, declared)
+  parts.defer(() => settings.close())
   const keys = new KeyCache(storage.keys, clock, log, () => {
     providers.backends.forget()
     watch.refresh()
+    settings.refresh()
   })
   await keys.start()
   parts.defer(() => keys.close())
   // After the key cache has read the revision: it reports every later change to `watch`.
   await watch.start()
+  settings.refresh()
   const owned = parts.move()
   return { keys, [Symbol.dispose]: () => owned.dispose() }
 }
@@ -239,9 +258,8 @@ interface BuildGatewayDeps {
 }
 
 function buildGateway(runtime: Runtime, deps: BuildGatewayDeps): Gateway {
-  const { config, clock, random, log, peppers, links } = runtime
+  const { config, served, clock, random, log, peppers, links } = runtime
   const { storage, keys, providers, breakers, stored, notes, providerErrors, observation, status } = deps
-  const plans = new Map(config.plans.map((plan) => [plan.id, plan]))
   return new Gateway({
     clock,
     log,
@@ -253,12 +271,14 @@ function buildGateway(runtime: Runtime, deps: BuildGatewayDeps): Gateway {
     authentication: {
       keys,
       digests: new DigestCache(peppers),
-      planById: (id) => plans.get(id),
+      planById: (id) => served.planById(id),
       findAccount: (id) => storage.store.findAccount(id),
       nowMs: () => clock.nowMs(),
       rehash: rehashKeys(runtime, storage.store),
     },
-    profiles: config.profiles,
+    get profiles() {
+      return served.profiles
+    },
     backends: providers.backends,
     learned: providers.learned,
     formats: formatById,
@@ -300,14 +320,29 @@ function listen(runtime: Runtime, { withPort, connections }: ListenOptions, deps
 }
 
 function buildApi(runtime: Runtime, deps: BuildApiDeps): Api {
-  const { config, clock, log, links, mintRequestId } = runtime
+  const { config, served, clock, log, links, mintRequestId } = runtime
   const { stored, conversations, offers, readiness, refused } = deps
   const nowMs = (): number => clock.nowMs()
-  const { baseUrl, plans, profiles, backends } = config
+  const { baseUrl } = config
+  const catalogDeps = {
+    baseUrl,
+    links,
+    offers,
+    createdAt: Math.floor(nowMs() / 1000),
+    get plans() {
+      return served.plans
+    },
+    get profiles() {
+      return served.profiles
+    },
+    get backends() {
+      return served.backends
+    },
+  }
   return new Api({
     gateway: buildGateway(runtime, deps),
     stored,
-    catalog: new Catalog({ baseUrl, links, plans, profiles, backends, offers, createdAt: Math.floor(nowMs() / 1000) }),
+    catalog: new Catalog(catalogDeps),
     conversations,
     links,
     baseUrl,

@@ -11,12 +11,17 @@ export interface BackgroundChecks extends AsyncDisposable {
   readonly managed: ManagedAccess
   /** Calls `onManagedChange` whenever managed access turns on or off. */
   start(onManagedChange: () => void): Promise<void>
+  /** Begins to check managed access if operators declared the first managed backend. */
+  settingsChanged(): Promise<void>
 }
 
 /**
  * Creates the checks without starting them. Managed access is checked only if the configuration has managed backends.
  */
-export function openBackgroundChecks({ config, keys, clock, log }: Runtime, storage: Storage): BackgroundChecks {
+export function openBackgroundChecks(
+  { config, served, keys, clock, log }: Runtime,
+  storage: Storage,
+): BackgroundChecks {
   const { store } = storage
   const gate = new ManagedAccessGate({
     store,
@@ -25,8 +30,11 @@ export function openBackgroundChecks({ config, keys, clock, log }: Runtime, stor
     onEvent: (event) => log({ event: 'managed_access', ...event }),
   })
   let endCheckpoints = async (): Promise<void> => {}
+  let startGate = async (): Promise<void> => {}
+  let isGateStarted = false
   return {
     managed: gate,
+    settingsChanged: () => startGate(),
     async start(onManagedChange) {
       endCheckpoints = startCheckpoints({
         store,
@@ -36,7 +44,12 @@ export function openBackgroundChecks({ config, keys, clock, log }: Runtime, stor
         onSigned: ({ sequence, hash }) => log({ event: 'audit_checkpoint', sequence, hash }),
         onFailed: (error) => log({ event: 'audit_failing', reason: checkpointFailure(error) }),
       })
-      if (config.backends.some(({ managed }) => managed)) await gate.start(onManagedChange)
+      startGate = async () => {
+        if (isGateStarted || !served.backends.some(({ managed }) => managed)) return
+        isGateStarted = true
+        await gate.start(onManagedChange)
+      }
+      await startGate()
     },
     async [Symbol.asyncDispose]() {
       await gate.close()

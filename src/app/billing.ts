@@ -30,14 +30,16 @@ export interface OpenBillingDeps {
  * sold. @throws SetupError if the simulation cannot start
  */
 export async function openBilling(runtime: Runtime, deps: OpenBillingDeps): Promise<PlanSales & AsyncDisposable> {
-  const { config, clock, random } = runtime
+  const { config, served, clock, random } = runtime
   await using opened = new AsyncDisposableStack()
   const plansDeps: PlansDeps = {
     accounts: deps.storage.store,
     store: deps.storage.store.billing,
     clock,
     random,
-    plans: config.plans,
+    get plans() {
+      return served.plans
+    },
     defaultPlan: config.defaultPlan,
     graceMs: config.billing?.graceMs ?? 0,
   }
@@ -70,7 +72,14 @@ async function sell(
   })
   opened.defer(() => billing.close())
   if (simulated !== undefined) log({ event: 'billing_simulated', origin: `http://${simulated.host}:${simulated.port}` })
-  const selling: BillingDeps = { ...plansDeps, billing, log }
+  const selling: BillingDeps = {
+    ...plansDeps,
+    get plans() {
+      return plansDeps.plans
+    },
+    billing,
+    log,
+  }
   hook.handle = createWebhookHandler(selling)
   opened.defer(startChecks(selling))
   const deleteOld = (nowMs: number, rows: number): Promise<number> =>

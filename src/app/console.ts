@@ -26,7 +26,7 @@ export interface OpenConsoleDeps {
 
 /** What the operators' console reads from the running service and changes in it. */
 export function openConsole(runtime: Runtime, deps: OpenConsoleDeps): ConsoleDeps {
-  const { config, clock, log } = runtime
+  const { config, served, clock, log } = runtime
   const { providers, status, breakers, managed, observation } = deps
   const { store } = deps.storage
   const keys = checkpointKeys(runtime.keys)
@@ -34,12 +34,14 @@ export function openConsole(runtime: Runtime, deps: OpenConsoleDeps): ConsoleDep
   return {
     accounts: store,
     audit: new AuditReviewer({ store, keys, memory: checkpointFile(config.dataDir), clock, onFailed }),
-    backends: config.backends.map(consoleBackend),
+    get backends() {
+      return served.backends.map(consoleBackend)
+    },
     controls: store,
     health: () => status.health(),
     traffic: () => observation.traffic(),
     openFiles,
-    planRouting: openRoutingPlanner(config, providers, breakers),
+    planRouting: openRoutingPlanner(served, providers, breakers),
     servesManaged: (provider) => managed.isOn(provider),
     incidents: store,
     tickets: store,

@@ -43,7 +43,10 @@ export interface Metrics extends AsyncDisposable {
  * `metrics_listen`. The library is loaded only here.
  * @throws SetupError if the address is unavailable
  */
-export async function openMetrics({ config, clock, log }: Runtime, parent?: ParentLink): Promise<Metrics | undefined> {
+export async function openMetrics(
+  { config, served, clock, log }: Runtime,
+  parent?: ParentLink,
+): Promise<Metrics | undefined> {
   const { metricsListen } = config
   if (metricsListen === undefined) return undefined
   const [{ ServiceMetrics }, { observeKeyStore, observeLedger }] = await Promise.all([
@@ -52,8 +55,12 @@ export async function openMetrics({ config, clock, log }: Runtime, parent?: Pare
   ])
   const metrics = new ServiceMetrics({
     version: readVersion(),
-    profiles: config.profiles.map(({ id }) => id),
-    backends: config.backends.map(({ id }) => id),
+    get profiles() {
+      return served.profiles.map(({ id }) => id)
+    },
+    get backends() {
+      return served.backends.map(({ id }) => id)
+    },
   })
   const { registry } = metrics
   const listening = parent === undefined ? await listenForPrometheus(registry, metricsListen, log) : undefined

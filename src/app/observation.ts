@@ -34,11 +34,8 @@ export async function openObservation(runtime: Runtime, parent: ParentLink | und
   await using opened = new AsyncDisposableStack()
   const metrics = opened.use(await openMetrics(runtime, parent))
   const tracing = opened.use(await openTracing(runtime))
-  const { clock, config } = runtime
-  const traffic = new LiveTraffic(
-    clock,
-    config.backends.map(({ id }) => id),
-  )
+  const { clock, served } = runtime
+  const traffic = new LiveTraffic(clock, () => served.backends.map(({ id }) => id))
   parent?.answer('traffic', () => traffic.record())
   const recentFailures = new RecentFailures(clock)
   const owned = opened.move()

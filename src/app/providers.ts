@@ -2,6 +2,7 @@ import { AccountsError } from '../accounts/accounts-error.ts'
 import { findAccount } from '../accounts/accounts.ts'
 import { localAccountName } from '../accounts/identity/first-run.ts'
 import type { BackendConfig } from '../config/config.ts'
+import type { Served } from '../config/settings-source.ts'
 import type { Upstream } from '../domain/accounts.ts'
 import { embeddingsFormatId, formatIds } from '../domain/format-id.ts'
 import type { UpstreamTest } from '../domain/upstream.ts'
@@ -25,6 +26,8 @@ const poolsCloseMs = 1_000
 /** Connections and credentials of providers, and which backends serve which account. */
 export interface Providers extends AsyncDisposable {
   readonly backends: CachedBackends
+  /** Opens the backends of other settings. Call the result to use them for new requests. */
+  prepare(next: Served): Promise<() => void>
   /** Limits learned from backends' rejections, in memory. */
   readonly learned: LearnedLimits
   /** Connections to providers, and calls that wait for one. */
@@ -48,7 +51,7 @@ export interface OpenProvidersDeps {
 
 /** Starts the configured simulated providers and prepares connections to all others. @throws SetupError if a backend's account does not exist */
 export async function openProviders(
-  { config, clock, random, log, keys, mintRequestId }: Runtime,
+  { config, served, clock, random, log, keys, mintRequestId }: Runtime,
   { store, managed, onShortage, limits, simulatedVoice }: OpenProvidersDeps,
 ): Promise<Providers> {
   await using opened = new AsyncDisposableStack()
@@ -59,60 +62,88 @@ export async function openProviders(
     ...limits,
     onBug: (error) => log({ event: 'internal_error', requestId: '', ...describeBug(error) }),
   })
-  const configured: ConfiguredBackend[] = []
-  for (const backend of config.backends) {
-    if (!backend.simulated) {
-      configured.push(await configuredBackend(backend, store))
-      continue
-    }
-    const simulated = await startSimulatedProvider({
-      name: backend.id,
-      say: simulatedVoice === undefined ? undefined : (request) => simulatedVoice(backend.id, request),
+  const simulated = new Map<string, Pick<ConfiguredBackend, 'baseUrl' | 'format'>>()
+  for (const [index, { id, simulated: isSimulated }] of served.backends.entries()) {
+    if (!isSimulated) continue
+    const provider = await startSimulatedProvider({
+      name: id,
+      say: simulatedVoice === undefined ? undefined : (request) => simulatedVoice(id, request),
     })
-    opened.defer(() => simulated.close())
+    opened.defer(() => provider.close())
     // Each uses the next format, so that a first try shows both relay and translation.
-    const format = formatIds[configured.length % formatIds.length]
-    configured.push({ ...common(backend), baseUrl: simulated.baseUrl, format })
+    simulated.set(id, { baseUrl: provider.baseUrl, format: formatIds[index % formatIds.length] })
   }
   opened.defer(() => pools.close(poolsCloseMs))
   const vault = createVault({ ...keys, random })
   const publicOnly = config.mode === 'production'
-  const backends = createBackends({
-    profiles: config.profiles,
-    configured,
-    upstreamsOf: (accountId) => store.listUpstreams(accountId),
-    hasManagedAccess: (accountId) => store.hasManagedAccess(accountId),
-    managed,
-    vault,
-    pools,
-    publicOnly,
-    modelFacts: config.modelFacts,
-  })
+  const openBackends = (configured: readonly ConfiguredBackend[], { profiles }: Pick<Served, 'profiles'>) =>
+    createBackends({
+      profiles,
+      configured,
+      upstreamsOf: (accountId) => store.listUpstreams(accountId),
+      hasManagedAccess: (accountId) => store.hasManagedAccess(accountId),
+      managed,
+      vault,
+      pools,
+      publicOnly,
+      modelFacts: config.modelFacts,
+    })
+  const describe = async (backend: BackendConfig): Promise<ConfiguredBackend> =>
+    backend.simulated
+      ? { ...common(backend), ...simulated.get(backend.id) }
+      : configuredBackend(backend, await accountOf(backend, store))
+  let backends = openBackends(await Promise.all(served.backends.map(describe)), served)
   const owned = opened.move()
   const test = (upstream: Upstream): Promise<UpstreamTest> =>
     testUpstream(openUpstream(upstream, { vault, pools, publicOnly }), { clock, requestId: mintRequestId() })
   const text = (url: string): Promise<string> => getText(url, pools, mintRequestId())
   const learned = new LearnedLimits(clock)
   const connections = (): ReturnType<Providers['connections']> => pools.counts()
-  return { backends, learned, connections, test, getText: text, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return {
+    backends: {
+      forProfile: (profileId, accountId) => backends.forProfile(profileId, accountId),
+      stillServes: (backend, accountId) => backends.stillServes(backend, accountId),
+      leftOut: (profileId, accountId) => backends.leftOut(profileId, accountId),
+      forget: () => backends.forget(),
+    },
+    async prepare(next) {
+      const described = await Promise.all(next.backends.map((backend) => describe(backend).catch(skipUnowned)))
+      const opened = openBackends(
+        described.filter((entry) => entry !== undefined),
+        next,
+      )
+      return () => (backends = opened)
+    },
+    learned,
+    connections,
+    test,
+    getText: text,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
 }
 
 function common({ id, model, provider, failureDomain, facts, timeouts }: BackendConfig): ConfiguredBackend {
   return { id, model, provider: provider.preset as VendorId, failureDomain, facts, timeouts }
 }
 
-async function configuredBackend(backend: BackendConfig, store: Store): Promise<ConfiguredBackend> {
+function configuredBackend(backend: BackendConfig, account: string | undefined): ConfiguredBackend {
   const { credential, provider } = backend
   const { baseUrl, region, authHeader, headers } = provider
   const format = backend.embeddings === undefined ? provider.format : embeddingsFormatId
   const base = { ...common(backend), baseUrl, region, format, authHeader, headers }
   if (credential === undefined) return base
   if (backend.managed) return { ...base, credential, managedBy: provider.name }
-  return { ...base, credential, account: await accountOf(backend, store) }
+  return { ...base, credential, account }
 }
 
-/** The ID of the account that owns a configured credential (contract 7.2). */
-async function accountOf(backend: BackendConfig, store: Store): Promise<string> {
+/** Leaves out a backend whose account was deleted while the service runs: it serves nobody. */
+function skipUnowned(error: unknown): undefined {
+  if (!(error instanceof SetupError)) throw error
+}
+
+/** The ID of the account that owns a configured credential; undefined if it is nobody's (contract 7.2). */
+async function accountOf(backend: BackendConfig, store: Store): Promise<string | undefined> {
+  if (backend.credential === undefined || backend.managed) return undefined
   const named = backend.account ?? localAccountName
   try {
     return (await findAccount({ store }, named)).id

@@ -14,12 +14,14 @@ type PlanRouting = (caller: RoutingCaller, question: RoutingQuestion) => Promise
 
 /** Plans routes with the parts that route requests. */
 export function openRoutingPlanner(
-  { profiles }: Config,
+  served: Pick<Config, 'profiles'>,
   { backends, learned }: Pick<Providers, 'backends' | 'learned'>,
   breakers: CircuitBreakers,
 ): PlanRouting {
   const deps = {
-    profiles,
+    get profiles() {
+      return served.profiles
+    },
     backends,
     leftOut: (profileId: string, accountId: string) => backends.leftOut(profileId, accountId),
     breakers,

@@ -7,10 +7,14 @@ import { idMinter } from '../runtime/ids.ts'
 import type { RandomBytes } from '../runtime/random.ts'
 import type { SealingKeys } from '../runtime/sealer.ts'
 import type { Secret } from '../runtime/secret.ts'
+import { ServedSettings } from './served-settings.ts'
 
 /** What every part of the service uses. The functions of this folder take it as their first argument. */
 export interface Runtime {
+  /** Its plans, backends, and profiles are those of the start: use `served` instead. */
   readonly config: Config
+  /** The plans, backends, and profiles that are in force. */
+  readonly served: ServedSettings
   readonly clock: Clock
   readonly random: RandomBytes
   readonly log: EventLog
@@ -29,6 +33,7 @@ export function createRuntime(
 ): Runtime {
   return {
     config,
+    served: new ServedSettings(config),
     clock,
     random,
     log,

@@ -36,16 +36,21 @@ export interface Status extends AsyncDisposable {
 }
 
 export function openStatus(runtime: Runtime, deps: OpenStatusDeps): Status {
-  const { config, clock, log } = runtime
+  const { config, served, clock, log } = runtime
   const { storage, breakers } = deps
   const { ownNode, store } = storage
-  const configured = config.backends.map(({ id }) => id)
   const board: StatusBoard = new StatusBoard({
     clock,
     store,
-    profiles: config.profiles,
-    backends: publicBackends(config).map(({ id }) => id),
-    configured,
+    get profiles() {
+      return served.profiles
+    },
+    get backends() {
+      return publicBackends({ mode: config.mode, backends: served.backends }).map(({ id }) => id)
+    },
+    get configured() {
+      return served.backends.map(({ id }) => id)
+    },
     condition: (id) => breakers.condition(id),
     health: async () => {
       const health = await read()
@@ -93,14 +98,14 @@ function withHold(condition: BackendState, own: BackendState): BackendState {
 }
 
 function reportOf(
-  { config, clock }: Runtime,
+  { served, clock }: Runtime,
   { breakers, recentFailures, readiness }: OpenStatusDeps,
   board: StatusBoard,
   port: number,
 ): NodeReport {
   const nowMs = clock.nowMs()
   const { reasons } = readiness()
-  const configured = new Set(config.backends.map(({ id }) => id))
+  const configured = new Set(served.backends.map(({ id }) => id))
   return {
     name: `${hostname()}:${port}`,
     pid: process.pid,

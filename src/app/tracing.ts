@@ -10,7 +10,7 @@ export interface Tracing extends AsyncDisposable {
 /**
  * Starts tracing (contract 28.14); undefined if the configuration has no `tracing`. The library is loaded only here.
  */
-export async function openTracing({ config, clock, random, log }: Runtime): Promise<Tracing | undefined> {
+export async function openTracing({ config, served, clock, random, log }: Runtime): Promise<Tracing | undefined> {
   const { tracing } = config
   if (tracing === undefined) return undefined
   const [{ SamplingTracer }, { openSpanExporter }] = await Promise.all([
@@ -19,7 +19,7 @@ export async function openTracing({ config, clock, random, log }: Runtime): Prom
   ])
   const onFailing = (reason: string): void => log({ event: 'tracing_failing', reason })
   const exporter = openSpanExporter({ endpoint: tracing.endpoint, version: readVersion(), onFailing })
-  const backends = new Map(config.backends.map(({ id, provider }) => [id, provider.preset]))
+  const backends = { get: (name: string) => served.backends.find(({ id }) => id === name)?.provider.preset }
   const { sampleRate, trustCallers } = tracing
   const exportSpan = exporter.exportSpan.bind(exporter)
   return {

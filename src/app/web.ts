@@ -14,11 +14,12 @@ import type { Api } from '../http/api.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { createSealer } from '../runtime/sealer.ts'
 import { readVersion } from '../runtime/version.ts'
-import { Library } from '../web/docs/library.ts'
+import { Library, type LibraryDeps } from '../web/docs/library.ts'
 import { RateLimiter } from '../web/http/rate-limiter.ts'
 import { routes } from '../web/routes.ts'
 import { createWebApp } from '../web/web-app.ts'
 import type { ShownBackend, WebDeps } from '../web/web-deps.ts'
+import { openAdmin } from './admin.ts'
 import { openConsole } from './console.ts'
 import { writeExample } from './error-examples.ts'
 import { openLeakedKeys, openScanning } from './leaked-keys.ts'
@@ -62,10 +63,10 @@ export interface Web extends Disposable {
 }
 
 export function openWeb(runtime: Runtime, deps: OpenWebDeps): Web {
-  const { config, clock, random, log, links, mintRequestId } = runtime
+  const { config, served, clock, random, log, links, mintRequestId } = runtime
   const { storage, sales, providers, status } = deps
   const { store } = storage
-  const { pepper } = config.secrets
+  const parts = { store, clock, random, pepper: config.secrets.pepper }
   const { close, ...mail } = deps.mail
   const { appUrl, baseUrl } = config
   const sealer = createSealer({ ...runtime.keys, random })
@@ -76,22 +77,24 @@ export function openWeb(runtime: Runtime, deps: OpenWebDeps): Web {
       baseUrl,
       mode: config.mode,
       trustedProxies: config.appListen.trustedProxies,
-      plans: config.plans,
+      get plans() {
+        return served.plans
+      },
       sales,
       offers: deps.offers,
-      prices: (upstreams) => priceBook(config.backends, upstreams, config.modelFacts),
+      prices: (upstreams) => priceBook(served.backends, upstreams, config.modelFacts),
       defaultPlan: config.defaultPlan,
       ...mail,
       limiters: createLimiters(clock),
       async usageOf({ id, planId }) {
-        const plan = config.plans.find((known) => known.id === planId)
+        const plan = served.planById(planId)
         return plan === undefined ? undefined : storage.ledger.signals(id, plan)
       },
       lastUses: (accountId) => store.lastKeyUses(accountId, requestsSearched),
       activity: store,
       providerErrors: async (accountId, requestId) =>
         openProviderErrors(sealer, await store.listProviderErrors(requestId, accountId)),
-      accountData: { store, clock, random, pepper },
+      accountData: parts,
       records: store,
       answers: storedResponses(runtime, deps),
       conversations: storedConversations(runtime, deps),
@@ -101,27 +104,25 @@ export function openWeb(runtime: Runtime, deps: OpenWebDeps): Web {
       managed: { store, readiness: recentReadiness({ store, proveQuotas: () => storage.proveQuotas(), clock }) },
       leaks,
       handleScanningReport: openScanning(runtime, { providers, leaks }),
-      profiles: config.profiles,
-      backends: shownBackends(config),
-      async latestRequest(accountId) {
-        const [latest] = await store.listRequests({ accountId, limit: 1 })
-        return latest
+      get profiles() {
+        return served.profiles
       },
+      get backends() {
+        return shownBackends({ mode: config.mode, backends: served.backends })
+      },
+      latestRequest: async (accountId) => (await store.listRequests({ accountId, limit: 1 }))[0],
       answerChat: (account, { request, response }) => {
         request.url = `/v1${formatById('openai-chat').path}`
         deps.api.handle(request, response, { caller: account })
       },
-      library: new Library({
-        appUrl,
-        baseUrl,
-        links,
-        writeRefusal: (error) => writeExample(error, config, clock.nowMs()),
-      }),
+      library: openLibrary(runtime),
       openApi: openApiDocument({ baseUrl, links, version: readVersion() }),
-      control: { store, clock, random, pepper },
-      identity: { store, clock, random, pepper },
-      operators: { store: store.operators, clock, random, pepper },
+      control: parts,
+      identity: parts,
+      operators: { ...parts, store: store.operators },
       consoleDeps: openConsole(runtime, deps),
+      admin: openAdmin(runtime, deps),
+      adminTokens: parts,
       clock,
       log,
       mintRequestId,
@@ -129,6 +130,12 @@ export function openWeb(runtime: Runtime, deps: OpenWebDeps): Web {
     routes,
   )
   return { fetch, [Symbol.dispose]: close }
+}
+
+function openLibrary({ config, clock, links }: Runtime): Library {
+  const { appUrl, baseUrl } = config
+  const writeRefusal: LibraryDeps['writeRefusal'] = (error) => writeExample(error, config, clock.nowMs())
+  return new Library({ appUrl, baseUrl, links, writeRefusal })
 }
 
 function createLimiters(clock: Clock): WebDeps['limiters'] {
@@ -140,7 +147,7 @@ function createLimiters(clock: Clock): WebDeps['limiters'] {
 }
 
 /** The public facts about the backends. */
-function shownBackends(config: Config): readonly ShownBackend[] {
+function shownBackends(config: Pick<Config, 'mode' | 'backends'>): readonly ShownBackend[] {
   return publicBackends(config).map(({ id, provider, simulated, facts }) => ({
     id,
     provider: provider.preset,

@@ -6,6 +6,8 @@ import { plainText, type ValueShape } from './value-shapes.ts'
 /** One option of a command. `value` names its value; it is absent for a switch. */
 export interface Option {
   readonly name: string
+  /** A letter that also selects it. */
+  readonly short?: string
   readonly value?: string
   /** Whether it can be repeated. `line.list` returns all values. */
   readonly repeats?: true
@@ -77,6 +79,7 @@ export function readCommandLine(given: readonly string[], shape: LineShape): Com
               type: option.value === undefined ? 'boolean' : 'string',
               multiple: option.repeats === true,
               ...(option.name === 'help' ? { short: 'h' } : {}),
+              ...(option.short === undefined ? {} : { short: option.short }),
             },
           ] as const,
       ),

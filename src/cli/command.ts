@@ -1,17 +1,20 @@
 import { resolve } from 'node:path'
 import { findAccount, maxListedAccounts } from '../accounts/accounts.ts'
+import type { AdminTokensDeps } from '../accounts/admin/admin-tokens.ts'
 import type { BackendControlDeps } from '../accounts/backends/backend-controls.ts'
 import type { UpgradesDeps } from '../accounts/billing/billing-deps.ts'
 import type { AccountsDeps } from '../accounts/control-plane.ts'
+import type { DeclaredDeps } from '../accounts/declared/apply.ts'
 import { localAccountName } from '../accounts/identity/first-run.ts'
 import { createOperatorLink, createSignInLink } from '../accounts/identity/proofs.ts'
 import type { ManagedAccessDeps } from '../accounts/managed-access/managed-access.ts'
 import type { OperatorsDeps } from '../accounts/operators/operators.ts'
 import type { AuditStore } from '../accounts/ports.ts'
 import type { IncidentDeps } from '../accounts/status/incidents.ts'
-import type { Config } from '../config/config.ts'
+import { withDeclared, type Config } from '../config/config.ts'
 import { defaultConfigPath, loadConfig } from '../config/load.ts'
 import type { Account } from '../domain/accounts.ts'
+import { settingsOf } from '../domain/declared.ts'
 import { quoteForShell } from '../runtime/quote-for-shell.ts'
 import type { Secret } from '../runtime/secret.ts'
 import { readWhole, type CommandLine, type Option } from './command-line.ts'
@@ -63,6 +66,10 @@ export interface Workspace {
   readonly checkpoints: OpenedStore['checkpoints']
   readonly managed: ManagedAccessDeps
   readonly backends: BackendControlDeps
+  /** What `apply` and `export` need besides the file. */
+  readonly changes: Omit<DeclaredDeps, 'configured' | 'serve'>
+  /** Tokens of the admin API. */
+  readonly adminTokens: AdminTokensDeps
   readonly proveQuotas: () => Promise<void>
   readonly plans: UpgradesDeps
   readonly requests: RequestReader
@@ -82,6 +89,17 @@ export interface Workspace {
   readonly operatorLink: (operatorId: string, appUrl: string) => Promise<Secret>
   /** The selected account: `--account`, or the local one, or the only one. */
   readonly account: () => Promise<Account>
+}
+
+/** How a command uses the store. */
+interface StoreUse {
+  /** What happens if there is no store. */
+  readonly none?: 'make' | 'refuse'
+  /**
+   * `in force`: the configuration includes declared settings. `as stored`: it does not, for commands that can repair
+   * settings which no longer fit it.
+   */
+  readonly settings?: 'in force' | 'as stored'
 }
 
 /** One invocation of a command. */
@@ -144,12 +162,14 @@ export class Invocation {
    */
   async withStore<Value>(
     work: (workspace: Workspace) => Promise<Value>,
-    none: 'make' | 'refuse' = 'refuse',
+    { none = 'refuse', settings = 'in force' }: StoreUse = {},
   ): Promise<Value> {
     const config = none === 'refuse' ? this.loadStored() : this.load()
     const opened = await this.ports.openStore(config)
     try {
-      return await work(this.#workspace(config, opened))
+      const inForce =
+        settings === 'in force' ? withDeclared(config, settingsOf(await opened.changes.listSettings())) : config
+      return await work(this.#workspace(inForce, opened))
     } finally {
       await opened.close()
     }
@@ -200,6 +220,8 @@ export class Invocation {
       checkpoints,
       managed: { ...deps, store: opened.managed },
       backends: { ...deps, store: opened.backends },
+      changes: { ...deps, store: opened.changes, transactions: opened.transactions },
+      adminTokens: { ...deps, store: opened.adminTokens },
       proveQuotas,
       requests,
       tickets: opened.tickets,

@@ -1,5 +1,7 @@
 import type { Command } from './command.ts'
 import { accountsCreate, accountsList, accountsPlan, accountsResume, accountsSuspend } from './commands/accounts.ts'
+import { adminTokensCreate, adminTokensList, adminTokensRevoke } from './commands/admin-tokens.ts'
+import { apply, diff, exportFile } from './commands/apply.ts'
 import { auditCheckpoint, auditExport, auditList, auditVerify } from './commands/audit.ts'
 import {
   backendsDrain,
@@ -64,6 +66,9 @@ export const commands: readonly Command[] = [
   accountsPlan,
   accountsSuspend,
   accountsResume,
+  apply,
+  diff,
+  exportFile,
   upgradesList,
   upgradesApprove,
   upgradesReject,
@@ -79,6 +84,9 @@ export const commands: readonly Command[] = [
   operatorsList,
   operatorsRole,
   operatorsRemove,
+  adminTokensCreate,
+  adminTokensList,
+  adminTokensRevoke,
   auditList,
   auditVerify,
   auditExport,

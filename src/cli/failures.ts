@@ -1,4 +1,5 @@
 import { AccountsError, maxNameCharacters, type AccountsErrorCode } from '../accounts/accounts-error.ts'
+import { maxAdminTokens, maxTokenDays } from '../accounts/admin/admin-tokens.ts'
 import { maxNetworks } from '../accounts/key-limits.ts'
 import { maxKeysPerAccount } from '../accounts/keys.ts'
 import { maxUpstreamsPerAccount } from '../accounts/upstreams.ts'
@@ -8,8 +9,20 @@ import { BackupError } from '../domain/backup-error.ts'
 import { SetupError } from '../runtime/setup-error.ts'
 import { sqliteCodes, sqliteDiskCodes, sqliteResultCode } from '../runtime/sqlite-result-code.ts'
 
-/** Exit codes, so that scripts can tell failures apart. `unproven`: nothing is wrong, but it could not be proven (contract 33.2). */
-export const exitCodes = { ok: 0, failure: 1, usage: 2, config: 3, auth: 4, unreachable: 5, unproven: 6 } as const
+/**
+ * Exit codes, so that scripts can tell failures apart. `unproven`: nothing is wrong, but it could not be proven (contract
+ * 33.2). `different`: apply would change something.
+ */
+export const exitCodes = {
+  ok: 0,
+  failure: 1,
+  usage: 2,
+  config: 3,
+  auth: 4,
+  unreachable: 5,
+  unproven: 6,
+  different: 7,
+} as const
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
 /** An expected failure of a command: one sentence, and the fix, usually the next command. */
@@ -92,6 +105,10 @@ const refusedChanges: RefusedChanges = {
     'see the arguments: {help incidents open}',
   ],
   incident_unknown: ['there is no such incident', 'see the incidents: {incidents list}'],
+  token_unknown: ['there is no token with that ID that works', 'see the tokens: {admin-tokens list}'],
+  token_limit: [`there are ${maxAdminTokens} tokens, the maximum`, 'revoke one first: {admin-tokens list}'],
+  token_days_invalid: [`a token works for 1 to ${maxTokenDays} days`, 'choose another number of days'],
+  setting_unknown: ['there is no declared setting with that name', 'see them: {export}'],
   backend_invalid: ['that is not a valid backend name', 'see the backends: {backends list}'],
   backend_unchanged: ['the backend is already in that state', 'see it: {backends list}'],
   ticket_unknown: ['there is no such ticket', 'see the tickets: {tickets list}'],

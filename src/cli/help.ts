@@ -47,7 +47,7 @@ function usageOf(command: Command): string {
 function writeOptions(options: readonly Option[]): string {
   return writeTable(
     options.map((option) => [
-      `  --${option.name}${option.value === undefined ? '' : ` ${option.value}`}`,
+      `  ${option.short === undefined ? '' : `-${option.short}, `}--${option.name}${option.value === undefined ? '' : ` ${option.value}`}`,
       option.summary,
     ]),
   )

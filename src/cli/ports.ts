@@ -1,3 +1,4 @@
+import type { AdminTokenStore } from '../accounts/admin/admin-ports.ts'
 import type { BackendControlStore } from '../accounts/backends/backend-ports.ts'
 import type {
   BackupOptions,
@@ -8,6 +9,7 @@ import type {
   TakenBackup,
 } from '../accounts/backups.ts'
 import type { BillingStore } from '../accounts/billing/ports.ts'
+import type { ChangeStore, DeclaredStore } from '../accounts/declared/declared-ports.ts'
 import type { OperatorStore } from '../accounts/operators/operator-ports.ts'
 import type { AccountStore, AuditStore, CheckpointStore, IdentityStore, ManagedAccessStore } from '../accounts/ports.ts'
 import type { StatusStore } from '../accounts/status/status-ports.ts'
@@ -56,6 +58,9 @@ export interface OpenedStore {
   readonly checkpoints: CheckpointStore
   readonly managed: ManagedAccessStore
   readonly backends: BackendControlStore
+  readonly changes: ChangeStore
+  readonly adminTokens: AdminTokenStore
+  readonly transactions: DeclaredStore
   /** Rejects if a quota write is not visible on a new connection. */
   proveQuotas(): Promise<void>
   readonly billing: BillingStore
@@ -129,8 +134,11 @@ export interface Terminal {
   readonly stdinIsTty: boolean
   out(text: string): void
   err(text: string): void
-  /** Reads all of standard input. @throws SetupError if it is too large or does not end in time */
-  readStdin(): Promise<string>
+  /**
+   * Reads all of standard input: a credential, or a file of at most `maxFileBytes`. @throws SetupError if it is too
+   * large or does not end in time
+   */
+  readStdin(maxFileBytes?: number): Promise<string>
   /** Calls `run` once when the process receives a stop signal. */
   onStop(run: () => void): void
 }

@@ -125,21 +125,32 @@ function tellFailure(
 
 function tellConfigError(error: ConfigError, terminal: SafeTerminal, json: boolean): ExitCode {
   if (json) {
-    const problems = error.problems.map(({ what, fix, location }) => ({
+    const problems = error.problems.map(({ what, fix, location, path }) => ({
       file: error.file,
       line: location?.line,
       column: location?.column,
+      path,
       message: what,
       fix,
     }))
-    terminal.json({ error: { message: 'the configuration is invalid', problems, exit_code: exitCodes.config } }, 'err')
+    terminal.json(
+      {
+        error: {
+          message: error.of === 'declaration' ? 'the file is invalid' : 'the configuration is invalid',
+          problems,
+          exit_code: exitCodes.config,
+        },
+      },
+      'err',
+    )
   } else {
     const count = counted(error.problems.length, 'problem')
     const again = `Fix ${error.problems.length === 1 ? 'it' : 'them'}, then run: ${program} check${error.file === undefined ? '' : ` --config ${error.file}`}`
     const pieces = error.message
       .split(/^error(?=:)/gm)
       .flatMap((part, index) => (index === 0 ? [part] : [errorWord, part]))
-    terminal.err(...pieces, `\n\n${count} in the configuration. ${again}`)
+    const where = error.of === 'declaration' ? 'the file. Nothing was changed.' : `the configuration. ${again}`
+    terminal.err(...pieces, `\n\n${count} in ${where}`)
   }
   return exitCodes.config
 }

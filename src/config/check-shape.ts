@@ -2,8 +2,7 @@ import type { z } from 'zod'
 import { nearest } from '../domain/profiles.ts'
 import { holdsSecret } from '../domain/secret-shapes.ts'
 import type { ConfigDocument } from './document.ts'
-import type { Problem } from './problems.ts'
-import { configSchema, type ConfigFile } from './schema.ts'
+import { writePath, type Problem } from './problems.ts'
 
 type Issue = z.core.$ZodIssue
 type Path = readonly PropertyKey[]
@@ -32,27 +31,32 @@ const maxRounds = 8
  * Checks a file against the schema. Returns the valid settings, and a problem for each unknown name, wrong type, wrong
  * value, and secret.
  */
-export function checkShape(document: ConfigDocument): { file: ConfigFile; problems: readonly Problem[] } {
+export function checkShape<Schema extends z.ZodType>(
+  document: ConfigDocument,
+  schema: Schema,
+): { file: z.output<Schema>; problems: readonly Problem[] } {
   const secrets = document
     .texts()
     .filter(({ text }) => holdsSecret(text))
-    .map(({ location }): Problem => ({
+    .map(({ location, path }): Problem => ({
       what: 'the file contains a secret',
       fix: 'move it to an environment variable, name that variable here (credential_env: OPENAI_API_KEY), and rotate the secret if others could read this file',
       location,
       hide: true,
+      ...(path === undefined ? {} : { path: writePath(path) }),
     }))
   const problems: Problem[] = [...secrets]
   let value = document.value
   for (let round = 0; round < maxRounds; round++) {
-    const result = configSchema.safeParse(value)
+    const result = schema.safeParse(value)
     if (result.success) return { file: result.data, problems }
     for (const issue of result.error.issues) {
-      if (round === 0) problems.push(...problemsOf(issue, document).filter((problem) => !isKnown(problem, secrets)))
+      if (round === 0)
+        problems.push(...problemsOf(issue, document, schema).filter((problem) => !isKnown(problem, secrets)))
       value = without(value, issue)
     }
   }
-  return { file: {}, problems }
+  return { file: {} as z.output<Schema>, problems }
 }
 
 /** Whether another problem is already reported at the same position. */
@@ -97,16 +101,18 @@ function standsAt(one: Problem, other: Problem): boolean {
   return one.location?.line === other.location?.line && one.location?.column === other.location?.column
 }
 
-function problemsOf(issue: Issue, document: ConfigDocument): Problem[] {
+function problemsOf(issue: Issue, document: ConfigDocument, schema: z.ZodType): Problem[] {
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((name) => ({
       what: `unknown setting "${shownName(name)}"${inside(issue.path)}`,
-      fix: suggest(name, settingsAt(issue.path)),
+      fix: suggest(name, settingsAt(schema, issue.path)),
       location: document.locationOf([...issue.path, name], 'name'),
+      path: writePath([...issue.path, name]),
       hide: false,
     }))
   }
   const name = nameOf(issue.path)
+  const path = writePath(issue.path)
   if (issue.code === 'invalid_key') {
     const expected = issue.issues[0]?.message ?? 'expected another name'
     return [
@@ -114,6 +120,7 @@ function problemsOf(issue: Issue, document: ConfigDocument): Problem[] {
         what: `the name "${shownName(name)}"${inside(issue.path.slice(0, -1))} is invalid`,
         fix: expected,
         location: document.locationOf(issue.path, 'name'),
+        path,
         hide: false,
       },
     ]
@@ -124,6 +131,7 @@ function problemsOf(issue: Issue, document: ConfigDocument): Problem[] {
         what: `"${name}" is missing${inside(issue.path.slice(0, -1))}`,
         fix: `add "${name}:"; ${issue.message}`,
         location: document.locationOf(issue.path, 'name'),
+        path,
         hide: false,
       },
     ]
@@ -134,6 +142,7 @@ function problemsOf(issue: Issue, document: ConfigDocument): Problem[] {
       what: `"${name}" has an invalid value`,
       fix: issue.message,
       location: document.locationOf(issue.path, 'value'),
+      path,
       hide,
     },
   ]
@@ -170,8 +179,8 @@ export function suggest(name: string, known: readonly string[]): string {
 }
 
 /** The setting names that the schema allows at a path, for suggestions. */
-function settingsAt(path: Path): string[] {
-  let schema: unknown = configSchema
+function settingsAt(root: z.ZodType, path: Path): string[] {
+  let schema: unknown = root
   for (const step of path) {
     const { shape, valueType } = definitionOf(schema)
     schema = shape === undefined ? valueType : shape[String(step)]

@@ -1,9 +1,11 @@
+import type { Settings } from '../domain/declared.ts'
 import type { ModelFacts } from '../domain/model-facts.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { Profile } from '../domain/profiles.ts'
 import type { FormatId } from '../formats/format.ts'
 import type { BackendTimeouts } from '../gateway/ports.ts'
 import type { Secret } from '../runtime/secret.ts'
+import type { SettingsSource } from './settings-source.ts'
 
 /** `local` generates secrets and has simulated providers; `production` allows neither (contract 1.10). */
 export type Mode = 'local' | 'production'
@@ -27,6 +29,8 @@ export interface Config {
   readonly listen: ListenConfig
   /** Where the web app listens: its own port, so that neither server can block the other. Port 0 as above. */
   readonly appListen: ListenConfig
+  /** Whether the web app serves the admin API. */
+  readonly adminApi: boolean
   /** Where metrics are served; undefined if they are off. Port 0 as above. */
   readonly metricsListen: { readonly host: string; readonly port: number } | undefined
   /** Where traces are sent; undefined if they are off. */
@@ -44,6 +48,8 @@ export interface Config {
   /** The URL of the PostgreSQL database that stores everything; undefined for SQLite in the data folder. */
   readonly databaseUrl: Secret | undefined
   readonly secrets: ConfigSecrets
+  /** Where the plans, backends, and profiles come from, and how declared ones are added to them. */
+  readonly settings: SettingsSource
   readonly plans: readonly Plan[]
   /** The id of the plan of new accounts. */
   readonly defaultPlan: string
@@ -192,6 +198,14 @@ export function withPorts(
   const baseUrl = config.derivedUrls.base ? baseUrlFor(listen.host, ports.api) : config.baseUrl
   const appUrl = config.derivedUrls.app ? originFor(appListen.host, ports.app) : config.appUrl
   return { ...config, listen, appListen, metricsListen, baseUrl, appUrl }
+}
+
+/**
+ * The same configuration with declared settings instead of the file's alone. @throws ConfigError if they do not fit the
+ * file or the environment
+ */
+export function withDeclared(config: Config, declared: Settings): Config {
+  return { ...config, ...config.settings.serve(declared) }
 }
 
 /** The backends that the public may see: all in local mode, otherwise those that serve more than one account. */

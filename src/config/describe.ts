@@ -15,6 +15,7 @@ export function plainConfig(config: Config): Record<string, unknown> {
     mode: config.mode,
     listen: plainListen(config.listen),
     app_listen: plainListen(config.appListen),
+    admin_api: { enabled: config.adminApi },
     workers: config.workers,
     metrics_listen: config.metricsListen,
     tracing: config.tracing && {

@@ -13,13 +13,19 @@ export interface ConfigDocument {
   /** Whether the file has a value at this path. */
   has(path: Path): boolean
   /** Every string in the file, including names, with its position. */
-  texts(): readonly { readonly text: string; readonly location: SourceLocation }[]
+  texts(): readonly FoundText[]
+}
+
+/** A string, with its path if it has no position. */
+interface FoundText {
+  readonly text: string
+  readonly location: SourceLocation | undefined
+  readonly path?: Path
 }
 
 const maxAliases = 100
 
 const syntaxProblems: Readonly<Record<string, readonly [what: string, fix: string]>> = {
-  DUPLICATE_KEY: ['this setting appears twice', 'keep one of the two'],
   TAB_AS_INDENT: ['a tab is used for indentation', 'indent with spaces'],
   BAD_INDENT: [
     'the indentation does not match the surrounding lines',
@@ -35,12 +41,14 @@ const syntaxProblems: Readonly<Record<string, readonly [what: string, fix: strin
     'put it on its own indented line, or quote it',
   ],
 }
+const duplicateProblem = { what: 'this setting appears twice', fix: 'keep one of the two', hide: false }
 const otherSyntaxProblem = ['this is not valid YAML', 'check the quotes, colons, and indentation of this line'] as const
 
 /** Parses the text of a configuration file and records positions. Never throws: errors are in `problems`. */
-export function readDocument(text: string): ConfigDocument {
+export function readDocument(text: string, nulls: 'unset' | 'kept' = 'unset'): ConfigDocument {
   const counter = new LineCounter()
-  const document = parseDocument(text, { lineCounter: counter, prettyErrors: false })
+  // The library's own search for names that appear twice compares each with every other one.
+  const document = parseDocument(text, { lineCounter: counter, prettyErrors: false, uniqueKeys: false })
   const lines = text.split(/\r?\n/)
   const root = document.contents
 
@@ -54,11 +62,13 @@ export function readDocument(text: string): ConfigDocument {
     const [what, fix] = syntaxProblems[error.code] ?? otherSyntaxProblem
     return { what, fix, location: locationOfRange(error.pos[0], error.pos[1]), hide: false }
   })
+  for (const key of repeatedNames(root)) problems.push({ ...duplicateProblem, location: locationOfNode(key) })
   let value: unknown = {}
   if (problems.length === 0 && root !== null) {
     if (isMap(root)) {
       try {
-        value = withoutNulls(document.toJS({ maxAliasCount: maxAliases }))
+        const read: unknown = document.toJS({ maxAliasCount: maxAliases })
+        value = nulls === 'unset' ? withoutNulls(read) : read
       } catch {
         problems.push({
           what: 'the file uses too many YAML aliases',
@@ -126,6 +136,48 @@ function collectTexts(node: Node | null | undefined): Scalar[] {
     return node.items.flatMap((item) => [...collectTexts(item.key), ...collectTexts(item.value)])
   if (isSeq<Node>(node)) return node.items.flatMap((item) => collectTexts(item))
   return []
+}
+
+/** The names that a map has more than once, except where it has them first. */
+function repeatedNames(node: Node | null | undefined): Scalar[] {
+  if (isSeq<Node>(node)) return node.items.flatMap((item) => repeatedNames(item))
+  if (!isMap<Node, Node | null>(node)) return []
+  const known = new Set<string>()
+  return node.items.flatMap(({ key, value }) => {
+    const isRepeated = isScalar(key) && known.has(String(key.value))
+    if (isScalar(key)) known.add(String(key.value))
+    return [...(isRepeated ? [key] : []), ...repeatedNames(value)]
+  })
+}
+
+/** A document of values that have no text of their own, with the positions of another one. */
+export function documentOf(value: unknown, positions?: ConfigDocument): ConfigDocument {
+  return {
+    value,
+    problems: [],
+    locationOf: (path, part) => positions?.locationOf(path, part),
+    has: (path) => hasPath(value, path),
+    texts: () => textsIn(value, []),
+  }
+}
+
+function hasPath(value: unknown, path: Path): boolean {
+  let inner = value
+  for (const step of path) {
+    if (typeof inner !== 'object' || inner === null || !Object.hasOwn(inner, step)) return false
+    inner = (inner as Record<PropertyKey, unknown>)[step]
+  }
+  return inner !== undefined
+}
+
+function textsIn(value: unknown, path: Path): FoundText[] {
+  if (typeof value === 'string') return [{ text: value, location: undefined, path }]
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([name, inner]) => {
+    const at = [...path, name]
+    const named = Array.isArray(value) ? [] : [{ text: name, location: undefined, path: at }]
+    return [...named, ...textsIn(inner, at)]
+  })
 }
 
 /** Treats a setting without a value as not set. */

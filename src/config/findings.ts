@@ -1,6 +1,6 @@
 import { Secret } from '../runtime/secret.ts'
 import type { ConfigDocument } from './document.ts'
-import type { Problem } from './problems.ts'
+import { writePath, type Problem } from './problems.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 type Path = readonly PropertyKey[]
@@ -21,7 +21,8 @@ export class Findings {
 
   /** Adds a problem with the value or the name of a setting. */
   add(path: Path, what: string, fix: string, part: 'name' | 'value' = 'value'): void {
-    this.problems.push({ what, fix, location: this.#document.locationOf(path, part), hide: false })
+    const location = this.#document.locationOf(path, part)
+    this.problems.push({ what, fix, path: writePath(path), location, hide: false })
   }
 
   /** Whether the file has this setting, valid or not. An invalid value is reported separately. */

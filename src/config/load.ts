@@ -7,7 +7,9 @@ import { readDocument } from './document.ts'
 import { Findings, type Environment } from './findings.ts'
 import { ConfigError, type Problem } from './problems.ts'
 import { completeSecrets, resolve, type GivenSecrets, type Overrides } from './resolve.ts'
+import { configSchema } from './schema.ts'
 import { makeKeptSecrets, readKeptSecrets, type KeptSecrets } from './secrets.ts'
+import { settingsSource } from './settings-source.ts'
 
 /** The configuration file that is read if `--config` is not given. */
 export const defaultConfigPath = './svc-router.yaml'
@@ -36,7 +38,7 @@ export function loadConfig(source: ConfigSource): Config {
   const name = text === undefined ? undefined : source.path
   const document = readDocument(text ?? '')
   if (document.problems.length > 0) throw new ConfigError(name, document.problems)
-  const { file, problems } = checkShape(document)
+  const { file, problems } = checkShape(document, configSchema)
   const findings = new Findings(document, source.env, source.needsCredentials ?? true)
   const { given, ...rest } = resolve(file, name, source.overrides, findings)
   const all = [...problems, ...findings.problems.filter((problem) => !isKnown(problem, problems))]
@@ -44,7 +46,8 @@ export function loadConfig(source: ConfigSource): Config {
   const secrets = completeSecrets(given, keptSecrets(given, rest.dataDir, source))
   if (secrets === undefined)
     throw new ConfigError(name, [placeless('secrets are missing', 'set SVC_ROUTER_PEPPER and SVC_ROUTER_SEALING_KEY')])
-  return { ...rest, secrets }
+  const needsCredentials = source.needsCredentials ?? true
+  return { ...rest, secrets, settings: settingsSource({ file, mode: rest.mode, env: source.env, needsCredentials }) }
 }
 
 function readText({ path, explicit }: ConfigSource): string | undefined {

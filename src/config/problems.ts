@@ -12,6 +12,8 @@ export interface SourceLocation {
 export interface Problem {
   readonly what: string
   readonly fix: string
+  /** The setting, such as `plans.pro.name`; absent if the problem is not about one. */
+  readonly path?: string
   /** Undefined if the setting is missing from the file or comes from the environment. */
   readonly location: SourceLocation | undefined
   /** Whether the marked text may be a secret and is replaced by asterisks. */
@@ -19,16 +21,25 @@ export interface Problem {
 }
 
 const shownCharacters = 120
+const maxNameCharacters = 100
+
+/** Writes a path as problems show it. Names that may be secrets or are long are shortened. */
+export function writePath(path: readonly PropertyKey[]): string {
+  return path.map((step) => maskSecrets(String(step)).slice(0, maxNameCharacters)).join('.')
+}
 
 /** Reports every problem in the configuration at once. The operator reads its message. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly file: string | undefined
   readonly problems: readonly Problem[]
+  /** Whether the file is the configuration or one for `svc-router apply`. */
+  readonly of: 'configuration' | 'declaration'
 
-  constructor(file: string | undefined, problems: readonly Problem[]) {
+  constructor(file: string | undefined, problems: readonly Problem[], of: ConfigError['of'] = 'configuration') {
     super(problems.map((problem) => writeProblem(file, problem)).join('\n\n'))
     this.file = file
+    this.of = of
     this.problems = problems
   }
 }
@@ -46,7 +57,7 @@ function writeProblem(file: string | undefined, problem: Problem): string {
       lines.push(`${' '.repeat(margin)} | ${' '.repeat(location.column - 1)}${'^'.repeat(marked)}`)
     }
   } else if (file !== undefined) {
-    lines.push(`  --> ${file}`)
+    lines.push(`  --> ${file}${problem.path === undefined ? '' : ` at ${problem.path}`}`)
   }
   lines.push(`  = fix: ${problem.fix}`)
   return lines.join('\n')

@@ -61,7 +61,7 @@ export interface Overrides {
 }
 
 /** The resolved file, except for secrets that still have to be generated. */
-export type Resolved = Omit<Config, 'secrets'> & { readonly given: GivenSecrets }
+export type Resolved = Omit<Config, 'secrets' | 'settings'> & { readonly given: GivenSecrets }
 
 /** The secrets from the environment. */
 export interface GivenSecrets {
@@ -96,14 +96,13 @@ export function resolve(
       'add "app_url: https://…"',
     )
   }
-  const providers = resolveProviders(file, findings)
-  const backends = resolveBackends(file, mode, providers, findings)
-  const plans = resolvePlans(file)
+  const { plans, providers, backends, profiles } = resolveServed(file, mode, findings)
   return {
     file: name,
     mode,
     listen,
     appListen,
+    adminApi: file.admin_api?.enabled ?? false,
     workers: resolveWorkers(file, findings),
     metricsListen: resolveMetricsListen(file),
     tracing: resolveTracing(file),
@@ -116,10 +115,10 @@ export function resolve(
     plans,
     defaultPlan: resolveDefaultPlan(file, plans, findings),
     billing: resolveBilling(file, mode, plans, findings),
-    providers: [...providers.values()],
+    providers,
     backends,
     modelFacts: resolveModelFacts(file),
-    profiles: resolveProfiles(file, backends, findings),
+    profiles,
     limits: resolveLimits(file.limits),
     requestRetentionMs: durationMs(file.retention?.requests, defaultRequestRetentionMs),
     responseRetentionMs: durationMs(file.retention?.responses, defaultResponseRetentionMs),
@@ -130,6 +129,18 @@ export function resolve(
     mail: resolveMail(file, findings),
     scanningKeysUrl: resolveScanningKeysUrl(file, mode, findings),
   }
+}
+
+/** The plans, backends, and profiles of a file, which declared ones may replace. */
+export function resolveServed(
+  file: ConfigFile,
+  mode: Mode,
+  findings: Findings,
+): Pick<Config, 'plans' | 'providers' | 'backends' | 'profiles'> {
+  const providers = resolveProviders(file, findings)
+  const backends = resolveBackends(file, mode, providers, findings)
+  const profiles = resolveProfiles(file, backends, findings)
+  return { plans: resolvePlans(file), providers: [...providers.values()], backends, profiles }
 }
 
 function resolveAccess({ cors, edge_gate: edgeGate }: ConfigFile): Pick<Config, 'corsOrigins' | 'edgeGate'> {

@@ -6,14 +6,14 @@ import type { CapabilityId } from '../domain/model-facts.ts'
 import { billingSchema } from './billing-schema.ts'
 import { presetNames } from './presets.ts'
 import { duration, env, flag, group, isProviderUrl, map, shaped, size, text, url, whole } from './settings.ts'
-import { appListen, leakedKeys, mail, metricsListen, tracing, trustedProxies } from './web-settings.ts'
+import { adminApi, appListen, leakedKeys, mail, metricsListen, tracing, trustedProxies } from './web-settings.ts'
 
 /** Bounds on the file itself (contract 30.15). */
 const maxPlans = 20
 const maxBackendsPerProfile = 32
 const maxNameCharacters = 100
 const maxQuotaUnits = 1000
-const maxPerMinute = 10_000_000
+export const maxPerMinute = 10_000_000
 const maxPerMonth = 1_000_000_000
 const maxContextTokens = 100_000_000
 const maxOpen = 1_000_000
@@ -24,7 +24,7 @@ const maxFusionsAtOnce = 1000
 const maxHeaderCharacters = 1_000
 
 /** Valid names of map entries. They appear in headers and on command lines. */
-const nameShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
+export const nameShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 const profileShape = /^[a-z0-9][a-z0-9._-]{0,63}(\/[a-z0-9][a-z0-9._-]{0,63})?$/
 const modelShape = /^[^\s\p{C}]{1,200}$/u
 const originShape = /^(?:\*|https?:\/\/[a-z0-9.-]{1,253}(?::\d{1,5})?|https?:\/\/\[[0-9a-f:]{2,39}\](?::\d{1,5})?)$/
@@ -120,6 +120,68 @@ const fusion = group({
   names_models: flag.optional().describe('Whether the usage that clients receive names the models. Default false.'),
 })
 
+const plan = group({
+  name: text('a name', maxNameCharacters).describe('The display name.'),
+  requests_per_minute: whole(1, maxPerMinute).describe('Requests allowed in any 60 seconds.'),
+  requests_per_month: whole(1, maxPerMonth).describe('Units per UTC calendar month.'),
+  premium: flag.optional().describe('Whether premium profiles and tools may be used. Default false.'),
+  fusions_at_once: whole(1, maxFusionsAtOnce).optional().describe('Concurrent fusion requests per account. Default 2.'),
+})
+
+export const backendSchema = group({
+  provider: text('the name of a provider or preset', 64).meta({
+    description: 'A name from providers, or a preset.',
+    examples: presetNames,
+  }),
+  model: text('the name of a model', 200).describe("The provider's name for the model."),
+  credential_env: env('The variable with the credential. Omit it if none is needed.').optional(),
+  account: text('the ID or name of an account', maxNameCharacters)
+    .optional()
+    .describe(
+      'The account that owns the credential, the only one that this backend serves. Required in production. Default: the local account. It must exist when the service starts.',
+    ),
+  managed: flag.optional().describe("The operator's own credential, for accounts with managed access."),
+  failure_domain: text('a name', 64)
+    .optional()
+    .describe('Backends with the same failure domain are assumed to fail together. Default: the provider.'),
+  ...facts,
+  embeddings: text('the name of the embedding space, usually the model, such as text-embedding-3-small', 200)
+    .optional()
+    .describe(
+      'Declares that this backend only creates embeddings, and names its embedding space. Vectors of different models cannot be compared, so failover happens only between backends with the same name.',
+    ),
+  timeouts: timeouts.optional().describe('How long this backend may take.'),
+})
+
+const profile = group({
+  description: text('a description').optional(),
+  backends: z
+    .array(text('the ID of a backend', 64), { error: 'expected a list of backend IDs' })
+    .max(maxBackendsPerProfile, { error: `expected at most ${maxBackendsPerProfile} backends` })
+    .optional()
+    .describe(
+      'In the order in which they are tried. Omitted or empty: only the providers that accounts connect themselves.',
+    ),
+  premium: flag.optional().describe('Whether a premium plan is required. Default false.'),
+  quota_units: whole(1, maxQuotaUnits)
+    .optional()
+    .describe('Units of the monthly quota that one response costs. Default 1.'),
+  reports_model: flag
+    .optional()
+    .describe(
+      'Whether responses report the model of the backend that answered, instead of the profile. Default false.',
+    ),
+  price: price.optional().describe('The price shown in GET /v1/models. Informational only; it is never charged.'),
+  fusion: fusion.optional().describe('Fusion settings. Only for the profile svc-router/fusion.'),
+})
+
+/** The maps whose entries can also be declared with `svc-router apply` (contract 38.2). */
+export const settingSchemas = {
+  plans: map(nameShape, 'a plan ID: up to 64 letters, digits, ".", "_", and "-"', plan, maxPlans),
+  backends: map(nameShape, 'a backend ID: up to 64 letters, digits, ".", "_", and "-"', backendSchema),
+  profiles: map(profileShape, 'a profile ID in lowercase, such as svc-router/frontier or my-team/fast', profile),
+} as const
+
 /** The schema of svc-router.yaml. `loadConfig` then resolves defaults, references, and secrets (contract 31.1). */
 export const configSchema = group({
   mode: z
@@ -146,6 +208,7 @@ export const configSchema = group({
       'The number of processes that serve the port together. More than one requires PostgreSQL. auto: one per processor core. Default 1.',
     ),
   app_listen: appListen,
+  admin_api: adminApi,
   metrics_listen: metricsListen,
   tracing,
   base_url: url('the URL at which clients reach the API')
@@ -176,22 +239,7 @@ export const configSchema = group({
     .describe(
       'Names of environment variables. In local mode, missing secrets are generated once and stored in secrets.json in the data folder.',
     ),
-  plans: map(
-    nameShape,
-    'a plan ID: up to 64 letters, digits, ".", "_", and "-"',
-    group({
-      name: text('a name', maxNameCharacters).describe('The display name.'),
-      requests_per_minute: whole(1, maxPerMinute).describe('Requests allowed in any 60 seconds.'),
-      requests_per_month: whole(1, maxPerMonth).describe('Units per UTC calendar month.'),
-      premium: flag.optional().describe('Whether premium profiles and tools may be used. Default false.'),
-      fusions_at_once: whole(1, maxFusionsAtOnce)
-        .optional()
-        .describe('Concurrent fusion requests per account. Default 2.'),
-    }),
-    maxPlans,
-  )
-    .optional()
-    .describe('Replaces the plans free, pro and max.'),
+  plans: settingSchemas.plans.optional().describe('Replaces the plans free, pro and max.'),
   default_plan: text('the ID of a plan', 64)
     .optional()
     .describe('The plan of new accounts. Default free if it exists, otherwise the first plan.'),
@@ -228,34 +276,7 @@ export const configSchema = group({
   )
     .optional()
     .describe('Providers under names that you choose. A preset can also be used directly by its name.'),
-  backends: map(
-    nameShape,
-    'a backend ID: up to 64 letters, digits, ".", "_", and "-"',
-    group({
-      provider: text('the name of a provider or preset', 64).meta({
-        description: 'A name from providers, or a preset.',
-        examples: presetNames,
-      }),
-      model: text('the name of a model', 200).describe("The provider's name for the model."),
-      credential_env: env('The variable with the credential. Omit it if none is needed.').optional(),
-      account: text('the ID or name of an account', maxNameCharacters)
-        .optional()
-        .describe(
-          'The account that owns the credential, the only one that this backend serves. Required in production. Default: the local account. It must exist when the service starts.',
-        ),
-      managed: flag.optional().describe("The operator's own credential, for accounts with managed access."),
-      failure_domain: text('a name', 64)
-        .optional()
-        .describe('Backends with the same failure domain are assumed to fail together. Default: the provider.'),
-      ...facts,
-      embeddings: text('the name of the embedding space, usually the model, such as text-embedding-3-small', 200)
-        .optional()
-        .describe(
-          'Declares that this backend only creates embeddings, and names its embedding space. Vectors of different models cannot be compared, so failover happens only between backends with the same name.',
-        ),
-      timeouts: timeouts.optional().describe('How long this backend may take.'),
-    }),
-  )
+  backends: settingSchemas.backends
     .optional()
     .describe('The targets that requests are sent to, each with one provider, one model, and one credential.'),
   models: map(modelShape, "the provider's name for a model, at most 200 characters", group(facts))
@@ -263,31 +284,7 @@ export const configSchema = group({
     .describe(
       'Defaults by model name, for models that accounts connect themselves and for backends that do not override them.',
     ),
-  profiles: map(
-    profileShape,
-    'a profile ID in lowercase, such as svc-router/frontier or my-team/fast',
-    group({
-      description: text('a description').optional(),
-      backends: z
-        .array(text('the ID of a backend', 64), { error: 'expected a list of backend IDs' })
-        .max(maxBackendsPerProfile, { error: `expected at most ${maxBackendsPerProfile} backends` })
-        .optional()
-        .describe(
-          'In the order in which they are tried. Omitted or empty: only the providers that accounts connect themselves.',
-        ),
-      premium: flag.optional().describe('Whether a premium plan is required. Default false.'),
-      quota_units: whole(1, maxQuotaUnits)
-        .optional()
-        .describe('Units of the monthly quota that one response costs. Default 1.'),
-      reports_model: flag
-        .optional()
-        .describe(
-          'Whether responses report the model of the backend that answered, instead of the profile. Default false.',
-        ),
-      price: price.optional().describe('The price shown in GET /v1/models. Informational only; it is never charged.'),
-      fusion: fusion.optional().describe('Fusion settings. Only for the profile svc-router/fusion.'),
-    }),
-  )
+  profiles: settingSchemas.profiles
     .optional()
     .describe(
       'The public model names. svc-router/frontier always exists; unless defined here, it uses every backend in the order of this file. svc-router/fusion also always exists and by default uses the backends of svc-router/frontier.',

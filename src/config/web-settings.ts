@@ -20,6 +20,13 @@ export const appListen = group({
   .optional()
   .describe('Where the web app (account, keys, sign-in) listens.')
 
+/** The API for operators' programs. */
+export const adminApi = group({
+  enabled: flag.optional().describe('Default false.'),
+})
+  .optional()
+  .describe('The admin API at /admin/v1 of the web app, for tokens that "svc-router admin-tokens create" makes.')
+
 /** Where Prometheus reads metrics. */
 export const metricsListen = group({
   host: text('a host name or address', 255)

@@ -1,15 +1,17 @@
+import type { AdminScope } from './admin-tokens.ts'
 import type { HoldReason } from './backend-controls.ts'
 import { isCount } from './json.ts'
 import { keyPrefix } from './keys.ts'
 import type { OperatorRole } from './operators.ts'
 
 /**
- * Who made a change: an operator (`opr_…`), a signed-in session of an account (the id of its row, never its token), the
- * command line of the machine, or the service itself (contract 33.9).
+ * Who made a change: an operator (`opr_…`), a signed-in session of an account (the id of its row, never its token), a
+ * token of the admin API (`adt_…`), the command line of the machine, or the service itself (contract 33.9).
  */
 export type Actor =
   | { readonly kind: 'operator'; readonly operatorId: string }
   | { readonly kind: 'session'; readonly sessionId: string; readonly accountId: string }
+  | { readonly kind: 'token'; readonly tokenId: string }
   | { readonly kind: 'cli' }
   | { readonly kind: 'system' }
 
@@ -28,6 +30,12 @@ export type GateReason =
 const idShape = /^[a-z]{2,5}_[0-9A-Za-z]{1,40}$/
 const nameShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 const wordShape = /^[a-z][a-z_]{0,31}$/
+/** A declared setting, such as `plans.pro`. */
+const settingShape = /^(?:plans|backends|profiles)\.[A-Za-z0-9][A-Za-z0-9._/-]{0,130}$/
+const fieldShape = /^[a-z][A-Za-z0-9_.-]{0,99}$/
+/** A number, a name, or a list of names. Other values are recorded by their fingerprint. */
+export const auditValueShape = /^[A-Za-z0-9-][A-Za-z0-9._,:/-]{0,199}$/
+const digestShape = /^[0-9a-f]{16}$/
 
 /** Every field of events, and how it is written. */
 const fieldShapes = {
@@ -39,6 +47,14 @@ const fieldShapes = {
   operatorId: idShape,
   incidentId: idShape,
   ticketId: idShape,
+  tokenId: idShape,
+  setting: settingShape,
+  field: fieldShape,
+  before: auditValueShape,
+  after: auditValueShape,
+  /** The fingerprint of a list of changes. */
+  plan: digestShape,
+  scope: wordShape,
   /** The name in the configuration. */
   backend: nameShape,
   planId: nameShape,
@@ -52,6 +68,7 @@ const fieldShapes = {
   networks: undefined,
   takenAtMs: undefined,
   reapplied: undefined,
+  changes: undefined,
 } as const
 
 /** Every event, with its fields in the order in which they are written (contract 25.8). */
@@ -99,6 +116,14 @@ export const auditEvents = {
   'backend.undrained': ['backend'],
   'backend.quarantined': ['backend', 'reason'],
   'backend.released': ['backend'],
+  /** A field of a declared plan, backend, or profile; `none` if it was or is absent. */
+  'setting.changed': ['setting', 'field', 'before', 'after'],
+  /** Afterwards, the configuration file's applies, if it has one. */
+  'setting.removed': ['setting'],
+  /** A file was applied. The changes have their own events, just before this one. */
+  'settings.applied': ['plan', 'changes'],
+  'admin_token.created': ['tokenId', 'scope'],
+  'admin_token.revoked': ['tokenId'],
   'incident.opened': ['incidentId'],
   'incident.updated': ['incidentId'],
   'incident.resolved': ['incidentId'],
@@ -118,6 +143,8 @@ interface FieldValues {
   readonly networks: number
   readonly takenAtMs: number
   readonly reapplied: number
+  readonly changes: number
+  readonly scope: AdminScope
   readonly reason: RevocationReason | GateReason | HoldReason
   readonly role: OperatorRole
 }
@@ -164,6 +191,7 @@ export function writeEntry({ sequence, atMs, actor, event }: AuditEntry): string
 
 function plainActor(actor: Actor): Record<string, string> {
   const { kind } = actor
+  if (kind === 'token') return { kind, tokenId: checkText(actor.tokenId, idShape, 'tokenId') }
   if (kind === 'operator') return { kind, operatorId: checkText(actor.operatorId, idShape, 'operatorId') }
   if (kind === 'session')
     return {

@@ -68,6 +68,8 @@ export type ServiceEvent =
    * stored.
    */
   | { readonly event: 'managed_access'; readonly what: 'opened' | 'shut' | 'unrecorded'; readonly reason: string }
+  /** Declared settings do not fit this node: the last ones stay in force. `reason` is the setting that does not fit. */
+  | { readonly event: 'settings_failing'; readonly reason: string }
   | { readonly event: 'store_failing'; readonly reason: string }
   /**
    * This many rejected requests are missing from the counts that accounts see: too many were waiting to be stored, or

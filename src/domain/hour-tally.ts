@@ -3,6 +3,8 @@ import type { HourCount } from './backend-state.ts'
 const slotMs = 5 * 60_000
 /** Number of complete slots that are counted, in addition to the current one. */
 const slots = 12
+/** How many names are counted: operators can declare others while the service runs. */
+const maxNames = 1_000
 
 interface Slot {
   readonly number: number
@@ -13,20 +15,21 @@ interface Slot {
 }
 
 /**
- * Counts results within the last hour for a fixed set of names, in memory. Results are dropped in slots of five
+ * Counts results within the last hour for a bounded set of names, in memory. Results are dropped in slots of five
  * minutes.
  */
 export class HourTally {
-  readonly #byName: ReadonlyMap<string, Slot[]>
+  readonly #names: () => readonly string[]
+  readonly #byName = new Map<string, Slot[]>()
   readonly #lastMs = new Map<string, number>()
 
-  constructor(names: readonly string[]) {
-    this.#byName = new Map(names.map((name) => [name, []]))
+  constructor(names: () => readonly string[]) {
+    this.#names = names
   }
 
   /** Counts one result; unknown names are ignored. `ms` only if it measures this name alone. */
   note(timeMs: number, name: string, isAnswered: boolean, ms?: number): void {
-    const kept = this.#byName.get(name)
+    const kept = this.#slotsOf(name)
     if (kept === undefined) return
     this.#lastMs.set(name, timeMs)
     const number = Math.floor(timeMs / slotMs)
@@ -46,6 +49,14 @@ export class HourTally {
   /** When the last result was noted; undefined if none was. */
   lastMs(name: string): number | undefined {
     return this.#lastMs.get(name)
+  }
+
+  #slotsOf(name: string): Slot[] | undefined {
+    const known = this.#byName.get(name)
+    if (known !== undefined || this.#byName.size >= maxNames || !this.#names().includes(name)) return known
+    const kept: Slot[] = []
+    this.#byName.set(name, kept)
+    return kept
   }
 
   read(nowMs: number, name: string): HourCount {

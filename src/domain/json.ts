@@ -25,6 +25,11 @@ export interface JsonObject {
   readonly [key: string]: Json | undefined
 }
 
+/** The value if it is a text; otherwise an empty one. */
+export function textOf(value: Json | undefined): string {
+  return typeof value === 'string' ? value : ''
+}
+
 /** Whether a value is a whole number from 0 that is represented exactly. */
 export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0

@@ -60,6 +60,7 @@ export const operatorActions = {
   recordResale: { role: 'admin', stepUp: true },
   steerBackend: { role: 'admin', stepUp: true },
   changeOperators: { role: 'admin', stepUp: true },
+  changeAdminTokens: { role: 'admin', stepUp: true },
 } as const satisfies Readonly<Record<string, ActionRequirements>>
 
 /** Whether a role includes another. */

@@ -29,6 +29,7 @@ export const attemptOutcomes = Object.keys({
 export const failingParts = {
   ledger_failing: 'ledger',
   store_failing: 'store',
+  settings_failing: 'settings',
   audit_failing: 'audit',
   mail_failing: 'mail',
   billing_failing: 'billing',
@@ -45,16 +46,16 @@ export const errorLabels: readonly string[] = Object.keys(errorCatalog)
  * into a metric (contract 28.1, 28.13).
  */
 export class Labels {
-  readonly #profiles: ReadonlySet<string>
-  readonly #backends: ReadonlySet<string>
+  readonly #profiles: KnownNames
+  readonly #backends: KnownNames
   readonly #formats: ReadonlySet<string> = new Set(requestFormatIds)
   readonly #attempts: ReadonlySet<string> = new Set(attemptOutcomes)
   readonly #parts: ReadonlyMap<string, string> = new Map(Object.entries(failingParts))
   readonly #errors: ReadonlySet<string> = new Set(errorLabels)
 
-  constructor(profiles: readonly string[], backends: readonly string[]) {
-    this.#profiles = new Set(profiles)
-    this.#backends = new Set(backends)
+  constructor(profiles: () => readonly string[], backends: () => readonly string[]) {
+    this.#profiles = new KnownNames(profiles)
+    this.#backends = new KnownNames(backends)
   }
 
   /** The component whose failure an event reports; undefined for other events. */
@@ -80,5 +81,25 @@ export class Labels {
 
   error(code: string): string {
     return this.#errors.has(code) ? code : unknownLabel
+  }
+}
+
+/** How many names may get time series before the process restarts: operators can declare others while it runs. */
+const maxNames = 1_000
+
+/** The names that are configured, or were since the process started. */
+class KnownNames {
+  readonly #current: () => readonly string[]
+  readonly #known = new Set<string>()
+
+  constructor(current: () => readonly string[]) {
+    this.#current = current
+  }
+
+  has(name: string): boolean {
+    if (this.#known.has(name)) return true
+    if (this.#known.size >= maxNames || !this.#current().includes(name)) return false
+    this.#known.add(name)
+    return true
   }
 }

@@ -38,6 +38,7 @@ export interface MetricsSources {
 
 export interface ServiceMetricsOptions {
   readonly version: string
+  /** These two may grow while the service runs. */
   readonly profiles: readonly string[]
   readonly backends: readonly string[]
 }
@@ -95,7 +96,10 @@ export class ServiceMetrics implements RequestObserver {
 
   constructor(options: ServiceMetricsOptions) {
     this.#options = options
-    this.#labels = new Labels(options.profiles, options.backends)
+    this.#labels = new Labels(
+      () => options.profiles,
+      () => options.backends,
+    )
     this.#initialize()
     this.#addGauges()
     collectDefaultMetrics({ register: this.registry })
@@ -195,7 +199,7 @@ export class ServiceMetrics implements RequestObserver {
 
   /** Adds what is read only when the metrics are. */
   #addGauges(): void {
-    const { version, backends } = this.#options
+    const { version } = this.#options
     this.#gauge('build_info', 'Always 1; the version of svc-router.', ['version']).set({ version }, 1)
     this.#gauge('workers', 'The number of processes whose metrics are included.', []).set(1)
     this.#gauge('open_requests', 'Admitted requests that have not ended.', ['stream'], (gauge) => {
@@ -208,7 +212,7 @@ export class ServiceMetrics implements RequestObserver {
     })
     this.#gauge('backend_state', 'The state of a backend: 1 for the current one.', ['backend', 'state'], (gauge) => {
       const stateOf = sources()?.stateOf
-      for (const backend of stateOf === undefined ? [] : backends) {
+      for (const backend of stateOf === undefined ? [] : this.#options.backends) {
         const current = stateOf!(backend)
         for (const state of backendStates) gauge.set({ backend, state }, state === current ? 1 : 0)
       }

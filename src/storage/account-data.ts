@@ -12,6 +12,7 @@ const ownTables = [
   'passkeys',
   'emails',
   'keys',
+  'declared',
   'upstreams',
   'managed_requests',
   'upgrade_requests',

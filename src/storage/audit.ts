@@ -31,6 +31,7 @@ export async function appendEntry(transaction: Transaction<Tables>, record: Audi
 /** The audit log and its checkpoints. */
 export const auditStore = defineStore<AuditStore>({
   appendAudit(db, record) {
+    if (db.isTransaction) return appendEntry(db as Transaction<Tables>, record)
     return db.transaction().execute((transaction) => appendEntry(transaction, record))
   },
   auditHead: readHead,

@@ -193,7 +193,7 @@ function readList(text: string | null): readonly string[] | null {
   return text === null ? null : (JSON.parse(text) as readonly string[])
 }
 
-function readKey(row: KeyRow): StoredKey {
+export function readKey(row: KeyRow): StoredKey {
   return {
     id: row.id,
     accountId: row.account_id,

@@ -81,6 +81,12 @@ export const operatorStore = defineStore<OperatorQueries>({
         .where('id', '=', id)
         .execute()
       await transaction.deleteFrom('operator_sessions').where('operator_id', '=', id).execute()
+      await transaction
+        .updateTable('admin_tokens')
+        .set({ revoked_at_ms: Math.floor(atMs) })
+        .where('operator_id', '=', id)
+        .where('revoked_at_ms', 'is', null)
+        .execute()
       return 'done'
     })
   },

@@ -1,6 +1,8 @@
 import type { Kysely } from 'kysely'
+import type { AdminTokenStore } from '../accounts/admin/admin-ports.ts'
 import type { BackendControlStore } from '../accounts/backends/backend-ports.ts'
 import type { BillingStore } from '../accounts/billing/ports.ts'
+import type { DeclaredQueries, DeclaredStore } from '../accounts/declared/declared-ports.ts'
 import type { AccountSearchStore, OperatorStore } from '../accounts/operators/operator-ports.ts'
 import type {
   AccountDataStore,
@@ -17,6 +19,7 @@ import { accountDataStore } from './account-data.ts'
 import { accountSearchStore } from './account-search.ts'
 import { accountStore } from './accounts.ts'
 import { activityStore } from './activity.ts'
+import { adminTokenStore } from './admin-tokens.ts'
 import { auditStore } from './audit.ts'
 import { backendControlStore } from './backend-controls.ts'
 import { billingStore } from './billing.ts'
@@ -32,9 +35,11 @@ import { proofStore } from './proofs.ts'
 import { type ProviderErrorStore, providerErrorStore } from './provider-errors.ts'
 import { type RefusedRequestStore, refusedRequestStore } from './refused-requests.ts'
 import { type RequestStore, requestStore } from './requests.ts'
+import { atRevision } from './revision.ts'
 import type { Tables } from './schema/schema.ts'
 import { type SealedStore, sealedStore } from './sealed-values.ts'
 import { sessionStore } from './sessions.ts'
+import { settingStore } from './settings.ts'
 import { ticketStore } from './tickets.ts'
 import { upgradeRequestStore } from './upgrade-requests.ts'
 import { upstreamStore } from './upstreams.ts'
@@ -47,8 +52,10 @@ export interface Store
     KeyPepperStore,
     AccountSearchStore,
     ActivityStore,
+    AdminTokenStore,
     AuditStore,
     BackendControlStore,
+    DeclaredQueries,
     AccountDataStore,
     IdentityStore,
     ManagedAccessStore,
@@ -62,6 +69,8 @@ export interface Store
     SupportStore {
   readonly billing: BillingStore
   readonly operators: OperatorStore
+  /** Changes several things in one transaction. */
+  readonly declared: DeclaredStore
   close(): Promise<void>
 }
 
@@ -71,6 +80,7 @@ export function createStore(db: Kysely<Tables>): Store {
     ...accountStore(db),
     ...accountSearchStore(db),
     ...accountDataStore(db),
+    ...adminTokenStore(db),
     ...activityStore(db),
     ...auditStore(db),
     ...backendControlStore(db),
@@ -86,11 +96,15 @@ export function createStore(db: Kysely<Tables>): Store {
     ...requestStore(db),
     ...sealedStore(db),
     ...sessionStore(db),
+    ...settingStore(db),
     ...ticketStore(db),
     ...upstreamStore(db),
     ...uptimeStore(db),
     billing: { ...billingStore(db), ...upgradeRequestStore(db) },
     operators: { ...operatorStore(db), ...operatorSessionStore(db) },
+    declared: {
+      atRevision: (revision, work) => atRevision(db, revision, (transaction) => work(createStore(transaction))),
+    },
     close: () => db.destroy(),
   }
 }

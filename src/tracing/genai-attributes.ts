@@ -11,7 +11,7 @@ import type { Backend } from '../gateway/ports.ts'
 export type Attributes = Readonly<Record<string, string | number | boolean>>
 
 /** The provider of each configured backend: a preset of `providers/registry.ts`. */
-export type KnownBackends = ReadonlyMap<string, string>
+export type KnownBackends = Pick<ReadonlyMap<string, string>, 'get'>
 
 const serviceName = 'svc-router'
 /** Stands for every backend that an account connected. */

@@ -1,5 +1,7 @@
 import { Hono, type Context } from 'hono'
 import { clientAddress } from '../domain/client-address.ts'
+import { AdminApi, adminPath } from './admin/admin-api.ts'
+import type { AdminDeps } from './admin/admin-deps.ts'
 import { errorPage } from './components/error-page.ts'
 import { Form } from './http/form.ts'
 import { isLoopback, isOwnHost } from './http/hosts.ts'
@@ -29,6 +31,7 @@ type Fetch = (request: Request, peer: Peer) => Promise<Response>
  */
 export function createWebApp(deps: WebDeps, routes: readonly PageRoute[]): Fetch {
   const hono = new Hono<{ Bindings: Peer }>()
+  if (deps.admin !== undefined) serveAdmin(deps, deps.admin, hono)
   for (const route of routes) hono.on(route.method, route.path, (context) => serve(deps, context, route))
   // Known paths with another method.
   for (const path of new Set(routes.map((route) => route.path)))
@@ -39,6 +42,20 @@ export function createWebApp(deps: WebDeps, routes: readonly PageRoute[]): Fetch
     })
   hono.notFound((context) => serve(deps, context, refusing('not_found')))
   return async (request, peer) => hono.fetch(request, peer)
+}
+
+/** Serves the admin API, which has its own routes, authentication, and errors. */
+function serveAdmin(deps: WebDeps, admin: AdminDeps, hono: Hono<{ Bindings: Peer }>): void {
+  const api = new AdminApi(deps, admin)
+  const answer = async ({ req, env }: Context<{ Bindings: Peer }>): Promise<Response> => {
+    const { headers } = req.raw
+    const address = clientAddress(env.peerAddress, headers.get('x-forwarded-for'), deps.trustedProxies)
+    const response = await api.answer(req.raw, address, deps.mintRequestId())
+    setSecurityHeaders(response.headers, deps.appUrl.startsWith('https:'))
+    return response
+  }
+  hono.all(adminPath, answer)
+  hono.all(`${adminPath}/*`, answer)
 }
 
 /** The methods of a path, as `Allow` lists them. */

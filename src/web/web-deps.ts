@@ -1,3 +1,4 @@
+import type { AdminTokensDeps } from '../accounts/admin/admin-tokens.ts'
 import type { PlanSales } from '../accounts/billing/billing-deps.ts'
 import type { AccountsDeps } from '../accounts/control-plane.ts'
 import type { IdentityDeps } from '../accounts/identity/identity.ts'
@@ -25,6 +26,7 @@ import type { ProviderError } from '../domain/provider-error.ts'
 import type { FindPrice } from '../domain/request-cost.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { Clock } from '../runtime/clock.ts'
+import type { AdminDeps } from './admin/admin-deps.ts'
 import type { Library } from './docs/library.ts'
 import type { HttpExchange } from './http/http-exchange.ts'
 import type { ManagedAccessView } from './http/managed-access-view.ts'
@@ -147,6 +149,10 @@ export interface WebDeps {
   readonly operators: OperatorIdentity
   /** Dependencies that only the console uses. */
   readonly consoleDeps: ConsoleDeps
+  /** The admin API; undefined if it is off. */
+  readonly admin: AdminDeps | undefined
+  /** Tokens of the admin API; the actor is added for each call. */
+  readonly adminTokens: Omit<AdminTokensDeps, 'actor'>
   readonly clock: Clock
   readonly log: EventLog
   readonly mintRequestId: () => string

@@ -20,7 +20,7 @@ function answered(ms: number, backend = 'alpha'): RequestOutcome {
 
 function trafficOf(): { readonly traffic: LiveTraffic; readonly clock: ManualClock } {
   const clock = new ManualClock()
-  return { traffic: new LiveTraffic(clock, ['alpha', 'beta']), clock }
+  return { traffic: new LiveTraffic(clock, () => ['alpha', 'beta']), clock }
 }
 
 test('before the first request there are no shares and no times', () => {

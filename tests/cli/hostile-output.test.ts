@@ -33,6 +33,10 @@ const printing: Readonly<Record<string, readonly string[]>> = {
   'operators list': [],
   'operators role': ['evil@example.com', '--role', 'viewer'],
   'audit list': [],
+  diff: ['-f', '-'],
+  apply: ['-f', '-'],
+  export: [],
+  'admin-tokens list': [],
   'backends list': [],
   'managed-access requests': [],
   restore: ['evil.backup', '--trust', '--check'],
@@ -60,6 +64,8 @@ const ownWords = [
   'operators create',
   'operators sign-in-link',
   'operators remove',
+  'admin-tokens create',
+  'admin-tokens revoke',
   'audit verify',
   'audit export',
   'audit checkpoint',
@@ -181,6 +187,25 @@ function hostile(): Harness {
           event: { type: 'upstream.added', accountId: evil, upstreamId: evil, provider: evil },
         },
       ]),
+    listSettings: () => Promise.resolve([]),
+    listDeclared: () => Promise.resolve([]),
+    markDeclared: () => Promise.resolve(),
+    listWorkingKeys: () => Promise.resolve(store.keys),
+    revision: () => Promise.resolve(1),
+    listAdminTokens: () =>
+      Promise.resolve([
+        {
+          id: evil,
+          name: evil,
+          hint: evil,
+          scope: 'read',
+          operatorId: evil,
+          createdAtMs: atMs,
+          expiresAtMs: atMs,
+          lastUsedAtMs: null,
+          revokedAtMs: null,
+        },
+      ]),
     listBackendControls: () => Promise.resolve([{ backendId: evil, kind: 'drained', atMs, by: evil, reason: evil }]),
     listManagedRequests: () =>
       Promise.resolve([{ id: evil, accountId: evil, state: 'requested', createdAtMs: atMs, decidedAtMs: null }]),
@@ -233,10 +258,12 @@ test.each(Object.entries(printing))('%s prints nothing that controls a terminal'
   const all = [...name.split(' '), ...args]
   if (name === 'doctor') all.push('--url', await hostileServer())
   for (const line of [all, [...all, '--json']]) {
-    const { out, err } = await hostile().say(...line)
+    const harness = hostile()
+    if (line.includes('-f')) harness.stdin = 'version: 1\nbackends: {}\naccounts: {}\n'
+    const { out, err } = await harness.say(...line)
     expect(out + err, line.join(' ')).not.toMatch(unsafe)
     // The rows are there, made harmless, and not replaced by an error about them.
-    if (name !== 'doctor') expect(out + err).toMatch(/a\?\[2J|a\\u001b\[2J|^acc_1|opr_1|key_evil/m)
+    if (name !== 'doctor') expect(out + err).toMatch(/a\?\[2J|a\\u001b\[2J|a\\e\[2J|^acc_1|opr_1|key_evil/m)
     // A newline inside of a single-line value starts no line of its own.
     if (name !== 'tickets list' || line.includes('--json')) expect(out + err).not.toMatch(/^forged line/m)
   }

@@ -317,8 +317,9 @@ describe('published files', () => {
   })
 
   test('the example loads unchanged and states the defaults', () => {
-    const { file: _, secrets: __, ...fromExample } = loadText(example())
-    const { file: ___, secrets: ____, ...byDefault } = loadText('')
+    const { file: _, secrets: __, settings, ...fromExample } = loadText(example())
+    const { file: ___, secrets: ____, settings: settingsByDefault, ...byDefault } = loadText('')
+    expect(settings.configured).toEqual(settingsByDefault.configured)
     expect(fromExample).toEqual(byDefault)
   })
 

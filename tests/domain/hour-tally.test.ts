@@ -4,7 +4,7 @@ import { HourTally } from '../../src/domain/hour-tally.ts'
 const minuteMs = 60_000
 
 test('the tally counts results within the last hour and then drops them', () => {
-  const tally = new HourTally(['alpha', 'beta'])
+  const tally = new HourTally(() => ['alpha', 'beta'])
   tally.note(0, 'alpha', true, 100)
   tally.note(minuteMs, 'alpha', true, 300)
   tally.note(10 * minuteMs, 'alpha', true)
@@ -18,7 +18,7 @@ test('the tally counts results within the last hour and then drops them', () => 
 })
 
 test('the tally never has more than thirteen slots of five minutes', () => {
-  const tally = new HourTally(['alpha'])
+  const tally = new HourTally(() => ['alpha'])
   for (let minute = 0; minute < 10_000; minute++) tally.note(minute * minuteMs, 'alpha', true, 10)
   expect(tally.read(9_999 * minuteMs, 'alpha').answered).toBe(65)
 })

@@ -1,4 +1,5 @@
 import type { Page } from 'playwright-core'
+import { createAdminToken, revokeAdminToken } from '../../src/accounts/admin/admin-tokens.ts'
 import { controlBackend } from '../../src/accounts/backends/backend-controls.ts'
 import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
 import { createOperatorLink } from '../../src/accounts/identity/proofs.ts'
@@ -65,6 +66,21 @@ export const everyConsolePage: readonly PageState[] = [
     await page.getByLabel('Email address').fill('ada@example.com')
     await page.getByRole('button', { name: 'Add operator' }).click()
     await page.getByText('already belongs to an operator').waitFor()
+  }),
+  operator('admin-tokens', at('/operator/admin-tokens')),
+  operator('admin-tokens-open', openAll('/operator/admin-tokens')),
+  operator('admin-tokens-wrong', async (page, origin) => {
+    await page.goto(`${origin}/operator/admin-tokens`)
+    await page.getByLabel('Name').fill('nightly')
+    await page.getByLabel('Days until it expires').fill('1000')
+    await page.getByRole('button', { name: 'Create token' }).click()
+    await page.getByText('Enter a whole number').waitFor()
+  }),
+  operator('admin-token-new', async (page, origin) => {
+    await page.goto(`${origin}/operator/admin-tokens`)
+    await page.getByLabel('Name').fill('nightly')
+    await page.getByRole('button', { name: 'Create token' }).click()
+    await page.getByText('shown only once').waitFor()
   }),
   operator('audit', at('/operator/audit')),
   operator('audit-verified', async (page, origin) => {
@@ -187,7 +203,20 @@ export async function fillConsole(service: Service): Promise<void> {
   await service.suspend((await service.addAccount('suspended & gone', 'free')).account.id)
   for (const role of ['support', 'viewer'] as const)
     await createOperator(operatorsDeps(service), `${role}@example.com`, role)
+  await fillTokens(service)
   await fillDesks(service)
+}
+
+async function fillTokens(service: Service): Promise<void> {
+  const tokensDeps = { ...service.accountsDeps, store: service.store }
+  for (const [name, scope] of [
+    ['deployment', 'write'],
+    ['a dashboard with a rather long name', 'read'],
+    ['old', 'read'],
+  ] as const) {
+    const { token } = await createAdminToken(tokensDeps, { name, scope, days: 30 })
+    if (name === 'old') await revokeAdminToken(tokensDeps, token.id)
+  }
 }
 
 /** Signs the browser of a page in to the console. */

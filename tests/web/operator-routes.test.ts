@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createAdminToken } from '../../src/accounts/admin/admin-tokens.ts'
 import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
 import { openSession } from '../../src/accounts/identity/sessions.ts'
 import { requestManagedAccess } from '../../src/accounts/managed-access/managed-access.ts'
@@ -24,6 +25,7 @@ type Named =
   | 'managedId'
   | 'incidentId'
   | 'ticketId'
+  | 'tokenId'
 
 const clock = new SkippingClock()
 let service: Service
@@ -51,9 +53,12 @@ beforeAll(async () => {
   const incident = await openIncident(deps, { title: 'Slow', impact: 'minor', text: 'We look into it.' })
   const form = { accountId: null, email: 'asker@example.com', requestId: '', text: 'Every request fails.' }
   const ticket = await fileTicket({ ...deps, mailTo: undefined, sendMail: undefined }, form)
+  const tokenDeps = { ...service.accountsDeps, store: service.store }
+  const minted = await createAdminToken(tokenDeps, { name: 'deploy', scope: 'read', days: 1 })
   ids = {
     accountId: service.account.id,
     keyId: key!.id,
+    tokenId: minted.token.id,
     requestId: request.id,
     operatorId: other.id,
     backendId: 'alpha',

@@ -8,6 +8,8 @@ const rateSlots = 12
 const slots = 60
 /** Latest times to first content for each backend; older ones do not count under load. */
 const maxTimes = 512
+/** How many backends are counted: operators can declare others while the service runs. */
+const maxBackends = 1_000
 
 /** What happened on this node just now. */
 export interface TrafficFigures {
@@ -48,12 +50,13 @@ export function sumTraffic(records: readonly TrafficRecord[]): Traffic {
 export class LiveTraffic implements Traffic {
   readonly #clock: Clock
   readonly #all = new Window()
-  readonly #byBackend: ReadonlyMap<string, Window>
+  readonly #names: () => readonly string[]
+  readonly #byBackend = new Map<string, Window>()
 
   /** `backends` are the configured ones; those that accounts connected are counted in the total only. */
-  constructor(clock: Clock, backends: readonly string[]) {
+  constructor(clock: Clock, backends: () => readonly string[]) {
     this.#clock = clock
-    this.#byBackend = new Map(backends.map((id) => [id, new Window()]))
+    this.#names = backends
   }
 
   /** Counts a request that ended. */
@@ -72,7 +75,7 @@ export class LiveTraffic implements Traffic {
     for (const id of failed) this.#count(id, nowMs, true)
     const answering = attempts.at(-1)
     if (answering?.outcome !== 'answered' || fusions !== undefined) return
-    const window = this.#byBackend.get(answering.backend)
+    const window = this.#windowOf(answering.backend)
     if (window === undefined) return
     // A broken answer was counted as failed above.
     if (!failed.includes(answering.backend)) this.#count(answering.backend, nowMs, false)
@@ -97,8 +100,16 @@ export class LiveTraffic implements Traffic {
     return { all: this.#all.record(nowMs), byBackend: Object.fromEntries(byBackend) }
   }
 
+  #windowOf(id: string): Window | undefined {
+    const known = this.#byBackend.get(id)
+    if (known !== undefined || this.#byBackend.size >= maxBackends || !this.#names().includes(id)) return known
+    const window = new Window()
+    this.#byBackend.set(id, window)
+    return window
+  }
+
   #count(id: string, nowMs: number, isFailed: boolean): void {
-    const slot = this.#byBackend.get(id)?.slot(nowMs)
+    const slot = this.#windowOf(id)?.slot(nowMs)
     if (slot === undefined) return
     slot.ended += 1
     if (isFailed) slot.failed += 1

@@ -62,7 +62,7 @@ export class StatusBoard implements AsyncDisposable {
 
   constructor(deps: StatusBoardDeps) {
     this.#deps = deps
-    this.#hour = new HourTally(deps.configured)
+    this.#hour = new HourTally(() => deps.configured)
     this.#schedule()
   }
 

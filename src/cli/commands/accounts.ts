@@ -22,22 +22,25 @@ export const accountsCreate: Command = {
   example: 'accounts create team-a --plan pro',
   run(invocation) {
     const name = invocation.argument(0, 'the name of the account', 'accounts create NAME')
-    return invocation.withStore(async ({ config, accountsDeps }) => {
-      const account = await createAccount(
-        accountsDeps,
-        name,
-        invocation.line.option('plan') ?? config.defaultPlan,
-        config.plans,
-      )
-      return {
-        text: account.id,
-        json: account,
-        talk: [
-          `Created account "${account.name}" on plan ${account.planId}.`,
-          `Next: ${invocation.command(`keys create --account ${quoteForShell(account.name)}`)}`,
-        ],
-      }
-    }, 'make')
+    return invocation.withStore(
+      async ({ config, accountsDeps }) => {
+        const account = await createAccount(
+          accountsDeps,
+          name,
+          invocation.line.option('plan') ?? config.defaultPlan,
+          config.plans,
+        )
+        return {
+          text: account.id,
+          json: account,
+          talk: [
+            `Created account "${account.name}" on plan ${account.planId}.`,
+            `Next: ${invocation.command(`keys create --account ${quoteForShell(account.name)}`)}`,
+          ],
+        }
+      },
+      { none: 'make' },
+    )
   },
 }
 

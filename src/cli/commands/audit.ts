@@ -79,6 +79,7 @@ export const auditList: Command = {
 
 function writeActor(actor: Actor): string {
   if (actor.kind === 'operator') return actor.operatorId
+  if (actor.kind === 'token') return actor.tokenId
   return actor.kind === 'session' ? `session ${actor.sessionId}` : actor.kind
 }
 

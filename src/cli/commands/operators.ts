@@ -31,17 +31,20 @@ export const operatorsCreate: Command = {
   run(invocation) {
     const email = invocation.argument(0, 'the address', 'operators create you@example.com --role admin')
     const role = readRole(invocation)
-    return invocation.withStore(async ({ operators }) => {
-      const operator = await createOperator(operators, email, role)
-      return {
-        text: operator.id,
-        json: operator,
-        talk: [
-          `${operator.email} is an operator with the role ${operator.role}.`,
-          `Next: ${invocation.command(`operators sign-in-link ${operator.email}`)}`,
-        ],
-      }
-    }, 'make')
+    return invocation.withStore(
+      async ({ operators }) => {
+        const operator = await createOperator(operators, email, role)
+        return {
+          text: operator.id,
+          json: operator,
+          talk: [
+            `${operator.email} is an operator with the role ${operator.role}.`,
+            `Next: ${invocation.command(`operators sign-in-link ${operator.email}`)}`,
+          ],
+        }
+      },
+      { none: 'make' },
+    )
   },
 }
 

@@ -33,7 +33,7 @@ export const start: Command = {
     const first = await invocation.withStore(
       async ({ config, accountsDeps }) =>
         config.mode === 'local' ? firstRun(accountsDeps, config.plans, firstKeyFile(config.dataDir)) : undefined,
-      'make',
+      { none: 'make' },
     )
     const config = invocation.config ?? invocation.load()
     const app = await ports.startApp(config)
@@ -56,7 +56,7 @@ export const start: Command = {
 
 /** Creates a sign-in link for the local account, so that no email is needed to get started. */
 function makeLink(invocation: Invocation, { account }: FirstRun, appUrl: string): Promise<Secret> {
-  return invocation.withStore(({ signInLink }) => signInLink(account.id, appUrl), 'make')
+  return invocation.withStore(({ signInLink }) => signInLink(account.id, appUrl), { none: 'make' })
 }
 
 function announce(invocation: Invocation, config: Config, first: FirstRun | undefined, link: Secret | undefined): void {

@@ -46,8 +46,8 @@ export class SafeTerminal {
     this.#terminal.out(escapeJson(line))
   }
 
-  readStdin(): Promise<string> {
-    return this.#terminal.readStdin()
+  readStdin(maxFileBytes?: number): Promise<string> {
+    return this.#terminal.readStdin(maxFileBytes)
   }
 
   onStop(run: () => void): void {

@@ -79,6 +79,12 @@ const effects: { readonly [Type in AuditEvent['type']]: Apply<Type> | 'lost' | '
   'backend.quarantined': (transaction, { backend, reason }, atMs) =>
     hold(transaction, backend, 'quarantined', reason, atMs),
   'backend.released': 'lost',
+  'setting.changed': 'lost',
+  'setting.removed': 'lost',
+  'settings.applied': 'nothing',
+  'admin_token.created': 'lost',
+  'admin_token.revoked': (transaction, { tokenId }, atMs) =>
+    transaction.updateTable('admin_tokens').set({ revoked_at_ms: atMs }).where('id', '=', tokenId).execute(),
   'incident.opened': 'lost',
   'incident.updated': 'lost',
   'incident.resolved': 'lost',

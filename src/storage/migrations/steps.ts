@@ -1,6 +1,7 @@
 import { appendOnly } from './append-only.ts'
 import { backendControlsMigration } from './backend-controls.ts'
 import { conversationsMigration } from './conversations.ts'
+import { declaredMigration } from './declared.ts'
 import { incidentsMigration } from './incidents.ts'
 import { keyPeppersMigration } from './key-peppers.ts'
 import type { Migration } from './migration.ts'
@@ -293,4 +294,5 @@ export const migrations: readonly Migration[] = [
   },
   keyPeppersMigration,
   nodeReportsMigration,
+  declaredMigration,
 ]

@@ -7,6 +7,7 @@ export interface IdentityTables {
   used_challenges: ChallengeRow
   operators: OperatorRow
   operator_sessions: OperatorSessionRow
+  admin_tokens: AdminTokenRow
 }
 
 export interface EmailRow {
@@ -82,4 +83,20 @@ export interface OperatorSessionRow {
   last_seen_at_ms: number
   expires_at_ms: number
   confirmed_at_ms: number
+}
+
+/** A token of the admin API. */
+export interface AdminTokenRow {
+  id: string
+  /** HMAC of the token in base64url, as for a session; unique. */
+  digest: string
+  hint: string
+  name: string
+  scope: string
+  /** Null if the command line created it. */
+  operator_id: string | null
+  created_at_ms: number
+  expires_at_ms: number
+  last_used_at_ms: number | null
+  revoked_at_ms: number | null
 }

@@ -42,3 +42,20 @@ export interface BackendControlRow {
   set_by: string
   reason: string | null
 }
+
+/** A plan, backend, or profile that operators declared, in the form of the configuration file. */
+export interface SettingRow {
+  kind: string
+  name: string
+  /** JSON. */
+  value: string
+  /** Whether a file declared it. */
+  managed: number
+}
+
+/** An account that a file declares or, with the name of a key, one of its keys. */
+export interface DeclaredRow {
+  account_id: string
+  /** Empty for the account itself. */
+  key_name: string
+}

@@ -1,5 +1,13 @@
 import type { IdentityTables } from './schema-identity.ts'
-import type { BackendControlRow, IncidentRow, IncidentUpdateRow, TicketRow, UptimeRow } from './schema-service.ts'
+import type {
+  BackendControlRow,
+  DeclaredRow,
+  IncidentRow,
+  IncidentUpdateRow,
+  SettingRow,
+  TicketRow,
+  UptimeRow,
+} from './schema-service.ts'
 
 /**
  * The tables as Kysely types, the same on both engines: only text and integers. Booleans are 0 and 1, times are epoch
@@ -34,6 +42,8 @@ export interface Tables extends IdentityTables {
   incident_updates: IncidentUpdateRow
   tickets: TicketRow
   backend_controls: BackendControlRow
+  settings: SettingRow
+  declared: DeclaredRow
   provider_errors: ProviderErrorRow
   refused_requests: RefusedRequestsRow
   migrations: MigrationRow

@@ -86,6 +86,7 @@ const unknownCodes: readonly AccountsErrorCode[] = [
   'upgrade_unknown',
   'managed_request_unknown',
   'operator_unknown',
+  'token_unknown',
   'incident_unknown',
 ]
 

@@ -27,6 +27,7 @@ function auditRow({ sequence, atMs, actor, event }: AuditEntry, emails: Readonly
 function writeActor(actor: Actor, emails: ReadonlyMap<string, string>): string {
   if (actor.kind === 'operator') return emails.get(actor.operatorId) ?? actor.operatorId
   if (actor.kind === 'session') return 'the account itself'
+  if (actor.kind === 'token') return `the token ${actor.tokenId}`
   return actor.kind === 'cli' ? 'the command line' : 'the service'
 }
 

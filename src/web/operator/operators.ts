@@ -59,7 +59,8 @@ async function showOperators(visit: OperatorVisit, problem?: { field?: string; w
   const wrong = problem?.whole ?? (problem?.field === undefined ? undefined : 'Please correct the errors below.')
   return consolePage(visit, {
     title: 'Operators',
-    lead: 'People who can sign in to this console. Operators are separate from accounts.',
+    lead: html`People who can sign in to this console. Operators are separate from accounts. Programs use
+      <a href="/operator/admin-tokens">admin tokens</a>.`,
     status: wrong === undefined ? 200 : 422,
     problem: wrong,
     body: html`<section class="card">

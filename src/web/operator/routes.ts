@@ -1,6 +1,7 @@
 import type { PageRoute } from '../http/route.ts'
 import { accountPageRoutes } from './account.ts'
 import { accountsRoutes } from './accounts.ts'
+import { adminTokensRoutes } from './admin-tokens.ts'
 import { auditRoutes } from './audit.ts'
 import { backendRoutes } from './backend.ts'
 import { backendsRoutes } from './backends.ts'
@@ -28,6 +29,7 @@ export const operatorRoutes: readonly PageRoute[] = [
   ...accountPageRoutes,
   ...requestsRoutes,
   ...operatorsRoutes,
+  ...adminTokensRoutes,
   ...auditRoutes,
   ...backendsRoutes,
   ...backendRoutes,

@@ -1,0 +1,58 @@
+import { canonicalJson, fingerprint } from '../../domain/declared.ts'
+import type { FieldChange } from '../settings.ts'
+
+export type ChangedKind = 'plan' | 'backend' | 'profile' | 'account' | 'key'
+
+/** One object that differs from the file. */
+export interface Change {
+  readonly action: 'create' | 'update' | 'delete'
+  readonly kind: ChangedKind
+  /** Where the file has it, such as `['accounts', 'acme', 'keys', 'ci']`. */
+  readonly path: readonly string[]
+  /** Empty for a deletion. */
+  readonly fields: readonly FieldChange[]
+}
+
+/** Something in force that the file does not declare. It stays, unless `--prune` deletes it. */
+export interface Undeclared {
+  readonly path: readonly string[]
+  /** Whether an earlier file declared it, so that `--prune` would delete it. */
+  readonly isManaged: boolean
+  /** What operators decided about it, such as `drained`. */
+  readonly note?: string
+}
+
+/** Why a file cannot be applied: the path of the cause, and what to do. */
+export interface DeclarationProblem {
+  readonly path: readonly string[]
+  readonly what: string
+  readonly fix: string
+}
+
+/** A file contradicts itself or the service (contract 38.4). Carries every problem. */
+export class DeclarationError extends Error {
+  override readonly name = 'DeclarationError'
+  readonly problems: readonly DeclarationProblem[]
+
+  constructor(problems: readonly DeclarationProblem[]) {
+    super(problems.map(({ path, what }) => `${path.join('.')}: ${what}`).join('\n'))
+    this.problems = problems
+  }
+}
+
+/** Names a list of changes. The same file against the same state has the same id. */
+export function planIdOf(changes: readonly Change[]): string {
+  return fingerprint(
+    changes
+      .map(({ action, path, fields }) =>
+        [
+          action,
+          ...path,
+          ...fields.map(({ field, before, after }) => canonicalJson([field, before ?? null, after ?? null])),
+        ]
+          .map((part) => JSON.stringify(part))
+          .join(' '),
+      )
+      .join('\n'),
+  )
+}

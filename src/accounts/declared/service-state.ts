@@ -1,0 +1,102 @@
+import type { Account, StoredKey } from '../../domain/accounts.ts'
+import { holdsOf } from '../../domain/backend-controls.ts'
+import { settingKinds, type BackendUse, type SettingKind, type Settings } from '../../domain/declared.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import { maxListedAccounts } from '../accounts.ts'
+import type { ChangeStore } from './declared-ports.ts'
+
+/** Maximum number of working keys read: 100 of each of 10,000 accounts. */
+const maxKeys = 1_000_000
+
+/** A setting that is in force. */
+interface SettingInForce {
+  readonly value: JsonObject
+  /** Whether it is stored, and not only in the configuration file. */
+  readonly isStored: boolean
+  readonly isManaged: boolean
+}
+
+interface KeyInForce {
+  readonly key: StoredKey
+  readonly isManaged: boolean
+}
+
+export interface AccountInForce {
+  readonly account: Account
+  readonly isManaged: boolean
+  /** Its active keys by name. */
+  readonly keys: ReadonlyMap<string, KeyInForce>
+  /** Names that several active keys have: no file can mean one of them. */
+  readonly ambiguousKeys: ReadonlySet<string>
+}
+
+/** Everything that a file can declare, as it is now. */
+export interface ServiceState {
+  readonly revision: number
+  readonly settings: Readonly<Record<SettingKind, ReadonlyMap<string, SettingInForce>>>
+  readonly uses: ReadonlyMap<string, BackendUse>
+  readonly accounts: ReadonlyMap<string, AccountInForce>
+}
+
+/** Reads the state. The revision comes first, so that a concurrent change makes it stale. */
+export async function readServiceState(store: ChangeStore, configured: Settings, nowMs: number): Promise<ServiceState> {
+  const revision = await store.revision()
+  const [stored, controls, accounts, keys, marks] = await Promise.all([
+    store.listSettings(),
+    store.listBackendControls(),
+    store.listAccounts(maxListedAccounts),
+    store.listWorkingKeys(nowMs, maxKeys),
+    store.listDeclared(),
+  ])
+  const inForce = (kind: SettingKind): ReadonlyMap<string, SettingInForce> => {
+    const entries = new Map<string, SettingInForce>(
+      Object.entries(configured[kind]).map(([name, value]) => [name, { value, isStored: false, isManaged: false }]),
+    )
+    for (const each of stored)
+      if (each.kind === kind) entries.set(each.name, { value: each.value, isStored: true, isManaged: each.managed })
+    return entries
+  }
+  const [plans, backends, profiles] = settingKinds.map(inForce)
+  return {
+    revision,
+    settings: { plans: plans!, backends: backends!, profiles: profiles! },
+    uses: new Map([...holdsOf(controls)].map(([id, { kind }]) => [id, kind])),
+    accounts: accountsInForce(
+      accounts,
+      keys,
+      new Set(marks.map(({ accountId, keyName }) => markOf(accountId, keyName))),
+    ),
+  }
+}
+
+function accountsInForce(
+  accounts: readonly Account[],
+  keys: readonly StoredKey[],
+  marks: ReadonlySet<string>,
+): ReadonlyMap<string, AccountInForce> {
+  const byAccount = Map.groupBy(keys, ({ accountId }) => accountId)
+  return new Map(
+    accounts.map((account): [string, AccountInForce] => {
+      const byName = Map.groupBy(byAccount.get(account.id) ?? [], ({ name }) => name)
+      const named = [...byName].filter(([, all]) => all.length === 1)
+      const inForce = named.map(([name, [key]]): [string, KeyInForce] => [
+        name,
+        { key: key!, isManaged: marks.has(markOf(account.id, name)) },
+      ])
+      const several = [...byName].filter(([, all]) => all.length > 1).map(([name]) => name)
+      return [
+        account.name,
+        {
+          account,
+          isManaged: marks.has(markOf(account.id, '')),
+          keys: new Map(inForce),
+          ambiguousKeys: new Set(several),
+        },
+      ]
+    }),
+  )
+}
+
+function markOf(accountId: string, keyName: string): string {
+  return `${accountId} ${keyName}`
+}

@@ -1,0 +1,134 @@
+import type { BackendConfig, Config } from '../config/config.ts'
+import { ConfigError } from '../config/problems.ts'
+import type { Served } from '../config/settings-source.ts'
+import { canonicalJson, settingsOf, type Settings } from '../domain/declared.ts'
+import type { EventLog } from '../domain/events.ts'
+import type { Plan } from '../domain/plans.ts'
+import type { Profile } from '../domain/profiles.ts'
+import type { Clock, Timer } from '../runtime/clock.ts'
+import { errorName } from '../runtime/describe-bug.ts'
+import type { Store } from '../storage/store.ts'
+
+/** Pause after a failed read. */
+const retryMs = 250
+
+/**
+ * The plans, backends, and profiles that are in force. Parts of the service read them for every request, because
+ * operators declare others while it runs (contract 38.1).
+ */
+export class ServedSettings {
+  #served: Served
+  #planById: ReadonlyMap<string, Plan>
+
+  constructor(served: Served) {
+    this.#served = served
+    this.#planById = plansOf(served)
+  }
+
+  get plans(): readonly Plan[] {
+    return this.#served.plans
+  }
+
+  get backends(): readonly BackendConfig[] {
+    return this.#served.backends
+  }
+
+  get profiles(): readonly Profile[] {
+    return this.#served.profiles
+  }
+
+  planById(id: string): Plan | undefined {
+    return this.#planById.get(id)
+  }
+
+  replace(served: Served): void {
+    this.#served = served
+    this.#planById = plansOf(served)
+  }
+}
+
+function plansOf({ plans }: Served): ReadonlyMap<string, Plan> {
+  return new Map(plans.map((plan) => [plan.id, plan]))
+}
+
+export interface SettingsWatchDeps {
+  readonly config: Config
+  readonly served: ServedSettings
+  readonly store: Pick<Store, 'listSettings'>
+  readonly clock: Pick<Clock, 'after'>
+  readonly log: EventLog
+  /** Prepares parts that open something for each setting, before the settings are in force. */
+  readonly prepare: (served: Served) => Promise<() => void>
+}
+
+/**
+ * Applies declared settings in this process. While the store is unavailable, and if they do not fit this node's
+ * configuration or environment, the last ones stay in force (contract 38.9).
+ */
+export class SettingsWatch {
+  readonly #deps: SettingsWatchDeps
+  #inForce: string
+  #isReading = false
+  #isStale = false
+  #retry: Timer | undefined
+  #isClosed = false
+
+  constructor(deps: SettingsWatchDeps, inForce: Settings) {
+    this.#deps = deps
+    this.#inForce = textOf(inForce)
+  }
+
+  /** Reads again after a change, and retries until the store answers. */
+  refresh(): void {
+    this.#isStale = true
+    if (!this.#isReading) void this.#catchUp()
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#retry?.cancel()
+  }
+
+  async #catchUp(): Promise<void> {
+    const { log, clock } = this.#deps
+    this.#isReading = true
+    this.#retry?.cancel()
+    try {
+      while (this.#isStale && !this.#isClosed) {
+        this.#isStale = false
+        await this.#read()
+      }
+    } catch (error) {
+      log({ event: 'store_failing', reason: errorName(error) })
+      if (!this.#isClosed) this.#retry = clock.after(retryMs, () => this.refresh())
+    } finally {
+      this.#isReading = false
+    }
+  }
+
+  async #read(): Promise<void> {
+    const { store, config, served, prepare, log } = this.#deps
+    const declared = settingsOf(await store.listSettings())
+    const text = textOf(declared)
+    if (text === this.#inForce || this.#isClosed) return
+    this.#inForce = text
+    try {
+      const next = config.settings.serve(declared)
+      const use = await prepare(next)
+      served.replace(next)
+      use()
+    } catch (error) {
+      const path = error instanceof ConfigError ? error.problems[0]?.path : undefined
+      log({ event: 'settings_failing', reason: path ?? errorName(error) })
+    }
+  }
+}
+
+function textOf(settings: Settings): string {
+  return canonicalJson({ ...settings })
+}
+
+/** The stored settings. */
+export async function readDeclared(store: Pick<Store, 'listSettings'>): Promise<Settings> {
+  return settingsOf(await store.listSettings())
+}
