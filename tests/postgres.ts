@@ -16,6 +16,8 @@ export interface TestPostgres {
   readonly pid: number
   /** Creates an empty database and returns its URL; `options` are appended to the statement. */
   createDatabase(options?: string): Promise<string>
+  /** Exits at once, without waiting for clients, when this process exits. */
+  stopAtExit(): void
   stop(): Promise<void>
 }
 
@@ -78,6 +80,15 @@ export async function startPostgres({ durable = false } = {}): Promise<TestPostg
         const name = `test_${++count}`
         await runOnce(urlOf('postgres'), `create database ${name} ${options}`)
         return urlOf(name)
+      },
+      stopAtExit: () => {
+        server?.unref()
+        process.once('exit', () => {
+          server?.kill('SIGQUIT')
+          rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+        })
+        // Vitest ends a worker with SIGTERM, which does not emit `exit`.
+        process.once('SIGTERM', () => process.exit())
       },
       stop: async () => {
         await stop(server)

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pixel } from '../clients/openai-clients.ts'
-import { runAgent, type Finished } from './program.ts'
+import { killLeftBehind, runAgent, type Finished } from './program.ts'
 
 /** More than a minute, because an agent waits between its attempts. */
 const withinMs = 150_000
@@ -27,7 +27,7 @@ export interface Endpoint {
   readonly baseUrl: string
 }
 
-/** The home and the working folder of one agent. Disposal deletes both. */
+/** The home and the working folder of one agent. Disposal deletes both, after it has stopped what the agent left running. */
 export class AgentHome implements Disposable {
   readonly folder: string
   /** The working folder of the agent. */
@@ -52,6 +52,7 @@ export class AgentHome implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    killLeftBehind(this.folder)
     rmSync(this.folder, { recursive: true, force: true })
   }
 }

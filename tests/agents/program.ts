@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const cache = join(import.meta.dirname, '..', '..', '.cache', 'agents')
@@ -58,7 +58,7 @@ export async function runAgent(
   args: readonly string[],
   { folder, env, withinMs }: { folder: string; env: Readonly<Record<string, string>>; withinMs: number },
 ): Promise<Finished> {
-  const home = join(folder, 'home')
+  const home = homeIn(folder)
   const work = join(folder, 'work')
   const temporary = join(folder, 'tmp')
   for (const path of [home, work, temporary]) mkdirSync(path, { recursive: true })
@@ -113,5 +113,35 @@ export async function runAgent(
   } finally {
     timers.forEach(clearTimeout)
     if (child.pid !== undefined) killGroup('SIGKILL')
+  }
+}
+
+const homeIn = (folder: string): string => join(folder, 'home')
+
+/** Kills what programs that ran in a folder left running, such as the daemon of Cline, which has its own process group. */
+export function killLeftBehind(folder: string): void {
+  for (const pid of processesWith(`HOME=${homeIn(folder)}`)) {
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    }
+  }
+}
+
+/** The IDs of the processes with this in their environment. Only Linux tells. */
+function processesWith(variable: string): number[] {
+  if (!existsSync('/proc/self/environ')) return []
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && environmentOf(name).includes(variable))
+    .map(Number)
+}
+
+function environmentOf(pid: string): string[] {
+  try {
+    return readFileSync(join('/proc', pid, 'environ'), 'utf8').split('\0')
+  } catch {
+    // It has ended, or belongs to another user.
+    return []
   }
 }

@@ -15,6 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { isLongRun } from '../long-run.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const packMs = 120_000
@@ -86,7 +87,8 @@ test('the package fixes the version and the hash of every package that it needs,
   expect([scripts, devDependencies]).toEqual([undefined, undefined])
 })
 
-test(
+// Builds the package a second time, which takes as long as all other tests of this file.
+test.runIf(isLongRun)(
   'another checkout of the same files gives the same bytes',
   () => {
     const checkout = join(temporary, 'another', 'checkout')

@@ -5,7 +5,8 @@ import type { Kysely } from 'kysely'
 import { openPostgres } from '../../src/storage/postgres/open-postgres.ts'
 import type { Tables } from '../../src/storage/schema/schema.ts'
 import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
-import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
+import { hasPostgres } from '../postgres.ts'
+import { sharedPostgres } from '../shared-postgres.ts'
 
 /** A database engine that provides fresh databases. */
 export interface Engine<Fresh = OpenAgain> {
@@ -32,15 +33,12 @@ function sqliteEngine<Fresh>(openIn: (folder: string) => Promise<Fresh>): Engine
   }
 }
 
-/** A separate PostgreSQL server; `durable`: commits are written to disk. */
+/** PostgreSQL; `durable`: commits are written to disk. */
 export function postgresEngine<Fresh>(openAt: (url: string) => Promise<Fresh>, durable: boolean): Engine<Fresh> {
-  let server: TestPostgres
   return {
-    start: async () => {
-      server = await startPostgres({ durable })
-    },
-    stop: () => server.stop(),
-    fresh: async () => openAt(await server.createDatabase()),
+    start: async () => void (await sharedPostgres({ durable })),
+    stop: async () => {},
+    fresh: async () => openAt(await (await sharedPostgres({ durable })).createMigratedDatabase()),
   }
 }
 

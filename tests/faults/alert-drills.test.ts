@@ -13,6 +13,7 @@ import { systemClock } from '../../src/runtime/clock.ts'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { databasePath } from '../../src/storage/sqlite/connect-sqlite.ts'
 import { freezeDatabase } from '../frozen-database.ts'
+import { isLongRun } from '../long-run.ts'
 import { type Alert, hasPrometheus, Prometheus, scaledRules } from '../metrics/prometheus.ts'
 import { Service } from '../service.ts'
 
@@ -37,6 +38,12 @@ const profiles = {
 const plans = {
   max: { name: 'Max', requests_per_minute: 1_000_000, requests_per_month: 100_000_000, premium: true },
 }
+
+/**
+ * Drills that happen one after another. `npm test` checks the rules with promtool instead, and the metrics with the tests
+ * of the service's metrics.
+ */
+const longTest = test.runIf(isLongRun)
 
 describe.runIf(hasPrometheus('the drills of the alert rules'))('with a real Prometheus', () => {
   let service: Service
@@ -70,7 +77,7 @@ describe.runIf(hasPrometheus('the drills of the alert rules'))('with a real Prom
       repeat(async () => {
         const answer = await service.chat({ model, stream: true })
         await answer.text().catch(() => {})
-        await sleep(20)
+        await sleep(50)
       }),
     )
     return async () => {
@@ -169,7 +176,7 @@ describe.runIf(hasPrometheus('the drills of the alert rules'))('with a real Prom
     await clear(names)
   })
 
-  test('a full share fires an alert', async () => {
+  longTest('a full share fires an alert', async () => {
     for (const provider of service.providers)
       provider.script([{ do: 'answer', words: 400, tokenDelayMs: 50, repeat: true }])
     const held = new AbortController()
@@ -187,7 +194,7 @@ describe.runIf(hasPrometheus('the drills of the alert rules'))('with a real Prom
     await clear(['SvcRouterShareFull'])
   })
 
-  test('a blocked event loop fires an alert', async () => {
+  longTest('a blocked event loop fires an alert', async () => {
     const end = repeat(async () => {
       const untilMs = performance.now() + blockedMs
       while (performance.now() < untilMs);
@@ -198,20 +205,24 @@ describe.runIf(hasPrometheus('the drills of the alert rules'))('with a real Prom
     await clear(['SvcRouterEventLoopSlow'])
   })
 
-  test('a database that hangs fires alerts about the store, quota writes, and readiness', async () => {
-    const names = ['SvcRouterStoreFails', 'SvcRouterNotReady', 'SvcRouterQuotaWritesFail']
-    const thaw = freezeDatabase(worker, databasePath(service.config.dataDir))
-    const end = keepSending('drill/fails')
-    try {
-      await Promise.all([firing(names, 40_000), sleep(frozenMs)])
-    } finally {
-      thaw()
-    }
-    await clear(names)
-    await end()
-  }, 90_000)
+  longTest(
+    'a database that hangs fires alerts about the store, quota writes, and readiness',
+    async () => {
+      const names = ['SvcRouterStoreFails', 'SvcRouterNotReady', 'SvcRouterQuotaWritesFail']
+      const thaw = freezeDatabase(worker, databasePath(service.config.dataDir))
+      const end = keepSending('drill/fails')
+      try {
+        await Promise.all([firing(names, 40_000), sleep(frozenMs)])
+      } finally {
+        thaw()
+      }
+      await clear(names)
+      await end()
+    },
+    90_000,
+  )
 
-  test('a slow database fires an alert', async () => {
+  longTest('a slow database fires an alert', async () => {
     const end = repeat(async () => {
       const thaw = freezeDatabase(worker, databasePath(service.config.dataDir))
       await sleep(slowMs)
@@ -223,7 +234,7 @@ describe.runIf(hasPrometheus('the drills of the alert rules'))('with a real Prom
     await clear(['SvcRouterStoreSlow'])
   })
 
-  test('a listener that is gone fires an alert', async () => {
+  longTest('a listener that is gone fires an alert', async () => {
     await broken.listening[Symbol.asyncDispose]()
     const alert = await prometheus.until('SvcRouterDown', true)
     expect(alert?.labels['instance']).toBe(`127.0.0.1:${broken.listening.port}`)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { runCrashCycles } from './crash-cycles.ts'
 
 /** `npm run test:long` runs two hundred cycles. */
-const cycles = 8
+const cycles = 5
 const limitMs = 180_000
 
 test(

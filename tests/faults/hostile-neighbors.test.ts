@@ -7,13 +7,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Target } from '../hostile-neighbors/attacker.ts'
 import { hostileModels } from '../hostile-neighbors/hostile-provider.ts'
+import { casesOf } from '../long-run.ts'
 import { openEventStream, type ScriptedUpstream, sendJson, startScriptedUpstream } from './scripted-upstream.ts'
 import { ServiceProcess } from './service-process.ts'
 
 const streamEvents = 20
 const betweenEventsMs = 50
 const atOnce = 6
-const measuredStreams = 60
+const measuredStreams = casesOf({ sample: 36, all: 60 })
 /** Streams without an attack; fewer of them make the slowest a stricter limit. */
 const baselineStreams = 24
 /** Time limit until all attacks are running. */
@@ -99,7 +100,7 @@ afterAll(async () => {
 
 test('a hostile account and a hostile provider do not affect another account', async () => {
   await answerSmallRequests()
-  await measure(atOnce * 4)
+  await measure(casesOf({ sample: 2, all: 4 }) * atOnce)
   const before = await measure(baselineStreams)
   const beforeBytes = residentBytes()
   let mostBytes = 0

@@ -69,6 +69,51 @@ test('the documentation lists exactly the metrics that exist', async () => {
   expect(documented.toSorted()).toEqual(names.toSorted())
 })
 
+/** Series of one service. */
+const series = (name: string, labels = ''): string => `${name}{job="svc-router", instance="a"${labels}}`
+/** A failure in the second minute, of twenty. */
+const once = '0 0 1x18'
+const storeSeconds = (le: string, values: string) =>
+  [series('svc_router_store_seconds_bucket', `, operation="admit", le="${le}"`), values] as const
+
+/**
+ * The alerts whose drills need `npm run test:long`: series that fire them, and minutes at which they fire and at which
+ * they have cleared.
+ */
+const synthetic: readonly (readonly [
+  alert: string,
+  input: readonly (readonly [series: string, values: string])[],
+  firingAt: number,
+  clearAt: number,
+])[] = [
+  ['SvcRouterDown', [[series('up'), '0x4 1x16']], 2, 8],
+  ['SvcRouterNotReady', [[series('svc_router_ready'), '0x4 1x16']], 2, 8],
+  [
+    'SvcRouterShareFull',
+    [[series('svc_router_share_rejections_total', ', resource="streams"'), '0+30x12 360x20']],
+    10,
+    25,
+  ],
+  ['SvcRouterEventLoopSlow', [[series('nodejs_eventloop_lag_p99_seconds'), '0.3x5 0x20']], 4, 15],
+  ['SvcRouterStoreFails', [[series('svc_router_failures_total', ', part="store"'), once]], 3, 12],
+  ['SvcRouterStoreFails', [[series('svc_router_refusals_total', ', code="auth_unavailable"'), once]], 3, 12],
+  ['SvcRouterStoreFails', [[series('svc_router_refusals_total', ', code="store_unavailable"'), once]], 3, 12],
+  ['SvcRouterQuotaWritesFail', [[series('svc_router_failures_total', ', part="ledger"'), once]], 3, 12],
+  ['SvcRouterQuotaWritesFail', [[series('svc_router_refusals_total', ', code="record_unavailable"'), once]], 3, 12],
+  [
+    'SvcRouterQuotaWritesFail',
+    [[series('svc_router_request_outcomes_total', ', outcome="record_unavailable"'), once]],
+    3,
+    12,
+  ],
+  [
+    'SvcRouterStoreSlow',
+    [storeSeconds('0.5', '0x30'), storeSeconds('1', '0+60x12 720x18'), storeSeconds('+Inf', '0+60x12 720x18')],
+    12,
+    25,
+  ],
+]
+
 describe.runIf(hasPrometheus('the checks of promtool'))('promtool', () => {
   test('accepts the rules and the example configuration', () => {
     expect(promtool(['check', 'rules', rulesFile])).toMatchObject({ status: 0 })
@@ -76,16 +121,13 @@ describe.runIf(hasPrometheus('the checks of promtool'))('promtool', () => {
   })
 
   test('fires the alert about open files, which no drill can cause, and clears it', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'svc-router-rules-'))
     const labels = { job: 'svc-router', instance: 'a' }
-    const series = (name: string): string => `${name}{job="svc-router", instance="a"}`
     const { annotations } = rules.find(({ alert }) => alert === 'SvcRouterFilesNearLimit')!
     const exp_annotations = {
       summary: 'a uses 90% of its open files',
       runbook_url: annotations['runbook_url']!.replace(/\{\{.*?\}\}/, ''),
     }
     const alertname = 'SvcRouterFilesNearLimit'
-    const file = join(folder, 'test.yaml')
     const document = {
       rule_files: [rulesFile],
       tests: [
@@ -107,12 +149,24 @@ describe.runIf(hasPrometheus('the checks of promtool'))('promtool', () => {
         },
       ],
     }
-    writeFileSync(file, stringify(document))
-    try {
-      expect(promtool(['test', 'rules', file])).toMatchObject({ status: 0 })
-    } finally {
-      rmSync(folder, { recursive: true })
-    }
+    expect(testRules(document)).toMatchObject({ status: 0 })
+  })
+
+  test('fires and clears each alert whose drill is long', () => {
+    const firing = (alert: string): string => `count by (alertname) (ALERTS{alertstate="firing", alertname="${alert}"})`
+    const tests = synthetic.map(([alert, input, firingAt, clearAt]) => ({
+      interval: '1m',
+      input_series: input.map(([name, values]) => ({ series: name, values })),
+      promql_expr_test: [
+        {
+          expr: firing(alert),
+          eval_time: `${firingAt}m`,
+          exp_samples: [{ labels: `{alertname="${alert}"}`, value: 1 }],
+        },
+        { expr: firing(alert), eval_time: `${clearAt}m`, exp_samples: [] },
+      ],
+    }))
+    expect(testRules({ rule_files: [rulesFile], evaluation_interval: '1m', tests })).toMatchObject({ status: 0 })
   })
 
   test('finds nothing to complain about in the metrics', async () => {
@@ -123,3 +177,15 @@ describe.runIf(hasPrometheus('the checks of promtool'))('promtool', () => {
     expect(complaints.split('\n').filter((line) => line.startsWith('svc_router_'))).toEqual([])
   })
 })
+
+/** Runs promtool's tests of rules. */
+function testRules(document: object): ReturnType<typeof promtool> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-router-rules-'))
+  try {
+    const file = join(folder, 'test.yaml')
+    writeFileSync(file, stringify(document))
+    return promtool(['test', 'rules', file])
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}

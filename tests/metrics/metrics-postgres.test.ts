@@ -12,20 +12,21 @@ import { systemClock } from '../../src/runtime/clock.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
 import { type SimulatedProvider, startSimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 import type { Store } from '../../src/storage/store.ts'
-import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
+import { hasPostgres } from '../postgres.ts'
+import { sharedPostgres, type SharedPostgres } from '../shared-postgres.ts'
 import { readSeries } from './series.ts'
 
 describe.runIf(hasPostgres('metrics'))('metrics of a service on PostgreSQL', () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-router-metrics-'))
   const [clock, random] = [systemClock(), systemRandom()]
-  let server: TestPostgres
+  let server: SharedPostgres
   let provider: SimulatedProvider
   let app: App
   let store: Store
   let key: string
 
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
     provider = await startSimulatedProvider({ name: 'alpha' })
     const path = join(folder, 'svc-router.yaml')
     writeFileSync(
@@ -39,7 +40,7 @@ describe.runIf(hasPostgres('metrics'))('metrics of a service on PostgreSQL', () 
         backends: { alpha: { provider: 'alpha', model: 'simulated' } },
       }),
     )
-    const env = { DATABASE_URL: await server.createDatabase() }
+    const env = { DATABASE_URL: await server.createMigratedDatabase() }
     const config = loadConfig({ path, explicit: true, overrides: {}, env, random, localSecrets: 'make' })
     app = await startApp({ ...config, drainDelayMs: 0 }, { log: () => {}, clock, random })
     store = await openStore(config)
@@ -51,7 +52,6 @@ describe.runIf(hasPostgres('metrics'))('metrics of a service on PostgreSQL', () 
     await store?.close()
     await app?.stop()
     await provider?.close()
-    await server?.stop()
     rmSync(folder, { recursive: true, force: true })
   })
 

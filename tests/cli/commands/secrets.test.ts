@@ -10,7 +10,8 @@ import { systemClock } from '../../../src/runtime/clock.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'
 import { createSealer, type Sealer } from '../../../src/runtime/sealer.ts'
 import { databasePath } from '../../../src/storage/sqlite/connect-sqlite.ts'
-import { hasPostgres, startPostgres, type TestPostgres } from '../../postgres.ts'
+import { hasPostgres } from '../../postgres.ts'
+import { sharedPostgres, type SharedPostgres } from '../../shared-postgres.ts'
 import { Harness, type Spoken } from '../harness.ts'
 
 const oldKey = 'ab'.repeat(32)
@@ -162,11 +163,10 @@ function storedBytes(): unknown {
 }
 
 describe.runIf(hasPostgres('changing the sealing key'))('on PostgreSQL', { timeout: 120_000 }, () => {
-  let server: TestPostgres
+  let server: SharedPostgres
   beforeEach(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
   }, 60_000)
-  afterEach(() => server.stop())
 
   test('reseal works the same', async () => {
     fill(sealerOf(oldKey))

@@ -2,13 +2,14 @@ import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { sql } from 'kysely'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { digestTables, readTables } from '../../../src/storage/backup/table-contents.ts'
 import { openPostgres } from '../../../src/storage/postgres/open-postgres.ts'
 import { databasePath } from '../../../src/storage/sqlite/connect-sqlite.ts'
 import { lockDataFolder } from '../../../src/storage/sqlite/data-folder-lock.ts'
 import { Harness, type Spoken } from '../../cli/harness.ts'
-import { hasPostgres, startPostgres, type TestPostgres } from '../../postgres.ts'
+import { hasPostgres } from '../../postgres.ts'
+import { sharedPostgres, type SharedPostgres } from '../../shared-postgres.ts'
 import { fillTables } from './fill-tables.ts'
 
 const rowsPerTable = 40
@@ -25,14 +26,13 @@ const restored = [
 ]
 
 describe.runIf(hasPostgres('backup and moving'))('PostgreSQL', { timeout: 120_000 }, () => {
-  let server: TestPostgres
+  let server: SharedPostgres
   let harnesses: Harness[]
   let url: string
 
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
   }, 60_000)
-  afterAll(() => server.stop())
   beforeEach(async () => {
     harnesses = []
     url = await server.createDatabase()

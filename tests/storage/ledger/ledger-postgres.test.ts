@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Plan } from '../../../src/domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../../../src/domain/requests.ts'
 import { decideBatch } from '../../../src/storage/ledger/admission-batches.ts'
@@ -12,7 +12,8 @@ import { openPostgres } from '../../../src/storage/postgres/open-postgres.ts'
 import type { Tables } from '../../../src/storage/schema/schema.ts'
 import { DataFolderInUse } from '../../../src/storage/sqlite/data-folder-lock.ts'
 import { ManualClock } from '../../gateway/manual-clock.ts'
-import { hasPostgres, startPostgres, type TestPostgres } from '../../postgres.ts'
+import { hasPostgres } from '../../postgres.ts'
+import { sharedPostgres, type SharedPostgres } from '../../shared-postgres.ts'
 
 const plan: Plan = { id: 'max', name: 'Max', requestsPerMinute: 100, requestsPerMonth: 1_000, premium: true }
 const failed: RequestOutcome = { charged: 0, attempts: [], totalMs: 1 }
@@ -22,19 +23,18 @@ const deadMs = 61_000
 const unknownMs = 11_000
 
 describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () => {
-  let server: TestPostgres
+  let server: SharedPostgres
   let folders: string
   let db: Kysely<Tables>
   let clock: ManualClock
   const ledgers: PostgresLedger[] = []
 
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
   })
-  afterAll(() => server.stop())
   beforeEach(async () => {
     folders = mkdtempSync(join(tmpdir(), 'svc-router-node-'))
-    db = await openPostgres(await server.createDatabase())
+    db = await openPostgres(await server.createMigratedDatabase())
     clock = new ManualClock()
   })
   afterEach(async () => {

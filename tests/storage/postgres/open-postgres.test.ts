@@ -1,19 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { StoreUnavailable } from '../../../src/runtime/store-unavailable.ts'
 import { connectPostgres, openPostgres } from '../../../src/storage/postgres/open-postgres.ts'
 import { proxyDatabase } from '../../database-proxy.ts'
-import { hasPostgres, startPostgres, type TestPostgres } from '../../postgres.ts'
+import { hasPostgres } from '../../postgres.ts'
+import { sharedPostgres, type SharedPostgres } from '../../shared-postgres.ts'
 
 const queryTimeoutMs = 300
 
 describe.runIf(hasPostgres('opening PostgreSQL'))('a PostgreSQL database', () => {
-  let server: TestPostgres
+  let server: SharedPostgres
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
   })
-  afterAll(() => server.stop())
 
   test('with another collation sorts ids by their bytes, as time does', async () => {
     const english =

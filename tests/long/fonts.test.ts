@@ -1,10 +1,10 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { Service } from '../service.ts'
-import { hasChromium, startChromium } from './chromium.ts'
-import { byName, everyPage, signInAs } from './every-page.ts'
-import { fillAccount } from './fill-account.ts'
-import { fontSets } from './font-sets.ts'
-import { beholders, tooWide } from './page-state.ts'
+import { hasChromium, startChromium } from '../web/chromium.ts'
+import { byName, everyPage, signInAs } from '../web/every-page.ts'
+import { fillAccount } from '../web/fill-account.ts'
+import { fontSets } from '../web/font-sets.ts'
+import { beholders, tooWide } from '../web/page-state.ts'
 
 const suite = hasChromium('The layout under other fonts') ? describe : describe.skip
 const fonts = fontSets()
