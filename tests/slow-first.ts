@@ -38,6 +38,7 @@ const slow = [
   'faults/streams',
   'faults/alert-drills',
   'faults/nodes',
+  'faults/rolling-restarts',
   'faults/database-outage',
   'faults/drain',
   'faults/breakers',

@@ -15,7 +15,8 @@ import { type Clock, systemClock } from '../../src/runtime/clock.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
 import { type SimulatedProvider, startSimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 import type { Store } from '../../src/storage/store.ts'
-import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
+import { hasPostgres } from '../postgres.ts'
+import { sharedPostgres, type SharedPostgres } from '../shared-postgres.ts'
 
 /** Nodes report every 5 s; here, twenty times as often. */
 const hurry = 20
@@ -30,7 +31,7 @@ describe.runIf(hasPostgres('health of the service'))('the health of a service wi
     monotonicMs: () => system.monotonicMs(),
     after: (ms, run) => system.after(ms / hurry, run),
   }
-  let server: TestPostgres
+  let server: SharedPostgres
   let provider: SimulatedProvider
   let store: Store
   let key: string
@@ -59,9 +60,9 @@ describe.runIf(hasPostgres('health of the service'))('the health of a service wi
   }
 
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
     provider = await startSimulatedProvider({ name: 'alpha' })
-    const url = await server.createDatabase()
+    const url = await server.createMigratedDatabase()
     for (const number of [0, 1, 2])
       nodes.push(await startApp({ ...configOf(number, url), drainDelayMs: 0 }, { log: () => {}, clock, random }))
     const config = nodes[0]!.config
@@ -74,7 +75,6 @@ describe.runIf(hasPostgres('health of the service'))('the health of a service wi
     await Promise.all(nodes.map((node) => node.stop()))
     await store?.close()
     await provider?.close()
-    await server?.stop()
     rmSync(folder, { recursive: true, force: true })
   })
 

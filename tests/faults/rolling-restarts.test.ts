@@ -1,23 +1,23 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { connectPostgres } from '../../src/storage/postgres/open-postgres.ts'
-import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
+import { hasPostgres } from '../postgres.ts'
+import { sharedPostgres, type SharedPostgres } from '../shared-postgres.ts'
 import { runRollingRestarts } from './rolling-restarts.ts'
 import { startTcpBalancer } from './tcp-balancer.ts'
 
 const limitMs = 60_000
 
 describe.runIf(hasPostgres('rolling restarts'))('rolling restarts of nodes on PostgreSQL', () => {
-  let server: TestPostgres
+  let server: SharedPostgres
 
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
   })
-  afterAll(() => server.stop())
 
   test(
     'no stream fails while nodes behind a proxy restart one after the other, and each is charged once',
     async () => {
-      const databaseUrl = await server.createDatabase()
+      const databaseUrl = await server.createMigratedDatabase()
       const db = connectPostgres(databaseUrl, { maxConnections: 1 })
       try {
         const report = await runRollingRestarts({

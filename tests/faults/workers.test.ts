@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freePort } from '../../src/runtime/free-port.ts'
 import { type SimulatedProvider, startSimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
-import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
+import { hasPostgres } from '../postgres.ts'
+import { sharedPostgres, type SharedPostgres } from '../shared-postgres.ts'
 import { childrenOf } from './children-of.ts'
 import { RawConnection, writePost } from './raw-client.ts'
 import { ServiceProcess } from './service-process.ts'
@@ -15,14 +16,14 @@ const scrapeLimitMs = 2_500
 const requests = 40
 
 describe.runIf(hasPostgres('workers'))('several workers', () => {
-  let server: TestPostgres
+  let server: SharedPostgres
   let folder: string
   let provider: SimulatedProvider
   let service: ServiceProcess
   let metricsPort: number
 
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
     folder = mkdtempSync(join(tmpdir(), 'svc-router-workers-'))
     provider = await startSimulatedProvider({ name: 'alpha' })
     metricsPort = await freePort()
@@ -32,13 +33,12 @@ describe.runIf(hasPostgres('workers'))('several workers', () => {
       database: { url_env: 'DATABASE_URL' },
       backends: { alpha: { provider: 'alpha', model: 'simulated' } },
     }
-    service = new ServiceProcess(folder, [provider], settings, { DATABASE_URL: await server.createDatabase() })
+    service = new ServiceProcess(folder, [provider], settings, { DATABASE_URL: await server.createMigratedDatabase() })
     await service.start()
   })
   afterAll(async () => {
     await service.destroy()
     await provider.close()
-    await server.stop()
     rmSync(folder, { recursive: true, force: true })
   })
 
