@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
-import { describe, expect, test } from 'vitest'
+import { describe, test } from 'vitest'
 import { startSimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 import { connectPostgres } from '../../src/storage/postgres/open-postgres.ts'
 import type { Tables } from '../../src/storage/schema/schema.ts'
@@ -28,9 +28,10 @@ interface Asked {
 }
 
 describe.runIf(hasPostgres('outages of the database')).concurrent('while the database is out of order', () => {
-  test.each(['stall', 'cut'] as const)(
+  test.for(['stall', 'cut'] as const)(
     'requests get a 503 in time, none a 401, and the service recovers within 5 s: %s',
-    async (outage) => {
+    { timeout: limitMs },
+    async (outage, { expect }) => {
       await using world = await OutageWorld.open()
       const { proxy } = world
       expect((await world.ask()).status).toBe(200)
@@ -55,7 +56,6 @@ describe.runIf(hasPostgres('outages of the database')).concurrent('while the dat
       const delivered = 2 + [...during, ...after].filter(({ status }) => status === 200).length
       await expect.poll(() => world.usedUnits(), { timeout: 70_000, interval: 500 }).toBe(delivered)
     },
-    limitMs,
   )
 })
 
