@@ -89,7 +89,9 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
   /** Creates an account on a plan, with a key. */
   async function addAccount(planId: PlanId): Promise<MintedKey> {
     const known = Object.entries(plans).map(([id, { name }]) => ({
-      ...{ id, name, premium: false },
+      id,
+      name,
+      premium: false,
       requestsPerMinute: plans[id as PlanId].requests_per_minute,
       requestsPerMonth: plans[id as PlanId].requests_per_month,
     }))
