@@ -68,7 +68,7 @@ async function copyDatabase(
   if (databaseUrl === undefined) return { ...(await takeSnapshot(dataDir, partial, target)), engine: 'sqlite' }
   // Loaded only if it is used.
   const { takePostgresSnapshot } = await import('../storage/backup/postgres-snapshot.ts')
-  const options = { partial, target, isExclusive: false }
+  const options = { partial, target, moves: false }
   return { ...(await takePostgresSnapshot(databaseUrl.reveal(), options)), engine: 'postgres' }
 }
 

@@ -56,7 +56,7 @@ export async function moveToPostgres(runtime: Runtime): Promise<MovedData> {
 
 /**
  * Copies all data from the configured PostgreSQL database into a new SQLite database in the data folder, and compares it
- * by content. No node may run. The PostgreSQL database stays as it is. @throws BackupError, DataFolderInUse, and errors of
+ * by content. No node may run. The PostgreSQL database is only marked, so that no node uses it again. @throws BackupError, DataFolderInUse, and errors of
  * the engines
  */
 export async function moveToSqlite(runtime: Runtime): Promise<MovedData> {
@@ -73,21 +73,26 @@ export async function moveToSqlite(runtime: Runtime): Promise<MovedData> {
         `${path} already exists, and is not overwritten`,
         'move it away, or choose another --data FOLDER',
       )
-    const [{ takePostgresSnapshot }, { assertCopied }] = await Promise.all([
+    const [{ keepOnPostgres, takePostgresSnapshot }, { assertCopied }] = await Promise.all([
       import('../storage/backup/postgres-snapshot.ts'),
       import('../storage/backup/postgres-copy.ts'),
     ])
-    const { tables } = await takePostgresSnapshot(url, { partial, target: dataDir, isExclusive: true })
-    const copy = openSnapshot(partial)
-    const db = queriesOn(() => copy)
+    const { tables } = await takePostgresSnapshot(url, { partial, target: dataDir, moves: true })
     try {
-      assertCopied(copy, tables)
-      await assertPepper(db, peppersIn(config))
-      await db.transaction().execute((transaction) => settleUndecided(transaction, 'postgres'))
-    } finally {
-      await db.destroy()
+      const copy = openSnapshot(partial)
+      const db = queriesOn(() => copy)
+      try {
+        assertCopied(copy, tables)
+        await assertPepper(db, peppersIn(config))
+        await db.transaction().execute((transaction) => settleUndecided(transaction, 'postgres'))
+      } finally {
+        await db.destroy()
+      }
+      publish(partial, path)
+    } catch (error) {
+      await keepOnPostgres(url)
+      throw error
     }
-    publish(partial, path)
     return { tables, left: undefined }
   } finally {
     rmSync(partial, { force: true })

@@ -24,6 +24,12 @@ const ownTables = [
   'usage',
 ] as const satisfies readonly (keyof Tables)[]
 
+/**
+ * Settlements lock an account's requests in the order of their ids, and deleting them in the order of the table, so that
+ * PostgreSQL may abort the deletion.
+ */
+const maxTries = 5
+
 /** All data of one account, for export and deletion. */
 export const accountDataStore = defineStore<Omit<AccountDataStore, 'findAccount'>>({
   async listUsedUnits(db, accountId, limit) {
@@ -69,10 +75,21 @@ export const accountDataStore = defineStore<Omit<AccountDataStore, 'findAccount'
     return rows.map(readTicket)
   },
 
-  deleteAccount(db, accountId, nowMs, record) {
-    return change(db, record, (transaction) => deleteAccountRows(transaction, accountId, nowMs))
+  async deleteAccount(db, accountId, nowMs, record) {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await change(db, record, (transaction) => deleteAccountRows(transaction, accountId, nowMs))
+      } catch (error) {
+        if (tries === maxTries || !isConflict(error)) throw error
+      }
+    }
   },
 })
+
+/** Whether the database aborted the transaction for another one: a deadlock, or a conflict of concurrent changes. */
+function isConflict(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === '40P01' || error.code === '40001')
+}
 
 /** Deletes all data of one account. Returns false if there is no such account. */
 export async function deleteAccountRows(

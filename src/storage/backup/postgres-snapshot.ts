@@ -1,6 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { BackupError } from '../../domain/backup-error.ts'
-import { assertKnown } from '../migrations/migrate.ts'
+import { assertKnown, markMoved, unmarkMoved } from '../migrations/migrate.ts'
 import type { Tables } from '../schema/schema.ts'
 import { openForCopy } from './postgres-copy.ts'
 import { readPostgresRows } from './postgres-rows.ts'
@@ -15,8 +15,8 @@ export interface PostgresSnapshotOptions {
   readonly partial: string
   /** Its folder. */
   readonly target: string
-  /** Whether no node may run, or start before the copy is complete. */
-  readonly isExclusive: boolean
+  /** Whether the data moves: no node may run, or start, unless the caller calls `keepOnPostgres`. */
+  readonly moves: boolean
 }
 
 /**
@@ -25,7 +25,7 @@ export interface PostgresSnapshotOptions {
  */
 export async function takePostgresSnapshot(
   url: string,
-  { partial, target, isExclusive }: PostgresSnapshotOptions,
+  { partial, target, moves }: PostgresSnapshotOptions,
 ): Promise<Snapshot> {
   const db = openForCopy(url)
   try {
@@ -34,15 +34,23 @@ export async function takePostgresSnapshot(
       .setIsolationLevel('repeatable read')
       .execute(async (transaction) => {
         // Before the first read, which decides what the transaction sees.
-        if (isExclusive) await sql`lock table nodes in share mode`.execute(transaction)
+        if (moves) await sql`lock table nodes in share mode`.execute(transaction)
         const schema = await assertMigrated(transaction)
-        if (isExclusive) await assertNoNode(transaction)
+        if (moves) await assertNoNode(transaction)
         assertSpace(target, await sizeOf(transaction))
-        return writeSnapshot(partial, schema, (table) => readPostgresRows(transaction, table))
+        const snapshot = await writeSnapshot(partial, schema, (table) => readPostgresRows(transaction, table))
+        if (moves) await markMoved(transaction)
+        return snapshot
       })
   } finally {
     await db.destroy()
   }
+}
+
+/** The data did not move after all: nodes may use the database again. */
+export async function keepOnPostgres(url: string): Promise<void> {
+  const db = openForCopy(url)
+  await unmarkMoved(db).finally(() => db.destroy())
 }
 
 async function assertMigrated(db: Kysely<Tables>): Promise<string> {

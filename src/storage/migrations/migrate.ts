@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Kysely, SqliteAdapter, type Transaction, sql } from 'kysely'
+import { SetupError } from '../../runtime/setup-error.ts'
 import type { Tables } from '../schema/schema.ts'
 import type { Migration } from './migration.ts'
 import { migrations } from './steps.ts'
@@ -11,6 +12,12 @@ const maxName = '~'
 export class SchemaMismatch extends Error {
   override readonly name = 'SchemaMismatch'
 }
+
+/**
+ * Applied after all migrations to a database whose data was moved to SQLite: every version refuses to use it, also those that
+ * only know migrations (contract 37.8).
+ */
+const movedMark = '999-moved-to-sqlite'
 
 /** The table that records which migrations were applied. */
 export const migrationsTableSql =
@@ -26,10 +33,15 @@ interface AppliedMigration {
 
 /**
  * Verifies that these migrations, sorted by name, are the first ones of `steps`, or later ones that this version works
- * with. @throws SchemaMismatch
+ * with. @throws SchemaMismatch, or SetupError if the data was moved away
  */
 export function assertKnown(applied: readonly AppliedMigration[], steps: readonly Migration[] = migrations): void {
   const lastName = steps.at(-1)?.name ?? ''
+  if (applied.some(({ name }) => name === movedMark))
+    throw new SetupError(
+      'the data of this PostgreSQL database was moved to SQLite',
+      `remove database.url_env and start with the data folder that has the copy; to use this database again, without what changed in the copy, run in psql: delete from migrations where name = '${movedMark}'`,
+    )
   for (const [index, { name, checksum, works_with: worksWith }] of applied.entries()) {
     const step = steps[index]
     if (step === undefined && (worksWith ?? maxName) <= lastName) continue
@@ -46,12 +58,13 @@ export function assertKnown(applied: readonly AppliedMigration[], steps: readonl
 
 /**
  * Migrates the schema to the current version in one transaction (contract 36.4, 36.8). `lock` must make a second process wait until that
- * transaction ends. @throws SchemaMismatch
+ * transaction ends; `finish` runs in it, too. @throws SchemaMismatch, SetupError
  */
 export async function migrate(
   db: Kysely<Tables>,
   lock: (transaction: Transaction<Tables>) => Promise<void>,
   steps: readonly Migration[] = migrations,
+  finish: (transaction: Transaction<Tables>) => Promise<void> = async () => {},
 ): Promise<void> {
   await db.transaction().execute(async (transaction) => {
     await lock(transaction)
@@ -72,7 +85,18 @@ export async function migrate(
         })
         .execute()
     }
+    await finish(transaction)
   })
+}
+
+/** Marks a database whose data was moved to SQLite. Undone by deleting the row. */
+export async function markMoved(db: Kysely<Tables>): Promise<void> {
+  await db.insertInto('migrations').values({ name: movedMark, checksum: '', applied_at_ms: Date.now() }).execute()
+}
+
+/** The data was not moved after all. */
+export async function unmarkMoved(db: Kysely<Tables>): Promise<void> {
+  await db.deleteFrom('migrations').where('name', '=', movedMark).execute()
 }
 
 function ownStatements(db: Kysely<Tables>, { own }: Migration): readonly string[] {

@@ -34,8 +34,7 @@ export interface PostgresOptions {
 export async function openPostgres(url: string, options: PostgresOptions = {}): Promise<Kysely<Tables>> {
   const migrating = connectPostgres(url, { maxConnections: 1, queryTimeoutMs: 0 })
   try {
-    await migrate(migrating, lockSchema)
-    await migrating.transaction().execute(orderByBytes)
+    await migrate(migrating, lockSchema, migrations, orderByBytes)
   } finally {
     await migrating.destroy()
   }
@@ -131,7 +130,6 @@ async function lockSchema(transaction: Transaction<Tables>): Promise<void> {
  * Makes indexed texts compare by their bytes, whatever the database's collation: ids sort by time only in this order.
  */
 async function orderByBytes(transaction: Transaction<Tables>): Promise<void> {
-  await lockSchema(transaction)
   const { rows } = await sql<{ table: string; changes: string }>`
     select c.relname as table, string_agg(format('alter column %I type text collate "C"', a.attname), ', ') as changes
     from pg_attribute a

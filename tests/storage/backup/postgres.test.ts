@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { sql } from 'kysely'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { digestTables, readTables } from '../../../src/storage/backup/table-contents.ts'
-import { openPostgres } from '../../../src/storage/postgres/open-postgres.ts'
+import { connectPostgres, openPostgres } from '../../../src/storage/postgres/open-postgres.ts'
 import { databasePath } from '../../../src/storage/sqlite/connect-sqlite.ts'
 import { lockDataFolder } from '../../../src/storage/sqlite/data-folder-lock.ts'
 import { Harness, type Spoken } from '../../cli/harness.ts'
@@ -101,6 +101,12 @@ describe.runIf(hasPostgres('backup and moving'))('PostgreSQL', { timeout: 120_00
     const before = contents(join(cli.dataDir, left[0]!))
     expect(before['requests']!.rows).toBe(rowsPerTable)
     expect(contents(databasePath(back.dataDir))).toEqual(before)
+    // No node starts on the old database, until an operator undoes the move as the error says.
+    const refused = await onPostgres(cli, 'accounts', 'list')
+    expect(refused).toMatchObject({ code: 3, err: expect.stringContaining('was moved to SQLite') as string })
+    const undo = /run in psql: (.*)$/m.exec(refused.err)![1]!
+    await using db = connectPostgres(url)
+    await sql.raw(undo).execute(db)
     // Both engines take the next rows, through their own triggers.
     await runOnPostgres(cli, 'accounts', 'create', 'eve')
     await run(back, 'accounts', 'create', 'eve')
