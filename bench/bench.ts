@@ -33,6 +33,8 @@ export interface Trouble {
 export class Bench {
   readonly options: Options
   readonly maxOpenFiles: number
+  /** For files of this run. */
+  readonly folder: string
   readonly troubles: Trouble[] = []
   readonly absent = new Map<GatewayName, string>()
   readonly #start: StartOptions
@@ -43,6 +45,7 @@ export class Bench {
   private constructor(options: Options, maxOpenFiles: number, start: StartOptions, upstream: Child, load: Child) {
     this.options = options
     this.maxOpenFiles = maxOpenFiles
+    this.folder = start.folder
     this.#start = start
     this.#upstream = upstream
     this.#load = load

@@ -9,6 +9,7 @@ import type { Options, ScenarioName } from './options.ts'
 import { Processes } from './processes.ts'
 import { writeReport } from './report.ts'
 import type { Row } from './rows.ts'
+import { measureAdmissions } from './scenarios/admissions.ts'
 import { measureBurst, measurePaced, measureTranslate, measureWhole } from './scenarios/cpu.ts'
 import { measureIdle } from './scenarios/idle.ts'
 import { measureLatency } from './scenarios/latency.ts'
@@ -28,6 +29,7 @@ const scenarios: Readonly<Record<ScenarioName, (bench: Bench) => Promise<Row[]>>
   translate: measureTranslate,
   observability: measureObservability,
   workers: measureWorkers,
+  admissions: measureAdmissions,
   latency: measureLatency,
   'streams-1000': measureStreams,
   soak: measureSoak,

@@ -11,6 +11,7 @@ const scenarioNames = [
   'translate',
   'observability',
   'workers',
+  'admissions',
   'latency',
   'streams-1000',
   'soak',
@@ -33,8 +34,9 @@ export interface Options {
   readonly runMs: number
   readonly pacedEvents: number
   readonly latencyMs: number
+  readonly admissionsMs: number
   readonly soakRequests: number
-  /** For paced, latency and idle-10000, whose rounds are long. */
+  /** For paced, admissions, latency, and idle-10000, whose rounds are long. */
   readonly longRounds: number
 }
 
@@ -83,6 +85,7 @@ export function readOptions(argv: readonly string[]): Options {
     runMs: quick ? 700 : 1500,
     pacedEvents: quick ? 50 : 200,
     latencyMs: quick ? 1000 : 2000,
+    admissionsMs: quick ? 1000 : 4000,
     soakRequests: quick ? 20_000 : 300_000,
     longRounds: quick ? 1 : Math.min(rounds, maxLongRounds),
   }
