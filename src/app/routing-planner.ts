@@ -49,5 +49,6 @@ export async function planRoutingAlone(
   const providers = opened.use(await openProviders(runtime, { store, managed }))
   const breakers = new CircuitBreakers({ clock, random: () => 0, log })
   breakers.hold(holdsOf(await store.listBackendControls()))
-  return openRoutingPlanner(config, providers, breakers)(caller, question)
+  // Awaited: the store closes when this function ends.
+  return await openRoutingPlanner(config, providers, breakers)(caller, question)
 }

@@ -95,6 +95,8 @@ describe.runIf(hasPostgres('backup and moving'))('PostgreSQL', { timeout: 120_00
     const unmoved = await cli.say('keys', 'list')
     expect(unmoved).toMatchObject({ code: 3, err: expect.stringContaining('was moved to PostgreSQL') as string })
     expect((await runOnPostgres(cli, 'keys', 'list', '--account', 'ada')).out).toContain('active')
+    const route = await runOnPostgres(cli, 'profiles', 'dry-run', 'svc-router/frontier', '--account', 'ada')
+    expect(route.out).toContain('simulated-alpha')
 
     const back = service()
     await runOnPostgres(back, 'database', 'to-sqlite')
