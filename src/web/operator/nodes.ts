@@ -50,7 +50,7 @@ async function showNodes(visit: OperatorVisit): Promise<Response> {
       </section>
       <p class="side">
         A node sends a heartbeat every 5 seconds. A node that was killed disappears after a minute.
-        <a href="/docs/operators">Guide for operators</a>
+        <a href="/docs/operations">Operations guide</a>
       </p>`,
   })
 }
