@@ -2,22 +2,16 @@ import { readReport } from '../domain/node-report.ts'
 import { type KnownNode, ServiceHealth } from '../domain/service-health.ts'
 import type { NodeStore } from '../storage/nodes.ts'
 
-/**
- * What the nodes that share the database report. `own` is this process, if it is one of them: it knows
- * itself better than the database does. `nowMs` reads the clock after the database answered.
- */
-export async function readServiceHealth(
-  store: NodeStore,
-  nowMs: () => number,
-  own?: () => KnownNode,
-): Promise<ServiceHealth> {
+/** What the nodes that share the database report. */
+export async function readServiceHealth(store: NodeStore, nowMs: () => number): Promise<ServiceHealth> {
+  return new ServiceHealth(await readNodes(store, nowMs), nowMs())
+}
+
+/** Every node that sent a heartbeat within the last minute. `nowMs` reads the clock after the database answered. */
+export async function readNodes(store: NodeStore, nowMs: () => number): Promise<readonly KnownNode[]> {
   const stored = await store.listNodes()
   const atMs = nowMs()
-  const self = own?.()
-  const others = stored
-    .filter(({ id }) => id !== self?.id)
-    .map(({ id, startedAgoMs, seenAgoMs, report }) => {
-      return { id, startedAtMs: atMs - startedAgoMs, seenAtMs: atMs - seenAgoMs, report: readReport(report) }
-    })
-  return new ServiceHealth(self === undefined ? others : [self, ...others], atMs)
+  return stored.map(({ id, startedAgoMs, seenAgoMs, report }) => {
+    return { id, startedAtMs: atMs - startedAgoMs, seenAtMs: atMs - seenAgoMs, report: readReport(report) }
+  })
 }

@@ -4,16 +4,16 @@ import { StatusBoard } from '../accounts/status/status-board.ts'
 import { publicBackends } from '../config/config.ts'
 import type { BackendState } from '../domain/backend-state.ts'
 import { type NodeReport, reportBackend, writeReport } from '../domain/node-report.ts'
-import type { KnownNode, ServiceHealth } from '../domain/service-health.ts'
+import { type KnownNode, ServiceHealth } from '../domain/service-health.ts'
 import type { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
 import { drainingReason, type Readiness } from '../http/api.ts'
 import { errorName } from '../runtime/describe-bug.ts'
 import { readVersion } from '../runtime/version.ts'
 import type { Runtime } from './runtime.ts'
-import { readServiceHealth } from './service-health.ts'
+import { readNodes } from './service-health.ts'
 import type { Storage } from './storage.ts'
 
-/** How long a view of the service is reused: a page asks for it several times. */
+/** How long the reports of other nodes are reused: a page asks for them several times. */
 const freshMs = 1_000
 
 export interface OpenStatusDeps {
@@ -27,7 +27,7 @@ export interface OpenStatusDeps {
 export interface Status extends AsyncDisposable {
   /** The status page. The caller passes it every logged event. */
   readonly board: StatusBoard
-  /** The whole service, at most one second old for this node and one report old for others (contract 36.10). */
+  /** The whole service: this node as it is now, and others as they last reported (contract 36.10). */
   health(): Promise<ServiceHealth>
   /** Whether a backend fails on any node; if the database does not answer, other nodes are not considered. */
   readFailing(): Promise<(backendId: string) => boolean>
@@ -66,17 +66,22 @@ export function openStatus(runtime: Runtime, deps: OpenStatusDeps): Status {
   let { port } = config.listen
   const report = (): NodeReport => reportOf(runtime, deps, board, port)
   const own = (): KnownNode => ({ id: ownNode.id, startedAtMs, seenAtMs: clock.nowMs(), report: report() })
-  let cached: { readonly health: Promise<ServiceHealth>; readonly atMs: number } | undefined
-  const read = (): Promise<ServiceHealth> => {
+  let cached: { readonly nodes: Promise<readonly KnownNode[]>; readonly atMs: number } | undefined
+  const readOthers = (): Promise<readonly KnownNode[]> => {
     const nowMs = clock.monotonicMs()
     if (cached === undefined || nowMs - cached.atMs >= freshMs) {
-      const health = readServiceHealth(store, () => clock.nowMs(), own)
-      cached = { health, atMs: nowMs }
-      health.catch(() => {
+      const nodes = readNodes(store, () => clock.nowMs())
+      cached = { nodes, atMs: nowMs }
+      nodes.catch(() => {
         cached = undefined
       })
     }
-    return cached.health
+    return cached.nodes
+  }
+  // This process knows itself better than the database does.
+  const read = async (): Promise<ServiceHealth> => {
+    const others = (await readOthers()).filter(({ id }) => id !== ownNode.id)
+    return new ServiceHealth([own(), ...others], clock.nowMs())
   }
   const startReporting = (listening: number): void => {
     port = listening

@@ -2,6 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIncident, updateIncident } from '../../src/accounts/status/incidents.ts'
 import { RecentFailures } from '../../src/accounts/status/recent-failures.ts'
 import type { ServiceEvent } from '../../src/domain/events.ts'
+import type { BackendReport, NodeReport } from '../../src/domain/node-report.ts'
+import { type KnownNode, ServiceHealth } from '../../src/domain/service-health.ts'
 import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import { findTroubles } from '../../src/web/operator/troubles.ts'
 import type { WebDeps } from '../../src/web/web-deps.ts'
@@ -68,9 +70,32 @@ describe('an audit log that was replaced together with its checkpoints', () => {
 })
 
 describe('detected problems', () => {
-  const usual = {
+  const nowMs = 1_000_000
+  const hour = { answered: 0, failed: 0, timed: 0, sumMs: 0 }
+  const report: NodeReport = {
+    name: 'web-1:8787',
+    pid: 1,
+    version: '1.0.0',
+    isDraining: false,
+    reasons: [],
     backends: [],
-    troubles: { requests: () => ({ answered: 100, failed: 1 }), failures: () => [], down: () => [] },
+    ownDown: [],
+    requests: { answered: 100, failed: 1 },
+    failures: [],
+  }
+  /** One node that reports this, and another one without problems that uses the backend `a`. */
+  const healthOf = (given: Partial<NodeReport>, others: readonly KnownNode[] = []) => ({
+    backends: [{ id: 'a' }],
+    health: () =>
+      Promise.resolve(
+        new ServiceHealth(
+          [{ id: 'n', startedAtMs: 0, seenAtMs: nowMs, report: { ...report, ...given } }, ...others],
+          nowMs,
+        ),
+      ),
+  })
+  const usual = {
+    ...healthOf({}),
     controls: { listBackendControls: () => Promise.resolve([]) },
     incidents: { listIncidents: () => Promise.resolve([]) },
     openFiles: () => Promise.resolve({ open: 30, limit: 1024 }),
@@ -84,7 +109,9 @@ describe('detected problems', () => {
         managed: { readiness: () => Promise.reject(new Error('down')), ...managed },
       } as unknown as WebDeps),
     )
-  const condition = { isTroubled: false, failures: 0, lastFailure: undefined, sinceMs: 1, untilMs: undefined }
+  const usable: BackendReport = { id: 'a', state: 'closed', isTroubled: false, failures: 0, hour, usedAgoMs: 1 }
+  const skipped: BackendReport = { ...usable, state: 'open', reason: 'failing', sinceAgoMs: 1, untilInMs: 1 }
+  const other = { id: 'm', startedAtMs: 1, seenAtMs: nowMs, report: { ...report, name: 'web-2', backends: [usable] } }
 
   test('single failures are not reported', async () => {
     expect(await find({})).toBe('[]')
@@ -93,44 +120,31 @@ describe('detected problems', () => {
   test.each([
     [{ openFiles: () => Promise.resolve({ open: 900, limit: 1024 }) }, '900 of 1,024 files'],
     [{ audit: { last: { verdict: { state: 'broken', at: { sequence: 7, why: 'entry' } } } } }, 'broken at entry 7'],
+    [{ backends: [{ id: 'a', serves: 'managed', provider: 'p' }] }, 'managed access checks'],
+    [healthOf({ backends: [{ ...skipped, reason: 'credentials' }] }), 'a: the provider rejects the credential'],
+    [healthOf({ backends: [{ ...usable, isTroubled: true }] }), 'a often fails'],
+    [healthOf({ backends: [skipped] }, [other]), 'a is skipped by 1 of 2 nodes'],
+    [healthOf({ ownDown: ['ups_1'] }), "Accounts' own providers that fail: ups_1"],
     [
-      {
-        backends: [{ id: 'a', serves: 'managed', provider: 'p' }],
-        condition: () => ({ ...condition, backendId: 'a', state: 'closed' }),
-      },
-      'managed access checks',
-    ],
-    [
-      {
-        backends: [{ id: 'a' }],
-        condition: () => ({ ...condition, backendId: 'a', state: 'open', reason: 'credentials' }),
-      },
-      'a: the provider rejects the credential',
-    ],
-    [
-      {
-        backends: [{ id: 'a' }],
-        condition: () => ({ ...condition, backendId: 'a', state: 'closed', isTroubled: true }),
-      },
-      'a often fails',
-    ],
-    [{ troubles: { ...usual.troubles, down: () => ['ups_1'] } }, "Accounts' own providers that fail: ups_1"],
-    [
-      { troubles: { ...usual.troubles, failures: () => [{ part: 'ledger_failing', atMs: 0, reason: 'SQLITE_FULL' }] } },
+      healthOf({ failures: [{ part: 'ledger_failing', agoMs: 0, reason: 'SQLITE_FULL' }] }),
       'Requests cannot be recorded (SQLITE_FULL)',
     ],
+    [healthOf({ requests: { answered: 90, failed: 10 } }, [other]), '11 of 201 requests failed'],
+    [healthOf({ reasons: ['the key store does not answer'] }, [other]), 'web-1:8787 rejects requests: the key store'],
+    [healthOf({}, [{ ...other, seenAtMs: nowMs - 20_000 }]), 'web-2'],
   ])('%j', async (consoleDeps, words) => {
     const found = await find(consoleDeps)
     expect(found).toContain(words)
     expect(found).toMatch(/"path":"\/[a-z/]+/)
   })
 
+  test('nodes that drain are not reported', async () => {
+    expect(await find(healthOf({ isDraining: true, reasons: ['draining'] }, [other]))).toBe('[]')
+  })
+
   test('managed access that is switched on but not ready is reported', async () => {
     const readiness = { switchedOn: true, providers: ['p'], durableQuotas: true, durableAudit: false }
-    const consoleDeps = {
-      backends: [{ id: 'a', serves: 'managed', provider: 'p' }],
-      condition: () => ({ ...condition, backendId: 'a', state: 'closed' }),
-    }
+    const consoleDeps = { backends: [{ id: 'a', serves: 'managed', provider: 'p' }] }
     expect(await find(consoleDeps, { readiness: () => Promise.resolve(readiness) })).toContain('not available for p')
     expect(await find(consoleDeps, { readiness: () => Promise.resolve({ ...readiness, durableAudit: true }) })).toBe(
       '[]',
