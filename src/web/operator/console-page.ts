@@ -10,7 +10,6 @@ import type { SignedInOperator, Visit } from '../http/visit.ts'
 const navigation: readonly { readonly path: string; readonly name: string; readonly role: OperatorRole }[] = [
   { path: '/operator', name: 'Overview', role: 'viewer' },
   { path: '/operator/traffic', name: 'Traffic', role: 'viewer' },
-  { path: '/operator/nodes', name: 'Nodes', role: 'viewer' },
   { path: '/operator/accounts', name: 'Accounts', role: 'viewer' },
   { path: '/operator/requests', name: 'Requests', role: 'viewer' },
   { path: '/operator/backends', name: 'Backends', role: 'viewer' },

@@ -2,6 +2,7 @@ import { html } from 'hono/html'
 import { describeNode } from '../../domain/node-status-text.ts'
 import { operatorActions } from '../../domain/operators.ts'
 import type { KnownNode, ServiceHealth } from '../../domain/service-health.ts'
+import { breadcrumbs } from '../components/breadcrumbs.ts'
 import type { Html } from '../components/html.ts'
 import { pageOf } from '../components/paging.ts'
 import { writeAgo, writeMinute, writeNumber } from '../components/time.ts'
@@ -23,6 +24,7 @@ async function showNodes(visit: OperatorVisit): Promise<Response> {
   const { shown, nav } = pageOf(health.nodes, { path, query: visit.query, name: 'from', perPage })
   return consolePage(visit, {
     title: 'Nodes',
+    above: breadcrumbs({ path: '/operator', name: 'Overview' }),
     lead: 'The processes that serve requests. Each worker is a separate node.',
     body: html`<section class="card">
         <h2>State</h2>

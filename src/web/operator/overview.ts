@@ -1,5 +1,6 @@
 import { html } from 'hono/html'
 import { operatorActions } from '../../domain/operators.ts'
+import type { ServiceHealth } from '../../domain/service-health.ts'
 import type { Html } from '../components/html.ts'
 import { writeNumber } from '../components/time.ts'
 import type { PageRoute } from '../http/route.ts'
@@ -56,8 +57,9 @@ const attentions: readonly Attention[] = [
 
 async function showOverview(visit: OperatorVisit): Promise<Response> {
   const { deps } = visit
-  const [troubles, latest, emails, ...counted] = await Promise.all([
+  const [troubles, health, latest, emails, ...counted] = await Promise.all([
     findTroubles(deps),
+    deps.consoleDeps.health(),
     deps.consoleDeps.audit.store.listAudit({ limit: shownLatest }),
     operatorEmails(deps),
     ...attentions.map(async (attention) => ({ ...attention, waiting: await attention.count(deps) })),
@@ -68,7 +70,7 @@ async function showOverview(visit: OperatorVisit): Promise<Response> {
     lead: isQuiet ? 'Everything works, and nothing is waiting for you.' : leadOf(troubles),
     body: html`${troubles.length === 0 ? '' : troublesCard(troubles, deps.clock.nowMs())}
       <div class="cards small">
-        ${counted.map(attentionCard)}
+        ${counted.map(attentionCard)} ${nodesCard(health)}
         <section class="card">
           <h2>Audit log</h2>
           ${reviewLine(deps.consoleDeps.audit.last, deps.clock.nowMs())}
@@ -80,6 +82,15 @@ async function showOverview(visit: OperatorVisit): Promise<Response> {
         ${auditRows(latest, emails)}
       </section>`,
   })
+}
+
+function nodesCard(health: ServiceHealth): Html {
+  const { nodes, of } = health.serving()
+  return html`<section class="card">
+    <h2>Nodes</h2>
+    <p class="faint">${nodes} of ${of} ${of === 1 ? 'node serves' : 'nodes serve'} requests.</p>
+    <p><a href="/operator/nodes">See nodes</a></p>
+  </section>`
 }
 
 function leadOf(troubles: readonly Trouble[]): string {
