@@ -22,8 +22,10 @@ export const status: Command = {
   example: 'status',
   run: (invocation) =>
     invocation.withStore(async ({ config, backends, health: readHealth }) => {
-      if (config.databaseUrl === undefined) return statusOfProcess(invocation, config.dataDir)
       const health = await readHealth()
+      // One process on SQLite reports to nobody.
+      if (health.nodes.length === 0 && config.databaseUrl === undefined)
+        return statusOfProcess(invocation, config.dataDir)
       if (health.nodes.length === 0)
         throw new CommandError(
           exitCodes.unreachable,
@@ -79,7 +81,7 @@ function nodeRow({ id, report, state, startedAtMs, seenAtMs }: KnownNode & { rea
   ]
 }
 
-/** On SQLite, the service is the process that uses the data folder. */
+/** One process that uses the data folder. */
 async function statusOfProcess(invocation: Invocation, dataDir: string): Promise<Result> {
   const running = findRunning(dataDir)
   if (running === undefined)
