@@ -88,12 +88,12 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
 
   /** Creates an account on a plan, with a key. */
   async function addAccount(planId: PlanId): Promise<MintedKey> {
-    const known = Object.entries(plans).map(([id, { name }]) => ({
+    const known = Object.entries(plans).map(([id, plan]) => ({
       id,
-      name,
+      name: plan.name,
       premium: false,
-      requestsPerMinute: plans[id as PlanId].requests_per_minute,
-      requestsPerMonth: plans[id as PlanId].requests_per_month,
+      requestsPerMinute: plan.requests_per_minute,
+      requestsPerMonth: plan.requests_per_month,
     }))
     const { id } = await createAccount(accounts, `on ${planId}`, planId, known)
     return createKey(accounts, id, 'test')
