@@ -1,25 +1,35 @@
+import { Socket } from 'node:net'
 import { constants, setPriority } from 'node:os'
 import { AuditBroken } from './accounts/audit/audit.ts'
 import { signRemembered } from './accounts/audit/checkpoints.ts'
 import type { AuditStore, CheckpointStore } from './accounts/ports.ts'
+import type { AppOptions } from './app/app.ts'
 import { openLogOutput } from './app/log-output.ts'
 import { openLog } from './app/log.ts'
+import type { Owner } from './app/owner.ts'
 import { releaseStartMemory } from './app/release-memory.ts'
 import { planRoutingAlone } from './app/routing-planner.ts'
 import { createRuntime, type Runtime } from './app/runtime.ts'
 import { sealedValues } from './app/sealed-values.ts'
 import { readServiceHealth } from './app/service-health.ts'
 import { hasStore, openStore, proveQuotas } from './app/storage.ts'
-import type { ParentLink } from './app/worker-reports.ts'
 import { CommandError, exitCodes } from './cli/failures.ts'
 import type { CliPorts, OpenedStore, RunningApp, Terminal } from './cli/ports.ts'
 import { onNpmExit } from './cli/process/npm-parent.ts'
 import { runProgram } from './cli/process/run-program.ts'
-import { configOfWorker, startWorkers, workerEnv } from './cli/process/workers.ts'
+import {
+  configOfWorker,
+  ownerSocketFd,
+  readWorkerPlace,
+  startWorkers,
+  workerEnv,
+  type WorkerPlace,
+} from './cli/process/workers.ts'
 import { run } from './cli/run.ts'
 import { readAll } from './cli/terminal/read-input.ts'
 import { type Config, withPorts } from './config/config.ts'
 import { checkpointKeys } from './domain/checkpoint.ts'
+import type { EventLog } from './domain/events.ts'
 import { openProviderErrors } from './domain/provider-error.ts'
 import { openEvalModels } from './eval-models.ts'
 import { createVault, type Vault } from './providers/auth/vault.ts'
@@ -45,7 +55,8 @@ const poolCloseMs = 1000
 
 const npmParentEnv = 'SVC_ROUTER_NPM_PARENT'
 const npmParent = process.env[npmParentEnv]
-const worker = process.env[workerEnv]
+/** What this process knows of its parent, if it is a worker. */
+const place = readWorkerPlace(process.env[workerEnv])
 /** The environment of workers: the one that this process got from bin/boot.mjs. */
 const workersEnv = { ...process.env, [npmParentEnv]: undefined }
 delete process.env[workerEnv]
@@ -55,6 +66,7 @@ const clock = systemClock()
 const random = systemRandom()
 
 const ports: CliPorts = {
+  isWorker: place !== undefined,
   clock,
   random,
   hasStore,
@@ -165,9 +177,8 @@ async function signAudit(config: Config, store: AuditStore, memory: CheckpointSt
 
 /** Starts the service in this process, or the workers that serve together. */
 async function startProcesses(config: Config): Promise<RunningApp> {
-  if (worker !== undefined) {
-    const { linkToParent } = await import('./app/worker-reports.ts')
-    const app = await startService(configOfWorker(config, worker), linkToParent(process))
+  if (place !== undefined) {
+    const app = await startWorker(config, place)
     process.send?.('listening')
     process.channel?.unref()
     return app
@@ -185,44 +196,73 @@ async function startParent(config: Config): Promise<RunningApp> {
   await using opened = new AsyncDisposableStack()
   const { log, end } = openServiceLog()
   opened.defer(end)
+  const owner = config.databaseUrl === undefined ? await startDatabaseOwner(config, log) : undefined
+  opened.defer(() => owner?.stop().catch(explainStorageError))
   const reports = new WorkerReports()
   const metrics = opened.use(await openWorkersMetrics(config, reports, log))
   const workers = await startWorkers(config, {
     env: workersEnv,
     onSpawned: (child) => reports.add(child),
     onDied: (died) => log({ event: 'worker_died', ...died }),
+    host: owner,
   })
   opened.defer(() => workers.stop())
   const owned = opened.move()
   const { listen, appListen } = workers.config
-  const running = withPorts(workers.config, { api: listen.port, app: appListen.port, metrics: metrics?.port })
-  return { ...workers, config: running, stop: () => owned.disposeAsync() }
+  return {
+    config: withPorts(workers.config, { api: listen.port, app: appListen.port, metrics: metrics?.port }),
+    stopped: owner === undefined ? workers.stopped : owner.failed.then(throwUnrecorded),
+    stop: () => owned.disposeAsync(),
+  }
+}
+
+/** Loaded only if workers share a SQLite database. */
+async function startDatabaseOwner(config: Config, log: EventLog): Promise<Owner> {
+  const { startOwner } = await import('./app/owner.ts')
+  return startOwner(config, { clock, random, log })
+}
+
+async function startWorker(config: Config, { number, ...place }: WorkerPlace): Promise<RunningApp> {
+  if (place.version !== readVersion())
+    throw new SetupError(
+      `this worker has version ${readVersion()}, and the service that started it has version ${place.version}`,
+      'restart the service: it was upgraded while it ran',
+    )
+  const { linkToParent } = await import('./app/worker-reports.ts')
+  const parent = linkToParent(process)
+  const own = configOfWorker(config, { number, ...place })
+  if (config.databaseUrl !== undefined) return startService(own, { parent })
+  const { openWorkerStorage } = await import('./app/storage-worker.ts')
+  const socket = new Socket({ fd: ownerSocketFd })
+  // Nothing can be recorded anymore, and the next start decides what was delivered.
+  const onLost = (): void => process.exit(1)
+  const openStorage: AppOptions['openStorage'] = (runtime) =>
+    openWorkerStorage(runtime, { worker: number, socket, onLost })
+  return startService(own, { parent, openStorage })
 }
 
 function openServiceLog(): ReturnType<typeof openLog> {
   return openLog({
     write: openLogOutput(),
     requests: (process.env['SVC_ROUTER_LOG_REQUESTS'] ?? '') !== '',
+    worker: place?.number,
     nowMs: () => clock.nowMs(),
   })
 }
 
 /** Starts the service. Its log goes to standard error, one JSON line per event. */
-async function startService(config: Config, parent?: ParentLink): Promise<RunningApp> {
+async function startService(
+  config: Config,
+  options: Pick<AppOptions, 'parent' | 'openStorage'> = {},
+): Promise<RunningApp> {
   const { log, end } = openServiceLog()
   // Loaded only for the service, so that other commands start in half the time.
   const { startApp } = await import('./app/app.ts')
-  const app = await startApp(config, { clock, random, log, parent })
+  const app = await startApp(config, { clock, random, log, ...options })
   releaseStartMemory()
   return {
     config: app.config,
-    stopped: app.failed.then((reason) => {
-      throw new CommandError(
-        exitCodes.failure,
-        `requests can no longer be recorded (${reason}), so the service stopped`,
-        'start it again; the next start settles interrupted requests',
-      )
-    }),
+    stopped: app.failed.then(throwUnrecorded),
     async stop() {
       try {
         await app.stop().catch(explainStorageError)
@@ -231,6 +271,14 @@ async function startService(config: Config, parent?: ParentLink): Promise<Runnin
       }
     },
   }
+}
+
+function throwUnrecorded(reason: string): never {
+  throw new CommandError(
+    exitCodes.failure,
+    `requests can no longer be recorded (${reason}), so the service stopped`,
+    'start it again; the next start settles interrupted requests',
+  )
 }
 
 function vaultFor(config: Config): Vault {
@@ -279,10 +327,10 @@ const terminal: Terminal = {
     }
     let stopping = false
     // A terminal sends its signals to workers, too, but their parent stops them, or its death does.
-    const fromTerminal = worker === undefined ? onSignal : () => {}
+    const fromTerminal = place === undefined ? onSignal : () => {}
     for (const signal of ['SIGINT', 'SIGHUP'] as const) process.on(signal, fromTerminal)
     process.on('SIGTERM', onSignal)
-    if (worker !== undefined) process.once('disconnect', () => void (stopping || onSignal()))
+    if (place !== undefined) process.once('disconnect', () => void (stopping || onSignal()))
     onNpmExit({ startedUnder: npmParent, parentId: () => process.ppid }, () => {
       if (!stopping) onSignal()
     })

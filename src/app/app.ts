@@ -26,9 +26,6 @@ import { idMinter, randomBase62 } from '../runtime/ids.ts'
 import { systemRandom, type RandomBytes } from '../runtime/random.ts'
 import { createSealer } from '../runtime/sealer.ts'
 import { readVersion } from '../runtime/version.ts'
-import { startProviderErrorSweep } from '../storage/sweeps/provider-error-sweep.ts'
-import { startRequestSweep } from '../storage/sweeps/request-sweep.ts'
-import { startResponseSweep } from '../storage/sweeps/response-sweep.ts'
 import { listenForWeb } from '../web/serve-web.ts'
 import { openBackgroundChecks, type BackgroundChecks } from './background-checks.ts'
 import { openBilling } from './billing.ts'
@@ -41,6 +38,7 @@ import { createRuntime, withConfig, type Runtime } from './runtime.ts'
 import { readDeclared, SettingsWatch } from './served-settings.ts'
 import { openStatus, type Status } from './status.ts'
 import { openStorage, type Storage } from './storage.ts'
+import { startSweeps } from './sweeps.ts'
 import { openWeb } from './web.ts'
 import type { ParentLink } from './worker-reports.ts'
 
@@ -52,6 +50,8 @@ export interface AppOptions {
   readonly random?: RandomBytes
   /** Of this process, if it is one of several workers. */
   readonly parent?: ParentLink | undefined
+  /** Opens the database. Default: the one that is configured, in this process. */
+  readonly openStorage?: typeof openStorage
 }
 
 export interface App {
@@ -67,20 +67,19 @@ export interface App {
  * The composition root: builds the running service from a checked configuration (contract 32).
  * @throws the error of any part that cannot start; the parts that had started are closed
  */
-export async function startApp(
-  given: Config,
-  { log: givenLog, clock = systemClock(), random = systemRandom(), parent }: AppOptions,
-): Promise<App> {
+export async function startApp(given: Config, options: AppOptions): Promise<App> {
+  const { clock = systemClock(), random = systemRandom(), parent } = options
   await using parts = new AsyncDisposableStack()
   const fatal = Promise.withResolvers<string>()
-  const listeners: EventLog[] = [givenLog]
+  const listeners: EventLog[] = [options.log]
   const log: EventLog = (event) => {
     for (const listener of listeners) listener(event)
   }
   const runtime = createRuntime(given, { clock, random, log })
   const observation = parts.use(await openObservation(runtime, parent))
   listeners.unshift(observation.note)
-  const storage = observation.measure(parts.use(await openStorage(runtime, fatal.resolve)))
+  const open = options.openStorage ?? openStorage
+  const storage = observation.measure(parts.use(await open(runtime, fatal.resolve)))
   const declared = await readDeclared(storage.store)
   runtime.served.replace(given.settings.serve(declared))
   const breakers = new CircuitBreakers({ clock, random: () => random(1)[0]! / 256, log })
@@ -98,7 +97,7 @@ export async function startApp(
   parts.use(checks)
   const onFailed = (error: unknown): void => log({ event: 'store_failing', reason: errorName(error) })
   const { keys } = parts.use(await openKeyCache(runtime, { storage, breakers, providers, checks, declared, onFailed }))
-  parts.use(startSweeps(runtime, storage, onFailed))
+  if (!storage.isShared) parts.use(startSweeps(runtime, storage, onFailed))
   const sales = parts.use(await openBilling(runtime, { storage, onFailed }))
   const offerCache = new OfferCache({ billing: sales.sold?.plansDeps.billing, clock, log })
   const offers = (): Promise<readonly Offer[]> => offerCache.read()
@@ -156,22 +155,6 @@ async function drainAndClose(
       log({ event: 'stopped', cutRequests })
     }
   }
-}
-
-/** Starts the jobs that delete old data. */
-function startSweeps(
-  { config, clock }: Runtime,
-  { store, responses, conversations }: Storage,
-  onFailed: (error: unknown) => void,
-): AsyncDisposable {
-  const sweeps = new AsyncDisposableStack()
-  const requestSweep = { retentionMs: config.requestRetentionMs, clock, onFailed }
-  const responseSweep = { retentionMs: config.responseRetentionMs, clock, onFailed }
-  sweeps.defer(startRequestSweep(store, requestSweep))
-  sweeps.defer(startProviderErrorSweep(store, requestSweep))
-  sweeps.defer(startResponseSweep(responses, responseSweep))
-  sweeps.defer(startResponseSweep(conversations, responseSweep))
-  return sweeps
 }
 
 /** How many connections each listener accepts, and what watches the file descriptors that they use. */

@@ -1,5 +1,6 @@
 import { checkpointFailure, startCheckpoints } from '../accounts/audit/checkpoints.ts'
 import { ManagedAccessGate } from '../accounts/managed-access/managed-access-gate.ts'
+import type { AuditStore } from '../accounts/ports.ts'
 import { checkpointKeys } from '../domain/checkpoint.ts'
 import type { ManagedAccess } from '../gateway/ports.ts'
 import { checkpointFile } from '../storage/checkpoint-file.ts'
@@ -15,13 +16,23 @@ export interface BackgroundChecks extends AsyncDisposable {
   settingsChanged(): Promise<void>
 }
 
+/** Signs the audit log while the service runs. Call the result to end it. */
+export function startAuditCheckpoints({ config, keys, clock, log }: Runtime, store: AuditStore): () => Promise<void> {
+  return startCheckpoints({
+    store,
+    keys: checkpointKeys(keys),
+    clock,
+    memory: checkpointFile(config.dataDir),
+    onSigned: ({ sequence, hash }) => log({ event: 'audit_checkpoint', sequence, hash }),
+    onFailed: (error) => log({ event: 'audit_failing', reason: checkpointFailure(error) }),
+  })
+}
+
 /**
  * Creates the checks without starting them. Managed access is checked only if the configuration has managed backends.
  */
-export function openBackgroundChecks(
-  { config, served, keys, clock, log }: Runtime,
-  storage: Storage,
-): BackgroundChecks {
+export function openBackgroundChecks(runtime: Runtime, storage: Storage): BackgroundChecks {
+  const { served, clock, log } = runtime
   const { store } = storage
   const gate = new ManagedAccessGate({
     store,
@@ -36,14 +47,7 @@ export function openBackgroundChecks(
     managed: gate,
     settingsChanged: () => startGate(),
     async start(onManagedChange) {
-      endCheckpoints = startCheckpoints({
-        store,
-        keys: checkpointKeys(keys),
-        clock,
-        memory: checkpointFile(config.dataDir),
-        onSigned: ({ sequence, hash }) => log({ event: 'audit_checkpoint', sequence, hash }),
-        onFailed: (error) => log({ event: 'audit_failing', reason: checkpointFailure(error) }),
-      })
+      if (!storage.isShared) endCheckpoints = startAuditCheckpoints(runtime, store)
       startGate = async () => {
         if (isGateStarted || !served.backends.some(({ managed }) => managed)) return
         isGateStarted = true

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** How many connections of each kind the process may have open. */
+/** How many connections of each kind one process may have open (contract 36.13). */
 export interface ConnectionLimits {
   /** From clients of the API. */
   readonly api: number

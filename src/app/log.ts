@@ -16,11 +16,15 @@ export interface LogOptions {
   readonly write: (text: string) => Promise<void>
   /** Whether every request gets a line. Its record is stored in any case. */
   readonly requests: boolean
+  /** The number of this worker, if several share one log. */
+  readonly worker?: number | undefined
   readonly nowMs: () => number
 }
 
 /** Writes typed events as JSON lines, in batches (contract 32.9). `end` writes the waiting lines, for at most 2 s. */
-export function openLog({ write, requests, nowMs }: LogOptions): { log: EventLog; end: () => Promise<void> } {
+export function openLog({ write, requests, worker, nowMs }: LogOptions): { log: EventLog; end: () => Promise<void> } {
+  const source = worker === undefined ? {} : { worker }
+  const writeLine = (event: object): string => safeJson({ time: new Date(nowMs()).toISOString(), ...source, ...event })
   let waiting: string[] = []
   let dropped = 0
   let timer: NodeJS.Timeout | undefined
@@ -28,8 +32,7 @@ export function openLog({ write, requests, nowMs }: LogOptions): { log: EventLog
 
   const writeWaiting = async (): Promise<void> => {
     while (waiting.length > 0) {
-      if (dropped > 0)
-        waiting.push(safeJson({ time: new Date(nowMs()).toISOString(), event: 'log_lines_dropped', dropped }))
+      if (dropped > 0) waiting.push(writeLine({ event: 'log_lines_dropped', dropped }))
       const text = `${waiting.join('\n')}\n`
       waiting = []
       dropped = 0
@@ -51,7 +54,7 @@ export function openLog({ write, requests, nowMs }: LogOptions): { log: EventLog
       dropped += 1
       return
     }
-    waiting.push(safeJson({ time: new Date(nowMs()).toISOString(), ...event }))
+    waiting.push(writeLine(event))
     if (writing === undefined) timer ??= setTimeout(() => void flush(), flushMs).unref()
   }
 

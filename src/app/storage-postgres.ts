@@ -54,6 +54,7 @@ export async function openPostgresStorage({ config, clock, log }: Runtime, url: 
     keys: { find: (digest) => store.find(digest), revision: () => store.revision() },
     responses: createResponseStore(db, config.limits.storedBytes),
     conversations: createConversationStore(db, config.limits.storedBytes),
+    isShared: false,
     proveQuotas: () => proveQuotasOnPostgres(url),
     isHealthy: () => ledger.healthy(),
     queues: () => ({ ledger: ledger.inFlight }),

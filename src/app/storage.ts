@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts'
 import type { KeyStore, Ledger } from '../gateway/ports.ts'
 import { createConversationStore } from '../storage/conversation-store.ts'
 import type { RetainedConversations } from '../storage/conversations.ts'
-import { openSqliteLedger } from '../storage/ledger/ledger-sqlite.ts'
+import { openSqliteLedger, type SqliteLedger } from '../storage/ledger/ledger-sqlite.ts'
 import { createResponseStore } from '../storage/response-store.ts'
 import type { ResponseList } from '../storage/responses.ts'
 import { databasePath } from '../storage/sqlite/connect-sqlite.ts'
@@ -23,6 +23,8 @@ export interface Storage extends AsyncDisposable {
   readonly responses: ResponseList
   readonly conversations: RetainedConversations
   readonly ownNode: OwnNode
+  /** Whether another process owns the database, and does what must be done once (contract 36.9). */
+  readonly isShared: boolean
   /** Rejects if a quota write is not visible on a new connection. */
   proveQuotas(): Promise<void>
   /** Whether requests can be recorded right now. */
@@ -34,8 +36,8 @@ export interface Storage extends AsyncDisposable {
 /** What a node reports with each heartbeat; undefined while it starts. */
 export type NodeReporter = () => string | undefined
 
-/** This process among the nodes that share the database. On SQLite it is the only one, and reports to nobody. */
-interface OwnNode {
+/** This process among the nodes that share the database. If it is the only one, it reports to nobody. */
+export interface OwnNode {
   readonly id: string
   reportWith(source: NodeReporter): void
   /** Reports now, because something important changed. */
@@ -76,9 +78,16 @@ export async function proveQuotas({ dataDir, databaseUrl }: Config): Promise<voi
  * requests again. @throws DataFolderInUse, SetupError, and errors of the engine
  */
 export async function openStorage(runtime: Runtime, onDied: (reason: string) => void): Promise<Storage> {
-  const { config, clock, log } = runtime
-  if (config.databaseUrl !== undefined)
-    return (await loadPostgres()).openPostgresStorage(runtime, config.databaseUrl.reveal())
+  const { databaseUrl } = runtime.config
+  if (databaseUrl === undefined) return openSqliteStorage(runtime, onDied)
+  return (await loadPostgres()).openPostgresStorage(runtime, databaseUrl.reveal())
+}
+
+/** See `openStorage`. */
+export async function openSqliteStorage(
+  { config, clock, log }: Runtime,
+  onDied: (reason: string) => void,
+): Promise<Storage & { readonly ledger: SqliteLedger }> {
   await using opened = new AsyncDisposableStack()
   const checked = await openStore(config)
   opened.defer(() => checked.close())
@@ -104,6 +113,7 @@ export async function openStorage(runtime: Runtime, onDied: (reason: string) => 
     responses,
     conversations,
     ownNode: onlyProcess,
+    isShared: false,
     proveQuotas: async () => thread.call({ type: 'prove' }),
     isHealthy: () => ledger.healthy() && file.isUsable(),
     queues: () => ({ ledger: ledger.inFlight, database: thread.waitingCalls }),

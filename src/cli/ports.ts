@@ -96,6 +96,8 @@ export interface Program {
 
 /** The dependencies of the command line. `main.ts` provides the real ones. */
 export interface CliPorts {
+  /** Whether another process started this one as a worker, and announces the service. */
+  readonly isWorker: boolean
   readonly clock: Clock
   readonly random: RandomBytes
   /** Whether a store exists. Opening creates a missing one. */

@@ -147,15 +147,14 @@ function resolveAccess({ cors, edge_gate: edgeGate }: ConfigFile): Pick<Config, 
   return { corsOrigins: cors?.origins ?? [], edgeGate: { enabled: edgeGate?.enabled ?? true } }
 }
 
-function resolveWorkers({ workers = 1, database }: ConfigFile, findings: Findings): number {
+function resolveWorkers({ workers = 1, billing }: ConfigFile, findings: Findings): number {
   const count = workers === 'auto' ? availableParallelism() : workers
-  if (count > 1 && database === undefined) {
+  if (count > 1 && billing?.simulated === true)
     findings.add(
       ['workers'],
-      'more than one worker requires PostgreSQL, because workers share a database',
-      'set database.url_env, or remove workers',
+      'simulated payments work with one worker only: their simulation runs in its process',
+      'remove workers, or billing.simulated',
     )
-  }
   return count
 }
 

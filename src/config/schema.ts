@@ -204,9 +204,7 @@ export const configSchema = group({
       error: `expected auto or a whole number from 1 to ${maxWorkers}`,
     })
     .optional()
-    .describe(
-      'The number of processes that serve the port together. More than one requires PostgreSQL. auto: one per processor core. Default 1.',
-    ),
+    .describe('The number of processes that serve the port together. auto: one per processor core. Default 1.'),
   app_listen: appListen,
   admin_api: adminApi,
   metrics_listen: metricsListen,

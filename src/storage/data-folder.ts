@@ -1,4 +1,21 @@
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+
+const workerPrefix = 'worker-'
+
+/** The folder of one worker in the data folder, for its delivery marks (contract 36.9). */
+export function workerFolder(folder: string, worker: number): string {
+  return join(folder, `${workerPrefix}${worker}`)
+}
+
+/** The numbers of the workers that have a folder, whether they run or not. */
+export function workersWithFolder(folder: string): readonly number[] {
+  if (!existsSync(folder)) return []
+  return readdirSync(folder).flatMap((name) => {
+    const number = name.startsWith(workerPrefix) ? name.slice(workerPrefix.length) : ''
+    return /^\d{1,4}$/.test(number) ? [Number(number)] : []
+  })
+}
 
 /** The file of a data folder with the delivery marks. */
 export function markPath(folder: string): string {

@@ -17,10 +17,14 @@ export interface StoredNode {
   readonly report: string | null
 }
 
-/** The nodes that share a database: none on SQLite, where the service is one process. */
+/** The nodes that share a database: on SQLite the workers, if there are several. */
 export interface NodeStore {
   /** Those with a heartbeat within the last minute. */
   listNodes(): Promise<readonly StoredNode[]>
+  /** Writes a worker's sign of life on SQLite. On PostgreSQL, `NodeLease` writes those of nodes. */
+  reportWorker(id: string, report: string | null): Promise<void>
+  /** Removes a worker that has ended. */
+  forgetWorker(id: string): Promise<void>
 }
 
 export const nodeStore = defineStore<NodeStore>({
@@ -30,6 +34,16 @@ export const nodeStore = defineStore<NodeStore>({
       from nodes cross join (select ${nowOf(db)} as now_ms) as clock
       where seen_at_ms > now_ms - ${deadAfterMs} order by seen_at_ms desc limit ${maxNodes}`.execute(db)
     return rows
+  },
+
+  async reportWorker(db, id, report) {
+    const nowMs = nowOf(db)
+    await sql`insert into nodes (id, started_at_ms, seen_at_ms, report) values (${id}, ${nowMs}, ${nowMs}, ${report})
+      on conflict (id) do update set seen_at_ms = excluded.seen_at_ms, report = excluded.report`.execute(db)
+  },
+
+  async forgetWorker(db, id) {
+    await db.deleteFrom('nodes').where('id', '=', id).execute()
   },
 })
 

@@ -101,6 +101,9 @@ export const requestStore = defineStore<RequestStore>({
   },
 })
 
+/** An outcome as it is stored, bounded in size. */
+export type OutcomeColumns = ReturnType<typeof outcomeColumns>
+
 /** The columns of an outcome, the same on both engines. */
 export function outcomeColumns(outcome: RequestOutcome) {
   const { usage } = outcome

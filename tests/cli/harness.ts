@@ -121,6 +121,7 @@ export class Harness {
   #ports(): CliPorts {
     return {
       clock: systemClock(),
+      isWorker: false,
       random: systemRandom(),
       hasStore: () => this.hasStore,
       openStore: async (config) => {

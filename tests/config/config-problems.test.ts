@@ -278,10 +278,10 @@ const rows: readonly Row[] = [
     fixes: ['export DATABASE_URL='],
   },
   {
-    name: 'several workers without PostgreSQL',
-    text: 'workers: 4',
+    name: 'several workers with simulated payments',
+    text: 'workers: 4\nbilling:\n  simulated: true',
     places: ['1:10'],
-    fixes: ['set database.url_env'],
+    fixes: ['remove workers, or billing.simulated'],
   },
   {
     name: 'a number of workers that is neither a number nor auto',

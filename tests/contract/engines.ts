@@ -18,7 +18,8 @@ export interface Engine<Fresh = OpenAgain> {
 /** Opens the same fresh database, any number of times. */
 type OpenAgain = () => Promise<Kysely<Tables>>
 
-function sqliteEngine<Fresh>(openIn: (folder: string) => Promise<Fresh>): Engine<Fresh> {
+/** Databases in folders of their own. */
+export function sqliteEngine<Fresh>(openIn: (folder: string) => Promise<Fresh>): Engine<Fresh> {
   const folders: string[] = []
   return {
     start: async () => {},

@@ -19,7 +19,8 @@ import { openPostgres } from '../../src/storage/postgres/open-postgres.ts'
 import type { Tables } from '../../src/storage/schema/schema.ts'
 import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import { createStore } from '../../src/storage/store.ts'
-import { enginesWith, postgresEngine } from './engines.ts'
+import { openOwnedLedger } from '../storage/owner/owned-ledger.ts'
+import { enginesWith, postgresEngine, sqliteEngine } from './engines.ts'
 
 type ClosableLedger = Ledger & { close(): Promise<void>; healthy(): boolean }
 
@@ -41,11 +42,16 @@ async function openAt(url: string): Promise<Place> {
   return { db, open: () => openPostgresLedger(db, mkdtempSync(join(folders, 'node-')), clock) }
 }
 
-const engines = enginesWith<Place>('the ledger', {
+const stores = enginesWith<Place>('the ledger', {
   openIn: async (folder) => ({ db: await openSqlite(folder), open: () => openSqliteLedger(folder, clock) }),
   openAt,
   durable: true,
 })
+const ofWorker = sqliteEngine<Place>(async (folder) => ({
+  db: await openSqlite(folder),
+  open: () => openOwnedLedger(folder, clock),
+}))
+const engines: typeof stores = [...stores, ['SQLite of a worker', ofWorker]]
 
 function openingOf(changes: Partial<RequestOpening> = {}): RequestOpening {
   const facts = { accountId: 'acc_1', keyId: 'key_1', profile: 'svc-router/frontier', format: 'openai-chat' }
@@ -342,7 +348,7 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
   })
 })
 
-describe.runIf(engines.length > 1)('several ledgers sharing one PostgreSQL database', () => {
+describe.runIf(stores.length > 1)('several ledgers sharing one PostgreSQL database', () => {
   const engine = postgresEngine(openAt, true)
   beforeAll(() => engine.start())
   afterAll(() => engine.stop())

@@ -2,8 +2,11 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'vitest'
+import { readWorkerPlace, workerEnv } from '../../src/cli/process/workers.ts'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { startSimulatedProvider, type SimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
+import { markPath, workerFolder } from '../../src/storage/data-folder.ts'
 import { holdsAnswer, RawConnection, writePost } from './raw-client.ts'
 import { ServiceProcess, type RecordRow } from './service-process.ts'
 
@@ -11,6 +14,8 @@ const clients = 32
 const stepsPerProvider = 3_000
 const shortestLifeMs = 60
 const longestLifeMs = 700
+const replacedWithinMs = 10_000
+const decidedWithinMs = 10_000
 
 /** The results of all requests in all cycles. */
 export interface CrashReport {
@@ -45,11 +50,20 @@ export interface RecordPlace {
   usedUnits(): Promise<number>
 }
 
+export interface CrashOptions {
+  readonly place?: RecordPlace
+  /** How many workers it has, each with a ring of marks of its own. */
+  readonly workers?: number
+  /** What is killed: the process that was started, after which the service is started again, or one of its workers. */
+  readonly victim?: 'service' | 'worker'
+}
+
 /**
  * Runs the real service under load, kills it with SIGKILL at a random moment, restarts it on the same data, and
  * compares what clients received with what is charged, in each cycle.
  */
-export async function runCrashCycles(cycles: number, place?: RecordPlace): Promise<CrashReport> {
+export async function runCrashCycles(cycles: number, options: CrashOptions = {}): Promise<CrashReport> {
+  const { place, workers } = options
   const folder = mkdtempSync(join(tmpdir(), 'svc-router-crash-'))
   const names = ['alpha', 'beta-responses', 'gamma']
   const providers = await Promise.all(names.map((name) => startSimulatedProvider({ name })))
@@ -58,6 +72,7 @@ export async function runCrashCycles(cycles: number, place?: RecordPlace): Promi
     keep_alive: '100ms',
     plans: { max: { name: 'Max', requests_per_minute: 1_000_000, requests_per_month: 100_000_000, premium: true } },
     backends: Object.fromEntries(names.map((name) => [name, { provider: name, model: 'simulated', timeouts }])),
+    ...(workers === undefined ? {} : { workers }),
     ...place?.settings,
   }
   const service = new ServiceProcess(folder, providers, settings, place?.env)
@@ -78,9 +93,9 @@ export async function runCrashCycles(cycles: number, place?: RecordPlace): Promi
     let lastId = ''
     for (let cycle = 0; cycle < cycles; cycle++) {
       for (const provider of providers) provider.script(randomSteps())
-      const delivered = await loadAndKill(service, report)
-      const lastMarked = readLastMark(service.dataDir)
-      await service.start()
+      const { delivered, lastMarked } = await underLoad(service, report, options)
+      if (options.victim !== 'worker') await service.start()
+      else await allDecided(service, lastId)
       const records = (await place?.records(lastId)) ?? service.records(lastId)
       lastId = records.at(-1)?.id ?? lastId
       compare(records, delivered, lastMarked, report)
@@ -95,10 +110,36 @@ export async function runCrashCycles(cycles: number, place?: RecordPlace): Promi
   }
 }
 
+/** Ends everything, and returns the last mark of each process that wrote marks. */
+async function killService(service: ServiceProcess, workers: number | undefined): Promise<(string | undefined)[]> {
+  await service.stop('SIGKILL')
+  if (workers === undefined) return [readLastMark(service.dataDir)]
+  return Array.from({ length: workers }, (_, worker) => readLastMark(workerFolder(service.dataDir, worker)))
+}
+
+/** Kills a random worker, and waits until it is replaced. */
+async function killWorker(service: ServiceProcess): Promise<(string | undefined)[]> {
+  const before = service.workers()
+  const pid = before[Math.floor(Math.random() * before.length)]!
+  const environment = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
+  const place = environment.find((line) => line.startsWith(`${workerEnv}=`))!.slice(workerEnv.length + 1)
+  process.kill(pid, 'SIGKILL')
+  while (service.workers().includes(pid)) await delay(1)
+  const lastMarked = readLastMark(workerFolder(service.dataDir, readWorkerPlace(place)!.number))
+  await expect.poll(() => service.workers().length, { timeout: replacedWithinMs }).toBe(before.length)
+  return [lastMarked]
+}
+
+/** Waits until the fate of every request is recorded, without a restart. */
+async function allDecided(service: ServiceProcess, lastId: string): Promise<void> {
+  const isOpen = ({ state }: RecordRow): boolean => state !== 'done' && state !== 'lost'
+  await expect.poll(() => service.records(lastId).filter(isOpen), { timeout: decidedWithinMs }).toEqual([])
+}
+
 function compare(
   records: readonly RecordRow[],
-  delivered: Set<string>,
-  lastMarked: string | undefined,
+  delivered: ReadonlySet<string>,
+  lastMarked: readonly (string | undefined)[],
   report: CrashReport,
 ): void {
   const charged = new Set<string>()
@@ -109,12 +150,12 @@ function compare(
   report.deliveredUncounted.push(...[...delivered].filter((id) => !charged.has(id)))
   const undelivered = [...charged].filter((id) => !delivered.has(id))
   report.undeliveredCounted.push(...undelivered)
-  report.diedAtTheMark.push(...undelivered.filter((id) => id === lastMarked))
+  report.diedAtTheMark.push(...undelivered.filter((id) => lastMarked.includes(id)))
 }
 
 /** The last request marked before the kill, read from the ring of marks. */
-function readLastMark(dataDir: string): string | undefined {
-  const bytes = readFileSync(join(dataDir, 'deliveries'))
+function readLastMark(folder: string): string | undefined {
+  const bytes = readFileSync(markPath(folder))
   let last: { number: number; id: string } | undefined
   for (let at = 64; at + 40 <= bytes.length; at += 40) {
     const number = bytes.readDoubleLE(at)
@@ -124,8 +165,18 @@ function readLastMark(dataDir: string): string | undefined {
   return last?.id
 }
 
-/** Keeps the service busy until it is killed; returns the IDs of requests with at least one byte of an answer. */
-async function loadAndKill(service: ServiceProcess, report: CrashReport): Promise<Set<string>> {
+interface Loaded {
+  /** The IDs of requests with at least one byte of an answer. */
+  readonly delivered: ReadonlySet<string>
+  readonly lastMarked: readonly (string | undefined)[]
+}
+
+/** Keeps the service busy until something is killed. */
+async function underLoad(
+  service: ServiceProcess,
+  report: CrashReport,
+  { victim = 'service', workers }: CrashOptions,
+): Promise<Loaded> {
   const delivered = new Set<string>()
   const over = new AbortController()
   const client = async (number: number): Promise<void> => {
@@ -136,9 +187,8 @@ async function loadAndKill(service: ServiceProcess, report: CrashReport): Promis
       if (!answer.complete) report.cut += 1
       const id = answer.headers['x-request-id']
       if (id !== undefined && holdsAnswer(answer)) delivered.add(id)
-      if (connection.closed) break
       // Every second client opens a new connection for each request.
-      if (number % 2 === 0) continue
+      if (number % 2 === 0 && !connection.closed) continue
       connection.leave()
       connection = new RawConnection(service.port)
     }
@@ -146,10 +196,12 @@ async function loadAndKill(service: ServiceProcess, report: CrashReport): Promis
   }
   const all = Promise.all(Array.from({ length: clients }, (_, number) => client(number)))
   await delay(shortestLifeMs + Math.random() * (longestLifeMs - shortestLifeMs))
+  const killed = victim === 'service' ? killService(service, workers) : killWorker(service)
+  if (victim === 'service') over.abort()
+  const lastMarked = await killed
   over.abort()
-  await service.stop('SIGKILL')
   await all
-  return delivered
+  return { delivered, lastMarked }
 }
 
 function randomRequest(key: string): string {

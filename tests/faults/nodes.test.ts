@@ -195,7 +195,7 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
       'after kill -9 of a node under load, every delivered answer is counted and no undelivered one is',
       async () => {
         const place = recordsInPostgres(db, environment())
-        const report = await runCrashCycles(crashCycles, place)
+        const report = await runCrashCycles(crashCycles, { place })
         console.log(JSON.stringify(report))
         expect(report.deliveredUncounted).toEqual([])
         expect(report.undeliveredCounted).toEqual(report.diedAtTheMark)

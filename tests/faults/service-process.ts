@@ -7,6 +7,7 @@ import type { Readable } from 'node:stream'
 import { stringify } from 'yaml'
 import { nodeEnvironment, nodeFlags } from '../../bin/boot.mjs'
 import type { SimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
+import { childrenOf } from './children-of.ts'
 
 const repository = join(import.meta.dirname, '..', '..')
 const startLimitMs = 60_000
@@ -112,6 +113,11 @@ export class ServiceProcess {
     child.kill(signal)
     const [code, name] = (await exited) as [number | null, string | null]
     return code ?? String(name)
+  }
+
+  /** The process ids of its workers. */
+  workers(): number[] {
+    return childrenOf(this.running.pid!)
   }
 
   /** Kills it if it still runs. */

@@ -15,7 +15,7 @@ test.runIf(hasPostgres('100 crashes of a node'))(
     const url = await server.createDatabase()
     const db = connectPostgres(url, { maxConnections: 1 })
     try {
-      const report = await runCrashCycles(cycles, recordsInPostgres(db, { DATABASE_URL: url }))
+      const report = await runCrashCycles(cycles, { place: recordsInPostgres(db, { DATABASE_URL: url }) })
       console.log(JSON.stringify(report))
       expect(report.deliveredUncounted).toEqual([])
       // A kill between a mark and its first byte, two adjacent system calls.

@@ -5,8 +5,9 @@ import { withoutEndSlashes } from '../../runtime/end-slashes.ts'
 import { quoteForShell } from '../../runtime/quote-for-shell.ts'
 import type { Secret } from '../../runtime/secret.ts'
 import { readVersion } from '../../runtime/version.ts'
-import type { Command, Invocation } from '../command.ts'
+import type { Command, Invocation, Result } from '../command.ts'
 import { exitCodes } from '../failures.ts'
+import type { RunningApp } from '../ports.ts'
 import { firstKeyFile, firstKeyName } from '../process/first-key-file.ts'
 import { announceRunning } from '../process/running-file.ts'
 import type { Piece } from '../terminal/safe-terminal.ts'
@@ -29,29 +30,37 @@ export const start: Command = {
   ],
   example: 'start --port 8787 --data ./data --config ./svc-router.yaml',
   async run(invocation) {
-    const { ports, terminal } = invocation
+    const { ports } = invocation
+    if (ports.isWorker) return serve(invocation, () => Promise.resolve())
     const first = await invocation.withStore(
       async ({ config, accountsDeps }) =>
         config.mode === 'local' ? firstRun(accountsDeps, config.plans, firstKeyFile(config.dataDir)) : undefined,
       { none: 'make' },
     )
-    const config = invocation.config ?? invocation.load()
-    const app = await ports.startApp(config)
-    const asked = new Promise<void>((resolve) => terminal.onStop(resolve))
-    try {
-      const takeBack = announceRunning(app.config.dataDir, app.config)
-      const link = first === undefined ? undefined : await makeLink(invocation, first, app.config.appUrl)
-      announce(invocation, app.config, first, link)
-      try {
-        await Promise.race([app.stopped, asked])
-      } finally {
-        takeBack()
-      }
-    } finally {
-      await app.stop()
-    }
-    return { text: '', json: undefined, talk: ['Stopped.'], exitCode: exitCodes.ok }
+    return serve(invocation, async ({ config }) => {
+      const link = first === undefined ? undefined : await makeLink(invocation, first, config.appUrl)
+      announce(invocation, config, first, link)
+    })
   },
+}
+
+/** Runs the service until it stops or is told to. `onStarted` announces it. */
+async function serve(invocation: Invocation, onStarted: (app: RunningApp) => Promise<void>): Promise<Result> {
+  const { ports, terminal } = invocation
+  const app = await ports.startApp(invocation.config ?? invocation.load())
+  const asked = new Promise<void>((resolve) => terminal.onStop(resolve))
+  try {
+    const takeBack = ports.isWorker ? undefined : announceRunning(app.config.dataDir, app.config)
+    await onStarted(app)
+    try {
+      await Promise.race([app.stopped, asked])
+    } finally {
+      takeBack?.()
+    }
+  } finally {
+    await app.stop()
+  }
+  return { text: '', json: undefined, talk: ['Stopped.'], exitCode: exitCodes.ok }
 }
 
 /** Creates a sign-in link for the local account, so that no email is needed to get started. */

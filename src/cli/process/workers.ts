@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import type { Config } from '../../config/config.ts'
 import { withPorts } from '../../config/config.ts'
 import { freePort } from '../../runtime/free-port.ts'
+import { readVersion } from '../../runtime/version.ts'
 import { CommandError, exitCodes } from '../failures.ts'
 import type { RunningApp } from '../ports.ts'
 
@@ -15,15 +17,30 @@ const longestDelayMs = 5_000
 const steadyMs = 10_000
 /** Time beyond the drain limit after which a worker is killed. */
 const stopMarginMs = 20_000
+/** How long a worker may take to end after it closed its connection to the owner. */
+const closedLimitMs = 5_000
+/** The descriptor of a worker's connection to the owner of the database. */
+export const ownerSocketFd = 4
 
 /** The environment variable that tells a worker which one it is, as JSON. */
 export const workerEnv = 'SVC_ROUTER_WORKER'
 
 /** What a worker needs to know besides the configuration, which it reads itself. */
-interface WorkerPlace {
+export interface WorkerPlace {
   readonly number: number
   readonly api: number
   readonly app: number
+  /** Processes of two versions cannot share an owner: their messages may differ. */
+  readonly version: string
+}
+
+/** What serves the workers' database in this process. */
+interface WorkerHost {
+  /**
+   * Serves a worker over a socket. `onTrouble` is called at most once, with a reason code: the worker must be ended. Call
+   * the result when its process has ended.
+   */
+  serve(worker: number, socket: Socket, onTrouble: (reason: string) => void): () => void
 }
 
 /** What starting workers needs. */
@@ -34,16 +51,22 @@ interface WorkersOptions {
   readonly onSpawned: (child: ChildProcess) => void
   /** A worker died and is replaced. `reason` is its exit code or signal. */
   readonly onDied: (died: { readonly worker: number; readonly reason: string }) => void
+  /** Undefined if each worker opens the database itself. */
+  readonly host: WorkerHost | undefined
 }
 
-/** The configuration of one worker: the shared ports, and a data folder of its own (contract 36.9). */
-export function configOfWorker(config: Config, place: string): Config {
-  const { number, api, app } = JSON.parse(place) as WorkerPlace
+/** Reads what a worker's parent wrote into the environment; undefined if this process is no worker. */
+export function readWorkerPlace(text: string | undefined): WorkerPlace | undefined {
+  return text === undefined ? undefined : (JSON.parse(text) as WorkerPlace)
+}
+
+/** The configuration of one worker: the shared ports, and on PostgreSQL a data folder of its own (contract 36.9). */
+export function configOfWorker(config: Config, { number, api, app }: WorkerPlace): Config {
   const shared = withPorts(config, { api, app })
   return {
     ...shared,
     workers: 1,
-    dataDir: join(config.dataDir, `worker-${number}`),
+    dataDir: config.databaseUrl === undefined ? config.dataDir : join(config.dataDir, `worker-${number}`),
     listen: { ...shared.listen, sharesPort: true },
     appListen: { ...shared.appListen, sharesPort: true },
   }
@@ -57,7 +80,8 @@ export async function startWorkers(config: Config, options: WorkersOptions): Pro
   const app = config.appListen.port === 0 ? await freePort(config.appListen.host) : config.appListen.port
   const workers = Array.from(
     { length: config.workers },
-    (_, number) => new Worker({ number, api, app }, config.drainDelayMs + config.drainMs, options),
+    (_, number) =>
+      new Worker({ number, api, app, version: readVersion() }, config.drainDelayMs + config.drainMs, options),
   )
   const stop = async (): Promise<void> => {
     await Promise.all(workers.map((worker) => worker.stop()))
@@ -77,6 +101,8 @@ class Worker {
   readonly #drainMs: number
   readonly #options: WorkersOptions
   #child: ChildProcess | undefined
+  /** Why the worker had to be ended. */
+  #trouble: string | undefined
   #delayMs = firstDelayMs
   #retry: NodeJS.Timeout | undefined
   #isStopping = false
@@ -103,7 +129,7 @@ class Worker {
     this.#isStopping = true
     clearTimeout(this.#retry)
     const child = this.#child
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
+    if (child?.pid === undefined || hasEnded(child)) return
     const exited = once(child, 'exit')
     child.kill('SIGTERM')
     const limit = setTimeout(() => child.kill('SIGKILL'), this.#drainMs + stopMarginMs)
@@ -112,26 +138,50 @@ class Worker {
   }
 
   #spawn(): ChildProcess {
+    const { env, host, onSpawned } = this.#options
     const args = [...process.execArgv, ...process.argv.slice(1)]
     // Only the parent announces the service; a worker's log and errors go where the parent's go.
-    const { env, onSpawned } = this.#options
     const child = spawn(process.execPath, args, {
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc', ...(host === undefined ? [] : (['pipe'] as const))],
       env: { ...env, [workerEnv]: JSON.stringify(this.#place) },
     })
     onSpawned(child)
     this.#child = child
+    this.#trouble = undefined
+    // Without a process, `error` follows instead of `exit`.
+    if (host !== undefined && child.pid !== undefined) this.#serve(host, child)
     return child
+  }
+
+  #serve(host: WorkerHost, child: ChildProcess): void {
+    const onTrouble = (reason: string): void => {
+      if (hasEnded(child)) return
+      const isEnding = reason === 'closed'
+      if (!isEnding) this.#trouble = reason
+      const limit = setTimeout(() => child.kill('SIGKILL'), isEnding ? closedLimitMs : 0)
+      child.once('exit', () => clearTimeout(limit))
+    }
+    const end = host.serve(this.#place.number, child.stdio[ownerSocketFd] as Socket, onTrouble)
+    child.once('exit', end)
   }
 
   #replaceWhenDead(child: ChildProcess): void {
     const startedMs = performance.now()
-    child.once('exit', (code, signal) => {
-      if (this.#isStopping) return
-      this.#options.onDied({ worker: this.#place.number, reason: String(signal ?? code) })
-      const isSteady = performance.now() - startedMs >= steadyMs
-      this.#delayMs = isSteady ? firstDelayMs : Math.min(longestDelayMs, this.#delayMs * 2)
-      this.#retry = setTimeout(() => this.#replaceWhenDead(this.#spawn()), this.#delayMs)
+    child.once('exit', (code, signal) => this.#replace(startedMs, this.#trouble ?? String(signal ?? code)))
+    child.on('error', (error: NodeJS.ErrnoException) => {
+      if (child.pid === undefined) this.#replace(startedMs, error.code ?? error.name)
     })
   }
+
+  #replace(startedMs: number, reason: string): void {
+    if (this.#isStopping) return
+    this.#options.onDied({ worker: this.#place.number, reason })
+    const isSteady = performance.now() - startedMs >= steadyMs
+    this.#delayMs = isSteady ? firstDelayMs : Math.min(longestDelayMs, this.#delayMs * 2)
+    this.#retry = setTimeout(() => this.#replaceWhenDead(this.#spawn()), this.#delayMs)
+  }
+}
+
+function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null
 }

@@ -15,14 +15,28 @@ const fileBytes = headerBytes + markCapacity * slotBytes
  */
 const fillBytes = 4096
 const bootIdFile = '/proc/sys/kernel/random/boot_id'
+/** Numbers per ring, so that the number of a mark tells which worker's ring it belongs to. */
+const numbersPerRing = 2 ** 40
 
-/** The marks of an earlier process. */
+/** The number of the first mark of a process that writes the only ring, or of a worker. */
+export function firstMark(worker?: number): number {
+  return worker === undefined ? 1 : (worker + 1) * numbersPerRing + 1
+}
+
+/** The marks of earlier processes: of one ring, or of all rings of a data folder. */
 export interface DeliveryHistory {
   /** Whether every mark is present. False after a reboot, which may have lost marks that were not yet on disk. */
   readonly complete: boolean
   readonly ids: ReadonlySet<string>
-  /** The number of the next mark. */
-  readonly next: number
+  /** The number of the next mark of each ring. */
+  readonly next: readonly number[]
+}
+
+/** The history of several rings together. */
+export function joinHistories(histories: readonly DeliveryHistory[]): DeliveryHistory {
+  const ids = new Set<string>()
+  for (const history of histories) for (const id of history.ids) ids.add(id)
+  return { complete: histories.every(({ complete }) => complete), ids, next: histories.flatMap(({ next }) => next) }
 }
 
 /**
@@ -32,17 +46,18 @@ export interface DeliveryHistory {
 export class DeliveryMarks {
   readonly #file: number
   readonly #slot = Buffer.alloc(slotBytes)
-  #next = 1
+  #next: number
 
-  private constructor(file: number) {
+  private constructor(file: number, next: number) {
     this.#file = file
+    this.#next = next
   }
 
   /**
    * Creates an empty ring in a data folder, replacing the old one: read its history first. It belongs to the boot
-   * `bootId`.
+   * `bootId`, and its first mark gets the number `first`.
    */
-  static create(folder: string, bootId: string | undefined): DeliveryMarks {
+  static create(folder: string, bootId: string | undefined, first = firstMark()): DeliveryMarks {
     const ring = openSync(markPath(folder), 'w+', 0o600)
     try {
       const zeros = Buffer.alloc(fillBytes)
@@ -54,11 +69,21 @@ export class DeliveryMarks {
       const header = Buffer.alloc(headerBytes)
       header.write(bootId ?? '', 0, 'latin1')
       writeSync(ring, header, 0, headerBytes, 0)
-      return new DeliveryMarks(ring)
+      return new DeliveryMarks(ring, first)
     } catch (error) {
       closeSync(ring)
       throw error
     }
+  }
+
+  /**
+   * Continues the ring that an earlier process of this boot left in a folder, or creates one. Records that were charged
+   * before the earlier process died are decided by its marks for as long as they are undecided.
+   */
+  static continue(folder: string, bootId: string | undefined, first: number): DeliveryMarks {
+    const { complete, next } = readDeliveryHistory(folder, bootId, first)
+    if (!complete) return DeliveryMarks.create(folder, bootId, first)
+    return new DeliveryMarks(openSync(markPath(folder), 'r+'), next[0]!)
   }
 
   /** The number that the next mark gets. */
@@ -81,9 +106,9 @@ export class DeliveryMarks {
   }
 }
 
-/** Reads the ring that an earlier process left in a data folder. */
-export function readDeliveryHistory(folder: string, bootId: string | undefined): DeliveryHistory {
-  const nothing: DeliveryHistory = { complete: false, ids: new Set(), next: 1 }
+/** Reads the ring that an earlier process left in a data folder. `first` is the number of its first mark. */
+export function readDeliveryHistory(folder: string, bootId: string | undefined, first = firstMark()): DeliveryHistory {
+  const nothing: DeliveryHistory = { complete: false, ids: new Set(), next: [first] }
   let file: number
   try {
     file = openSync(markPath(folder), 'r')
@@ -99,26 +124,30 @@ export function readDeliveryHistory(folder: string, bootId: string | undefined):
   }
   const complete = bootId !== undefined && readText(bytes, 0, headerBytes) === bootId
   const ids = new Set<string>()
-  let next = 1
+  let next = first
   for (let at = headerBytes; at < fileBytes; at += slotBytes) {
     const number = bytes.readDoubleLE(at)
     if (number === 0) continue
     ids.add(readText(bytes, at + 8, markedIdLength))
     next = Math.max(next, number + 1)
   }
-  return { complete, ids, next }
+  return { complete, ids, next: [next] }
 }
 
 /**
- * Whether an earlier process may have delivered a request. `dueMark` is the number of the next mark when it was charged:
- * if the ring does not reach back that far, its mark may be overwritten. Null if the ring always does.
+ * Whether an earlier process may have delivered a request. `dueMark` is the number of the next mark of its ring when it
+ * was charged: if the ring does not reach back that far, its mark may be overwritten. Null if the ring always does.
  */
 export function mayHaveBeenDelivered(
   requestId: string,
   dueMark: number | null,
   { complete, ids, next }: DeliveryHistory,
 ): boolean {
-  return !complete || ids.has(requestId) || (dueMark !== null && dueMark < next - markCapacity)
+  if (!complete || ids.has(requestId)) return true
+  if (dueMark === null) return false
+  const ring = Math.floor(dueMark / numbersPerRing)
+  const ringNext = next.find((number) => Math.floor(number / numbersPerRing) === ring)
+  return ringNext === undefined || dueMark < ringNext - markCapacity
 }
 
 /** Identifies the current boot of the machine; undefined if the system does not report one. */

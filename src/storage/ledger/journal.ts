@@ -1,6 +1,7 @@
-import type { RequestOpening, RequestOutcome } from '../../domain/requests.ts'
+import type { RequestOpening } from '../../domain/requests.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { SwapRemoveSet } from '../../runtime/swap-remove-set.ts'
+import type { OutcomeColumns } from '../requests.ts'
 import type { Cell } from '../sqlite/ledger-batch.ts'
 import type { SqliteThread } from '../sqlite/sqlite-thread.ts'
 import { LedgerUnavailable } from './ledger-unavailable.ts'
@@ -10,6 +11,7 @@ import {
   type LedgerBatch,
   JournalEntry,
   writeDelivered,
+  writeLost,
   writeOpening,
   writeOutcome,
   writeRecords,
@@ -116,11 +118,24 @@ export class LedgerJournal {
   }
 
   /** Ends a request. `dueMark` is set if its charged answer has not been delivered yet. */
-  settle(entry: JournalEntry, result: RequestOutcome, dueMark: number | null): void {
+  settle(entry: JournalEntry, result: OutcomeColumns, dueMark: number | null): void {
     entry.outcome = result
     entry.dueMark = dueMark
     this.#queue(entry, writeOutcome)
     if (dueMark !== null && !this.isHealthy) this.#void(entry)
+  }
+
+  /** Ends a request whose process died. */
+  lose(entry: JournalEntry, result: OutcomeColumns): void {
+    entry.outcome = result
+    this.#queue(entry, writeLost)
+  }
+
+  /** Ends the wait for the delivery of a held entry: it was delivered, or its charge is canceled. */
+  release(entry: JournalEntry, isDelivered: boolean): void {
+    entry.isHeld = false
+    if (!isDelivered && !entry.isVoid) this.#void(entry)
+    else if (entry.batch.isDurable) this.#finish(entry)
   }
 
   /**
@@ -154,9 +169,8 @@ export class LedgerJournal {
       const batch = this.#posted.shift()!
       batch.isDurable = true
       for (const entry of batch.entries) {
-        if (entry.batch !== batch || entry.outcome === undefined) continue
-        this.#inFlight.delete(entry)
-        this.#listener.onFinished(entry)
+        if (entry.batch !== batch || entry.outcome === undefined || entry.isHeld) continue
+        this.#finish(entry)
       }
       batch.entries = []
       batch.waiting?.resolve()
@@ -170,6 +184,11 @@ export class LedgerJournal {
   onFailed(reason: string): void {
     if (!this.#isFailing) this.#listener.onFailing(reason)
     this.#refuseWaiting()
+  }
+
+  #finish(entry: JournalEntry): void {
+    this.#inFlight.delete(entry)
+    this.#listener.onFinished(entry)
   }
 
   #refuseWaiting(): void {

@@ -1,16 +1,19 @@
+import { existsSync, rmSync } from 'node:fs'
 import { AccountMeter, type KeyRate, type Moment, type UsageSignals } from '../../domain/account-meter.ts'
 import type { Plan } from '../../domain/plans.ts'
-import type { RequestOpening, RequestOutcome } from '../../domain/requests.ts'
-import type { Admission, DeliveryState, Ledger } from '../../gateway/ports.ts'
+import type { RequestOpening } from '../../domain/requests.ts'
+import type { Admission, Ledger } from '../../gateway/ports.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { minuteMs } from '../../runtime/minute-log.ts'
+import { markPath, workerFolder, workersWithFolder } from '../data-folder.ts'
 import { connectSqlite, databasePath } from '../sqlite/connect-sqlite.ts'
 import { lockDataFolder } from '../sqlite/data-folder-lock.ts'
 import type { AccountCounters } from '../sqlite/sqlite-messages.ts'
 import { SqliteThread } from '../sqlite/sqlite-thread.ts'
 import {
-  type DeliveryHistory,
   DeliveryMarks,
+  firstMark,
+  joinHistories,
   markedIdLength,
   readBootId,
   readDeliveryHistory,
@@ -18,8 +21,9 @@ import {
 import { denialError } from './denial-error.ts'
 import { LedgerJournal } from './journal.ts'
 import { LedgerUnavailable } from './ledger-unavailable.ts'
+import { accountOf, HeldAdmission, type LedgerParts, MemoryAdmission, type MeteredAccount } from './memory-admission.ts'
 import { QuotaCalendar } from './quota-calendar.ts'
-import type { ChargedAccount, JournalEntry } from './records.ts'
+import type { JournalEntry } from './records.ts'
 import { recoverRequests } from './recovery.ts'
 
 /** Maximum requests in flight. Below `markCapacity`, so that no mark is overwritten while it is needed. */
@@ -31,6 +35,8 @@ const evictionEffort = 32
 const defaultBusyTimeoutMs = 5000
 /** Maximum accounts whose counters are being read. */
 const maxLoads = 5_000
+/** How long a worker may take to notice that its owner has died, and to end. */
+const orphanEndMs = 5_000
 
 export interface SqliteLedgerOptions {
   /** Identifies the current boot of the machine; for tests. */
@@ -53,6 +59,10 @@ export interface SqliteLedger extends Ledger {
   healthy(): boolean
   /** Requests that are admitted and not completely on disk. */
   readonly inFlight: number
+  /** Decides like `admit`, for another process, which delivers the answer. */
+  admitHeld(opening: RequestOpening, plan: Plan, rate?: KeyRate): HeldAdmission | Promise<HeldAdmission>
+  /** Resolves when everything recorded so far is on disk. @throws LedgerUnavailable if that fails or takes too long */
+  flush(): Promise<void>
   /**
    * Writes all pending records and releases the folder. Unsettled requests count as lost. If the writer has ended,
    * `onDied` has reported it, and the next start decides those requests. @throws LedgerUnavailable if not everything
@@ -75,7 +85,7 @@ export async function openSqliteLedger(
   const ends: (() => void)[] = [lockDataFolder(folder)]
   try {
     const path = databasePath(folder)
-    const recoverFrom = recover(path, busyTimeoutMs, readDeliveryHistory(folder, bootId))
+    const recoverFrom = recover(folder, busyTimeoutMs, bootId)
     const marks = DeliveryMarks.create(folder, bootId)
     ends.push(() => marks.close())
     const ledger = new MemoryLedger(clock, marks, recoverFrom, options)
@@ -89,22 +99,32 @@ export async function openSqliteLedger(
   }
 }
 
-/** Decides the requests that an earlier process left open, before the service starts; see `recoverRequests`. */
-function recover(path: string, busyTimeoutMs: number, history: DeliveryHistory): string {
-  using database = connectSqlite(path, busyTimeoutMs)
-  return recoverRequests(database, history)
-}
-
-/** One account's counters, and how many of its requests are not completely on disk. */
-interface MeteredAccount extends ChargedAccount {
-  readonly meter: AccountMeter
-  pending: number
+/**
+ * Decides the requests that an earlier process and its workers left open, before the service starts; see
+ * `recoverRequests`. @throws DataFolderInUse if one of those workers still runs
+ */
+function recover(folder: string, busyTimeoutMs: number, bootId: string | undefined): string {
+  const workers = workersWithFolder(folder)
+  const releases: (() => void)[] = []
+  try {
+    for (const worker of workers) releases.push(lockDataFolder(workerFolder(folder, worker), orphanEndMs))
+    const histories = workers
+      .filter((worker) => existsSync(markPath(workerFolder(folder, worker))))
+      .map((worker) => readDeliveryHistory(workerFolder(folder, worker), bootId, firstMark(worker)))
+    using database = connectSqlite(databasePath(folder), busyTimeoutMs)
+    const recoverFrom = recoverRequests(database, joinHistories([readDeliveryHistory(folder, bootId), ...histories]))
+    // Everything is decided: these rings would make a later history incomplete.
+    for (const worker of workers) rmSync(markPath(workerFolder(folder, worker)), { force: true })
+    return recoverFrom
+  } finally {
+    for (const release of releases) release()
+  }
 }
 
 class MemoryLedger implements SqliteLedger {
   readonly #calendar: QuotaCalendar
-  readonly #marks: DeliveryMarks
   readonly #journal: LedgerJournal
+  readonly #parts: LedgerParts
   readonly #accounts = new Map<string, MeteredAccount>()
   readonly #maxMeters: number
   /** Accounts whose counters are being read, each once. */
@@ -124,7 +144,6 @@ class MemoryLedger implements SqliteLedger {
     this.#calendar = new QuotaCalendar(clock)
     this.#maxMeters = maxMeters
     this.#onDied = onDied
-    this.#marks = marks
     this.#journal = new LedgerJournal(clock, recoverFrom, {
       onFinished: (entry) => {
         accountOf(entry).pending -= 1
@@ -135,6 +154,7 @@ class MemoryLedger implements SqliteLedger {
         accountOf(entry).meter.settle(this.#calendar.now(), entry.periodId, 0, -charged)
       },
     })
+    this.#parts = { calendar: this.#calendar, journal: this.#journal, marks }
   }
 
   async start(path: string, busyTimeoutMs: number, release: () => void): Promise<void> {
@@ -161,15 +181,19 @@ class MemoryLedger implements SqliteLedger {
   }
 
   admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Admission | Promise<Admission> {
-    this.#assertRecording()
-    if (opening.id.length > markedIdLength) throw new RangeError('a request id is too long')
-    const now = this.#calendar.now()
-    const account = this.#known(opening.accountId, now) ?? this.#load(opening.accountId, now)
-    if (!(account instanceof Promise)) return this.#admitTo(account, now, opening, plan, rate)
-    return account.then(() => {
-      this.#assertRecording()
-      return this.admit(opening, plan, rate)
-    })
+    const entry = this.#enter(opening, plan, rate)
+    if (!(entry instanceof Promise)) return new MemoryAdmission(this.#parts, entry, plan, rate)
+    return entry.then((entered) => new MemoryAdmission(this.#parts, entered, plan, rate))
+  }
+
+  admitHeld(opening: RequestOpening, plan: Plan, rate?: KeyRate): HeldAdmission | Promise<HeldAdmission> {
+    const entry = this.#enter(opening, plan, rate)
+    if (!(entry instanceof Promise)) return new HeldAdmission(this.#parts, entry, plan, rate)
+    return entry.then((entered) => new HeldAdmission(this.#parts, entered, plan, rate))
+  }
+
+  flush(): Promise<void> {
+    return this.#journal.flush()
   }
 
   signals(accountId: string, plan: Plan, rate?: KeyRate): UsageSignals | Promise<UsageSignals> {
@@ -212,18 +236,17 @@ class MemoryLedger implements SqliteLedger {
     if (!this.healthy() || this.#journal.inFlight >= maxInFlight) throw new LedgerUnavailable()
   }
 
-  #admitTo(
-    account: MeteredAccount,
-    now: Moment,
-    opening: RequestOpening,
-    plan: Plan,
-    rate: KeyRate | undefined,
-  ): Admission {
+  /** Decides a request. @throws ServiceError, LedgerUnavailable */
+  #enter(opening: RequestOpening, plan: Plan, rate: KeyRate | undefined): JournalEntry | Promise<JournalEntry> {
+    this.#assertRecording()
+    if (opening.id.length > markedIdLength) throw new RangeError('a request id is too long')
+    const now = this.#calendar.now()
+    const account = this.#known(opening.accountId, now) ?? this.#load(opening.accountId, now)
+    if (account instanceof Promise) return account.then(() => this.#enter(opening, plan, rate))
     const denial = account.meter.admit(now, plan, opening, rate)
     if (denial !== undefined) throw denialError(denial, plan, account.meter.signals(now, plan))
     account.pending += 1
-    const entry = this.#journal.open(opening, now.wallMs, account.meter.periodId, account)
-    return new MemoryAdmission(entry, plan, rate, this.#calendar, this.#marks, this.#journal)
+    return this.#journal.open(opening, now.wallMs, account.meter.periodId, account)
   }
 
   #known(id: string, now: Moment): MeteredAccount | undefined {
@@ -270,62 +293,4 @@ class MemoryLedger implements SqliteLedger {
     }
     if (fallback !== undefined) this.#accounts.delete(fallback)
   }
-}
-
-class MemoryAdmission implements Admission {
-  readonly #entry: JournalEntry
-  readonly #plan: Plan
-  readonly #rate: KeyRate | undefined
-  readonly #calendar: QuotaCalendar
-  readonly #marks: DeliveryMarks
-  readonly #journal: LedgerJournal
-  #isDelivered = false
-
-  constructor(
-    entry: JournalEntry,
-    plan: Plan,
-    rate: KeyRate | undefined,
-    calendar: QuotaCalendar,
-    marks: DeliveryMarks,
-    journal: LedgerJournal,
-  ) {
-    this.#entry = entry
-    this.#plan = plan
-    this.#rate = rate
-    this.#calendar = calendar
-    this.#marks = marks
-    this.#journal = journal
-  }
-
-  signals(): UsageSignals {
-    return accountOf(this.#entry).meter.signals(this.#calendar.now(), this.#plan, this.#rate)
-  }
-
-  durable(): Promise<void> | undefined {
-    return this.#journal.durable(this.#entry)
-  }
-
-  deliver(): void {
-    const entry = this.#entry
-    if (this.#isDelivered) return
-    if (entry.isVoid || !entry.batch.isDurable) throw new LedgerUnavailable()
-    this.#marks.add(entry.opening.id)
-    this.#isDelivered = true
-    // A whole answer is settled immediately; for a stream, the disk must record the delivery before its mark is
-    // overwritten.
-    if (entry.opening.stream && entry.outcome === undefined) this.#journal.markDelivered(entry)
-  }
-
-  settle(outcome: RequestOutcome, delivery: DeliveryState): void {
-    const entry = this.#entry
-    if (entry.outcome !== undefined) throw new Error('a request was settled twice')
-    const { opening, periodId } = entry
-    accountOf(entry).meter.settle(this.#calendar.now(), periodId, opening.units, outcome.charged)
-    const isDue = delivery === 'due' && outcome.charged > 0
-    this.#journal.settle(entry, outcome, isDue ? this.#marks.next : null)
-  }
-}
-
-function accountOf(entry: JournalEntry): MeteredAccount {
-  return entry.account as MeteredAccount
 }

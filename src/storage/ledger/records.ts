@@ -1,13 +1,14 @@
-import type { RequestOpening, RequestOutcome } from '../../domain/requests.ts'
+import type { RequestOpening } from '../../domain/requests.ts'
 import { SetEntry } from '../../runtime/swap-remove-set.ts'
-import { outcomeColumns } from '../requests.ts'
-import { type Cell, delivered, opening, outcome, voided, whole } from '../sqlite/ledger-batch.ts'
+import type { OutcomeColumns } from '../requests.ts'
+import { type Cell, delivered, lost, opening, outcome, whole } from '../sqlite/ledger-batch.ts'
 
 /** What remains to be written about a request, as bit flags. */
 export const writeOpening = 1
 export const writeDelivered = 2
 export const writeOutcome = 4
 export const writeVoid = 8
+export const writeLost = 16
 
 /** Charges of one account that go into one batch together. */
 export interface ChargedAccount {
@@ -22,11 +23,13 @@ export class JournalEntry extends SetEntry {
   readonly admittedAtMs: number
   readonly periodId: string
   readonly account: ChargedAccount
-  outcome: RequestOutcome | undefined
+  outcome: OutcomeColumns | undefined
   /** Set while a charged answer is settled before it leaves: the number of the next delivery mark at that time. */
   dueMark: number | null = null
   /** Whether its charge could not be written and was canceled: nothing may be delivered. */
   isVoid = false
+  /** Whether another process still has to deliver it: it is in flight until that is known. */
+  isHeld = false
   /** The batch that contains the request's last record. */
   batch: LedgerBatch
   toWrite = writeOpening
@@ -72,7 +75,8 @@ export function writeRecords(entry: JournalEntry, into: Cell[]): void {
   } else if ((toWrite & writeDelivered) !== 0) {
     into.push(delivered, id)
   }
-  if ((toWrite & writeVoid) !== 0) into.push(voided, id)
+  if ((toWrite & writeVoid) !== 0) into.push(lost, 0, id)
+  if ((toWrite & writeLost) !== 0) into.push(lost, entry.outcome!.charged, id)
 }
 
 function writeOpeningCells({ opening: facts, periodId, admittedAtMs }: JournalEntry, into: Cell[]): void {
@@ -82,8 +86,7 @@ function writeOpeningCells({ opening: facts, periodId, admittedAtMs }: JournalEn
   into.push(periodId, Math.ceil(admittedAtMs))
 }
 
-function writeOutcomeCells(result: RequestOutcome, dueMark: number | null, into: Cell[]): void {
-  const row = outcomeColumns(result)
+function writeOutcomeCells(row: OutcomeColumns, dueMark: number | null, into: Cell[]): void {
   into.push(row.charged, dueMark, row.attempts, row.input_tokens, row.output_tokens, row.cached_tokens)
   into.push(row.reasoning_tokens, row.usage_source, row.error_code, row.first_content_ms, row.total_ms, row.fusions)
   into.push(row.passed_by)
@@ -92,5 +95,5 @@ function writeOutcomeCells(result: RequestOutcome, dueMark: number | null, into:
 /** What the records of `writeRecords` change in the account's units of the month. */
 export function chargedUnits({ toWrite, outcome: result }: JournalEntry): number {
   const charged = result?.charged ?? 0
-  return ((toWrite & writeOutcome) === 0 ? 0 : charged) - ((toWrite & writeVoid) === 0 ? 0 : charged)
+  return ((toWrite & (writeOutcome | writeLost)) === 0 ? 0 : charged) - ((toWrite & writeVoid) === 0 ? 0 : charged)
 }

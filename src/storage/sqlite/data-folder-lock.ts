@@ -19,14 +19,14 @@ export class DataFolderInUse extends Error {
  * Locks a data folder for this process, with an operating system lock that ends with the process however it dies.
  * Returns what releases it. @throws DataFolderInUse
  */
-export function lockDataFolder(folder: string): () => void {
-  return lockFile(join(folder, 'owner.db'), folder)
+export function lockDataFolder(folder: string, timeoutMs = lockTimeoutMs): () => void {
+  return lockFile(join(folder, 'owner.db'), folder, timeoutMs)
 }
 
 /** The same lock on one file of a data folder, which is created. @throws DataFolderInUse */
-export function lockFile(path: string, folder: string): () => void {
+export function lockFile(path: string, folder: string, timeoutMs = lockTimeoutMs): () => void {
   makePrivateFile(path)
-  const owner = new DatabaseSync(path, { timeout: lockTimeoutMs })
+  const owner = new DatabaseSync(path, { timeout: timeoutMs })
   try {
     // In this mode the exclusive lock is a lock on the file itself, held until the transaction ends.
     owner.exec('pragma journal_mode = delete; begin exclusive')

@@ -59,7 +59,7 @@ export const recordKinds = [
     sql: `update requests set ${outcomeColumns.map((name) => `${name} = ?`).join(', ')}, state = 'done'
           where id = ? and state in ('open', 'delivered')`,
   },
-  { cells: 1, sql: `update requests set state = 'lost', charged = 0, due_mark = null where id = ?` },
+  { cells: 2, sql: `update requests set state = 'lost', charged = ?, due_mark = null where id = ?` },
 ] as const
 
 /** Indexes of `recordKinds`. */
@@ -67,4 +67,4 @@ export const opening = 0
 export const whole = 1
 export const delivered = 2
 export const outcome = 3
-export const voided = 4
+export const lost = 4

@@ -4,6 +4,7 @@ import type { Clock } from '../../../src/runtime/clock.ts'
 import { commitHangs, LedgerJournal } from '../../../src/storage/ledger/journal.ts'
 import { LedgerUnavailable } from '../../../src/storage/ledger/ledger-unavailable.ts'
 import type { JournalEntry } from '../../../src/storage/ledger/records.ts'
+import { outcomeColumns } from '../../../src/storage/requests.ts'
 
 let nowMs: number
 let timers: { readonly dueMs: number; readonly run: () => void }[]
@@ -49,7 +50,7 @@ function admit(id: string): JournalEntry {
   return journal.open({ id, ...facts }, nowMs, '2026-11', { id: 'acc_1', batchPeriodId: '', batchUnits: 0 })
 }
 
-const charged = { charged: 1, attempts: [], totalMs: 1 }
+const charged = outcomeColumns({ charged: 1, attempts: [], totalMs: 1 })
 
 test('when a disk hangs, everyone who waits for it gets an error after 10 s, and nothing due is charged', async () => {
   const first = journal.durable(admit('req_1'))

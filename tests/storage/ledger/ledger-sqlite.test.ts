@@ -270,7 +270,7 @@ describe('delivery marks', () => {
     for (let count = 1; count <= markCapacity + 2; count++) marks.add(`req_${count}`)
     marks.close()
     const { complete, ids, next } = readDeliveryHistory(folder, 'boot-1')
-    expect([complete, next, ids.size]).toEqual([true, markCapacity + 3, markCapacity])
+    expect([complete, next, ids.size]).toEqual([true, [markCapacity + 3], markCapacity])
     expect([ids.has('req_2'), ids.has('req_3'), ids.has(`req_${markCapacity + 2}`)]).toEqual([false, true, true])
   })
 })

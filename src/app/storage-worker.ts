@@ -1,0 +1,126 @@
+import type { Duplex } from 'node:stream'
+import type { TransactionStore } from '../accounts/declared/declared-ports.ts'
+import type { Clock, Timer } from '../runtime/clock.ts'
+import { createFolder } from '../runtime/create-folder.ts'
+import { workerFolder } from '../storage/data-folder.ts'
+import { DeliveryMarks, firstMark, readBootId } from '../storage/ledger/delivery-marks.ts'
+import { LedgerUnavailable } from '../storage/ledger/ledger-unavailable.ts'
+import { OwnerConnection } from '../storage/owner/owner-connection.ts'
+import { RemoteLedger } from '../storage/owner/remote-ledger.ts'
+import { remoteStore } from '../storage/owner/remote-stores.ts'
+import { lockDataFolder } from '../storage/sqlite/data-folder-lock.ts'
+import { openSqlite } from '../storage/sqlite/open-sqlite.ts'
+import { createStore } from '../storage/store.ts'
+import { maxMessageBytes, nodeIdOf } from './owner.ts'
+import type { Runtime } from './runtime.ts'
+import type { NodeReporter, OwnNode, Storage } from './storage.ts'
+
+/** As often as nodes on PostgreSQL (contract 36.10). */
+const reportMs = 5_000
+/** How long the last records may take before a worker ends. */
+const flushLimitMs = 25_000
+
+/** What a worker on SQLite is given by its parent, which owns the database. */
+export interface WorkerOptions {
+  readonly worker: number
+  /** The connection to the owner. */
+  readonly socket: Duplex
+  /** Called once if the owner is gone: nothing can be recorded anymore. */
+  readonly onLost: () => void
+}
+
+/** Opens the storage of one worker on SQLite (contract 36.9). @throws DataFolderInUse, StoreUnavailable */
+export async function openWorkerStorage(
+  { config, clock }: Runtime,
+  { worker, socket, onLost }: WorkerOptions,
+): Promise<Storage> {
+  await using opened = new AsyncDisposableStack()
+  const folder = workerFolder(config.dataDir, worker)
+  createFolder(folder)
+  opened.defer(lockDataFolder(folder))
+  const marks = DeliveryMarks.continue(folder, readBootId(), firstMark(worker))
+  opened.defer(() => marks.close())
+  const owner = new OwnerConnection(socket, maxMessageBytes(config), clock, onLost)
+  opened.defer(() => owner.close())
+  await owner.start()
+  opened.defer(() => flush(owner))
+  const store = remoteStore<Storage['store']>(owner, 'store', {
+    billing: remoteStore(owner, 'billing'),
+    operators: remoteStore(owner, 'operators'),
+    declared: { atRevision: (revision, work) => changeAtRevision(config.dataDir, revision, work) },
+  })
+  const reports = new WorkerReports(store, nodeIdOf(worker), clock)
+  opened.defer(() => reports.close())
+  const { proveQuotas } = remoteStore<Pick<Storage, 'proveQuotas'>>(owner, 'storage')
+  const owned = opened.move()
+  return {
+    store,
+    ledger: new RemoteLedger(owner, marks),
+    keys: { find: (digest) => store.find(digest), revision: () => store.revision() },
+    responses: remoteStore(owner, 'responses'),
+    conversations: remoteStore(owner, 'conversations'),
+    ownNode: reports,
+    isShared: true,
+    proveQuotas,
+    isHealthy: () => owner.isHealthy,
+    queues: () => owner.queues,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+/**
+ * See `DeclaredStore`. Its work is a function, which no message can carry: the transaction runs on a connection of its own,
+ * like that of a command.
+ */
+async function changeAtRevision<Value>(
+  folder: string,
+  revision: number,
+  work: (store: TransactionStore) => Promise<Value>,
+): Promise<Value | 'stale'> {
+  const store = createStore(await openSqlite(folder))
+  try {
+    return await store.declared.atRevision(revision, work)
+  } finally {
+    await store.close()
+  }
+}
+
+/** Resolves when the owner has written everything that this worker recorded. @throws LedgerUnavailable */
+async function flush(owner: OwnerConnection): Promise<void> {
+  try {
+    await owner.ask({ do: 'flush' }, { limitMs: flushLimitMs })
+  } catch (error) {
+    throw new LedgerUnavailable(error)
+  }
+}
+
+/** Writes what this worker says about itself, so that every worker and command shows the whole service. */
+class WorkerReports implements OwnNode {
+  readonly id: string
+  readonly #store: Pick<Storage['store'], 'reportWorker'>
+  readonly #clock: Clock
+  #source: NodeReporter = () => undefined
+  #timer: Timer | undefined
+
+  constructor(store: Pick<Storage['store'], 'reportWorker'>, id: string, clock: Clock) {
+    this.#store = store
+    this.id = id
+    this.#clock = clock
+  }
+
+  reportWith(source: NodeReporter): void {
+    this.#source = source
+    this.reportNow()
+  }
+
+  reportNow(): void {
+    this.close()
+    this.#timer = this.#clock.after(reportMs, () => this.reportNow())
+    // A report that is missing shows, and the next one follows.
+    this.#store.reportWorker(this.id, this.#source() ?? null).catch(() => {})
+  }
+
+  close(): void {
+    this.#timer?.cancel()
+  }
+}

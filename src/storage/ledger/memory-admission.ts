@@ -1,0 +1,124 @@
+import type { AccountMeter, KeyRate, UsageSignals } from '../../domain/account-meter.ts'
+import type { Plan } from '../../domain/plans.ts'
+import type { RequestOutcome } from '../../domain/requests.ts'
+import type { Admission, DeliveryState } from '../../gateway/ports.ts'
+import { type OutcomeColumns, outcomeColumns } from '../requests.ts'
+import { type DeliveryHistory, type DeliveryMarks, mayHaveBeenDelivered } from './delivery-marks.ts'
+import type { LedgerJournal } from './journal.ts'
+import { LedgerUnavailable } from './ledger-unavailable.ts'
+import type { QuotaCalendar } from './quota-calendar.ts'
+import type { ChargedAccount, JournalEntry } from './records.ts'
+
+/** One account's counters, and how many of its requests are not completely on disk. */
+export interface MeteredAccount extends ChargedAccount {
+  readonly meter: AccountMeter
+  pending: number
+}
+
+export function accountOf(entry: JournalEntry): MeteredAccount {
+  return entry.account as MeteredAccount
+}
+
+/** What admissions of one ledger share. */
+export interface LedgerParts {
+  readonly calendar: QuotaCalendar
+  readonly journal: LedgerJournal
+  readonly marks: DeliveryMarks
+}
+
+abstract class EntryAdmission {
+  protected readonly entry: JournalEntry
+  protected readonly ledger: LedgerParts
+  readonly #plan: Plan
+  readonly #rate: KeyRate | undefined
+
+  constructor(ledger: LedgerParts, entry: JournalEntry, plan: Plan, rate: KeyRate | undefined) {
+    this.ledger = ledger
+    this.entry = entry
+    this.#plan = plan
+    this.#rate = rate
+  }
+
+  signals(): UsageSignals {
+    return accountOf(this.entry).meter.signals(this.ledger.calendar.now(), this.#plan, this.#rate)
+  }
+
+  durable(): Promise<void> | undefined {
+    return this.ledger.journal.durable(this.entry)
+  }
+
+  /** Returns the units that were not charged. */
+  protected refund({ charged }: Pick<RequestOutcome, 'charged'>): void {
+    const { opening, periodId } = this.entry
+    accountOf(this.entry).meter.settle(this.ledger.calendar.now(), periodId, opening.units, charged)
+  }
+}
+
+/** An admission whose answer this process delivers. */
+export class MemoryAdmission extends EntryAdmission implements Admission {
+  #isDelivered = false
+
+  deliver(): void {
+    const { entry } = this
+    if (this.#isDelivered) return
+    if (entry.isVoid || !entry.batch.isDurable) throw new LedgerUnavailable()
+    this.ledger.marks.add(entry.opening.id)
+    this.#isDelivered = true
+    // A whole answer is settled immediately; for a stream, the disk must record the delivery before its mark is
+    // overwritten.
+    if (entry.opening.stream && entry.outcome === undefined) this.ledger.journal.markDelivered(entry)
+  }
+
+  settle(outcome: RequestOutcome, delivery: DeliveryState): void {
+    const { entry } = this
+    if (entry.outcome !== undefined) throw new Error('a request was settled twice')
+    this.refund(outcome)
+    const isDue = delivery === 'due' && outcome.charged > 0
+    this.ledger.journal.settle(entry, outcomeColumns(outcome), isDue ? this.ledger.marks.next : null)
+  }
+}
+
+/** An admission whose answer another process delivers, which writes the marks and reports what it did. */
+export class HeldAdmission extends EntryAdmission {
+  #isDelivered = false
+
+  /** Whether nothing more can become of it. */
+  get isOver(): boolean {
+    return this.entry.outcome !== undefined && !this.entry.isHeld
+  }
+
+  /** The answer was marked: a stream that is running, or a settled one that was due. */
+  delivered(): void {
+    const { entry } = this
+    if (this.#isDelivered) return
+    this.#isDelivered = true
+    if (entry.outcome === undefined) this.ledger.journal.markDelivered(entry)
+    else if (entry.isHeld) this.ledger.journal.release(entry, true)
+  }
+
+  /** The other process gave up a due answer: its charge is canceled. */
+  undelivered(): void {
+    if (this.entry.isHeld) this.ledger.journal.release(this.entry, false)
+  }
+
+  /** `dueMark`: see `LedgerJournal.settle`. */
+  settle(outcome: OutcomeColumns, dueMark: number | null): void {
+    const { entry } = this
+    if (entry.outcome !== undefined) throw new Error('a request was settled twice')
+    this.refund(outcome)
+    entry.isHeld = dueMark !== null
+    this.ledger.journal.settle(entry, outcome, dueMark)
+  }
+
+  /** The other process died: what its marks say was delivered is charged, and nothing else. */
+  abandon(history: DeliveryHistory): void {
+    const { entry } = this
+    const { id, units } = entry.opening
+    const isDelivered = this.#isDelivered || mayHaveBeenDelivered(id, entry.dueMark, history)
+    if (entry.isHeld) this.ledger.journal.release(entry, isDelivered)
+    if (entry.outcome !== undefined) return
+    const outcome = outcomeColumns({ charged: isDelivered ? units : 0, attempts: [], totalMs: 0 })
+    this.refund(outcome)
+    this.ledger.journal.lose(entry, outcome)
+  }
+}

@@ -1,0 +1,266 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { duplexPair } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Kysely } from 'kysely'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Plan } from '../../../src/domain/plans.ts'
+import type { RequestOpening } from '../../../src/domain/requests.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
+import { idMinter } from '../../../src/runtime/ids.ts'
+import { systemRandom } from '../../../src/runtime/random.ts'
+import { StoreUnavailable } from '../../../src/runtime/store-unavailable.ts'
+import { LedgerUnavailable } from '../../../src/storage/ledger/ledger-unavailable.ts'
+import { FramedSocket } from '../../../src/storage/owner/framed-socket.ts'
+import { remoteStore } from '../../../src/storage/owner/remote-stores.ts'
+import { TooManySaves } from '../../../src/storage/response-store.ts'
+import type { Tables } from '../../../src/storage/schema/schema.ts'
+import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
+import { ManualClock, settled } from '../../gateway/manual-clock.ts'
+import { maxMessageBytes, openOwnedLedger, type OwnedLedger } from './owned-ledger.ts'
+
+const plan: Plan = { id: 'max', name: 'Max', requestsPerMinute: 100, requestsPerMonth: 100, premium: true }
+const answered = { charged: 1, attempts: [], totalMs: 1 }
+const clock = systemClock()
+const mintId = idMinter('req_', () => clock.nowMs(), systemRandom())
+let folder: string
+let db: Kysely<Tables>
+let ledger: OwnedLedger
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
+  db = await openSqlite(folder)
+})
+afterEach(async () => {
+  await ledger.close()
+  await db.destroy()
+  rmSync(folder, { recursive: true })
+})
+
+function openingOf(stream = false): RequestOpening {
+  const facts = { accountId: 'acc_1', keyId: 'key_1', profile: 'svc-router/frontier', format: 'openai-chat' }
+  return { id: mintId(), ...facts, stream, units: 1 }
+}
+
+const rows = () => db.selectFrom('requests').select(['id', 'state', 'charged']).orderBy('id').execute()
+const quotaUsed = async () => (await ledger.owner.signals('acc_1', plan)).quotaUsed
+
+describe('a worker that dies', () => {
+  test('is decided by its marks at once: what it delivered is charged, and nothing else', async () => {
+    ledger = await openOwnedLedger(folder)
+    const charged: string[] = []
+    const admit = async (stream: boolean, isCharged: boolean) => {
+      const opening = openingOf(stream)
+      if (isCharged) charged.push(opening.id)
+      return ledger.admit(opening, plan)
+    }
+    const open = await admit(false, false)
+    await open.durable()
+    const marked = await admit(false, true)
+    await marked.durable()
+    marked.deliver()
+    const streaming = await admit(true, true)
+    await streaming.durable()
+    streaming.deliver()
+    const dueAndSent = await admit(false, true)
+    dueAndSent.settle(answered, 'due')
+    await dueAndSent.durable()
+    dueAndSent.deliver()
+    const due = await admit(false, false)
+    due.settle(answered, 'due')
+    await due.durable()
+    const dueAtOnce = await admit(false, false)
+    dueAtOnce.settle(answered, 'due')
+    const ended = await admit(false, true)
+    await ended.durable()
+    ended.deliver()
+    ended.settle(answered, 'done')
+    await settled()
+    await nextTurn()
+    expect(await quotaUsed()).toBe(7)
+    ledger.workerDies()
+    expect(await quotaUsed()).toBe(4)
+    await ledger.owner.flush()
+    expect(ledger.owner.inFlight).toBe(0)
+    const written = await rows()
+    expect(written).toHaveLength(7)
+    expect(written.filter((row) => row.charged === 1).map(({ id }) => id)).toEqual(charged.toSorted())
+    expect(written.filter(({ state }) => state !== 'done' && state !== 'lost')).toEqual([])
+    // What was written agrees with the counters in memory.
+    await ledger.close()
+    ledger = await openOwnedLedger(folder)
+    expect(await quotaUsed()).toBe(4)
+  })
+
+  test('before its admission was decided, takes nothing', async () => {
+    ledger = await openOwnedLedger(folder)
+    const admission = ledger.admit(openingOf(), plan)
+    // The owner has read the question, and is reading the account's counters.
+    await nextTurn()
+    await nextTurn()
+    ledger.workerDies()
+    await expect(admission).rejects.toThrow()
+    await expect.poll(quotaUsed).toBe(0)
+  })
+})
+
+describe('an owner that is stuck', () => {
+  let time: ManualClock
+  beforeEach(async () => {
+    time = new ManualClock()
+    ledger = await openOwnedLedger(folder, clock, { worker: time })
+    expect(ledger.healthy()).toBe(true)
+    ledger.ownerSide.pause()
+  })
+
+  test('is given up after 5 s, then refused at once, and what it admits late is not charged', async () => {
+    const opening = openingOf()
+    const admission = Promise.resolve(ledger.admit(opening, plan))
+    const refused = expect(admission).rejects.toThrow(StoreUnavailable)
+    await time.advance(5_001)
+    await refused
+    expect(ledger.healthy()).toBe(false)
+    await expect(ledger.admit(openingOf(), plan)).rejects.toThrow(LedgerUnavailable)
+    ledger.ownerSide.resume()
+    await expect
+      .poll(async () => {
+        await time.advance(250)
+        return ledger.healthy()
+      })
+      .toBe(true)
+    await expect.poll(rows).toMatchObject([{ id: opening.id, charged: 0, state: 'done' }])
+    expect(await quotaUsed()).toBe(0)
+    await (await ledger.admit(openingOf(), plan)).durable()
+    expect(await quotaUsed()).toBe(1)
+  })
+
+  test('does not charge an answer that its worker could not deliver', async () => {
+    ledger.ownerSide.resume()
+    const admission = await ledger.admit(openingOf(), plan)
+    ledger.ownerSide.pause()
+    admission.settle(answered, 'due')
+    const written = admission.durable()!
+    const refused = expect(written).rejects.toThrow(StoreUnavailable)
+    await time.advance(23_000)
+    await refused
+    expect(() => admission.deliver()).toThrow(LedgerUnavailable)
+    ledger.ownerSide.resume()
+    await expect.poll(rows).toMatchObject([{ charged: 0, state: 'lost' }])
+    expect(await quotaUsed()).toBe(0)
+    await expect.poll(() => ledger.owner.inFlight).toBe(0)
+  })
+})
+
+describe('the connection', () => {
+  const open = async () => {
+    ledger = await openOwnedLedger(folder)
+  }
+  const frame = (content: string | Buffer): Buffer => {
+    const bytes = Buffer.from(content)
+    const length = Buffer.alloc(4)
+    length.writeUInt32BE(bytes.length)
+    return Buffer.concat([length, bytes])
+  }
+
+  test.each([
+    ['something else than JSON', frame('{'), 'invalid'],
+    ['something else than a batch', frame('{}'), 'invalid'],
+    ['an unknown message', frame('[{"do":"anything","call":1}]'), 'invalid'],
+    ['a charge below zero', frame('[{"do":"settle","id":"req_1","outcome":{"charged":-1},"dueMark":null}]'), 'invalid'],
+    ['a request that was not admitted', frame('[{"do":"delivered","id":"req_1"}]'), 'invalid'],
+    ['a value that V8 does not read', frame(Buffer.from([0xff, 0xff, 0xff])), 'invalid'],
+    ['a frame that is too large', Buffer.from([0x7f, 0xff, 0xff, 0xff]), 'too_large'],
+  ])('a worker that sends %s is given up', async (_, bytes, trouble) => {
+    await open()
+    ledger.workerSide.write(bytes)
+    await expect.poll(() => ledger.troubles).toContain(trouble)
+  })
+
+  test('a worker that reads nothing is given up, and the owner goes on', async () => {
+    const big = 'x'.repeat(maxMessageBytes / 2)
+    ledger = await openOwnedLedger(folder, clock, {}, { store: { read: () => Promise.resolve(big) } })
+    ledger.workerSide.pause()
+    const store = remoteStore<{ read(): Promise<string> }>(ledger.connection, 'store')
+    const answers = Promise.allSettled(Array.from({ length: 20 }, () => store.read()))
+    await expect.poll(() => ledger.troubles).toContain('slow_reader')
+    ledger.connection.close()
+    await answers
+    expect(await quotaUsed()).toBe(0)
+  })
+
+  test('a worker that says nothing for half a minute is given up', async () => {
+    const time = new ManualClock()
+    ledger = await openOwnedLedger(folder, clock, { owner: time, worker: new ManualClock() })
+    await time.advance(30_000)
+    expect(ledger.troubles).toEqual([])
+    await time.advance(5_000)
+    expect(ledger.troubles).toContain('silent')
+  })
+
+  test('messages arrive whole and in order, however their bytes are cut', async () => {
+    await open()
+    const [left, right] = duplexPair()
+    const seen: unknown[] = []
+    const listener = { onMessage: (message: unknown) => void seen.push(message), onBroken: () => {} }
+    const socket = new FramedSocket(right, maxMessageBytes, listener)
+    const bytes = Buffer.concat([frame('[{"a":1},{"a":2}]'), frame('[{"a":3}]'), frame('[]'), frame('[{"a":4}]')])
+    for (let at = 0; at < bytes.length; at += 3) {
+      left.write(bytes.subarray(at, at + 3))
+      await nextTurn()
+    }
+    expect(seen).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }, { a: 4 }])
+    socket.destroy()
+  })
+})
+
+describe('a store of the owner', () => {
+  interface Store {
+    add(...values: unknown[]): Promise<unknown>
+    fail(): Promise<never>
+    huge(): Promise<string>
+    disk(): Promise<never>
+    toString(): Promise<string>
+    close(): Promise<void>
+  }
+  let isClosed = false
+  let store: Store
+  beforeEach(async () => {
+    const served = {
+      add: (...values: unknown[]) => Promise.resolve(values),
+      fail: () => Promise.reject(new TooManySaves()),
+      huge: () => Promise.resolve('x'.repeat(maxMessageBytes)),
+      disk: () => Promise.reject(Object.assign(new Error('constraint'), { code: 'ERR_SQLITE_ERROR', errcode: 1555 })),
+      close: () => {
+        isClosed = true
+      },
+    }
+    ledger = await openOwnedLedger(folder, clock, {}, { store: served })
+    store = remoteStore<Store>(ledger.connection, 'store')
+  })
+
+  test('takes and returns any values, and its errors keep what their catchers look for', async () => {
+    const values = [undefined, null, 1.5, 'ü\n', new Uint8Array([1, 2]), { a: undefined }, new Map([[1, 2]])]
+    expect(await store.add(...values)).toEqual(values)
+    await expect(store.fail()).rejects.toThrow(TooManySaves)
+    await expect(store.disk()).rejects.toMatchObject({ message: 'constraint', code: 'ERR_SQLITE_ERROR', errcode: 1555 })
+  })
+
+  test('a message that is too large fails for its caller alone, in either direction', async () => {
+    await expect(store.add('x'.repeat(maxMessageBytes))).rejects.toThrow('too large')
+    const half = 'x'.repeat(maxMessageBytes / 2)
+    await expect(store.add(half, half.slice(500))).resolves.toHaveLength(2)
+    await expect(store.huge()).rejects.toThrow(StoreUnavailable)
+    expect(ledger.troubles).toEqual([])
+  })
+
+  test('cannot be closed by a worker, and has no other methods than its own', async () => {
+    await store.close()
+    expect(isClosed).toBe(false)
+    await expect(
+      ledger.connection.ask({ do: 'store', noun: 'store', method: 'close', args: [] }, { limitMs: 1_000 }),
+    ).rejects.toThrow('no such method')
+    await expect(store.toString()).rejects.toThrow('no such method')
+    await expect(remoteStore<Store>(ledger.connection, 'constructor').add()).rejects.toThrow('no such method')
+  })
+})
