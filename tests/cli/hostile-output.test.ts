@@ -6,6 +6,7 @@ import { afterEach, expect, test } from 'vitest'
 import { commands } from '../../src/cli/commands.ts'
 import type { Upstream } from '../../src/domain/accounts.ts'
 import type { Incident } from '../../src/domain/incidents.ts'
+import { readReport } from '../../src/domain/node-report.ts'
 import type { Operator } from '../../src/domain/operators.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
 import type { Ticket } from '../../src/domain/tickets.ts'
@@ -42,6 +43,7 @@ const printing: Readonly<Record<string, readonly string[]>> = {
   restore: ['evil.backup', '--trust', '--check'],
   requests: [],
   request: ['req_evil'],
+  status: [],
   doctor: [],
 }
 
@@ -231,6 +233,21 @@ function hostile(): Harness {
     uncounted: 0,
     reapplied: { entries: 1, applied: 0, lost: { [evil]: 1 }, accountsToCheck: [evil] },
   }
+  const report = readReport(
+    JSON.stringify({
+      form: 1,
+      name: evil,
+      pid: 1,
+      version: evil,
+      isDraining: false,
+      reasons: [evil],
+      backends: [],
+      ownDown: [evil],
+      requests: { answered: 1, failed: 1 },
+      failures: [],
+    }),
+  )
+  harness.nodes = [{ id: evil, startedAtMs: atMs, seenAtMs: Date.now(), report }]
   harness.billing.listUpgradeRequests = () =>
     Promise.resolve([
       { id: evil, accountId: evil, planId: evil, state: 'requested', createdAtMs: atMs, decidedAtMs: null },
