@@ -70,7 +70,7 @@ async function showOverview(visit: OperatorVisit): Promise<Response> {
     lead: isQuiet ? 'Everything works, and nothing is waiting for you.' : leadOf(troubles),
     body: html`${troubles.length === 0 ? '' : troublesCard(troubles, deps.clock.nowMs())}
       <div class="cards small">
-        ${counted.map(attentionCard)} ${nodesCard(health)}
+        ${counted.map(attentionCard)} ${health.nodes.length > 1 ? nodesCard(health) : ''}
         <section class="card">
           <h2>Audit log</h2>
           ${reviewLine(deps.consoleDeps.audit.last, deps.clock.nowMs())}
@@ -88,7 +88,7 @@ function nodesCard(health: ServiceHealth): Html {
   const { nodes, of } = health.serving()
   return html`<section class="card">
     <h2>Nodes</h2>
-    <p class="faint">${nodes} of ${of} ${of === 1 ? 'node serves' : 'nodes serve'} requests.</p>
+    <p class="faint">${nodes} of ${of} serve requests.</p>
     <p><a href="/operator/nodes">See nodes</a></p>
   </section>`
 }

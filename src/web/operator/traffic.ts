@@ -67,7 +67,7 @@ async function showTraffic(visit: OperatorVisit): Promise<Response> {
       </section>
       <p class="side">
         Calls to backends that accounts connected count only in the first row. For history, alerts, and all servers
-        together, use <a href="/docs/observability">Prometheus</a>.
+        together, use <a href="/docs/observability">Prometheus</a>. <a href="/operator/nodes">See nodes</a>
       </p>`,
   })
 }
