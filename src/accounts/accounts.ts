@@ -19,8 +19,7 @@ export async function createAccount(
 ): Promise<Account> {
   const checked = checkName(name)
   checkPlan(planId, plans)
-  const known = await deps.store.listAccounts(maxListedAccounts)
-  if (known.length >= maxListedAccounts) throw new AccountsError('account_limit')
+  if ((await deps.store.countAccounts()) >= maxListedAccounts) throw new AccountsError('account_limit')
   const nowMs = (): number => deps.clock.nowMs()
   const account: Account = {
     id: idMinter('acc_', nowMs, deps.random)(),

@@ -27,6 +27,7 @@ export interface AccountQueries {
   /** Returns false, and adds nothing, if another account has this name. */
   addAccount(account: Account, record: AuditRecord): Promise<boolean>
   findAccount(id: string): Promise<Account | undefined>
+  countAccounts(): Promise<number>
   /** In order of creation, at most `limit`. */
   listAccounts(limit: number): Promise<readonly Account[]>
   /** False if the account is unknown. */

@@ -7,6 +7,7 @@ import { readVersion } from '../runtime/version.ts'
 import type { AdminDeps } from '../web/admin/admin-deps.ts'
 import { RateLimiter } from '../web/http/rate-limiter.ts'
 import type { Runtime } from './runtime.ts'
+import { readDeclared } from './served-settings.ts'
 import type { Storage } from './storage.ts'
 
 /** Failed authentications of one address in ten minutes, and requests with one token in a minute (contract 38.13). */
@@ -28,6 +29,7 @@ export function openAdmin(
     control: { ...parts, store },
     transactions: store.declared,
     configured: config.settings.configured,
+    readServed: async () => config.settings.serve(await readDeclared(store)),
     readFile(json) {
       const { declaration, from } = explained(() => readJsonDeclaration('file', json))
       return { declaration, serve: (stored) => explained(() => config.settings.serve(stored, from)) }

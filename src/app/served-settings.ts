@@ -7,6 +7,7 @@ import type { Plan } from '../domain/plans.ts'
 import type { Profile } from '../domain/profiles.ts'
 import type { Clock, Timer } from '../runtime/clock.ts'
 import { errorName } from '../runtime/describe-bug.ts'
+import { StoreUnavailable } from '../runtime/store-unavailable.ts'
 import type { Store } from '../storage/store.ts'
 
 /** Pause after a failed read. */
@@ -111,16 +112,18 @@ export class SettingsWatch {
     const declared = settingsOf(await store.listSettings())
     const text = textOf(declared)
     if (text === this.#inForce || this.#isClosed) return
-    this.#inForce = text
     try {
       const next = config.settings.serve(declared)
       const use = await prepare(next)
       served.replace(next)
       use()
     } catch (error) {
+      if (error instanceof StoreUnavailable) throw error
       const path = error instanceof ConfigError ? error.problems[0]?.path : undefined
       log({ event: 'settings_failing', reason: path ?? errorName(error) })
     }
+    // Settings that do not fit are not tried again before they change.
+    this.#inForce = text
   }
 }
 

@@ -22,6 +22,14 @@ export const accountStore = defineStore<AccountQueries>({
     return row === undefined ? undefined : readAccount(row)
   },
 
+  async countAccounts(db) {
+    const { count } = await db
+      .selectFrom('accounts')
+      .select((row) => row.fn.countAll<number>().as('count'))
+      .executeTakeFirstOrThrow()
+    return count
+  },
+
   async listAccounts(db, limit) {
     const rows = await db
       .selectFrom('accounts')

@@ -20,6 +20,10 @@ export class MemoryStore implements AccountStore {
   findAccount(id: string): Promise<Account | undefined> {
     return Promise.resolve(this.accounts.find((account) => account.id === id))
   }
+  countAccounts(): Promise<number> {
+    return Promise.resolve(this.accounts.length)
+  }
+
   listAccounts(limit: number): Promise<readonly Account[]> {
     return Promise.resolve(this.accounts.slice(0, limit))
   }

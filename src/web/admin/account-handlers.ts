@@ -45,19 +45,21 @@ export const accountHandlers = {
     return { object: 'list', data, has_more: listed.length > limit }
   },
 
-  async createAccount({ control, deps, body }) {
+  async createAccount({ control, admin, deps, body }) {
+    const { plans } = await admin.readServed()
     const planId = optionalTextIn(body, 'plan') ?? deps.defaultPlan
-    return plainAccount(await createAccount(control, textIn(body, 'name'), planId, deps.plans))
+    return plainAccount(await createAccount(control, textIn(body, 'name'), planId, plans))
   },
 
   getAccount: async (call) => plainAccount(await accountOf(call)),
 
   async changeAccount(call) {
-    const { control, deps, body } = call
+    const { control, admin, body } = call
     const account = await accountOf(call)
+    const { plans } = await admin.readServed()
     const planId = optionalTextIn(body, 'plan') ?? account.planId
     const suspended = optionalFlagIn(body, 'suspended') ?? account.suspended
-    if (planId !== account.planId) await changePlan(control, account.id, planId, deps.plans)
+    if (planId !== account.planId) await changePlan(control, account.id, planId, plans)
     if (suspended !== account.suspended) await (suspended ? suspendAccount : resumeAccount)(control, account.id)
     return plainAccount({ ...account, planId, suspended })
   },
@@ -77,7 +79,7 @@ export const accountHandlers = {
   async createKey(call) {
     const { control, body } = call
     const account = await accountOf(call)
-    const limits = readLimits(call, noLimits, account)
+    const limits = await readLimits(call, noLimits, account)
     const { key, stored } = await createKey(control, account.id, textIn(body, 'name'), limits)
     return { ...plainKey(call, stored), key: key.reveal() }
   },
@@ -87,7 +89,8 @@ export const accountHandlers = {
   async changeKey(call) {
     const key = await keyOf(call)
     const account = await call.control.store.findAccount(key.accountId)
-    return plainKey(call, await limitKey(call.control, key.id, readLimits(call, key.limits, account)))
+    const limits = await readLimits(call, key.limits, account)
+    return plainKey(call, await limitKey(call.control, key.id, limits))
   },
 
   async rotateKey(call) {
@@ -120,7 +123,11 @@ async function keyOf({ control, id }: AdminCall): Promise<StoredKey> {
 }
 
 /** The limits of a body; those that it does not name stay. */
-function readLimits({ deps, body }: AdminCall, before: KeyLimits, account: Account | undefined): KeyLimits {
+async function readLimits(
+  { admin, body }: AdminCall,
+  before: KeyLimits,
+  account: Account | undefined,
+): Promise<KeyLimits> {
   const perMinute = body['requests_per_minute']
   if (perMinute !== undefined && perMinute !== null && typeof perMinute !== 'number')
     throw invalid('requests_per_minute', 'it must be a whole number', 'send a whole number, or null')
@@ -131,8 +138,9 @@ function readLimits({ deps, body }: AdminCall, before: KeyLimits, account: Accou
     perMinute: perMinute === undefined ? before.perMinute : perMinute,
     addresses: addresses === undefined ? before.addresses : addresses,
   }
-  const plan = deps.plans.find(({ id }) => id === account?.planId)
-  return checkLimits(limits, { profiles: deps.profiles.map(({ id }) => id), plan })
+  const served = await admin.readServed()
+  const plan = served.plans.find(({ id }) => id === account?.planId)
+  return checkLimits(limits, { profiles: served.profiles.map(({ id }) => id), plan })
 }
 
 function plainAccount({ id, name, planId, suspended, createdAtMs }: Account): JsonObject {

@@ -1,6 +1,7 @@
 import type { AdminAuthentication } from '../../accounts/admin/admin-tokens.ts'
 import type { AccountsDeps } from '../../accounts/control-plane.ts'
 import type { DeclaredDeps } from '../../accounts/declared/apply.ts'
+import type { ServedTarget } from '../../accounts/declared/check-target.ts'
 import type { ChangeStore, DeclaredStore } from '../../accounts/declared/declared-ports.ts'
 import type { AccountDataStore } from '../../accounts/ports.ts'
 import type { BackendState } from '../../domain/backend-state.ts'
@@ -21,6 +22,8 @@ export interface AdminDeps {
   readonly transactions: DeclaredStore
   /** The settings of the configuration file. */
   readonly configured: Settings
+  /** The plans, backends, and profiles that are stored now: this process uses them within a second. */
+  readServed(): Promise<ServedTarget>
   /** Reads a file in JSON. @throws DeclarationError */
   readFile(json: string): ReadFile
   /** The circuit breaker of a backend in this process. */
