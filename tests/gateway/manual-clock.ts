@@ -19,6 +19,11 @@ export class ManualClock implements Clock {
     this.#steppedMs += ms
   }
 
+  /** Moves the time without running timers, like a pause of the process. */
+  skip(ms: number): void {
+    this.#nowMs += ms
+  }
+
   after(delayMs: number, run: () => void): Timer {
     const timer = { atMs: this.#nowMs + Math.max(0, delayMs), run }
     this.#timers.push(timer)

@@ -32,6 +32,9 @@ export class KeyCache {
   readonly #lookups = new Map<string, Promise<KnownKey | undefined>>()
   #revision: number | undefined
   #confirmedMs = Number.NEGATIVE_INFINITY
+  #confirming: Promise<void> | undefined
+  /** Whether the last poll failed. */
+  #isFailing = false
   #timer: Timer | undefined
   #closed = false
 
@@ -45,7 +48,7 @@ export class KeyCache {
 
   /** Starts polling the store; resolves after its first answer. @throws what the store throws */
   async start(): Promise<void> {
-    await this.#confirm()
+    await this.#confirmOnce()
     this.#schedule()
   }
 
@@ -61,15 +64,23 @@ export class KeyCache {
 
   /** The entry of a digest, or undefined if there is definitely none. @throws if the store is unavailable */
   find(digest: string): KnownKey | undefined | Promise<KnownKey | undefined> {
+    if (this.isFresh()) return this.#findFresh(digest)
+    // The next poll decides when the store works again: lookups would only wait, and all arrive at its recovery.
+    if (this.#isFailing) return Promise.reject(new Error('the key store does not answer'))
+    // This process was paused, or the store has only just become slow.
+    return this.#confirmOnce().then(() => this.#findFresh(digest))
+  }
+
+  #findFresh(digest: string): KnownKey | undefined | Promise<KnownKey | undefined> {
     const known = this.#entries.get(digest)
-    if (known !== undefined && this.isFresh()) return known
-    if (known === undefined && this.#isUnknown(digest)) return undefined
+    if (known !== undefined) return known
+    if (this.#isUnknown(digest)) return undefined
     return this.#lookups.get(digest) ?? this.#lookUp(digest)
   }
 
   #isUnknown(digest: string): boolean {
     const untilMs = this.#unknown.get(digest)
-    return untilMs !== undefined && untilMs > this.#clock.monotonicMs() && this.isFresh()
+    return untilMs !== undefined && untilMs > this.#clock.monotonicMs()
   }
 
   #lookUp(digest: string): Promise<KnownKey | undefined> {
@@ -107,11 +118,29 @@ export class KeyCache {
 
   async #poll(): Promise<void> {
     try {
-      await this.#confirm()
+      await this.#confirmOnce()
     } catch (error) {
       this.#log({ event: 'store_failing', reason: errorName(error) })
     }
     if (!this.#closed) this.#schedule()
+  }
+
+  /** Asks the store whether anything has changed, or joins the question under way. */
+  #confirmOnce(): Promise<void> {
+    this.#confirming ??= this.#confirm()
+      .then(
+        () => {
+          this.#isFailing = false
+        },
+        (error: unknown) => {
+          this.#isFailing = true
+          throw error
+        },
+      )
+      .finally(() => {
+        this.#confirming = undefined
+      })
+    return this.#confirming
   }
 
   async #confirm(): Promise<void> {

@@ -168,6 +168,28 @@ describe('an unavailable store', () => {
     await expect(directory.find('never-asked-before')).rejects.toThrow()
   })
 
+  test('once cached keys have expired, is not asked for keys but only polled', async () => {
+    const { store, clock, directory } = await opened()
+    await directory.find('k')
+    store.broken = true
+    await clock.advance(6_000)
+    const { finds } = store
+    for (const digest of ['k', 'another']) await expect(directory.find(digest)).rejects.toThrow('does not answer')
+    expect(store.finds).toBe(finds)
+  })
+
+  test('is asked once before cached keys are used after a pause of the process', async () => {
+    const { store, clock, directory } = await opened()
+    await directory.find('k')
+    store.set('k', 'revoked')
+    const { revisions } = store
+    // The timers of a paused process do not run.
+    clock.skip(20_000)
+    expect(directory.isFresh()).toBe(false)
+    expect(await Promise.all([state(directory), state(directory)])).toEqual(['revoked', 'revoked'])
+    expect(store.revisions).toBe(revisions + 1)
+  })
+
   test('cached keys are valid again as soon as the store answers', async () => {
     const { store, clock, directory } = await opened()
     await directory.find('k')
