@@ -12,17 +12,31 @@ const distributionFolder = '/usr/lib/postgresql'
 
 /** A temporary PostgreSQL server on 127.0.0.1. */
 export interface TestPostgres {
-  /** The process whose children serve the connections. */
-  readonly pid: number
   /** Creates an empty database and returns its URL; `options` are appended to the statement. */
   createDatabase(options?: string): Promise<string>
   /** Exits at once, without waiting for clients, when this process exits. */
   stopAtExit(): void
+  /** The URL of the database `postgres`. */
+  readonly url: string
+  /** The process whose children serve the connections. */
+  readonly pid: number
+  /** Ends as `pg_ctl stop -m fast` does, and keeps the data. */
+  halt(): Promise<void>
+  /** Starts again after `halt` or a crash, on the same port. */
+  start(): Promise<void>
   stop(): Promise<void>
 }
 
+export interface PostgresOptions {
+  /** Writes to disk as in production. */
+  readonly durable?: boolean
+  /** Where its data and its write-ahead log are, instead of in a temporary folder. */
+  readonly dataFolder?: string
+  readonly walFolder?: string
+}
+
 /** The folder of a Postgres server's programs, if there is one on this machine. */
-function findPostgres(): string | undefined {
+export function findPostgres(): string | undefined {
   const folders = (process.env.PATH ?? '').split(':')
   if (existsSync(distributionFolder)) {
     const versions = readdirSync(distributionFolder).sort((a, b) => Number(b) - Number(a))
@@ -47,38 +61,55 @@ export function hasPostgres(suite: string): boolean {
   return false
 }
 
-/** Creates a cluster in a temporary folder and starts it. `durable`: it writes to disk as in production. */
-export async function startPostgres({ durable = false } = {}): Promise<TestPostgres> {
+/** Creates a cluster and starts it. */
+export function startPostgres({ durable = false, dataFolder, walFolder }: PostgresOptions = {}): Promise<TestPostgres> {
+  const flags = ['-U', 'svc', '-A', 'trust', '-E', 'UTF8', '--no-sync', '--no-instructions']
+  if (walFolder !== undefined) flags.push('--waldir', walFolder)
+  return createServer('initdb', flags, { durable, dataFolder })
+}
+
+/** Starts a replica of a server, which accepts no writes. */
+export function startReplica(primary: TestPostgres): Promise<TestPostgres> {
+  const { hostname, port, username } = new URL(primary.url)
+  const flags = ['-h', hostname, '-p', port, '-U', username, '-R', '-X', 'stream', '-c', 'fast', '--no-sync']
+  return createServer('pg_basebackup', flags, { durable: false, dataFolder: undefined })
+}
+
+/** Creates data with a program of PostgreSQL, and starts a server on it. */
+async function createServer(
+  program: string,
+  flags: readonly string[],
+  { durable, dataFolder }: { durable: boolean; dataFolder: string | undefined },
+): Promise<TestPostgres> {
   const programs = findPostgres()
   if (programs === undefined) throw new Error('no PostgreSQL server was found')
   const folder = mkdtempSync(join(tmpdir(), 'svc-router-pg-'))
   const owner = ordinaryUser()
   if (owner !== undefined) chownSync(folder, owner.uid, owner.gid)
   const options = { ...owner, cwd: folder, stdio: 'pipe', env: { PATH: process.env.PATH, LC_ALL: 'C' } } as const
-  const data = join(folder, 'data')
+  const data = dataFolder ?? join(folder, 'data')
   let server: ChildProcess | undefined
   try {
-    execFileSync(
-      join(programs, 'initdb'),
-      ['-D', data, '-U', 'svc', '-A', 'trust', '-E', 'UTF8', '--no-sync', '--no-instructions'],
-      options,
-    )
+    execFileSync(join(programs, program), ['-D', data, ...flags], options)
     const port = await freePort()
     const settings = [`port=${port}`, 'listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`]
     settings.push('shared_buffers=32MB', 'max_connections=60')
     if (!durable) settings.push('fsync=off')
-    server = spawn(join(programs, 'postgres'), ['-D', data, ...settings.flatMap((setting) => ['-c', setting])], {
-      ...options,
-      stdio: 'ignore',
-    })
     const urlOf = (database: string) => `postgres://svc@127.0.0.1:${port}/${database}`
-    await waitUntilReady(urlOf('postgres'), server)
+    const start = async (): Promise<void> => {
+      server = spawn(join(programs, 'postgres'), ['-D', data, ...settings.flatMap((setting) => ['-c', setting])], {
+        ...options,
+        stdio: 'ignore',
+      })
+      await waitUntilReady(urlOf('postgres'), server)
+    }
+    await start()
     let count = 0
     return {
-      pid: server.pid!,
-      createDatabase: async (options = '') => {
+      url: urlOf('postgres'),
+      createDatabase: async (databaseOptions = '') => {
         const name = `test_${++count}`
-        await runOnce(urlOf('postgres'), `create database ${name} ${options}`)
+        await runOnce(urlOf('postgres'), `create database ${name} ${databaseOptions}`)
         return urlOf(name)
       },
       stopAtExit: () => {
@@ -90,6 +121,11 @@ export async function startPostgres({ durable = false } = {}): Promise<TestPostg
         // Vitest ends a worker with SIGTERM, which does not emit `exit`.
         process.once('SIGTERM', () => process.exit())
       },
+      get pid() {
+        return server!.pid!
+      },
+      halt: () => stop(server),
+      start,
       stop: async () => {
         await stop(server)
         rmSync(folder, { recursive: true, force: true })

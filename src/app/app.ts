@@ -256,7 +256,7 @@ function buildGateway(runtime: Runtime, deps: BuildGatewayDeps): Gateway {
       digests: new DigestCache(peppers),
       planById: (id) => served.planById(id),
       findAccount: (id) => storage.store.findAccount(id),
-      nowMs: () => clock.nowMs(),
+      nowMs: () => storage.nowMs(),
       rehash: rehashKeys(runtime, storage.store),
     },
     get profiles() {

@@ -3,7 +3,7 @@ import { createFolder } from '../runtime/create-folder.ts'
 import { createConversationStore } from '../storage/conversation-store.ts'
 import { openPostgresLedger } from '../storage/ledger/ledger-postgres.ts'
 import { checkPepper } from '../storage/pepper-check.ts'
-import { connectPostgres, openPostgres } from '../storage/postgres/open-postgres.ts'
+import { connectPostgres, openPostgres, readRevisionOnPrimary } from '../storage/postgres/open-postgres.ts'
 import { proveQuotasOnPostgres } from '../storage/postgres/prove-quotas.ts'
 import { createResponseStore } from '../storage/response-store.ts'
 import { createStore, type Store } from '../storage/store.ts'
@@ -51,11 +51,12 @@ export async function openPostgresStorage({ config, clock, log }: Runtime, url: 
       },
       reportNow: () => ledger.reportNow(),
     },
-    keys: { find: (digest) => store.find(digest), revision: () => store.revision() },
+    keys: { find: (digest) => store.find(digest), revision: () => readRevisionOnPrimary(db) },
     responses: createResponseStore(db, config.limits.storedBytes),
     conversations: createConversationStore(db, config.limits.storedBytes),
     isShared: false,
     proveQuotas: () => proveQuotasOnPostgres(url),
+    nowMs: () => ledger.nowMs(),
     isHealthy: () => ledger.healthy(),
     queues: () => ({ ledger: ledger.inFlight }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

@@ -62,6 +62,7 @@ export async function openWorkerStorage(
     ownNode: reports,
     isShared: true,
     proveQuotas,
+    nowMs: () => clock.nowMs(),
     isHealthy: () => owner.isHealthy,
     queues: () => owner.queues,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

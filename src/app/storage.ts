@@ -27,6 +27,8 @@ export interface Storage extends AsyncDisposable {
   readonly isShared: boolean
   /** Rejects if a quota write is not visible on a new connection. */
   proveQuotas(): Promise<void>
+  /** The wall clock that decides when keys end: the same for all nodes of a database (contract 36.14). Epoch milliseconds. */
+  nowMs(): number
   /** Whether requests can be recorded right now. */
   isHealthy(): boolean
   /** What waits for the database, by name: `ledger` counts requests whose record is not complete. */
@@ -115,6 +117,7 @@ export async function openSqliteStorage(
     ownNode: onlyProcess,
     isShared: false,
     proveQuotas: async () => thread.call({ type: 'prove' }),
+    nowMs: () => clock.nowMs(),
     isHealthy: () => ledger.healthy() && file.isUsable(),
     queues: () => ({ ledger: ledger.inFlight, database: thread.waitingCalls }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

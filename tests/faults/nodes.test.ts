@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createAccount } from '../../src/accounts/accounts.ts'
 import type { AccountsDeps } from '../../src/accounts/control-plane.ts'
@@ -14,6 +14,7 @@ import { type SimulatedProvider, startSimulatedProvider } from '../../src/simula
 import { connectPostgres } from '../../src/storage/postgres/open-postgres.ts'
 import type { Tables } from '../../src/storage/schema/schema.ts'
 import { createStore } from '../../src/storage/store.ts'
+import { fakeTimeLibrary, hasFakeTime } from '../fake-time.ts'
 import { casesOf } from '../long-run.ts'
 import { hasPgBouncer, startPgBouncer, type TestPgBouncer } from '../pgbouncer.ts'
 import { hasPostgres } from '../postgres.ts'
@@ -77,11 +78,11 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
   })
 
   /** Starts nodes at the same time, on an empty database. */
-  async function startNodes(count: number, more: object = {}): Promise<void> {
+  async function startNodes(count: number, more: object = {}, env: NodeJS.ProcessEnv = {}): Promise<void> {
     const backends = { alpha: { provider: 'alpha', model: 'simulated' } }
     for (let number = 0; number < count; number++) {
       const own = { ...settings, ...more, plans, backends }
-      nodes.push(new ServiceProcess(join(folder, `node-${number}`), [provider], own, environment()))
+      nodes.push(new ServiceProcess(join(folder, `node-${number}`), [provider], own, { ...environment(), ...env }))
     }
     await Promise.all(nodes.map((node) => node.start()))
   }
@@ -100,25 +101,26 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
   }
 
   const chat = { model: 'svc-router/frontier', messages: [{ role: 'user', content: 'Hello!' }] }
-  async function ask(node: ServiceProcess, key: string): Promise<{ status: number; used: number }> {
+  async function ask(node: ServiceProcess, key: string): Promise<{ status: number; code: string; used: number }> {
     const connection = new RawConnection(node.port)
     try {
-      const { status, headers } = await connection.ask(writePost('/chat/completions', key, chat))
-      return { status, used: Number(headers['x-quota-used']) }
+      const { status, headers, body } = await connection.ask(writePost('/chat/completions', key, chat))
+      const code = /"code":"([a-z_0-9]+)"/.exec(body)?.[1] ?? ''
+      return { status, code, used: Number(headers['x-quota-used']) }
     } finally {
       connection.leave()
     }
   }
 
   /** Sends 1,000 requests of a new account at once, to all nodes. */
-  async function expectExactly(planId: PlanId, admitted: number, refusal: number): Promise<void> {
+  async function expectExactly(planId: PlanId, admitted: number, refusal: string): Promise<void> {
     const key = (await addAccount(planId)).key.reveal()
     const answers = await Promise.all(
       Array.from({ length: 1_000 }, (_, index) => ask(nodes[index % nodes.length]!, key)),
     )
-    const statuses = answers.map(({ status }) => status)
-    expect(statuses.filter((status) => status === 200)).toHaveLength(admitted)
-    expect(statuses.filter((status) => status === refusal)).toHaveLength(1_000 - admitted)
+    const counts: Record<string, number> = {}
+    for (const { code } of answers) counts[code] = (counts[code] ?? 0) + 1
+    expect(counts).toEqual({ '': admitted, [refusal]: 1_000 - admitted })
     // Each admission saw its own place among all of them.
     const seen = answers.filter(({ status }) => status === 200).map(({ used }) => used)
     expect(new Set(seen).size).toBe(admitted)
@@ -139,7 +141,7 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
     })
 
     test('of 1,000 simultaneous requests they admit exactly 400 a minute', { timeout: limitMs }, async () => {
-      await expectExactly('minute', 400, 429)
+      await expectExactly('minute', 400, 'rate_limit_exceeded')
     })
 
     test('a revoked key stops working on every node within a second', { timeout: limitMs }, async () => {
@@ -166,7 +168,7 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
       async () => {
         bouncer = await startPgBouncer(url)
         await startNodes(2)
-        await expectExactly('month', 300, 402)
+        await expectExactly('month', 300, 'insufficient_quota')
       },
       limitMs,
     )
@@ -175,7 +177,7 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
       'two workers on one port admit exactly the limit, and one that is killed is replaced',
       async () => {
         await startNodes(1, { workers: 2 })
-        await expectExactly('minute', 400, 429)
+        await expectExactly('minute', 400, 'rate_limit_exceeded')
         const [service] = nodes as [ServiceProcess]
         const before = childrenOf(service.running.pid!)
         expect(before).toHaveLength(2)
@@ -187,6 +189,22 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
         expect(childrenOf(service.running.pid!)).toEqual([])
         const open = await db.selectFrom('requests').select('id').where('state', '=', 'open').execute()
         expect(open).toEqual([])
+      },
+      limitMs,
+    )
+
+    test.runIf(hasFakeTime('nodes with wrong clocks'))(
+      'a key ends by the clock of the database, whatever the clock of the node shows',
+      async () => {
+        await startNodes(1, {}, { LD_PRELOAD: fakeTimeLibrary, FAKETIME: '+300', FAKETIME_DONT_FAKE_MONOTONIC: '1' })
+        const [node] = nodes as [ServiceProcess]
+        const endsAt = (ms: number) => db.updateTable('keys').set({ state: 'retiring', ends_at_ms: ms }).execute()
+        await endsAt(Date.now() + 120_000)
+        expect((await ask(node, node.key)).status).toBe(200)
+        await endsAt(Date.now() - 1)
+        // As every change of a key does.
+        await sql`update revisions set value = value + 1`.execute(db)
+        await expect.poll(async () => (await ask(node, node.key)).status).toBe(401)
       },
       limitMs,
     )

@@ -20,8 +20,9 @@ export class RawConnection {
   #closed = false
   #changed: () => void = () => {}
 
-  constructor(port: number) {
-    this.#socket = connect({ port, host: '127.0.0.1', noDelay: true })
+  /** `localAddress` is one of this machine's, such as `127.0.1.1`. */
+  constructor(port: number, localAddress?: string) {
+    this.#socket = connect({ port, host: '127.0.0.1', noDelay: true, ...(localAddress && { localAddress }) })
     this.#socket.setTimeout(connectionLimitMs, () => this.#socket.destroy())
     this.#socket.on('data', (chunk: Buffer) => {
       this.#bytes += chunk.toString('latin1')

@@ -28,7 +28,7 @@ export interface Asking {
 /** What the database decided: the counters including the request, or an error that refuses it. */
 export type Decided = UsageSignals | Error
 
-/** One row of `svc_router_admit_1`, or of `readCounters`. The last four are null if they count nothing. */
+/** One row of `svc_router_admit_2`, or of `readCounters`. The last four are null if they count nothing. */
 interface CounterRow {
   readonly out_denied: 'minute' | 'month' | null
   readonly out_now_ms: number
@@ -39,13 +39,19 @@ interface CounterRow {
   readonly out_key_oldest_ms: number | null
 }
 
+/** The node that decides a batch, and until when it waits for that: epoch milliseconds of the database's clock. */
+interface BatchOwner {
+  readonly nodeId: string
+  readonly expiresMs: number
+}
+
 /**
  * Decides requests in one statement, in the order of the batch within each account. An account's requests in one batch
- * must have the same plan, and a key's the same limit.
+ * must have the same plan, and a key's the same limit. Nothing is admitted if the batch has expired.
  */
 export async function decideBatch(
   db: Kysely<Tables>,
-  nodeId: string,
+  { nodeId, expiresMs }: BatchOwner,
   batch: readonly Asking[],
 ): Promise<readonly Decided[]> {
   const given = batch.map(({ opening, plan, rate, dueMark }, n) => ({
@@ -63,7 +69,7 @@ export async function decideBatch(
     due_mark: dueMark,
   }))
   const { rows } = await sql<CounterRow & { readonly out_n: number }>`
-    select * from svc_router_admit_1(${JSON.stringify(given)}::jsonb, ${nodeId})`.execute(db)
+    select * from svc_router_admit_2(${JSON.stringify(given)}::jsonb, ${nodeId}, ${Math.ceil(expiresMs)})`.execute(db)
   const decided: Decided[] = Array.from({ length: batch.length })
   for (const row of rows) decided[row.out_n] = decidedBy(row, batch[row.out_n]!)
   if (rows.length !== batch.length) throw new Error('the database did not decide every request')

@@ -11,8 +11,10 @@ const maxFlights = 4
 /** While a statement runs, another one starts when this many requests wait, or after `nextFlightMs`. */
 const worthAFlight = 50
 const nextFlightMs = 4
+/** While the database fails, time between two batches that try: a server that starts must not be flooded. */
+const retryMs = 100
 /** A batch without a decision after this long has failed for its callers (contract 36.5). */
-const decideLimitMs = 3_000
+export const decideLimitMs = 3_000
 
 /** Decides a batch. Rejects if that failed: it is then unknown whether the requests were admitted. */
 type Decide = (batch: readonly Asking[]) => Promise<readonly Decided[]>
@@ -44,6 +46,7 @@ export class AdmissionQueue {
   #isStarting = false
   #isTimed = false
   #isFailing = false
+  #failedMs = Number.NEGATIVE_INFINITY
 
   constructor(decide: Decide, clock: Clock, listener: QueueListener) {
     this.#decide = decide
@@ -63,7 +66,7 @@ export class AdmissionQueue {
 
   /** Rejects with LedgerUnavailable if the database cannot decide; while it fails, one batch at a time tries. */
   add(asking: Asking): Promise<Decided> {
-    if (this.#waitingCount >= maxWaiting || (this.#isFailing && this.#flights > 0)) {
+    if (this.#waitingCount >= maxWaiting || (this.#isFailing && this.#isTryTooEarly())) {
       return Promise.reject(new LedgerUnavailable())
     }
     return new Promise((resolve, reject) => {
@@ -81,6 +84,10 @@ export class AdmissionQueue {
       this.#readyCount += 1
       this.#startSoon()
     })
+  }
+
+  #isTryTooEarly(): boolean {
+    return this.#flights > 0 || this.#clock.monotonicMs() - this.#failedMs < retryMs
   }
 
   /** Starts a batch at the end of this turn of the event loop, or once it is worth it. */
@@ -143,6 +150,7 @@ export class AdmissionQueue {
 
   #fail(batch: readonly Waiting[], error: unknown): void {
     this.#isFailing = true
+    this.#failedMs = this.#clock.monotonicMs()
     this.#listener.onFailed(error)
     const unavailable = new LedgerUnavailable(error)
     for (const { reject } of batch) reject(unavailable)

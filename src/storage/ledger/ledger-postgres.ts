@@ -10,8 +10,9 @@ import { randomBase62 } from '../../runtime/ids.ts'
 import { systemRandom } from '../../runtime/random.ts'
 import type { Tables } from '../schema/schema.ts'
 import { lockDataFolder } from '../sqlite/data-folder-lock.ts'
-import { decideBatch, readSignals } from './admission-batches.ts'
-import { AdmissionQueue } from './admission-queue.ts'
+import { type Asking, type Decided, decideBatch, readSignals } from './admission-batches.ts'
+import { AdmissionQueue, decideLimitMs } from './admission-queue.ts'
+import { DatabaseClock } from './database-clock.ts'
 import {
   type DeliveryHistory,
   DeliveryMarks,
@@ -56,6 +57,8 @@ export interface PostgresLedger extends Ledger {
   readonly nodeId: string
   /** Writes a heartbeat now, because the report changed. */
   reportNow(): void
+  /** The database's wall clock, epoch milliseconds. */
+  nowMs(): number
   /** Writes all waiting settlements and releases the folder. Does not close the database. @throws LedgerUnavailable */
   close(): Promise<void>
 }
@@ -122,6 +125,7 @@ class NodeLedger implements PostgresLedger {
   readonly #queue: AdmissionQueue
   readonly #settlements: SettlementQueue
   readonly #lease: NodeLease
+  readonly #databaseClock: DatabaseClock
   readonly #onFailing: (reason: string) => void
   readonly #release: () => void
   /** Requests whose end is not in the database yet. */
@@ -143,21 +147,30 @@ class NodeLedger implements PostgresLedger {
     this.#onFailing = onFailing
     this.#release = release
     this.#settlements = new SettlementQueue(db, clock, (id) => this.#inFlight.delete(id))
-    this.#queue = new AdmissionQueue((batch) => decideBatch(db, nodeId, batch), clock, {
+    const databaseClock = new DatabaseClock(clock)
+    this.#databaseClock = databaseClock
+    const decide = (batch: readonly Asking[]): Promise<readonly Decided[]> =>
+      decideBatch(db, { nodeId, expiresMs: databaseClock.nowMs() + decideLimitMs }, batch)
+    this.#queue = new AdmissionQueue(decide, clock, {
       onFailed: (error) => this.#fail(error),
       onDecided: () => {
         this.#isFailing = false
       },
     })
-    this.#lease = new NodeLease(db, nodeId, clock, {
-      onBeat: () => {
-        this.#isFailing = false
-        this.#queue.recover()
+    this.#lease = new NodeLease(
+      db,
+      nodeId,
+      { clock, databaseClock },
+      {
+        onBeat: () => {
+          this.#isFailing = false
+          this.#queue.recover()
+        },
+        onFailed: (error) => this.#fail(error),
+        onOwnRequests: (ids) => this.#giveUpUnknown(ids),
+        report,
       },
-      onFailed: (error) => this.#fail(error),
-      onOwnRequests: (ids) => this.#giveUpUnknown(ids),
-      report,
-    })
+    )
   }
 
   start(): Promise<void> {
@@ -192,6 +205,10 @@ class NodeLedger implements PostgresLedger {
     return this.#inFlight.size
   }
 
+  nowMs(): number {
+    return this.#databaseClock.nowMs()
+  }
+
   healthy(): boolean {
     return !this.#isClosed && !this.#isFailing && this.#queue.isHealthy && this.#settlements.isHealthy
   }
@@ -215,7 +232,7 @@ class NodeLedger implements PostgresLedger {
     this.#lease.hurry()
   }
 
-  /** Refunds admissions whose commit was not confirmed: their callers got an error, and nothing was sent. */
+  /** Refunds admissions whose commit was not confirmed: their callers got an error, and nothing was sent (contract 36.16). */
   #giveUpUnknown(ids: readonly string[]): void {
     for (const id of ids) {
       if (this.#inFlight.has(id)) continue

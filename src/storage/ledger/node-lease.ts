@@ -3,6 +3,7 @@ import type { Clock, Timer } from '../../runtime/clock.ts'
 import { dayMs } from '../../runtime/durations.ts'
 import { databaseMs, deadAfterMs } from '../nodes.ts'
 import type { Tables } from '../schema/schema.ts'
+import type { DatabaseClock } from './database-clock.ts'
 
 /** How often a node writes a heartbeat; more often while the database fails. */
 const beatMs = 5_000
@@ -31,16 +32,24 @@ export class NodeLease {
   readonly #db: Kysely<Tables>
   readonly #id: string
   readonly #clock: Clock
+  readonly #databaseClock: DatabaseClock
   readonly #listener: LeaseListener
   #timer: Timer | undefined
   #running: Promise<void> | undefined
   #tidiedMs = Number.NEGATIVE_INFINITY
   #isClosed = false
 
-  constructor(db: Kysely<Tables>, id: string, clock: Clock, listener: LeaseListener) {
+  /** Each heartbeat sets `databaseClock`. */
+  constructor(
+    db: Kysely<Tables>,
+    id: string,
+    { clock, databaseClock }: { readonly clock: Clock; readonly databaseClock: DatabaseClock },
+    listener: LeaseListener,
+  ) {
     this.#db = db
     this.#id = id
     this.#clock = clock
+    this.#databaseClock = databaseClock
     this.#listener = listener
   }
 
@@ -96,9 +105,12 @@ export class NodeLease {
 
   async #beat(): Promise<void> {
     const report = this.#listener.report() ?? null
-    await sql`insert into nodes (id, started_at_ms, seen_at_ms, report)
+    const sentMs = this.#clock.monotonicMs()
+    const { rows } = await sql<{ seen_at_ms: number }>`insert into nodes (id, started_at_ms, seen_at_ms, report)
       values (${this.#id}, ${databaseMs}, ${databaseMs}, ${report})
-      on conflict (id) do update set seen_at_ms = excluded.seen_at_ms, report = excluded.report`.execute(this.#db)
+      on conflict (id) do update set seen_at_ms = excluded.seen_at_ms, report = excluded.report
+      returning seen_at_ms`.execute(this.#db)
+    this.#databaseClock.note(rows[0]!.seen_at_ms, sentMs)
   }
 
   async #tidy(): Promise<void> {

@@ -11,6 +11,9 @@ const lockTimeout = '2s'
  *
  * Admissions of an account are numbered without gaps, in the order of their times. The size of the sliding minute is
  * thus the difference of two numbers, and costs the same for 10 admissions as for 100,000.
+ *
+ * The function returns before its commit is durable, but the statement does not: with synchronous replication its answer
+ * waits for a standby, too (contract 36.15).
  */
 const admit = `create function svc_router_admit_1(batch jsonb, node text)
 returns table (out_n bigint, out_denied text, out_now_ms bigint, out_period_id text, out_used bigint,

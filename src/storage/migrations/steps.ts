@@ -2,6 +2,7 @@ import { appendOnly } from './append-only.ts'
 import { backendControlsMigration } from './backend-controls.ts'
 import { conversationsMigration } from './conversations.ts'
 import { declaredMigration } from './declared.ts'
+import { expiringBatchesMigration } from './expiring-batches.ts'
 import { incidentsMigration } from './incidents.ts'
 import { keyPeppersMigration } from './key-peppers.ts'
 import type { Migration } from './migration.ts'
@@ -295,4 +296,5 @@ export const migrations: readonly Migration[] = [
   keyPeppersMigration,
   nodeReportsMigration,
   declaredMigration,
+  expiringBatchesMigration,
 ]

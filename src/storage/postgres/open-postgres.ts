@@ -119,6 +119,17 @@ async function assertWritable(client: ClientBase): Promise<void> {
   if (rows[0]?.transaction_read_only !== 'off') throw new StoreUnavailable('the database does not accept writes')
 }
 
+/**
+ * The revision that key caches poll. Fails on a replica: a pooler may connect there after a failover, long after the
+ * connection was checked (contract 36.6).
+ */
+export async function readRevisionOnPrimary(db: Kysely<Tables>): Promise<number> {
+  const { rows } = await sql<{ value: number }>`
+    select value from revisions where id = 1 and not pg_is_in_recovery()`.execute(db)
+  if (rows[0] === undefined) throw new StoreUnavailable('the database does not accept writes')
+  return rows[0].value
+}
+
 /** Nodes that start at the same time migrate one after another (contract 36.4). */
 async function lockSchema(transaction: Transaction<Tables>): Promise<void> {
   await sql`set local lock_timeout = ${sql.lit(migrationLockTimeout)}`.execute(transaction)

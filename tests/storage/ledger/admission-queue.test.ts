@@ -103,7 +103,7 @@ test('requests of an account with different limits are decided one after another
 })
 
 describe('when the database does not decide', () => {
-  test('everyone who waits is refused, and one batch at a time tries until one succeeds', async () => {
+  test('everyone who waits is refused, and one batch per 100 ms tries until one succeeds', async () => {
     const [first, second] = [ask('a'), nextTurn().then(() => ask('a'))]
     await nextTurn()
     flights[0]!.fail()
@@ -113,6 +113,10 @@ describe('when the database does not decide', () => {
     expect(failures).toHaveLength(1)
 
     await nextTurn()
+    await clock.advance(99)
+    await expect(ask('a')).rejects.toThrow(LedgerUnavailable)
+    expect(flights).toHaveLength(1)
+    await clock.advance(1)
     const probe = ask('a')
     await nextTurn()
     await expect(ask('b')).rejects.toThrow(LedgerUnavailable)

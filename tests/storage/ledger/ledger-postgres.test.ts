@@ -71,6 +71,7 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
     const facts = { accountId: 'acc_1', keyId: 'key_1', profile: 'p', format: 'f', stream: false }
     return { id, ...facts, units: 1 }
   }
+  const ownerOf = (nodeId: string) => ({ nodeId, expiresMs: Date.now() + 10_000 })
   const recordOf = (id: string) =>
     db.selectFrom('requests').select(['state', 'charged', 'node_id']).where('id', '=', id).executeTakeFirstOrThrow()
   async function used(): Promise<number> {
@@ -106,7 +107,7 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
   test('requests of a node that is not known, as after a restore, are lost and stay charged', async () => {
     await open('node')
     const opening = openingOf('req_restored')
-    await decideBatch(db, 'elsewhere', [{ opening, plan, rate: undefined, dueMark: 1 }])
+    await decideBatch(db, ownerOf('elsewhere'), [{ opening, plan, rate: undefined, dueMark: 1 }])
     await until(async () => (await recordOf('req_restored')).state === 'lost')
     expect(await recordOf('req_restored')).toMatchObject({ state: 'lost', charged: 1 })
     expect(await used()).toBe(1)
@@ -117,7 +118,7 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
     const known = await ledger.admit(openingOf('req_known'), plan)
     const { node_id: nodeId } = await recordOf('req_known')
     // What the database does after the node has given up.
-    await decideBatch(db, nodeId!, [{ opening: openingOf('req_unknown'), plan, rate: undefined, dueMark: 1 }])
+    await decideBatch(db, ownerOf(nodeId!), [{ opening: openingOf('req_unknown'), plan, rate: undefined, dueMark: 1 }])
     expect(await used()).toBe(2)
     await sql`update requests set admitted_at_ms = admitted_at_ms - ${unknownMs}`.execute(db)
     await until(async () => (await recordOf('req_unknown')).state === 'lost')
@@ -125,6 +126,23 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
     expect(await recordOf('req_known')).toMatchObject({ state: 'open', node_id: nodeId })
     expect(await used()).toBe(1)
     known.settle(failed, 'none')
+  })
+
+  test('a batch that is decided after its node has given up admits nothing', async () => {
+    await open('node')
+    const late = { nodeId: 'node', expiresMs: Date.now() - 1 }
+    const opening = openingOf('req_late')
+    await expect(decideBatch(db, late, [{ opening, plan, rate: undefined, dueMark: 1 }])).rejects.toThrow(
+      'no longer waits',
+    )
+    expect(await used()).toBe(0)
+    expect(await db.selectFrom('requests').selectAll().execute()).toEqual([])
+  })
+
+  test('knows the time of the database, whatever the clock of its machine shows', async () => {
+    const ledger = await open('node')
+    expect(Math.abs(clock.nowMs() - Date.now())).toBeGreaterThan(60_000)
+    expect(Math.abs(ledger.nowMs() - Date.now())).toBeLessThan(60_000)
   })
 
   test('a node that starts again charges what it delivered and refunds the rest', async () => {

@@ -2,9 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { StoreUnavailable } from '../../../src/runtime/store-unavailable.ts'
-import { connectPostgres, openPostgres } from '../../../src/storage/postgres/open-postgres.ts'
+import { connectPostgres, openPostgres, readRevisionOnPrimary } from '../../../src/storage/postgres/open-postgres.ts'
 import { proxyDatabase } from '../../database-proxy.ts'
-import { hasPostgres } from '../../postgres.ts'
+import { hasPgBouncer, startPgBouncer } from '../../pgbouncer.ts'
+import { hasPostgres, startPostgres, startReplica } from '../../postgres.ts'
 import { sharedPostgres, type SharedPostgres } from '../../shared-postgres.ts'
 
 const queryTimeoutMs = 300
@@ -55,6 +56,39 @@ describe.runIf(hasPostgres('opening PostgreSQL'))('a PostgreSQL database', () =>
       await expect(sql`select 1`.execute(readOnly)).rejects.toThrow(StoreUnavailable)
     } finally {
       await readOnly.destroy()
+    }
+  })
+
+  test('on a replica is not read, and neither is the revision if a pooler connects there later', async () => {
+    const primary = await startPostgres()
+    const url = await primary.createDatabase()
+    const db = await openPostgres(url)
+    const revision = await readRevisionOnPrimary(db)
+    expect(revision).toBeTypeOf('number')
+    await db.destroy()
+    const replica = await startReplica(primary)
+    const replicaUrl = new URL(url)
+    replicaUrl.port = new URL(replica.url).port
+    const link = await proxyDatabase(url)
+    const bouncer = hasPgBouncer('a pooler that follows a failover') ? await startPgBouncer(link.url) : undefined
+    const direct = connectPostgres(replicaUrl.href)
+    const pooled = bouncer && connectPostgres(bouncer.url)
+    try {
+      await expect(sql`select 1`.execute(direct)).rejects.toThrow(StoreUnavailable)
+      if (bouncer === undefined || pooled === undefined) return
+      expect(await readRevisionOnPrimary(pooled)).toBe(revision)
+      // The service's connections to the pooler stay open.
+      link.cut()
+      link.target = Number(replicaUrl.port)
+      link.heal()
+      await expect(readRevisionOnPrimary(pooled)).rejects.toThrow(StoreUnavailable)
+    } finally {
+      await direct.destroy()
+      await pooled?.destroy()
+      await bouncer?.stop()
+      await link.close()
+      await replica.stop()
+      await primary.stop()
     }
   })
 
