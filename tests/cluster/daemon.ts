@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { childrenOf } from '../faults/children-of.ts'
 
 const stopLimitMs = 20_000
 const keptCharacters = 20_000
@@ -75,20 +75,5 @@ export function signalOne(pid: number, signal: NodeJS.Signals): void {
     process.kill(pid, signal)
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error
-  }
-}
-
-/** The ids of a process's children; none if it has ended. */
-export function childrenOf(pid: number): number[] {
-  try {
-    return readdirSync(`/proc/${pid}/task`).flatMap((task) =>
-      readFileSync(`/proc/${pid}/task/${task}/children`, 'latin1')
-        .split(' ')
-        .filter((text) => text !== '')
-        .map(Number),
-    )
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ESRCH')) return []
-    throw error
   }
 }

@@ -5,7 +5,7 @@ import { findPostgres } from '../postgres.ts'
 const names = ['etcd', 'patroni', 'haproxy'] as const
 
 /** Where a program is: in `PATH`, or where Debian installs servers. */
-export function findProgram(name: string): string | undefined {
+function findProgram(name: string): string | undefined {
   const folders = (process.env['PATH'] ?? '').split(delimiter)
   return [...folders, '/usr/sbin'].map((folder) => join(folder, name)).find((path) => existsSync(path))
 }

@@ -1,7 +1,12 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 
-/** The ids of a process's children. */
+/** The ids of a process's children; none if it has ended. */
 export function childrenOf(pid: number): number[] {
-  const text = existsSync(`/proc/${pid}`) ? readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim() : ''
-  return text === '' ? [] : text.split(' ').map(Number)
+  try {
+    const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim()
+    return text === '' ? [] : text.split(' ').map(Number)
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ESRCH')) return []
+    throw error
+  }
 }
