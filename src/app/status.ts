@@ -39,6 +39,7 @@ export function openStatus(runtime: Runtime, deps: OpenStatusDeps): Status {
   const { config, served, clock, log } = runtime
   const { storage, breakers } = deps
   const { ownNode, store } = storage
+  const onFailed = (error: unknown): void => log({ event: 'store_failing', reason: errorName(error) })
   const board: StatusBoard = new StatusBoard({
     clock,
     store,
@@ -60,7 +61,7 @@ export function openStatus(runtime: Runtime, deps: OpenStatusDeps): Status {
         serving: () => health.serving(),
       }
     },
-    onFailed: (error) => log({ event: 'store_failing', reason: errorName(error) }),
+    onFailed,
   })
   const startedAtMs = clock.nowMs()
   let { port } = config.listen
@@ -85,7 +86,15 @@ export function openStatus(runtime: Runtime, deps: OpenStatusDeps): Status {
   }
   const startReporting = (listening: number): void => {
     port = listening
-    ownNode.reportWith(() => writeReport(report()))
+    ownNode.reportWith(() => {
+      try {
+        return writeReport(report())
+      } catch (error) {
+        // The heartbeat matters more: without it, other nodes give this one up.
+        onFailed(error)
+        return undefined
+      }
+    })
   }
   const readFailing = (): Promise<(backendId: string) => boolean> =>
     read().then(
