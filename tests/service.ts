@@ -22,6 +22,7 @@ import { Secret } from '../src/runtime/secret.ts'
 import { startSimulatedProvider, type SimulatedProvider } from '../src/simulation/providers/simulated-provider.ts'
 import { openSqlite } from '../src/storage/sqlite/open-sqlite.ts'
 import { createStore, type Store } from '../src/storage/store.ts'
+import { startAsWorker } from './as-worker.ts'
 import { placeEmptyDatabase } from './empty-database.ts'
 
 export interface ServiceOptions {
@@ -39,6 +40,8 @@ export interface ServiceOptions {
   readonly random?: RandomBytes
   /** The clock of the service, so that tests can move it. */
   readonly clock?: Clock
+  /** As a worker on SQLite. With SVC_ROUTER_TEST_AS_WORKER=1, every service of every test is one. */
+  readonly asWorker?: boolean
 }
 
 const names = ['alpha', 'beta', 'gamma', 'delta']
@@ -77,6 +80,7 @@ export class Service {
       env = {},
       random = systemRandom(),
       clock = systemClock(),
+      asWorker = process.env['SVC_ROUTER_TEST_AS_WORKER'] === '1',
     } = options
     const folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
     const providers = await Promise.all(
@@ -109,10 +113,8 @@ export class Service {
     const given = loadConfig({ path, explicit: true, overrides: {}, env, random, localSecrets: 'make' })
     await placeEmptyDatabase(given.dataDir)
     const events: ServiceEvent[] = []
-    const app = await startApp(
-      { ...given, drainDelayMs: 0 },
-      { log: (event) => void events.push(event), clock, random },
-    )
+    const start = asWorker ? startAsWorker : startApp
+    const app = await start({ ...given, drainDelayMs: 0 }, { log: (event) => void events.push(event), clock, random })
     const store = createStore(await openSqlite(given.dataDir))
     const { pepper } = given.secrets
     const deps: AccountsDeps = { store, clock, random, pepper, actor: { kind: 'cli' } }

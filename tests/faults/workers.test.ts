@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freePort } from '../../src/runtime/free-port.ts'
 import { type SimulatedProvider, startSimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 import { hasPostgres } from '../postgres.ts'
-import { sharedPostgres, type SharedPostgres } from '../shared-postgres.ts'
+import { sharedPostgres } from '../shared-postgres.ts'
 import { childrenOf } from './children-of.ts'
 import { RawConnection, writePost } from './raw-client.ts'
 import { ServiceProcess } from './service-process.ts'
@@ -15,25 +15,26 @@ const limitMs = 60_000
 const scrapeLimitMs = 2_500
 const requests = 40
 
-describe.runIf(hasPostgres('workers'))('several workers', () => {
-  let server: SharedPostgres
+const stores = hasPostgres('workers') ? ['SQLite', 'PostgreSQL'] : ['SQLite']
+
+describe.runIf(existsSync('/proc/self/task')).each(stores)('several workers on %s', (store) => {
   let folder: string
   let provider: SimulatedProvider
   let service: ServiceProcess
   let metricsPort: number
 
   beforeAll(async () => {
-    server = await sharedPostgres()
+    const database = store === 'SQLite' ? undefined : await (await sharedPostgres()).createMigratedDatabase()
     folder = mkdtempSync(join(tmpdir(), 'svc-router-workers-'))
     provider = await startSimulatedProvider({ name: 'alpha' })
     metricsPort = await freePort()
     const settings = {
       workers: 2,
       metrics_listen: { port: metricsPort },
-      database: { url_env: 'DATABASE_URL' },
+      ...(database === undefined ? {} : { database: { url_env: 'DATABASE_URL' } }),
       backends: { alpha: { provider: 'alpha', model: 'simulated' } },
     }
-    service = new ServiceProcess(folder, [provider], settings, { DATABASE_URL: await server.createMigratedDatabase() })
+    service = new ServiceProcess(folder, [provider], settings, database === undefined ? {} : { DATABASE_URL: database })
     await service.start()
   })
   afterAll(async () => {
