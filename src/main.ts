@@ -301,7 +301,7 @@ function explainStorageError(error: unknown): never {
     throw new CommandError(
       exitCodes.unreachable,
       'the database does not answer',
-      'check that PostgreSQL runs and accepts writes at the URL that database.url_env names',
+      'check that PostgreSQL is running and accepts writes at the URL in the environment variable that database.url_env names',
     )
   if (error instanceof LedgerUnavailable)
     throw new CommandError(

@@ -31,11 +31,11 @@ const limits: Readonly<Record<string, Schema>> = {
   requests_per_minute: {
     type: ['integer', 'null'],
     minimum: 1,
-    description: "Within the plan's limit. Null: the plan's.",
+    description: "Requests per minute, at most the plan's limit. Null: the plan's limit.",
   },
   addresses: { type: ['array', 'null'], items: text, description: 'Where it may be used from. Null: anywhere.' },
 }
-const file: Schema = { type: 'object', description: 'The same as the file of `svc-router apply`, in JSON.' }
+const file: Schema = { type: 'object', description: 'The content of a file for `svc-router apply`, in JSON.' }
 const prune: Schema = { ...flag, description: 'Also delete what an earlier file declared and this one does not.' }
 const base = '/admin/v1'
 
@@ -50,7 +50,7 @@ function setting(noun: string, path: string) {
       path: `${base}/${path}`,
       scope: 'read',
       summary: `List ${noun}s`,
-      answer: `The ${noun}s in force.`,
+      answer: `The ${noun}s in effect.`,
     },
     get: {
       method: 'GET',
@@ -97,14 +97,14 @@ export const adminOperations = {
     scope: 'read',
     summary: 'Export the state',
     answer: 'The state as a file: applying it changes nothing.',
-    query: { managed: { ...flag, description: 'Only what a file declared before.' } },
+    query: { managed: { ...flag, description: 'Only what an earlier file declared.' } },
   },
   plan: {
     method: 'POST',
     path: `${base}/plan`,
     scope: 'read',
     summary: 'Compare a file with the service',
-    answer: 'The id of the plan, its changes, and what the file does not declare.',
+    answer: 'The ID of the plan, its changes, and what the file does not declare.',
     body: { required: ['file'], fields: { file, prune } },
   },
   apply: {
@@ -118,7 +118,7 @@ export const adminOperations = {
       fields: {
         file,
         prune,
-        plan: { ...text, description: 'The id of the plan that was approved. Required if anything is deleted.' },
+        plan: { ...text, description: 'The ID of the plan that was approved. Required if anything is deleted.' },
       },
     },
   },
@@ -130,7 +130,7 @@ export const adminOperations = {
     answer: 'Accounts in order of creation, and whether there are more.',
     query: {
       name: { ...text, description: 'Only the account with this name.' },
-      after: { ...text, description: 'The id of the last account of the page before.' },
+      after: { ...text, description: 'The ID of the last account on the previous page.' },
       limit: { type: 'integer', minimum: 1, maximum: 1000, description: 'Default 100.' },
     },
   },
@@ -162,7 +162,7 @@ export const adminOperations = {
     path: `${base}/accounts/{id}`,
     scope: 'write',
     summary: 'Delete an account and all its data',
-    answer: 'The id of the account.',
+    answer: 'The ID of the account.',
     query: { name: { ...text, description: 'The name of the account, to confirm.' } },
   },
   listKeys: {
@@ -185,14 +185,14 @@ export const adminOperations = {
     path: `${base}/keys/{id}`,
     scope: 'read',
     summary: 'Get a key',
-    answer: 'The key without itself.',
+    answer: 'The record of the key, without the key itself.',
   },
   changeKey: {
     method: 'PATCH',
     path: `${base}/keys/{id}`,
     scope: 'write',
     summary: 'Change the limits of a key',
-    answer: 'The key. Limits that are not sent stay.',
+    answer: 'The record of the key. Limits that you omit do not change.',
     body: { required: [], fields: limits },
   },
   rotateKey: {
@@ -200,7 +200,7 @@ export const adminOperations = {
     path: `${base}/keys/{id}/rotate`,
     scope: 'write',
     summary: 'Replace a key',
-    answer: 'The new key, which is shown only here, and when the old one ends.',
+    answer: 'The new key, which is shown only here, and when the old one stops working.',
     body: { required: [], fields: { overlap: { enum: Object.keys(rotationOverlapsMs), description: 'Default 24h.' } } },
   },
   revokeKey: {

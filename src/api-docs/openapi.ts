@@ -183,7 +183,7 @@ const errorSchema = objectSchema(
         message: {
           type: 'string',
           maxLength: 240,
-          description: 'What happened and what to do, with one link that helps.',
+          description: 'What happened and what to do, often with a link that helps.',
         },
         type: {
           type: 'string',

@@ -102,13 +102,19 @@ async function finish(
 
 function explainSchema(error: unknown): never {
   if (!(error instanceof SchemaMismatch)) throw error
-  throw new BackupError(error.message, 'back it up with the version that wrote it, and remove what others added to it')
+  throw new BackupError(
+    error.message,
+    'back it up with the version that wrote it; if someone added tables, indexes, or triggers, remove them first',
+  )
 }
 
 function assertPlace(path: string, dataDir: string): void {
   const inside = relative(resolve(dataDir), path)
   if (inside !== '..' && !inside.startsWith(`..${sep}`))
-    throw new BackupError('a backup inside the data folder would be lost with it', 'choose a place outside of it')
+    throw new BackupError(
+      'a backup inside the data folder would be lost with it',
+      'choose a folder outside the data folder',
+    )
   if (statSync(dirname(path), { throwIfNoEntry: false })?.isDirectory() !== true)
     throw new BackupError(`there is no folder ${dirname(path)}`, 'create it, or choose another one')
   if (isTaken(path)) throw taken(path)

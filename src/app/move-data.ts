@@ -70,7 +70,7 @@ export async function moveToSqlite(runtime: Runtime): Promise<MovedData> {
   try {
     if (isTaken(path))
       throw new BackupError(
-        `${path} already exists, and is not overwritten`,
+        `${path} already exists and will not be overwritten`,
         'move it away, or choose another --data FOLDER',
       )
     const [{ keepOnPostgres, takePostgresSnapshot }, { assertCopied }] = await Promise.all([

@@ -96,7 +96,7 @@ function assertEmpty(dataDir: string): void {
   const others = found.filter((name) => !own.includes(join(dataDir, name)))
   if (others.length === 0) return
   throw new BackupError(
-    `the data folder ${dataDir} is not empty (${others.slice(0, 3).join(', ')}), and nothing in it is overwritten`,
+    `the data folder ${dataDir} is not empty (${others.slice(0, 3).join(', ')}), and restore overwrites nothing`,
     `stop the service, and move everything except ${secretsFileName} away, or choose another folder: --data FOLDER`,
   )
 }

@@ -14,7 +14,7 @@ export const remoteOptions: readonly Option[] = [
   {
     name: 'url',
     value: 'URL',
-    summary: 'Use the admin API of a service at this URL of its web app, instead of the data folder.',
+    summary: 'The URL of the web app of a running service. Its admin API is used instead of the data folder.',
   },
   {
     name: 'token-variable',
@@ -107,15 +107,15 @@ function refusal(status: number, error: JsonObject, file: string): Error {
   if (typeof message !== 'string')
     return new CommandError(
       exitCodes.unreachable,
-      `no admin API answers there (status ${status})`,
-      'use the URL of the web app, and set admin_api.enabled there',
+      `there is no admin API at that URL (status ${status})`,
+      'use the URL of the web app, and set admin_api.enabled in the configuration of that service',
     )
   const [what = '', ...fix] = message.split(/(?<=\.) /)
   const exitCode =
     status === 401 || status === 403 ? exitCodes.auth : status >= 500 ? exitCodes.unreachable : exitCodes.failure
   return new CommandError(
     exitCode,
-    `the service refused: ${what.replace(/\.$/, '')}`,
+    `the service rejected the request: ${what.replace(/\.$/, '')}`,
     fix.join(' ') || `see ${textOf(code)}`,
   )
 }

@@ -18,7 +18,7 @@ export function writeChanges({ changes, undeclared }: Pick<ApplyPlan, 'changes' 
   if (undeclared.length > 0)
     lines.push(
       ...(lines.length === 0 ? [] : ['']),
-      'Not in the file, and left as it is:',
+      'Not in the file, and not changed:',
       ...undeclared.slice(0, maxListed).map(writeUndeclared),
       ...(undeclared.length > maxListed ? [`  and ${undeclared.length - maxListed} more`] : []),
     )

@@ -92,7 +92,7 @@ function explain(error: unknown, { name, document }: ReadDeclaration['from'], ag
   if (!(error instanceof PlanOutdated)) throw error
   throw new CommandError(
     exitCodes.failure,
-    'something else changed at the same time. Nothing was changed',
+    'the service changed after the changes were listed, so none of them were made',
     `run it again: ${again}`,
   )
 }

@@ -105,7 +105,7 @@ const refusedChanges: RefusedChanges = {
     'see the arguments: {help incidents open}',
   ],
   incident_unknown: ['there is no such incident', 'see the incidents: {incidents list}'],
-  token_unknown: ['there is no token with that ID that works', 'see the tokens: {admin-tokens list}'],
+  token_unknown: ['there is no active token with that ID', 'see the tokens: {admin-tokens list}'],
   token_limit: [`there are ${maxAdminTokens} tokens, the maximum`, 'revoke one first: {admin-tokens list}'],
   token_days_invalid: [`a token works for 1 to ${maxTokenDays} days`, 'choose another number of days'],
   setting_unknown: ['there is no declared setting with that name', 'see them: {export}'],

@@ -30,7 +30,9 @@ const listOf = (what: string, max: number) =>
 
 const key = group({
   profiles: listOf('profile IDs', maxListed).optional().describe('The only profiles that it may use. Default: all.'),
-  requests_per_minute: whole(1, maxPerMinute).optional().describe("Within the plan's limit. Default: the plan's."),
+  requests_per_minute: whole(1, maxPerMinute)
+    .optional()
+    .describe("Requests per minute, at most the plan's limit. Default: the plan's limit."),
   addresses: listOf('addresses or networks', maxNetworks)
     .optional()
     .describe('Where it may be used from. Default: anywhere.'),
@@ -61,7 +63,9 @@ const declarationSchema = group({
     }),
   )
     .optional()
-    .describe('Backends by ID, as in the configuration file. Their providers are declared there.'),
+    .describe(
+      'Backends by ID, as in the configuration file. Providers can be declared only in the configuration file.',
+    ),
   profiles: settingSchemas.profiles.optional().describe('Profiles by ID, as in the configuration file.'),
   accounts: map(visibleShape, 'a name of 1 to 100 visible characters', account, maxAccounts)
     .optional()
@@ -79,7 +83,7 @@ export function readDeclaration(name: string, file: string): ReadDeclaration {
   if (Buffer.byteLength(file) > maxFileBytes)
     throw new ConfigError(
       name,
-      [placeless('the file is larger than 16MiB', 'split it: several files may be applied')],
+      [placeless('the file is larger than 16MiB', 'split it into several files, and apply them one after another')],
       'declaration',
     )
   return read(name, parseYaml(name, file))
@@ -160,7 +164,7 @@ export function writeDeclaration(file: JsonObject): string {
 const faults: Readonly<Record<JsonFault['fault'], readonly [what: string, fix: string]>> = {
   invalid: ['this is not valid JSON', 'send one JSON object'],
   repeated: ['this name appears twice', 'keep one of the two'],
-  deep: ['the file is nested too deeply', 'declare only what the reference of the format lists'],
+  deep: ['the file is nested too deeply', 'remove the extra levels: see docs/admin.md'],
 }
 
 function faultProblem({ fault, path }: JsonFault): Problem {

@@ -160,7 +160,11 @@ function resolveWorkers({ workers = 1, billing }: ConfigFile, findings: Findings
 
 function resolveDatabaseUrl({ database }: ConfigFile, findings: Findings): Secret | undefined {
   if (database === undefined) return undefined
-  const url = findings.secret(['database', 'url_env'], database.url_env, 'it names the PostgreSQL database')
+  const url = findings.secret(
+    ['database', 'url_env'],
+    database.url_env,
+    'it must contain the URL of the PostgreSQL database',
+  )
   if (url === undefined || /^postgres(?:ql)?:\/\/./.test(url.reveal())) return url
   findings.add(
     ['database', 'url_env'],

@@ -35,7 +35,7 @@ export const metricsListen = group({
   port: whole(0, 65_535).optional().describe('Default 9464. 0 lets the system choose.'),
 })
   .optional()
-  .describe('Serves metrics for Prometheus at /metrics, on a listener of its own. Off if omitted.')
+  .describe('Serves metrics for Prometheus at /metrics, on a separate listener. Off if omitted.')
 
 /** Where traces are sent. */
 export const tracing = group({
@@ -53,7 +53,7 @@ export const tracing = group({
   trust_callers: flag
     .optional()
     .describe(
-      'Whether the sampled flag in the traceparent header of a caller decides instead of sample_rate. Only if all callers are yours. Default false.',
+      'Whether the sampled flag in the traceparent header of a caller decides instead of sample_rate. Use true only if all callers are yours. Default false.',
     ),
 })
   .optional()

@@ -8,7 +8,7 @@ const maxMessageChars = 240
 /** `{name}`, or `{name:noun}` for a number with its noun. */
 const placeholder = /\{(\w+)(?::([\w ]+))?\}/g
 
-/** The message of an error: what happened, what to do, and one link (contract 4.2). */
+/** The message of an error: what happened, what to do, and the link to the page that helps, if there is one (contract 4.2). */
 export function errorMessage(error: ServiceError, links: Links): string {
   const { message, action } = error.entry
   const words = { ...error.facts.words, status: error.facts.status ?? '' }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { errorMessage } from '../../src/domain/error-text.ts'
-import { ServiceError } from '../../src/domain/errors.ts'
+import { errorCodes, errorMessage } from '../../src/domain/error-text.ts'
+import { errorCatalog, ServiceError } from '../../src/domain/errors.ts'
 import { linksFor } from '../../src/domain/links.ts'
 
 /** Claude Code 2.1 and opencode 1.18 compact a conversation when a message matches one of these. */
@@ -18,4 +18,15 @@ test.each([
 ])('the message for a limit of %i has the right plural form', (limit, sentence) => {
   const error = new ServiceError('too_many_fusions', { words: { plan: 'Slow', limit, seconds: 4 } })
   expect(errorMessage(error, linksFor('https://app.example.com'))).toContain(sentence)
+})
+
+test('the message of every 401, 402, and 403, and of three other errors, ends with a link', () => {
+  const links = linksFor('https://app.example.com')
+  const linked = errorCodes.filter((code) =>
+    /https:\/\/app\.example\.com\S*$/.test(errorMessage(new ServiceError(code), links)),
+  )
+  const own = errorCodes.filter((code) => [401, 402, 403].includes(errorCatalog[code].status))
+  expect(linked.toSorted()).toEqual(
+    [...own, 'upstream_credentials_rejected', 'upstream_misconfigured', 'internal_error'].toSorted(),
+  )
 })

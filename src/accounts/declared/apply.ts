@@ -146,8 +146,8 @@ async function plan(deps: DeclaredDeps, { declaration, prune }: Applied): Promis
   if (list.changes.length > maxChanges)
     problems.push({
       path: [],
-      what: `it makes ${list.changes.length} changes, more than ${maxChanges}`,
-      fix: 'split it',
+      what: `the file makes ${list.changes.length} changes, more than ${maxChanges}`,
+      fix: 'split it into several files, and apply them one after another',
     })
   if (problems.length > 0) throw new DeclarationError(problems)
   return { state, list, served }

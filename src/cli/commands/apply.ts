@@ -24,7 +24,7 @@ const fileOption: Option = {
   short: 'f',
   value: 'FILE',
   required: true,
-  summary: 'The file, in YAML or JSON. - reads standard input.',
+  summary: 'The file, in YAML or JSON. Use "-" to read standard input.',
 }
 const pruneOption: Option = {
   name: 'prune',
@@ -81,7 +81,7 @@ export const exportFile: Command = {
   name: 'export',
   summary: 'Print accounts, keys, plans, backends, and profiles as a file for apply, without secrets.',
   arguments: [],
-  options: [{ name: 'managed', summary: 'Only what a file declared before.' }, ...remoteOptions],
+  options: [{ name: 'managed', summary: 'Only what an earlier file declared.' }, ...remoteOptions],
   example: 'export > service.yaml',
   async run(invocation) {
     const managed = invocation.line.flag('managed')

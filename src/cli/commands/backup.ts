@@ -20,7 +20,7 @@ export const backup: Command = {
       name: 'keep',
       value: 'COUNT',
       shape: whole(1, maxKept, 14),
-      summary: 'The number of backups to keep in the folder FILE; older ones are deleted. Default: all.',
+      summary: 'If FILE is a folder: the number of backups to keep in it. Older ones are deleted. Default: all.',
     },
   ],
   example: 'backup /var/backups/svc-router --keep 14',

@@ -28,7 +28,7 @@ export const databaseToSqlite: Command = {
   async run(invocation: Invocation) {
     const moved = await invocation.ports.moveData(invocation.load('pretend'), 'sqlite')
     return tell(moved, [
-      'The PostgreSQL database still has its data, but no node starts on it again: the error says how to undo that.',
+      'The PostgreSQL database still has its data, but nodes now refuse to start on it. Their error message explains how to undo that.',
       'Next: remove database.url_env from the configuration, then start the service.',
     ])
   },

@@ -29,7 +29,7 @@ export const operatorsCreate: Command = {
   options: [roleOption],
   example: 'operators create you@example.com --role admin',
   run(invocation) {
-    const email = invocation.argument(0, 'the address', 'operators create you@example.com --role admin')
+    const email = invocation.argument(0, 'the email address', 'operators create you@example.com --role admin')
     const role = readRole(invocation)
     return invocation.withStore(
       async ({ operators }) => {

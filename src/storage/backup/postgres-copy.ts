@@ -67,7 +67,7 @@ async function assertEmpty(transaction: Transaction<Tables>, tables: readonly Ta
     const { rows } = await sql.raw(`select 1 from ${quote(name)} limit 1`).execute(transaction)
     if (rows.length > 0)
       throw new BackupError(
-        `the PostgreSQL database is not empty: its table ${name} has rows, and nothing is overwritten`,
+        `the PostgreSQL database is not empty: its table ${name} has rows, which will not be overwritten`,
         'use a new database, or drop the tables of this one',
       )
   }

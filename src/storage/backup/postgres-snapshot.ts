@@ -72,8 +72,8 @@ async function assertNoNode(db: Transaction<Tables>): Promise<void> {
     where seen_at_ms > extract(epoch from clock_timestamp()) * 1000 - ${deadAfterMs} limit 1`.execute(db)
   if (rows.length > 0)
     throw new BackupError(
-      `a node runs on the PostgreSQL database, or ran less than ${deadAfterMs / 1000} s ago`,
-      'stop every node, then try again',
+      `a node is using the PostgreSQL database, or was less than ${deadAfterMs / 1000} s ago`,
+      'stop every node, and try again after that time',
     )
 }
 

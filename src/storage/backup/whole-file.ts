@@ -41,7 +41,7 @@ export function publish(partial: string, path: string): void {
 
 export function taken(path: string): BackupError {
   return new BackupError(
-    `${path} already exists, and is not overwritten`,
+    `${path} already exists and will not be overwritten`,
     'choose another name, or move that file away',
   )
 }

@@ -31,7 +31,7 @@ export function declaredDepsOf({ admin, control }: AdminCall, { serve }: Pick<Re
 export function textIn(body: JsonObject, name: string): string {
   const value = body[name]
   if (typeof value === 'string' && value !== '') return value
-  throw invalid(name, 'it must be a text', `send "${name}"`)
+  throw invalid(name, 'it must be a string that is not empty', `send "${name}"`)
 }
 
 export function optionalTextIn(body: JsonObject, name: string): string | undefined {
@@ -55,7 +55,7 @@ export function listIn(body: JsonObject, name: string): readonly string[] | null
   const value = body[name]
   if (value === undefined || value === null) return value
   if (Array.isArray(value) && value.every((each: Json): each is string => typeof each === 'string')) return value
-  throw invalid(name, 'it must be a list of texts', `send "${name}" as a list, or null`)
+  throw invalid(name, 'it must be a list of strings', `send "${name}" as a list, or null`)
 }
 
 export function oneOfIn<Word extends string>(

@@ -34,7 +34,7 @@ export function refusedList(
       ${
         more > 0
           ? html`<p class="faint">
-              ${more} more ${more === 1 ? 'error is' : 'errors are'} in <a href="/account/data">your data</a>.
+              To see ${more} more ${more === 1 ? 'error' : 'errors'}, <a href="/account/data">download your data</a>.
             </p>`
           : ''
       }

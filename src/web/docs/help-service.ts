@@ -58,7 +58,7 @@ export const serviceHelp = {
     example: { retryCount: 1, words: { profile: 'svc-router/frontier', seconds: 600 } },
   },
   upstream_broken: {
-    why: 'The provider’s response broke off after part of it had been sent to you. We cannot replace that part, so we did not try another provider. The request is counted.',
+    why: 'The provider’s response was interrupted after part of it had been sent to you. We cannot replace that part, so we did not try another provider. The request is counted.',
     fix: ['Discard the partial answer and send the request again.'],
     at: status,
     example: { upstream: 'openai-main' },

@@ -41,8 +41,7 @@ async function takeReport({ deps, body, headers }: WebhookVisit): Promise<Respon
 const states = ['revoked', 'revoked_before', 'unknown'] as const satisfies readonly LeakOutcome['state'][]
 
 const sentences: Readonly<Record<LeakOutcome['state'], string>> = {
-  revoked:
-    'All servers reject it within a second, permanently. If the owner can get email, we have sent one. Thank you.',
+  revoked: 'All servers reject it permanently, within a second. We email its owner if we can. Thank you.',
   revoked_before: 'It was already revoked. Thank you for telling us.',
   unknown: 'It has the format of our keys, but it does not belong to any account. There is nothing to revoke.',
 }

@@ -61,8 +61,7 @@ function showForm(visit: Visit, fault?: TicketFault): Promise<Response> {
         ${field({
           name: 'request_id',
           label: 'Request ID',
-          hint: html`Starts with <code>req_</code>. You find it in the header <code>X-Request-Id</code> and in every
-            error.`,
+          hint: html`Starts with <code>req_</code>. It is in the header <code>X-Request-Id</code> and in every error.`,
           optional: true,
           maxCharacters: 60,
           value: typed('request_id'),

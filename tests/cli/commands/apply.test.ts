@@ -44,7 +44,7 @@ test('apply makes the changes once, diff then finds none, and the export can be 
     + accounts.acme.keys.ci
         requests_per_minute: 30
 
-    Not in the file, and left as it is:
+    Not in the file, and not changed:
       accounts.visitor"
   `)
   expect((await cli.say('apply', '--file', path, '--dry-run')).code).toBe(exitCodes.different)
