@@ -226,7 +226,7 @@ async function startWorker(config: Config, { number, ...place }: WorkerPlace): P
   if (place.version !== readVersion())
     throw new SetupError(
       `this worker has version ${readVersion()}, and the service that started it has version ${place.version}`,
-      'restart the service: it was upgraded while it ran',
+      'restart the service: it was upgraded while it was running',
     )
   const { linkToParent } = await import('./app/worker-reports.ts')
   const parent = linkToParent(process)

@@ -33,7 +33,11 @@ const limits: Readonly<Record<string, Schema>> = {
     minimum: 1,
     description: "Requests per minute, at most the plan's limit. Null: the plan's limit.",
   },
-  addresses: { type: ['array', 'null'], items: text, description: 'Where it may be used from. Null: anywhere.' },
+  addresses: {
+    type: ['array', 'null'],
+    items: text,
+    description: 'The IP addresses and networks that it may be used from. Null: any.',
+  },
 }
 const file: Schema = { type: 'object', description: 'The content of a file for `svc-router apply`, in JSON.' }
 const prune: Schema = { ...flag, description: 'Also delete what an earlier file declared and this one does not.' }

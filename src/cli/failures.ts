@@ -92,7 +92,7 @@ const refusedChanges: RefusedChanges = {
   ],
   resale_unknown: ['no resale agreement with that provider is recorded', 'see the agreements: {managed-access status}'],
   managed_request_open: [
-    'the account already has a request, or has reached the maximum number of requests',
+    'the account already has a request for managed access, or has reached the maximum number of them',
     'see them: {managed-access requests}',
   ],
   managed_request_unknown: ['there is no such request', 'see the requests: {managed-access requests}'],

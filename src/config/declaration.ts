@@ -35,7 +35,7 @@ const key = group({
     .describe("Requests per minute, at most the plan's limit. Default: the plan's limit."),
   addresses: listOf('addresses or networks', maxNetworks)
     .optional()
-    .describe('Where it may be used from. Default: anywhere.'),
+    .describe('The IP addresses and networks that it may be used from. Default: any.'),
 })
 
 const account = group({

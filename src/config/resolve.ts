@@ -152,7 +152,7 @@ function resolveWorkers({ workers = 1, billing }: ConfigFile, findings: Findings
   if (count > 1 && billing?.simulated === true)
     findings.add(
       ['workers'],
-      'simulated payments work with one worker only: their simulation runs in its process',
+      'simulated payments require a single worker, because the simulation runs in its process',
       'remove workers, or billing.simulated',
     )
   return count

@@ -21,7 +21,7 @@ const decoders: Readonly<Record<string, () => Transform>> = {
 
 /** Error text for a body that does not match its `Content-Encoding`. */
 export const undecodable =
-  'The body could not be decompressed with its Content-Encoding. Send it again, or uncompressed.'
+  'The body could not be decompressed with its Content-Encoding. Correct the encoding, or send the body uncompressed.'
 
 /**
  * The decompressor for a body, or undefined if it is not compressed (contract 2.25).

@@ -43,7 +43,11 @@ export function checkTarget(
     }
   }
   if (target.size > maxListedAccounts)
-    problems.push({ path: ['accounts'], what: `there can be ${maxListedAccounts} accounts`, fix: 'declare fewer' })
+    problems.push({
+      path: ['accounts'],
+      what: `there can be at most ${maxListedAccounts} accounts`,
+      fix: 'declare fewer',
+    })
   return [...problems, ...lostPlans(changes, target, planOf), ...lostOwners(state, target, served)]
 }
 

@@ -25,7 +25,7 @@ export class ScanningKeysUnavailable extends Error {
   readonly retryAfterMs: number
 
   constructor(retryAfterMs: number) {
-    super("the scanner's keys cannot be had")
+    super("the scanner's public keys cannot be fetched")
     this.retryAfterMs = retryAfterMs
   }
 }

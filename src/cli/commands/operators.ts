@@ -55,7 +55,7 @@ export const operatorsSignInLink: Command = {
   options: [],
   example: 'operators sign-in-link you@example.com',
   run(invocation) {
-    const named = invocation.argument(0, 'the ID or address of the operator', 'operators list')
+    const named = invocation.argument(0, 'the ID or email address of the operator', 'operators list')
     return invocation.withStore(async ({ config, operators, operatorLink }) => {
       const operator = await findOperator(operators, named)
       const running = findRunning(config.dataDir)
@@ -104,7 +104,7 @@ export const operatorsRole: Command = {
   options: [roleOption],
   example: 'operators role you@example.com --role support',
   run(invocation) {
-    const named = invocation.argument(0, 'the ID or address of the operator', 'operators list')
+    const named = invocation.argument(0, 'the ID or email address of the operator', 'operators list')
     const role = readRole(invocation)
     return invocation.withStore(async ({ operators }) => {
       const operator = await findOperator(operators, named)
@@ -125,7 +125,7 @@ export const operatorsRemove: Command = {
   options: [],
   example: 'operators remove you@example.com',
   run(invocation) {
-    const named = invocation.argument(0, 'the ID or address of the operator', 'operators list')
+    const named = invocation.argument(0, 'the ID or email address of the operator', 'operators list')
     return invocation.withStore(async ({ operators }) => {
       const operator = await findOperator(operators, named)
       await removeOperator(operators, operator.id)

@@ -80,7 +80,7 @@ function inOrder(tables: readonly TableShape[]): readonly TableShape[] {
   while (rest.length > 0) {
     const names = new Set(rest.map(({ name }) => name))
     const ready = rest.filter(({ name, parents }) => !parents.some((parent) => parent !== name && names.has(parent)))
-    if (ready.length === 0) throw new Error('foreign keys form a circle')
+    if (ready.length === 0) throw new Error('foreign keys form a cycle')
     done.push(...ready)
     rest = rest.filter((table) => !ready.includes(table))
   }

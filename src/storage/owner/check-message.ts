@@ -23,7 +23,7 @@ const checks: Readonly<Record<ToOwner['do'], (message: Fields) => boolean>> = {
 export function checkMessage(message: unknown): ToOwner {
   const { do: what } = isObject(message) ? message : {}
   if (typeof what !== 'string' || !Object.hasOwn(checks, what) || !checks[what as ToOwner['do']](message as Fields))
-    throw new TypeError('not a message of a worker')
+    throw new TypeError('not a valid message from a worker')
   return message as ToOwner
 }
 

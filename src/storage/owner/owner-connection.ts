@@ -67,10 +67,10 @@ export class OwnerConnection {
 
   /** @throws StoreUnavailable if the owner does not answer, MessageTooLarge, or the owner's error */
   ask<Value>(question: Question, { limitMs, onLate }: AskOptions): Promise<Value> {
-    if (this.#isClosed) return Promise.reject(new StoreUnavailable('the owner of the database is gone'))
+    if (this.#isClosed) return Promise.reject(new StoreUnavailable('the process that owns the database has ended'))
     const isPoll = question.do === 'health'
     if ((!isPoll && !this.#isAnswering) || this.#socket.isFull || this.#calls.size >= maxCalls)
-      return Promise.reject(new StoreUnavailable('the owner of the database does not answer'))
+      return Promise.reject(new StoreUnavailable('the process that owns the database does not answer'))
     const call = ++this.#lastCall
     return new Promise<unknown>((resolve, reject) => {
       // Throws before anything is registered.
@@ -97,7 +97,7 @@ export class OwnerConnection {
 
   #receive(answer: Answer): void {
     const pending = this.#calls.get(answer.call)
-    if (pending === undefined) throw new TypeError('an answer to no question')
+    if (pending === undefined) throw new TypeError('a reply without a request')
     this.#calls.delete(answer.call)
     pending.limit.cancel()
     if (pending.isLate) {
@@ -110,7 +110,7 @@ export class OwnerConnection {
     const pending = this.#calls.get(call)
     if (pending === undefined) return
     pending.isLate = true
-    pending.reject(new StoreUnavailable('the owner of the database does not answer'))
+    pending.reject(new StoreUnavailable('the process that owns the database does not answer'))
   }
 
   async #askForHealth(): Promise<void> {
@@ -135,7 +135,7 @@ export class OwnerConnection {
     this.#poll?.cancel()
     for (const pending of this.#calls.values()) {
       pending.limit.cancel()
-      pending.reject(new StoreUnavailable('the owner of the database is gone'))
+      pending.reject(new StoreUnavailable('the process that owns the database has ended'))
     }
     this.#calls.clear()
   }

@@ -147,7 +147,7 @@ export class WorkerConnection {
 
   #admissionOf(id: string): HeldAdmission {
     const admission = this.#admissions.get(id)
-    if (admission === undefined) throw new TypeError('no such request of this worker')
+    if (admission === undefined) throw new TypeError('this worker has no such request')
     return admission
   }
 
@@ -155,7 +155,7 @@ export class WorkerConnection {
     const { stores } = this.#parts
     const store = (Object.hasOwn(stores, noun) ? stores[noun] : {}) as Record<string, unknown>
     const found = Object.hasOwn(store, method) && method !== 'close' ? store[method] : undefined
-    if (typeof found !== 'function') throw new TypeError('no such method of a store')
+    if (typeof found !== 'function') throw new TypeError('the store has no such method')
     if (this.#storeCalls >= maxStoreCalls) throw new StoreUnavailable('too many calls wait for the database')
     this.#storeCalls += 1
     try {

@@ -47,7 +47,7 @@ export function reviewLine(review: AuditReview | undefined, nowMs: number): Html
   const { verdict, atMs } = review
   const when = writeAgo(atMs, nowMs)
   if (verdict === 'failed')
-    return html`<p class="problem">The log could not be verified because the store did not respond (${when}).</p>`
+    return html`<p class="problem">The log could not be verified because the database did not respond (${when}).</p>`
   if (verdict.state === 'broken')
     return html`<p class="problem">
       Broken at entry ${writeNumber(verdict.at.sequence)}: ${breakReasons[verdict.at.why]} (${when}). Earlier entries

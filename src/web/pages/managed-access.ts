@@ -69,7 +69,9 @@ async function show(visit: AccountVisit, problem?: string): Promise<Response> {
 
 function askForm({ signedIn }: AccountVisit, made: number): Html {
   if (made >= maxRequestsPerAccount)
-    return html`<p>This account has reached its limit of requests. <a href="/support">Contact support</a>.</p>`
+    return html`<p>
+      This account has reached its limit of requests for managed access. <a href="/support">Contact support</a>.
+    </p>`
   return html`<p>You have not requested managed access. The operator approves or rejects each request.</p>
     <form method="post" action="${path}">${csrfInput(signedIn)}<button>Request a review</button></form>`
 }
@@ -126,7 +128,10 @@ async function ask(visit: AccountVisit): Promise<Response> {
     await requestManagedAccess(managedDeps, signedIn.account.id)
   } catch (error) {
     if (!(error instanceof AccountsError && error.code === 'managed_request_open')) throw error
-    return show(visit, 'This account already has an open request, or it has reached its limit of requests.')
+    return show(
+      visit,
+      'This account already has an open request for managed access, or it has reached the limit of such requests.',
+    )
   }
   return redirect(withNotice(path, 'managed-asked'))
 }

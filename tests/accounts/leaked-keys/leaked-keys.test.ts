@@ -245,7 +245,7 @@ describe("the scanner's messages", () => {
       served = []
       const hourMs = 3_600_000
       for (const endMs = nowMs + hourMs; nowMs < endMs; nowMs += 1_000)
-        await expect(scanner.isAuthentic(message)).rejects.toThrow('cannot be had')
+        await expect(scanner.isAuthentic(message)).rejects.toThrow('cannot be fetched')
       expect(fetches).toBeLessThanOrEqual(36)
       expect(fetches).toBeGreaterThan(25)
       served = keys
