@@ -10,11 +10,13 @@ import {
   usageSignals,
   type UsageSignals,
 } from '../../domain/account-meter.ts'
+import type { ServiceError } from '../../domain/errors.ts'
 import type { Plan } from '../../domain/plans.ts'
 import type { RequestOpening } from '../../domain/requests.ts'
 import { minuteMs } from '../../runtime/minute-log.ts'
 import type { Tables } from '../schema/schema.ts'
 import { denialError } from './denial-error.ts'
+import type { FullMinute } from './minute-refusals.ts'
 
 /** A request that waits for its admission. */
 export interface Asking {
@@ -25,8 +27,14 @@ export interface Asking {
   readonly dueMark: number
 }
 
-/** What the database decided: the counters including the request, or an error that refuses it. */
-export type Decided = UsageSignals | Error
+/** A refusal, and whether the minute was the reason. */
+interface Refused {
+  readonly error: ServiceError
+  readonly fullMinute: FullMinute | undefined
+}
+
+/** What the database decided: the counters including the request, or that it is refused. */
+export type Decided = UsageSignals | Refused
 
 /** One row of `svc_router_admit_2`, or of `readCounters`. The last four are null if they count nothing. */
 interface CounterRow {
@@ -79,11 +87,14 @@ export async function decideBatch(
 function decidedBy(row: CounterRow, { plan, rate }: Pick<Asking, 'plan' | 'rate'>): Decided {
   const now = momentAt(row.out_now_ms)
   if (row.out_denied === null) return signalsOf(row, now, plan, rate)
-  const denial =
-    row.out_denied === 'minute'
-      ? minuteDenial(now.monotonicMs, standingOf(row, now, plan, rate))
-      : monthDenial(now.period)
-  return denialError(denial, plan, signalsOf(row, now, plan, undefined))
+  if (row.out_denied === 'month') {
+    const error = denialError(monthDenial(now.period), plan, signalsOf(row, now, plan, undefined))
+    return { error, fullMinute: undefined }
+  }
+  const standing = standingOf(row, now, plan, rate)
+  const signals = signalsOf(row, now, plan, rate)
+  const error = denialError(minuteDenial(now.monotonicMs, standing), plan, signals)
+  return { error, fullMinute: { freeInMs: standing.freeAtMs - now.monotonicMs, standing, signals } }
 }
 
 /** An account's counters by the database's clock, taking nothing. */

@@ -22,6 +22,7 @@ import {
   readDeliveryHistory,
 } from './delivery-marks.ts'
 import { LedgerUnavailable } from './ledger-unavailable.ts'
+import { MinuteRefusals } from './minute-refusals.ts'
 import { NodeLease } from './node-lease.ts'
 import { SettlementQueue, writeSettlements } from './settlements.ts'
 
@@ -122,7 +123,9 @@ class NodeLedger implements PostgresLedger {
   readonly nodeId: string
   readonly #db: Kysely<Tables>
   readonly #marks: DeliveryMarks
+  readonly #clock: Clock
   readonly #queue: AdmissionQueue
+  readonly #refusals: MinuteRefusals
   readonly #settlements: SettlementQueue
   readonly #lease: NodeLease
   readonly #databaseClock: DatabaseClock
@@ -144,6 +147,8 @@ class NodeLedger implements PostgresLedger {
     this.nodeId = nodeId
     this.#db = db
     this.#marks = marks
+    this.#clock = clock
+    this.#refusals = new MinuteRefusals(clock)
     this.#onFailing = onFailing
     this.#release = release
     this.#settlements = new SettlementQueue(db, clock, (id) => this.#inFlight.delete(id))
@@ -180,10 +185,17 @@ class NodeLedger implements PostgresLedger {
   async admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Promise<Admission> {
     if (this.#isClosed || this.#settlements.isFull || this.#inFlight.size >= maxInFlight) throw new LedgerUnavailable()
     if (opening.id.length > markedIdLength) throw new RangeError('a request id is too long')
+    const caller = { accountId: opening.accountId, plan, rate }
+    const refusal = this.#refusals.errorFor(caller)
+    if (refusal !== undefined) throw refusal
+    const askedMs = this.#clock.monotonicMs()
     this.#inFlight.add(opening.id)
     try {
       const decided = await this.#queue.add({ opening, plan, rate, dueMark: this.#marks.next })
-      if (decided instanceof Error) throw decided
+      if ('error' in decided) {
+        if (decided.fullMinute !== undefined) this.#refusals.note(caller, askedMs, decided.fullMinute)
+        throw decided.error
+      }
       return new NodeAdmission(opening, decided, this.#marks, this.#settlements)
     } catch (error) {
       this.#inFlight.delete(opening.id)
@@ -194,7 +206,8 @@ class NodeLedger implements PostgresLedger {
   signals(accountId: string, plan: Plan, rate?: KeyRate): Promise<UsageSignals> {
     // An error after a failed admission must not wait for the database once more.
     if (!this.healthy()) return Promise.reject(new LedgerUnavailable())
-    return readSignals(this.#db, accountId, plan, rate)
+    const known = this.#refusals.signalsFor({ accountId, plan, rate })
+    return known === undefined ? readSignals(this.#db, accountId, plan, rate) : Promise.resolve(known)
   }
 
   reportNow(): void {

@@ -113,6 +113,47 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
     expect(await used()).toBe(1)
   })
 
+  test('a full minute is refused for a second without the database, and then by its decision', async () => {
+    const small = { ...plan, requestsPerMinute: 1 }
+    const ledger = await open('node')
+    const first = await ledger.admit(openingOf('req_1'), small)
+    first.settle(failed, 'done')
+    const refusal = { code: 'rate_limit_exceeded', facts: { retryAfterSeconds: 60 } }
+    await expect(ledger.admit(openingOf('req_2'), small)).rejects.toMatchObject(refusal)
+    // Nobody is decided while this holds the lock.
+    const { promise: held, resolve: release } = Promise.withResolvers<void>()
+    const locked = Promise.withResolvers<void>()
+    const holding = db.transaction().execute(async (transaction) => {
+      await sql`select 1 from meters for update`.execute(transaction)
+      locked.resolve()
+      await held
+    })
+    await locked.promise
+    try {
+      await clock.advance(900)
+      await expect(ledger.admit(openingOf('req_3'), small)).rejects.toMatchObject(refusal)
+      expect(await ledger.signals('acc_1', small)).toMatchObject({ rateLimit: 1, rateRemaining: 0 })
+      // A key with a limit of its own, and a changed plan, are the database's to decide; so is everybody after a second.
+      const asked = [
+        ledger.admit(openingOf('req_4'), small, { keyId: 'key_1', perMinute: 5 }),
+        ledger.admit(openingOf('req_5'), { ...small, requestsPerMinute: 3 }),
+      ]
+      await clock.advance(100)
+      asked.push(ledger.admit(openingOf('req_6'), small))
+      let decided = 0
+      const settled = asked.map((one) => one.catch(() => undefined).finally(() => (decided += 1)))
+      await sleep(50)
+      expect(decided).toBe(0)
+      release()
+      await Promise.all(settled)
+      const codes = await Promise.allSettled(asked)
+      expect(codes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected'])
+    } finally {
+      release()
+      await holding
+    }
+  })
+
   test('an admission whose commit was not confirmed is refunded', async () => {
     const ledger = await open('node')
     const known = await ledger.admit(openingOf('req_known'), plan)
