@@ -200,9 +200,10 @@ async function drain(server: Server, api: Api, connections: Connections, limitMs
       clearTimeout(force)
       resolve()
     }
-    // Clients keep their connections open and would keep sending requests on them.
+    // Clients keep their connections open. While answers run, those get one more request each: a proxy may not have
+    // noticed yet, and must not send one on a connection that closes at the same moment.
     const closeIdle = (): void => {
-      if (connections.msSinceReusable >= lastRequestMs) server.closeIdleConnections()
+      if (api.openRequests === 0 && connections.msSinceReusable >= lastRequestMs) server.closeIdleConnections()
     }
     const sweep = setInterval(() => {
       closeIdle()

@@ -59,7 +59,7 @@ describe.runIf(hasPostgres('rolling restarts'))('rolling restarts of nodes on Po
     'in 100 restarts behind HAProxy no stream of 200 fails, and each is charged once',
     async () => {
       const startBalancer = (ports: readonly number[]): Promise<Balancer> => startHaProxy(folder, ports)
-      const options = { startBalancer, nodes: 3, restarts: 100, streams: 200, streamMs: 1_500, drainDelayMs: 1_000 }
+      const options = { startBalancer, nodes: 3, restarts: 100, streams: 200, streamMs: 1_500, drainDelayMs: 2_000 }
       expectNoneFailed(await restart(options), 100)
     },
     limitMs,
