@@ -4,16 +4,20 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freePort } from '../../src/runtime/free-port.ts'
 import { type SimulatedProvider, startSimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
+import { connectPostgres } from '../../src/storage/postgres/open-postgres.ts'
 import { hasPostgres } from '../postgres.ts'
 import { sharedPostgres } from '../shared-postgres.ts'
 import { childrenOf } from './children-of.ts'
+import { runCrashCycles } from './crash-cycles.ts'
 import { RawConnection, writePost } from './raw-client.ts'
+import { recordsInPostgres } from './records-in-postgres.ts'
 import { ServiceProcess } from './service-process.ts'
 
 const limitMs = 60_000
 /** A worker that hangs delays a reading by 1 s. */
 const scrapeLimitMs = 2_500
 const requests = 40
+const crashCycles = 2
 
 const stores = hasPostgres('workers') ? ['SQLite', 'PostgreSQL'] : ['SQLite']
 
@@ -81,3 +85,22 @@ describe.runIf(existsSync('/proc/self/task')).each(stores)('several workers on %
     limitMs,
   )
 })
+
+test.runIf(hasPostgres('workers') && existsSync('/proc/self/task'))(
+  'after kill -9 of a worker on PostgreSQL under load, every delivered answer is counted and no undelivered one is',
+  async () => {
+    const url = await (await sharedPostgres()).createMigratedDatabase()
+    const db = connectPostgres(url, { maxConnections: 1 })
+    try {
+      const place = recordsInPostgres(db, { DATABASE_URL: url })
+      const report = await runCrashCycles(crashCycles, { place, workers: 2, victim: 'worker' })
+      expect(report.deliveredUncounted).toEqual([])
+      expect(report.undeliveredCounted).toEqual(report.diedAtTheMark)
+      expect(report.unequalTotals).toBe(0)
+      expect(report.delivered).toBeGreaterThan(crashCycles * 10)
+    } finally {
+      await db.destroy()
+    }
+  },
+  limitMs,
+)

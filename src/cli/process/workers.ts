@@ -95,6 +95,15 @@ export async function startWorkers(config: Config, options: WorkersOptions): Pro
   return { config: running, stopped: new Promise(() => {}), stop }
 }
 
+/** Resolves when a worker says that it listens: it may answer questions before that. */
+function listens(child: ChildProcess): Promise<true> {
+  return new Promise((resolve) => {
+    child.on('message', (message) => {
+      if (message === 'listening') resolve(true)
+    })
+  })
+}
+
 /** One worker process, replaced whenever it dies. */
 class Worker {
   readonly #place: WorkerPlace
@@ -117,10 +126,7 @@ class Worker {
   async start(): Promise<void> {
     const child = this.#spawn()
     const limit = AbortSignal.timeout(startLimitMs)
-    const listening = await Promise.race([
-      once(child, 'message', { signal: limit }).then(() => true),
-      once(child, 'exit', { signal: limit }).then(() => false),
-    ])
+    const listening = await Promise.race([listens(child), once(child, 'exit', { signal: limit }).then(() => false)])
     if (!listening) throw new Error('the worker ended')
     this.#replaceWhenDead(child)
   }
