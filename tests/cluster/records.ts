@@ -36,8 +36,6 @@ export interface Violations {
   wrongNumbers: string[]
   false401: string[]
   answeredAfterRevocation: string[]
-  /** Refused after waiting as told, as the account's only client, with nothing sent in between. */
-  refusedAgain: string[]
 }
 
 interface Row {
@@ -82,7 +80,6 @@ export function findViolations({ rows, used }: Records, { seen, limits, revocati
     wrongNumbers: [],
     false401: [],
     answeredAfterRevocation: [],
-    refusedAgain: [],
   }
   const rowsByAccount = Map.groupBy(rows, ({ accountId }) => accountId)
   const seenByAccount = Map.groupBy(seen, ({ accountId }) => accountId)
