@@ -135,7 +135,10 @@ describe.runIf(hasPostgres('backup and moving'))('PostgreSQL', { timeout: 120_00
       expect(taken).toMatchObject({ code: 1, err: expect.stringContaining('already exists') as string })
       await sql`insert into nodes values ('n', 1, floor(extract(epoch from clock_timestamp()) * 1000))`.execute(db)
       const running = await onPostgres(service(), 'database', 'to-sqlite')
-      expect(running).toMatchObject({ code: 1, err: expect.stringContaining('a node runs') as string })
+      expect(running).toMatchObject({
+        code: 1,
+        err: expect.stringContaining('a node is using the PostgreSQL database') as string,
+      })
     } finally {
       await db.destroy()
     }
