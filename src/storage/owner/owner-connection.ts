@@ -33,14 +33,14 @@ export class OwnerConnection {
   readonly #calls = new Map<number, Pending>()
   #lastCall = 0
   #health: OwnerHealth = { isHealthy: false, queues: {} }
-  #confirmedMs: number
+  /** False from a question for its health that got no answer in time until one that did. Pauses of this process do not count. */
+  #isAnswering = true
   #poll: Timer | undefined
   #isClosed = false
 
   /** `onLost` is called once if the owner is gone. */
   constructor(socket: Duplex, maxMessageBytes: number, clock: Clock, onLost: () => void) {
     this.#clock = clock
-    this.#confirmedMs = clock.monotonicMs()
     this.#socket = new FramedSocket(socket, maxMessageBytes, {
       onMessage: (message) => this.#receive(message as Answer),
       onBroken: () => {
@@ -56,7 +56,7 @@ export class OwnerConnection {
     this.#schedule()
   }
 
-  /** Whether the owner can record requests, as it said less than 5 s ago. */
+  /** Whether the owner can record requests, as it said last. */
   get isHealthy(): boolean {
     return !this.#isClosed && this.#health.isHealthy && this.#isAnswering
   }
@@ -91,10 +91,6 @@ export class OwnerConnection {
     this.#socket.end()
   }
 
-  get #isAnswering(): boolean {
-    return this.#clock.monotonicMs() - this.#confirmedMs < leaseMs
-  }
-
   #receive(answer: Answer): void {
     const pending = this.#calls.get(answer.call)
     if (pending === undefined) throw new TypeError('a reply without a request')
@@ -114,9 +110,13 @@ export class OwnerConnection {
   }
 
   async #askForHealth(): Promise<void> {
-    const askedMs = this.#clock.monotonicMs()
-    this.#health = await this.ask<OwnerHealth>({ do: 'health' }, { limitMs: leaseMs })
-    this.#confirmedMs = askedMs
+    try {
+      this.#health = await this.ask<OwnerHealth>({ do: 'health' }, { limitMs: leaseMs })
+      this.#isAnswering = true
+    } catch (error) {
+      this.#isAnswering = false
+      throw error
+    }
   }
 
   #schedule(): void {

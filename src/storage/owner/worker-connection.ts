@@ -173,8 +173,8 @@ export class WorkerConnection {
     try {
       this.#socket.sendValue(answer)
     } catch (error) {
-      if (!(error instanceof MessageTooLarge)) throw error
-      this.#reply({ call: answer.call, error: sentError(new StoreUnavailable(error.message)) })
+      const isTooLarge = error instanceof MessageTooLarge
+      this.#reply({ call: answer.call, error: sentError(isTooLarge ? new StoreUnavailable(error.message) : error) })
     }
   }
 }

@@ -13,7 +13,14 @@ import type { RequestOpening } from '../../../src/domain/requests.ts'
 import { type Clock, systemClock } from '../../../src/runtime/clock.ts'
 import { idMinter, lowestIdAt } from '../../../src/runtime/ids.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'
-import { DeliveryMarks, markCapacity, readDeliveryHistory } from '../../../src/storage/ledger/delivery-marks.ts'
+import {
+  DeliveryMarks,
+  firstMark,
+  joinHistories,
+  markCapacity,
+  mayHaveBeenDelivered,
+  readDeliveryHistory,
+} from '../../../src/storage/ledger/delivery-marks.ts'
 import { openSqliteLedger, type SqliteLedger } from '../../../src/storage/ledger/ledger-sqlite.ts'
 import { LedgerUnavailable } from '../../../src/storage/ledger/ledger-unavailable.ts'
 import type { Tables } from '../../../src/storage/schema/schema.ts'
@@ -272,6 +279,39 @@ describe('delivery marks', () => {
     const { complete, ids, next } = readDeliveryHistory(folder, 'boot-1')
     expect([complete, next, ids.size]).toEqual([true, [markCapacity + 3], markCapacity])
     expect([ids.has('req_2'), ids.has('req_3'), ids.has(`req_${markCapacity + 2}`)]).toEqual([false, true, true])
+  })
+
+  test('a worker continues the ring of the one before, unless the machine restarted', () => {
+    const first = firstMark(1)
+    const marks = DeliveryMarks.continue(folder, 'boot-1', first)
+    marks.add('req_1')
+    marks.close()
+    const next = DeliveryMarks.continue(folder, 'boot-1', first)
+    expect(next.next).toBe(first + 1)
+    next.add('req_2')
+    next.close()
+    const { complete, ids } = readDeliveryHistory(folder, 'boot-1', first)
+    expect([complete, ids]).toEqual([true, new Set(['req_1', 'req_2'])])
+    const afterReboot = DeliveryMarks.continue(folder, 'boot-2', first)
+    expect(afterReboot.next).toBe(first)
+    afterReboot.close()
+    expect(readDeliveryHistory(folder, 'boot-2', first)).toMatchObject({ complete: true, ids: new Set() })
+  })
+
+  test('of several rings, the number of the due mark says which one decides', () => {
+    const ring = (worker: number | undefined, marks: number, ...ids: string[]) => {
+      return { complete: true, ids: new Set(ids), next: [firstMark(worker) + marks] }
+    }
+    const history = joinHistories([ring(undefined, 0), ring(0, 2 * markCapacity, 'req_1'), ring(1, 0, 'req_2')])
+    const delivered = (id: string, dueMark: number | null) => mayHaveBeenDelivered(id, dueMark, history)
+    expect([delivered('req_1', null), delivered('req_2', null), delivered('req_3', null)]).toEqual([true, true, false])
+    // The mark of the first ring may be overwritten, that of the second one cannot be.
+    expect([delivered('req_3', firstMark(0)), delivered('req_3', firstMark(1))]).toEqual([true, false])
+    expect(delivered('req_3', firstMark(0) + 2 * markCapacity)).toBe(false)
+    // Nothing is known of a ring that is gone.
+    expect(delivered('req_3', firstMark(2))).toBe(true)
+    const incomplete = joinHistories([history, { ...ring(2, 0), complete: false }])
+    expect(mayHaveBeenDelivered('req_3', null, incomplete)).toBe(true)
   })
 })
 

@@ -118,7 +118,7 @@ describe('an owner that is stuck', () => {
     const opening = openingOf()
     const admission = Promise.resolve(ledger.admit(opening, plan))
     const refused = expect(admission).rejects.toThrow(StoreUnavailable)
-    await time.advance(5_001)
+    await time.advance(5_500)
     await refused
     expect(ledger.healthy()).toBe(false)
     await expect(ledger.admit(openingOf(), plan)).rejects.toThrow(LedgerUnavailable)
@@ -219,6 +219,7 @@ describe('a store of the owner', () => {
     add(...values: unknown[]): Promise<unknown>
     fail(): Promise<never>
     huge(): Promise<string>
+    odd(): Promise<unknown>
     disk(): Promise<never>
     toString(): Promise<string>
     close(): Promise<void>
@@ -229,6 +230,7 @@ describe('a store of the owner', () => {
     const served = {
       add: (...values: unknown[]) => Promise.resolve(values),
       fail: () => Promise.reject(new TooManySaves()),
+      odd: () => Promise.resolve(() => 'a function'),
       huge: () => Promise.resolve('x'.repeat(maxMessageBytes)),
       disk: () => Promise.reject(Object.assign(new Error('constraint'), { code: 'ERR_SQLITE_ERROR', errcode: 1555 })),
       close: () => {
@@ -242,6 +244,8 @@ describe('a store of the owner', () => {
   test('takes and returns any values, and its errors keep what their catchers look for', async () => {
     const values = [undefined, null, 1.5, 'ü\n', new Uint8Array([1, 2]), { a: undefined }, new Map([[1, 2]])]
     expect(await store.add(...values)).toEqual(values)
+    await expect(store.odd()).rejects.toThrow('could not be cloned')
+    await expect(store.add(() => 1)).rejects.toThrow('could not be cloned')
     await expect(store.fail()).rejects.toThrow(TooManySaves)
     await expect(store.disk()).rejects.toMatchObject({ message: 'constraint', code: 'ERR_SQLITE_ERROR', errcode: 1555 })
   })
