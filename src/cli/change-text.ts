@@ -38,6 +38,7 @@ function writeStep(action: Change['action'], before: Json | undefined, after: Js
 
 function writeValue(value: Json | undefined): string {
   if (value === undefined) return 'not set'
+  if (Array.isArray(value) && value.length === 0) return 'none'
   const text = Array.isArray(value) ? value.join(', ') : typeof value === 'string' ? value : JSON.stringify(value)
   return terminalLine(text.length > maxValueCharacters ? `${text.slice(0, maxValueCharacters)}…` : text)
 }

@@ -28,12 +28,14 @@ const listedNames = 12
 const maxRounds = 8
 
 /**
- * Checks a file against the schema. Returns the valid settings, and a problem for each unknown name, wrong type, wrong
- * value, and secret.
+ * Checks a file against a schema. Returns the valid settings, and a problem for each unknown name, wrong type, wrong
+ * value, and secret. With `maxProblems`, which bounds the time for hostile files, it returns no settings if anything is
+ * wrong, and may return a few problems more.
  */
 export function checkShape<Schema extends z.ZodType>(
   document: ConfigDocument,
   schema: Schema,
+  maxProblems?: number,
 ): { file: z.output<Schema>; problems: readonly Problem[] } {
   const secrets = document
     .texts()
@@ -50,6 +52,11 @@ export function checkShape<Schema extends z.ZodType>(
   for (let round = 0; round < maxRounds; round++) {
     const result = schema.safeParse(value)
     if (result.success) return { file: result.data, problems }
+    if (maxProblems !== undefined) {
+      const first = result.error.issues.slice(0, maxProblems).map((issue) => shortened(issue, maxProblems))
+      problems.push(...first.flatMap((issue) => problemsOf(issue, document, schema)))
+      break
+    }
     for (const issue of result.error.issues) {
       if (round === 0)
         problems.push(...problemsOf(issue, document, schema).filter((problem) => !isKnown(problem, secrets)))
@@ -57,6 +64,11 @@ export function checkShape<Schema extends z.ZodType>(
     }
   }
   return { file: {} as z.output<Schema>, problems }
+}
+
+/** An issue about at most this many names. */
+function shortened(issue: Issue, maxNames: number): Issue {
+  return issue.code === 'unrecognized_keys' ? { ...issue, keys: issue.keys.slice(0, maxNames) } : issue
 }
 
 /** Whether another problem is already reported at the same position. */

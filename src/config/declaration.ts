@@ -18,6 +18,10 @@ const maxKeys = 100
 const maxListed = 200
 const maxNetworks = 50
 const maxNameCharacters = 100
+/** Problems that are reported; the rest of a file is probably wrong in the same way. */
+const maxProblems = 100
+/** How deep a file may be nested: far deeper than the format, and far less than the parser can take. */
+const maxDepth = 100
 
 /** One line without surrounding space, as the names of accounts and keys are. */
 const visibleShape = /^(?!\s)[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]{1,100}(?<!\s)$/u
@@ -97,6 +101,7 @@ export function readJsonDeclaration(name: string, json: string): ReadDeclaration
 }
 
 function parseYaml(name: string, file: string): ConfigDocument {
+  if (isDeep(file)) throw new ConfigError(name, [faultProblem({ fault: 'deep', path: [] })], 'declaration')
   try {
     return readDocument(file, 'kept')
   } catch (error) {
@@ -105,11 +110,32 @@ function parseYaml(name: string, file: string): ConfigDocument {
   }
 }
 
+/**
+ * Whether a text would nest deeply: by brackets, by several list marks in a line, or by indentation. Checked before
+ * parsing, because the parser's memory grows with every level.
+ */
+function isDeep(file: string): boolean {
+  let brackets = 0
+  let indent = 0
+  let marks = 0
+  let isStart = true
+  for (const character of file) {
+    if (character === '\n') [indent, marks, isStart] = [0, 0, true]
+    else if (isStart && character === ' ') indent += 1
+    else if (isStart && (character === '-' || character === '?')) marks += 1
+    else isStart = false
+    if (character === '[' || character === '{') brackets += 1
+    else if (character === ']' || character === '}') brackets = Math.max(0, brackets - 1)
+    if (brackets > maxDepth || indent > maxDepth * maxDepth || marks > maxDepth) return true
+  }
+  return false
+}
+
 function read(name: string, document: ConfigDocument): ReadDeclaration {
-  if (document.problems.length > 0) throw new ConfigError(name, document.problems, 'declaration')
+  if (document.problems.length > 0) throw invalid(name, document.problems)
   const reserved = document.texts().filter(({ text: found }) => found === '__proto__')
   if (reserved.length > 0)
-    throw new ConfigError(
+    throw invalid(
       name,
       reserved.map(({ location, path }) => ({
         what: 'the name "__proto__" is reserved',
@@ -118,11 +144,14 @@ function read(name: string, document: ConfigDocument): ReadDeclaration {
         ...(path === undefined ? {} : { path: writePath(path) }),
         hide: false,
       })),
-      'declaration',
     )
-  const { file, problems } = checkShape(document, declarationSchema)
-  if (problems.length > 0) throw new ConfigError(name, problems, 'declaration')
+  const { file, problems } = checkShape(document, declarationSchema, maxProblems)
+  if (problems.length > 0) throw invalid(name, problems)
   return { declaration: declarationOf(file), from: { name, document } }
+}
+
+function invalid(name: string, problems: readonly Problem[]): ConfigError {
+  return new ConfigError(name, problems.slice(0, maxProblems), 'declaration')
 }
 
 function declarationOf(file: z.output<typeof declarationSchema>): Declaration {

@@ -1,13 +1,17 @@
-import type { DeclaredQueries } from '../accounts/declared/declared-ports.ts'
+import type { Kysely } from 'kysely'
+import type { DeclaredMarks, DeclaredQueries } from '../accounts/declared/declared-ports.ts'
 import { settingKinds, type SettingKind } from '../domain/declared.ts'
 import { objectOf } from '../domain/json.ts'
 import { defineStore } from './define-store.ts'
 import { readKey } from './keys.ts'
 import { change } from './revision.ts'
+import type { Tables } from './schema/schema.ts'
 
 /** Maximum number of rows read: far more than the bounds of declarations allow. */
 const maxSettings = 2_000
 const maxMarks = 1_100_000
+/** Rows per statement. */
+const markedRows = 500
 
 /** Declared settings, and which accounts and keys a file declares. */
 export const settingStore = defineStore<DeclaredQueries>({
@@ -69,18 +73,24 @@ export const settingStore = defineStore<DeclaredQueries>({
     return rows.map(({ account_id: accountId, key_name: keyName }) => ({ accountId, keyName }))
   },
 
-  async markDeclared(db, { settings, objects }) {
-    for (const { kind, name } of settings)
-      await db.updateTable('settings').set({ managed: 1 }).where('kind', '=', kind).where('name', '=', name).execute()
-    for (const { accountId, keyName } of objects)
-      await db
-        .insertInto('declared')
-        .values({ account_id: accountId, key_name: keyName })
-        .onConflict((conflict) => conflict.doNothing())
-        .execute()
+  async markDeclared(db, marks) {
+    if (db.isTransaction) await mark(db, marks)
+    else await db.transaction().execute((transaction) => mark(transaction, marks))
   },
 
   async unmarkKey(db, accountId, keyName) {
     await db.deleteFrom('declared').where('account_id', '=', accountId).where('key_name', '=', keyName).execute()
   },
 })
+
+async function mark(db: Kysely<Tables>, { settings, objects }: DeclaredMarks): Promise<void> {
+  for (const { kind, name } of settings)
+    await db.updateTable('settings').set({ managed: 1 }).where('kind', '=', kind).where('name', '=', name).execute()
+  const rows = objects.map(({ accountId, keyName }) => ({ account_id: accountId, key_name: keyName }))
+  for (let start = 0; start < rows.length; start += markedRows)
+    await db
+      .insertInto('declared')
+      .values(rows.slice(start, start + markedRows))
+      .onConflict((conflict) => conflict.doNothing())
+      .execute()
+}

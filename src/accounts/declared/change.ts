@@ -29,14 +29,22 @@ export interface DeclarationProblem {
   readonly fix: string
 }
 
-/** A file contradicts itself or the service (contract 38.4). Carries every problem. */
+/** Problems that are reported. */
+const maxProblems = 100
+
+/** A file contradicts itself or the service (contract 38.4). Carries the first 100 problems. */
 export class DeclarationError extends Error {
   override readonly name = 'DeclarationError'
   readonly problems: readonly DeclarationProblem[]
 
   constructor(problems: readonly DeclarationProblem[]) {
-    super(problems.map(({ path, what }) => `${path.join('.')}: ${what}`).join('\n'))
-    this.problems = problems
+    super(
+      problems
+        .slice(0, maxProblems)
+        .map(({ path, what }) => `${path.join('.')}: ${what}`)
+        .join('\n'),
+    )
+    this.problems = problems.slice(0, maxProblems)
   }
 }
 
