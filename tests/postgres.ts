@@ -93,7 +93,7 @@ async function createServer(
     execFileSync(join(programs, program), ['-D', data, ...flags], options)
     const port = await freePort()
     const settings = [`port=${port}`, 'listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`]
-    settings.push('shared_buffers=32MB', 'max_connections=60')
+    settings.push('shared_buffers=32MB', 'max_connections=150')
     if (!durable) settings.push('fsync=off')
     const urlOf = (database: string) => `postgres://svc@127.0.0.1:${port}/${database}`
     const start = async (): Promise<void> => {

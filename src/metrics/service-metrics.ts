@@ -1,4 +1,4 @@
-import { type Aggregator, collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client'
+import { type Aggregator, collectDefaultMetrics, Counter, Gauge, Registry } from '@prometheus-io/client'
 import type { BackendState } from '../domain/backend-state.ts'
 import type { ServiceEvent } from '../domain/events.ts'
 import {
@@ -10,6 +10,7 @@ import {
 } from '../domain/requests.ts'
 import type { RequestObserver } from '../gateway/ports.ts'
 import { accountBackendLabel, attemptOutcomes, errorLabels, failingParts, Labels } from './labels.ts'
+import { TallyHistogram } from './tally-histogram.ts'
 import { Tally, type TallyOptions } from './tally.ts'
 
 /** Upper bounds of the histograms, seconds: the limits of contract 9 and of single-digit waits. */
@@ -72,27 +73,22 @@ export class ServiceMetrics implements RequestObserver {
   readonly #firstContent = this.#histogram(
     'first_content_seconds',
     'Time from admission to the first content of a stream.',
-    ['profile'],
+    'profile',
     answerBuckets,
   )
   readonly #backendFirstContent = this.#histogram(
     'backend_first_content_seconds',
     'Time from a call to the first content of its stream.',
-    ['backend'],
+    'backend',
     answerBuckets,
   )
   readonly #duration = this.#histogram(
     'request_seconds',
     'Time from admission to the end of an answered request.',
-    ['profile'],
+    'profile',
     answerBuckets,
   )
-  readonly #store = this.#histogram(
-    'store_seconds',
-    'The duration of database operations.',
-    ['operation'],
-    storeBuckets,
-  )
+  readonly #store = this.#histogram('store_seconds', 'The duration of database operations.', 'operation', storeBuckets)
 
   constructor(options: ServiceMetricsOptions) {
     this.#options = options
@@ -128,7 +124,7 @@ export class ServiceMetrics implements RequestObserver {
 
   /** Measures the store. `operation`: `commit`, `admit`, or `poll`. */
   stored(operation: 'admit' | 'commit' | 'poll', ms: number): void {
-    this.#store.observe({ operation }, ms / 1000)
+    this.#store.observe(operation, ms / 1000)
   }
 
   /** Counts a rejected request. */
@@ -157,11 +153,11 @@ export class ServiceMetrics implements RequestObserver {
     const broken = brokenBackend(outcome)
     if (broken !== undefined) this.#attempts.inc(this.#labels.backend(broken), 'broken_answer')
     if (opening.stream && firstContentMs !== undefined) {
-      this.#firstContent.observe({ profile }, firstContentMs / 1000)
+      this.#firstContent.observe(profile, firstContentMs / 1000)
       if (hasAnswered && fusions === undefined)
-        this.#backendFirstContent.observe({ backend: this.#labels.backend(answering.backend) }, answering.ms / 1000)
+        this.#backendFirstContent.observe(this.#labels.backend(answering.backend), answering.ms / 1000)
     }
-    if (result === 'answered') this.#duration.observe({ profile }, totalMs / 1000)
+    if (result === 'answered') this.#duration.observe(profile, totalMs / 1000)
     this.#countTokens(outcome)
   }
 
@@ -271,12 +267,7 @@ export class ServiceMetrics implements RequestObserver {
     return gauge
   }
 
-  #histogram<Label extends string>(
-    name: string,
-    help: string,
-    labelNames: readonly Label[],
-    buckets: number[],
-  ): Histogram<Label> {
-    return new Histogram({ name: `svc_router_${name}`, help, labelNames, buckets, registers: [this.registry] })
+  #histogram(name: string, help: string, labelName: string, bounds: readonly number[]): TallyHistogram {
+    return new TallyHistogram({ name: `svc_router_${name}`, help, labelName, bounds, registry: this.registry })
   }
 }

@@ -5,7 +5,7 @@ import { sharedPostgres, type SharedPostgres } from '../shared-postgres.ts'
 import { runRollingRestarts } from './rolling-restarts.ts'
 import { startTcpBalancer } from './tcp-balancer.ts'
 
-const limitMs = 60_000
+const limitMs = 180_000
 
 describe.runIf(hasPostgres('rolling restarts'))('rolling restarts of nodes on PostgreSQL', () => {
   let server: SharedPostgres

@@ -13,7 +13,7 @@ import { RawConnection, writePost } from './raw-client.ts'
 import { recordsInPostgres } from './records-in-postgres.ts'
 import { ServiceProcess } from './service-process.ts'
 
-const limitMs = 60_000
+const limitMs = 180_000
 /** A worker that hangs delays a reading by 1 s. */
 const scrapeLimitMs = 2_500
 const requests = 40
