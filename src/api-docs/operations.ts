@@ -8,7 +8,7 @@ const stream = {
   default: false,
   description: 'Stream the answer as server-sent events.',
 }
-const toolsDescription = 'Tools that the model can call. `{"type": "svc-router:fusion"}` requires a premium plan.'
+const toolsDescription = 'Tools for the model. `{"type": "svc-router:fusion"}` requires a premium plan.'
 const tools = { type: ['array', 'null'], items: { type: 'object' }, description: toolsDescription }
 const namedTools = {
   ...tools,
@@ -27,8 +27,7 @@ const previous = { type: ['string', 'null'], description: 'The stored response t
 const attachedTools = {
   name: 'X-Svc-Router-Tools',
   in: 'header',
-  description:
-    'A header. The value `svc-router:fusion` attaches that tool. Optional parameters: `;mode=` and `;preset=`.',
+  description: 'A header: `svc-router:fusion` attaches that tool, with optional `;mode=` and `;preset=`.',
   schema: { type: 'string' },
 } as const
 const responseId = {
@@ -44,7 +43,7 @@ const conversation = {
     { type: 'object', required: ['id'], properties: { id: { type: 'string', minLength: 1 } } },
     { type: 'null' },
   ],
-  description: 'The conversation to continue. Its items precede `input`; input and output are appended.',
+  description: 'The conversation to continue. Input and output are appended to it.',
 }
 const asked = { access: 'key', errorCodes: 'model' } as const
 const read = { access: 'key', errorCodes: 'lookup' } as const
