@@ -69,7 +69,8 @@ export const maxNameCharacters = 100
 
 /** Whether a trimmed text can be a name: a single visible line that is not too long (contract 19.15). */
 export function isName(text: string): boolean {
-  return text.length <= maxNameCharacters && isOneLine(text)
+  // No file could declare it (contract 38.2), so that one key with this name would spoil every export.
+  return text.length <= maxNameCharacters && isOneLine(text) && text !== '__proto__'
 }
 
 /** Trims a name. @throws AccountsError `name_invalid` if it cannot be one */

@@ -142,13 +142,14 @@ async function plan(deps: DeclaredDeps, { declaration, prune }: Applied): Promis
   const state = await readServiceState(deps.store, deps.configured, deps.clock.nowMs())
   const list = listChanges(state, declaration, prune)
   const served = deps.serve(list.stored)
-  const problems: DeclarationProblem[] = [...checkTarget(state, declaration, list, served)]
+  const problems: DeclarationProblem[] = []
   if (list.changes.length > maxChanges)
     problems.push({
       path: [],
       what: `the file makes ${list.changes.length} changes, more than ${maxChanges}`,
       fix: 'split it into several files, and apply them one after another',
     })
+  problems.push(...checkTarget(state, declaration, list, served))
   if (problems.length > 0) throw new DeclarationError(problems)
   return { state, list, served }
 }

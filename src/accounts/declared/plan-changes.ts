@@ -71,7 +71,7 @@ function compareSettings(
     const before = inForce.get(name)
     const isSame = before !== undefined && canonicalJson(before.value) === canonicalJson(value)
     if (!isSame || before.isStored) stored.set(name, value)
-    const use = kind === 'backends' ? useChange(state, name, uses[name]) : []
+    const use = kind === 'backends' ? useChange(state, name, Object.hasOwn(uses, name) ? uses[name] : undefined) : []
     const fields = [...fieldChanges(before?.value, value), ...use]
     if (fields.length > 0)
       found.changes.push({

@@ -39,7 +39,10 @@ export const accountHandlers = {
       throw invalid('limit', `it must be a whole number from 1 to ${maxPage}`, 'send "limit=100"')
     const [name, after] = [query.get('name'), query.get('after')]
     const known = await control.store.listAccounts(maxListedAccounts)
-    const from = after === null ? 0 : known.findIndex(({ id }) => id === after) + 1
+    const last = known.findIndex(({ id }) => id === after)
+    if (after !== null && last === -1)
+      throw invalid('after', 'there is no account with this ID', 'start again without "after"')
+    const from = last + 1
     const listed = known.slice(from).filter((account) => name === null || account.name === name)
     const data = listed.slice(0, limit).map(plainAccount)
     return { object: 'list', data, has_more: listed.length > limit }

@@ -4,6 +4,8 @@ import type { AdminToken } from '../../domain/admin-tokens.ts'
 import { parseStrictJson } from '../../domain/json-text.ts'
 import { isObject, type JsonObject } from '../../domain/json.ts'
 import { keyPrefix } from '../../domain/keys.ts'
+import { FairShare } from '../../runtime/fair-share.ts'
+import { isUnsafe } from '../../runtime/safe-text.ts'
 import { isOwnHost } from '../http/hosts.ts'
 import { readBytes } from '../http/read-form.ts'
 import type { WebDeps } from '../web-deps.ts'
@@ -15,8 +17,14 @@ import { settingHandlers } from './setting-handlers.ts'
 
 /** The largest body (contract 38.13). */
 const maxBodyBytes = 1024 * 1024
-/** Requests that are answered at the same time; each may hold a body and read all accounts. */
-const maxRunning = 4
+/**
+ * Requests that are answered at the same time; each may hold a body and read all accounts. One token gets four of them, so
+ * that its slow bodies do not keep others out.
+ */
+const maxRunning = 5
+
+/** Unknown fields of a body that are named. */
+const maxUnknown = 20
 
 /** Where the admin API is. */
 export const adminPath = '/admin/v1'
@@ -54,7 +62,7 @@ const routes: readonly Route[] = Object.entries(adminOperations).map(([id, opera
 export class AdminApi {
   readonly #deps: WebDeps
   readonly #admin: AdminDeps
-  #running = 0
+  readonly #running = new FairShare(maxRunning)
 
   constructor(deps: WebDeps, admin: AdminDeps) {
     this.#deps = deps
@@ -78,15 +86,14 @@ export class AdminApi {
     const { appUrl, mode } = this.#deps
     if (!isOwnHost(request.headers.get('host') ?? '', appUrl, mode)) throw new AdminError('wrong_host')
     const token = await this.#authenticate(request.headers.get('authorization') ?? '', address)
+    this.#admin.limiters.requests.take(token.id)
     const { route, id } = routeOf(request)
     if (route.operation.scope === 'write' && token.scope !== 'write') throw new AdminError('scope_missing')
-    this.#admin.limiters.requests.take(token.id)
-    if (this.#running >= maxRunning) throw new AdminError('too_many')
-    this.#running += 1
+    if (!this.#running.take(token.id)) throw new AdminError('too_many')
     try {
       return await route.handle(await this.#callOf(request, route, token, id))
     } finally {
-      this.#running -= 1
+      this.#running.give(token.id)
     }
   }
 
@@ -113,11 +120,18 @@ function routeOf(request: Request): { readonly route: Route; readonly id: string
   const named = routes.filter(({ shape }) => shape.test(pathname))
   const route = named.find(({ operation }) => operation.method === request.method)
   if (route === undefined) throw new AdminError(named.length === 0 ? 'not_found' : 'method_not_allowed')
-  const [, id = ''] = route.shape.exec(pathname) ?? []
+  const [, encoded = ''] = route.shape.exec(pathname) ?? []
+  const id = decoded(encoded)
+  // PostgreSQL fails to look for a text with a zero byte.
+  if (id === undefined || isUnsafe(id)) throw new AdminError('not_found')
+  return { route, id }
+}
+
+function decoded(text: string): string | undefined {
   try {
-    return { route, id: decodeURIComponent(id) }
+    return decodeURIComponent(text)
   } catch {
-    throw new AdminError('not_found')
+    return undefined
   }
 }
 
@@ -132,7 +146,12 @@ async function readBody(request: Request, { body }: AdminOperation): Promise<Jso
   if (!isObject(value))
     throw new AdminError('body_invalid', [{ path: [], what: 'it must be an object', fix: 'send {…}' }])
   const known = Object.keys(body?.fields ?? {})
-  const unknown = body?.isSetting === true ? [] : Object.keys(value).filter((name) => !known.includes(name))
+  const unknown =
+    body?.isSetting === true
+      ? []
+      : Object.keys(value)
+          .filter((name) => !known.includes(name))
+          .slice(0, maxUnknown)
   const missing = (body?.required ?? []).filter((name) => !Object.hasOwn(value, name))
   const problems = [
     ...unknown.map((name) => ({

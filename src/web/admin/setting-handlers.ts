@@ -42,11 +42,10 @@ export const settingHandlers = {
     const approved = optionalTextIn(call.body, 'plan')
     const applied = { declaration: read.declaration, prune }
     const deps = declaredDepsOf(call, read)
-    if (prune && approved === undefined) {
-      const { changes } = await planDeclaration(deps, applied)
-      if (changes.some(({ action }) => action === 'delete')) throw new AdminError('plan_required')
-    }
-    const result = await applyDeclaration(deps, applied, approved)
+    const planned = prune && approved === undefined ? await planDeclaration(deps, applied) : undefined
+    if (planned?.changes.some(({ action }) => action === 'delete') === true) throw new AdminError('plan_required')
+    // What this plan does not delete must not be deleted because something changes meanwhile.
+    const result = await applyDeclaration(deps, applied, approved ?? planned?.id)
     return {
       object: 'applied',
       ...plainPlan(result),

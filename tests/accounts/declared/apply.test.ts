@@ -132,6 +132,17 @@ test('creating everything reports each new key once, and the second time nothing
   expect(await store.revision()).toBe(revision)
 })
 
+test('names that objects inherit are names like others', async () => {
+  const named = {
+    version: 1,
+    backends: { constructor: { provider: 'ollama', model: 'llama3' } },
+    accounts: { toString: { plan: 'free', keys: { valueOf: {} } } },
+  }
+  await world.apply(named)
+  expect(linesOf(await world.plan(named))).toEqual([])
+  await expect(createAccount(world.deps, '__proto__', 'free', world.config.plans)).rejects.toThrow('name_invalid')
+})
+
 /** What an operator can change in the console, and the lines that the next diff must contain. */
 const drifts: readonly [what: string, change: () => Promise<unknown>, lines: readonly string[]][] = [
   ['a plan', () => changeAccountPlan('pro'), ['update accounts.acme plan']],

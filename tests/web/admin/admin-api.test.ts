@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createAdminToken } from '../../../src/accounts/admin/admin-tokens.ts'
 import { createOperator, changeOperatorRole, removeOperator } from '../../../src/accounts/operators/operators.ts'
@@ -40,6 +43,19 @@ async function ask(method: string, path: string, body?: unknown, token: string |
     ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   })
   return { status: response.status, headers: response.headers, body: await response.json() }
+}
+
+/** Sends the headers of a request, and never its body. */
+async function startBody(path: string, token: string): Promise<Socket> {
+  const { hostname, port, host } = new URL(service.config.appUrl)
+  const socket = connect(Number(port), hostname)
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  socket.write(
+    `POST /admin/v1${path} HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${token}\r\n` +
+      'content-type: application/json\r\ncontent-length: 100\r\n\r\n{',
+  )
+  return socket
 }
 
 async function lastEvent(): Promise<{ actor: Actor; event: { type: string } } | undefined> {
@@ -284,6 +300,32 @@ test.each(hostile)('%s is refused with its path, at once, and changes nothing', 
   expect((await service.store.auditHead()).sequence).toBe(sequence)
 })
 
+test('of many unknown fields, the first are named', async () => {
+  const unknown = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`f${index}`, 1]))
+  expect((await ask('POST', '/accounts', { ...unknown, name: 'x' })).body.error.problems).toHaveLength(20)
+})
+
+test('a token that sends bodies slowly does not keep others out', async () => {
+  const socket = await Promise.all(Array.from({ length: 8 }, () => startBody('/plan', read)))
+  try {
+    await delay(100)
+    expect((await ask('GET', '/plans', undefined, read)).status).toBe(429)
+    expect((await ask('GET', '/plans', undefined, write)).status).toBe(200)
+  } finally {
+    for (const each of socket) each.destroy()
+  }
+  await expect.poll(async () => (await ask('GET', '/plans', undefined, read)).status).toBe(200)
+})
+
+test('pages of accounts end, also if the last account of a page is deleted meanwhile', async () => {
+  const { body } = await ask('GET', '/accounts?after=acc_deleted', undefined, read)
+  expect(body.error.problems).toMatchObject([{ path: 'after' }])
+})
+
+test('an ID that no database could look up is unknown', async () => {
+  for (const id of ['a%00', '%1b[2J', '%']) expect((await ask('GET', `/accounts/${id}`)).status).toBe(404)
+})
+
 test('a body that is too large, of another type, or with unknown fields is refused', async () => {
   expect((await ask('POST', '/apply', `{"file":"${'x'.repeat(1024 * 1024)}"}`)).status).toBe(413)
   const form = await fetch(`${service.config.appUrl}/admin/v1/accounts`, {
@@ -307,6 +349,13 @@ test('the OpenAPI document lists every operation', async () => {
   )
   const known = Object.values<AdminOperation>(adminOperations).map(({ method, path }) => `${method} ${path}`)
   expect(listed.toSorted()).toEqual(known.toSorted())
+})
+
+test('refused requests of a token count, too', async () => {
+  const token = await mint('read')
+  let status = 404
+  for (let count = 0; count < 601 && status === 404; count++) ({ status } = await ask('GET', '/no', undefined, token))
+  expect(status).toBe(429)
 })
 
 test('an address that keeps guessing is refused, and a working token still works', async () => {
