@@ -58,6 +58,7 @@ const owned = [
   'upgrade_requests',
   'tickets',
   'refused_requests',
+  'declared',
 ] as const
 
 describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
@@ -287,6 +288,7 @@ describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
       await store.addManagedRequest({ id: `mar_${n}`, accountId, createdAtMs: 1 }, 9, record)
       const ticket = { id: `tkt_${n}`, accountId, replyTo: address, requestId: null, text: 'help' }
       await store.addTicket({ ...ticket, createdAtMs: 1 }, 0, 9)
+      await store.markDeclared({ settings: [], objects: [{ accountId, keyName: '' }] })
       await store.billing.linkCustomer(accountId, `customer ${n}`, 50)
       await store.billing.addUpgradeRequest(
         { id: `upg_${n}`, accountId, planId: 'pro', state: 'requested', createdAtMs: 1, decidedAtMs: null },
