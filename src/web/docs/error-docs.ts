@@ -83,7 +83,7 @@ function errorList({ links }: ErrorDocsDeps): Doc {
   return {
     path: '/docs/errors',
     title: 'Errors',
-    summary: 'Every error code: what happened, why, and how to fix it.',
+    summary: 'What each error code means, why it happens, and how to fix it.',
     markdown: markdown.join('\n\n'),
   }
 }

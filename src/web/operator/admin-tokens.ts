@@ -140,7 +140,7 @@ function tokenRow(
               <summary>Revoke<span class="unseen"> ${name}</span></summary>
               <form class="panel" method="post" action="${path}/${id}/revoke">
                 ${csrfInput(visit)}
-                <p>Programs that use ${name} will be rejected immediately. This cannot be undone.</p>
+                <p>Programs that use the token “${name}” will be rejected immediately. This cannot be undone.</p>
                 <button class="danger">Revoke ${name}</button>
               </form>
             </details>
