@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { closeServer, listen } from '../runtime/listening.ts'
+import { closeServer, listen, shareAmongAddresses } from '../runtime/listening.ts'
 
 /** Several Prometheus servers and a person with a browser. */
 const maxConnections = 64
@@ -56,7 +56,7 @@ export async function serveMetrics(
       )
     },
   )
-  server.maxConnections = maxConnections
+  shareAmongAddresses(server, maxConnections)
   server.setTimeout(silentMs)
   await listen(server, { host, port })
   return { port: (server.address() as AddressInfo).port, [Symbol.asyncDispose]: () => closeServer(server, drainMs) }

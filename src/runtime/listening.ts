@@ -1,4 +1,6 @@
 import type { Server } from 'node:http'
+import { FairShare } from './fair-share.ts'
+import { addressGroup } from './networks.ts'
 
 /** Where a server listens. */
 export interface ListenAddress {
@@ -28,5 +30,16 @@ export function closeServer(server: Server, drainMs: number): Promise<void> {
       resolve()
     })
     server.closeIdleConnections()
+  })
+}
+
+/** Limits open connections, and closes one at once if its address holds more than its share of them (contract 29.13). */
+export function shareAmongAddresses(server: Server, connections: number): void {
+  server.maxConnections = connections
+  const share = new FairShare(connections)
+  server.on('connection', (socket) => {
+    const address = addressGroup(socket.remoteAddress ?? '')
+    if (share.take(address)) socket.once('close', () => share.give(address))
+    else socket.destroy()
   })
 }

@@ -1,9 +1,7 @@
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getRequestListener, type HttpBindings } from '@hono/node-server'
-import { FairShare } from '../runtime/fair-share.ts'
-import { closeServer, listen } from '../runtime/listening.ts'
-import { addressGroup } from '../runtime/networks.ts'
+import { closeServer, listen, shareAmongAddresses } from '../runtime/listening.ts'
 import { setSecurityHeaders } from './http/security-headers.ts'
 import type { Peer } from './web-app.ts'
 
@@ -60,7 +58,6 @@ export async function listenForWeb(options: ListenForWebOptions): Promise<WebLis
     },
     (request, response) => void listener(request, response),
   )
-  server.maxConnections = connections
   shareAmongAddresses(server, connections)
   server.setTimeout(silentMs)
   await listen(server, options)
@@ -71,16 +68,6 @@ export async function listenForWeb(options: ListenForWebOptions): Promise<WebLis
     },
     [Symbol.asyncDispose]: () => closeServer(server, drainMs),
   }
-}
-
-/** Closes a connection at once if its address holds more than its share of them (contract 29.13). */
-function shareAmongAddresses(server: Server, connections: number): void {
-  const share = new FairShare(connections)
-  server.on('connection', (socket) => {
-    const address = addressGroup(socket.remoteAddress ?? '')
-    if (share.take(address)) socket.once('close', () => share.give(address))
-    else socket.destroy()
-  })
 }
 
 function notYet(): Response {

@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openMetrics } from '../../src/app/metrics.ts'
@@ -70,6 +72,18 @@ test('the listener serves /metrics and nothing else, and the API does not serve 
   expect(answers.map(({ status }) => status)).toEqual([200, 404, 404, 405, 404])
   expect(answers[0].headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
   expect(answers[0].headers.get('access-control-allow-origin')).toBeNull()
+})
+
+test('one address cannot take every connection of the listener', async () => {
+  const { port } = service.config.metricsListen!
+  const greedy = Array.from({ length: 80 }, () => connect({ port, host: '127.0.0.1', localAddress: '127.0.0.2' }))
+  for (const socket of greedy) socket.on('error', () => {})
+  try {
+    await Promise.all(greedy.map((socket) => once(socket, 'connect')))
+    expect(await scrape()).toContain('svc_router_')
+  } finally {
+    for (const socket of greedy) socket.destroy()
+  }
 })
 
 test('a port that is in use is reported by the name of its setting', async () => {
