@@ -30,24 +30,44 @@ export interface AccountInForce {
   readonly ambiguousKeys: ReadonlySet<string>
 }
 
-/** Everything that a file can declare, as it is now. */
-export interface ServiceState {
-  readonly revision: number
+/** Plans, backends, and profiles as they are now. */
+export interface SettingsState {
   readonly settings: Readonly<Record<SettingKind, ReadonlyMap<string, SettingInForce>>>
   readonly uses: ReadonlyMap<string, BackendUse>
+}
+
+/** Everything that a file can declare, as it is now. */
+export interface ServiceState extends SettingsState {
+  readonly revision: number
   readonly accounts: ReadonlyMap<string, AccountInForce>
 }
 
 /** Reads the state. The revision comes first, so that a concurrent change makes it stale. */
 export async function readServiceState(store: ChangeStore, configured: Settings, nowMs: number): Promise<ServiceState> {
   const revision = await store.revision()
-  const [stored, controls, accounts, keys, marks] = await Promise.all([
-    store.listSettings(),
-    store.listBackendControls(),
+  const [settings, accounts, keys, marks] = await Promise.all([
+    readSettingsState(store, configured),
     store.listAccounts(maxListedAccounts),
     store.listWorkingKeys(nowMs, maxKeys),
     store.listDeclared(),
   ])
+  return {
+    revision,
+    ...settings,
+    accounts: accountsInForce(
+      accounts,
+      keys,
+      new Set(marks.map(({ accountId, keyName }) => markOf(accountId, keyName))),
+    ),
+  }
+}
+
+/** Reads only the settings: all accounts and their keys can take a second. */
+export async function readSettingsState(
+  store: Pick<ChangeStore, 'listSettings' | 'listBackendControls'>,
+  configured: Settings,
+): Promise<SettingsState> {
+  const [stored, controls] = await Promise.all([store.listSettings(), store.listBackendControls()])
   const inForce = (kind: SettingKind): ReadonlyMap<string, SettingInForce> => {
     const entries = new Map<string, SettingInForce>(
       Object.entries(configured[kind]).map(([name, value]) => [name, { value, isStored: false, isManaged: false }]),
@@ -58,14 +78,8 @@ export async function readServiceState(store: ChangeStore, configured: Settings,
   }
   const [plans, backends, profiles] = settingKinds.map(inForce)
   return {
-    revision,
     settings: { plans: plans!, backends: backends!, profiles: profiles! },
     uses: new Map([...holdsOf(controls)].map(([id, { kind }]) => [id, kind])),
-    accounts: accountsInForce(
-      accounts,
-      keys,
-      new Set(marks.map(({ accountId, keyName }) => markOf(accountId, keyName))),
-    ),
   }
 }
 

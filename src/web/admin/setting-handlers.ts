@@ -2,7 +2,7 @@ import { AccountsError } from '../../accounts/accounts-error.ts'
 import { controlBackend, type BackendCommand } from '../../accounts/backends/backend-controls.ts'
 import { applyDeclaration, planDeclaration, plainPlan, withdrawSetting } from '../../accounts/declared/apply.ts'
 import { exportState } from '../../accounts/declared/export.ts'
-import { readServiceState, type ServiceState } from '../../accounts/declared/service-state.ts'
+import { readServiceState, readSettingsState, type SettingsState } from '../../accounts/declared/service-state.ts'
 import { holdReasons } from '../../domain/backend-controls.ts'
 import type { SettingKind } from '../../domain/declared.ts'
 import type { JsonObject } from '../../domain/json.ts'
@@ -24,8 +24,9 @@ const profiles = handlersFor('profiles')
 /** Files, plans, backends, and profiles. */
 export const settingHandlers = {
   async state(call) {
+    const { store, clock } = call.control
     const which = call.query.get('managed') === 'true' ? 'managed' : 'all'
-    const { file, omitted } = exportState(await stateOf(call), which)
+    const { file, omitted } = exportState(await readServiceState(store, call.admin.configured, clock.nowMs()), which)
     return { object: 'state', file, omitted }
   },
 
@@ -115,15 +116,15 @@ async function control(call: AdminCall, order: BackendCommand): Promise<object> 
   return { object: 'backend', id: call.id, step: order.step }
 }
 
-function isServed({ deps, id }: AdminCall, { settings }: ServiceState): boolean {
+function isServed({ deps, id }: AdminCall, { settings }: SettingsState): boolean {
   return settings.backends.has(id) || deps.consoleDeps.backends.some((backend) => backend.id === id)
 }
 
-function stateOf({ admin, control: { store, clock } }: AdminCall): Promise<ServiceState> {
-  return readServiceState(store, admin.configured, clock.nowMs())
+function stateOf({ admin, control: { store } }: AdminCall): Promise<SettingsState> {
+  return readSettingsState(store, admin.configured)
 }
 
-function plainSetting({ admin }: AdminCall, state: ServiceState, kind: SettingKind, id: string): JsonObject {
+function plainSetting({ admin }: AdminCall, state: SettingsState, kind: SettingKind, id: string): JsonObject {
   const found = state.settings[kind].get(id)
   if (found === undefined) throw new AccountsError('setting_unknown')
   const { value, isStored, isManaged } = found
