@@ -182,9 +182,10 @@ function askWhetherGone(answer: ServerResponse, socket: Socket, asked = 0): void
   if (waitMs !== undefined) setTimeout(() => askWhetherGone(answer, socket, asked + 1), waitMs)
 }
 
-/** Starts the time limit for reading a finished answer. */
+/** Starts the time limit for reading a finished answer, unless the system has accepted all of it. */
 function expectReader(this: ServerResponse): void {
-  this.req.socket.setTimeout(slowReaderMs)
+  const { socket } = this.req
+  if (socket.writableLength > 0) socket.setTimeout(slowReaderMs)
 }
 
 async function drain(server: Server, api: Api, connections: Connections, limitMs: number): Promise<AbortedAnswers> {
