@@ -59,7 +59,7 @@ export async function openMetrics(
       return served.profiles.map(({ id }) => id)
     },
     get backends() {
-      return served.backends.map(({ id }) => id)
+      return served.backendIds
     },
   })
   const { registry } = metrics

@@ -35,7 +35,7 @@ export async function openObservation(runtime: Runtime, parent: ParentLink | und
   const metrics = opened.use(await openMetrics(runtime, parent))
   const tracing = opened.use(await openTracing(runtime))
   const { clock, served } = runtime
-  const traffic = new LiveTraffic(clock, () => served.backends.map(({ id }) => id))
+  const traffic = new LiveTraffic(clock, () => served.backendIds)
   parent?.answer('traffic', () => traffic.record())
   const recentFailures = new RecentFailures(clock)
   const owned = opened.move()

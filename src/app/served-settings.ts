@@ -20,10 +20,12 @@ const retryMs = 250
 export class ServedSettings {
   #served: Served
   #planById: ReadonlyMap<string, Plan>
+  #backendIds: readonly string[]
 
   constructor(served: Served) {
     this.#served = served
     this.#planById = plansOf(served)
+    this.#backendIds = idsOf(served)
   }
 
   get plans(): readonly Plan[] {
@@ -32,6 +34,10 @@ export class ServedSettings {
 
   get backends(): readonly BackendConfig[] {
     return this.#served.backends
+  }
+
+  get backendIds(): readonly string[] {
+    return this.#backendIds
   }
 
   get profiles(): readonly Profile[] {
@@ -45,7 +51,12 @@ export class ServedSettings {
   replace(served: Served): void {
     this.#served = served
     this.#planById = plansOf(served)
+    this.#backendIds = idsOf(served)
   }
+}
+
+function idsOf({ backends }: Served): readonly string[] {
+  return backends.map(({ id }) => id)
 }
 
 function plansOf({ plans }: Served): ReadonlyMap<string, Plan> {

@@ -40,6 +40,8 @@ export function openStatus(runtime: Runtime, deps: OpenStatusDeps): Status {
   const { storage, breakers } = deps
   const { ownNode, store } = storage
   const onFailed = (error: unknown): void => log({ event: 'store_failing', reason: errorName(error) })
+  // Read with every request, and changed only by operators.
+  let shown: { readonly of: typeof served.backends; readonly ids: readonly string[] } | undefined
   const board: StatusBoard = new StatusBoard({
     clock,
     store,
@@ -47,10 +49,13 @@ export function openStatus(runtime: Runtime, deps: OpenStatusDeps): Status {
       return served.profiles
     },
     get backends() {
-      return publicBackends({ mode: config.mode, backends: served.backends }).map(({ id }) => id)
+      const { backends } = served
+      if (shown?.of !== backends)
+        shown = { of: backends, ids: publicBackends({ mode: config.mode, backends }).map(({ id }) => id) }
+      return shown.ids
     },
     get configured() {
-      return served.backends.map(({ id }) => id)
+      return served.backendIds
     },
     condition: (id) => breakers.condition(id),
     health: async () => {
