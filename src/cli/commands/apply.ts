@@ -1,4 +1,4 @@
-import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { plainPlan, type ApplyPlan } from '../../accounts/declared/apply.ts'
 import type { Change } from '../../accounts/declared/change.ts'
 import type { Exported } from '../../accounts/declared/export.ts'
@@ -203,16 +203,22 @@ interface SecretsFile {
   close(): void
 }
 
-/** Creates the file for new keys before anything changes, so that no key is lost. */
+/** Creates the file for new keys before anything changes, so that no key is lost. Without new keys, there is no file. */
 function openSecrets(path: string | undefined): SecretsFile | undefined {
   if (path === undefined) return undefined
   const file = createPrivate(path)
+  let isEmpty = true
   return {
     write(created) {
       const lines = created.map(({ key, ...rest }) => JSON.stringify({ ...rest, key: key.reveal() }))
-      if (lines.length > 0) writeSync(file, `${lines.join('\n')}\n`)
+      if (lines.length === 0) return
+      isEmpty = false
+      writeFileSync(file, `${lines.join('\n')}\n`)
     },
-    close: () => closeSync(file),
+    close() {
+      closeSync(file)
+      if (isEmpty) rmSync(path)
+    },
   }
 }
 

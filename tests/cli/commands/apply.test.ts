@@ -80,6 +80,14 @@ test('new keys can be written to a private file, which is never overwritten', as
   expect((await cli.say('keys', 'list', '--account', 'acme', '--json')).out).not.toContain('other')
 })
 
+test('an apply without new keys leaves no file for them, so that a deployment can repeat it', async () => {
+  const secrets = join(cli.folder, 'none.jsonl')
+  writeFileSync(path, 'version: 1\nplans: {team: {name: Team, requests_per_minute: 1, requests_per_month: 1}}\n')
+  for (const _ of ['first', 'again'])
+    expect((await cli.say('apply', '-f', path, '--secrets-out', secrets)).code).toBe(0)
+  expect(existsSync(secrets)).toBe(false)
+})
+
 test('pruning names what it deletes, and does nothing without --yes', async () => {
   writeFileSync(path, file)
   await cli.say('apply', '-f', path)
