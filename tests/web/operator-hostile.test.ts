@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createAdminToken } from '../../src/accounts/admin/admin-tokens.ts'
 import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
 import { requestManagedAccess } from '../../src/accounts/managed-access/managed-access.ts'
 import { createOperator } from '../../src/accounts/operators/operators.ts'
@@ -9,6 +10,9 @@ import { routes } from '../../src/web/routes.ts'
 import type { Service } from '../service.ts'
 import { startWeb, type Visitor } from './browser-less.ts'
 import { signedOutOfConsole, changeable, enterAs, linkToken, operatorsDeps, upgradesDeps } from './operator.ts'
+
+/** Creating a token answers with the token, other actions with a redirect. */
+const tokensPath = '/operator/admin-tokens'
 
 let service: Service
 let admin: Visitor
@@ -46,6 +50,7 @@ async function someOfEach(): Promise<
   const incident = await openIncident(accountsDeps(), { title: 'Slow', impact: 'minor', text: 'We look.' })
   const ticket = await ticketOf('Every request fails.')
   const helper = await createOperator(operatorsDeps(service), `h${Math.random()}@example.com`, 'viewer')
+  const minted = await createAdminToken(accountsDeps(), { name: 'deploy', scope: 'read', days: 1 })
   const of = `/operator/accounts/${account.id}`
   return [
     [`${of}/plan`, { plan: 'max' }, 'account.plan_changed'],
@@ -73,6 +78,8 @@ async function someOfEach(): Promise<
     ['/operator/operators', { email: `n${Math.random()}@example.com`, role: 'viewer' }, 'operator.created'],
     [`/operator/operators/${helper.id}/role`, { role: 'support' }, 'operator.role_changed'],
     [`/operator/operators/${helper.id}/remove`, {}, 'operator.removed'],
+    [tokensPath, { name: 'deploy', scope: 'write', days: '1' }, 'admin_token.created'],
+    [`${tokensPath}/${minted.token.id}/revoke`, {}, 'admin_token.revoked'],
   ]
 }
 
@@ -101,7 +108,7 @@ test('the page shows whether managed access works at this moment, not the result
 describe('every console action', () => {
   test('every changing route is covered here', async () => {
     const tried = new Set(
-      (await someOfEach()).map(([path]) => path.replaceAll(/(acc|key|upg|mar|inc|tic|opr)_\w+/g, ':')),
+      (await someOfEach()).map(([path]) => path.replaceAll(/(acc|key|upg|mar|inc|tic|opr|adt)_\w+/g, ':')),
     )
     const known = routes.filter(({ method, access }) => method === 'POST' && access === 'operator')
     const apart = /sign-out|confirm|\/accounts$|\/audit\//
@@ -115,7 +122,7 @@ describe('every console action', () => {
     for (const [path, fields, type] of await someOfEach()) {
       const before = (await service.store.auditHead()).sequence
       const response = await admin.post(path, fields)
-      expect(response.status, `${path} ${await response.text()}`).toBe(303)
+      expect(response.status, `${path} ${await response.text()}`).toBe(path === tokensPath ? 200 : 303)
       const events = await service.store.listAudit({ limit: 9, fromSequence: before + 1 })
       // The managed access gate appends its own events, as the service.
       const own = events.filter(({ actor }) => actor.kind !== 'system')

@@ -38,6 +38,7 @@ export async function changeable({ store }: Service): Promise<string> {
     await store.listBackendControls(),
     await store.listIncidents(0, 100),
     await store.listTickets(100),
+    await store.listAdminTokens(100),
   ])
 }
 
