@@ -185,10 +185,11 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
         await expect.poll(() => childrenOf(service.running.pid!).filter((pid) => !before.includes(pid))).toHaveLength(1)
         // The other worker answers meanwhile.
         expect((await ask(service, service.key)).status).toBe(200)
+        // The replacement decides the requests of the killed worker by its marks.
+        const open = () => db.selectFrom('requests').select('id').where('state', '=', 'open').execute()
+        await expect.poll(open, { timeout: 20_000 }).toEqual([])
         expect(await service.stop('SIGTERM')).toBe(0)
         expect(childrenOf(service.running.pid!)).toEqual([])
-        const open = await db.selectFrom('requests').select('id').where('state', '=', 'open').execute()
-        expect(open).toEqual([])
       },
       limitMs,
     )
