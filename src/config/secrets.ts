@@ -60,7 +60,8 @@ export function readKeptSecrets(dataDir: string): KeptSecrets | undefined {
 export function makeKeptSecrets(dataDir: string, random: RandomBytes): KeptSecrets {
   const path = join(dataDir, secretsFileName)
   const text = JSON.stringify({
-    about: 'Made by svc-router for local use. Keys and sealed credentials in this folder cannot be read without it.',
+    about:
+      'Made by svc-router for local use. Without it, the API keys and encrypted credentials in this folder cannot be used.',
     pepper: Buffer.from(random(pepperBytes)).toString('base64url'),
     sealing_key: Buffer.from(random(sealingKeyBytes)).toString('base64'),
   })

@@ -56,6 +56,11 @@ export function describeCallStatus(status: CallStatus): string {
   return status.replaceAll('_', ' ')
 }
 
+/** How the answer was made, as pages show it. Records and reports keep the stored spelling. */
+export function describeFusionMode(mode: FusionMode): string {
+  return mode === 'synthesised' ? 'synthesized' : mode
+}
+
 /** One call, for the record and the breakdown of usage. `member` is the id of a backend, which clients do not see. */
 export interface CallRecord {
   readonly role: CallRole

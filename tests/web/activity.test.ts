@@ -123,7 +123,7 @@ describe('one request', () => {
       'answered',
       'simulated-',
       'counted by the provider',
-      '1 of 1 unit charged',
+      '1 of 1 request charged',
       'First content',
     ])
       expect(text, part).toContain(part)
@@ -134,7 +134,7 @@ describe('one request', () => {
   test("a failed request shows each attempt, that nothing was charged, and a link to its error's page", async () => {
     const text = await textOf(`/activity/${failedId}`)
     expect(text).toContain('href="/docs/errors/server_is_overloaded"')
-    expect(text).toContain('0 of 1 unit charged')
+    expect(text).toContain('0 of 1 request charged')
     expect(text.match(/server error/g)?.length).toBe(3)
     expect(text).toContain('503')
   })
@@ -142,7 +142,7 @@ describe('one request', () => {
   test('a fusion request shows how the panel reached its answer', async () => {
     const [id = ''] = idsOn(await textOf('/activity?profile=svc-router/fusion'))
     const text = await textOf(`/activity/${id}`)
-    for (const part of ['Fusion: ', '3 of 3 answered', 'Verdict', 'fusion-panel/', 'synthesis'])
+    for (const part of ['Fusion: synthesized', '3 of 3 answered', 'Verdict', 'fusion-panel/', 'synthesis'])
       expect(text, part).toContain(part)
   })
 

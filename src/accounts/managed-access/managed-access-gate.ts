@@ -107,7 +107,7 @@ export class ManagedAccessGate {
         this.#record({ type: 'managed.opened', reason: 'switched_on' }),
       )
       const [stored] = await store.readAudit(sequence - 1, 1)
-      if (stored?.hash !== hash) throw new Error('the opening was not recorded in the audit log')
+      if (stored?.hash !== hash) throw new Error('turning on managed access was not recorded in the audit log')
     } catch {
       this.#shut('durable_audit', true)
       return false

@@ -97,7 +97,8 @@ export class DeliveryMarks {
     this.#slot.writeDoubleLE(this.#next, 0)
     this.#slot.write(requestId, 8, 'latin1')
     const at = headerBytes + (this.#next % markCapacity) * slotBytes
-    if (writeSync(this.#file, this.#slot, 0, slotBytes, at) !== slotBytes) throw new Error('a mark was cut short')
+    if (writeSync(this.#file, this.#slot, 0, slotBytes, at) !== slotBytes)
+      throw new Error('a delivery mark was written only in part')
     this.#next += 1
   }
 

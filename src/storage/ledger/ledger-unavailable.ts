@@ -4,6 +4,6 @@ export class LedgerUnavailable extends Error {
 
   /** `cause` is for a debugger; it is never written anywhere. */
   constructor(cause?: unknown) {
-    super('the ledger cannot record requests just now', { cause })
+    super('the ledger cannot record requests right now', { cause })
   }
 }

@@ -156,7 +156,7 @@ export class WorkerConnection {
     const store = (Object.hasOwn(stores, noun) ? stores[noun] : {}) as Record<string, unknown>
     const found = Object.hasOwn(store, method) && method !== 'close' ? store[method] : undefined
     if (typeof found !== 'function') throw new TypeError('the store has no such method')
-    if (this.#storeCalls >= maxStoreCalls) throw new StoreUnavailable('too many calls wait for the database')
+    if (this.#storeCalls >= maxStoreCalls) throw new StoreUnavailable('too many calls are waiting for the database')
     this.#storeCalls += 1
     try {
       return await (found.apply(store, args) as unknown)

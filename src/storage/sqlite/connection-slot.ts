@@ -29,7 +29,7 @@ export class ConnectionSlot {
       return Promise.resolve()
     }
     if (this.#waiting.size >= maxWaiting) {
-      return Promise.reject(new StoreUnavailable('too many queries wait for the database'))
+      return Promise.reject(new StoreUnavailable('too many queries are waiting for the database'))
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const refuse = (): void => {

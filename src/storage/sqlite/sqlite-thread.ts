@@ -109,7 +109,7 @@ export class SqliteThread {
   call<Value>(call: Call): Promise<Value> {
     if (this.#isGone || this.#isClosing) throw new StoreUnavailable('the database thread has ended')
     if (this.#overdue > 0) throw new StoreUnavailable('the database does not answer')
-    if (this.#calls.size >= maxCalls) throw new StoreUnavailable('too many calls wait for the database')
+    if (this.#calls.size >= maxCalls) throw new StoreUnavailable('too many calls are waiting for the database')
     const id = ++this.#lastCall
     return new Promise<Value>((resolve, reject) => {
       // An answer that arrived while this thread was blocked is read before the second of these two callbacks.

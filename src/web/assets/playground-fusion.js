@@ -44,7 +44,7 @@ function factsOf(report) {
     ['Panel', `${answered} of ${count(panel.length, 'model')} answered`],
     ['Judge', plain(judge?.status)],
     ['Verdict', verdict],
-    ['Mode', mode && plain(mode)],
+    ['Mode', mode && plain(mode === 'synthesised' ? 'synthesized' : mode)],
     ['Disagreements', disagreements === undefined ? undefined : String(disagreements)],
     ['Degraded', degraded.map(plain).join(', ') || 'no'],
   ]

@@ -1,5 +1,10 @@
 import { html } from 'hono/html'
-import { describeCallStatus, type CallRecord, type FusionRecord } from '../../domain/fusion-record.ts'
+import {
+  describeCallStatus,
+  describeFusionMode,
+  type CallRecord,
+  type FusionRecord,
+} from '../../domain/fusion-record.ts'
 import { writeUsd } from '../../domain/request-cost.ts'
 import type { Html } from './html.ts'
 import type { Names } from './names.ts'
@@ -10,7 +15,7 @@ import { writeNumber } from './time.ts'
 export function fusionCard(fusion: FusionRecord, names: Names): Html {
   const { mode, errorCode, answered, asked, quorum, preset, isSelfPanel, degraded, dropOuts } = fusion
   return html`<section class="card">
-    <h2>Fusion: ${mode ?? errorCode ?? 'unanswered'}</h2>
+    <h2>Fusion: ${mode === undefined ? (errorCode ?? 'unanswered') : describeFusionMode(mode)}</h2>
     <dl class="facts">
       <dt>Panel</dt>
       <dd>

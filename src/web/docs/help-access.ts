@@ -40,7 +40,7 @@ export const accessHelp = {
     why: 'Someone with access to the account revoked this key, or it was found in public and revoked to protect the account. Revoking is permanent.',
     fix: [
       'Create a new key and replace the revoked one.',
-      'If you cannot sign in, use recovery to get a new key with the same email address.',
+      'If you are not signed in, you can also [get a new key by email](/account/recover). Use the email address of the account.',
       'If nobody on your team revoked it, also check the account’s other keys and signed-in browsers.',
     ],
     at: keys,

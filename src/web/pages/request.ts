@@ -104,7 +104,7 @@ function facts(record: RequestRecord, names: Names, costUsd: number | undefined)
             <dd>${writeUsd(costUsd)}, at the configured price</dd>`
     }
     <dt>Quota</dt>
-    <dd>${writeNumber(charged)} of ${writeCount(units, 'unit')} charged to ${periodId}</dd>
+    <dd>${writeNumber(charged)} of ${writeCount(units, 'request')} charged to ${periodId}</dd>
   </dl>`
 }
 

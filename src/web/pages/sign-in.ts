@@ -8,7 +8,7 @@ const signIn: AddressPage = {
   path: '/sign-in',
   purpose: 'sign_in',
   title: 'Sign in',
-  lead: 'There is no password. Enter your email address, and we send you a code.',
+  lead: 'There is no password. Enter your email address, and we will send you a code.',
   button: 'Send the code',
   below: html`<p>No account yet? <a href="/account/setup">Create one</a> in a minute.</p>
     <p>Lost your key? <a href="/account/recover">Get a new one</a>.</p>`,
