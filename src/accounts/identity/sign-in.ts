@@ -39,7 +39,7 @@ export async function setUpAccount(
   if (await deps.store.addAccountWithEmail(account, address, record)) return { account, isNew: true }
   const email = await deps.store.findEmail(address)
   const existing = email === undefined ? undefined : await deps.store.findAccount(email.accountId)
-  if (existing === undefined) throw new Error('a taken address belongs to no account')
+  if (existing === undefined) throw new Error('the address is taken, but no account has it')
   return { account: existing, isNew: false }
 }
 

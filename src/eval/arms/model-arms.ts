@@ -88,5 +88,5 @@ async function ask(
 }
 
 function noRandom(): never {
-  throw new Error('a single call draws nothing')
+  throw new Error('a single call uses no random numbers')
 }

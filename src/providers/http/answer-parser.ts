@@ -127,10 +127,10 @@ export class AnswerParser {
     this.#headLength = held + taken
     const end = head.subarray(0, this.#headLength).indexOf(headEnd, Math.max(0, held - headEnd.length + 1))
     if (end < 0) {
-      if (this.#headLength === head.length) throw new HttpViolation('a head too long')
+      if (this.#headLength === head.length) throw new HttpViolation('the header section is too long')
       // Anything that is not HTTP may never reach the end of a head.
       const first = head.toString('latin1', 0, Math.min(version.length, this.#headLength))
-      if (!version.startsWith(first)) throw new HttpViolation('no HTTP')
+      if (!version.startsWith(first)) throw new HttpViolation('the response is not HTTP')
       return undefined
     }
     this.#headLength = 0
@@ -168,7 +168,7 @@ export class AnswerParser {
 
   #take(length: number): void {
     this.#bodyBytes += length
-    if (this.#bodyBytes > maxAnswerBytes) throw new HttpViolation('a body too long')
+    if (this.#bodyBytes > maxAnswerBytes) throw new HttpViolation('the body is too long')
     if (this.#step === 'close') return
     this.#left -= length
     if (this.#left === 0) this.#step = this.#step === 'chunk' ? 'chunk end' : 'done'
@@ -203,49 +203,49 @@ export class AnswerParser {
     const until = end < 0 ? chunk.length : end
     const part = chunk.toString('latin1', from, until)
     this.#line = this.#line === '' ? part : this.#line + part
-    if (this.#line.length > maxSizeLineChars) throw new HttpViolation('a line too long')
+    if (this.#line.length > maxSizeLineChars) throw new HttpViolation('a chunk line is too long')
     if (end < 0) return until
     const line = this.#line
     this.#line = ''
-    if (line.charCodeAt(line.length - 1) !== cr) throw new HttpViolation('a bare line feed')
+    if (line.charCodeAt(line.length - 1) !== cr) throw new HttpViolation('a line feed has no carriage return before it')
     this.#readFraming(line.slice(0, -1))
     return end + 1
   }
 
   #readFraming(line: string): void {
     if (this.#step === 'chunk end') {
-      if (line !== '') throw new HttpViolation('a chunk longer than its size')
+      if (line !== '') throw new HttpViolation('a chunk is longer than its size')
       this.#step = 'size'
     } else if (this.#step === 'size') {
       this.#extensionChars += Math.max(0, line.length - uncountedSizeChars)
-      if (this.#extensionChars > maxExtensionChars) throw new HttpViolation('extensions too long')
+      if (this.#extensionChars > maxExtensionChars) throw new HttpViolation('the chunk extensions are too long')
       const size = chunkSize.exec(line)?.[1]
-      if (size === undefined) throw new HttpViolation('no size of a chunk')
+      if (size === undefined) throw new HttpViolation('a chunk size is missing or invalid')
       this.#left = Number.parseInt(size, 16)
       this.#step = this.#left === 0 ? 'trailers' : 'chunk'
     } else if (line === '') {
       this.#step = 'done'
     } else {
       this.#trailerChars += line.length
-      if (this.#trailerChars > maxHeadBytes) throw new HttpViolation('trailers too long')
+      if (this.#trailerChars > maxHeadBytes) throw new HttpViolation('the trailer section is too long')
     }
   }
 
   #readHead(text: string, bytes: number): void {
-    if (text.length > maxHeadBytes) throw new HttpViolation('a head too long')
+    if (text.length > maxHeadBytes) throw new HttpViolation('the header section is too long')
     const lines = text.split('\r\n')
     const status = statusLine.exec(lines[0]!)
-    if (status === null) throw new HttpViolation('no status line')
+    if (status === null) throw new HttpViolation('the status line is missing or invalid')
     const headers: Record<string, string> = Object.create(null)
     for (let index = 1; index < lines.length; index += 1) readField(lines[index]!, headers)
     const code = Number(status[2])
     if (code < 200) {
       // This is an announcement, not the answer. The request does not allow a protocol switch.
-      if (code === 101) throw new HttpViolation('another protocol')
+      if (code === 101) throw new HttpViolation('the server switched protocols')
       this.#interimHeads += 1
       this.#interimBytes += bytes
       if (this.#interimHeads > maxInterimHeads || this.#interimBytes > maxInterimBytes) {
-        throw new HttpViolation('too many interim answers')
+        throw new HttpViolation('there are too many interim responses')
       }
       return
     }
@@ -261,17 +261,18 @@ export class AnswerParser {
   #framing(code: number, headers: Readonly<Record<string, string>>): Step {
     const coding = headers['transfer-encoding']
     const length = headers['content-length']
-    if (coding !== undefined && length !== undefined) throw new HttpViolation('two ways to end')
+    if (coding !== undefined && length !== undefined)
+      throw new HttpViolation('Transfer-Encoding and Content-Length are both set')
     if (code === 204 || code === 304) return 'done'
     if (coding !== undefined) {
-      if (coding.toLowerCase() !== 'chunked') throw new HttpViolation('an unknown coding')
+      if (coding.toLowerCase() !== 'chunked') throw new HttpViolation('the transfer coding is not supported')
       return 'size'
     }
     if (length === undefined) {
       this.keepAlive = false
       return 'close'
     }
-    if (!/^\d{1,15}$/.test(length)) throw new HttpViolation('no length')
+    if (!/^\d{1,15}$/.test(length)) throw new HttpViolation('Content-Length is invalid')
     this.#left = Number(length)
     return this.#left === 0 ? 'done' : 'length'
   }
@@ -286,12 +287,12 @@ export class AnswerParser {
 function readField(line: string, headers: Record<string, string>): void {
   const colon = line.indexOf(':')
   const name = line.slice(0, Math.max(colon, 0)).toLowerCase()
-  if (!fieldName.test(name)) throw new HttpViolation('no name of a field')
-  if (notInFields.test(line)) throw new HttpViolation('bytes that are not allowed in a field')
+  if (!fieldName.test(name)) throw new HttpViolation('a header name is missing or invalid')
+  if (notInFields.test(line)) throw new HttpViolation('a header contains bytes that are not allowed')
   const value = line.slice(colon + 1).trim()
   const known = headers[name]
   if (known === undefined) headers[name] = value
   else if (name === 'transfer-encoding' || (name === 'content-length' && known !== value)) {
-    throw new HttpViolation('two ways to end')
+    throw new HttpViolation('the headers that give the body length are repeated')
   }
 }

@@ -80,7 +80,7 @@ export async function decideBatch(
     select * from svc_router_admit_2(${JSON.stringify(given)}::jsonb, ${nodeId}, ${Math.ceil(expiresMs)})`.execute(db)
   const decided: Decided[] = Array.from({ length: batch.length })
   for (const row of rows) decided[row.out_n] = decidedBy(row, batch[row.out_n]!)
-  if (rows.length !== batch.length) throw new Error('the database did not decide every request')
+  if (rows.length !== batch.length) throw new Error('the database did not return a decision for every request')
   return decided
 }
 
@@ -129,7 +129,7 @@ export async function readSignals(
       order by q.admitted_at_ms, q.number limit 1
     ) first on true`.execute(db)
   const row = rows[0]
-  if (row === undefined) throw new Error('the database gave no counters')
+  if (row === undefined) throw new Error('the database returned no counters')
   return signalsOf(row, momentAt(row.out_now_ms), plan, rate)
 }
 

@@ -59,7 +59,7 @@ function receive(message: ToWorker): void {
 
 function run({ id, expiresAtMs, call }: CallMessage): void {
   try {
-    if (threadClockMs() > expiresAtMs) throw new StoreUnavailable('the call came too late')
+    if (threadClockMs() > expiresAtMs) throw new StoreUnavailable('the call arrived after its time limit')
     const value = answer(call)
     if (!(value instanceof Promise)) return tell({ type: 'answer', id, value })
     value.then(

@@ -40,7 +40,7 @@ export const accessHelp = {
     why: 'Someone with access to the account revoked this key, or it was found in public and revoked to protect the account. Revoking is permanent.',
     fix: [
       'Create a new key and replace the revoked one.',
-      'If you are not signed in, you can also [get a new key by email](/account/recover). Use the email address of the account.',
+      'If you are not signed in, [verify the account’s email address](/account/recover) to get a new key.',
       'If nobody on your team revoked it, also check the account’s other keys and signed-in browsers.',
     ],
     at: keys,
@@ -99,7 +99,7 @@ export const accessHelp = {
     why: 'A per-minute limit was reached. It is either the plan’s limit, the key’s own limit, the limit for free requests such as listing models, or the limit for bytes sent in rejected requests. The message says which one. The plan’s limit uses a sliding 60-second window, not clock minutes.',
     fix: [
       'Wait for the number of seconds in `Retry-After`, then retry.',
-      'Most clients do this automatically. In your own program, send fewer requests at once: `X-RateLimit-Remaining` says how many are left.',
+      'Most clients do this automatically. In your own program, send requests more slowly: `X-RateLimit-Remaining` says how many are left.',
       'A larger plan has a higher limit. If the key’s own limit was reached, change it under “Limits” next to the key.',
     ],
     at: { path: '/billing/upgrade', name: 'Larger plans' },
