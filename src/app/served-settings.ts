@@ -5,13 +5,11 @@ import { canonicalJson, settingsOf, type Settings } from '../domain/declared.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { Profile } from '../domain/profiles.ts'
-import type { Clock, Timer } from '../runtime/clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { errorName } from '../runtime/describe-bug.ts'
+import { Refresher } from '../runtime/refresher.ts'
 import { StoreUnavailable } from '../runtime/store-unavailable.ts'
 import type { Store } from '../storage/store.ts'
-
-/** Pause after a failed read. */
-const retryMs = 250
 
 /**
  * The plans, backends, and profiles that are in force. Parts of the service read them for every request, because
@@ -80,49 +78,33 @@ export interface SettingsWatchDeps {
 export class SettingsWatch {
   readonly #deps: SettingsWatchDeps
   #inForce: string
-  #isReading = false
-  #isStale = false
-  #retry: Timer | undefined
-  #isClosed = false
+  readonly #refresher: Refresher
 
   constructor(deps: SettingsWatchDeps, inForce: Settings) {
+    const { clock, log } = deps
     this.#deps = deps
     this.#inForce = textOf(inForce)
+    this.#refresher = new Refresher({
+      read: () => this.#read(),
+      clock,
+      onFailed: (error) => log({ event: 'store_failing', reason: errorName(error) }),
+    })
   }
 
   /** Reads again after a change, and retries until the store answers. */
   refresh(): void {
-    this.#isStale = true
-    if (!this.#isReading) void this.#catchUp()
+    this.#refresher.refresh()
   }
 
   close(): void {
-    this.#isClosed = true
-    this.#retry?.cancel()
-  }
-
-  async #catchUp(): Promise<void> {
-    const { log, clock } = this.#deps
-    this.#isReading = true
-    this.#retry?.cancel()
-    try {
-      while (this.#isStale && !this.#isClosed) {
-        this.#isStale = false
-        await this.#read()
-      }
-    } catch (error) {
-      log({ event: 'store_failing', reason: errorName(error) })
-      if (!this.#isClosed) this.#retry = clock.after(retryMs, () => this.refresh())
-    } finally {
-      this.#isReading = false
-    }
+    this.#refresher.close()
   }
 
   async #read(): Promise<void> {
     const { store, config, served, prepare, log } = this.#deps
     const declared = settingsOf(await store.listSettings())
     const text = textOf(declared)
-    if (text === this.#inForce || this.#isClosed) return
+    if (text === this.#inForce || this.#refresher.isClosed) return
     try {
       const next = config.settings.serve(declared)
       const use = await prepare(next)

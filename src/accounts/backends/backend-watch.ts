@@ -1,9 +1,7 @@
 import { holdsOf, type Hold } from '../../domain/backend-controls.ts'
-import type { Clock, Timer } from '../../runtime/clock.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import { Refresher } from '../../runtime/refresher.ts'
 import type { BackendControlStore } from './backend-ports.ts'
-
-/** Pause after a failed read. */
-const retryMs = 250
 
 /** Receives operators' decisions; in the running service, the circuit breakers. */
 interface BackendKeeper {
@@ -26,13 +24,12 @@ export class BackendWatch {
   readonly #deps: BackendWatchDeps
   /** The last release seen for each backend: only later ones are new. */
   #released: ReadonlyMap<string, number> | undefined
-  #reading = false
-  #isStale = false
-  #retry: Timer | undefined
-  #isClosed = false
+  readonly #refresher: Refresher
 
   constructor(deps: BackendWatchDeps) {
+    const { clock, onFailed } = deps
     this.#deps = deps
+    this.#refresher = new Refresher({ read: () => this.#read(), clock, onFailed })
   }
 
   /**
@@ -45,35 +42,17 @@ export class BackendWatch {
 
   /** Reads again after a change, and retries until the store answers. */
   refresh(): void {
-    this.#isStale = true
-    if (!this.#reading) void this.#catchUp()
+    this.#refresher.refresh()
   }
 
   close(): void {
-    this.#isClosed = true
-    this.#retry?.cancel()
-  }
-
-  async #catchUp(): Promise<void> {
-    this.#reading = true
-    this.#retry?.cancel()
-    try {
-      while (this.#isStale && !this.#isClosed) {
-        this.#isStale = false
-        await this.#read()
-      }
-    } catch (error) {
-      this.#deps.onFailed(error)
-      if (!this.#isClosed) this.#retry = this.#deps.clock.after(retryMs, () => this.refresh())
-    } finally {
-      this.#reading = false
-    }
+    this.#refresher.close()
   }
 
   async #read(): Promise<void> {
     const { store, keeper } = this.#deps
     const controls = await store.listBackendControls()
-    if (this.#isClosed) return
+    if (this.#refresher.isClosed) return
     keeper.hold(holdsOf(controls))
     const released = new Map(
       controls.filter(({ kind }) => kind === 'released').map(({ backendId, atMs }) => [backendId, atMs]),
