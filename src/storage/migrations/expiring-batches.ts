@@ -16,7 +16,7 @@ begin
   end if;
 end $$`
 
-/** Admissions that nobody waits for any more are not made. Earlier versions keep calling the function before. */
+/** Requests whose callers were already refused are not admitted. Earlier versions continue to call the previous function. */
 export const expiringBatchesMigration: Migration = {
   name: '025-expiring-batches',
   worksWith: '021-earlier-versions',
