@@ -1,17 +1,9 @@
 import { expect, test } from 'vitest'
 import { LiveTraffic } from '../../src/accounts/status/live-traffic.ts'
-import type { RequestOpening, RequestOutcome } from '../../src/domain/requests.ts'
+import type { RequestOutcome } from '../../src/domain/requests.ts'
 import { ManualClock } from '../gateway/manual-clock.ts'
+import { requestOpening as opening } from '../request-opening.ts'
 
-const opening: RequestOpening = {
-  id: 'req_1',
-  accountId: 'acc_1',
-  keyId: 'key_1',
-  profile: 'svc-router/frontier',
-  format: 'openai-chat',
-  stream: true,
-  units: 1,
-}
 const usage = { inputTokens: 60, outputTokens: 120, cachedTokens: 0, reasoningTokens: 0, source: 'counted' } as const
 
 function answered(ms: number, backend = 'alpha'): RequestOutcome {

@@ -1,24 +1,14 @@
 import { expect, test } from 'vitest'
 import type { UsageSignals } from '../../src/domain/account-meter.ts'
 import { defaultPlans } from '../../src/domain/plans.ts'
-import type { RequestOpening } from '../../src/domain/requests.ts'
 import type { Admission, Ledger } from '../../src/gateway/ports.ts'
 import { observeKeyStore, observeLedger } from '../../src/metrics/observed-ledger.ts'
 import { ServiceMetrics } from '../../src/metrics/service-metrics.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
+import { requestOpening as opening } from '../request-opening.ts'
 import { seriesOf } from './series.ts'
 
 const plan = defaultPlans[0]!
-const opening: RequestOpening = {
-  id: 'req_1',
-  accountId: 'acc_1',
-  keyId: 'key_1',
-  profile: 'svc-router/frontier',
-  format: 'openai-chat',
-  stream: true,
-  units: 1,
-}
-
 /** A ledger whose admission is what the test says. */
 function ledgerWith(admission: Partial<Admission>): Ledger {
   const whole: Admission = {

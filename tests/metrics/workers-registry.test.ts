@@ -1,16 +1,7 @@
 import { expect, test } from 'vitest'
 import { ServiceMetrics } from '../../src/metrics/service-metrics.ts'
 import { type MetricsSnapshot, WorkersRegistry } from '../../src/metrics/workers-registry.ts'
-
-const opening = {
-  id: 'req_1',
-  accountId: 'acc_1',
-  keyId: 'key_1',
-  profile: 'svc-router/frontier',
-  format: 'openai-chat',
-  stream: true,
-  units: 1,
-} as const
+import { requestOpening as opening } from '../request-opening.ts'
 
 /** Workers that answer, and those that do not. */
 class TestWorkers {
