@@ -78,6 +78,7 @@ export async function openMetrics(
     watch({ storage, breakers, providers, readiness, listening: { api, connections } }) {
       metrics.watch({
         ready: () => readiness().ready,
+        areSettingsApplied: () => served.isCurrent,
         stateOf: (id) => breakers.condition(id).state,
         shares: () => ({ connections, ...api.shares }),
         queues: () => ({ ...storage.queues(), upstream_connections: providers.connections().waiting }),

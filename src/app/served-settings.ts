@@ -19,6 +19,7 @@ export class ServedSettings {
   #served: Served
   #planById: ReadonlyMap<string, Plan>
   #backendIds: readonly string[]
+  #isCurrent = true
 
   constructor(served: Served) {
     this.#served = served
@@ -46,10 +47,21 @@ export class ServedSettings {
     return this.#planById.get(id)
   }
 
+  /** Whether these are the settings that operators declared last (contract 38.9). */
+  get isCurrent(): boolean {
+    return this.#isCurrent
+  }
+
   replace(served: Served): void {
+    this.#isCurrent = true
     this.#served = served
     this.#planById = plansOf(served)
     this.#backendIds = idsOf(served)
+  }
+
+  /** Others were declared, and this process cannot use them. */
+  keep(): void {
+    this.#isCurrent = false
   }
 }
 
@@ -112,6 +124,7 @@ export class SettingsWatch {
       use()
     } catch (error) {
       if (error instanceof StoreUnavailable) throw error
+      served.keep()
       const path = error instanceof ConfigError ? error.problems[0]?.path : undefined
       log({ event: 'settings_failing', reason: path ?? errorName(error) })
     }

@@ -20,7 +20,12 @@ const storeBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1
 const backendStates: readonly BackendState['state'][] = ['closed', 'half_open', 'open', 'drained', 'quarantined']
 
 /** How the gauges of several workers become one, if not as their sum (contract 36.9). */
-const aggregators: Readonly<Record<string, Aggregator>> = { build_info: 'first', ready: 'min', backend_state: 'max' }
+const aggregators: Readonly<Record<string, Aggregator>> = {
+  build_info: 'first',
+  ready: 'min',
+  settings_applied: 'min',
+  backend_state: 'max',
+}
 
 /** A shared resource: how much is used, its limit, and how often a holder was refused more. */
 interface ShareFigures {
@@ -32,6 +37,7 @@ interface ShareFigures {
 /** What is read from the service when the metrics are. */
 export interface MetricsSources {
   readonly ready: () => boolean
+  readonly areSettingsApplied: () => boolean
   readonly stateOf: (backendId: string) => BackendState['state']
   readonly shares: () => Readonly<Record<string, ShareFigures>>
   readonly queues: () => Readonly<Record<string, number>>
@@ -205,6 +211,10 @@ export class ServiceMetrics implements RequestObserver {
     const sources = (): MetricsSources | undefined => this.#sources
     this.#gauge('ready', 'Whether /ready answers 200.', [], (gauge) => {
       gauge.set(sources()?.ready() === true ? 1 : 0)
+    })
+    this.#gauge('settings_applied', 'Whether the declared settings are in force.', [], (gauge) => {
+      // Declared settings that do not fit stop a start, so they are in force until the service says otherwise.
+      gauge.set(sources()?.areSettingsApplied() === false ? 0 : 1)
     })
     this.#gauge('backend_state', 'The state of a backend: 1 for the current one.', ['backend', 'state'], (gauge) => {
       const stateOf = sources()?.stateOf

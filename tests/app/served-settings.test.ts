@@ -64,8 +64,10 @@ test('settings that do not fit this node are logged once by their path, and the 
   await refresh()
   expect(events).toEqual([{ event: 'settings_failing', reason: 'backends.new.provider' }])
   expect(served.planById('team')).toBeDefined()
+  expect(served.isCurrent).toBe(false)
   world.stored = []
   await refresh()
+  expect(served.isCurrent).toBe(true)
   expect(served.planById('team')).toBeUndefined()
   expect(() =>
     config.settings.serve(settingsOf([{ kind: 'backends', name: 'new', value: backend, managed: true }])),

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Worker } from 'node:worker_threads'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { putSetting, removeSetting } from '../../src/accounts/settings.ts'
 import type { UsageSignals } from '../../src/domain/account-meter.ts'
 import { defaultPlans } from '../../src/domain/plans.ts'
 import { observeLedger } from '../../src/metrics/observed-ledger.ts'
@@ -60,7 +61,13 @@ describe.runIf(hasPrometheus('the drills of the alert rules'))('with a real Prom
     })
     ;[worker] = (await started) as [Worker]
     const metrics = new ServiceMetrics({ version: '1', profiles: [], backends: [] })
-    metrics.watch({ ready: () => true, stateOf: () => 'closed', shares: () => ({}), queues: () => ({}) })
+    metrics.watch({
+      ready: () => true,
+      areSettingsApplied: () => true,
+      stateOf: () => 'closed',
+      shares: () => ({}),
+      queues: () => ({}),
+    })
     broken = { metrics, listening: await serveMetrics(metrics.registry, { host: '127.0.0.1', port: 0 }, () => {}) }
     const rules = scaledRules(divisor, { '[5000ms]))) > 10': `[5000ms]))) > ${slowSeconds}` })
     prometheus = await Prometheus.start([service.config.metricsListen!.port, broken.listening.port], rules)
@@ -174,6 +181,17 @@ describe.runIf(hasPrometheus('the drills of the alert rules'))('with a real Prom
     const names = ['SvcRouterBug', 'SvcRouterComponentFails', 'SvcRouterDeliveredUncounted']
     await firing(names)
     await clear(names)
+  })
+
+  test.concurrent('settings that a node cannot use fire an alert until they are corrected', async () => {
+    const deps = { ...service.accountsDeps, store: service.store }
+    const value = { provider: 'elsewhere', model: 'm' }
+    await putSetting(deps, { kind: 'backends', name: 'foreign', value, managed: true }, undefined)
+    const alert = await prometheus.until('SvcRouterSettingsNotApplied', true)
+    expect(alert?.labels['instance']).toBe(`127.0.0.1:${service.config.metricsListen!.port}`)
+    expect(service.events).toContainEqual({ event: 'settings_failing', reason: 'backends.foreign.provider' })
+    await removeSetting(deps, 'backends', 'foreign')
+    await prometheus.until('SvcRouterSettingsNotApplied', false)
   })
 
   longTest('a full share fires an alert', async () => {

@@ -11,7 +11,13 @@ class TestWorkers {
 
   start(name: string): ServiceMetrics {
     const metrics = new ServiceMetrics({ version: '1.2.3', profiles: [opening.profile], backends: ['alpha'] })
-    metrics.watch({ ready: () => true, stateOf: () => 'closed', shares: () => ({}), queues: () => ({}) })
+    metrics.watch({
+      ready: () => true,
+      areSettingsApplied: () => true,
+      stateOf: () => 'closed',
+      shares: () => ({}),
+      queues: () => ({}),
+    })
     this.running.set(name, metrics)
     return metrics
   }
@@ -57,12 +63,20 @@ test('the metrics of all workers are one set: counts and open requests are summe
   expect(await workers.value('svc_router_store_seconds_count{operation="admit"}')).toBe(1)
   expect(await workers.value('svc_router_store_seconds_bucket{le="0.005",operation="admit"}')).toBe(1)
   expect(await workers.value('svc_router_ready')).toBe(1)
+  expect(await workers.value('svc_router_settings_applied')).toBe(1)
   expect(await workers.value('svc_router_build_info{version="1.2.3"}')).toBe(1)
   expect(await workers.value('svc_router_backend_state{backend="alpha",state="closed"}')).toBe(1)
   expect(await workers.value('svc_router_workers')).toBe(2)
   // One worker that cannot serve makes the node not ready.
-  b.watch({ ready: () => false, stateOf: () => 'open', shares: () => ({}), queues: () => ({}) })
+  b.watch({
+    ready: () => false,
+    areSettingsApplied: () => false,
+    stateOf: () => 'open',
+    shares: () => ({}),
+    queues: () => ({}),
+  })
   expect(await workers.value('svc_router_ready')).toBe(0)
+  expect(await workers.value('svc_router_settings_applied')).toBe(0)
   expect(await workers.value('svc_router_backend_state{backend="alpha",state="open"}')).toBe(1)
 })
 
