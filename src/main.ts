@@ -20,6 +20,7 @@ import { runProgram } from './cli/process/run-program.ts'
 import {
   configOfWorker,
   ownerSocketFd,
+  readGivenConfig,
   readWorkerPlace,
   startWorkers,
   workerEnv,
@@ -66,7 +67,7 @@ const clock = systemClock()
 const random = systemRandom()
 
 const ports: CliPorts = {
-  isWorker: place !== undefined,
+  worker: place && { readConfig: readGivenConfig },
   clock,
   random,
   hasStore,

@@ -138,10 +138,12 @@ export class Invocation {
   /** Loads the configuration. @throws ConfigError with all problems */
   load(localSecrets: 'make' | 'pretend' = 'make'): Config {
     const path = this.line.option('config')
+    const { worker } = this.ports
     this.config = loadConfig({
       path: path ?? defaultConfigPath,
       // Giving the default path explicitly still counts as the default, because help and README show it.
       explicit: path !== undefined && resolve(path) !== resolve(defaultConfigPath),
+      given: worker && { text: worker.readConfig() },
       overrides: {
         data: this.line.option('data'),
         host: this.line.option('host'),

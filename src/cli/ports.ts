@@ -94,10 +94,16 @@ export interface Program {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
+/** What a worker gets from the process that started it. */
+interface WorkerStart {
+  /** The text of the configuration file, undefined if there is none. @throws SetupError if that process has ended */
+  readConfig(): string | undefined
+}
+
 /** The dependencies of the command line. `main.ts` provides the real ones. */
 export interface CliPorts {
-  /** Whether another process started this one as a worker, and announces the service. */
-  readonly isWorker: boolean
+  /** If another process started this one as a worker and announces the service: what that process gave it. */
+  readonly worker: WorkerStart | undefined
   readonly clock: Clock
   readonly random: RandomBytes
   /** Whether a store exists. Opening creates a missing one. */

@@ -91,12 +91,25 @@ function groupOf(word: string | undefined): readonly Command[] {
   return commands.filter(({ name }) => name.startsWith(`${word} `))
 }
 
+/** What operators of other services look for, and what to do instead. */
+const absent: ReadonlyMap<string, readonly [what: string, fix: string]> = new Map([
+  [
+    'reload',
+    [
+      'the service does not reload its configuration file: it reads it when it starts',
+      `restart it, one node after the other; plans, backends, and profiles can change without a restart: ${program} help apply`,
+    ],
+  ],
+])
+
 function findNamed(words: readonly string[]): { command: Command; rest: readonly string[] } {
   for (const count of [2, 1]) {
     const name = words.slice(0, count).join(' ')
     const command = commands.find((known) => known.name === name)
     if (command !== undefined) return { command, rest: words.slice(count) }
   }
+  const instead = absent.get(words[0] ?? '')
+  if (instead !== undefined) throw new CommandError(exitCodes.usage, ...instead)
   const typed = words.slice(0, 2).filter((word) => !word.startsWith('-'))
   const group = groupOf(typed[0])
   const names = (group.length > 0 ? group : commands).map((known) => known.name)

@@ -24,6 +24,8 @@ export interface ListenConfig {
 export interface Config {
   /** The configuration file as it was named; undefined if there is none. */
   readonly file: string | undefined
+  /** What the file contained when it was read: all workers of a node use the same. */
+  readonly fileText: string | undefined
   readonly mode: Mode
   /** Port 0 lets the system choose: call `withPorts` once the port is known. */
   readonly listen: ListenConfig

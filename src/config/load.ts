@@ -20,6 +20,8 @@ export interface ConfigSource {
   readonly path: string
   /** Whether the user gave the path. If so, the file must exist. */
   readonly explicit: boolean
+  /** What the file contains, if another process has read it: then it is not read again. */
+  readonly given?: { readonly text: string | undefined } | undefined
   readonly overrides: Overrides
   readonly env: Environment
   readonly random: RandomBytes
@@ -34,7 +36,7 @@ export interface ConfigSource {
 
 /** Builds the Config from the file and the environment (contract 31.2). @throws ConfigError with all problems and their positions */
 export function loadConfig(source: ConfigSource): Config {
-  const text = readText(source)
+  const text = source.given === undefined ? readText(source) : source.given.text
   const name = text === undefined ? undefined : source.path
   const document = readDocument(text ?? '')
   if (document.problems.length > 0) throw new ConfigError(name, document.problems)
@@ -47,7 +49,12 @@ export function loadConfig(source: ConfigSource): Config {
   if (secrets === undefined)
     throw new ConfigError(name, [placeless('secrets are missing', 'set SVC_ROUTER_PEPPER and SVC_ROUTER_SEALING_KEY')])
   const needsCredentials = source.needsCredentials ?? true
-  return { ...rest, secrets, settings: settingsSource({ file, mode: rest.mode, env: source.env, needsCredentials }) }
+  return {
+    ...rest,
+    fileText: text,
+    secrets,
+    settings: settingsSource({ file, mode: rest.mode, env: source.env, needsCredentials }),
+  }
 }
 
 function readText({ path, explicit }: ConfigSource): string | undefined {

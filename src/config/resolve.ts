@@ -61,7 +61,7 @@ export interface Overrides {
 }
 
 /** The resolved file, except for secrets that still have to be generated. */
-export type Resolved = Omit<Config, 'secrets' | 'settings'> & { readonly given: GivenSecrets }
+export type Resolved = Omit<Config, 'secrets' | 'settings' | 'fileText'> & { readonly given: GivenSecrets }
 
 /** The secrets from the environment. */
 export interface GivenSecrets {

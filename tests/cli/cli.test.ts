@@ -146,6 +146,13 @@ describe('invalid arguments end with exit code 2 and the next command', () => {
     },
   )
 
+  test('"reload" is refused with what to do instead', async () => {
+    const { code, out, err } = await cli.say('reload')
+    expect([code, out]).toEqual([2, ''])
+    expect(err).toContain('does not reload its configuration file')
+    expect(err).toContain('restart it, one node after the other')
+  })
+
   test('with --json an error is JSON on standard error', async () => {
     const { out, err } = await cli.say('stort', '--json')
     expect(out).toBe('')

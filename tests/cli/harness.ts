@@ -121,7 +121,7 @@ export class Harness {
   #ports(): CliPorts {
     return {
       clock: systemClock(),
-      isWorker: false,
+      worker: undefined,
       random: systemRandom(),
       hasStore: () => this.hasStore,
       openStore: async (config) => {

@@ -317,8 +317,8 @@ describe('published files', () => {
   })
 
   test('the example loads unchanged and states the defaults', () => {
-    const { file: _, secrets: __, settings, ...fromExample } = loadText(example())
-    const { file: ___, secrets: ____, settings: settingsByDefault, ...byDefault } = loadText('')
+    const { file: _, fileText: _____, secrets: __, settings, ...fromExample } = loadText(example())
+    const { file: ___, fileText: ______, secrets: ____, settings: settingsByDefault, ...byDefault } = loadText('')
     expect(settings.configured).toEqual(settingsByDefault.configured)
     expect(fromExample).toEqual(byDefault)
   })

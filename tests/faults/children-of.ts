@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 
 /** The ids of a process's children; none if it has ended. */
 export function childrenOf(pid: number): number[] {
@@ -9,4 +9,10 @@ export function childrenOf(pid: number): number[] {
     if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ESRCH')) return []
     throw error
   }
+}
+
+/** Whether a process runs: one that has ended may remain until its new parent asks for its exit code. */
+export function isRunning(pid: number): boolean {
+  const text = existsSync(`/proc/${pid}`) ? readFileSync(`/proc/${pid}/stat`, 'latin1') : ') Z'
+  return !text.slice(text.lastIndexOf(')')).startsWith(') Z')
 }

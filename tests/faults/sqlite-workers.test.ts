@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,6 +11,7 @@ import { Secret } from '../../src/runtime/secret.ts'
 import { type SimulatedProvider, startSimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import { createStore, type Store } from '../../src/storage/store.ts'
+import { isRunning } from './children-of.ts'
 import { runCrashCycles } from './crash-cycles.ts'
 import { RawConnection, writePost } from './raw-client.ts'
 import { ServiceProcess } from './service-process.ts'
@@ -21,12 +22,6 @@ const crashCycles = 4
 const changedWithinMs = 1_000
 const actor = { kind: 'cli' } as const
 const pepper = 'the pepper of the workers of this test'
-
-/** Whether a process runs: one that has ended may remain until its new parent asks for its exit code. */
-function isRunning(pid: number): boolean {
-  const text = existsSync(`/proc/${pid}`) ? readFileSync(`/proc/${pid}/stat`, 'latin1') : ') Z'
-  return !text.slice(text.lastIndexOf(')')).startsWith(') Z')
-}
 
 describe.runIf(existsSync('/proc/self/task'))('two workers on SQLite', () => {
   let folder: string

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -7,7 +7,7 @@ import { type SimulatedProvider, startSimulatedProvider } from '../../src/simula
 import { connectPostgres } from '../../src/storage/postgres/open-postgres.ts'
 import { hasPostgres } from '../postgres.ts'
 import { sharedPostgres } from '../shared-postgres.ts'
-import { childrenOf } from './children-of.ts'
+import { childrenOf, isRunning } from './children-of.ts'
 import { runCrashCycles } from './crash-cycles.ts'
 import { RawConnection, writePost } from './raw-client.ts'
 import { recordsInPostgres } from './records-in-postgres.ts'
@@ -34,6 +34,7 @@ describe.runIf(existsSync('/proc/self/task')).each(stores)('several workers on %
     metricsPort = await freePort()
     const settings = {
       workers: 2,
+      drain_delay: '300ms',
       metrics_listen: { port: metricsPort },
       ...(database === undefined ? {} : { database: { url_env: 'DATABASE_URL' } }),
       backends: { alpha: { provider: 'alpha', model: 'simulated' } },
@@ -81,6 +82,49 @@ describe.runIf(existsSync('/proc/self/task')).each(stores)('several workers on %
       expect(childrenOf(service.running.pid!)).toContain(second)
       await Promise.all(Array.from({ length: requests }, ask))
       expect(await read(admissions)).toBe(2 * requests)
+    },
+    limitMs,
+  )
+
+  /** The answers of so many connections that both workers gave some. */
+  async function listsProfile(profile: string): Promise<readonly boolean[]> {
+    const ask = async (): Promise<boolean> => {
+      const headers = { authorization: `Bearer ${service.key}`, connection: 'close' }
+      const response = await fetch(`http://127.0.0.1:${service.port}/v1/models`, { headers })
+      return (await response.text()).includes(profile)
+    }
+    return [...new Set(await Promise.all(Array.from({ length: 24 }, ask)))]
+  }
+
+  test(
+    'an edited configuration file reaches no worker before a restart, and then all; SIGHUP stops all and fails no stream',
+    async () => {
+      const file = join(folder, 'svc-router.yaml')
+      const edited = `${readFileSync(file, 'utf8')}profiles:\n  edited/profile: { backends: [alpha] }\n`
+      writeFileSync(file, edited)
+      const [killed] = service.workers() as [number, number]
+      process.kill(killed, 'SIGKILL')
+      await expect.poll(() => service.workers(), { timeout: 10_000 }).not.toContain(killed)
+      await expect.poll(() => read('svc_router_workers'), { timeout: 20_000 }).toBe(2)
+      expect(await listsProfile('edited/profile')).toEqual([false])
+      const workers = service.workers()
+      for (const worker of workers) process.kill(worker, 'SIGHUP')
+      const before = provider.counts().requests
+      provider.script([{ do: 'answer', words: 30, tokenDelayMs: 50, repeat: true }])
+      const chat = { model: 'svc-router/frontier', stream: true, messages: [{ role: 'user', content: 'Hello' }] }
+      const streams = Array.from({ length: 8 }, () =>
+        new RawConnection(service.port).ask(writePost('/chat/completions', service.key, chat)),
+      )
+      await expect.poll(() => provider.counts().requests, { timeout: 10_000 }).toBe(before + streams.length)
+      expect(service.workers()).toEqual(workers)
+      expect(await service.stop('SIGHUP')).toBe(0)
+      for (const { status, complete, body } of await Promise.all(streams)) {
+        expect([status, complete]).toEqual([200, true])
+        expect(body.trimEnd()).toMatch(/data: \[DONE\]$/)
+      }
+      expect(workers.filter(isRunning)).toEqual([])
+      await service.start()
+      expect(await listsProfile('edited/profile')).toEqual([true])
     },
     limitMs,
   )

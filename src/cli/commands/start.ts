@@ -31,7 +31,7 @@ export const start: Command = {
   example: 'start --port 8787 --data ./data --config ./svc-router.yaml',
   async run(invocation) {
     const { ports } = invocation
-    if (ports.isWorker) return serve(invocation, () => Promise.resolve())
+    if (ports.worker !== undefined) return serve(invocation, () => Promise.resolve())
     const first = await invocation.withStore(
       async ({ config, accountsDeps }) =>
         config.mode === 'local' ? firstRun(accountsDeps, config.plans, firstKeyFile(config.dataDir)) : undefined,
@@ -50,7 +50,7 @@ async function serve(invocation: Invocation, onStarted: (app: RunningApp) => Pro
   const app = await ports.startApp(invocation.config ?? invocation.load())
   const asked = new Promise<void>((resolve) => terminal.onStop(resolve))
   try {
-    const takeBack = ports.isWorker ? undefined : announceRunning(app.config.dataDir, app.config)
+    const takeBack = ports.worker !== undefined ? undefined : announceRunning(app.config.dataDir, app.config)
     await onStarted(app)
     try {
       await Promise.race([app.stopped, asked])

@@ -1,10 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import type { Config } from '../../config/config.ts'
 import { withPorts } from '../../config/config.ts'
+import { errorName } from '../../runtime/describe-bug.ts'
 import { freePort } from '../../runtime/free-port.ts'
+import { SetupError } from '../../runtime/setup-error.ts'
 import { readVersion } from '../../runtime/version.ts'
 import { CommandError, exitCodes } from '../failures.ts'
 import type { RunningApp } from '../ports.ts'
@@ -21,11 +24,12 @@ const stopMarginMs = 20_000
 const closedLimitMs = 5_000
 /** The descriptor of a worker's connection to the owner of the database. */
 export const ownerSocketFd = 4
+const standardInput = 0
 
 /** The environment variable that tells a worker which one it is, as JSON. */
 export const workerEnv = 'SVC_ROUTER_WORKER'
 
-/** What a worker needs to know besides the configuration, which it reads itself. */
+/** What a worker needs to know besides the configuration, which it gets on standard input. */
 export interface WorkerPlace {
   readonly number: number
   readonly api: number
@@ -60,6 +64,21 @@ export function readWorkerPlace(text: string | undefined): WorkerPlace | undefin
   return text === undefined ? undefined : (JSON.parse(text) as WorkerPlace)
 }
 
+/**
+ * The text of the configuration file as the parent of this worker read it. The file may have changed since then, and the
+ * processes of one node must not differ (contract 36.9). @throws SetupError
+ */
+export function readGivenConfig(): string | undefined {
+  try {
+    return (JSON.parse(readFileSync(standardInput, 'utf8')) as { readonly text?: string }).text
+  } catch (error) {
+    throw new SetupError(
+      `this worker got no configuration (${errorName(error)}): the service that started it ended or has another version`,
+      'restart the service',
+    )
+  }
+}
+
 /** The configuration of one worker: the shared ports, and on PostgreSQL a data folder of its own (contract 36.9). */
 export function configOfWorker(config: Config, { number, api, app }: WorkerPlace): Config {
   const shared = withPorts(config, { api, app })
@@ -80,8 +99,7 @@ export async function startWorkers(config: Config, options: WorkersOptions): Pro
   const app = config.appListen.port === 0 ? await freePort(config.appListen.host) : config.appListen.port
   const workers = Array.from(
     { length: config.workers },
-    (_, number) =>
-      new Worker({ number, api, app, version: readVersion() }, config.drainDelayMs + config.drainMs, options),
+    (_, number) => new Worker({ number, api, app, version: readVersion() }, config, options),
   )
   const stop = async (): Promise<void> => {
     await Promise.all(workers.map((worker) => worker.stop()))
@@ -107,7 +125,8 @@ function listens(child: ChildProcess): Promise<true> {
 /** One worker process, replaced whenever it dies. */
 class Worker {
   readonly #place: WorkerPlace
-  readonly #drainMs: number
+  readonly #stopLimitMs: number
+  readonly #configText: string
   readonly #options: WorkersOptions
   #child: ChildProcess | undefined
   /** Why the worker had to be ended. */
@@ -116,9 +135,10 @@ class Worker {
   #retry: NodeJS.Timeout | undefined
   #isStopping = false
 
-  constructor(place: WorkerPlace, drainMs: number, options: WorkersOptions) {
+  constructor(place: WorkerPlace, config: Config, options: WorkersOptions) {
     this.#place = place
-    this.#drainMs = drainMs
+    this.#stopLimitMs = config.drainDelayMs + config.drainMs + stopMarginMs
+    this.#configText = JSON.stringify({ text: config.fileText })
     this.#options = options
   }
 
@@ -138,7 +158,7 @@ class Worker {
     if (child?.pid === undefined || hasEnded(child)) return
     const exited = once(child, 'exit')
     child.kill('SIGTERM')
-    const limit = setTimeout(() => child.kill('SIGKILL'), this.#drainMs + stopMarginMs)
+    const limit = setTimeout(() => child.kill('SIGKILL'), this.#stopLimitMs)
     await exited
     clearTimeout(limit)
   }
@@ -148,12 +168,14 @@ class Worker {
     const args = [...process.execArgv, ...process.argv.slice(1)]
     // Only the parent announces the service; a worker's log and errors go where the parent's go.
     const child = spawn(process.execPath, args, {
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc', ...(host === undefined ? [] : (['pipe'] as const))],
+      stdio: ['pipe', 'ignore', 'inherit', 'ipc', ...(host === undefined ? [] : (['pipe'] as const))],
       env: { ...env, [workerEnv]: JSON.stringify(this.#place) },
     })
     onSpawned(child)
     this.#child = child
     this.#trouble = undefined
+    // A worker that dies before it has read this is replaced when it exits.
+    child.stdin?.on('error', () => {}).end(this.#configText)
     // Without a process, `error` follows instead of `exit`.
     if (host !== undefined && child.pid !== undefined) this.#serve(host, child)
     return child
