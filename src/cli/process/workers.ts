@@ -12,8 +12,8 @@ import { readVersion } from '../../runtime/version.ts'
 import { CommandError, exitCodes } from '../failures.ts'
 import type { RunningApp } from '../ports.ts'
 
-/** How long a worker may take to start. */
-const startLimitMs = 60_000
+/** How long a worker may take to start, the first time and when it replaces one that died. */
+const usualStartLimitMs = 60_000
 /** Delay before a worker that died is replaced, doubled each time it does not live for `steadyMs`. */
 const firstDelayMs = 100
 const longestDelayMs = 5_000
@@ -57,6 +57,8 @@ interface WorkersOptions {
   readonly onDied: (died: { readonly worker: number; readonly reason: string }) => void
   /** Undefined if each worker opens the database itself. */
   readonly host: WorkerHost | undefined
+  /** Default: 60 s. */
+  readonly startLimitMs?: number
 }
 
 /** Reads what a worker's parent wrote into the environment; undefined if this process is no worker. */
@@ -107,7 +109,11 @@ export async function startWorkers(config: Config, options: WorkersOptions): Pro
   const started = await Promise.allSettled(workers.map((worker) => worker.start()))
   if (started.some(({ status }) => status === 'rejected')) {
     await stop()
-    throw new CommandError(exitCodes.failure, 'a worker did not start', 'see the error that it printed above')
+    throw new CommandError(
+      exitCodes.failure,
+      'a worker did not start',
+      'see the error that it printed above; if there is none, it took too long',
+    )
   }
   const running = withPorts(config, { api, app })
   return { config: running, stopped: new Promise(() => {}), stop }
@@ -145,8 +151,7 @@ class Worker {
   /** Resolves when the worker listens. Rejects if it does not; it is not replaced then. */
   async start(): Promise<void> {
     const child = this.#spawn()
-    const limit = AbortSignal.timeout(startLimitMs)
-    const listening = await Promise.race([listens(child), once(child, 'exit', { signal: limit }).then(() => false)])
+    const listening = await Promise.race([listens(child), once(child, 'exit').then(() => false)])
     if (!listening) throw new Error('the worker ended')
     this.#replaceWhenDead(child)
   }
@@ -176,9 +181,21 @@ class Worker {
     this.#trouble = undefined
     // A worker that dies before it has read this is replaced when it exits.
     child.stdin?.on('error', () => {}).end(this.#configText)
+    this.#limitStart(child)
     // Without a process, `error` follows instead of `exit`.
     if (host !== undefined && child.pid !== undefined) this.#serve(host, child)
     return child
+  }
+
+  /** Ends a worker that hangs before it listens: nothing else would notice it. */
+  #limitStart(child: ChildProcess): void {
+    const limit = setTimeout(() => {
+      this.#trouble = 'start_timeout'
+      child.kill('SIGKILL')
+    }, this.#options.startLimitMs ?? usualStartLimitMs)
+    const clear = (): void => clearTimeout(limit)
+    void listens(child).then(clear)
+    child.once('exit', clear).once('error', clear)
   }
 
   #serve(host: WorkerHost, child: ChildProcess): void {
