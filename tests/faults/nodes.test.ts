@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -53,7 +53,11 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
   })
 
   async function openDatabase(): Promise<void> {
-    url = await server.createDatabase()
+    await useDatabase(await server.createDatabase())
+  }
+
+  async function useDatabase(at: string): Promise<void> {
+    url = at
     db = connectPostgres(url, { maxConnections: 2 })
     const store = createStore(db)
     const actor = { kind: 'cli' } as const
@@ -136,7 +140,8 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
 
     test('the first key works on each node', async () => {
       // A node makes the first key if it finds none.
-      const [key] = nodes.map((node) => node.key).filter((made) => made !== '')
+      const [key, ...others] = nodes.map((node) => node.key).filter((made) => made !== '')
+      expect(others).toEqual([])
       for (const node of nodes) expect((await ask(node, key!)).status).toBe(200)
     })
 
@@ -158,6 +163,44 @@ describe.runIf(hasPostgres('nodes'))('nodes on one PostgreSQL database', () => {
       }
     })
   })
+
+  test(
+    'of two nodes that find an empty database at the same moment, one creates the first key and stores it',
+    async () => {
+      await useDatabase(await server.createMigratedDatabase())
+      try {
+        const { promise: seen, resolve: release } = Promise.withResolvers<void>()
+        // Every change begins with this row, so both wait for it after they have seen that there is no account.
+        const held = db.transaction().execute(async (transaction) => {
+          await sql`select value from revisions where id = 1 for update`.execute(transaction)
+          await seen
+        })
+        const waiting = async (): Promise<number> => {
+          const { rows } = await sql<{ pid: number }>`
+            select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
+            db,
+          )
+          return rows.length
+        }
+        const started = startNodes(2)
+        await expect.poll(waiting, { timeout: 30_000 }).toBe(2)
+        release()
+        await Promise.all([held, started])
+        const stored = await db.selectFrom('keys').select('name').execute()
+        expect(stored).toEqual([{ name: 'first key' }])
+        expect(await db.selectFrom('accounts').select('name').execute()).toEqual([{ name: 'local' }])
+        const [maker, ...makers] = nodes.filter(({ key }) => key !== '')
+        expect(makers).toEqual([])
+        for (const node of nodes) {
+          expect((await ask(node, maker!.key)).status).toBe(200)
+          expect(existsSync(join(node.dataDir, 'first-key'))).toBe(node === maker)
+        }
+      } finally {
+        await leaveDatabase()
+      }
+    },
+    limitMs,
+  )
 
   describe('more nodes', () => {
     beforeEach(openDatabase)

@@ -1,16 +1,20 @@
-import type { Account } from '../../domain/accounts.ts'
+import type { Account, StoredKey } from '../../domain/accounts.ts'
 import { isWellFormedKey, keyHint, mintKey } from '../../domain/keys.ts'
 import type { Plan } from '../../domain/plans.ts'
 import { Secret } from '../../runtime/secret.ts'
-import { AccountsError } from '../accounts-error.ts'
+import { SetupError } from '../../runtime/setup-error.ts'
 import { createAccount } from '../accounts.ts'
 import type { AccountsDeps } from '../control-plane.ts'
+import type { ChangeStore, DeclaredStore } from '../declared/declared-ports.ts'
 import { addKey, effectiveState, maxListedKeys } from '../keys.ts'
+import type { AccountStore } from '../ports.ts'
 
 /** The account of a service that one person runs for themselves. */
 export const localAccountName = 'local'
 const firstKeyName = 'first key'
 const preferredPlan = 'max'
+/** How often the first run starts over because another process changed something. */
+const maxTries = 5
 
 /** The file that stores the first key, readable only by its owner. */
 export interface FirstKeyFile {
@@ -28,39 +32,41 @@ export interface FirstRun {
   readonly fileKeyWorks: boolean
 }
 
-/**
- * Creates the local account and its first key if the store has no accounts (contract 32.1). The key is written to its
- * file before the store, so that a crash in between leaves no key that nobody has. Later runs create nothing.
- */
-export async function firstRun(deps: AccountsDeps, plans: readonly Plan[], file: FirstKeyFile): Promise<FirstRun> {
-  const [only, second] = await deps.store.listAccounts(2)
-  const account = only ?? (await createLocalAccount(deps, plans))
-  const keys = await deps.store.listKeys(account.id, maxListedKeys)
-  if (second === undefined && account.name === localAccountName && keys.length === 0) {
-    const key = mintKey(deps.random)
-    file.write(key)
-    await addKey(deps, key, account.id, firstKeyName)
-    return { account, key, fileKeyWorks: true }
-  }
-  const stored = file.read()?.trim() ?? ''
-  const hint = isWellFormedKey(stored) ? keyHint(new Secret(stored)) : undefined
-  const nowMs = deps.clock.nowMs()
-  const fileKeyWorks = keys.some(
-    (key) => key.hint === hint && ['active', 'retiring'].includes(effectiveState(key, nowMs)),
-  )
-  return { account, key: undefined, fileKeyWorks }
+/** Reads the state and makes its changes in one transaction. */
+export interface FirstRunDeps extends AccountsDeps<AccountStore & Pick<ChangeStore, 'revision'>> {
+  readonly transactions: DeclaredStore
 }
 
-async function createLocalAccount(deps: AccountsDeps, plans: readonly Plan[]): Promise<Account> {
-  try {
-    return await createAccount(deps, localAccountName, firstPlan(plans), plans)
-  } catch (error) {
-    if (!(error instanceof AccountsError && error.code === 'account_name_taken')) throw error
-    // Another node on the same database was faster.
-    const [account] = await deps.store.listAccounts(1)
-    if (account === undefined) throw error
-    return account
+/**
+ * Creates the local account and its first key if the store has no accounts (contract 32.1). Later runs create nothing,
+ * and neither does all but one of the nodes that start at the same time on one database. @throws SetupError
+ */
+export async function firstRun(deps: FirstRunDeps, plans: readonly Plan[], file: FirstKeyFile): Promise<FirstRun> {
+  for (let tries = 0; tries < maxTries; tries++) {
+    const revision = await deps.store.revision()
+    const [only, second] = await deps.store.listAccounts(2)
+    const keys = only === undefined ? [] : await deps.store.listKeys(only.id, maxListedKeys)
+    const isLocal = only === undefined || only.name === localAccountName
+    if (only !== undefined && (second !== undefined || !isLocal || keys.length > 0))
+      return { account: only, key: undefined, fileKeyWorks: worksInFile(keys, file, deps.clock.nowMs()) }
+    const key = mintKey(deps.random)
+    const account = await deps.transactions.atRevision(revision, async (store) => {
+      const own = { ...deps, store }
+      const created = only ?? (await createAccount(own, localAccountName, firstPlan(plans), plans))
+      await addKey(own, key, created.id, firstKeyName)
+      // Before the commit, so that a crash in between leaves no key that nobody has.
+      file.write(key)
+      return created
+    })
+    if (account !== 'stale') return { account, key, fileKeyWorks: true }
   }
+  throw new SetupError('other processes keep changing the database', 'start the service again')
+}
+
+function worksInFile(keys: readonly StoredKey[], file: FirstKeyFile, nowMs: number): boolean {
+  const stored = file.read()?.trim() ?? ''
+  const hint = isWellFormedKey(stored) ? keyHint(new Secret(stored)) : undefined
+  return keys.some((key) => key.hint === hint && ['active', 'retiring'].includes(effectiveState(key, nowMs)))
 }
 
 function firstPlan(plans: readonly Plan[]): string {

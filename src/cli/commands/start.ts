@@ -33,8 +33,8 @@ export const start: Command = {
     const { ports } = invocation
     if (ports.worker !== undefined) return serve(invocation, () => Promise.resolve())
     const first = await invocation.withStore(
-      async ({ config, accountsDeps }) =>
-        config.mode === 'local' ? firstRun(accountsDeps, config.plans, firstKeyFile(config.dataDir)) : undefined,
+      async ({ config, changes }) =>
+        config.mode === 'local' ? firstRun(changes, config.plans, firstKeyFile(config.dataDir)) : undefined,
       { none: 'make' },
     )
     return serve(invocation, async ({ config }) => {
