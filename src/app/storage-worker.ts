@@ -55,7 +55,7 @@ export async function openWorkerStorage(
   const owned = opened.move()
   return {
     store,
-    ledger: new RemoteLedger(owner, marks),
+    ledger: new RemoteLedger(owner, marks, clock),
     keys: { find: (digest) => store.find(digest), revision: () => store.revision() },
     responses: remoteStore(owner, 'responses'),
     conversations: remoteStore(owner, 'conversations'),

@@ -1,40 +1,62 @@
 import { isCount, isObject } from '../../domain/json.ts'
-import type { ToOwner } from './owner-messages.ts'
+import { maxTerms, outcomeLength, type RequestMessage, type ToOwner } from './owner-messages.ts'
 
 type Fields = Readonly<Record<string, unknown>>
+type Question = Extract<ToOwner, { do: string }>['do']
 
-const isText = (value: unknown): boolean => typeof value === 'string'
-const isDueMark = (value: unknown): boolean => value === null || isCount(value)
+const isCountOrNull = (value: unknown): boolean => value === null || isCount(value)
+const isText = (value: unknown): value is string => typeof value === 'string'
 
-/** What the ledger relies on in each message. */
-const checks: Readonly<Record<ToOwner['do'], (message: Fields) => boolean>> = {
-  admit: ({ call, opening, plan }) => isCount(call) && isOpening(opening) && isObject(plan),
-  signals: ({ call, accountId, plan }) => isCount(call) && isText(accountId) && isObject(plan),
-  durable: ({ call, id }) => isCount(call) && isText(id),
-  health: ({ call }) => isCount(call),
-  flush: ({ call }) => isCount(call),
-  store: ({ call, noun, method, args }) => isCount(call) && isText(noun) && isText(method) && Array.isArray(args),
-  settle: ({ id, outcome, dueMark }) => isText(id) && isOutcome(outcome) && isDueMark(dueMark),
-  delivered: ({ id }) => isText(id),
-  undelivered: ({ id }) => isText(id),
+/** What the owner relies on in each question. */
+const questions: Readonly<Record<Question, (message: Fields) => boolean>> = {
+  signals: ({ accountId, plan }) => isText(accountId) && isObject(plan),
+  health: () => true,
+  flush: () => true,
+  store: ({ noun, method, args }) => isText(noun) && isText(method) && Array.isArray(args),
 }
 
 /** Checks a message that a worker sent. @throws TypeError */
 export function checkMessage(message: unknown): ToOwner {
-  const { do: what } = isObject(message) ? message : {}
-  if (typeof what !== 'string' || !Object.hasOwn(checks, what) || !checks[what as ToOwner['do']](message as Fields))
-    throw new TypeError('not a valid message from a worker')
+  const isValid = Array.isArray(message) ? isRequestMessage(message) : isObject(message) && isCall(message)
+  if (!isValid) throw new TypeError('not a valid message from a worker')
   return message as ToOwner
 }
 
-function isOpening(opening: unknown): boolean {
-  if (!isObject(opening)) return false
-  const { id, accountId, keyId, units } = opening
-  return isText(id) && isText(accountId) && isText(keyId) && isCount(units)
+function isCall(message: Fields): boolean {
+  const { do: what, call } = message
+  return isText(what) && Object.hasOwn(questions, what) && isCount(call) && questions[what as Question](message)
+}
+
+/** What the ledger relies on in each message about a request. The first cell of all of them is a number. */
+function isRequestMessage(message: readonly unknown[]): boolean {
+  const [what, number, third, fourth, fifth] = message
+  if (!isCount(number)) return false
+  switch (what as RequestMessage[0]) {
+    case 'terms':
+      return number < maxTerms && isTerms(third)
+    case 'admit':
+      return isText(third) && isCount(fourth)
+    case 'settle':
+      return isCountOrNull(third) && isCountOrNull(fourth) && isOutcome(fifth)
+    case 'durable':
+      return isCount(third)
+    case 'delivered':
+    case 'undelivered':
+      return true
+    default:
+      return false
+  }
+}
+
+function isTerms(terms: unknown): boolean {
+  if (!isObject(terms)) return false
+  const { accountId, keyId, units, plan } = terms
+  return isText(accountId) && isText(keyId) && isCount(units) && isObject(plan)
 }
 
 /** One value that cannot be stored would keep every later record from the disk. */
-function isOutcome(outcome: unknown): boolean {
-  const isCell = (value: unknown): boolean => value === null || typeof value === 'string' || typeof value === 'number'
-  return isObject(outcome) && isCount(outcome['charged']) && Object.values(outcome).every(isCell)
+function isOutcome(cells: unknown): boolean {
+  if (!Array.isArray(cells) || cells.length !== outcomeLength || !isCount(cells[0])) return false
+  for (const cell of cells) if (cell !== null && typeof cell !== 'string' && typeof cell !== 'number') return false
+  return true
 }

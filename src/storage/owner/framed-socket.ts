@@ -55,16 +55,28 @@ export class FramedSocket {
 
   /** Sends a small message of plain JSON at the end of this turn of the event loop. */
   send(message: object): void {
+    this.add(message)
+    if (this.#isFlushDue || this.#batch.length === 0) return
+    this.#isFlushDue = true
+    setImmediate(() => {
+      this.#isFlushDue = false
+      this.flush()
+    })
+  }
+
+  /** Adds a small message of plain JSON to the next frame, whenever that is sent. */
+  add(message: object): void {
     if (this.#isOver) return
     this.#batch.push(message)
-    if (this.#batch.length >= maxBatch) this.#writeBatch()
-    else if (!this.#isFlushDue) {
-      this.#isFlushDue = true
-      setImmediate(() => {
-        this.#isFlushDue = false
-        this.#writeBatch()
-      })
-    }
+    if (this.#batch.length >= maxBatch) this.flush()
+  }
+
+  /** Sends what waits. */
+  flush(): void {
+    if (this.#batch.length === 0) return
+    const batch = this.#batch
+    this.#batch = []
+    this.#write(JSON.stringify(batch))
   }
 
   /** Sends a message of any size with any values that structured clones have. @throws MessageTooLarge */
@@ -72,13 +84,13 @@ export class FramedSocket {
     if (this.#isOver) return
     const content = serialize(message)
     if (content.length > this.#maxFrameBytes) throw new MessageTooLarge('the message is too large')
-    this.#writeBatch()
+    this.flush()
     this.#write(content)
   }
 
   /** Sends what waits and closes the connection. The listener is not called anymore. */
   end(): void {
-    this.#writeBatch()
+    this.flush()
     this.#isOver = true
     this.#socket.end()
   }
@@ -86,13 +98,6 @@ export class FramedSocket {
   destroy(): void {
     this.#isOver = true
     this.#socket.destroy()
-  }
-
-  #writeBatch(): void {
-    if (this.#batch.length === 0) return
-    const batch = this.#batch
-    this.#batch = []
-    this.#write(JSON.stringify(batch))
   }
 
   #write(content: string | Buffer): void {

@@ -2,7 +2,17 @@ import type { Duplex } from 'node:stream'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { StoreUnavailable } from '../../runtime/store-unavailable.ts'
 import { FramedSocket } from './framed-socket.ts'
-import { type Answer, type OwnerHealth, type Question, type Report, thrownError } from './owner-messages.ts'
+import {
+  type Answer,
+  type OwnerHealth,
+  type Question,
+  type RequestAnswer,
+  type RequestMessage,
+  type RequestReport,
+  type SignalCells,
+  thrownError,
+  type ToWorker,
+} from './owner-messages.ts'
 
 /** How often the owner is asked for its health. */
 const pollMs = 250
@@ -10,12 +20,34 @@ const pollMs = 250
 const leaseMs = 5_000
 /** Questions without an answer at once. */
 const maxCalls = 20_000
+/** How long a message that nobody waits for may wait for others to share a frame with. */
+const lazyMs = 10
 
 export interface AskOptions {
   /** Without an answer after this long, the question has failed for its caller. */
   readonly limitMs: number
   /** Receives an answer that came too late for the caller. */
   readonly onLate?: (value: unknown) => void
+}
+
+interface AdmitOptions {
+  readonly limitMs: number
+  /** Called with the number of a request that was admitted too late for its caller. */
+  readonly onLate: (request: number) => void
+}
+
+/** A request that the owner admitted, and the account's figures then. */
+export interface Admitted {
+  readonly request: number
+  readonly signals: SignalCells
+}
+
+/** What is told of records that wait for the disk. */
+export interface WriteListener {
+  /** One of the writes of a wait is on disk, or will not be. */
+  onWritten(wait: number, isOnDisk: boolean): void
+  /** No more will be told. */
+  onClosed(): void
 }
 
 interface Pending {
@@ -36,13 +68,15 @@ export class OwnerConnection {
   /** False from a question for its health that got no answer in time until one that did. Pauses of this process do not count. */
   #isAnswering = true
   #poll: Timer | undefined
+  #lazy: Timer | undefined
   #isClosed = false
+  #listener: WriteListener | undefined
 
   /** `onLost` is called once if the owner is gone. */
   constructor(socket: Duplex, maxMessageBytes: number, clock: Clock, onLost: () => void) {
     this.#clock = clock
     this.#socket = new FramedSocket(socket, maxMessageBytes, {
-      onMessage: (message) => this.#receive(message as Answer),
+      onMessage: (message) => this.#receive(message as ToWorker),
       onBroken: () => {
         this.#close()
         onLost()
@@ -65,24 +99,53 @@ export class OwnerConnection {
     return this.#health.queues
   }
 
+  /** Whether the owner can be asked. */
+  get isReachable(): boolean {
+    return !this.#isClosed && this.#isAnswering && !this.#socket.isFull
+  }
+
+  /** Sets who is told of writes. */
+  listen(listener: WriteListener): void {
+    this.#listener = listener
+  }
+
   /** @throws StoreUnavailable if the owner does not answer, MessageTooLarge, or the owner's error */
-  ask<Value>(question: Question, { limitMs, onLate }: AskOptions): Promise<Value> {
-    if (this.#isClosed) return Promise.reject(new StoreUnavailable('the process that owns the database has ended'))
-    const isPoll = question.do === 'health'
-    if ((!isPoll && !this.#isAnswering) || this.#socket.isFull || this.#calls.size >= maxCalls)
-      return Promise.reject(new StoreUnavailable('the process that owns the database does not answer'))
+  ask<Value>(question: Question, options: AskOptions): Promise<Value> {
+    if (!this.#canAsk(question.do === 'health')) return this.#refuse()
     const call = ++this.#lastCall
     return new Promise<unknown>((resolve, reject) => {
       // Throws before anything is registered.
       if (question.do === 'store') this.#socket.sendValue({ ...question, call })
       else this.#socket.send({ ...question, call })
-      const limit = this.#clock.after(limitMs, () => this.#giveUp(call))
-      this.#calls.set(call, { resolve, reject, limit, onLate, isLate: false })
+      this.#register(call, resolve, reject, options)
     }) as Promise<Value>
   }
 
-  tell(report: Report): void {
-    this.#socket.send(report)
+  /**
+   * Asks for the admission of a request under terms that the owner has been told. The result has the number that later
+   * messages name the request by. @throws as `ask`
+   */
+  admit(id: string, terms: number, options: AdmitOptions): Promise<Admitted> {
+    if (!this.#canAsk(false)) return this.#refuse()
+    const request = ++this.#lastCall
+    return new Promise((resolve, reject) => {
+      this.#socket.send(['admit', request, id, terms] satisfies RequestMessage)
+      const onSignals = (signals: unknown): void => resolve({ request, signals: signals as SignalCells })
+      this.#register(request, onSignals, reject, { ...options, onLate: () => options.onLate(request) })
+    })
+  }
+
+  tell(message: RequestMessage): void {
+    this.#socket.send(message)
+  }
+
+  /** Tells what changes nothing for anybody soon: with the next frame, after at most `lazyMs`. */
+  tellLater(report: RequestReport): void {
+    this.#socket.add(report)
+    this.#lazy ??= this.#clock.after(lazyMs, () => {
+      this.#lazy = undefined
+      this.#socket.flush()
+    })
   }
 
   /** Ends the connection after everything that was sent. */
@@ -91,7 +154,33 @@ export class OwnerConnection {
     this.#socket.end()
   }
 
-  #receive(answer: Answer): void {
+  #canAsk(isPoll: boolean): boolean {
+    const isAnswering = isPoll || this.#isAnswering
+    return !this.#isClosed && isAnswering && !this.#socket.isFull && this.#calls.size < maxCalls
+  }
+
+  #refuse(): Promise<never> {
+    const words = this.#isClosed ? 'has ended' : 'does not answer'
+    return Promise.reject(new StoreUnavailable(`the process that owns the database ${words}`))
+  }
+
+  #register(
+    call: number,
+    resolve: Pending['resolve'],
+    reject: Pending['reject'],
+    { limitMs, onLate }: AskOptions,
+  ): void {
+    const limit = this.#clock.after(limitMs, () => this.#giveUp(call))
+    this.#calls.set(call, { resolve, reject, limit, onLate, isLate: false })
+  }
+
+  #receive(message: ToWorker): void {
+    if (!isRequestAnswer(message)) return this.#settle(message)
+    if (message[0] === 'admitted') return this.#settle({ call: message[1], value: message[2] })
+    for (const wait of message[1]) this.#listener?.onWritten(wait, message[0] === 'durable')
+  }
+
+  #settle(answer: Answer): void {
     const pending = this.#calls.get(answer.call)
     if (pending === undefined) throw new TypeError('a reply without a request')
     this.#calls.delete(answer.call)
@@ -133,10 +222,16 @@ export class OwnerConnection {
   #close(): void {
     this.#isClosed = true
     this.#poll?.cancel()
+    this.#lazy?.cancel()
     for (const pending of this.#calls.values()) {
       pending.limit.cancel()
       pending.reject(new StoreUnavailable('the process that owns the database has ended'))
     }
     this.#calls.clear()
+    this.#listener?.onClosed()
   }
+}
+
+function isRequestAnswer(message: ToWorker): message is RequestAnswer {
+  return Array.isArray(message)
 }

@@ -1,4 +1,4 @@
-import type { KeyRate } from '../../domain/account-meter.ts'
+import type { KeyRate, UsageSignals } from '../../domain/account-meter.ts'
 import { type ErrorCode, errorCatalog, type ErrorFacts, ServiceError } from '../../domain/errors.ts'
 import type { Plan } from '../../domain/plans.ts'
 import type { RequestOpening } from '../../domain/requests.ts'
@@ -7,45 +7,130 @@ import { LedgerUnavailable } from '../ledger/ledger-unavailable.ts'
 import type { OutcomeColumns } from '../requests.ts'
 import { TooManySaves } from '../response-store.ts'
 
-/** The limits that a request is admitted under. */
-interface Limits {
+/** Everything about an admission but its id: requests of one key share it, so it is sent once (see `SentTerms`). */
+export interface Terms extends Omit<RequestOpening, 'id'> {
   readonly plan: Plan
   readonly rate: KeyRate | undefined
 }
 
-/** What a worker asks the owner; each gets exactly one `Answer`. */
+/** Maximum number of terms that an owner remembers for a worker. */
+export const maxTerms = 8_192
+
+/** What a worker asks the owner, apart from admissions; each gets exactly one `Answer`. */
 export type Question =
-  | ({ readonly do: 'admit'; readonly opening: RequestOpening } & Limits)
-  | ({ readonly do: 'signals'; readonly accountId: string } & Limits)
-  /** Whether everything recorded for the request is on disk; answered when it is. */
-  | { readonly do: 'durable'; readonly id: string }
+  | { readonly do: 'signals'; readonly accountId: string; readonly plan: Plan; readonly rate: KeyRate | undefined }
   | { readonly do: 'health' }
   /** Answered when everything recorded so far is on disk. */
   | { readonly do: 'flush' }
   /** A method of one of the stores. */
   | { readonly do: 'store'; readonly noun: string; readonly method: string; readonly args: readonly unknown[] }
 
-/** What a worker tells the owner of an admitted request. */
-export type Report =
-  /** `dueMark`: see `LedgerJournal.settle`. */
-  | { readonly do: 'settle'; readonly id: string; readonly outcome: OutcomeColumns; readonly dueMark: number | null }
-  /** The mark of a running stream or of a due answer is written. */
-  | { readonly do: 'delivered'; readonly id: string }
-  /** A due answer will not be delivered. */
-  | { readonly do: 'undelivered'; readonly id: string }
-
 /** A question with the number that its answer names. */
 export type Call = Question & { readonly call: number }
-export type ToOwner = Call | Report
 
+/**
+ * Messages about requests are arrays: each request has three or four, and names of fields would be most of what both
+ * sides write and parse. `request` is the number of the call that admitted it.
+ */
+export type RequestMessage =
+  | readonly ['terms', number: number, terms: Terms]
+  /** Gets an `admitted`, or an `Answer` with an error. */
+  | readonly ['admit', call: number, id: string, terms: number]
+  /** Gets a `durable` or a `failed` with the number of the wait once the request's records are on disk. */
+  | readonly ['durable', request: number, wait: number]
+  | RequestReport
+
+/** What a worker tells the owner of an admitted request. */
+export type RequestReport =
+  /** `dueMark`: see `LedgerJournal.settle`. With a wait, it gets the same answer as `durable`. */
+  | readonly ['settle', request: number, wait: number | null, dueMark: number | null, outcome: OutcomeCells]
+  /** The mark of a running stream or of a due answer is written. */
+  | readonly ['delivered', request: number]
+  /** A due answer will not be delivered. */
+  | readonly ['undelivered', request: number]
+
+export type ToOwner = Call | RequestMessage
+
+/** The reply to a call. */
 export type Answer =
   | { readonly call: number; readonly value: unknown }
   | { readonly call: number; readonly error: SentError }
+
+/** What the owner says about requests. */
+export type RequestAnswer =
+  | readonly ['admitted', call: number, signals: SignalCells]
+  /** The waits of requests whose records are on disk, or could not be written. Several requests may share a wait. */
+  | readonly ['durable' | 'failed', waits: readonly number[]]
+
+export type ToWorker = Answer | RequestAnswer
 
 /** Whether requests can be recorded, and what of this worker waits for the database. */
 export interface OwnerHealth {
   readonly isHealthy: boolean
   readonly queues: Readonly<Record<string, number>>
+}
+
+/** The columns of an outcome without their names. */
+export type OutcomeCells = ReturnType<typeof outcomeCells>
+
+export function outcomeCells(columns: OutcomeColumns) {
+  const { charged, attempts, input_tokens: input, output_tokens: output, cached_tokens: cached } = columns
+  const { reasoning_tokens: reasoning, usage_source: source, error_code: code, first_content_ms: firstMs } = columns
+  const { total_ms: totalMs, fusions, passed_by: passedBy } = columns
+  return [
+    charged,
+    attempts,
+    input,
+    output,
+    cached,
+    reasoning,
+    source,
+    code,
+    firstMs,
+    totalMs,
+    fusions,
+    passedBy,
+  ] as const
+}
+
+export function outcomeOf(cells: OutcomeCells): OutcomeColumns {
+  return {
+    charged: cells[0],
+    attempts: cells[1],
+    input_tokens: cells[2],
+    output_tokens: cells[3],
+    cached_tokens: cells[4],
+    reasoning_tokens: cells[5],
+    usage_source: cells[6],
+    error_code: cells[7],
+    first_content_ms: cells[8],
+    total_ms: cells[9],
+    fusions: cells[10],
+    passed_by: cells[11],
+  }
+}
+
+/** The number of cells of an outcome. */
+export const outcomeLength = 12
+
+/** The figures of an admission without their names. */
+export type SignalCells = ReturnType<typeof signalCells>
+
+export function signalCells(signals: UsageSignals) {
+  const { rateLimit, rateRemaining, rateReset, quotaLimit, quotaUsed, quotaRemaining, quotaReset } = signals
+  return [rateLimit, rateRemaining, rateReset, quotaLimit, quotaUsed, quotaRemaining, quotaReset] as const
+}
+
+export function signalsOf(cells: SignalCells): UsageSignals {
+  return {
+    rateLimit: cells[0],
+    rateRemaining: cells[1],
+    rateReset: cells[2],
+    quotaLimit: cells[3],
+    quotaUsed: cells[4],
+    quotaRemaining: cells[5],
+    quotaReset: cells[6],
+  }
 }
 
 /** An error as sent between processes. */

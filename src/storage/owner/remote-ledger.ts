@@ -2,102 +2,111 @@ import type { KeyRate, UsageSignals } from '../../domain/account-meter.ts'
 import type { Plan } from '../../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../../domain/requests.ts'
 import type { Admission, DeliveryState, Ledger } from '../../gateway/ports.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import { StoreUnavailable } from '../../runtime/store-unavailable.ts'
 import { type DeliveryMarks, markedIdLength } from '../ledger/delivery-marks.ts'
 import { LedgerUnavailable } from '../ledger/ledger-unavailable.ts'
 import { outcomeColumns } from '../requests.ts'
-import type { OwnerConnection } from './owner-connection.ts'
+import type { Admitted, OwnerConnection } from './owner-connection.ts'
+import { outcomeCells, signalsOf, type Terms } from './owner-messages.ts'
+import { SentTerms } from './sent-terms.ts'
+import { type WriteWait, WriteWaits } from './write-waits.ts'
 
 /** As for the database thread (contract 32.8). */
 const decideLimitMs = 5_000
-/** Longer than the owner tries to write, shorter than a caller waits (see `Admission.durable`). */
-const durableLimitMs = 22_000
+
+/** What admissions of a worker share. */
+interface WorkerParts {
+  readonly owner: OwnerConnection
+  readonly marks: DeliveryMarks
+  readonly waits: WriteWaits
+}
 
 /** The ledger of a worker: the owner decides and records, and the worker writes its own delivery marks (contract 36.9). */
 export class RemoteLedger implements Ledger {
-  readonly #owner: OwnerConnection
-  readonly #marks: DeliveryMarks
+  readonly #parts: WorkerParts
+  readonly #terms = new SentTerms()
 
-  constructor(owner: OwnerConnection, marks: DeliveryMarks) {
-    this.#owner = owner
-    this.#marks = marks
+  constructor(owner: OwnerConnection, marks: DeliveryMarks, clock: Clock) {
+    this.#parts = { owner, marks, waits: new WriteWaits(owner, clock) }
   }
 
   async admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Promise<Admission> {
+    const { owner } = this.#parts
     if (opening.id.length > markedIdLength) throw new RangeError('a request id is too long')
-    if (!this.#owner.isHealthy) throw new LedgerUnavailable()
-    // Its caller has got an error, and nothing was dispatched.
-    const onLate = (): void => {
-      const outcome = outcomeColumns({ charged: 0, attempts: [], totalMs: 0 })
-      this.#owner.tell({ do: 'settle', id: opening.id, outcome, dueMark: null })
-    }
-    const question = { do: 'admit', opening, plan, rate } as const
-    const signals = await this.#owner.ask<UsageSignals>(question, { limitMs: decideLimitMs, onLate })
-    return new RemoteAdmission(opening, signals, this.#owner, this.#marks)
+    if (!owner.isHealthy) throw new LedgerUnavailable()
+    const { id, accountId, keyId, profile, format, stream, units } = opening
+    const terms: Terms = { accountId, keyId, profile, format, stream, units, plan, rate }
+    const number = this.#terms.numberOf(terms, (added) => owner.tell(['terms', added, terms]))
+    const admitted = await owner.admit(id, number, { limitMs: decideLimitMs, onLate: this.#settleLate })
+    return new RemoteAdmission(opening, admitted, this.#parts)
   }
 
   signals(accountId: string, plan: Plan, rate?: KeyRate): Promise<UsageSignals> {
-    return this.#owner.ask({ do: 'signals', accountId, plan, rate }, { limitMs: decideLimitMs })
+    return this.#parts.owner.ask({ do: 'signals', accountId, plan, rate }, { limitMs: decideLimitMs })
+  }
+
+  /** The caller of a request has got an error, and nothing was dispatched. */
+  readonly #settleLate = (request: number): void => {
+    const outcome = outcomeColumns({ charged: 0, attempts: [], totalMs: 0 })
+    this.#parts.owner.tell(['settle', request, null, null, outcomeCells(outcome)])
   }
 }
 
 class RemoteAdmission implements Admission {
   readonly #opening: RequestOpening
-  readonly #signals: UsageSignals
-  readonly #owner: OwnerConnection
-  readonly #marks: DeliveryMarks
-  #written: Promise<void> | undefined
-  #isDurable = false
+  readonly #admitted: Admitted
+  readonly #parts: WorkerParts
+  #wait: WriteWait | undefined
   #isDelivered = false
   #isSettled = false
   #isDue = false
 
-  constructor(opening: RequestOpening, signals: UsageSignals, owner: OwnerConnection, marks: DeliveryMarks) {
+  constructor(opening: RequestOpening, admitted: Admitted, parts: WorkerParts) {
     this.#opening = opening
-    this.#signals = signals
-    this.#owner = owner
-    this.#marks = marks
+    this.#admitted = admitted
+    this.#parts = parts
   }
 
   /** The values at the time of admission. */
   signals(): UsageSignals {
-    return this.#signals
+    return signalsOf(this.#admitted.signals)
   }
 
   durable(): Promise<void> | undefined {
-    if (this.#isDurable) return undefined
-    this.#written ??= this.#confirm()
-    return this.#written
+    this.#wait ??= this.#askForOpening()
+    if (this.#wait.isWritten) return undefined
+    if (!this.#parts.owner.isReachable)
+      this.#wait.fail(new StoreUnavailable('the process that owns the database does not answer'))
+    return this.#wait.promise
   }
 
   deliver(): void {
     if (this.#isDelivered) return
-    if (!this.#isDurable) throw new LedgerUnavailable()
+    if (this.#wait?.isWritten !== true) throw new LedgerUnavailable()
     const { id, stream } = this.#opening
-    this.#marks.add(id)
+    this.#parts.marks.add(id)
     this.#isDelivered = true
-    if (this.#isDue || (stream && !this.#isSettled)) this.#owner.tell({ do: 'delivered', id })
+    const isReported = this.#isDue || (stream && !this.#isSettled)
+    if (isReported) this.#parts.owner.tellLater(['delivered', this.#admitted.request])
   }
 
   settle(outcome: RequestOutcome, delivery: DeliveryState): void {
     if (this.#isSettled) throw new Error('a request was settled twice')
+    const { owner, marks, waits } = this.#parts
+    const { request } = this.#admitted
     this.#isSettled = true
     this.#isDue = delivery === 'due' && outcome.charged > 0
-    this.#isDurable = false
-    this.#written = undefined
-    const dueMark = this.#isDue ? this.#marks.next : null
-    this.#owner.tell({ do: 'settle', id: this.#opening.id, outcome: outcomeColumns(outcome), dueMark })
+    this.#wait = delivery === 'due' ? waits.ofAnswers() : undefined
+    this.#wait?.add(this.#isDue ? request : undefined)
+    const dueMark = this.#isDue ? marks.next : null
+    owner.tell(['settle', request, this.#wait?.number ?? null, dueMark, outcomeCells(outcomeColumns(outcome))])
   }
 
-  async #confirm(): Promise<void> {
-    const { id } = this.#opening
-    const isSettled = this.#isSettled
-    try {
-      await this.#owner.ask({ do: 'durable', id }, { limitMs: durableLimitMs })
-      if (isSettled === this.#isSettled) this.#isDurable = true
-    } catch (error) {
-      // From now on nothing is delivered, so the owner must not charge it.
-      if (this.#isDue) this.#owner.tell({ do: 'undelivered', id })
-      throw error
-    }
+  #askForOpening(): WriteWait {
+    const wait = this.#parts.waits.ofOpenings()
+    wait.add()
+    this.#parts.owner.tell(['durable', this.#admitted.request, wait.number])
+    return wait
   }
 }

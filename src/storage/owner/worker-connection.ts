@@ -1,6 +1,4 @@
 import type { Duplex } from 'node:stream'
-import type { UsageSignals } from '../../domain/account-meter.ts'
-import type { RequestOpening } from '../../domain/requests.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { StoreUnavailable } from '../../runtime/store-unavailable.ts'
 import type { DeliveryHistory } from '../ledger/delivery-marks.ts'
@@ -9,7 +7,19 @@ import type { HeldAdmission } from '../ledger/memory-admission.ts'
 import { outcomeColumns } from '../requests.ts'
 import { checkMessage } from './check-message.ts'
 import { type BrokenReason, FramedSocket, MessageTooLarge } from './framed-socket.ts'
-import { type Answer, type Call, type OwnerHealth, type Report, sentError } from './owner-messages.ts'
+import {
+  type Answer,
+  type Call,
+  outcomeOf,
+  type OwnerHealth,
+  type RequestAnswer,
+  type RequestMessage,
+  type RequestReport,
+  sentError,
+  signalCells,
+  type Terms,
+  type ToOwner,
+} from './owner-messages.ts'
 
 /** Calls of stores that one worker may have running. */
 const maxStoreCalls = 1_000
@@ -39,7 +49,11 @@ export class WorkerConnection {
   readonly #socket: FramedSocket
   readonly #onBroken: (trouble: WorkerTrouble, cause?: unknown) => void
   /** The worker's requests whose end or delivery is not known yet. */
-  readonly #admissions = new Map<string, HeldAdmission>()
+  readonly #admissions = new Map<number, HeldAdmission>()
+  /** By the numbers that the worker gave them. */
+  readonly #terms: Terms[] = []
+  /** The worker's waits for each commit, in the order of their requests. */
+  readonly #waits = new Map<Promise<void>, number[]>()
   #storeCalls = 0
   #isGone = false
   #looks: Timer | undefined
@@ -83,7 +97,7 @@ export class WorkerConnection {
   #receive(received: unknown): void {
     this.#silentLooks = 0
     const message = checkMessage(received)
-    if (!('call' in message)) return this.#note(message)
+    if (isAboutRequest(message)) return this.#note(message)
     try {
       const value = this.#answer(message)
       if (!(value instanceof Promise)) return this.#reply({ call: message.call, value: value ?? null })
@@ -92,22 +106,18 @@ export class WorkerConnection {
           message.do === 'store'
             ? this.#replyValue({ call: message.call, value: resolved })
             : this.#reply({ call: message.call, value: resolved ?? null }),
-        (error: unknown) => this.#reply({ call: message.call, error: sentError(error) }),
+        (error: unknown) => this.#refuse(message.call, error),
       )
     } catch (error) {
-      this.#reply({ call: message.call, error: sentError(error) })
+      this.#refuse(message.call, error)
     }
   }
 
   #answer(message: Call): unknown {
     const { ledger } = this.#parts
     switch (message.do) {
-      case 'admit':
-        return this.#admit(message.opening, ledger.admitHeld(message.opening, message.plan, message.rate))
       case 'signals':
         return ledger.signals(message.accountId, message.plan, message.rate)
-      case 'durable':
-        return this.#admissionOf(message.id).durable()
       case 'health':
         return this.#health()
       case 'flush':
@@ -125,30 +135,70 @@ export class WorkerConnection {
     }
   }
 
-  #admit(
-    opening: RequestOpening,
-    admission: HeldAdmission | Promise<HeldAdmission>,
-  ): UsageSignals | Promise<UsageSignals> {
-    if (admission instanceof Promise)
-      return admission.then((admitted) => this.#admit(opening, admitted) as UsageSignals)
+  /** @throws TypeError if the message does not fit what the worker said before */
+  #note(message: RequestMessage): void {
+    const [what, number, third] = message
+    if (what === 'terms') this.#terms[number] = third
+    else if (what === 'admit') this.#admit(number, third, message[3])
+    else if (what === 'durable') this.#tellWhenWritten(third, this.#admissions.get(number))
+    else this.#report(message)
+  }
+
+  #admit(request: number, id: string, number: number): void {
+    const terms = this.#terms[number]
+    if (terms === undefined) throw new TypeError('this worker has told no such terms')
+    const { accountId, keyId, profile, format, stream, units, plan, rate } = terms
+    const opening = { id, accountId, keyId, profile, format, stream, units }
+    try {
+      const admitted = this.#parts.ledger.admitHeld(opening, plan, rate)
+      if (!(admitted instanceof Promise)) return this.#hold(request, admitted)
+      admitted.then(
+        (admission) => this.#hold(request, admission),
+        (error: unknown) => this.#refuse(request, error),
+      )
+    } catch (error) {
+      this.#refuse(request, error)
+    }
+  }
+
+  #hold(request: number, admission: HeldAdmission): void {
     // Its worker died while the account's counters were read: nothing was dispatched.
-    if (this.#isGone) admission.settle(outcomeColumns({ charged: 0, attempts: [], totalMs: 0 }), null)
-    else this.#admissions.set(opening.id, admission)
-    return admission.signals()
+    if (this.#isGone) return admission.settle(outcomeColumns({ charged: 0, attempts: [], totalMs: 0 }), null)
+    this.#admissions.set(request, admission)
+    this.#answerRequest(['admitted', request, signalCells(admission.signals())])
   }
 
-  #note(report: Report): void {
-    const admission = this.#admissionOf(report.id)
-    if (report.do === 'delivered') admission.delivered()
-    else if (report.do === 'undelivered') admission.undelivered()
-    else admission.settle(report.outcome, report.dueMark)
-    if (admission.isOver) this.#admissions.delete(report.id)
-  }
-
-  #admissionOf(id: string): HeldAdmission {
-    const admission = this.#admissions.get(id)
+  #report(message: RequestReport): void {
+    const [what, request] = message
+    const admission = this.#admissions.get(request)
     if (admission === undefined) throw new TypeError('this worker has no such request')
-    return admission
+    if (what === 'delivered') admission.delivered()
+    else if (what === 'undelivered') admission.undelivered()
+    else if (what === 'settle') {
+      const [, , wait, dueMark, outcome] = message
+      admission.settle(outcomeOf(outcome), dueMark)
+      if (wait !== null) this.#tellWhenWritten(wait, admission)
+    }
+    if (admission.isOver) this.#admissions.delete(request)
+  }
+
+  /** One message answers all waits for a commit. A request that is over cannot be waited for. */
+  #tellWhenWritten(wait: number, admission: HeldAdmission | undefined): void {
+    if (admission === undefined) return this.#answerRequest(['failed', [wait]])
+    const written = admission.durable()
+    if (written === undefined) return this.#answerRequest(['durable', [wait]])
+    const known = this.#waits.get(written)
+    if (known !== undefined) return void known.push(wait)
+    const waits = [wait]
+    this.#waits.set(written, waits)
+    const tell = (what: 'durable' | 'failed'): void => {
+      this.#waits.delete(written)
+      this.#answerRequest([what, waits])
+    }
+    written.then(
+      () => tell('durable'),
+      () => tell('failed'),
+    )
   }
 
   async #callStore(noun: string, method: string, args: readonly unknown[]): Promise<unknown> {
@@ -165,8 +215,16 @@ export class WorkerConnection {
     }
   }
 
+  #answerRequest(answer: RequestAnswer): void {
+    this.#socket.send(answer)
+  }
+
   #reply(answer: Answer): void {
     this.#socket.send(answer)
+  }
+
+  #refuse(call: number, error: unknown): void {
+    this.#reply({ call, error: sentError(error) })
   }
 
   #replyValue(answer: Answer): void {
@@ -174,7 +232,11 @@ export class WorkerConnection {
       this.#socket.sendValue(answer)
     } catch (error) {
       const isTooLarge = error instanceof MessageTooLarge
-      this.#reply({ call: answer.call, error: sentError(isTooLarge ? new StoreUnavailable(error.message) : error) })
+      this.#refuse(answer.call, isTooLarge ? new StoreUnavailable(error.message) : error)
     }
   }
+}
+
+function isAboutRequest(message: ToOwner): message is RequestMessage {
+  return Array.isArray(message)
 }

@@ -58,7 +58,7 @@ export async function openOwnedLedger(
   const lost = (): void => void troubles.push('lost')
   const connection = new OwnerConnection(workerSide, maxMessageBytes, clocks.worker ?? clock, lost)
   await connection.start()
-  const ledger = new RemoteLedger(connection, marks)
+  const ledger = new RemoteLedger(connection, marks, clocks.worker ?? clock)
   let isClosed = false
   const workerDies = (): void => served.abandon(readDeliveryHistory(ownFolder, bootId, firstMark(worker)))
   return {

@@ -135,6 +135,44 @@ describe('an owner that is stuck', () => {
     expect(await quotaUsed()).toBe(1)
   })
 
+  test('does not charge answers that were ready only then', async () => {
+    ledger.ownerSide.resume()
+    const admissions = await Promise.all([ledger.admit(openingOf(), plan), ledger.admit(openingOf(), plan)])
+    ledger.ownerSide.pause()
+    await time.advance(5_500)
+    // In one turn of the event loop.
+    const refused = admissions.map((admission) => {
+      admission.settle(answered, 'due')
+      return expect(admission.durable()).rejects.toThrow(StoreUnavailable)
+    })
+    await Promise.all(refused)
+    for (const admission of admissions) expect(() => admission.deliver()).toThrow(LedgerUnavailable)
+    ledger.ownerSide.resume()
+    await expect.poll(quotaUsed).toBe(0)
+    await expect.poll(() => ledger.owner.inFlight).toBe(0)
+  })
+
+  test('does not charge any of the answers that waited together', async () => {
+    ledger.ownerSide.resume()
+    const [first, second, stream] = await Promise.all([
+      ledger.admit(openingOf(), plan),
+      ledger.admit(openingOf(), plan),
+      ledger.admit(openingOf(true), plan),
+    ])
+    await stream.durable()
+    ledger.ownerSide.pause()
+    first.settle(answered, 'due')
+    second.settle(answered, 'due')
+    expect(first.durable()).toBe(second.durable())
+    const refused = expect(first.durable()).rejects.toThrow(StoreUnavailable)
+    await time.advance(23_000)
+    await refused
+    for (const admission of [first, second]) expect(() => admission.deliver()).toThrow(LedgerUnavailable)
+    ledger.ownerSide.resume()
+    stream.deliver()
+    await expect.poll(quotaUsed).toBe(1)
+  })
+
   test('does not charge an answer that its worker could not deliver', async () => {
     ledger.ownerSide.resume()
     const admission = await ledger.admit(openingOf(), plan)
@@ -163,12 +201,25 @@ describe('the connection', () => {
     return Buffer.concat([length, bytes])
   }
 
+  const settling = (cells: string): Buffer => frame(`[["settle",1,null,null,[${cells}]]]`)
+
   test.each([
     ['something else than JSON', frame('{'), 'invalid'],
     ['something else than a batch', frame('{}'), 'invalid'],
-    ['an unknown message', frame('[{"do":"anything","call":1}]'), 'invalid'],
-    ['a charge below zero', frame('[{"do":"settle","id":"req_1","outcome":{"charged":-1},"dueMark":null}]'), 'invalid'],
-    ['a request that was not admitted', frame('[{"do":"delivered","id":"req_1"}]'), 'invalid'],
+    ['an unknown question', frame('[{"do":"anything","call":1}]'), 'invalid'],
+    ['an unknown message', frame('[["anything",1]]'), 'invalid'],
+    ['a charge below zero', settling('-1,null,null,null,null,null,null,null,null,1,null,null'), 'invalid'],
+    ['a value that no column takes', settling('1,{},null,null,null,null,null,null,null,1,null,null'), 'invalid'],
+    ['an outcome with too few columns', settling('1'), 'invalid'],
+    ['terms with too high a number', frame('[["terms",8192,{}]]'), 'invalid'],
+    ['terms without a plan', frame('[["terms",0,{"accountId":"a","keyId":"k","units":1}]]'), 'invalid'],
+    ['an admission under unknown terms', frame('[["admit",1,"req_1",0]]'), 'invalid'],
+    ['a request that was not admitted', frame('[["delivered",1]]'), 'invalid'],
+    [
+      'the outcome of a request that was not admitted',
+      settling('1,null,null,null,null,null,null,null,null,1,null,null'),
+      'invalid',
+    ],
     ['a value that V8 does not read', frame(Buffer.from([0xff, 0xff, 0xff])), 'invalid'],
     ['a frame that is too large', Buffer.from([0x7f, 0xff, 0xff, 0xff]), 'too_large'],
   ])('a worker that sends %s is given up', async (_, bytes, trouble) => {
@@ -196,6 +247,28 @@ describe('the connection', () => {
     expect(ledger.troubles).toEqual([])
     await time.advance(5_000)
     expect(ledger.troubles).toContain('silent')
+  })
+
+  test('tells again the terms that many others have replaced', async () => {
+    await open()
+    const admit = async (profile: string, keyId: string): Promise<void> => {
+      const admission = await ledger.admit({ ...openingOf(), profile, keyId }, { ...plan, requestsPerMinute: 10_000 })
+      admission.settle({ charged: 0, attempts: [], totalMs: 1 }, 'none')
+    }
+    const keys = Array.from({ length: 1_030 }, (_, index) => `key_${index}`)
+    for (const keyId of keys) await admit('first', keyId)
+    for (const profile of Array.from({ length: 10 }, (_, index) => `profile_${index}`)) await admit(profile, 'key_5')
+    await admit('first', 'key_0')
+    await admit('first', 'key_1029')
+    await ledger.owner.flush()
+    const kept = await db.selectFrom('requests').select(['key_id', 'profile']).orderBy('id').execute()
+    expect(kept.map(({ key_id, profile }) => `${key_id} ${profile}`)).toEqual([
+      ...keys.map((keyId) => `${keyId} first`),
+      ...Array.from({ length: 10 }, (_, index) => `key_5 profile_${index}`),
+      'key_0 first',
+      'key_1029 first',
+    ])
+    expect(ledger.troubles).toEqual([])
   })
 
   test('messages arrive whole and in order, however their bytes are cut', async () => {
