@@ -1,11 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freePort } from '../../src/runtime/free-port.ts'
+import type { Migration } from '../../src/storage/migrations/migration.ts'
 import { migrations } from '../../src/storage/migrations/steps.ts'
 import { connectPostgres } from '../../src/storage/postgres/open-postgres.ts'
 import {
@@ -19,10 +20,13 @@ import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
 
 const limitMs = 30 * 60_000
 const repository = join(import.meta.dirname, '..', '..')
+/** The sources of one commit. */
+const maxArchiveBytes = 256 * 1024 ** 2
 const haproxy = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin']
   .map((folder) => join(folder, 'haproxy'))
   .find((path) => existsSync(path))
 if (haproxy === undefined) process.stderr.write('\nSKIPPED: 100 restarts behind HAProxy, because it was not found\n\n')
+const earlier = hasPostgres('an upgrade from an earlier commit') ? findEarlierCommit() : undefined
 
 describe.runIf(hasPostgres('rolling restarts'))('rolling restarts of nodes on PostgreSQL', () => {
   let server: TestPostgres
@@ -77,7 +81,50 @@ describe.runIf(hasPostgres('rolling restarts'))('rolling restarts of nodes on Po
     },
     limitMs,
   )
+
+  test.runIf(earlier !== undefined)(
+    'an upgrade from the commit before the newest migration, and back again, fails no stream',
+    async () => {
+      const previous = join(folder, 'previous')
+      extractCommit(earlier!, previous)
+      // Two nodes: both upgraded, both downgraded, twice.
+      const programOf = (number: number): string => ([0, 3].includes(number % 4) ? previous : repository)
+      const options = { startBalancer: startTcpBalancer, nodes: 2, restarts: 8, streams: 30, streamMs: 700 }
+      expectNoneFailed(await restart({ ...options, programOf }), 8)
+    },
+    limitMs,
+  )
 })
+
+function git(...args: readonly string[]): { readonly status: number | null; readonly stdout: Buffer } {
+  return spawnSync('git', ['-C', repository, ...args], { maxBuffer: maxArchiveBytes })
+}
+
+/**
+ * The last commit without the newest migration; undefined, with a notice, if that version does not work with the newest
+ * schema, or the history does not contain it.
+ */
+function findEarlierCommit(): string | undefined {
+  const [before, newest] = migrations.slice(-2) as [Migration, Migration]
+  const skip = (reason: string): undefined =>
+    void process.stderr.write(`\nSKIPPED: an upgrade from an earlier commit, because ${reason}\n\n`)
+  if (newest.worksWith === undefined || newest.worksWith > before.name)
+    return skip(`no earlier version works with the migration ${newest.name}`)
+  const added = git('log', '--format=%H', '-S', `'${newest.name}'`, '--', 'src/storage/migrations')
+  const [first] = added.stdout.toString().trim().split('\n').slice(-1)
+  // A migration that is not committed yet is in no commit.
+  const { status, stdout } = git('rev-parse', '--verify', '--quiet', first === '' ? 'HEAD' : `${first}^`)
+  return added.status === 0 && status === 0 ? stdout.toString().trim() : skip('the git history does not contain it')
+}
+
+/** The program as of a commit, with this version's packages. */
+function extractCommit(commit: string, target: string): void {
+  const { status, stdout } = git('archive', '--format=tar', commit, 'src', 'bin', 'docs', 'package.json')
+  expect(status).toBe(0)
+  mkdirSync(target)
+  expect(spawnSync('tar', ['-x', '-C', target], { input: stdout })).toMatchObject({ status: 0 })
+  symlinkSync(join(repository, 'node_modules'), join(target, 'node_modules'))
+}
 
 /** This program with a migration that the current version works with. */
 function copyWithMigration(folder: string): void {
