@@ -15,7 +15,14 @@ const waiting = ['tests/faults/**/*.test.ts', 'tests/spec/{fusion,fusion-record,
 /** Measures the memory of a service under attack, so it runs alone. */
 const alone = ['tests/faults/hostile-neighbors.test.ts']
 const elsewhere = ['tests/agents/**', 'tests/install/**', 'tests/long/**', 'tests/servers/**']
-const shared = { testTimeout: 30_000, hookTimeout: 60_000, pool: 'forks' } as const
+const shared = {
+  testTimeout: 30_000,
+  hookTimeout: 60_000,
+  pool: 'forks',
+  // Node loads the sources itself, as in production: with its cache of compiled code, and without Vite's wrapper around
+  // each use of an import. `vi.mock` does not work then, and nothing uses it.
+  experimental: { viteModuleRunner: false, nodeLoader: false },
+} as const
 
 export default defineConfig({
   test: {

@@ -108,9 +108,9 @@ describe('the panel', () => {
   })
 
   test('naming a model that is not connected is an error', () => {
-    for (const of of [{ panelModels: ['gpt1', 'nobody'] }, { judgeModel: 'nobody' }]) {
-      const param = 'judgeModel' in of ? 'parameters.model' : 'parameters.analysis_models[1]'
-      expect(() => assertConnected({ ...settingsOf('balanced', true), ...of }, [member('gpt1')])).toThrow(
+    for (const parameters of [{ panelModels: ['gpt1', 'nobody'] }, { judgeModel: 'nobody' }]) {
+      const param = 'judgeModel' in parameters ? 'parameters.model' : 'parameters.analysis_models[1]'
+      expect(() => assertConnected({ ...settingsOf('balanced', true), ...parameters }, [member('gpt1')])).toThrow(
         expect.objectContaining({ status: 400, facts: expect.objectContaining({ param }) }),
       )
     }
