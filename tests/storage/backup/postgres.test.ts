@@ -12,7 +12,10 @@ import { hasPostgres } from '../../postgres.ts'
 import { sharedPostgres, type SharedPostgres } from '../../shared-postgres.ts'
 import { fillTables } from './fill-tables.ts'
 
-const rowsPerTable = 40
+/** Tables with long texts then take several batches. */
+const manyRows = 40
+/** Every difficult value at least once. */
+const fewRows = 8
 const variable = 'TEST_DATABASE_URL'
 /** Changed by every restore. */
 const restored = [
@@ -71,7 +74,7 @@ describe.runIf(hasPostgres('backup and moving'))('PostgreSQL', { timeout: 120_00
     return spoken
   }
 
-  async function fill(cli: Harness): Promise<void> {
+  async function fill(cli: Harness, rowsPerTable = fewRows): Promise<void> {
     await run(cli, 'accounts', 'create', 'ada')
     await run(cli, 'keys', 'create', '--account', 'ada')
     using database = new DatabaseSync(databasePath(cli.dataDir))
@@ -86,7 +89,7 @@ describe.runIf(hasPostgres('backup and moving'))('PostgreSQL', { timeout: 120_00
 
   test('SQLite to PostgreSQL to SQLite: every table is identical by content, and the old database is out of the way', async () => {
     const cli = service()
-    await fill(cli)
+    await fill(cli, manyRows)
     const { out, err } = await runOnPostgres(cli, 'database', 'to-postgres')
     expect(out).toMatch(/copied and verified \d+ tables with \d{4} rows/)
     const left = readdirSync(cli.dataDir).filter((name) => name.startsWith('svc-router.db'))
@@ -101,7 +104,7 @@ describe.runIf(hasPostgres('backup and moving'))('PostgreSQL', { timeout: 120_00
     const back = service()
     await runOnPostgres(back, 'database', 'to-sqlite')
     const before = contents(join(cli.dataDir, left[0]!))
-    expect(before['requests']!.rows).toBe(rowsPerTable)
+    expect(before['requests']!.rows).toBe(manyRows)
     expect(contents(databasePath(back.dataDir))).toEqual(before)
     // No node starts on the old database, until an operator undoes the move as the error says.
     const refused = await onPostgres(cli, 'accounts', 'list')
