@@ -16,6 +16,7 @@ const shortestLifeMs = 60
 const longestLifeMs = 700
 const replacedWithinMs = 10_000
 const decidedWithinMs = 30_000
+const deliveredWithinMs = 20_000
 
 /** The results of all requests in all cycles. */
 export interface CrashReport {
@@ -56,6 +57,8 @@ export interface CrashOptions {
   readonly workers?: number
   /** What is killed: the process that was started, after which the service is started again, or one of its workers. */
   readonly victim?: 'service' | 'worker'
+  /** The last kill waits until this many answers were delivered in all cycles, which a slow machine takes longer for. */
+  readonly minDelivered?: number
 }
 
 /**
@@ -93,7 +96,8 @@ export async function runCrashCycles(cycles: number, options: CrashOptions = {})
     let lastId = ''
     for (let cycle = 0; cycle < cycles; cycle++) {
       for (const provider of providers) provider.script(randomSteps())
-      const { delivered, lastMarked } = await underLoad(service, report, options)
+      const owed = cycle === cycles - 1 ? (options.minDelivered ?? 0) - report.delivered : 0
+      const { delivered, lastMarked } = await underLoad(service, report, options, owed)
       if (options.victim !== 'worker') await service.start()
       const read = async (): Promise<readonly RecordRow[]> => (await place?.records(lastId)) ?? service.records(lastId)
       if (options.victim === 'worker') await allDecided(read)
@@ -172,11 +176,12 @@ interface Loaded {
   readonly lastMarked: readonly (string | undefined)[]
 }
 
-/** Keeps the service busy until something is killed. */
+/** Keeps the service busy until something is killed, after at least `owed` delivered answers. */
 async function underLoad(
   service: ServiceProcess,
   report: CrashReport,
   { victim = 'service', workers }: CrashOptions,
+  owed: number,
 ): Promise<Loaded> {
   const delivered = new Set<string>()
   const over = new AbortController()
@@ -197,6 +202,8 @@ async function underLoad(
   }
   const all = Promise.all(Array.from({ length: clients }, (_, number) => client(number)))
   await delay(shortestLifeMs + Math.random() * (longestLifeMs - shortestLifeMs))
+  const giveUpAtMs = performance.now() + deliveredWithinMs
+  while (delivered.size < owed && performance.now() < giveUpAtMs) await delay(1)
   const killed = victim === 'service' ? killService(service, workers) : killWorker(service)
   if (victim === 'service') over.abort()
   const lastMarked = await killed

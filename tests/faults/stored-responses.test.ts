@@ -1,21 +1,36 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startSimulatedProvider, type SimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 import { ServiceProcess } from './service-process.ts'
 
+/** One backend answers in another format, the other one in the client's own. */
+const names = ['alpha', 'responses-alpha'] as const
+type Name = (typeof names)[number]
+
 let folder: string
-let provider: SimulatedProvider
+let providers: readonly SimulatedProvider[]
 let service: ServiceProcess
 
-afterEach(async () => {
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-router-stored-'))
+  providers = await Promise.all(names.map((name) => startSimulatedProvider({ name, capture: true })))
+  const entries = names.map((name) => [name, { provider: name, model: 'simulated' }] as const)
+  const profiles = names.map((name) => [`only/${name}`, { backends: [name] }] as const)
+  service = new ServiceProcess(folder, providers, {
+    backends: Object.fromEntries(entries),
+    profiles: Object.fromEntries(profiles),
+  })
+  await service.start()
+}, 60_000)
+afterAll(async () => {
   await service.destroy()
-  await provider.close()
+  await Promise.all(providers.map((provider) => provider.close()))
   rmSync(folder, { recursive: true, force: true })
 })
 
-async function post(body: object): Promise<Response> {
+async function post(name: Name, body: object): Promise<Response> {
   return fetch(`http://127.0.0.1:${service.port}/v1/responses`, {
     method: 'POST',
     headers: {
@@ -23,7 +38,7 @@ async function post(body: object): Promise<Response> {
       'content-type': 'application/json',
       'user-agent': 'svc-router-tests/1.0',
     },
-    body: JSON.stringify({ model: 'svc-router/frontier', ...body }),
+    body: JSON.stringify({ model: `only/${name}`, ...body }),
   })
 }
 
@@ -39,26 +54,21 @@ async function completedId(response: Response): Promise<string> {
   throw new Error('the stream was not completed')
 }
 
-test.each(['alpha', 'responses-alpha'])(
+test.each(names)(
   'if the service is killed right after an answer of %s was reported complete, it continues from that answer',
   { timeout: 60_000 },
   async (name) => {
-    folder = mkdtempSync(join(tmpdir(), 'svc-router-stored-'))
-    provider = await startSimulatedProvider({ name, capture: true })
-    const settings = { backends: { [name]: { provider: name, model: 'simulated' } } }
-    service = new ServiceProcess(folder, [provider], settings)
-    await service.start()
+    const words = ['word-0', 'word-1']
     const ids: string[] = []
-    for (let round = 0; round < 3; round++) {
-      const word = `word-${round}`
+    for (const word of words) {
       const previous = ids.at(-1)
       const more = previous === undefined ? {} : { previous_response_id: previous }
-      ids.push(await completedId(await post({ input: word, stream: true, ...more })))
+      ids.push(await completedId(await post(name, { input: word, stream: true, ...more })))
       await service.stop('SIGKILL')
       await service.start()
     }
-    expect((await post({ input: 'On.', previous_response_id: ids.at(-1) })).status).toBe(200)
-    const reached = provider.captured().at(-1)!.body
-    for (const word of ['word-0', 'word-1', 'word-2']) expect(reached).toContain(word)
+    expect((await post(name, { input: 'On.', previous_response_id: ids.at(-1) })).status).toBe(200)
+    const reached = providers[names.indexOf(name)]!.captured().at(-1)!.body
+    for (const word of words) expect(reached).toContain(word)
   },
 )
