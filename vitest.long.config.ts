@@ -10,6 +10,7 @@ export default defineConfig({
       'tests/contract/{format,recordings,truncations}.test.ts',
       'tests/billing/stripe-histories.test.ts',
       'tests/cli/published.test.ts',
+      'tests/web/every-{account-,operator-,}page.test.ts',
       'tests/faults/{alert-drills,backup,fusion-cancel,hostile-neighbors,nodes}.test.ts',
     ],
     env: { SVC_ROUTER_TESTS: 'long' },

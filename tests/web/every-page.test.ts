@@ -22,7 +22,7 @@ suite('what looks for faults', () => {
     const found = [
       ...(await page.evaluate<string[]>(faultsInDocument)),
       ...(await faultsByKeyboard(page)),
-      ...(await violations(page)),
+      ...(await violations(page, new Set())),
       ...(await page.evaluate<string[]>(tooWide)),
     ].join('\n')
     const faults = ['first level: 0', 'title', 'lang', 'quirks', 'twice: a', 'inline style', 'inline script', 'handler']
@@ -30,6 +30,36 @@ suite('what looks for faults', () => {
     const rules = ['label: ', 'color-contrast: ', 'px: <p style="color:#ddd']
     for (const fault of [...faults, ...more, ...rules, 'not reached: <a href="/x"', 'not shown: <a href="/y"'])
       expect(found).toContain(fault)
+  })
+
+  test.each([
+    ['on another background', '<p style="background:#bbb"><b>text</b></p>'],
+    ['in a translucent element', '<p style="opacity:.8"><b>text</b></p>'],
+    ['in a smaller font', '<p><b style="font-size:14px">text</b></p>'],
+    [
+      'over another element',
+      '<div style="position:relative"><p style="background:#bbb;height:9em"></p><b style="position:absolute;top:1em">text</b></div>',
+    ],
+    ['only in the dark theme', '<section><b>text</b></section>'],
+    ['as a link in text', '<p style="color:#777;font-size:30px">much more text <a href="/x">text</a></p>'],
+  ])('the page checker judges colors that it has accepted again %s', async (_, html) => {
+    const page = await lendPage()
+    onTestFinished(() => page.context().close())
+    await page.goto('about:blank')
+    const style =
+      'b,a{color:#858585;font-size:30px;text-decoration:none}@media(prefers-color-scheme:dark){section b{background:#999}}'
+    const judged = new Set<string>()
+    const show = async (body: string): Promise<string> => {
+      await page.setContent(
+        `<html lang="en"><title>Title</title><style>${style}</style><main><h1>One</h1>${body}</main>`,
+      )
+      return (await violations(page, judged)).join('\n')
+    }
+    expect(await show('<p><b>text</b></p>')).toBe('')
+    const { size } = judged
+    expect(await show('<p><b>the same</b></p>')).toBe('')
+    expect(judged.size).toBe(size)
+    expect(await show(html)).toMatch(/color-contrast|link-in-text-block/)
   })
 })
 

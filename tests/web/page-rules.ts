@@ -1,7 +1,8 @@
 import type { Response } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { isLongRun } from '../long-run.ts'
 import { Service } from '../service.ts'
-import { violationsInBothThemes } from './axe.ts'
+import { violations } from './axe.ts'
 import { hasChromium, lendPage } from './chromium.ts'
 import { byName, everyPage, signInAs } from './every-page.ts'
 import { fillAccount } from './fill-account.ts'
@@ -76,6 +77,7 @@ export function testEveryPageOf(as: PageState['as']): void {
       onTestFinished(() => context.close())
       const origin = byName(service)
       const told: Response[] = []
+      const judged = new Set<string>()
       const complaints: string[] = []
       page.on('response', (response) => void told.push(response))
       page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())))
@@ -83,12 +85,13 @@ export function testEveryPageOf(as: PageState['as']): void {
       await signInAs(as, page, service, origin)
       for (const state of everyPage.filter((each) => each.as === as)) {
         told.length = 0
+        if (isLongRun) judged.clear()
         await state.show(page, origin)
         expect(await page.evaluate(faultsInDocument), state.name).toEqual([])
         expect(await sizeOf(told), state.name).toBeLessThanOrEqual(maxHtmlBytes)
         expect(await carelessly(told), state.name).toEqual([])
         expect(await page.evaluate(tooWide), `${state.name} at 320 px`).toEqual([])
-        expect(await violationsInBothThemes(page), state.name).toEqual([])
+        expect(await violations(page, judged), state.name).toEqual([])
         await page.setViewportSize(zoomed)
         expect(await page.evaluate(tooWide), `${state.name} at 200 %`).toEqual([])
         expect(await faultsByKeyboard(page), `${state.name} by keyboard`).toEqual([])
