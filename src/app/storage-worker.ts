@@ -2,14 +2,18 @@ import type { Duplex } from 'node:stream'
 import type { TransactionStore } from '../accounts/declared/declared-ports.ts'
 import type { Clock, Timer } from '../runtime/clock.ts'
 import { createFolder } from '../runtime/create-folder.ts'
+import { errorName } from '../runtime/describe-bug.ts'
+import { StoreUnavailable } from '../runtime/store-unavailable.ts'
 import { workerFolder } from '../storage/data-folder.ts'
 import { DeliveryMarks, firstMark, readBootId } from '../storage/ledger/delivery-marks.ts'
 import { LedgerUnavailable } from '../storage/ledger/ledger-unavailable.ts'
 import { OwnerConnection } from '../storage/owner/owner-connection.ts'
 import { RemoteLedger } from '../storage/owner/remote-ledger.ts'
 import { remoteStore } from '../storage/owner/remote-stores.ts'
+import { databasePath } from '../storage/sqlite/connect-sqlite.ts'
 import { lockDataFolder } from '../storage/sqlite/data-folder-lock.ts'
-import { openSqlite } from '../storage/sqlite/open-sqlite.ts'
+import { openSqliteInThread } from '../storage/sqlite/open-sqlite.ts'
+import { SqliteThread } from '../storage/sqlite/sqlite-thread.ts'
 import { createStore } from '../storage/store.ts'
 import { maxMessageBytes, nodeIdOf } from './owner.ts'
 import type { Runtime } from './runtime.ts'
@@ -19,6 +23,8 @@ import type { NodeReporter, OwnNode, Storage } from './storage.ts'
 const reportMs = 5_000
 /** How long the last records may take before a worker ends. */
 const flushLimitMs = 25_000
+/** How long opening the database for a change waits for another process. */
+const changeBusyMs = 5_000
 
 /** What a worker on SQLite is given by its parent, which owns the database. */
 export interface WorkerOptions {
@@ -31,7 +37,7 @@ export interface WorkerOptions {
 
 /** Opens the storage of one worker on SQLite (contract 36.9). @throws DataFolderInUse, StoreUnavailable */
 export async function openWorkerStorage(
-  { config, clock }: Runtime,
+  { config, clock, log }: Runtime,
   { worker, socket, onLost }: WorkerOptions,
 ): Promise<Storage> {
   await using opened = new AsyncDisposableStack()
@@ -47,7 +53,7 @@ export async function openWorkerStorage(
   const store = remoteStore<Storage['store']>(owner, 'store', {
     billing: remoteStore(owner, 'billing'),
     operators: remoteStore(owner, 'operators'),
-    declared: { atRevision: (revision, work) => changeAtRevision(config.dataDir, revision, work) },
+    declared: { atRevision: (revision, work) => changeAtRevision({ config, log }, revision, work) },
   })
   const reports = new WorkerReports(store, nodeIdOf(worker), clock)
   opened.defer(() => reports.close())
@@ -71,18 +77,34 @@ export async function openWorkerStorage(
 
 /**
  * See `DeclaredStore`. Its work is a function, which no message can carry: the transaction runs on a connection of its own,
- * like that of a command.
+ * in a thread, so that neither its statements nor the disk block the event loop (contract 29.7, 32.8).
  */
 async function changeAtRevision<Value>(
-  folder: string,
+  { config, log }: Pick<Runtime, 'config' | 'log'>,
   revision: number,
   work: (store: TransactionStore) => Promise<Value>,
 ): Promise<Value | 'stale'> {
-  const store = createStore(await openSqlite(folder))
+  const thread = await startChangeThread(databasePath(config.dataDir))
+  const store = createStore(openSqliteInThread(thread, 'store'))
   try {
     return await store.declared.atRevision(revision, work)
   } finally {
     await store.close()
+    // What the transaction did is known already.
+    await thread.close(undefined).catch((error: unknown) => log({ event: 'store_failing', reason: errorName(error) }))
+  }
+}
+
+/** A database thread whose ledger has nothing to write: the owner's does that. @throws StoreUnavailable */
+async function startChangeThread(path: string): Promise<SqliteThread> {
+  const nothing = (): void => {}
+  try {
+    return await SqliteThread.start(
+      { path, busyTimeoutMs: changeBusyMs },
+      { onCommitted: nothing, onFailed: nothing, onDied: nothing },
+    )
+  } catch (error) {
+    throw new StoreUnavailable(`the database thread did not start: ${errorName(error)}`)
   }
 }
 

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { duplexPair } from 'node:stream'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { TransactionStore } from '../../src/accounts/declared/declared-ports.ts'
 import { startOwner, type Owner } from '../../src/app/owner.ts'
 import { createRuntime } from '../../src/app/runtime.ts'
 import { openWorkerStorage } from '../../src/app/storage-worker.ts'
@@ -57,6 +58,34 @@ test('a change of several things is one transaction, or none if something change
   expect(await adding).toBe(true)
   expect(await store.findAccount('acc_1')).toEqual(account)
   expect(await store.declared.atRevision(revision, () => Promise.resolve('done'))).toBe('stale')
+})
+
+test('a change of many things does not block the event loop, and one that fails changes nothing', async () => {
+  const { store } = storage
+  const account = (n: number) => ({ id: `acc_${n}`, name: `n ${n}`, planId: 'free', suspended: false, createdAtMs: n })
+  const add = async (inside: TransactionStore, n: number): Promise<void> => {
+    const event = { type: 'account.created', accountId: `acc_${n}`, planId: 'free' } as const
+    await inside.addAccount(account(n), { actor: { kind: 'cli' }, atMs: 1, event })
+  }
+  let turns = 0
+  const count = (): void => {
+    turns += 1
+    counting = setImmediate(count)
+  }
+  let counting = setImmediate(count)
+  const most = 300
+  await store.declared.atRevision(await storage.keys.revision(), async (inside) => {
+    turns = 0
+    for (let n = 0; n < most; n++) await add(inside, n)
+  })
+  clearImmediate(counting)
+  expect(turns).toBeGreaterThan(most)
+  const failing = store.declared.atRevision(await storage.keys.revision(), async (inside) => {
+    await add(inside, most)
+    throw new Error('too much')
+  })
+  await expect(failing).rejects.toThrow('too much')
+  expect(await store.countAccounts()).toBe(most)
 })
 
 test('a worker reports among the nodes while it runs', async () => {

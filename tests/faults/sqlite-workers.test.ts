@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createAccount } from '../../src/accounts/accounts.ts'
+import { createAdminToken } from '../../src/accounts/admin/admin-tokens.ts'
 import { controlBackend } from '../../src/accounts/backends/backend-controls.ts'
 import { createKey, type MintedKey, revokeKey } from '../../src/accounts/keys.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
@@ -48,6 +49,7 @@ describe.runIf(existsSync('/proc/self/task'))('two workers on SQLite', () => {
         workers: 2,
         plans: { max: plan(100_000, 1_000_000), minute: plan(400, 1_000_000), month: plan(500, 300) },
         backends: { alpha: { provider: 'alpha', model: 'simulated' } },
+        admin_api: { enabled: true },
       },
       {
         SVC_ROUTER_PEPPER: pepper,
@@ -101,10 +103,15 @@ describe.runIf(existsSync('/proc/self/task'))('two workers on SQLite', () => {
   /** Changes the database as another process, and waits until every worker answers that key accordingly. */
   async function change(key: string, work: (store: Store) => Promise<unknown>, status: number): Promise<void> {
     await write(work)
+    await everyWorker(status, { key })
+  }
+
+  /** Waits until every worker answers so, for at most a second. */
+  async function everyWorker(status: number, asked: Parameters<typeof ask>[0]): Promise<void> {
     const changedMs = performance.now()
     // By chance, a worker gets none of 40 connections twice in 10^12 runs.
     for (let inRow = 0; inRow < 40;) {
-      const isChanged = (await ask({ key })).status === status
+      const isChanged = (await ask(asked)).status === status
       if (!isChanged) expect(performance.now() - changedMs).toBeLessThan(changedWithinMs)
       inRow = isChanged ? inRow + 1 : 0
     }
@@ -127,6 +134,62 @@ describe.runIf(existsSync('/proc/self/task'))('two workers on SQLite', () => {
       await expect
         .poll(() => service.records(earlier).map(({ state, charged }) => [state, charged]), { timeout: 5_000 })
         .toEqual(Array.from({ length: admitted }, () => ['done', 1]))
+    },
+    limitMs,
+  )
+
+  test(
+    'a file that one worker applies over the admin API holds in both within a second, also while others are applied',
+    async () => {
+      const token = await write((store) =>
+        createAdminToken({ ...deps, store }, { name: 'deploy', scope: 'write', days: 1 }),
+      )
+      // The kernel gives each new connection to one of the workers.
+      const admin = async (path: string, body: object) => {
+        const response = await fetch(`http://127.0.0.1:${service.appPort}/admin/v1${path}`, {
+          method: 'POST',
+          headers: {
+            authorization: `Bearer ${token.secret.reveal()}`,
+            'content-type': 'application/json',
+            connection: 'close',
+          },
+          body: JSON.stringify(body),
+        })
+        const answer = (await response.json()) as { readonly plan?: string; readonly keys?: { readonly key: string }[] }
+        return { ...answer, status: response.status }
+      }
+      const apply = async (name: string) => {
+        const { status, keys } = await admin('/apply', {
+          file: {
+            version: 1,
+            backends: { spare: { provider: 'alpha', model: 'simulated' } },
+            profiles: { [`made/${name}`]: { backends: ['spare'] } },
+            accounts: { [`account ${name}`]: { plan: 'max', keys: { ci: {} } } },
+          },
+        })
+        return { name, status, key: keys?.[0]?.key ?? '' }
+      }
+      const asking = (name: string, key: string) => ({ key, body: { ...chat, model: `made/${name}` } })
+      // By chance, one worker gets all of them once in 32 runs.
+      for (let round = 0; round < 6; round++) {
+        const { name, status, key } = await apply(`round-${round}`)
+        expect(status).toBe(200)
+        await everyWorker(200, asking(name, key))
+      }
+      // One that finds changes of others starts over, at most five times.
+      const atOnce = await Promise.all(Array.from({ length: 4 }, (_, n) => apply(`at-once-${n}`)))
+      const done = atOnce.filter(({ status }) => status === 200)
+      expect(done.length).toBeGreaterThan(0)
+      for (const { name, key } of done) await everyWorker(200, asking(name, key))
+      const stored = await write((store) => store.listSettings())
+      const made = stored.filter(({ kind }) => kind === 'profiles').map(({ name }) => name)
+      expect(made).toHaveLength(6 + done.length)
+      for (const { name, status } of atOnce)
+        expect([name, made.includes(`made/${name}`)]).toEqual([name, status === 200])
+      const file = { version: 1, backends: {}, profiles: {}, accounts: {} }
+      const { plan } = await admin('/plan', { file, prune: true })
+      expect((await admin('/apply', { file, prune: true, plan })).status).toBe(200)
+      await everyWorker(404, asking('round-0', service.key))
     },
     limitMs,
   )
