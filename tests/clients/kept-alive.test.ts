@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Service } from '../service.ts'
 import { clients, connected, type ClientRequests } from './fusion-clients.ts'
 import { weatherIn } from './openai-clients.ts'
@@ -25,15 +25,20 @@ describe.concurrent.each(['openai-chat', 'openai-responses', 'anthropic-messages
   (format) => {
     // After 1 event, the service starts the stream itself. After 5, the stream is relayed if possible.
     describe.each([1, 5])('the pauses start after event %i', (delayAfterEvents) => {
-      test.each(Object.entries(asked))('no client fails: %s', async (_, { ask, says: expected }) => {
-        const service = await Service.start({ formats: [format], settings })
+      let service: Service
+      beforeAll(async () => {
+        service = await Service.start({ formats: [format], settings })
         service.providers[0]!.script([{ do: 'answer', tokenDelayMs, delayAfterEvents, repeat: true }])
+      })
+      afterAll(() => service.stop())
+
+      test.each(Object.entries(asked))('no client fails: %s', async (_, { ask, says: expected }) => {
         const run = async (client: (typeof clients)[number]): Promise<readonly [string, string | undefined]> => {
           const { asks } = connected(client, service, way)
           return [client.name, await ask(asks)?.catch((error: unknown) => `failed: ${String(error)}`)]
         }
-        const seen = await Promise.all(clients.map(run)).finally(() => service.stop())
-        for (const [name, text] of seen) if (text !== undefined) expect(text, name).toMatch(expected)
+        for (const [name, text] of await Promise.all(clients.map(run)))
+          if (text !== undefined) expect(text, name).toMatch(expected)
       })
     })
   },

@@ -104,10 +104,10 @@ export function testEveryPageOf(as: PageState['as']): void {
   })
 }
 
-/** The transferred bytes of the last document. Pages are not compressed. */
+/** The transferred bytes of the last document, or 0 if the state shows the document of the previous one. Pages are not compressed. */
 async function sizeOf(answers: readonly Response[]): Promise<number> {
   const document = answers.findLast((answer) => answer.request().isNavigationRequest() && answer.status() !== 303)
-  return (await document!.body()).byteLength
+  return document === undefined ? 0 : (await document.body()).byteLength
 }
 
 /** Answers from other origins, or with a policy that allows more than our own files. */

@@ -30,14 +30,16 @@ export const at =
 
 /** Opens all collapsible elements of a page. */
 export async function openSummaries(page: Page): Promise<void> {
-  for (const summary of await page.locator('summary').all()) await summary.click()
+  const closed = page.locator('details:not([open]) > summary')
+  for (let count = await closed.count(); count > 0; count--) await closed.first().click()
+  if ((await closed.count()) > 0) throw new Error('a collapsible element does not open')
 }
 
-/** Opens a page and all its collapsible elements. */
+/** Opens a page, unless the previous state shows it, and all its collapsible elements. */
 export const openAll =
   (path: string): Show =>
   async (page, origin) => {
-    await page.goto(`${origin}${path}`)
+    if (page.url() !== `${origin}${path}`) await page.goto(`${origin}${path}`)
     await openSummaries(page)
   }
 

@@ -32,13 +32,17 @@ async function htmlOf(text: string): Promise<string> {
 
 const lastSent = (): Record<string, unknown> =>
   JSON.parse(service.providers[0]!.captured().at(-1)!.body) as Record<string, unknown>
-const asked = (): number => service.providers[0]!.counts().requests
+/** The requests of this test and of those before it. */
+let askedBefore: number
+const allAsked = (): number => service.providers[0]!.counts().requests
+const asked = (): number => allAsked() - askedBefore
 const focused = (): Promise<string> => page.evaluate<string>('document.activeElement.id')
 
 suite('an answer of the playground', () => {
-  pages.watch(/status of (400|503)/)
+  pages.watch(/status of (400|503)/, { isShared: true })
   beforeEach(async () => {
     ;({ service } = pages)
+    askedBefore = allAsked()
     await open()
   })
 
@@ -97,9 +101,10 @@ suite('an answer of the playground', () => {
 })
 
 suite('the fields of the playground', () => {
-  pages.watch(/status of (400|503)/)
+  pages.watch(/status of (400|503)/, { isShared: true })
   beforeEach(async () => {
     ;({ service } = pages)
+    askedBefore = allAsked()
     await open()
   })
 

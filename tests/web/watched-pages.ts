@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core'
-import { afterEach, beforeEach, expect } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
 import { Service } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'
 import { type ContextOptions, lendPage, returnPage } from './chromium.ts'
@@ -13,7 +13,7 @@ export async function openWatched(faults: string[], options?: ContextOptions): P
   return page
 }
 
-/** The pages of a suite. Each test has its own service, and fails if a page has a fault. */
+/** The pages of a suite. Each test has its own service, unless the suite shares one, and fails if a page has a fault. */
 export class WatchedPages {
   clock!: SkippingClock
   service!: Service
@@ -21,16 +21,19 @@ export class WatchedPages {
   #faults: string[] = []
 
   /** Called at the top of the suite. Faults that its tests provoke are ignored. */
-  watch(ignored?: RegExp): void {
-    beforeEach(async () => {
+  watch(ignored?: RegExp, { isShared = false }: { readonly isShared?: boolean } = {}): void {
+    const [before, after] = isShared ? [beforeAll, afterAll] : [beforeEach, afterEach]
+    before(async () => {
       this.clock = new SkippingClock()
       this.service = await Service.start({ clock: this.clock })
+    })
+    after(() => this.service.stop())
+    beforeEach(() => {
       this.#pages = []
       this.#faults = []
     })
     afterEach(async () => {
       await Promise.all(this.#pages.map(returnPage))
-      await this.service.stop()
       expect(this.#faults.filter((fault) => ignored?.test(fault) !== true)).toEqual([])
     })
   }
