@@ -11,9 +11,8 @@ const target = resolve(process.argv[2] ?? join(root, 'dist'))
 
 // Files that no longer exist in src must not be published.
 rmSync(target, { recursive: true, force: true })
-const { status } = spawnSync('tsc', ['-p', join(root, 'tsconfig.build.json'), '--outDir', target], {
-  stdio: 'inherit',
-  timeout: timeoutMs,
-})
+// `npm run check` checks the types, which takes six times as long.
+const args = ['-p', join(root, 'tsconfig.build.json'), '--noCheck', '--outDir', target]
+const { status } = spawnSync('tsc', args, { stdio: 'inherit', timeout: timeoutMs })
 if (status === 0) cpSync(join(root, 'src'), target, { recursive: true, filter: (path) => extname(path) !== '.ts' })
 process.exitCode = status === 0 ? 0 : 1
