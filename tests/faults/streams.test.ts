@@ -232,17 +232,17 @@ describe.concurrent.each(pairs)('%s from a silent backend of format %s', (client
       timeouts: { first_content: '5s', idle: '5s' },
       settings: { keep_alive: '150ms' },
     })
-    script(service, 0, { do: 'slow_first', ms: 700, tokenDelayMs: 400, text: 'one two' })
+    script(service, 0, { do: 'slow_first', ms: 1_400, tokenDelayMs: 400, text: 'one two' })
     const startedMs = performance.now()
     const response = await ask(service, client)
-    expect(performance.now() - startedMs, 'headers leave with the first keep-alive').toBeLessThan(600)
+    expect(performance.now() - startedMs, 'headers leave with the first keep-alive').toBeLessThan(1_200)
     expect(response.headers.has('x-svc-router-upstream')).toBe(false)
     expect(response.headers.get('x-quota-used')).toBe('1')
     const text = await response.text()
     expect(expectWhole[client](text)).toBe('one two')
     const kept =
       client === 'openai-chat' ? text.match(/^: /gm) : text.match(/^event: (?:response\.in_progress|keepalive)$/gm)
-    expect(kept?.length).toBeGreaterThanOrEqual(6)
+    expect(kept?.length).toBeGreaterThanOrEqual(10)
     expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({ charged: 1 })
   })
 })
