@@ -17,6 +17,8 @@ export interface Contender {
   readonly leastBytes: number
   /** Instead of the load's. */
   readonly connections?: number
+  /** How much longer than the load says its rounds last. */
+  readonly times?: number
   /** The process of a database that works for the gateway, whose CPU is counted separately. */
   readonly databasePid?: number
 }
@@ -88,7 +90,8 @@ export async function measure(bench: Bench, entered: readonly Contender[], load:
 }
 
 async function runOnce(bench: Bench, contender: Contender, load: Load) {
-  const { maxRequests, durationMs, readCpuUs: readUs = readCpuUs } = load
+  const { maxRequests, readCpuUs: readUs = readCpuUs } = load
+  const durationMs = load.durationMs * (contender.times ?? 1)
   const connections = contender.connections ?? load.connections
   const target = contender.gateway.target(contender.kind)
   const { gateway, databasePid } = contender

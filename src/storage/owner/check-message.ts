@@ -1,5 +1,5 @@
 import { isCount, isObject } from '../../domain/json.ts'
-import { maxTerms, outcomeLength, type RequestMessage, type ToOwner } from './owner-messages.ts'
+import { maxNumbers, maxTerms, outcomeLength, type RequestMessage, type ToOwner } from './owner-messages.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 type Question = Extract<ToOwner, { do: string }>['do']
@@ -27,10 +27,10 @@ function isCall(message: Fields): boolean {
   return isText(what) && Object.hasOwn(questions, what) && isCount(call) && questions[what as Question](message)
 }
 
-/** What the ledger relies on in each message about a request. The first cell of all of them is a number. */
+/** What the ledger relies on in each message about a request. The second cell of all of them is a number. */
 function isRequestMessage(message: readonly unknown[]): boolean {
   const [what, number, third, fourth, fifth] = message
-  if (!isCount(number)) return false
+  if (!isCount(number) || number >= maxNumbers) return false
   switch (what as RequestMessage[0]) {
     case 'terms':
       return number < maxTerms && isTerms(third)

@@ -1,9 +1,11 @@
 import type { Duplex } from 'node:stream'
 import type { Clock, Timer } from '../../runtime/clock.ts'
+import { Slots } from '../../runtime/slots.ts'
 import { StoreUnavailable } from '../../runtime/store-unavailable.ts'
 import { FramedSocket } from './framed-socket.ts'
 import {
   type Answer,
+  maxNumbers,
   type OwnerHealth,
   type Question,
   type RequestAnswer,
@@ -18,8 +20,6 @@ import {
 const pollMs = 250
 /** An owner that has not answered for this long does not answer anybody: its database counts as dead (contract 36.12). */
 const leaseMs = 5_000
-/** Questions without an answer at once. */
-const maxCalls = 20_000
 /** How long a message that nobody waits for may wait for others to share a frame with. */
 const lazyMs = 10
 
@@ -58,12 +58,15 @@ interface Pending {
   isLate: boolean
 }
 
+/** A number that names a request since its admission. */
+const admitted = Symbol('admitted')
+
 /** A worker's connection to the process that owns the database. */
 export class OwnerConnection {
   readonly #socket: FramedSocket
   readonly #clock: Clock
-  readonly #calls = new Map<number, Pending>()
-  #lastCall = 0
+  /** Calls without an answer, and requests that are not over. */
+  readonly #numbers = new Slots<Pending | typeof admitted>()
   #health: OwnerHealth = { isHealthy: false, queues: {} }
   /** False from a question for its health that got no answer in time until one that did. Pauses of this process do not count. */
   #isAnswering = true
@@ -112,27 +115,35 @@ export class OwnerConnection {
   /** @throws StoreUnavailable if the owner does not answer, MessageTooLarge, or the owner's error */
   ask<Value>(question: Question, options: AskOptions): Promise<Value> {
     if (!this.#canAsk(question.do === 'health')) return this.#refuse()
-    const call = ++this.#lastCall
     return new Promise<unknown>((resolve, reject) => {
-      // Throws before anything is registered.
-      if (question.do === 'store') this.#socket.sendValue({ ...question, call })
-      else this.#socket.send({ ...question, call })
-      this.#register(call, resolve, reject, options)
+      const call = this.#register(resolve, reject, options)
+      if (question.do !== 'store') return this.#socket.send({ ...question, call })
+      try {
+        this.#socket.sendValue({ ...question, call })
+      } catch (error) {
+        this.#ended(call)
+        this.#numbers.remove(call)
+        throw error
+      }
     }) as Promise<Value>
   }
 
   /**
    * Asks for the admission of a request under terms that the owner has been told. The result has the number that later
-   * messages name the request by. @throws as `ask`
+   * messages name the request by, until it is released. @throws as `ask`
    */
-  admit(id: string, terms: number, options: AdmitOptions): Promise<Admitted> {
+  admit(id: string, terms: number, { limitMs, onLate }: AdmitOptions): Promise<Admitted> {
     if (!this.#canAsk(false)) return this.#refuse()
-    const request = ++this.#lastCall
     return new Promise((resolve, reject) => {
-      this.#socket.send(['admit', request, id, terms] satisfies RequestMessage)
       const onSignals = (signals: unknown): void => resolve({ request, signals: signals as SignalCells })
-      this.#register(request, onSignals, reject, { ...options, onLate: () => options.onLate(request) })
+      const request = this.#register(onSignals, reject, { limitMs, onLate: () => onLate(request) })
+      this.#socket.send(['admit', request, id, terms] satisfies RequestMessage)
     })
+  }
+
+  /** Nothing more will be told of a request: another may get its number. */
+  release(request: number): void {
+    this.#numbers.remove(request)
   }
 
   tell(message: RequestMessage): void {
@@ -156,7 +167,7 @@ export class OwnerConnection {
 
   #canAsk(isPoll: boolean): boolean {
     const isAnswering = isPoll || this.#isAnswering
-    return !this.#isClosed && isAnswering && !this.#socket.isFull && this.#calls.size < maxCalls
+    return !this.#isClosed && isAnswering && !this.#socket.isFull && this.#numbers.size < maxNumbers
   }
 
   #refuse(): Promise<never> {
@@ -164,27 +175,37 @@ export class OwnerConnection {
     return Promise.reject(new StoreUnavailable(`the process that owns the database ${words}`))
   }
 
-  #register(
-    call: number,
-    resolve: Pending['resolve'],
-    reject: Pending['reject'],
-    { limitMs, onLate }: AskOptions,
-  ): void {
+  /** Returns the number of the call. */
+  #register(resolve: Pending['resolve'], reject: Pending['reject'], { limitMs, onLate }: AskOptions): number {
     const limit = this.#clock.after(limitMs, () => this.#giveUp(call))
-    this.#calls.set(call, { resolve, reject, limit, onLate, isLate: false })
+    const call = this.#numbers.add({ resolve, reject, limit, onLate, isLate: false })
+    return call
+  }
+
+  /** A call that has ended. */
+  #ended(call: number): Pending {
+    const pending = this.#numbers.get(call)
+    if (pending === undefined || pending === admitted) throw new TypeError('a reply without a request')
+    pending.limit.cancel()
+    return pending
   }
 
   #receive(message: ToWorker): void {
     if (!isRequestAnswer(message)) return this.#settle(message)
-    if (message[0] === 'admitted') return this.#settle({ call: message[1], value: message[2] })
+    if (message[0] === 'admitted') return this.#begin(message[1], message[2])
     for (const wait of message[1]) this.#listener?.onWritten(wait, message[0] === 'durable')
   }
 
+  #begin(request: number, signals: SignalCells): void {
+    const pending = this.#ended(request)
+    this.#numbers.set(request, admitted)
+    if (pending.isLate) pending.onLate?.(signals)
+    else pending.resolve(signals)
+  }
+
   #settle(answer: Answer): void {
-    const pending = this.#calls.get(answer.call)
-    if (pending === undefined) throw new TypeError('a reply without a request')
-    this.#calls.delete(answer.call)
-    pending.limit.cancel()
+    const pending = this.#ended(answer.call)
+    this.#numbers.remove(answer.call)
     if (pending.isLate) {
       if ('value' in answer) pending.onLate?.(answer.value)
     } else if ('value' in answer) pending.resolve(answer.value)
@@ -192,8 +213,8 @@ export class OwnerConnection {
   }
 
   #giveUp(call: number): void {
-    const pending = this.#calls.get(call)
-    if (pending === undefined) return
+    const pending = this.#numbers.get(call)
+    if (pending === undefined || pending === admitted) return
     pending.isLate = true
     pending.reject(new StoreUnavailable('the process that owns the database does not answer'))
   }
@@ -223,11 +244,11 @@ export class OwnerConnection {
     this.#isClosed = true
     this.#poll?.cancel()
     this.#lazy?.cancel()
-    for (const pending of this.#calls.values()) {
+    for (const pending of this.#numbers.all()) {
+      if (pending === admitted) continue
       pending.limit.cancel()
       pending.reject(new StoreUnavailable('the process that owns the database has ended'))
     }
-    this.#calls.clear()
     this.#listener?.onClosed()
   }
 }

@@ -13,6 +13,8 @@ export interface Terms extends Omit<RequestOpening, 'id'> {
   readonly rate: KeyRate | undefined
 }
 
+/** Numbers that name a worker's calls without an answer, and its requests that are not over. */
+export const maxNumbers = 65_536
 /** Maximum number of terms that an owner remembers for a worker. */
 export const maxTerms = 8_192
 
@@ -30,7 +32,8 @@ export type Call = Question & { readonly call: number }
 
 /**
  * Messages about requests are arrays: each request has three or four, and names of fields would be most of what both
- * sides write and parse. `request` is the number of the call that admitted it.
+ * sides write and parse. `request` is the number of the call that admitted it,
+ * until nothing more is told of it.
  */
 export type RequestMessage =
   | readonly ['terms', number: number, terms: Terms]

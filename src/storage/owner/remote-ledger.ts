@@ -50,6 +50,7 @@ export class RemoteLedger implements Ledger {
   readonly #settleLate = (request: number): void => {
     const outcome = outcomeColumns({ charged: 0, attempts: [], totalMs: 0 })
     this.#parts.owner.tell(['settle', request, null, null, outcomeCells(outcome)])
+    this.#parts.owner.release(request)
   }
 }
 
@@ -74,6 +75,8 @@ class RemoteAdmission implements Admission {
   }
 
   durable(): Promise<void> | undefined {
+    // The owner has forgotten it.
+    if (this.#isSettled && this.#wait === undefined) return Promise.reject(new LedgerUnavailable())
     this.#wait ??= this.#askForOpening()
     if (this.#wait.isWritten) return undefined
     if (!this.#parts.owner.isReachable)
@@ -87,8 +90,9 @@ class RemoteAdmission implements Admission {
     const { id, stream } = this.#opening
     this.#parts.marks.add(id)
     this.#isDelivered = true
-    const isReported = this.#isDue || (stream && !this.#isSettled)
-    if (isReported) this.#parts.owner.tellLater(['delivered', this.#admitted.request])
+    const { owner } = this.#parts
+    if (this.#isDue || (stream && !this.#isSettled)) owner.tellLater(['delivered', this.#admitted.request])
+    if (this.#isDue) owner.release(this.#admitted.request)
   }
 
   settle(outcome: RequestOutcome, delivery: DeliveryState): void {
@@ -101,6 +105,7 @@ class RemoteAdmission implements Admission {
     this.#wait?.add(this.#isDue ? request : undefined)
     const dueMark = this.#isDue ? marks.next : null
     owner.tell(['settle', request, this.#wait?.number ?? null, dueMark, outcomeCells(outcomeColumns(outcome))])
+    if (!this.#isDue) owner.release(request)
   }
 
   #askForOpening(): WriteWait {

@@ -49,7 +49,8 @@ export class WorkerConnection {
   readonly #socket: FramedSocket
   readonly #onBroken: (trouble: WorkerTrouble, cause?: unknown) => void
   /** The worker's requests whose end or delivery is not known yet. */
-  readonly #admissions = new Map<number, HeldAdmission>()
+  readonly #admissions: (HeldAdmission | undefined)[] = []
+  #held = 0
   /** By the numbers that the worker gave them. */
   readonly #terms: Terms[] = []
   /** The worker's waits for each commit, in the order of their requests. */
@@ -76,8 +77,8 @@ export class WorkerConnection {
     this.#isGone = true
     this.#looks?.cancel()
     this.#socket.destroy()
-    for (const admission of this.#admissions.values()) admission.abandon(history)
-    this.#admissions.clear()
+    for (const admission of this.#admissions.splice(0)) admission?.abandon(history)
+    this.#held = 0
   }
 
   #look(): void {
@@ -131,7 +132,7 @@ export class WorkerConnection {
   #health(): OwnerHealth {
     return {
       isHealthy: this.#parts.isHealthy(),
-      queues: { ledger: this.#admissions.size, database: this.#storeCalls },
+      queues: { ledger: this.#held, database: this.#storeCalls },
     }
   }
 
@@ -140,13 +141,14 @@ export class WorkerConnection {
     const [what, number, third] = message
     if (what === 'terms') this.#terms[number] = third
     else if (what === 'admit') this.#admit(number, third, message[3])
-    else if (what === 'durable') this.#tellWhenWritten(third, this.#admissions.get(number))
+    else if (what === 'durable') this.#tellWhenWritten(third, this.#admissions[number])
     else this.#report(message)
   }
 
   #admit(request: number, id: string, number: number): void {
     const terms = this.#terms[number]
     if (terms === undefined) throw new TypeError('this worker has told no such terms')
+    if (this.#admissions[request] !== undefined) throw new TypeError('this request is not over')
     const { accountId, keyId, profile, format, stream, units, plan, rate } = terms
     const opening = { id, accountId, keyId, profile, format, stream, units }
     try {
@@ -164,13 +166,14 @@ export class WorkerConnection {
   #hold(request: number, admission: HeldAdmission): void {
     // Its worker died while the account's counters were read: nothing was dispatched.
     if (this.#isGone) return admission.settle(outcomeColumns({ charged: 0, attempts: [], totalMs: 0 }), null)
-    this.#admissions.set(request, admission)
+    this.#admissions[request] = admission
+    this.#held += 1
     this.#answerRequest(['admitted', request, signalCells(admission.signals())])
   }
 
   #report(message: RequestReport): void {
     const [what, request] = message
-    const admission = this.#admissions.get(request)
+    const admission = this.#admissions[request]
     if (admission === undefined) throw new TypeError('this worker has no such request')
     if (what === 'delivered') admission.delivered()
     else if (what === 'undelivered') admission.undelivered()
@@ -179,7 +182,9 @@ export class WorkerConnection {
       admission.settle(outcomeOf(outcome), dueMark)
       if (wait !== null) this.#tellWhenWritten(wait, admission)
     }
-    if (admission.isOver) this.#admissions.delete(request)
+    if (!admission.isOver) return
+    this.#admissions[request] = undefined
+    this.#held -= 1
   }
 
   /** One message answers all waits for a commit. A request that is over cannot be waited for. */

@@ -122,7 +122,10 @@ export class WriteWaits implements WriteListener {
     const number = ++this.#last
     const wait = new WriteWait(number, this.#clock, (failed) => {
       this.#waits.delete(number)
-      for (const request of failed) this.#owner.tell(['undelivered', request])
+      for (const request of failed) {
+        this.#owner.tell(['undelivered', request])
+        this.#owner.release(request)
+      }
     })
     this.#waits.set(number, wait)
     return wait

@@ -7,6 +7,7 @@ import type { Kysely } from 'kysely'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Plan } from '../../../src/domain/plans.ts'
 import type { RequestOpening } from '../../../src/domain/requests.ts'
+import type { Admission } from '../../../src/gateway/ports.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { idMinter } from '../../../src/runtime/ids.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'
@@ -42,6 +43,10 @@ function openingOf(stream = false): RequestOpening {
   const facts = { accountId: 'acc_1', keyId: 'key_1', profile: 'svc-router/frontier', format: 'openai-chat' }
   return { id: mintId(), ...facts, stream, units: 1 }
 }
+
+/** Admits openings at once. */
+const admitAll = (openings: readonly RequestOpening[], under = plan) =>
+  Promise.all(openings.map(async (opening) => ledger.admit(opening, under)))
 
 const rows = () => db.selectFrom('requests').select(['id', 'state', 'charged']).orderBy('id').execute()
 const quotaUsed = async () => (await ledger.owner.signals('acc_1', plan)).quotaUsed
@@ -137,7 +142,7 @@ describe('an owner that is stuck', () => {
 
   test('does not charge answers that were ready only then', async () => {
     ledger.ownerSide.resume()
-    const admissions = await Promise.all([ledger.admit(openingOf(), plan), ledger.admit(openingOf(), plan)])
+    const admissions = await admitAll([openingOf(), openingOf()])
     ledger.ownerSide.pause()
     await time.advance(5_500)
     // In one turn of the event loop.
@@ -154,11 +159,11 @@ describe('an owner that is stuck', () => {
 
   test('does not charge any of the answers that waited together', async () => {
     ledger.ownerSide.resume()
-    const [first, second, stream] = await Promise.all([
-      ledger.admit(openingOf(), plan),
-      ledger.admit(openingOf(), plan),
-      ledger.admit(openingOf(true), plan),
-    ])
+    const [first, second, stream] = (await admitAll([openingOf(), openingOf(), openingOf(true)])) as [
+      Admission,
+      Admission,
+      Admission,
+    ]
     await stream.durable()
     ledger.ownerSide.pause()
     first.settle(answered, 'due')
@@ -247,6 +252,32 @@ describe('the connection', () => {
     expect(ledger.troubles).toEqual([])
     await time.advance(5_000)
     expect(ledger.troubles).toContain('silent')
+  })
+
+  test('names another request like an earlier one only when that is over', async () => {
+    await open()
+    const many = { ...plan, requestsPerMinute: 1_000, requestsPerMonth: 1_000 }
+    const someOpenings = (stream: boolean) => Array.from({ length: 20 }, () => openingOf(stream))
+    const streams = await admitAll(someOpenings(true), many)
+    await Promise.all(streams.map(async (stream) => stream.durable()))
+    for (let round = 0; round < 5; round += 1) {
+      const answers = await admitAll(someOpenings(false), many)
+      for (const [index, answer] of answers.entries())
+        answer.settle(index % 2 === 0 ? answered : { ...answered, charged: 0 }, 'due')
+      await Promise.all(answers.map(async (answer) => answer.durable()))
+      for (const answer of answers) answer.deliver()
+      streams[round]!.deliver()
+      streams[round]!.settle(answered, 'done')
+      // The owner has forgotten it, and its number may name another request.
+      await expect(streams[round]!.durable()).rejects.toThrow(LedgerUnavailable)
+    }
+    for (const stream of streams.slice(5)) stream.settle({ ...answered, charged: 0 }, 'none')
+    await expect.poll(() => ledger.owner.inFlight).toBe(0)
+    expect(await quotaUsed()).toBe(55)
+    const written = await rows()
+    expect(written).toHaveLength(120)
+    expect(written.filter(({ state }) => state !== 'done')).toEqual([])
+    expect(ledger.troubles).toEqual([])
   })
 
   test('tells again the terms that many others have replaced', async () => {
