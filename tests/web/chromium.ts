@@ -8,6 +8,8 @@ export type ContextOptions = NonNullable<Parameters<Browser['newContext']>[0]>
 /** The headless shell is the same engine without the windows around it, and takes a third less CPU time. */
 const names = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
 const flags = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']
+/** Pages of tests end before code that these compilers optimize has made up for its compilation. */
+const noOptimizingCompilers = '--js-flags=--no-maglev,--no-turbofan'
 const launchMs = 30_000
 const stepMs = 10_000
 /** The maximum number of idle pages with the same options. */
@@ -61,7 +63,7 @@ async function sharedChromium(): Promise<Browser> {
     process.once('SIGTERM', () => process.exit())
   }
   idle.clear()
-  shared = startChromium()
+  shared = startChromium([noOptimizingCompilers])
   return shared
 }
 
