@@ -58,6 +58,10 @@ const npmParentEnv = 'SVC_ROUTER_NPM_PARENT'
 const npmParent = process.env[npmParentEnv]
 /** What this process knows of its parent, if it is a worker. */
 const place = readWorkerPlace(process.env[workerEnv])
+const terminalSignals = ['SIGINT', 'SIGHUP'] as const
+// A terminal sends its signals to workers, too, but their parent stops them, or its death does. One that is still starting
+// must not end either.
+if (place !== undefined) for (const signal of terminalSignals) process.on(signal, () => {})
 /** The environment of workers: the one that this process got from bin/boot.mjs. */
 const workersEnv = { ...process.env, [npmParentEnv]: undefined }
 delete process.env[workerEnv]
@@ -327,9 +331,7 @@ const terminal: Terminal = {
       stop()
     }
     let stopping = false
-    // A terminal sends its signals to workers, too, but their parent stops them, or its death does.
-    const fromTerminal = place === undefined ? onSignal : () => {}
-    for (const signal of ['SIGINT', 'SIGHUP'] as const) process.on(signal, fromTerminal)
+    if (place === undefined) for (const signal of terminalSignals) process.on(signal, onSignal)
     process.on('SIGTERM', onSignal)
     if (place !== undefined) process.once('disconnect', () => void (stopping || onSignal()))
     onNpmExit({ startedUnder: npmParent, parentId: () => process.ppid }, () => {
