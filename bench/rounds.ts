@@ -62,7 +62,10 @@ export async function enterOne(bench: Bench, scenario: string, entry: Entry): Pr
 /** The results of all rounds. `databaseValues`: the CPU of the databases, for contenders that have one. */
 type Measured = Omit<Comparison, 'figure'> & { readonly databaseValues: ReadonlyMap<string, readonly number[]> }
 
-/** Microseconds of CPU per answer in each round. Every round measures each contender once. */
+/**
+ * Microseconds of CPU per answer in each round. Every round measures each contender once; contenders with the same label are
+ * several processes of one program.
+ */
 export async function measure(bench: Bench, entered: readonly Contender[], load: Load): Promise<Measured> {
   const values = new Map<string, number[]>()
   const databaseValues = new Map<string, number[]>()
@@ -79,7 +82,7 @@ export async function measure(bench: Bench, entered: readonly Contender[], load:
       } catch (error) {
         bench.note(load.scenario, contender.label, error)
         values.delete(contender.label)
-        contenders = contenders.filter((other) => other !== contender)
+        contenders = contenders.filter(({ label }) => label !== contender.label)
       }
     }
   }
