@@ -1,3 +1,4 @@
+import type { TransactionStore } from '../../src/accounts/declared/declared-ports.ts'
 import type { AccountStore, KeyRotation } from '../../src/accounts/ports.ts'
 import type { Account, StoredKey, Upstream } from '../../src/domain/accounts.ts'
 import type { AuditRecord } from '../../src/domain/audit.ts'
@@ -10,6 +11,21 @@ export class MemoryStore implements AccountStore {
   upstreams: Upstream[] = []
   readonly digests = new Map<string, string>()
   readonly records: AuditRecord[] = []
+
+  /** Every change has a record. */
+  revision(): Promise<number> {
+    return Promise.resolve(this.records.length)
+  }
+  /** See `DeclaredStore`. A failure undoes nothing. */
+  async atRevision<Value>(
+    revision: number,
+    work: (store: TransactionStore) => Promise<Value>,
+  ): Promise<Value | 'stale'> {
+    return revision === this.records.length ? work(this as unknown as TransactionStore) : 'stale'
+  }
+  listSettings(): Promise<readonly []> {
+    return Promise.resolve([])
+  }
 
   addAccount(account: Account, record: AuditRecord): Promise<boolean> {
     if (this.accounts.some(({ name }) => name === account.name)) return Promise.resolve(false)
