@@ -6,6 +6,7 @@ import { findPreset, presetNames } from '../../src/config/presets.ts'
 import { isWellFormedKey } from '../../src/domain/keys.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
 import { accountFile } from '../providers/google-account.ts'
+import { requestOpening } from '../request-opening.ts'
 import { Harness } from './harness.ts'
 
 let cli: Harness
@@ -15,13 +16,7 @@ beforeEach(() => {
 afterEach(() => cli.remove())
 
 const record: RequestRecord = {
-  id: 'req_1',
-  accountId: 'acc_1',
-  keyId: 'key_1',
-  profile: 'svc-router/frontier',
-  format: 'openai-chat',
-  stream: true,
-  units: 1,
+  ...requestOpening,
   charged: 1,
   attempts: [
     { backend: 'a', outcome: 'server_error', status: 503, ms: 11 },

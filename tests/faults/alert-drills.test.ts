@@ -15,6 +15,7 @@ import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { databasePath } from '../../src/storage/sqlite/connect-sqlite.ts'
 import { freezeDatabase } from '../frozen-database.ts'
 import { isLongRun } from '../long-run.ts'
+import { healthySources } from '../metrics/healthy-sources.ts'
 import { type Alert, hasPrometheus, Prometheus, scaledRules } from '../metrics/prometheus.ts'
 import { Service } from '../service.ts'
 
@@ -61,13 +62,7 @@ describe.runIf(hasPrometheus('the drills of the alert rules'))('with a real Prom
     })
     ;[worker] = (await started) as [Worker]
     const metrics = new ServiceMetrics({ version: '1', profiles: [], backends: [] })
-    metrics.watch({
-      ready: () => true,
-      areSettingsApplied: () => true,
-      stateOf: () => 'closed',
-      shares: () => ({}),
-      queues: () => ({}),
-    })
+    metrics.watch(healthySources)
     broken = { metrics, listening: await serveMetrics(metrics.registry, { host: '127.0.0.1', port: 0 }, () => {}) }
     const rules = scaledRules(divisor, { '[5000ms]))) > 10': `[5000ms]))) > ${slowSeconds}` })
     prometheus = await Prometheus.start([service.config.metricsListen!.port, broken.listening.port], rules)

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { ServiceMetrics } from '../../src/metrics/service-metrics.ts'
 import { type MetricsSnapshot, WorkersRegistry } from '../../src/metrics/workers-registry.ts'
 import { requestOpening as opening } from '../request-opening.ts'
+import { healthySources } from './healthy-sources.ts'
 
 /** Workers that answer, and those that do not. */
 class TestWorkers {
@@ -11,13 +12,7 @@ class TestWorkers {
 
   start(name: string): ServiceMetrics {
     const metrics = new ServiceMetrics({ version: '1.2.3', profiles: [opening.profile], backends: ['alpha'] })
-    metrics.watch({
-      ready: () => true,
-      areSettingsApplied: () => true,
-      stateOf: () => 'closed',
-      shares: () => ({}),
-      queues: () => ({}),
-    })
+    metrics.watch(healthySources)
     this.running.set(name, metrics)
     return metrics
   }
@@ -68,13 +63,7 @@ test('the metrics of all workers are one set: counts and open requests are summe
   expect(await workers.value('svc_router_backend_state{backend="alpha",state="closed"}')).toBe(1)
   expect(await workers.value('svc_router_workers')).toBe(2)
   // One worker that cannot serve makes the node not ready.
-  b.watch({
-    ready: () => false,
-    areSettingsApplied: () => false,
-    stateOf: () => 'open',
-    shares: () => ({}),
-    queues: () => ({}),
-  })
+  b.watch({ ...healthySources, ready: () => false, areSettingsApplied: () => false, stateOf: () => 'open' })
   expect(await workers.value('svc_router_ready')).toBe(0)
   expect(await workers.value('svc_router_settings_applied')).toBe(0)
   expect(await workers.value('svc_router_backend_state{backend="alpha",state="open"}')).toBe(1)
