@@ -20,7 +20,7 @@ import {
 const pollMs = 250
 /** An owner that has not answered for this long does not answer anybody: its database counts as dead (contract 36.12). */
 const leaseMs = 5_000
-/** How long a message that nobody waits for may wait for others to share a frame with. */
+/** The longest delay of a message without an answer, so that it shares a frame with others. */
 const lazyMs = 10
 
 export interface AskOptions {
@@ -42,11 +42,11 @@ export interface Admitted {
   readonly signals: SignalCells
 }
 
-/** What is told of records that wait for the disk. */
+/** Learns when records are on disk. */
 export interface WriteListener {
   /** One of the writes of a wait is on disk, or will not be. */
   onWritten(wait: number, isOnDisk: boolean): void
-  /** No more will be told. */
+  /** The connection has ended: no further calls follow. */
   onClosed(): void
 }
 
@@ -107,7 +107,7 @@ export class OwnerConnection {
     return !this.#isClosed && this.#isAnswering && !this.#socket.isFull
   }
 
-  /** Sets who is told of writes. */
+  /** Sets the listener of writes. */
   listen(listener: WriteListener): void {
     this.#listener = listener
   }
@@ -129,7 +129,7 @@ export class OwnerConnection {
   }
 
   /**
-   * Asks for the admission of a request under terms that the owner has been told. The result has the number that later
+   * Asks for the admission of a request under terms that were sent before. The result has the number that later
    * messages name the request by, until it is released. @throws as `ask`
    */
   admit(id: string, terms: number, { limitMs, onLate }: AdmitOptions): Promise<Admitted> {
@@ -141,7 +141,7 @@ export class OwnerConnection {
     })
   }
 
-  /** Nothing more will be told of a request: another may get its number. */
+  /** No further message names this request: another may get its number. */
   release(request: number): void {
     this.#numbers.remove(request)
   }
@@ -150,7 +150,7 @@ export class OwnerConnection {
     this.#socket.send(message)
   }
 
-  /** Tells what changes nothing for anybody soon: with the next frame, after at most `lazyMs`. */
+  /** Sends a report that is not urgent with the next frame, after at most `lazyMs`. */
   tellLater(report: RequestReport): void {
     this.#socket.add(report)
     this.#lazy ??= this.#clock.after(lazyMs, () => {

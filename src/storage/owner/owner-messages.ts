@@ -33,7 +33,7 @@ export type Call = Question & { readonly call: number }
 /**
  * Messages about requests are arrays: each request has three or four, and names of fields would be most of what both
  * sides write and parse. `request` is the number of the call that admitted it,
- * until nothing more is told of it.
+ * and is free again after the request's last message.
  */
 export type RequestMessage =
   | readonly ['terms', number: number, terms: Terms]

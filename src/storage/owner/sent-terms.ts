@@ -14,8 +14,8 @@ interface KeyTerms {
 }
 
 /**
- * The terms that a worker has told its owner. An admission names their number, so that neither side writes, parses, and
- * keeps the same texts for every request. Those that were told longest ago are told again.
+ * The terms that a worker has sent to its owner. An admission names their number, so that neither side writes, parses, and
+ * keeps the same texts for every request. A key's oldest terms are replaced, and sent again when they are needed.
  */
 export class SentTerms {
   readonly #keys = new Map<string, KeyTerms>()

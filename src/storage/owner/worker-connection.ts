@@ -147,7 +147,7 @@ export class WorkerConnection {
 
   #admit(request: number, id: string, number: number): void {
     const terms = this.#terms[number]
-    if (terms === undefined) throw new TypeError('this worker has told no such terms')
+    if (terms === undefined) throw new TypeError('this worker has sent no such terms')
     if (this.#admissions[request] !== undefined) throw new TypeError('this request is not over')
     const { accountId, keyId, profile, format, stream, units, plan, rate } = terms
     const opening = { id, accountId, keyId, profile, format, stream, units }

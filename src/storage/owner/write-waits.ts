@@ -101,7 +101,7 @@ export class WriteWaits implements WriteListener {
     return this.#answers
   }
 
-  /** What is told too late, of a wait that has failed, changes nothing. */
+  /** Ignores waits that have failed already. */
   onWritten(number: number, isOnDisk: boolean): void {
     const wait = this.#waits.get(number)
     if (isOnDisk) wait?.confirm()
