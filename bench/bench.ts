@@ -71,13 +71,8 @@ export class Bench {
 
   /** The gateways that all CPU scenarios share, and others. One that cannot start is noted and omitted from the run. */
   async shared(besides: readonly GatewayName[] = []): Promise<Gateway[]> {
-    return await this.only([...this.names(), ...besides])
-  }
-
-  /** These gateways alone, which other scenarios share if they measure them. */
-  async only(names: readonly GatewayName[]): Promise<Gateway[]> {
     const gateways: Gateway[] = []
-    for (const name of names) {
+    for (const name of [...this.names(), ...besides]) {
       const gateway = this.#shared.get(name) ?? (await this.#startShared(name))
       if (gateway !== undefined) gateways.push(gateway)
     }

@@ -10,7 +10,7 @@ const aimAtMost = 1.03
 /** Short rounds, and twice as many: the machine's speed changes within seconds. */
 const roundsFactor = 2
 const runShare = 1 / 3
-/** Processes of each: two processes of the same program differ by up to 15 %, for as long as they run. */
+/** Processes of each: two processes of the same program differ by up to 25 %, for as long as they run. */
 const processesEach = 4
 const burstEvents = 200
 const loads = [
