@@ -4,18 +4,20 @@ import { SlowestFiles } from './tests/slowest-files.ts'
 
 /** Tests that measure time or memory. They run after all others, when nothing else uses the processors. */
 const timed = [
-  'tests/faults/{backpressure,concurrency,crash,event-loop,fusion-*,hostile-http,hostile-input,random-bodies,restart}.test.ts',
+  'tests/faults/{backpressure,concurrency,event-loop,fusion-*,hostile-http,hostile-input,random-bodies}.test.ts',
   'tests/linear.test.ts',
   'tests/domain/linear-patterns.test.ts',
 ]
-/** Compares the heap and the open resources of its process before and after, so it shares the process with no other file. */
-const fresh = ['tests/faults/leaks.test.ts']
+/** They measure the heap, or CPU time with the garbage collector's, so they share their process with no other file. */
+const fresh = ['tests/faults/leaks.test.ts', 'tests/simulation/overhead.test.ts']
 /** Tests whose limits are in milliseconds, but which mostly wait. */
 const waiting = ['tests/faults/**/*.test.ts', 'tests/spec/{fusion,fusion-record,fusion-tool,managed-access}.test.ts']
 /** Measures the memory of a service under attack, so it runs alone. */
 const alone = ['tests/faults/hostile-neighbors.test.ts']
-const elsewhere = ['tests/agents/**', 'tests/install/**', 'tests/long/**', 'tests/servers/**']
-const shared = {
+const elsewhere = ['agents', 'install', 'long', 'processes', 'servers'].map((name) => `tests/${name}/**`)
+
+/** What the projects of `npm test` and of `npm run test:processes` have in common. */
+export const shared = {
   testTimeout: 30_000,
   hookTimeout: 60_000,
   pool: 'forks',

@@ -10,6 +10,7 @@ import { Processes } from './processes.ts'
 import { writeReport } from './report.ts'
 import type { Row } from './rows.ts'
 import { measureAdmissions } from './scenarios/admissions.ts'
+import { measureChoice } from './scenarios/choice.ts'
 import { measureBurst, measurePaced, measureTranslate, measureWhole } from './scenarios/cpu.ts'
 import { measureIdle } from './scenarios/idle.ts'
 import { measureLatency } from './scenarios/latency.ts'
@@ -30,6 +31,7 @@ const scenarios: Readonly<Record<ScenarioName, (bench: Bench) => Promise<Row[]>>
   observability: measureObservability,
   workers: measureWorkers,
   admissions: measureAdmissions,
+  choice: measureChoice,
   latency: measureLatency,
   'streams-1000': measureStreams,
   soak: measureSoak,

@@ -12,6 +12,7 @@ const scenarioNames = [
   'observability',
   'workers',
   'admissions',
+  'choice',
   'latency',
   'streams-1000',
   'soak',

@@ -61,6 +61,8 @@ export async function openEvalModels(
     relays: relayById,
     clock,
     learned: providers.learned,
+    statistics: providers.statistics,
+    random: () => random(1)[0]! / 256,
     breakers: new CircuitBreakers({ clock, random: () => random(1)[0]! / 256, log }),
     budget: new RetryBudget(),
     log,

@@ -56,11 +56,11 @@ const poolCloseMs = 1000
 
 const npmParentEnv = 'SVC_ROUTER_NPM_PARENT'
 const npmParent = process.env[npmParentEnv]
-/** What this process knows of its parent, if it is a worker. */
+/** What the parent told this process, if it is a worker. */
 const place = readWorkerPlace(process.env[workerEnv])
 const terminalSignals = ['SIGINT', 'SIGHUP'] as const
-// A terminal sends its signals to workers, too, but their parent stops them, or its death does. One that is still starting
-// must not end either.
+// A terminal also sends its signals to workers. They ignore them, even while they start: a worker ends when its parent stops
+// it or dies.
 if (place !== undefined) for (const signal of terminalSignals) process.on(signal, () => {})
 /** The environment of workers: the one that this process got from bin/boot.mjs. */
 const workersEnv = { ...process.env, [npmParentEnv]: undefined }
@@ -116,6 +116,10 @@ const ports: CliPorts = {
     planRoutingAlone(runtimeFor(config), asker, question).catch(explainStorageError),
   openModels: (config, accountId, voice) =>
     openEvalModels(config, { accountId, voice, clock, random, onBug: reportBug }).catch(explainStorageError),
+  async openDemoService(options) {
+    const { openDemoService } = await import('./demo-service.ts')
+    return openDemoService(options, random)
+  },
 }
 
 /** Gives the processor to the service first. Where a sandbox forbids that, the copy still pauses by itself. */

@@ -46,6 +46,7 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
       'domain',
       'runtime',
       'gateway/ports.ts',
+      'gateway/generations/generation-store.ts',
       'gateway/responses/response-store.ts',
       'gateway/responses/conversation-store.ts',
       'accounts/ports.ts',
@@ -155,8 +156,8 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
     because: 'the composition root joins every part of the service; commands and evaluations are no part of it',
   },
 }
-/** The program, and what joins `eval` with models: they may import everything. */
-const roots = ['main.ts', 'eval-models.ts']
+/** The program, and what joins `eval` with models and `demo` with a service: they may import everything. */
+const roots = ['main.ts', 'eval-models.ts', 'demo-service.ts']
 const free = ['../package.json', '../docs/']
 
 const source = join(import.meta.dirname, '..', 'src')

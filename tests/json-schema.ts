@@ -14,10 +14,11 @@ export interface Schema {
   readonly maxLength?: number
   readonly minItems?: number
   readonly pattern?: string
+  readonly additionalProperties?: false
 }
 
 const known = new Set(
-  '$ref type enum const anyOf required properties items minimum maximum minLength maxLength minItems pattern description default'.split(
+  '$ref type enum const anyOf required properties items minimum maximum minLength maxLength minItems pattern additionalProperties description default'.split(
     ' ',
   ),
 )
@@ -47,6 +48,8 @@ export function misfits(schema: Schema, value: unknown, find: (ref: string) => S
     const object = value as Record<string, unknown>
     const { required = [], properties = {} } = schema
     found.push(...required.flatMap((name) => (Object.hasOwn(object, name) ? [] : [`${at}.${name} is missing`])))
+    if (schema.additionalProperties === false)
+      found.push(...Object.keys(object).flatMap((name) => (name in properties ? [] : [`${at}.${name} is unknown`])))
     for (const name of Object.keys(properties))
       if (Object.hasOwn(object, name)) found.push(...within(properties[name]!, object[name], `.${name}`))
   }

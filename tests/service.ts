@@ -71,7 +71,11 @@ export class Service {
     this.folder = parts.folder
   }
 
-  static async start(options: ServiceOptions = {}): Promise<Service> {
+  /** Starts it. `wrap` may replace each provider by one that does more. */
+  static async start(
+    options: ServiceOptions = {},
+    wrap: (provider: SimulatedProvider) => SimulatedProvider = (provider) => provider,
+  ): Promise<Service> {
     const {
       formats = ['openai-chat', 'openai-chat', 'openai-chat'],
       timeouts,
@@ -84,7 +88,7 @@ export class Service {
     } = options
     const folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
     const providers = await Promise.all(
-      formats.map((_, index) => startSimulatedProvider({ name: names[index]!, capture: true })),
+      formats.map(async (_, index) => wrap(await startSimulatedProvider({ name: names[index]!, capture: true }))),
     )
     const file = {
       listen: { port: 0 },

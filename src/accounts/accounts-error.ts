@@ -69,7 +69,7 @@ export const maxNameCharacters = 100
 
 /** Whether a trimmed text can be a name: a single visible line that is not too long (contract 19.15). */
 export function isName(text: string): boolean {
-  // No file could declare it (contract 38.2), so that one key with this name would spoil every export.
+  // Reserved, because a file cannot declare this name (contract 38.2), so one such key would make every export invalid.
   return text.length <= maxNameCharacters && isOneLine(text) && text !== '__proto__'
 }
 

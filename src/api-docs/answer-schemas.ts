@@ -140,6 +140,34 @@ export const apiAnswers: Readonly<Record<string, Schema>> = {
   getConversationItem: object({ type: text, id: text }),
   deleteConversationItem: conversation,
   countInputTokens: object({ object: { const: 'response.input_tokens' }, input_tokens: whole }),
+  explainRoute: object({
+    object: { const: 'route' },
+    profile: text,
+    format: text,
+    sort: optionalText,
+    fusion: yes,
+    refusal: { anyOf: [object({ code: text, param: optionalText, message: text }), { type: 'null' }] },
+    backends: list(
+      object(
+        {
+          backend: text,
+          model: text,
+          format: text,
+          lane: { enum: ['relay', 'translation'] },
+          simulated: yes,
+          doubts: list(text),
+        },
+        {
+          score: { type: 'number', description: 'Lower is better. Absent if the configured order decides.' },
+          share: { type: 'number', minimum: 0, maximum: 1, description: 'The probability to be asked first.' },
+        },
+      ),
+    ),
+    left_out: list(
+      object({ backend: text, reason: text, until: { type: ['integer', 'null'], description: 'Unix seconds.' } }),
+    ),
+    filters: { ...map, description: 'How many backends each reason leaves out.' },
+  }),
   compactResponse: object({
     id: text,
     object: { const: 'response.compaction' },

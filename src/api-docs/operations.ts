@@ -1,3 +1,4 @@
+import { routingSorts } from '../domain/routing-policy.ts'
 import { conversationOperations, paging } from './conversation-operations.ts'
 import type { ApiOperation } from './operation.ts'
 
@@ -24,12 +25,63 @@ const inputDescription = 'Text, or the items of the conversation.'
 const input = { anyOf: [{ type: 'string' }, items, { type: 'null' }], description: inputDescription }
 const filledInput = { anyOf: [{ type: 'string' }, { ...items, minItems: 1 }], description: inputDescription }
 const previous = { type: ['string', 'null'], description: 'The stored response to continue from.' }
+const names = { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1 }
+const amount = { type: ['number', 'null'], minimum: 0 }
+const routing = {
+  type: ['object', 'null'],
+  properties: {
+    sort: { enum: [...routingSorts, null], description: 'How to choose among the backends.' },
+    order: { ...names, description: 'Backends or models to try first, in this order.' },
+    only: { ...names, description: 'Excludes all other backends or models.' },
+    ignore: { ...names, description: 'Excludes these backends or models.' },
+    regions: { ...names, description: 'Requires one of these regions.' },
+    zero_retention: { type: ['boolean', 'null'], description: 'Whether to require zero retention.' },
+    max_price: {
+      type: ['object', 'null'],
+      properties: { input: amount, output: amount },
+      description: 'The highest price, in US dollars per million tokens.',
+    },
+  },
+  additionalProperties: false,
+  description: 'Preferences for choosing a backend. Never sent to a provider.',
+}
 const attachedTools = {
   name: 'X-Svc-Router-Tools',
   in: 'header',
   description: 'A header: `svc-router:fusion` attaches that tool, with optional `;mode=` and `;preset=`.',
   schema: { type: 'string' },
 } as const
+const idempotencyKey = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  description:
+    'Names the request, with 1 to 255 characters, such as a random UUID. A retry with the same key and body gets the same answer and costs nothing.',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+} as const
+const lastEventId = {
+  name: 'Last-Event-ID',
+  in: 'header',
+  description:
+    'With an `Idempotency-Key`: the `id` of the last event that was received. The stream continues after it.',
+  schema: { type: 'string' },
+} as const
+const streamed = {
+  name: 'stream',
+  in: 'query',
+  description: '`true` streams the events.',
+  schema: { type: 'boolean' },
+} as const
+const startingAfter = {
+  name: 'starting_after',
+  in: 'query',
+  description: 'With `stream=true`: the `sequence_number` of the last event that was received.',
+  schema: { type: 'integer', minimum: 0 },
+} as const
+const background = {
+  type: ['boolean', 'null'],
+  description: 'Whether to return at once and answer in the background. Poll the response, or stream its events.',
+}
+const retries = [idempotencyKey, lastEventId]
 const responseId = {
   name: 'response_id',
   in: 'path',
@@ -58,10 +110,10 @@ export const apiOperations: readonly ApiOperation[] = [
     id: 'createChatCompletion',
     summary: 'Chat completions',
     description: 'Answers a conversation, like OpenAI’s chat completions.',
-    parameters: [attachedTools],
+    parameters: [attachedTools, ...retries],
     body: {
       required: ['model', 'messages'],
-      fields: { model, messages, tools, stream },
+      fields: { model, messages, tools, stream, routing },
       example: { model: profile, messages: [{ role: 'user', content: 'Hello!' }] },
     },
     answer: 'A chat completion; with `stream`, its chunks and then `[DONE]`.',
@@ -75,7 +127,7 @@ export const apiOperations: readonly ApiOperation[] = [
     summary: 'Responses',
     description:
       'Answers a conversation, like OpenAI’s Responses. Responses are stored unless `store` is false. A GET with `Upgrade: websocket` opens a connection for many requests.',
-    parameters: [attachedTools],
+    parameters: [attachedTools, ...retries],
     body: {
       required: ['model'],
       fields: {
@@ -83,6 +135,7 @@ export const apiOperations: readonly ApiOperation[] = [
         input,
         tools,
         stream,
+        background,
         store: {
           type: ['boolean', 'null'],
           default: true,
@@ -90,6 +143,7 @@ export const apiOperations: readonly ApiOperation[] = [
         },
         previous_response_id: previous,
         conversation,
+        routing,
       },
       example: { model: profile, input: 'Hello!' },
     },
@@ -103,7 +157,7 @@ export const apiOperations: readonly ApiOperation[] = [
     id: 'createMessage',
     summary: 'Messages',
     description: 'Answers a conversation, like Anthropic’s Messages. You can send the key as `x-api-key`.',
-    parameters: [attachedTools],
+    parameters: [attachedTools, ...retries],
     body: {
       required: ['model', 'messages'],
       fields: {
@@ -112,6 +166,7 @@ export const apiOperations: readonly ApiOperation[] = [
         messages,
         tools: namedTools,
         stream,
+        routing,
       },
       example: { model: profile, max_tokens: 1024, messages: [{ role: 'user', content: 'Hello!' }] },
     },
@@ -125,7 +180,7 @@ export const apiOperations: readonly ApiOperation[] = [
     id: 'countMessageTokens',
     summary: 'Count tokens of a message',
     description: 'Estimates the size of a request in tokens. Free; no provider is called.',
-    parameters: [attachedTools],
+    parameters: [attachedTools, ...retries],
     body: {
       required: ['model', 'messages'],
       fields: { model, messages, tools: namedTools },
@@ -208,9 +263,10 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/v1/responses/{response_id}',
     id: 'getResponse',
     summary: 'Get a stored response',
-    description: 'Retrieves a stored response.',
-    parameters: [responseId],
-    answer: 'The response as it was delivered.',
+    description:
+      'Retrieves a stored response, or one that runs in the background. With `stream=true`, streams the events of a response that was created with `stream` and `background` or an `Idempotency-Key`.',
+    parameters: [responseId, streamed, startingAfter],
+    answer: 'The response as it was delivered, or as it is now.',
   },
   {
     ...read,
@@ -238,9 +294,10 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/v1/responses/{response_id}/cancel',
     id: 'cancelResponse',
     summary: 'Cancel a response',
-    description: 'Always rejected. To stop a response, close its connection.',
+    description:
+      'Cancels a background response. To stop a response that is not in the background, close its connection.',
     parameters: [responseId],
-    answer: 'An error, because no response runs in the background.',
+    answer: 'The response, whose status is `cancelled`; if it was already over, as it is.',
   },
   {
     ...read,
@@ -255,6 +312,21 @@ export const apiOperations: readonly ApiOperation[] = [
       example: { model: profile, input: 'Hello!' },
     },
     answer: 'The estimate, as `input_tokens`.',
+  },
+  {
+    ...read,
+    method: 'post',
+    path: '/v1/route',
+    id: 'explainRoute',
+    summary: 'Explain a route',
+    description:
+      'Shows which backends a request would get, and why. Takes the body of chat completions, Responses, or, with `anthropic-version`, Messages. Free; no provider is called.',
+    body: {
+      required: ['model'],
+      fields: { model, input, routing },
+      example: { model: profile, input: 'Hello!' },
+    },
+    answer: 'The backends in order, and those that are left out, with reasons.',
   },
   {
     ...asked,

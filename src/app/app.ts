@@ -10,13 +10,15 @@ import { DigestCache } from '../gateway/auth/digest-cache.ts'
 import { KeyCache } from '../gateway/auth/key-cache.ts'
 import { FusionNotes } from '../gateway/fusion/fusion-notes.ts'
 import { Gateway } from '../gateway/gateway.ts'
+import { Generations } from '../gateway/generations/generations.ts'
 import { ProviderErrors } from '../gateway/request/provider-errors.ts'
 import { Conversations } from '../gateway/responses/conversations.ts'
 import { StoredResponses } from '../gateway/responses/stored-responses.ts'
 import { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
-import { Api, drainingReason, type Readiness } from '../http/api.ts'
+import { Api } from '../http/api.ts'
 import { Catalog } from '../http/endpoints/catalog.ts'
 import { longestBodyMs } from '../http/read-body.ts'
+import { drainingReason, type Readiness } from '../http/readiness.ts'
 import { RefusedRequests } from '../http/refused-requests.ts'
 import { serve, type Listening } from '../http/serve.ts'
 import { DescriptorWatch } from '../providers/http/descriptor-watch.ts'
@@ -172,14 +174,14 @@ interface OpenKeyCacheDeps {
   readonly storage: Storage
   readonly breakers: CircuitBreakers
   readonly providers: Providers
-  readonly checks: BackgroundChecks
+  readonly checks: Pick<BackgroundChecks, 'settingsChanged'>
   /** The declared settings that are in force. */
   readonly declared: Settings
   readonly onFailed: (error: unknown) => void
 }
 
 /** The key cache, which also reports every change of the store's revision to those that cache other data. */
-async function openKeyCache(
+export async function openKeyCache(
   { config, served, clock, log }: Runtime,
   { storage, breakers, providers, checks, declared, onFailed }: OpenKeyCacheDeps,
 ): Promise<Disposable & { readonly keys: KeyCache }> {
@@ -217,7 +219,7 @@ interface AnswerStores {
 }
 
 /** What is stored encrypted about answers. */
-function openAnswerStores({ config, keys, clock, random, log }: Runtime, storage: Storage): AnswerStores {
+export function openAnswerStores({ config, keys, clock, random, log }: Runtime, storage: Storage): AnswerStores {
   const sealer = createSealer({ ...keys, random })
   const shared = { sealer, clock, log, retentionMs: config.responseRetentionMs, maxBytes: config.limits.bodyBytes }
   const mintId = idMinter('conv_', () => clock.nowMs(), random)
@@ -236,8 +238,8 @@ interface BuildGatewayDeps {
   readonly stored: StoredResponses
   readonly notes: FusionNotes
   readonly providerErrors: ProviderErrors
-  readonly observation: Observation
-  readonly status: Status
+  readonly observation: Pick<Observation, 'observer' | 'tracer' | 'onRefused'>
+  readonly status: Pick<Status, 'readFailing'>
 }
 
 function buildGateway(runtime: Runtime, deps: BuildGatewayDeps): Gateway {
@@ -263,6 +265,7 @@ function buildGateway(runtime: Runtime, deps: BuildGatewayDeps): Gateway {
       return served.profiles
     },
     backends: providers.backends,
+    statistics: providers.statistics,
     learned: providers.learned,
     formats: formatById,
     relays: relayById,
@@ -273,6 +276,24 @@ function buildGateway(runtime: Runtime, deps: BuildGatewayDeps): Gateway {
     tracer: observation.tracer,
     mintId: () => randomBase62(itemIdLength, random),
     keepAliveMs: config.keepAliveMs,
+  })
+}
+
+function openGenerations(
+  { config, keys, clock, random, log, links }: Runtime,
+  storage: Storage,
+  gateway: Gateway,
+): Generations {
+  return new Generations({
+    gateway,
+    store: storage.generations,
+    sealer: createSealer({ ...keys, random }),
+    clock,
+    log,
+    links,
+    relays: relayById,
+    retentionMs: config.retryRetentionMs,
+    detachedMs: config.limits.detachedMs,
   })
 }
 
@@ -302,7 +323,8 @@ function listen(runtime: Runtime, { withPort, connections }: ListenOptions, deps
   })
 }
 
-function buildApi(runtime: Runtime, deps: BuildApiDeps): Api {
+/** The API over parts that are running. */
+export function buildApi(runtime: Runtime, deps: BuildApiDeps): Api {
   const { config, served, clock, log, links, mintRequestId } = runtime
   const { stored, conversations, offers, readiness, refused } = deps
   const nowMs = (): number => clock.nowMs()
@@ -322,8 +344,10 @@ function buildApi(runtime: Runtime, deps: BuildApiDeps): Api {
       return served.backends
     },
   }
+  const gateway = buildGateway(runtime, deps)
   return new Api({
-    gateway: buildGateway(runtime, deps),
+    gateway,
+    generations: openGenerations(runtime, deps.storage, gateway),
     stored,
     catalog: new Catalog(catalogDeps),
     conversations,
@@ -343,14 +367,15 @@ function buildApi(runtime: Runtime, deps: BuildApiDeps): Api {
   })
 }
 
-function readinessOf({
+/** See `Readiness`. */
+export function readinessOf({
   isDraining,
   keys,
   storage,
 }: {
   isDraining: boolean
-  keys: KeyCache
-  storage: Storage
+  keys: Pick<KeyCache, 'isFresh'>
+  storage: Pick<Storage, 'isHealthy'>
 }): Readiness {
   const reasons: string[] = []
   if (isDraining) reasons.push(drainingReason)

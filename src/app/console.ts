@@ -41,7 +41,7 @@ export function openConsole(runtime: Runtime, deps: OpenConsoleDeps): ConsoleDep
     health: () => status.health(),
     traffic: () => observation.traffic(),
     openFiles,
-    planRouting: openRoutingPlanner(served, providers, breakers),
+    planRouting: openRoutingPlanner(served, providers, { breakers, clock }),
     servesManaged: (provider) => managed.isOn(provider),
     incidents: store,
     tickets: store,

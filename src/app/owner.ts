@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream'
 import type { Config } from '../config/config.ts'
 import { errorName } from '../runtime/describe-bug.ts'
 import { workerFolder } from '../storage/data-folder.ts'
-import { firstMark, readBootId, readDeliveryHistory } from '../storage/ledger/delivery-marks.ts'
+import { type DeliveryHistory, firstMark, readBootId, readDeliveryHistory } from '../storage/ledger/delivery-marks.ts'
 import { WorkerConnection } from '../storage/owner/worker-connection.ts'
 import { startAuditCheckpoints } from './background-checks.ts'
 import { createRuntime, type Runtime } from './runtime.ts'
@@ -48,7 +48,7 @@ export async function startOwner(
   const onFailed = (error: unknown): void => log({ event: 'store_failing', reason: errorName(error) })
   opened.defer(startAuditCheckpoints(runtime, storage.store))
   opened.use(startSweeps(runtime, storage, onFailed))
-  const { store, ledger, responses, conversations } = storage
+  const { store, ledger, responses, conversations, generations } = storage
   const parts = {
     ledger,
     stores: {
@@ -57,6 +57,7 @@ export async function startOwner(
       operators: store.operators,
       responses,
       conversations,
+      generations,
       storage: { proveQuotas: () => storage.proveQuotas() },
     },
     isHealthy: () => storage.isHealthy(),
@@ -66,6 +67,15 @@ export async function startOwner(
   // Those of an earlier start.
   for (const { id } of await store.listNodes()) await store.forgetWorker(id)
   const bootId = readBootId()
+  const abandon = async (connection: WorkerConnection, history: DeliveryHistory): Promise<void> => {
+    const stored = await generations.withContent(connection.openRequests).catch((error: unknown) => {
+      onFailed(error)
+      return []
+    })
+    connection.abandon({ ...history, ids: new Set([...history.ids, ...stored]) })
+  }
+  const abandoning = new Set<Promise<void>>()
+  opened.defer(async () => void (await Promise.all(abandoning)))
   const owned = opened.move()
   return {
     failed: fatal.promise,
@@ -74,7 +84,10 @@ export async function startOwner(
         onTrouble(cause === undefined ? trouble : `${trouble}:${errorName(cause)}`),
       )
       return () => {
-        connection.abandon(readDeliveryHistory(workerFolder(config.dataDir, worker), bootId, firstMark(worker)))
+        // Read now: the worker's replacement continues the same marks.
+        const history = readDeliveryHistory(workerFolder(config.dataDir, worker), bootId, firstMark(worker))
+        const abandoned = abandon(connection, history).finally(() => abandoning.delete(abandoned))
+        abandoning.add(abandoned)
         store.forgetWorker(nodeIdOf(worker)).catch(onFailed)
       }
     },

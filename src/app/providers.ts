@@ -7,11 +7,12 @@ import type { Upstream } from '../domain/accounts.ts'
 import { embeddingsFormatId, formatIds } from '../domain/format-id.ts'
 import type { UpstreamTest } from '../domain/upstream.ts'
 import type { ManagedAccess } from '../gateway/ports.ts'
+import { BackendStatistics } from '../gateway/routing/backend-statistics.ts'
 import { LearnedLimits } from '../gateway/routing/learned-limits.ts'
 import { createVault } from '../providers/auth/vault.ts'
 import { createBackends, openUpstream, type CachedBackends, type ConfiguredBackend } from '../providers/catalog.ts'
 import { getText } from '../providers/http/get-text.ts'
-import { createUpstreamPools } from '../providers/http/upstream-pools.ts'
+import { createUpstreamPools, type UpstreamPoolsOptions } from '../providers/http/upstream-pools.ts'
 import type { VendorId } from '../providers/registry.ts'
 import { testUpstream } from '../providers/test-upstream.ts'
 import { describeBug } from '../runtime/describe-bug.ts'
@@ -30,6 +31,8 @@ export interface Providers extends AsyncDisposable {
   prepare(next: Served): Promise<() => void>
   /** Limits learned from backends' rejections, in memory. */
   readonly learned: LearnedLimits
+  /** What this process measures of backends. */
+  readonly statistics: BackendStatistics
   /** Connections to providers, and calls that wait for one. */
   connections(): { readonly connections: number; readonly waiting: number }
   /** Sends a small request to a provider that an account connected. */
@@ -45,6 +48,8 @@ export interface OpenProvidersDeps {
   readonly onShortage?: (code: string) => void
   /** Maximum number of connections to one provider with one credential, and to all together. */
   readonly limits?: { readonly maxConnections: number; readonly maxTotal: number }
+  /** Opens connections in place of the system's network. */
+  readonly createConnector?: UpstreamPoolsOptions['createConnector']
   /** Writes the answer of a simulated provider to the text of a request; undefined for its usual answer. */
   readonly simulatedVoice?: (name: string, request: string) => string | undefined
 }
@@ -52,13 +57,14 @@ export interface OpenProvidersDeps {
 /** Starts the configured simulated providers and prepares connections to all others. @throws SetupError if a backend's account does not exist */
 export async function openProviders(
   { config, served, clock, random, log, keys, mintRequestId }: Runtime,
-  { store, managed, onShortage, limits, simulatedVoice }: OpenProvidersDeps,
+  { store, managed, onShortage, limits, createConnector, simulatedVoice }: OpenProvidersDeps,
 ): Promise<Providers> {
   await using opened = new AsyncDisposableStack()
   const pools = createUpstreamPools({
     clock,
     version: readVersion(),
     ...(onShortage && { onShortage }),
+    ...(createConnector && { createConnector }),
     ...limits,
     onBug: (error) => log({ event: 'internal_error', requestId: '', ...describeBug(error) }),
   })
@@ -96,8 +102,6 @@ export async function openProviders(
   const owned = opened.move()
   const test = (upstream: Upstream): Promise<UpstreamTest> =>
     testUpstream(openUpstream(upstream, { vault, pools, publicOnly }), { clock, requestId: mintRequestId() })
-  const text = (url: string): Promise<string> => getText(url, pools, mintRequestId())
-  const learned = new LearnedLimits(clock)
   const connections = (): ReturnType<Providers['connections']> => pools.counts()
   return {
     backends: {
@@ -114,10 +118,11 @@ export async function openProviders(
       )
       return () => (backends = opened)
     },
-    learned,
+    learned: new LearnedLimits(clock),
+    statistics: new BackendStatistics(clock),
     connections,
     test,
-    getText: text,
+    getText: (url) => getText(url, pools, mintRequestId()),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }

@@ -6,6 +6,8 @@ import type { RoutingCaller, RoutingPlan, RoutingQuestion } from '../domain/rout
 import { formatById, relayById } from '../formats/formats.ts'
 import { planRouting } from '../gateway/routing-planner.ts'
 import { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
+import { sampleRequest } from '../gateway/routing/sample-request.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { openProviders, type Providers } from './providers.ts'
 import type { Runtime } from './runtime.ts'
 import { openStore, proveQuotas } from './storage.ts'
@@ -15,8 +17,8 @@ type PlanRouting = (caller: RoutingCaller, question: RoutingQuestion) => Promise
 /** Plans routes with the parts that route requests. */
 export function openRoutingPlanner(
   served: Pick<Config, 'profiles'>,
-  { backends, learned }: Pick<Providers, 'backends' | 'learned'>,
-  breakers: CircuitBreakers,
+  { backends, learned, statistics }: Pick<Providers, 'backends' | 'learned' | 'statistics'>,
+  { breakers, clock }: { readonly breakers: CircuitBreakers; readonly clock: Clock },
 ): PlanRouting {
   const deps = {
     get profiles() {
@@ -24,12 +26,14 @@ export function openRoutingPlanner(
     },
     backends,
     leftOut: (profileId: string, accountId: string) => backends.leftOut(profileId, accountId),
+    clock,
     breakers,
+    statistics,
     learned,
     formats: formatById,
     relays: relayById,
   }
-  return (caller, question) => planRouting(deps, caller, question)
+  return (caller, question) => planRouting(deps, caller, sampleRequest(question))
 }
 
 /** Plans one route from the configuration and stored data, without the state that a running service has in memory. */
@@ -50,5 +54,5 @@ export async function planRoutingAlone(
   const breakers = new CircuitBreakers({ clock, random: () => 0, log })
   breakers.hold(holdsOf(await store.listBackendControls()))
   // Awaited: the store closes when this function ends.
-  return await openRoutingPlanner(config, providers, breakers)(caller, question)
+  return await openRoutingPlanner(config, providers, { breakers, clock })(caller, question)
 }

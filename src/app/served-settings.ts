@@ -59,7 +59,7 @@ export class ServedSettings {
     this.#backendIds = idsOf(served)
   }
 
-  /** Others were declared, and this process cannot use them. */
+  /** Records that other settings were declared that this process cannot use. */
   keep(): void {
     this.#isCurrent = false
   }
@@ -103,7 +103,7 @@ export class SettingsWatch {
     })
   }
 
-  /** Reads again after a change, and retries until the store answers. */
+  /** Reads the settings after a change, and retries until the store answers. */
   refresh(): void {
     this.#refresher.refresh()
   }

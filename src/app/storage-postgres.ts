@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts'
 import { createFolder } from '../runtime/create-folder.ts'
 import { createConversationStore } from '../storage/conversation-store.ts'
+import { createGenerationStore } from '../storage/generation-store.ts'
 import { openPostgresLedger } from '../storage/ledger/ledger-postgres.ts'
 import { checkPepper } from '../storage/pepper-check.ts'
 import { connectPostgres, openPostgres, readRevisionOnPrimary } from '../storage/postgres/open-postgres.ts'
@@ -54,6 +55,7 @@ export async function openPostgresStorage({ config, clock, log }: Runtime, url: 
     keys: { find: (digest) => store.find(digest), revision: () => readRevisionOnPrimary(db) },
     responses: createResponseStore(db, config.limits.storedBytes),
     conversations: createConversationStore(db, config.limits.storedBytes),
+    generations: createGenerationStore(db),
     isShared: false,
     proveQuotas: () => proveQuotasOnPostgres(url),
     nowMs: () => ledger.nowMs(),

@@ -19,19 +19,19 @@ import { maxMessageBytes, nodeIdOf } from './owner.ts'
 import type { Runtime } from './runtime.ts'
 import type { NodeReporter, OwnNode, Storage } from './storage.ts'
 
-/** As often as nodes on PostgreSQL (contract 36.10). */
+/** The interval between reports, the same as for nodes on PostgreSQL (contract 36.10). */
 const reportMs = 5_000
-/** How long the last records may take before a worker ends. */
+/** How long a worker that stops waits for its last records to be written. */
 const flushLimitMs = 25_000
-/** How long opening the database for a change waits for another process. */
+/** How long a connection for a change waits for a lock that another process holds. */
 const changeBusyMs = 5_000
 
-/** What a worker on SQLite is given by its parent, which owns the database. */
+/** What a worker on SQLite gets from its parent, which owns the database. */
 export interface WorkerOptions {
   readonly worker: number
   /** The connection to the owner. */
   readonly socket: Duplex
-  /** Called once if the owner is gone: nothing can be recorded anymore. */
+  /** Called once when the connection to the owner ends: nothing can be recorded anymore. */
   readonly onLost: () => void
 }
 
@@ -65,6 +65,7 @@ export async function openWorkerStorage(
     keys: { find: (digest) => store.find(digest), revision: () => store.revision() },
     responses: remoteStore(owner, 'responses'),
     conversations: remoteStore(owner, 'conversations'),
+    generations: remoteStore(owner, 'generations'),
     ownNode: reports,
     isShared: true,
     proveQuotas,
@@ -76,8 +77,9 @@ export async function openWorkerStorage(
 }
 
 /**
- * See `DeclaredStore`. Its work is a function, which no message can carry: the transaction runs on a connection of its own,
- * in a thread, so that neither its statements nor the disk block the event loop (contract 29.7, 32.8).
+ * Implements `DeclaredStore.atRevision`. Its `work` is a function, which cannot be sent to the owner, so the transaction runs
+ * on its own connection. That connection is in a thread, so that neither statements nor the disk block the event loop
+ * (contract 29.7, 32.8).
  */
 async function changeAtRevision<Value>(
   { config, log }: Pick<Runtime, 'config' | 'log'>,
@@ -90,12 +92,12 @@ async function changeAtRevision<Value>(
     return await store.declared.atRevision(revision, work)
   } finally {
     await store.close()
-    // What the transaction did is known already.
+    // The transaction has already committed or failed.
     await thread.close(undefined).catch((error: unknown) => log({ event: 'store_failing', reason: errorName(error) }))
   }
 }
 
-/** A database thread whose ledger has nothing to write: the owner's does that. @throws StoreUnavailable */
+/** Starts a database thread that writes no ledger records, because the owner does that. @throws StoreUnavailable */
 async function startChangeThread(path: string): Promise<SqliteThread> {
   const nothing = (): void => {}
   try {
@@ -117,7 +119,7 @@ async function flush(owner: OwnerConnection): Promise<void> {
   }
 }
 
-/** Writes what this worker says about itself, so that every worker and command shows the whole service. */
+/** Writes this worker's reports to the database, so that every worker and command can show the whole service. */
 class WorkerReports implements OwnNode {
   readonly id: string
   readonly #store: Pick<Storage['store'], 'reportWorker'>
@@ -139,7 +141,7 @@ class WorkerReports implements OwnNode {
   reportNow(): void {
     this.close()
     this.#timer = this.#clock.after(reportMs, () => this.reportNow())
-    // A report that is missing shows, and the next one follows.
+    // Pages show that a report is missing, and the next one follows.
     this.#store.reportWorker(this.id, this.#source() ?? null).catch(() => {})
   }
 

@@ -3,6 +3,8 @@ import type { Config } from '../config/config.ts'
 import type { KeyStore, Ledger } from '../gateway/ports.ts'
 import { createConversationStore } from '../storage/conversation-store.ts'
 import type { RetainedConversations } from '../storage/conversations.ts'
+import { createGenerationStore } from '../storage/generation-store.ts'
+import type { GenerationList } from '../storage/generations.ts'
 import { openSqliteLedger, type SqliteLedger } from '../storage/ledger/ledger-sqlite.ts'
 import { createResponseStore } from '../storage/response-store.ts'
 import type { ResponseList } from '../storage/responses.ts'
@@ -22,6 +24,7 @@ export interface Storage extends AsyncDisposable {
   readonly keys: KeyStore
   readonly responses: ResponseList
   readonly conversations: RetainedConversations
+  readonly generations: GenerationList
   readonly ownNode: OwnNode
   /** Whether another process owns the database, and does what must be done once (contract 36.9). */
   readonly isShared: boolean
@@ -102,6 +105,9 @@ export async function openSqliteStorage(
   const answers = openSqliteInThread(thread, 'responses')
   const responses = createResponseStore(answers, config.limits.storedBytes)
   const conversations = createConversationStore(answers, config.limits.storedBytes)
+  const generations = createGenerationStore(answers)
+  // The process that ran them has ended, and so have its workers.
+  await generations.abandonAll()
   opened.defer(() => responses.close())
   const file = watchDatabaseFile(databasePath(config.dataDir), clock, (reason) =>
     log({ event: 'store_failing', reason }),
@@ -114,6 +120,7 @@ export async function openSqliteStorage(
     keys: { find: (digest) => store.find(digest), revision: () => store.revision() },
     responses,
     conversations,
+    generations,
     ownNode: onlyProcess,
     isShared: false,
     proveQuotas: async () => thread.call({ type: 'prove' }),

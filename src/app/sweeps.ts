@@ -1,3 +1,4 @@
+import { startGenerationSweep } from '../storage/sweeps/generation-sweep.ts'
 import { startProviderErrorSweep } from '../storage/sweeps/provider-error-sweep.ts'
 import { startRequestSweep } from '../storage/sweeps/request-sweep.ts'
 import { startResponseSweep } from '../storage/sweeps/response-sweep.ts'
@@ -7,7 +8,7 @@ import type { Storage } from './storage.ts'
 /** Starts the jobs that delete old data. */
 export function startSweeps(
   { config, clock }: Runtime,
-  { store, responses, conversations }: Storage,
+  { store, responses, conversations, generations }: Storage,
   onFailed: (error: unknown) => void,
 ): AsyncDisposable {
   const sweeps = new AsyncDisposableStack()
@@ -17,5 +18,6 @@ export function startSweeps(
   sweeps.defer(startProviderErrorSweep(store, requestSweep))
   sweeps.defer(startResponseSweep(responses, responseSweep))
   sweeps.defer(startResponseSweep(conversations, responseSweep))
+  sweeps.defer(startGenerationSweep(generations, { clock, onFailed }))
   return sweeps
 }

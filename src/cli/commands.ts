@@ -14,8 +14,10 @@ import { backup, restore } from './commands/backup.ts'
 import { check } from './commands/check.ts'
 import { connect } from './commands/connect.ts'
 import { databaseToPostgres, databaseToSqlite } from './commands/database.ts'
+import { demo } from './commands/demo.ts'
 import { doctor } from './commands/doctor.ts'
 import { evalFusion } from './commands/eval.ts'
+import { explain } from './commands/explain.ts'
 import { incidentsList, incidentsOpen, incidentsUpdate } from './commands/incidents.ts'
 import { keysCreate, keysLimit, keysList, keysRevoke, keysRotate } from './commands/keys.ts'
 import {
@@ -51,6 +53,7 @@ import { version } from './commands/version.ts'
 export const commands: readonly Command[] = [
   start,
   status,
+  demo,
   check,
   connect,
   runAgent,
@@ -97,6 +100,7 @@ export const commands: readonly Command[] = [
   backendsQuarantine,
   backendsRelease,
   profilesDryRun,
+  explain,
   backup,
   restore,
   databaseToPostgres,

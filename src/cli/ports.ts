@@ -29,6 +29,7 @@ import type { SimulatedVoice } from '../eval/simulated-world.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { RandomBytes } from '../runtime/random.ts'
 import type { Resealed } from '../runtime/sealer.ts'
+import type { OpenDemoService } from './commands/demo/demo-ports.ts'
 
 /** Read access to request records. */
 export interface RequestReader {
@@ -45,7 +46,7 @@ export interface RequestReader {
 interface SealedValues {
   /** How many are not encrypted with the current sealing key. */
   countOthers(): Promise<number>
-  /** How many usable keys are not known to be hashed with the current pepper. */
+  /** How many usable keys have not been used since the pepper changed. */
   countKeys(): Promise<number>
   /** Encrypts those with the current sealing key. */
   reseal(): Promise<Resealed>
@@ -70,7 +71,7 @@ export interface OpenedStore {
   readonly proofs: Pick<IdentityStore, 'addProof'>
   readonly operators: OperatorStore
   readonly sealed: SealedValues
-  /** What the nodes of the service report; no nodes if it runs on SQLite. */
+  /** What the nodes of the service report. A single process on SQLite reports nothing. */
   health(): Promise<ServiceHealth>
   close(): Promise<void>
 }
@@ -133,6 +134,8 @@ export interface CliPorts {
   ): Promise<RoutingPlan>
   /** The models that answer `svc-router/fusion` for an account. Simulated models answer with `voice`. */
   openModels(config: Config, accountId: string, voice: SimulatedVoice): Promise<OpenedModels>
+  /** Starts a service of its own for a demo. */
+  openDemoService: OpenDemoService
 }
 
 /** The terminal: data goes to `out`, messages to `err`, in whole lines. */

@@ -91,13 +91,13 @@ function groupOf(word: string | undefined): readonly Command[] {
   return commands.filter(({ name }) => name.startsWith(`${word} `))
 }
 
-/** What operators of other services look for, and what to do instead. */
+/** Commands that operators know from other services, and what to do instead. */
 const absent: ReadonlyMap<string, readonly [what: string, fix: string]> = new Map([
   [
     'reload',
     [
-      'the service does not reload its configuration file: it reads it when it starts',
-      `restart it, one node after the other; plans, backends, and profiles can change without a restart: ${program} help apply`,
+      'the service cannot reload its configuration file, because it reads the file only when it starts',
+      `restart the nodes one at a time; to change plans, backends, and profiles without a restart: ${program} help apply`,
     ],
   ],
 ])

@@ -66,7 +66,7 @@ export function checkShape<Schema extends z.ZodType>(
   return { file: {} as z.output<Schema>, problems }
 }
 
-/** An issue about at most this many names. */
+/** Limits an issue about unknown names to this many of them. */
 function shortened(issue: Issue, maxNames: number): Issue {
   return issue.code === 'unrecognized_keys' ? { ...issue, keys: issue.keys.slice(0, maxNames) } : issue
 }
@@ -74,7 +74,7 @@ function shortened(issue: Issue, maxNames: number): Issue {
 /** Whether another problem is already reported at the same position. */
 export function isKnown(problem: Problem, problems: readonly Problem[]): boolean {
   return (
-    problem.location !== undefined && problems.some((known) => known.location !== undefined && standsAt(known, problem))
+    problem.location !== undefined && problems.some((known) => known.location !== undefined && isAt(known, problem))
   )
 }
 
@@ -109,7 +109,7 @@ function isMissing(value: object, rest: Path, step: PropertyKey): boolean {
   )
 }
 
-function standsAt(one: Problem, other: Problem): boolean {
+function isAt(one: Problem, other: Problem): boolean {
   return one.location?.line === other.location?.line && one.location?.column === other.location?.column
 }
 

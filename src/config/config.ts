@@ -1,5 +1,5 @@
 import type { Settings } from '../domain/declared.ts'
-import type { ModelFacts } from '../domain/model-facts.ts'
+import type { BackendFacts, ModelFacts } from '../domain/model-facts.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { Profile } from '../domain/profiles.ts'
 import type { FormatId } from '../formats/format.ts'
@@ -24,7 +24,7 @@ export interface ListenConfig {
 export interface Config {
   /** The configuration file as it was named; undefined if there is none. */
   readonly file: string | undefined
-  /** What the file contained when it was read: all workers of a node use the same. */
+  /** The content of the file when it was read. All workers of a node use this text. */
   readonly fileText: string | undefined
   readonly mode: Mode
   /** Port 0 lets the system choose: call `withPorts` once the port is known. */
@@ -68,6 +68,8 @@ export interface Config {
   readonly requestRetentionMs: number
   /** How long responses are stored; 0 stores none (contract 12.2). */
   readonly responseRetentionMs: number
+  /** How long answers are stored for retries with the same `Idempotency-Key`; 0 stores none. */
+  readonly retryRetentionMs: number
   /** How long a stream may be silent before a keep-alive is sent (contract 10.10). */
   readonly keepAliveMs: number
   /** How long running answers may take after SIGTERM. */
@@ -166,7 +168,7 @@ export interface BackendConfig {
   /** Whether the credential is the operator's, for accounts with managed access (contract 23.2). */
   readonly managed: boolean
   readonly failureDomain: string
-  readonly facts: ModelFacts
+  readonly facts: BackendFacts
   /** The name of its embedding vectors; undefined for a backend of conversations. */
   readonly embeddings: string | undefined
   readonly timeouts: BackendTimeouts
@@ -186,6 +188,8 @@ export interface Limits {
   readonly streams: number
   /** Size of one account's stored responses, encrypted. */
   readonly storedBytes: number
+  /** How long the answer to a request with an `Idempotency-Key` is generated without any client. */
+  readonly detachedMs: number
 }
 
 /** The same configuration with the ports that the system chose, and with the URLs that depend on them. */

@@ -18,9 +18,9 @@ const maxKeys = 100
 const maxListed = 200
 const maxNetworks = 50
 const maxNameCharacters = 100
-/** Problems that are reported; the rest of a file is probably wrong in the same way. */
+/** The maximum number of reported problems. The rest of such a file is probably wrong in the same way. */
 const maxProblems = 100
-/** How deep a file may be nested: far deeper than the format, and far less than the parser can take. */
+/** The maximum nesting of a file: far more than the format needs, and far less than the parser can handle. */
 const maxDepth = 100
 
 /** One line without surrounding space, as the names of accounts and keys are. */
@@ -111,8 +111,8 @@ function parseYaml(name: string, file: string): ConfigDocument {
 }
 
 /**
- * Whether a text would nest deeply: by brackets, by several list marks in a line, or by indentation. Checked before
- * parsing, because the parser's memory grows with every level.
+ * Whether a text is nested too deeply, by brackets, by several list markers in one line, or by indentation. Checked before
+ * parsing, because each level costs the parser memory.
  */
 function isDeep(file: string): boolean {
   let brackets = 0

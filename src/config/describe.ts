@@ -1,6 +1,7 @@
 import { stringify } from 'yaml'
 import type { ModelFacts } from '../domain/model-facts.ts'
 import type { FusionDefaults } from '../domain/profiles.ts'
+import type { RoutingPolicy } from '../domain/routing-policy.ts'
 import type { BackendConfig, BillingConfig, Config, ListenConfig } from './config.ts'
 import { writeDuration, writeSize } from './measures.ts'
 
@@ -52,6 +53,7 @@ export function plainConfig(config: Config): Record<string, unknown> {
       quota_units: profile.quotaUnits,
       reports_model: profile.reportsModel ?? false,
       price: profile.price,
+      routing: plainRouting(profile.routing),
       fusion: plainFusion(profile.fusion),
     })),
     limits: {
@@ -62,10 +64,12 @@ export function plainConfig(config: Config): Record<string, unknown> {
       connections: config.limits.connections,
       streams: config.limits.streams,
       stored_responses: writeSize(config.limits.storedBytes),
+      detached: writeDuration(config.limits.detachedMs),
     },
     retention: {
       requests: writeDuration(config.requestRetentionMs),
       responses: writeDuration(config.responseRetentionMs),
+      retries: writeDuration(config.retryRetentionMs),
     },
     keep_alive: writeDuration(config.keepAliveMs),
     drain: writeDuration(config.drainMs),
@@ -96,7 +100,7 @@ function plainBackend(backend: BackendConfig): Record<string, unknown> {
     provider: provider.name,
     preset: provider.preset,
     base_url: provider.baseUrl,
-    region: provider.region,
+    region: facts.region ?? provider.region,
     format: provider.format,
     auth_header: provider.authHeader,
     headers: provider.headers,
@@ -107,6 +111,7 @@ function plainBackend(backend: BackendConfig): Record<string, unknown> {
     managed: backend.managed || undefined,
     failure_domain: backend.failureDomain,
     ...plainFacts(facts),
+    zero_retention: facts.zeroRetention,
     embeddings: backend.embeddings,
     simulated: backend.simulated,
     timeouts: {
@@ -133,6 +138,12 @@ function plainFacts({ contextWindow, maxOutputTokens, capabilities, quality, usd
       cached_input: usdPerMillion.cachedInput,
     },
   }
+}
+
+function plainRouting(policy: RoutingPolicy | undefined) {
+  if (policy === undefined) return undefined
+  const { sort, order, weights, maxPrice, regions, zeroRetention, hedge } = policy
+  return { sort, order, weights, max_price: maxPrice, regions, zero_retention: zeroRetention, hedge }
 }
 
 function plainFusion(defaults: FusionDefaults | undefined) {

@@ -20,7 +20,7 @@ export interface ConfigSource {
   readonly path: string
   /** Whether the user gave the path. If so, the file must exist. */
   readonly explicit: boolean
-  /** What the file contains, if another process has read it: then it is not read again. */
+  /** The content of the file, if another process has already read it. If set, the file is not read. */
   readonly given?: { readonly text: string | undefined } | undefined
   readonly overrides: Overrides
   readonly env: Environment

@@ -107,7 +107,12 @@ function resolveBackend(
   checkCredential(id, provider, mode, given.managed ?? false, findings)
   const { credential_env: credentialEnv } = given
   if (mode === 'production' && credentialEnv !== undefined) checkEncrypted(provider, findings)
-  const facts = joinFacts(models.get(given.model), resolveFacts(given))
+  const region = (given.region ?? provider.region)?.toLowerCase()
+  const facts = {
+    ...joinFacts(models.get(given.model), resolveFacts(given)),
+    ...(region === undefined ? {} : { region }),
+    ...(given.zero_retention === undefined ? {} : { zeroRetention: given.zero_retention }),
+  }
   return {
     id,
     provider,

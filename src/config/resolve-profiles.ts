@@ -1,9 +1,11 @@
 import { fusionId, frontierId, type FusionDefaults, type Price, type Profile } from '../domain/profiles.ts'
+import type { PriceCap, RoutingPolicy } from '../domain/routing-policy.ts'
 import { suggest } from './check-shape.ts'
 import type { BackendConfig } from './config.ts'
 import type { Findings } from './findings.ts'
 import type { ConfigFile } from './schema.ts'
 
+type GivenProfile = NonNullable<ConfigFile['profiles']>[string]
 type GivenFusion = NonNullable<NonNullable<ConfigFile['profiles']>[string]['fusion']>
 
 const frontierDescription = 'The default profile: tries its backends in order until one answers.'
@@ -41,6 +43,9 @@ export function resolveProfiles(file: ConfigFile, backends: readonly BackendConf
       ...(profile.reports_model === true ? { reportsModel: true } : {}),
       ...(embeddings === undefined ? {} : { embeddings }),
       ...(profile.price === undefined ? {} : { price: resolvePrice(profile.price) }),
+      ...(profile.routing === undefined
+        ? {}
+        : { routing: resolveRouting(id, profile.routing, { known, names: namesKnown }, findings) }),
       ...(profile.fusion === undefined ? {} : { fusion: resolveFusion(id, profile.fusion, namesKnown, findings) }),
     }
   })
@@ -61,8 +66,12 @@ export function resolveProfiles(file: ConfigFile, backends: readonly BackendConf
     premium: true,
     quotaUnits: 1,
   }
-  const { backends: alike } = frontier
-  return [frontier, fusion.isLikeFrontier === true ? { ...fusion, backends: alike } : fusion, ...others]
+  return [frontier, fusion.isLikeFrontier === true ? likeFrontier(fusion, frontier) : fusion, ...others]
+}
+
+/** With the same backends and, unless it has its own, the same requirements. */
+function likeFrontier(fusion: Profile, { backends, routing }: Profile): Profile {
+  return { ...fusion, backends, ...(fusion.routing !== undefined || routing === undefined ? {} : { routing }) }
 }
 
 /**
@@ -99,6 +108,43 @@ function embeddingsOf(
 function resolvePrice(given: NonNullable<NonNullable<ConfigFile['profiles']>[string]['price']>): Price {
   const { currency, input_per_million: inputPerMillion, output_per_million: outputPerMillion } = given
   return { currency, inputPerMillion, ...(outputPerMillion === undefined ? {} : { outputPerMillion }) }
+}
+
+/** The routing settings of a profile. Every named backend must be known, so that typos are found at startup. */
+function resolveRouting(
+  id: string,
+  given: NonNullable<GivenProfile['routing']>,
+  { known, names }: { readonly known: readonly string[]; readonly names: readonly string[] },
+  findings: Findings,
+): RoutingPolicy {
+  const path = ['profiles', id, 'routing']
+  const { sort, order, weights, max_price: price, regions, zero_retention: zeroRetention, hedge } = given
+  for (const [index, name] of (order ?? []).entries())
+    if (!names.includes(name))
+      findings.add([...path, 'order', index], `there is no backend or model "${name}"`, suggest(name, names))
+  for (const name of Object.keys(weights ?? {}))
+    if (!known.includes(name))
+      findings.add([...path, 'weights', name], `there is no backend "${name}"`, suggest(name, known), 'name')
+  if (weights !== undefined && (sort ?? 'order') === 'order')
+    findings.add(
+      [...path, 'weights'],
+      'weights have no effect while backends are tried in order',
+      'add "sort: balanced", or remove them',
+      'name',
+    )
+  return {
+    ...(sort === undefined ? {} : { sort }),
+    ...(order === undefined ? {} : { order }),
+    ...(weights === undefined ? {} : { weights }),
+    ...(price === undefined ? {} : { maxPrice: withoutAbsent(price) }),
+    ...(regions === undefined ? {} : { regions: regions.map((region) => region.toLowerCase()) }),
+    ...(zeroRetention === undefined ? {} : { zeroRetention }),
+    ...(hedge === undefined ? {} : { hedge }),
+  }
+}
+
+function withoutAbsent({ input, output }: { input?: number | undefined; output?: number | undefined }): PriceCap {
+  return { ...(input === undefined ? {} : { input }), ...(output === undefined ? {} : { output }) }
 }
 
 /** The fusion settings of a profile. Every named model must be known, so that typos are found at startup. */

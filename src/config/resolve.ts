@@ -42,10 +42,12 @@ const defaultLimits: Limits = {
   connections: 20_000,
   streams: 4000,
   storedBytes: 1024 ** 3,
+  detachedMs: 60_000,
 }
 /** How long records and stored text are kept (contract 30.9). */
 const defaultRequestRetentionMs = 90 * dayMs
 const defaultResponseRetentionMs = 30 * dayMs
+const defaultRetryRetentionMs = dayMs
 /** Silence before a keep-alive, and the time to finish after a stop signal (contract 30.10, 30.11, 30.20). */
 const defaultKeepAliveMs = 10_000
 const defaultDrainMs = 30_000
@@ -122,6 +124,7 @@ export function resolve(
     limits: resolveLimits(file.limits),
     requestRetentionMs: durationMs(file.retention?.requests, defaultRequestRetentionMs),
     responseRetentionMs: durationMs(file.retention?.responses, defaultResponseRetentionMs),
+    retryRetentionMs: durationMs(file.retention?.retries, defaultRetryRetentionMs),
     keepAliveMs: durationMs(file.keep_alive, defaultKeepAliveMs),
     drainMs: durationMs(file.drain, defaultDrainMs),
     drainDelayMs: durationMs(file.drain_delay, defaultDrainDelayMs[mode]),
@@ -340,6 +343,7 @@ function resolveLimits(given: ConfigFile['limits']): Limits {
     connections: given?.connections ?? defaultLimits.connections,
     streams: given?.streams ?? defaultLimits.streams,
     storedBytes: sizeBytes(given?.stored_responses, defaultLimits.storedBytes),
+    detachedMs: durationMs(given?.detached, defaultLimits.detachedMs),
   }
 }
 

@@ -5,6 +5,7 @@ import { fusionPresetNames, maxPanelSize } from '../domain/fusion-presets.ts'
 import type { CapabilityId } from '../domain/model-facts.ts'
 import { billingSchema } from './billing-schema.ts'
 import { presetNames } from './presets.ts'
+import { place, routing } from './routing-schema.ts'
 import { duration, env, flag, group, isProviderUrl, map, shaped, size, text, url, whole } from './settings.ts'
 import { adminApi, appListen, leakedKeys, mail, metricsListen, tracing, trustedProxies } from './web-settings.ts'
 
@@ -145,6 +146,16 @@ export const backendSchema = group({
     .optional()
     .describe('Backends with the same failure domain are assumed to fail together. Default: the provider.'),
   ...facts,
+  region: place
+    .optional()
+    .describe(
+      "Where the provider processes requests, for profiles and requests that require a region. Default: the provider's region.",
+    ),
+  zero_retention: flag
+    .optional()
+    .describe(
+      'Whether the provider stores nothing of requests and answers. Default false: requests that require it go elsewhere.',
+    ),
   embeddings: text('the name of the embedding space, usually the model, such as text-embedding-3-small', 200)
     .optional()
     .describe(
@@ -172,6 +183,7 @@ const profile = group({
       'Whether responses report the model of the backend that answered, instead of the profile. Default false.',
     ),
   price: price.optional().describe('The price shown in GET /v1/models. Informational only; it is never charged.'),
+  routing: routing.optional().describe('How the profile chooses among its backends.'),
   fusion: fusion.optional().describe('Fusion settings. Only for the profile svc-router/fusion.'),
 })
 
@@ -318,6 +330,11 @@ export const configSchema = group({
       .describe(
         "The maximum encrypted size of one account's stored responses. Above it, the oldest are deleted. Default 1GiB.",
       ),
+    detached: duration(0)
+      .optional()
+      .describe(
+        'How long the answer to a request with an Idempotency-Key continues after its client disconnected, so that a retry finds it. Default 60s.',
+      ),
   })
     .optional()
     .describe('Limits on the resources that clients can use.'),
@@ -329,6 +346,11 @@ export const configSchema = group({
       .optional()
       .describe(
         'How long responses of /v1/responses are stored, encrypted, so that clients can continue from them. 0d stores none. Default 30d.',
+      ),
+    retries: duration(0)
+      .optional()
+      .describe(
+        'How long answers to requests with an Idempotency-Key are stored, encrypted, so that a retry gets the same answer. 0d stores none and ignores the header. Default 1d.',
       ),
   })
     .optional()

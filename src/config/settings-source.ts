@@ -68,7 +68,7 @@ function serve(origin: Origin, configured: Settings, declared: Settings, from: D
     if (typeof variable === 'string' && (ownVariables.test(variable) || refused.has(variable)))
       findings.add(
         ['backends', id, 'credential_env'],
-        `${variable} holds a secret of the service itself, which no provider may receive`,
+        `${variable} contains a secret of the service itself, which must not be sent to a provider`,
         "name the variable with the provider's credential",
       )
   const served = resolveServed(merged as unknown as ConfigFile, mode, findings)

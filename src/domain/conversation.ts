@@ -238,3 +238,8 @@ export interface UsagePart extends Omit<Usage, 'parts'> {
 export function isContent(event: AnswerEvent): boolean {
   return event.type !== 'start' && event.type !== 'usage'
 }
+
+/** Whether the event shows that the model or its provider refused to answer for safety (contract 7.29). */
+export function showsRefusal(event: AnswerEvent): boolean {
+  return event.type === 'refusal' || (event.type === 'finish' && event.reason === 'content_filter')
+}

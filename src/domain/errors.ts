@@ -1,7 +1,7 @@
 import { authentication, type ErrorEntry, forbidden, invalid, limited, unavailable } from './error-entry.ts'
 
 /**
- * Every error the service can return, one entry per row of contract 4.12-4.56. Statuses, bodies, headers, and docs
+ * Every error the service can return, one entry per row of contract 4.12-4.59. Statuses, bodies, headers, and docs
  * derive from it.
  */
 export const errorCatalog = {
@@ -111,6 +111,12 @@ export const errorCatalog = {
     status: 404,
     message: '{problem}',
   },
+  idempotency_key_reused: {
+    ...invalid,
+    status: 409,
+    message:
+      'This Idempotency-Key was already used for a different request. Send exactly the same request again, or use a new key.',
+  },
   model_not_found: {
     ...invalid,
     status: 404,
@@ -142,6 +148,10 @@ export const errorCatalog = {
     ...forbidden,
     action: 'accountUrl',
     message: 'No provider is connected for {profile}. Add your own provider credentials:',
+  },
+  no_backend_matches: {
+    ...invalid,
+    message: 'No backend of {profile} meets the requirements: {reasons}. Relax them in "routing", or ask the operator.',
   },
   rate_limit_exceeded: {
     ...limited,
@@ -229,6 +239,15 @@ export const errorCatalog = {
     signals: 'none',
     message:
       'The response ended before it was complete, so what you received is only part of it. Please send the request again.',
+  },
+  answer_interrupted: {
+    status: 502,
+    type: 'server_error',
+    source: 'gateway',
+    retryable: false,
+    signals: 'none',
+    message:
+      'The response was interrupted and cannot be continued. Send the request again, with a new Idempotency-Key if it had one.',
   },
   internal_error: {
     status: 500,

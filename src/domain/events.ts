@@ -27,6 +27,8 @@ export type ServiceEvent =
       readonly attempts: number
       /** The backends that failed during the request, if any. */
       readonly failed: readonly string[] | undefined
+      /** Whether the answer is a refusal for safety, or a provider refused with an error (contract 7.29). */
+      readonly refused?: true
       readonly charged: number
       readonly ms: number
     }

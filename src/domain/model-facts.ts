@@ -16,6 +16,14 @@ export interface ModelFacts {
   readonly usdPerMillion?: UsdPerMillion
 }
 
+/** What is known of a backend: of its model, and of where and how its provider processes requests. */
+export interface BackendFacts extends ModelFacts {
+  /** In lowercase. */
+  readonly region?: string
+  /** Whether the provider stores nothing of a request or its answer. */
+  readonly zeroRetention?: boolean
+}
+
 /** US dollars per million tokens. */
 export interface UsdPerMillion {
   readonly input: number

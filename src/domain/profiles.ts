@@ -1,4 +1,5 @@
 import type { PresetName } from './fusion-presets.ts'
+import type { RoutingPolicy } from './routing-policy.ts'
 
 /** A public model name for an ordered set of backends (contract 1.3). */
 export interface Profile {
@@ -17,6 +18,8 @@ export interface Profile {
   readonly embeddings?: string
   /** The price that clients are shown. Nothing is charged by it (contract 17.9). */
   readonly price?: Price
+  /** How it chooses among its backends; absent: in their order. */
+  readonly routing?: RoutingPolicy
   /** The defaults for requests to `svc-router/fusion`. */
   readonly fusion?: FusionDefaults
 }

@@ -1,4 +1,4 @@
-import type { ExcludedBackend, ExclusionReason, RoutingDoubt } from './routing-plan.ts'
+import type { ExcludedBackend, ExclusionReason, PlannedBackend, RoutingDoubt } from './routing-plan.ts'
 
 /** Why a backend is skipped, for operators. */
 const reasonWords: Readonly<Record<ExclusionReason, string>> = {
@@ -11,6 +11,11 @@ const reasonWords: Readonly<Record<ExclusionReason, string>> = {
   managed_not_approved: 'managed access is not approved for this account',
   managed_off: 'managed access is off for its provider',
   simulated: 'it is simulated, and real backends are available',
+  only: 'the request does not name it in routing.only',
+  ignore: 'the request excludes it in routing.ignore',
+  regions: 'it is not declared to be in a required region',
+  zero_retention: 'it is not declared to have zero retention',
+  max_price: 'it has no declared price below the maximum',
   not_capable: 'it is configured without a capability that the request needs',
   cannot_say: 'its format cannot express the request',
   window_small: 'the context window of another backend is too small for the request, and this one is no larger',
@@ -30,6 +35,21 @@ export function describeExclusion(
 ): string {
   if (untilMs === undefined) return reasonWords[reason]
   return `${reasonWords[reason]}; tried again in ${Math.max(1, Math.ceil((untilMs - nowMs) / 1000))}s`
+}
+
+/** Whether a code from outside is a reason that can be described. */
+export function isExclusionReason(code: unknown): code is ExclusionReason {
+  return typeof code === 'string' && Object.hasOwn(reasonWords, code)
+}
+
+/** Whether a code from outside is a doubt that can be described. */
+export function isDoubt(code: unknown): code is RoutingDoubt {
+  return typeof code === 'string' && Object.hasOwn(doubtWords, code)
+}
+
+/** How likely a backend is to be asked first; empty if the configured order decides. */
+export function describeShare({ share }: Pick<PlannedBackend, 'share'>): string {
+  return share === undefined ? '' : `asked first with ${Math.round(share * 100)}% probability`
 }
 
 /** Why a backend may fail, for operators. */

@@ -1,8 +1,9 @@
 import type { HoldKind } from './backend-controls.ts'
 import type { OpenReason } from './backend-state.ts'
-import type { ErrorCode } from './errors.ts'
+import type { ErrorCode, ErrorFacts } from './errors.ts'
 import type { ClientFormatId, FormatId } from './format-id.ts'
 import type { Plan } from './plans.ts'
+import type { RoutingFilter, RoutingSort } from './routing-policy.ts'
 
 /** The request of a dry run, described by its properties. */
 export interface RoutingQuestion {
@@ -39,12 +40,18 @@ export interface PlannedBackend {
   readonly lane: 'relay' | 'translation'
   readonly simulated: boolean
   readonly doubts: readonly RoutingDoubt[]
+  /** What its choice depends on, in milliseconds: lower is better. Absent if the configured order decides. */
+  readonly score?: number
+  /** The probability to be asked first, from 0 to 1. Absent if the configured order decides. */
+  readonly share?: number
 }
 
 /** Why a backend of the profile would not be asked. */
 export type ExclusionReason =
   | OpenReason
   | HoldKind
+  /** A requirement of the profile or the request (contract 7.25). */
+  | RoutingFilter
   /** Its credential belongs to another account. */
   | 'another_account'
   | 'managed_not_approved'
@@ -79,8 +86,14 @@ export interface PlannedPanel {
 
 /** Where a request would go at this moment. */
 export interface RoutingPlan {
+  /** The requested profile by its full name, as far as it is known. */
+  readonly profile: string
   /** Why the request would be rejected before a backend is asked; undefined if it would not. */
-  readonly refusal: { readonly code: ErrorCode; readonly param: string | undefined } | undefined
+  readonly refusal:
+    | { readonly code: ErrorCode; readonly param: string | undefined; readonly words?: ErrorFacts['words'] }
+    | undefined
+  /** How the profile orders its backends; undefined if the request is rejected before that matters. */
+  readonly sort: RoutingSort | undefined
   readonly panel: PlannedPanel | undefined
   /**
    * In the order in which they would be asked, each after the previous one failed. With a panel: only if one model

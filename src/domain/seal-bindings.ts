@@ -16,3 +16,8 @@ export function textBinding(accountId: string, ownerId: string, purpose: TextPur
 export function credentialBinding(accountId: string, credentialId: string): readonly string[] {
   return [accountId, credentialId]
 }
+
+/** The context that a chunk of an answer is bound to; `response` is the response object of a background response. */
+export function generationBinding(accountId: string, requestId: string, part: number | 'response'): readonly string[] {
+  return [accountId, requestId, 'generation', String(part)]
+}

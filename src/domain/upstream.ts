@@ -25,6 +25,8 @@ export interface Attempt {
   readonly status?: number
   readonly ms: number
   readonly upstreamRequestId?: string
+  /** Whether the model or its provider refused to answer for safety, in its answer or with an error (contract 7.29). */
+  readonly refused?: true
 }
 
 /**
@@ -71,6 +73,11 @@ export type ViolatedRule =
   | 'turn_order'
   | 'unknown_field'
   | 'unsupported_value'
+
+/** Whether a failure is a refusal for safety: no other backend is asked after it (contract 7.29). */
+export function isRefusal(error: unknown): error is UpstreamError {
+  return error instanceof UpstreamError && error.rejection?.rule === 'content_filter'
+}
 
 /** What a provider's rejection says, in our terms: never its text. */
 export interface ProviderRejection {

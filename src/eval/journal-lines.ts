@@ -42,7 +42,7 @@ export function readJournal(
   const [first = '', ...lines] = text.split('\n')
   lines.pop()
   const head = parseObject(first)
-  if (head?.['svcRouterEval'] !== fileVersion) return { problem: 'it is not the file of an evaluation' }
+  if (head?.['svcRouterEval'] !== fileVersion) return { problem: 'it is not an evaluation file' }
   if (head['questionSet'] !== questionSetVersion)
     return { problem: 'its questions come from another version of svc-router' }
   const begun = readHead(head)

@@ -1,10 +1,12 @@
-import { type Json, type JsonObject, isObject, parseObject } from '../domain/json.ts'
+import { type Json, type JsonObject, isObject, objectOf, parseObject } from '../domain/json.ts'
 import { UpstreamError, type AttemptOutcome, type ProviderRejection } from '../domain/upstream.ts'
 import { classifyGoogleError } from './google-faults.ts'
 import { isTooComplex } from './json-limits.ts'
 import { isLimitName, withCompanions } from './rejections/optional-fields.ts'
 import { readError, readRejection, type RejectionBody } from './rejections/rejection-body.ts'
 import {
+  isRefusalCode,
+  saysRefused,
   violatedRule,
   unsupportedFields,
   unsupportedNeeds,
@@ -79,13 +81,32 @@ export function classifyByMessage(error: JsonObject): 'context_too_long' | 'reje
 
 /** Classifies an error inside an answer; its message is dropped (contract 35.5). */
 export function classifyAnswerError(error: Json | undefined): UpstreamError {
+  const read = readError(error)
+  const refusal = refusalIn(read)
+  if (refusal !== undefined) return refusal
   const google = isObject(error) ? classifyGoogleError(error) : undefined
   if (google !== undefined) return new UpstreamError(google.outcome, { retryAfterMs: google.retryAfterMs })
-  const read = readError(error)
   if (read === undefined) return new UpstreamError('server_error')
   const refused = requestFault(read, undefined)
   if (refused !== undefined) return refused
   return new UpstreamError(outcomes.get(read.code) ?? outcomes.get(read.type) ?? 'server_error')
+}
+
+/** Statuses with which content filters refuse. Others, such as 429 and 503, say that the filter is not available. */
+const refusalStatuses = new Set<number | undefined>([undefined, 400, 403, 413, 422, 451])
+
+/**
+ * The refusal of a content filter; undefined for every other error. It names no field, so that the request is not sent
+ * again without one.
+ */
+export function refusalIn(read: RejectionBody | undefined, status?: number): UpstreamError | undefined {
+  if (read === undefined) return undefined
+  const { code, type, message, error } = read
+  const codes = [code, type, objectOf(error['innererror'])['code']]
+  const isRefusal = codes.some(isRefusalCode) || (refusalStatuses.has(status) && saysRefused(message, status))
+  return isRefusal
+    ? new UpstreamError('rejected_content', { status, rejection: { rule: 'content_filter' } })
+    : undefined
 }
 
 /** Statuses that blame the request's content: returned to the client, no failover (contract 7.13). */
@@ -108,6 +129,8 @@ interface RejectionHead {
  */
 export function classifyRejection({ status, retryAfterMs }: RejectionHead, body: string): UpstreamError {
   const read = readRejection(body)
+  const refusal = refusalIn(read, status)
+  if (refusal !== undefined) return refusal
   const google = read === undefined ? undefined : classifyGoogleError(read.error)
   if (google !== undefined) {
     return new UpstreamError(google.outcome, { status, retryAfterMs: retryAfterMs ?? google.retryAfterMs })

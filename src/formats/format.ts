@@ -118,6 +118,8 @@ export interface AnswerContext {
   readonly nowSeconds: () => number
   /** Whether the answer is stored, so that a later request may refer to it (contract 12.1). */
   readonly isStored: boolean
+  /** Whether it runs in the background, whatever the provider says. */
+  readonly isBackground?: boolean
   /** The answer's `model` if it is not the requested profile: the backend's model (contract 2.31). */
   readonly servedModel?: string | undefined
   /** The stored answer that the request continues, repeated in the new answer. */

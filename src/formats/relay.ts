@@ -1,6 +1,7 @@
 import type { Conversation } from '../domain/conversation.ts'
 import { type JsonObject, objectOf } from '../domain/json.ts'
 import { fusionToolType } from '../domain/profiles.ts'
+import { routingField } from '../domain/routing-policy.ts'
 import type { EncryptedReasoningRules } from './encrypted-reasoning.ts'
 import { isArray } from './fields.ts'
 import type { AnswerContext, Dialect, WriteTarget } from './format.ts'
@@ -84,6 +85,7 @@ export function relayChanges(
 ): RequestChanges {
   const changes: RequestChanges = { model: JSON.stringify(target.model) }
   if (conversation.fusionTool !== undefined) Object.assign(changes, withoutFusionTool(body))
+  if (Object.hasOwn(body, routingField)) changes[routingField] = undefined
   if (rules.requestChanges !== undefined) Object.assign(changes, rules.requestChanges(body, conversation, target))
   for (const field of target.dialect.refusedFields) changes[field] = undefined
   return changes

@@ -34,6 +34,8 @@ const minimaxCodes = new Map<Json | undefined, Json>([
   [1004, 'insufficient_quota'],
   [1008, 'insufficient_quota'],
   [2049, 'insufficient_quota'],
+  [1026, 'content_filter'],
+  [1027, 'content_filter'],
 ])
 
 /**

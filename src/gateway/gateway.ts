@@ -9,6 +9,8 @@ import type { Links } from '../domain/links.ts'
 import type { Plan } from '../domain/plans.ts'
 import { fusionDepthHeaders, fusionId, profileNamed, type Profile } from '../domain/profiles.ts'
 import { failedBackends, type RequestOpening, type RequestOutcome } from '../domain/requests.ts'
+import type { RoutingPlan } from '../domain/routing-plan.ts'
+import { routingFor, type RequestRouting } from '../domain/routing-policy.ts'
 import type { ClientFormatId, Formats } from '../formats/format.ts'
 import type { RelayRules } from '../formats/relay.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -19,6 +21,7 @@ import { allowedProfile, profilesWithin } from './auth/allowed-profile.ts'
 import { authenticate, principalOf, type AuthenticationDeps } from './auth/authenticate.ts'
 import { callGrant } from './auth/call-grant.ts'
 import { assertProfileAllowed } from './auth/key-limits.ts'
+import { seededRandom } from './fusion/engine/seeded-random.ts'
 import type { FusedAnswerDeps } from './fusion/fused-answer.ts'
 import type { FusionNotes } from './fusion/fusion-notes.ts'
 import { FusionPlanner, isFusable, type AnswerPlan, type FusionPool } from './fusion/fusion-planner.ts'
@@ -38,21 +41,19 @@ import { assertEncodable, assertSupported, translatedOnly } from './request/back
 import { DurabilityWait } from './request/durability-wait.ts'
 import type { ProviderErrors } from './request/provider-errors.ts'
 import { RequestRun, type RequestRunEnd, type RequestRunDeps } from './request/request-run.ts'
+import { totalMsOf } from './request/total-time.ts'
 import type { ResponsePersister } from './responses/response-persister.ts'
 import { refersToStored, type StoredResponses } from './responses/stored-responses.ts'
+import { planRouting } from './routing-planner.ts'
+import type { BackendStatistics } from './routing/backend-statistics.ts'
 import { assertCapable } from './routing/capable-backends.ts'
 import type { CircuitBreakers } from './routing/circuit-breakers.ts'
 import { countBackends, type BackendCount } from './routing/count-backends.ts'
+import { HedgeBudget } from './routing/hedge-budget.ts'
 import type { LearnedLimits } from './routing/learned-limits.ts'
+import { readRoutingPreferences } from './routing/read-preferences.ts'
 import { RetryBudget } from './routing/retry-budget.ts'
-
-/** The longest time limit that a caller may set, milliseconds (contract 6.19). */
-const longestTotalMs = 3_600_000
-/**
- * Margin before a limit that the caller set, so that our error arrives before the client closes the connection: a
- * tenth of the limit, at most this (contract 6.19).
- */
-const longestMarginMs = 1_000
+import { matchingBackends, withoutFiltered } from './routing/routing-filters.ts'
 
 export interface GatewayDeps {
   readonly clock: Clock
@@ -64,6 +65,7 @@ export interface GatewayDeps {
   /** Resolves to whether other nodes have trouble with a backend. Without it, only this process counts. */
   readonly readFailsElsewhere?: () => Promise<(backendId: string) => boolean>
   readonly breakers: CircuitBreakers
+  readonly statistics: BackendStatistics
   readonly links: Links
   readonly authentication: AuthenticationDeps
   readonly profiles: readonly Profile[]
@@ -96,6 +98,7 @@ interface ServedRequest {
   readonly request: ModelRequest
   readonly conversation: Conversation
   readonly backends: readonly Backend[]
+  readonly routing: RequestRouting
   readonly persister: ResponsePersister | undefined
   readonly previousResponseId: string | undefined
   readonly conversationId: string | undefined
@@ -112,7 +115,14 @@ export class Gateway {
 
   constructor(deps: GatewayDeps) {
     this.#deps = deps
-    this.#runDeps = { ...deps, budget: new RetryBudget(), commits: new DurabilityWait(deps.clock) }
+    const random = seededRandom(Buffer.from(deps.randomBytes(4)).readUInt32LE())
+    this.#runDeps = {
+      ...deps,
+      random,
+      budget: new RetryBudget(),
+      hedges: new HedgeBudget(),
+      commits: new DurabilityWait(deps.clock),
+    }
     this.#fusionPlanner = new FusionPlanner({ ...deps, ...this.#runDeps })
   }
 
@@ -154,7 +164,9 @@ export class Gateway {
   async profilesFor({ accountId, limits }: Principal): Promise<ServedProfile[]> {
     const failsElsewhere = (await this.#deps.readFailsElsewhere?.()) ?? (() => false)
     const serve = async (profile: Profile): Promise<ServedProfile> => {
-      const backends = await this.#backendsOf(profile.id, accountId)
+      const routing = routingFor(profile.routing, undefined)
+      const connected = await this.#backendsOf(profile.id, accountId)
+      const backends = withoutFiltered(connected, routing)
       return { profile, backends, count: countBackends(profile.id, backends, this.#deps.breakers, failsElsewhere) }
     }
     return Promise.all(profilesWithin(this.#deps.profiles, limits).map(serve))
@@ -191,6 +203,19 @@ export class Gateway {
   }
 
   /**
+   * Where a request would go now, and why. Calls and admits nothing (contract 7.28).
+   * @throws ServiceError if the request is invalid, or not allowed
+   */
+  async explain(principal: Principal, given: ModelRequest): Promise<RoutingPlan> {
+    const { stored } = this.#deps
+    const read = this.check(principal, given)
+    readRoutingPreferences(given.body)
+    const isStored = stored !== undefined && refersToStored(read)
+    const full = isStored ? await stored.resolve(principal.accountId, given, read) : undefined
+    return await planRouting(this.#deps, principal, full?.request ?? given)
+  }
+
+  /**
    * Rejects the name of an existing profile that this key may not use.
    * @throws ServiceError `key_profile_not_allowed`
    */
@@ -208,9 +233,11 @@ export class Gateway {
     const { accountId } = principal
     const read = formats(given.format).readRequest(given.body)
     const profile = this.#profileOf(principal, read, given.format)
+    const routing = routingFor(profile.routing, readRoutingPreferences(given.body))
     const found = this.#backendsOf(profile.id, accountId)
-    const backends = found instanceof Promise ? await found : found
-    if (backends.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
+    const connected = found instanceof Promise ? await found : found
+    if (connected.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
+    const backends = matchingBackends(connected, routing, profile.id)
     assertSupported(read)
     const full = stored !== undefined && refersToStored(read) ? await stored.resolve(accountId, given, read) : undefined
     const request = full?.request ?? given
@@ -218,7 +245,7 @@ export class Gateway {
     const persister = stored?.persister(accountId, request, conversation, full?.resolved)
     const previousResponseId = given.previousResponseId ?? read.hints.previousResponseId
     const { conversationId } = read.hints
-    const served = { profile, request, conversation, backends, persister, previousResponseId, conversationId }
+    const served = { profile, request, conversation, backends, routing, persister, previousResponseId, conversationId }
     const mayFuse = isFusable(profile, conversation)
     return await (mayFuse ? this.#answerFused(principal, served, sink) : this.#serve(principal, served, sink))
   }
@@ -226,8 +253,14 @@ export class Gateway {
   /** Answers a request that several models may answer together. */
   async #answerFused(principal: Principal, served: ServedRequest, sink: AnswerSink): Promise<void> {
     const pool = async (): Promise<FusionPool> => {
-      const defaults = this.#deps.profiles.find(({ id }) => id === fusionId)?.fusion
-      return { backends: await this.#backendsOf(fusionId, principal.accountId), defaults }
+      const profile = this.#deps.profiles.find(({ id }) => id === fusionId)
+      const asked = readRoutingPreferences(served.request.body)
+      const routing = routingFor(profile?.routing, asked)
+      const connected = await this.#backendsOf(fusionId, principal.accountId)
+      return {
+        backends: withoutFiltered(connected, routing),
+        defaults: profile?.fusion,
+      }
     }
     using plan = await this.#fusionPlanner.plan(principal, served, pool)
     return await this.#serve(principal, { ...served, ...plan.fusable }, sink, plan)
@@ -236,7 +269,7 @@ export class Gateway {
   /** Admits a checked request and runs it. Whatever is rejected before costs nothing (contract 6.1). */
   async #serve(principal: Principal, served: ServedRequest, sink: AnswerSink, plan?: AnswerPlan): Promise<void> {
     const { mintId, formats, learned } = this.#deps
-    const { profile, conversation, persister, previousResponseId, conversationId } = served
+    const { profile, conversation, routing, persister, previousResponseId, conversationId } = served
     const request = {
       ...served.request,
       grant: callGrant(principal, this.#deps.backends),
@@ -246,10 +279,10 @@ export class Gateway {
     const { accountId, keyId, limits } = principal
     const fuser = plan?.runner
     // A fusion chooses its members by capability itself.
-    const backends =
+    const { capable: backends, doubtful } =
       fuser === undefined
         ? assertCapable(served.backends, conversation, formats(request.format).inputField, learned)
-        : served.backends
+        : { capable: served.backends }
     const bodies = fuser === undefined ? this.#deps : { ...this.#deps, relays: translatedOnly }
     const written = assertEncodable(request, conversation, backends, bodies)
     const { id, format } = request
@@ -266,11 +299,13 @@ export class Gateway {
       createdAt: nowSeconds(),
       nowSeconds,
       isStored: persister?.isStored === true,
+      isBackground: request.isBackground === true,
       previousResponseId,
       conversationId,
       report: plan?.report,
       mintId,
     }
+    request.onAdmitted?.(context)
     const totalMs = totalMsOf(request, backends)
     const source = fuser?.(request, context, totalMs)
     const options = {
@@ -278,6 +313,8 @@ export class Gateway {
       accountId,
       context,
       backends,
+      doubtful,
+      routing,
       admission,
       units,
       sink,
@@ -314,6 +351,7 @@ export class Gateway {
       upstream,
       attempts: outcome.attempts.length,
       failed: failedBackends(outcome),
+      ...(outcome.attempts.at(-1)?.refused === true && { refused: true }),
       charged: outcome.charged,
       ms: outcome.totalMs,
     })
@@ -351,11 +389,4 @@ export class Gateway {
   #profileOf(principal: Principal, conversation: Conversation, format: ClientFormatId): Profile {
     return allowedProfile(this.#deps.profiles, principal, conversation, format)
   }
-}
-
-/** Time limit for the whole request: the caller's own, or the longest of its backends (contract 9.6). */
-function totalMsOf({ timeoutMs }: ModelRequest, backends: readonly Backend[]): number {
-  if (timeoutMs === undefined) return Math.max(...backends.map(({ timeouts }) => timeouts.totalMs))
-  const statedMs = Math.min(longestTotalMs, timeoutMs)
-  return statedMs - Math.min(longestMarginMs, statedMs / 10)
 }

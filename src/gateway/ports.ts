@@ -1,11 +1,11 @@
 import type { KeyRate, UsageSignals } from '../domain/account-meter.ts'
 import type { Account, StoredKey } from '../domain/accounts.ts'
 import type { JsonObject } from '../domain/json.ts'
-import type { ModelFacts } from '../domain/model-facts.ts'
+import type { BackendFacts } from '../domain/model-facts.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../domain/requests.ts'
 import type { Attempt, UpstreamError } from '../domain/upstream.ts'
-import type { ClientFormatId, Dialect, FormatId } from '../formats/format.ts'
+import type { AnswerContext, ClientFormatId, Dialect, FormatId } from '../formats/format.ts'
 import type { JsonMember } from '../formats/json-scan.ts'
 import type { EnforcedLimits } from './auth/key-limits.ts'
 import type { RequestWork } from './auth/unadmitted-work.ts'
@@ -117,7 +117,7 @@ export interface CallTarget {
 }
 
 /** One provider, one model, one credential: the unit of attempts, circuit breakers, and reporting (contract 1.2). */
-export interface Backend extends CallTarget, ModelFacts {
+export interface Backend extends CallTarget, BackendFacts {
   /** Unique among all accounts' backends; returned as `X-Svc-Router-Upstream`. */
   readonly id: string
   /** Names what fails together with it, usually the provider. */
@@ -230,6 +230,11 @@ export interface AnswerSink {
   onDrain(run: () => void): void
   /** Called once if the client disconnects before the end. */
   onDisconnect(run: () => void): void
+  /**
+   * Resolves when everything written so far is stored for retries; absent if nothing is. Awaited before the first
+   * content is marked as delivered. @throws ServiceError if it cannot be stored: no byte may be sent then
+   */
+  stored?(): Promise<void>
 }
 
 export interface AnswerHead {
@@ -241,6 +246,8 @@ export interface AnswerHead {
   readonly simulated: boolean
   readonly retryCount: number
   readonly signals: UsageSignals
+  /** Whether another request produced it. */
+  readonly isReplayed?: true
 }
 
 /** Counts a request's memory against its account's share (contract 29.2). */
@@ -271,6 +278,10 @@ export interface ModelRequest {
   readonly fusionDepth?: number | undefined
   /** True for the service's own question about a conversation, which is not a user's turn: one model answers it. */
   readonly isOwnQuestion?: true
+  /** Called once the request is admitted. */
+  readonly onAdmitted?: ((context: AnswerContext) => void) | undefined
+  /** Whether its response runs in the background. */
+  readonly isBackground?: boolean | undefined
   /** The answer that it continues, if `input` already includes that answer and the body no longer names it. */
   readonly previousResponseId?: string | undefined
 }
@@ -311,10 +322,18 @@ export interface AttemptTrace {
   ended(record: Attempt, isOpen?: boolean): void
 }
 
-/** Receives the progress of an attempt, for the circuit breaker of its backend (contract 8). */
-export interface AttemptObserver {
+/** Receives the outcome of an attempt, for the circuit breaker of its backend (contract 8). */
+export interface OutcomeObserver {
   /** The backend has begun to answer: the headers of a success are there. */
   sawAnswer(): void
   /** The attempt is over: complete, or with what ended it, before its content or after. Later calls are ignored. */
   ended(error?: Error): void
+}
+
+/** Receives the progress of an attempt. */
+export interface AttemptObserver extends OutcomeObserver {
+  /** The first content of a stream, or all of a whole answer, has arrived. Later calls are ignored. */
+  sawContent(): void
+  /** Another backend has answered the same request first: how long there was no content is measured. */
+  lost(): void
 }

@@ -2,21 +2,16 @@ import type { Conversation } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
 import { estimateTokens } from '../domain/estimate-tokens.ts'
 import { fusionId, type Profile } from '../domain/profiles.ts'
-import type {
-  ExcludedBackend,
-  PlannedPanel,
-  RoutingCaller,
-  RoutingDoubt,
-  RoutingPlan,
-  RoutingQuestion,
-} from '../domain/routing-plan.ts'
+import type { ExcludedBackend, PlannedPanel, RoutingCaller, RoutingDoubt, RoutingPlan } from '../domain/routing-plan.ts'
+import { routingFor, type RoutingSort } from '../domain/routing-policy.ts'
 import type { Need } from '../domain/upstream.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { allowedProfile } from './auth/allowed-profile.ts'
 import { decideGate } from './fusion/engine/fusion-gate.ts'
 import { planFusion } from './fusion/engine/plan.ts'
 import { fusionDefaultsFor } from './fusion/fusion-planner.ts'
 import { membersOf } from './fusion/members.ts'
-import type { Backend, Backends } from './ports.ts'
+import type { Backend, Backends, ModelRequest, Principal } from './ports.ts'
 import {
   assertEncodable,
   assertSupported,
@@ -26,64 +21,87 @@ import {
   type BackendRequestDeps,
 } from './request/backend-request.ts'
 import type { BreakerKey } from './routing/backend-breakers.ts'
+import type { BackendStatistics } from './routing/backend-statistics.ts'
 import { assertCapable, needsOf, capableFirst } from './routing/capable-backends.ts'
 import type { CircuitBreakers } from './routing/circuit-breakers.ts'
 import { contentKindOf } from './routing/content-kind.ts'
 import { planOrder } from './routing/dry-run-order.ts'
 import type { LearnedLimits } from './routing/learned-limits.ts'
-import { sampleRequest } from './routing/sample-request.ts'
+import { candidatesOptions } from './routing/open-candidates.ts'
+import { readRoutingPreferences } from './routing/read-preferences.ts'
+import { filteredBackends, matchingBackends } from './routing/routing-filters.ts'
 
 export interface RoutingPlannerDeps extends BackendRequestDeps {
+  readonly clock: Clock
   readonly profiles: readonly Profile[]
   readonly backends: Backends
-  /** Which backends of a profile do not serve an account at all, and why. */
-  readonly leftOut: (profileId: string, accountId: string) => Promise<readonly ExcludedBackend[]>
+  /** Which backends of a profile do not serve an account at all, and why: for operators alone. */
+  readonly leftOut?: (profileId: string, accountId: string) => Promise<readonly ExcludedBackend[]>
   readonly breakers: CircuitBreakers
+  readonly statistics: BackendStatistics
+}
+
+/** Who would send the request. */
+interface PlannedCaller extends RoutingCaller {
+  readonly limits?: Principal['limits']
 }
 
 /**
  * A dry run: shows where a request would go if it were sent now, using the functions that send requests (contract
- * 24.12). Calls, admits, and changes nothing. The result holds for this moment and for what this process knows of its
- * backends.
+ * 24.12, 7.28). Calls, admits, and changes nothing. The result holds for this moment and for what this process knows of
+ * its backends.
  */
 export async function planRouting(
   deps: RoutingPlannerDeps,
-  { accountId, plan }: RoutingCaller,
-  question: RoutingQuestion,
+  { accountId, plan, limits }: PlannedCaller,
+  request: ModelRequest,
 ): Promise<RoutingPlan> {
-  const request = sampleRequest(question)
   let unserved: readonly ExcludedBackend[] = []
+  let sort: RoutingSort | undefined
+  let profileId = ''
   try {
-    const conversation = deps.formats(question.format).readRequest(request.body)
-    const profile = allowedProfile(deps.profiles, { plan, limits: undefined }, conversation, question.format)
-    unserved = await deps.leftOut(profile.id, accountId)
-    const served = await deps.backends.forProfile(profile.id, accountId)
-    if (served.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
+    const { format, body } = request
+    const conversation = deps.formats(format).readRequest(body)
+    const profile = allowedProfile(deps.profiles, { plan, limits }, conversation, format)
+    profileId = profile.id
+    const routing = routingFor(profile.routing, readRoutingPreferences(body))
+    ;({ sort } = routing)
+    unserved = (await deps.leftOut?.(profile.id, accountId)) ?? []
+    const connected = await deps.backends.forProfile(profile.id, accountId)
+    if (connected.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
+    unserved = [...filteredBackends(connected, routing), ...unserved]
+    const served = matchingBackends(connected, routing, profile.id)
     assertSupported(conversation)
     const breakerKey = { accountId, contentKind: () => contentKindOf(conversation) }
     const panel = planPanel(deps, profile, { conversation, backends: served, breakerKey })
-    const backends =
+    const { capable: backends, doubtful } =
       panel === undefined
-        ? assertCapable(served, conversation, deps.formats(question.format).inputField, deps.learned)
-        : capableFirst(served, conversation, deps.learned)
+        ? assertCapable(served, conversation, deps.formats(format).inputField, deps.learned)
+        : { capable: capableFirst(served, conversation, deps.learned) }
     const incapable = served.filter((backend) => !backends.includes(backend))
     if (panel === undefined) assertEncodable(request, conversation, backends, deps)
     const tokens = estimateTokens(conversation)
     const writer = new CallerRequestWriter(request, conversation, deps)
     const order = planOrder({
-      backends,
-      breakers: deps.breakers,
-      breakerKey,
+      ...candidatesOptions(deps, { request, conversation, backends, doubtful, routing }, breakerKey),
       write: (backend) => writeFor(backend, writer).backend,
       laneOf: (endpoint) => (relayRulesFor(endpoint, request, deps.relays) === undefined ? 'translation' : 'relay'),
       doubtsOf: (backend) => doubtsOf(backend, needsOf(conversation), tokens, deps.learned),
     })
     const leftOut = incapable.map(({ id }): ExcludedBackend => ({ backend: id, reason: 'not_capable' }))
-    return { refusal: undefined, panel, asked: order.asked, leftOut: [...order.leftOut, ...leftOut, ...unserved] }
+    return {
+      profile: profileId,
+      refusal: undefined,
+      sort,
+      panel,
+      asked: order.asked,
+      leftOut: [...order.leftOut, ...leftOut, ...unserved],
+    }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
     const { code, facts } = error
-    return { refusal: { code, param: facts.param }, panel: undefined, asked: [], leftOut: unserved }
+    const refusal = { code, param: facts.param, words: facts.words }
+    return { profile: profileId, refusal, sort, panel: undefined, asked: [], leftOut: unserved }
   }
 }
 

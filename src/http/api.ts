@@ -5,11 +5,11 @@ import { type ErrorCode, ServiceError } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
 import { clientFormatIds, requestFormatIds, type ClientFormatId } from '../domain/format-id.ts'
 import type { Links } from '../domain/links.ts'
-import type { TokenCount } from '../formats/client-conventions.ts'
 import { formatById, relayById } from '../formats/formats.ts'
 import { openaiConventions } from '../formats/openai/client-conventions.ts'
 import { type RequestWork, UnadmittedWork } from '../gateway/auth/unadmitted-work.ts'
 import type { Gateway } from '../gateway/gateway.ts'
+import type { Generations } from '../gateway/generations/generations.ts'
 import type { ModelRequest, Principal } from '../gateway/ports.ts'
 import type { Conversations } from '../gateway/responses/conversations.ts'
 import type { StoredResponses } from '../gateway/responses/stored-responses.ts'
@@ -24,14 +24,17 @@ import { EdgeGate } from './edge-gate.ts'
 import { withAttachedTool } from './endpoints/attached-tools.ts'
 import type { Catalog } from './endpoints/catalog.ts'
 import { ConversationsApi } from './endpoints/conversations-api.ts'
+import { Estimates } from './endpoints/estimates.ts'
+import { KeyedApi } from './endpoints/keyed-api.ts'
 import { ResponsesApi } from './endpoints/responses-api.ts'
 import { errorBody, writeErrorResponse } from './error-response.ts'
 import { baseUrlFor, isModelPath, conventionsAt, modelNameOf, pathOf } from './paths.ts'
 import { readJsonBody, type BodyLimits, type JsonBody } from './read-body.ts'
+import type { Readiness } from './readiness.ts'
 import type { RefusedRequests } from './refused-requests.ts'
 import { checkRequestHeaders, parseRequestHeaders } from './request-headers.ts'
 import { Intake } from './request-intake.ts'
-import { sendAllowed, sendEmpty, sendJson, sendPublic } from './respond.ts'
+import { notAllowed, sendAllowed, sendEmpty, sendJson, sendPublic } from './respond.ts'
 import { ResponseSink } from './response-sink.ts'
 import { keyRoute, modelRoute, probeRoute, publicRoute, type Exchange, type ApiRoute } from './route.ts'
 import { isStreamProbe, StreamProbes } from './stream-probe.ts'
@@ -46,6 +49,7 @@ export interface ApiDeps extends CallersDeps {
   readonly gateway: Gateway
   readonly stored: StoredResponses
   readonly conversations: Conversations
+  readonly generations: Generations
   readonly catalog: Catalog
   readonly links: Links
   readonly baseUrl: string
@@ -72,15 +76,6 @@ export interface HandleOptions {
   readonly probesOnly?: boolean
 }
 
-/** The reason of a process that is about to end. */
-export const drainingReason = 'draining'
-
-/** Whether new requests should be sent to this process, and if not, why (contract 32.5). */
-export interface Readiness {
-  readonly ready: boolean
-  readonly reasons: readonly string[]
-}
-
 /** The public API: one table of routes, and one function that answers or rejects every request (contract 1.11). */
 export class Api {
   readonly #deps: ApiDeps
@@ -91,8 +86,10 @@ export class Api {
   readonly #edgeGate: EdgeGate | undefined
   readonly #cors: Cors
   readonly #streamProbes: StreamProbes
+  readonly #keyed: KeyedApi
   readonly #responses: ResponsesApi
   readonly #conversations: ConversationsApi
+  readonly #estimates: Estimates
   /** Connections that stay open for many answers. */
   readonly sockets: ResponsesSockets
   readonly #bodyLimits: BodyLimits
@@ -107,9 +104,12 @@ export class Api {
       clientFormatIds.flatMap((id) => {
         const { tokenCount } = formatById(id).conventions
         if (tokenCount === undefined) return []
-        return [[`/v1${tokenCount.path}`, modelRoute((exchange) => this.#countTokens(exchange, id, tokenCount))]]
+        return [
+          [`/v1${tokenCount.path}`, modelRoute((exchange) => this.#estimates.countTokens(exchange, id, tokenCount))],
+        ]
       }),
     ),
+    '/v1/route': modelRoute((exchange) => this.#estimates.explain(exchange)),
     // Agents send this before their first request to check that the server is up.
     'HEAD /': { ...probeRoute(({ response, requestId }) => sendEmpty(response, requestId)), method: 'HEAD' },
     '/v1/models': keyRoute((exchange) => this.#models(exchange)),
@@ -162,10 +162,17 @@ export class Api {
       authenticate: (request) => this.#callers.authenticate(request),
       isServed: (path) => this.#routeAt(path, undefined) !== undefined,
     })
+    this.#keyed = new KeyedApi(shared)
     this.#responses = new ResponsesApi({
       ...shared,
+      keyed: this.#keyed,
       readRequest: (exchange) => this.#readRequest(exchange, 'openai-responses'),
       sinkFor: ({ response, requestId }) => new ResponseSink(response, requestId, deps.nowMs, undefined),
+    })
+    this.#estimates = new Estimates({
+      ...shared,
+      readRequest: (exchange, format) => this.#readRequest(exchange, format),
+      headersFor: (principal, limiter) => this.#uncountedHeaders(principal, limiter),
     })
     this.#conversations = new ConversationsApi({
       ...shared,
@@ -175,7 +182,7 @@ export class Api {
 
   /** Requests that have not ended yet. */
   get openRequests(): number {
-    return this.#open + this.sockets.answering
+    return this.#open + this.sockets.answering + this.#deps.generations.running
   }
 
   /** The resources that callers share fairly, by name (contract 29.2, 29.3). */
@@ -272,6 +279,7 @@ export class Api {
     const { gateway, nowMs } = this.#deps
     if (principal === undefined) throw new Error('a model route without a principal')
     const request = await this.#readRequest(exchange, format)
+    if (this.#keyed.takes(exchange, request)) return this.#keyed.answer(exchange, request)
     const sink = new ResponseSink(response, requestId, nowMs, formatById(format).conventions.requestIdHeader)
     const held = this.#intake.answerUntilClosed(exchange, principal.accountId, request.bytes.length)
     await gateway.answer(principal, Object.assign(request, { held }), sink)
@@ -307,25 +315,6 @@ export class Api {
   async #readBody({ request }: Exchange, work: RequestWork): Promise<JsonBody> {
     using share = this.#intake.read(work, this.#callers.groupOf(request))
     return await readJsonBody(request, this.#bodyLimits, share)
-  }
-
-  /**
-   * Neither counted nor admitted (contract 2.11, 2.44, 5.15, 6.10). An estimate that calls no backend; the response
-   * says so.
-   */
-  async #countTokens(exchange: Exchange, format: ClientFormatId, count: TokenCount): Promise<void> {
-    const { response, requestId, principal } = exchange
-    if (principal === undefined) throw new Error('a model route without a principal')
-    const limiter = this.#uncounted.take(principal.accountId)
-    const { body } = await this.#readRequest(exchange, format)
-    const inputTokens = this.#deps.gateway.countTokens(principal, format, body)
-    const idHeader = formatById(format).conventions.requestIdHeader
-    sendJson(response, requestId, 200, count.write(inputTokens), [
-      'X-Svc-Router-Estimated',
-      'true',
-      ...(idHeader === undefined ? [] : [idHeader, requestId]),
-      ...(await this.#uncountedHeaders(principal, limiter)),
-    ])
   }
 
   /** The list of models, or a single one by name. */
@@ -392,9 +381,4 @@ export class Api {
       return undefined
     }
   }
-}
-
-function notAllowed(method = '', allowed: string): ServiceError {
-  const shown = /^[A-Z]{1,10}$/.test(method) ? method : 'This method'
-  return new ServiceError('method_not_allowed', { words: { method: shown, allowed } })
 }

@@ -26,6 +26,7 @@ const exposed = [
   'X-Svc-Router-Simulated',
   'X-Svc-Router-Estimated',
   'X-Svc-Router-Backends',
+  'Idempotent-Replayed',
   'WWW-Authenticate',
 ].join(', ')
 

@@ -106,6 +106,8 @@ class BodyReader {
       // The listener stays: writes to a failed decoder emit errors too.
       .on('error', () => this.#fail(new ServiceError('invalid_request', { words: { problem: undecodable } })))
     request.on('data', this.#receive).on('end', this.#ended).on('close', this.#closed)
+    // The client disconnected while its key was looked up: no event follows.
+    if (request.destroyed) this.#fail(endedEarly())
   }
 
   readonly #receive = (chunk: Buffer): void => {
@@ -122,7 +124,7 @@ class BodyReader {
   }
 
   readonly #closed = (): void => {
-    if (!this.#request.complete) this.#fail(new ServiceError('invalid_json', { words: { where: ': it ended early' } }))
+    if (!this.#request.complete) this.#fail(endedEarly())
   }
 
   #take(chunk: Buffer): void {
@@ -198,6 +200,10 @@ class BodyReader {
     this.#request.off('data', this.#receive).off('end', this.#ended).off('close', this.#closed)
     this.#decoder?.destroy()
   }
+}
+
+function endedEarly(): ServiceError {
+  return new ServiceError('invalid_json', { words: { where: ': it ended early' } })
 }
 
 /** Parses a JSON body that is already in memory, within the same limits. @throws ServiceError as above */

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { invalidRequest, ServiceError } from '../domain/errors.ts'
+import { idempotencyKeyHeader } from '../domain/idempotency.ts'
 import { attachedToolsHeader, fusionDepthHeader } from '../domain/profiles.ts'
 import { traceHeader } from '../domain/trace-header.ts'
 import type { ModelRequest } from '../gateway/ports.ts'
@@ -7,7 +8,15 @@ import type { ModelRequest } from '../gateway/ports.ts'
 /** More headers than any client sends. */
 const maxHeaders = 200
 /** Headers that must not be repeated, because two values would be ambiguous (contract 2.27). */
-const once = ['host', 'content-type', 'authorization', 'x-api-key', 'content-length', attachedToolsHeader]
+const once = [
+  'host',
+  'content-type',
+  'authorization',
+  'x-api-key',
+  'content-length',
+  idempotencyKeyHeader,
+  attachedToolsHeader,
+]
 /** Their indexes by the length of their names, which are all different. */
 const indexByLength = new Map(once.map((name, index) => [name.length, index]))
 

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
+import { ServiceError } from '../domain/errors.ts'
 
 /** Writes a JSON body with the headers of every response (contract 2.36, 2.38). */
 export function sendJson(
@@ -46,4 +47,10 @@ export function sendAllowed(response: ServerResponse, requestId: string, allowed
 export function sendEmpty(response: ServerResponse, requestId: string): void {
   response.writeHead(200, ['Content-Length', '0', 'X-Request-Id', requestId, 'Cache-Control', 'no-store'])
   response.end()
+}
+
+/** The error for a method that a path does not serve; `allowed` as in `Allow`. */
+export function notAllowed(method = '', allowed: string): ServiceError {
+  const shown = /^[A-Z]{1,10}$/.test(method) ? method : 'This method'
+  return new ServiceError('method_not_allowed', { words: { method: shown, allowed } })
 }

@@ -121,6 +121,7 @@ export class ResponseSink implements AnswerSink {
       isStream ? 'no' : String(length),
     ]
     if (this.#idHeader !== undefined) own.push(this.#idHeader, this.#requestId)
+    if (head.isReplayed === true) own.push('Idempotent-Replayed', 'true')
     this.#response.writeHead(200, own.concat(reliabilityHeaders(head), usageHeaders(head.signals, this.#nowMs())))
   }
 }

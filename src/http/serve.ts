@@ -90,7 +90,8 @@ export async function serve(build: (port: number) => Api, options: ServeOptions)
   }
 }
 
-function createHttpServer(options: ServeOptions, connections: Connections): Server {
+/** The HTTP server, which does not listen yet. */
+export function createHttpServer(options: ServeOptions, connections: Connections): Server {
   const server = createServer({
     maxHeaderSize: options.headerBytes,
     headersTimeout: options.headerMs,
@@ -112,7 +113,8 @@ function createHttpServer(options: ServeOptions, connections: Connections): Serv
   return server
 }
 
-function attach(server: Server, api: Api, options: ServeOptions, connections: Connections): void {
+/** Has the API answer the requests of a server. */
+export function attach(server: Server, api: Api, options: ServeOptions, connections: Connections): void {
   /** The answer in progress on each connection: errors about later bytes must not be written into it. */
   const answers = new WeakMap<Socket, ServerResponse | undefined>()
   // Held until its connection's next request, an answer would move everything that its request allocated into the old

@@ -213,7 +213,7 @@ export class ServiceMetrics implements RequestObserver {
       gauge.set(sources()?.ready() === true ? 1 : 0)
     })
     this.#gauge('settings_applied', 'Whether the declared settings are in force.', [], (gauge) => {
-      // Declared settings that do not fit stop a start, so they are in force until the service says otherwise.
+      // A process whose declared settings do not fit does not start, so 1 is correct until the service reports otherwise.
       gauge.set(sources()?.areSettingsApplied() === false ? 0 : 1)
     })
     this.#gauge('backend_state', 'The state of a backend: 1 for the current one.', ['backend', 'state'], (gauge) => {

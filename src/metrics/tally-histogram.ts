@@ -2,7 +2,7 @@ import { type MetricObjectWithValues, type MetricValue, type Registry } from '@p
 
 /** The observations of one label value. */
 interface Observations {
-  /** How many were in each bucket and not in a lower one; the last count is of those beyond all bounds. */
+  /** Observations per bucket, not cumulative. The last bucket has those above all bounds. */
   readonly counts: number[]
   sum: number
 }
@@ -18,7 +18,7 @@ export interface TallyHistogramOptions {
 
 type Values = MetricObjectWithValues<MetricValue<string> & { readonly metricName: string }>
 
-/** A histogram as plain numbers, for the same reason as `Tally`: the client library's takes a microsecond per observation. */
+/** A histogram as plain numbers, like `Tally`, because the client library's takes a microsecond per observation. */
 export class TallyHistogram {
   readonly #options: TallyHistogramOptions
   readonly #byLabel = new Map<string, Observations>()
@@ -26,7 +26,7 @@ export class TallyHistogram {
   constructor(options: TallyHistogramOptions) {
     this.#options = options
     const { name, help, registry } = options
-    // What the registry reads of a metric, whose own class has no way to set all counts.
+    // The members of a metric that the registry reads. The library's own class cannot set all counts at once.
     registry.registerMetric({ name, help, type: 'histogram', aggregator: 'sum', get: () => this.#read() } as never)
   }
 

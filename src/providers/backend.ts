@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { CloudKind } from '../domain/cloud-credentials.ts'
 import type { FormatId } from '../domain/format-id.ts'
-import type { ModelFacts } from '../domain/model-facts.ts'
+import type { BackendFacts } from '../domain/model-facts.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import type { Dialect } from '../formats/format.ts'
 import { formatById } from '../formats/formats.ts'
@@ -30,7 +30,7 @@ export interface BackendSpec {
   readonly isManaged?: boolean | undefined
   /** @see Backend.owner */
   readonly owner?: string | undefined
-  readonly facts?: ModelFacts | undefined
+  readonly facts?: BackendFacts | undefined
   readonly timeouts: BackendTimeouts
   readonly dialect: Dialect
   readonly baseUrl: string

@@ -1,6 +1,6 @@
 import type { Upstream } from '../domain/accounts.ts'
 import type { FormatId } from '../domain/format-id.ts'
-import type { ModelFacts } from '../domain/model-facts.ts'
+import type { BackendFacts, ModelFacts } from '../domain/model-facts.ts'
 import { frontierId } from '../domain/profiles.ts'
 import type { Profile } from '../domain/profiles.ts'
 import type { ExcludedBackend, ExclusionReason } from '../domain/routing-plan.ts'
@@ -33,7 +33,7 @@ export interface ConfiguredBackend {
   /** Additional headers of every request: lowercase name, and value. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly failureDomain: string
-  readonly facts?: ModelFacts | undefined
+  readonly facts?: BackendFacts | undefined
   readonly timeouts: BackendTimeouts
   readonly credential?: Secret | undefined
   /** The account that owns the credential: the only one that this backend serves. */

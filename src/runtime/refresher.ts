@@ -1,16 +1,16 @@
 import type { Clock, Timer } from './clock.ts'
 
-/** Pause after a failed reading. */
+/** Pause after a failed read. */
 const retryMs = 250
 
 export interface RefresherDeps {
-  /** Reads the current state and applies it. A reading that ends after `close` must apply nothing. */
+  /** Reads the current state and applies it. A read that ends after `close` must apply nothing. */
   readonly read: () => Promise<void>
   readonly clock: Pick<Clock, 'after'>
   readonly onFailed: (error: unknown) => void
 }
 
-/** Reads something again after each change, one reading at a time, and retries every 250 ms until it succeeds. */
+/** Reads something again after each change, one read at a time, and retries every 250 ms until it succeeds. */
 export class Refresher {
   readonly #deps: RefresherDeps
   #isReading = false
@@ -26,7 +26,7 @@ export class Refresher {
     return this.#isClosed
   }
 
-  /** A change during a reading causes another one after it. */
+  /** Reads now, or again after the read in progress. */
   refresh(): void {
     this.#isStale = true
     if (!this.#isReading) void this.#catchUp()

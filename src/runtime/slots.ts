@@ -1,17 +1,17 @@
 /**
- * Values by small numbers, which are used again. Unlike a `Map` that many entries pass through, it leaves no dead tables
- * of references behind (see `SwapRemoveSet`).
+ * Numbers values, starting at 0, and reuses the numbers of removed ones. In a `Map`, constant additions and deletions make
+ * V8 replace its table over and over, and each old table keeps its values alive for longer (see `SwapRemoveSet`).
  */
 export class Slots<Value> {
   readonly #values: (Value | undefined)[] = []
   readonly #free: number[] = []
 
-  /** How many numbers are in use. */
+  /** The count of values. */
   get size(): number {
     return this.#values.length - this.#free.length
   }
 
-  /** Returns the value's number, which no other has until it is removed. */
+  /** Returns the value's number. No other value gets this number until `remove`. */
   add(value: Value): number {
     const number = this.#free.pop() ?? this.#values.length
     this.#values[number] = value
@@ -22,12 +22,12 @@ export class Slots<Value> {
     return this.#values[number]
   }
 
-  /** Replaces the value of a number in use. */
+  /** Replaces the value of a number that is in use. */
   set(number: number, value: Value): void {
     this.#values[number] = value
   }
 
-  /** Frees a number in use. */
+  /** Removes the value of a number that is in use; `add` may return the number again. */
   remove(number: number): void {
     this.#values[number] = undefined
     this.#free.push(number)

@@ -19,6 +19,8 @@ const ownTables = [
   'stored_responses',
   'conversation_items',
   'conversations',
+  'generation_chunks',
+  'generations',
   'meters',
   'requests',
   'usage',

@@ -47,7 +47,8 @@ export const nodeStore = defineStore<NodeStore>({
   },
 })
 
-function nowOf(db: Kysely<Tables>): RawBuilder<number> {
+/** The time of the database, epoch milliseconds. */
+export function nowOf(db: Kysely<Tables>): RawBuilder<number> {
   return db.getExecutor().adapter instanceof SqliteAdapter
     ? sql<number>`cast(unixepoch('subsec') * 1000 as integer)`
     : databaseMs

@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
 import { providerErrorBinding } from '../domain/provider-error.ts'
-import { credentialBinding, textBinding } from '../domain/seal-bindings.ts'
+import { credentialBinding, generationBinding, textBinding } from '../domain/seal-bindings.ts'
 import { type Resealed, sealedPrefix, SealError, type Sealer } from '../runtime/sealer.ts'
 import { defineStore } from './define-store.ts'
 import type { Tables } from './schema/schema.ts'
@@ -61,6 +61,21 @@ const sealedColumns: readonly SealedColumn[] = [
     key: ['conversation_id', 'position'],
     bound: ['account_id'],
     bind: ({ account_id: account, conversation_id: id }) => textBinding(text(account), text(id), 'item'),
+  },
+  {
+    table: 'generations',
+    column: 'sealed_response',
+    key: ['request_id'],
+    bound: ['account_id'],
+    bind: ({ account_id: account, request_id: id }) => generationBinding(text(account), text(id), 'response'),
+  },
+  {
+    table: 'generation_chunks',
+    column: 'sealed',
+    key: ['request_id', 'number'],
+    bound: ['account_id'],
+    bind: ({ account_id: account, request_id: id, number }) =>
+      generationBinding(text(account), text(id), Number(number)),
   },
 ]
 

@@ -144,8 +144,8 @@ describe('invalid arguments end with exit code 2 and the next command', () => {
   test('"reload" is refused with what to do instead', async () => {
     const { code, out, err } = await cli.say('reload')
     expect([code, out]).toEqual([2, ''])
-    expect(err).toContain('does not reload its configuration file')
-    expect(err).toContain('restart it, one node after the other')
+    expect(err).toContain('cannot reload its configuration file')
+    expect(err).toContain('restart the nodes one at a time')
   })
 
   test('with --json an error is JSON on standard error', async () => {

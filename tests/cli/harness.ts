@@ -11,9 +11,11 @@ import { createRuntime, type Runtime } from '../../src/app/runtime.ts'
 import { sealedValues } from '../../src/app/sealed-values.ts'
 import { readServiceHealth } from '../../src/app/service-health.ts'
 import { openStore } from '../../src/app/storage.ts'
+import type { OpenDemoService } from '../../src/cli/commands/demo/demo-ports.ts'
 import type { CliPorts, Program, RunningApp, Terminal } from '../../src/cli/ports.ts'
 import { run } from '../../src/cli/run.ts'
 import { type Config, withPorts } from '../../src/config/config.ts'
+import { openDemoService } from '../../src/demo-service.ts'
 import type { SignInProof } from '../../src/domain/identity.ts'
 import type { SealedProviderError } from '../../src/domain/provider-error.ts'
 import type { RefusedCount } from '../../src/domain/refused-requests.ts'
@@ -83,6 +85,8 @@ export class Harness {
       callModel: () => Promise.reject(new Error('no model is there')),
       close: () => Promise.resolve(),
     })
+  /** The service of a demo. Default: the real one. */
+  openDemoService: OpenDemoService = (options) => openDemoService(options, systemRandom())
   /** When the process receives a stop signal. Default: immediately. */
   onStop: (stop: () => void) => void = (stop) => void setImmediate(stop)
   /** Called while a started app runs. */
@@ -242,6 +246,7 @@ export class Harness {
       testUpstream: () => Promise.resolve(this.test),
       planRouting: (config, caller, question) => planRoutingAlone(this.#runtime(config), caller, question),
       openModels: (config, accountId, voice) => this.openModels(config, accountId, voice),
+      openDemoService: (options) => this.openDemoService(options),
     }
   }
 }

@@ -45,12 +45,14 @@ const printing: Readonly<Record<string, readonly string[]>> = {
   request: ['req_evil'],
   status: [],
   doctor: [],
+  explain: [],
 }
 
 /** Commands that print only our own words, the configuration, or what was typed. */
 const ownWords = [
   'start',
   'check',
+  'demo',
   'connect',
   'run',
   'keys create',
@@ -273,9 +275,11 @@ test('every command is tested with hostile rows or prints only our own text', ()
 
 test.each(Object.entries(printing))('%s prints nothing that controls a terminal', async (name, args) => {
   const all = [...name.split(' '), ...args]
-  if (name === 'doctor') all.push('--url', await hostileServer())
+  const asksServer = name === 'doctor' || name === 'explain'
+  if (asksServer) all.push('--url', await hostileServer())
   for (const line of [all, [...all, '--json']]) {
     const harness = hostile()
+    if (name === 'explain') harness.env['SVC_ROUTER_API_KEY'] = 'sk_svc_any'
     if (line.includes('-f')) harness.stdin = 'version: 1\nbackends: {}\naccounts: {}\n'
     const { out, err } = await harness.say(...line)
     expect(out + err, line.join(' ')).not.toMatch(unsafe)
@@ -312,16 +316,24 @@ test('commands print only through the safe terminal', () => {
   expect(breaches).toEqual([])
 })
 
+const hostileRoute = {
+  profile: evilLines,
+  sort: evilLines,
+  refusal: { message: evilLines },
+  backends: [{ backend: evilLines, lane: evilLines, share: 1, score: 1, doubts: [evilLines] }],
+  left_out: [{ backend: evilLines, reason: evilLines, until: 1 }],
+}
+
 async function hostileServer(): Promise<string> {
   const server = createServer((request, response) => {
     const header = encodeURIComponent(evil)
-    response.writeHead(request.url?.includes('catalog') === true ? 200 : 403, {
+    const isRoute = request.url?.endsWith('/route') === true
+    response.writeHead(isRoute || request.url?.includes('catalog') === true ? 200 : 403, {
       'content-type': 'application/json',
       'x-request-id': `req_${header}`,
     })
-    response.end(
-      JSON.stringify({ error: { code: evil, message: evilLines, request_id: `req_${evil}`, accountUrl: evil } }),
-    )
+    const error = { code: evil, message: evilLines, request_id: `req_${evil}`, accountUrl: evil }
+    response.end(JSON.stringify(isRoute ? hostileRoute : { error }))
   })
   servers.push(server)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -6,6 +6,7 @@ import { noLimits } from '../../src/domain/key-limits.ts'
 import type { RefusedHour } from '../../src/domain/refused-requests.ts'
 import { Secret } from '../../src/runtime/secret.ts'
 import { createConversationStore } from '../../src/storage/conversation-store.ts'
+import { createGenerationStore } from '../../src/storage/generation-store.ts'
 import { createResponseStore } from '../../src/storage/response-store.ts'
 import type { RequestRow, Tables } from '../../src/storage/schema/schema.ts'
 import { createStore, type Store } from '../../src/storage/store.ts'
@@ -51,6 +52,8 @@ const owned = [
   'stored_responses',
   'conversations',
   'conversation_items',
+  'generations',
+  'generation_chunks',
   'emails',
   'sessions',
   'passkeys',
@@ -259,6 +262,19 @@ describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
       await addRows(answeredRow(`req_${n}`, { account_id: accountId }))
       await db.insertInto('usage').values({ account_id: accountId, period_id: '2026-11', used: 3 }).execute()
       await db.insertInto('meters').values({ account_id: accountId, admitted: 1, last_at_ms: 1 }).execute()
+      const generation = { accountId, requestId: `req_${n}` }
+      const generations = createGenerationStore(db)
+      await generations.claim({
+        ...generation,
+        keyDigest: 'k',
+        bodyDigest: 'b',
+        format: 'openai-chat',
+        stream: false,
+        isBackground: false,
+        createdAtMs: 1,
+        expiresAtMs: 9,
+      })
+      await generations.append({ ...generation, number: 0, sealed: 's', bytes: 1, hasContent: true })
       await createResponseStore(db).save(
         {
           id: `resp_${n}`,

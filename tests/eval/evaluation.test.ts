@@ -225,8 +225,8 @@ describe('continuing an evaluation', () => {
   })
 
   test.each([
-    ['', 'not the file of an evaluation'],
-    ['{"a":1}', 'not the file of an evaluation'],
+    ['', 'not an evaluation file'],
+    ['{"a":1}', 'not an evaluation file'],
     ['{"svcRouterEval":1,"questionSet":0}', 'another version'],
   ])('an invalid file is rejected: %j', (text, problem) => {
     expect(readJournal(text)).toEqual({ problem: expect.stringContaining(problem) as string })

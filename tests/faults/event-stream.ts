@@ -113,6 +113,19 @@ export function expectWholeResponses(text: string): string {
     .join('')
 }
 
+/** Asserts a complete Messages stream, which ends with one `message_stop` and has no error; returns its text. */
+export function expectWholeMessages(text: string): string {
+  const events = eventsOf(text)
+  const names = events.map(({ event }) => event)
+  expect(names.at(0)).toBe('message_start')
+  expect(names.filter((name) => name === 'message_stop' || name === 'error')).toEqual(['message_stop'])
+  expect(names.at(-1)).toBe('message_stop')
+  return events
+    .filter(({ event }) => event === 'content_block_delta')
+    .map(({ data }) => (JSON.parse(data) as { readonly delta: { readonly text?: string } }).delta.text ?? '')
+    .join('')
+}
+
 /** Asserts a broken Messages stream: it ends with one `error`, and nothing says that it is complete. */
 export function expectBrokenMessages(text: string, code = 'upstream_broken'): void {
   const events = eventsOf(text)

@@ -127,7 +127,7 @@ export function contentOf(events: readonly AnswerEvent[]): Content {
 
 /**
  * The part that all these formats can express. Messages have no field for a refusal's text, no probabilities, no
- * positions of citations, and no free-text tools.
+ * positions of citations, and no free-text tools. Their stop reason labels a refusal (contract 7.29).
  */
 export function encodableContent(content: Content, ...formats: readonly Format[]): Content {
   if (!formats.some(({ id }) => id === 'anthropic-messages')) return content
@@ -135,6 +135,7 @@ export function encodableContent(content: Content, ...formats: readonly Format[]
     ...content,
     text: content.text + content.refusal,
     refusal: '',
+    reasons: content.reasons.map((reason) => (content.refusal !== '' && reason === 'stop' ? 'content_filter' : reason)),
     logprobs: [],
     annotations: content.annotations.map((annotation) => {
       const { type, url, title } = annotation as JsonObject

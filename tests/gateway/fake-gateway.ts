@@ -1,7 +1,9 @@
 import type { ServiceEvent } from '../../src/domain/events.ts'
 import type { JsonObject } from '../../src/domain/json.ts'
 import { linksFor } from '../../src/domain/links.ts'
+import type { Profile } from '../../src/domain/profiles.ts'
 import type { RequestOutcome } from '../../src/domain/requests.ts'
+import type { Draft } from '../../src/formats/fields.ts'
 import type { ClientFormatId, FormatId, Formats, ProviderFormat } from '../../src/formats/format.ts'
 import { formatById, relayById } from '../../src/formats/formats.ts'
 import { JsonScan } from '../../src/formats/json-scan.ts'
@@ -19,6 +21,7 @@ import type {
   UpstreamListener,
   UpstreamRequest,
 } from '../../src/gateway/ports.ts'
+import { BackendStatistics } from '../../src/gateway/routing/backend-statistics.ts'
 import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
 import { LearnedLimits } from '../../src/gateway/routing/learned-limits.ts'
 import { ManualClock } from './manual-clock.ts'
@@ -122,6 +125,8 @@ export class FakeGateway {
   readonly backends: readonly FakeBackend[]
   readonly settled: { outcome: RequestOutcome; delivery: DeliveryState }[] = []
   admitted = 0
+  /** Its members can be changed by a test. */
+  readonly profile: Draft<Profile> = { id: 'p', description: '', backends: [], premium: false, quotaUnits: 1 }
   /** The result of `durable`. */
   durable: Promise<void> | undefined
   /** The caller that later authorization checks find. */
@@ -141,6 +146,7 @@ export class FakeGateway {
     this.#gateway = new Gateway({
       clock,
       breakers: new CircuitBreakers({ clock, random: () => 0.5, log }),
+      statistics: new BackendStatistics(clock),
       learned: new LearnedLimits(clock),
       randomBytes: (length) => new Uint8Array(length),
       log,
@@ -152,7 +158,7 @@ export class FakeGateway {
         findAccount: () => Promise.resolve(undefined),
         nowMs: () => clock.nowMs(),
       },
-      profiles: [{ id: 'p', description: '', backends: [], premium: false, quotaUnits: 1 }],
+      profiles: [this.profile],
       backends: { forProfile: () => this.backends, stillServes: (backend) => this.stillServes(backend) },
       ledger: { admit: () => this.#admit(), signals: () => signals },
       formats: formats as Formats,
@@ -169,7 +175,11 @@ export class FakeGateway {
 
   /** `timeoutMs` is the caller's own time limit. */
   answer(format: ClientFormatId, body: JsonObject, timeoutMs?: number): Promise<void> {
-    const bytes = Buffer.from(JSON.stringify({ model: 'p', ...body }))
+    return this.answerText(format, JSON.stringify({ model: 'p', ...body }), timeoutMs)
+  }
+
+  answerText(format: ClientFormatId, text: string, timeoutMs?: number): Promise<void> {
+    const bytes = Buffer.from(text)
     const scan = new JsonScan({ maxDepth: 50, maxTokens: 1_000, maxMembers: 1_000 })
     scan.push(bytes)
     const request = {

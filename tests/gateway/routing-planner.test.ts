@@ -14,6 +14,7 @@ import { KeyCache } from '../../src/gateway/auth/key-cache.ts'
 import { Gateway } from '../../src/gateway/gateway.ts'
 import type { Backend, Principal } from '../../src/gateway/ports.ts'
 import { planRouting } from '../../src/gateway/routing-planner.ts'
+import { BackendStatistics } from '../../src/gateway/routing/backend-statistics.ts'
 import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
 import { LearnedLimits } from '../../src/gateway/routing/learned-limits.ts'
 import { sampleRequest } from '../../src/gateway/routing/sample-request.ts'
@@ -70,6 +71,7 @@ class World {
   readonly asked: string[] = []
   readonly clock = new ManualClock()
   readonly breakers = new CircuitBreakers({ clock: this.clock, random: () => 0.5, log: () => {} })
+  readonly statistics = new BackendStatistics(this.clock)
   readonly learned = new LearnedLimits(this.clock)
   readonly backends: readonly Backend[]
   /** Tokens of the current request, for backends whose context window is too small. */
@@ -122,12 +124,14 @@ class World {
       profiles: [profile, fusion],
       backends: { forProfile: () => this.backends, stillServes: () => true },
       leftOut: () => Promise.resolve(leftOut),
+      clock: this.clock,
       breakers: this.breakers,
+      statistics: this.statistics,
       learned: this.learned,
       formats: formatById,
       relays: relayById,
     }
-    return planRouting(parts, { accountId: 'acc_1', plan }, asked)
+    return planRouting(parts, { accountId: 'acc_1', plan }, sampleRequest(asked))
   }
 
   /** Sends the planned request and returns the code of the error it ends with. */
@@ -142,6 +146,7 @@ class World {
       randomBytes: (length) => new Uint8Array(length),
       log,
       breakers: this.breakers,
+      statistics: this.statistics,
       learned: this.learned,
       links: linksFor('https://example.com'),
       authentication: {
@@ -240,7 +245,9 @@ describe('a dry run', () => {
     const none = new World([])
     const left = [{ backend: 'x', reason: 'another_account' }] as const
     expect(await none.plan(question, premium, left)).toEqual({
-      refusal: { code: 'no_provider_connected', param: undefined },
+      profile: 'p',
+      refusal: { code: 'no_provider_connected', param: undefined, words: { profile: 'p' } },
+      sort: 'order',
       panel: undefined,
       asked: [],
       leftOut: left,

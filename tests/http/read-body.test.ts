@@ -21,6 +21,18 @@ test('a body that has arrived never times out, however long it waits for its dec
   expect(timers).toBe(0)
 })
 
+test('a body whose client disconnected before it is read ends at once, and holds nothing', async () => {
+  const clock = new ManualClock()
+  const sender = new PassThrough()
+  const request = Object.assign(sender, { headers: {}, complete: false })
+  sender.destroy()
+  await nextTurn()
+  const limits = { maxBytes: 1024, timeoutMs: 60_000, clock }
+  const read = readJsonBody(request as unknown as IncomingMessage, limits, { spend: () => {} })
+  await expect(read).rejects.toMatchObject({ code: 'invalid_json' })
+  expect(clock.waiting).toBe(0)
+})
+
 describe('a body that takes longer than the limit', () => {
   const KiB = 1024
 

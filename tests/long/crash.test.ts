@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { runCrashCycles } from '../faults/crash-cycles.ts'
+import { runCrashCycles } from '../processes/crash-cycles.ts'
 
 const cycles = 200
 const limitMs = 1_800_000

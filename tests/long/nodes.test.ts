@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { connectPostgres } from '../../src/storage/postgres/open-postgres.ts'
-import { runCrashCycles } from '../faults/crash-cycles.ts'
-import { recordsInPostgres } from '../faults/records-in-postgres.ts'
 import { hasPostgres, startPostgres } from '../postgres.ts'
+import { runCrashCycles } from '../processes/crash-cycles.ts'
+import { recordsInPostgres } from '../processes/records-in-postgres.ts'
 
 const cycles = 100
 const limitMs = 20 * 60_000

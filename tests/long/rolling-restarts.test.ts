@@ -9,14 +9,14 @@ import { freePort } from '../../src/runtime/free-port.ts'
 import type { Migration } from '../../src/storage/migrations/migration.ts'
 import { migrations } from '../../src/storage/migrations/steps.ts'
 import { connectPostgres } from '../../src/storage/postgres/open-postgres.ts'
+import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
 import {
   type Balancer,
   type RollingOptions,
   type RollingReport,
   runRollingRestarts,
-} from '../faults/rolling-restarts.ts'
-import { startTcpBalancer } from '../faults/tcp-balancer.ts'
-import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
+} from '../processes/rolling-restarts.ts'
+import { startTcpBalancer } from '../processes/tcp-balancer.ts'
 
 const limitMs = 30 * 60_000
 const repository = join(import.meta.dirname, '..', '..')

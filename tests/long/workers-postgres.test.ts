@@ -7,11 +7,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { startSimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 import { connectPostgres } from '../../src/storage/postgres/open-postgres.ts'
 import type { Tables } from '../../src/storage/schema/schema.ts'
-import { runCrashCycles } from '../faults/crash-cycles.ts'
 import { RawConnection, writePost } from '../faults/raw-client.ts'
-import { recordsInPostgres } from '../faults/records-in-postgres.ts'
 import { ServiceProcess } from '../faults/service-process.ts'
 import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
+import { runCrashCycles } from '../processes/crash-cycles.ts'
+import { recordsInPostgres } from '../processes/records-in-postgres.ts'
 
 const cycles = 100
 const cyclesLimitMs = 40 * 60_000

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { startSimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 import { isRunning } from '../faults/children-of.ts'
-import { runCrashCycles } from '../faults/crash-cycles.ts'
 import { ServiceProcess } from '../faults/service-process.ts'
 import { hasPostgres } from '../postgres.ts'
+import { runCrashCycles } from '../processes/crash-cycles.ts'
 import { sharedPostgres } from '../shared-postgres.ts'
 
 const limitMs = 20 * 60_000

@@ -15,6 +15,7 @@ import type {
   UpstreamListener,
   UpstreamRequest,
 } from '../../src/gateway/ports.ts'
+import { BackendStatistics } from '../../src/gateway/routing/backend-statistics.ts'
 import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
 import { LearnedLimits } from '../../src/gateway/routing/learned-limits.ts'
 import { FakeSink } from '../gateway/fake-gateway.ts'
@@ -87,6 +88,7 @@ export class Outage {
     this.#gateway = new Gateway({
       clock,
       breakers: new CircuitBreakers({ clock, random: this.#random, log: () => {} }),
+      statistics: new BackendStatistics(clock),
       learned: new LearnedLimits(clock),
       randomBytes: (length) => Uint8Array.from({ length }, () => this.#random() * 256),
       log: () => {},

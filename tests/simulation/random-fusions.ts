@@ -4,9 +4,9 @@ import type { AttemptOutcome } from '../../src/domain/upstream.ts'
 import { fuse } from '../../src/gateway/fusion/engine/fusion.ts'
 import type { FusionOutcome } from '../../src/gateway/fusion/engine/outcome.ts'
 import type { FusionMember } from '../../src/gateway/fusion/engine/ports.ts'
-import { seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
 import { settingsOf, type FusionSettings } from '../../src/gateway/fusion/engine/settings.ts'
 import { question } from './conversations.ts'
+import { Dice } from './dice.ts'
 import { expectSound } from './invariants.ts'
 import { candidatesIn, judgeReply, judgeSays, judgeSecret, textOf } from './simulated-judge.ts'
 import {
@@ -34,31 +34,6 @@ const failures: readonly Exclude<AttemptOutcome, 'answered'>[] = [
   'timeout',
   'broken',
 ]
-
-class Dice {
-  readonly number: () => number
-
-  constructor(seed: number) {
-    this.number = seededRandom(seed)
-  }
-
-  chance(share: number): boolean {
-    return this.number() < share
-  }
-
-  upTo(most: number): number {
-    return Math.floor(this.number() * (most + 1))
-  }
-
-  pick<Item>(items: readonly Item[]): Item {
-    return items[this.upTo(items.length - 1)]!
-  }
-
-  /** Mostly short, sometimes very long. */
-  ms(median: number): number {
-    return Math.round(median * Math.exp((this.number() + this.number() + this.number() - 1.5) * 2))
-  }
-}
 
 /** Runs this many random fusions, each with its own seed, and asserts their invariants. */
 export async function runRandomFusions(count: number, firstSeed: number): Promise<Tally> {

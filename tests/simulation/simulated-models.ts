@@ -1,5 +1,5 @@
 import type { AnswerEvent, Usage } from '../../src/domain/conversation.ts'
-import { UpstreamError, type AttemptOutcome } from '../../src/domain/upstream.ts'
+import { UpstreamError, type AttemptOutcome, type ViolatedRule } from '../../src/domain/upstream.ts'
 import type { FusionMember, FusionPort, ModelAnswer, SubCall } from '../../src/gateway/fusion/engine/ports.ts'
 import { seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
 import type { SimulatedTime } from './simulated-time.ts'
@@ -9,6 +9,8 @@ export interface Step {
   readonly afterMs: number
   readonly events?: readonly AnswerEvent[]
   readonly fails?: Exclude<AttemptOutcome, 'answered'>
+  /** The provider's rule with which it fails. */
+  readonly rule?: ViolatedRule
 }
 
 /** The script of a simulated call. `hangs`: nothing follows the steps. `isDeaf`: it continues after an abort. */
@@ -88,11 +90,11 @@ export class SimulatedModels implements FusionPort {
     signal: AbortSignal,
   ): AsyncGenerator<AnswerEvent[]> {
     const stop = isDeaf === true ? new AbortController().signal : signal
-    for (const { afterMs, events, fails } of steps) {
+    for (const { afterMs, events, fails, rule } of steps) {
       await this.#sleep(afterMs, stop)
       if (fails !== undefined) {
         seen.closedMs ??= this.clock.nowMs()
-        throw new UpstreamError(fails)
+        throw new UpstreamError(fails, rule && { rejection: { rule } })
       }
       for (const event of events ?? []) if (event.type === 'usage' && !signal.aborted) seen.usage = event.usage
       if (events !== undefined) yield [...events]

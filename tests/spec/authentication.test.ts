@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { mintKey } from '../../src/domain/keys.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
+import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import { changeDatabase } from '../change-database.ts'
 import { errorOf } from '../refusals.ts'
 import { Service } from '../service.ts'
-import { SkippingClock } from '../skipping-clock.ts'
 import { readAnswer, type Answer } from '../wire.ts'
 
 const clock = new SkippingClock()

@@ -108,7 +108,14 @@ export const clientRefusals: readonly RefusalRow[] = [
     ...refused,
     code: 'unsupported_parameter',
     param: 'background',
+    options: { settings: { retention: { retries: '0d' } } },
     provoke: (service) => ask(service, { path: '/responses', body: { ...response, background: true } }),
+  },
+  {
+    ...refused,
+    code: 'no_backend_matches',
+    param: 'routing',
+    provoke: (service) => ask(service, { body: { ...chat, routing: { zero_retention: true } } }),
   },
   {
     ...refused,
@@ -122,6 +129,15 @@ export const clientRefusals: readonly RefusalRow[] = [
           tools: [{ type: 'svc-router:fusion' }, { type: 'function', name: 'svc_router_fusion', parameters: {} }],
         },
       }),
+  },
+  {
+    ...refused,
+    code: 'idempotency_key_reused',
+    status: 409,
+    async provoke(service) {
+      await ask(service, { headers: { 'idempotency-key': 'one' } })
+      return ask(service, { headers: { 'idempotency-key': 'one' }, body: { ...chat, max_tokens: 5 } })
+    },
   },
   {
     ...refused,

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, describe, expect, test } from 'vitest'
+import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import { changeDatabase } from '../change-database.ts'
 import { Service, type ServiceOptions } from '../service.ts'
-import { SkippingClock } from '../skipping-clock.ts'
 import { SocketClient } from '../socket-client.ts'
 
 let service: Service

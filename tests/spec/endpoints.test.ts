@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import { errorOf, expectUsage } from '../refusals.ts'
 import { Service } from '../service.ts'
-import { SkippingClock } from '../skipping-clock.ts'
 import { readAnswer, type Answer } from '../wire.ts'
 
 const clock = new SkippingClock()

@@ -5,6 +5,7 @@ import { progressAfterMs } from '../../src/gateway/fusion/fused-answer.ts'
 import { type Clock, systemClock } from '../../src/runtime/clock.ts'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { Service, type ServiceOptions } from '../service.ts'
+import { shareService } from '../shared-service.ts'
 
 type RequestEvent = Extract<Service['events'][number], { event: 'request' }>
 
@@ -21,15 +22,20 @@ export function withoutProgress(): Clock {
   return { ...real, after }
 }
 
-/** Starts a service with one script for each provider. The end of the test stops it. */
-export async function startScripted(
-  scripts: readonly (readonly ScriptStep[])[],
-  options?: ServiceOptions,
-): Promise<Service> {
-  const service = await Service.start(options)
-  onTestFinished(() => service.stop())
-  for (const [index, steps] of scripts.entries()) service.providers[index]!.script(steps)
-  return service
+type StartScripted = (scripts: readonly (readonly ScriptStep[])[], options?: ServiceOptions) => Promise<Service>
+
+/**
+ * Returns a function that starts a service with one script for each provider. The end of the test stops it. Without
+ * options, the tests of the file share one as `shareService` says.
+ */
+export function scriptedServices(): StartScripted {
+  const share = shareService()
+  return async (scripts, options) => {
+    const service = options === undefined ? await share() : await Service.start(options)
+    if (options !== undefined) onTestFinished(() => service.stop())
+    for (const [index, steps] of scripts.entries()) service.providers[index]!.script(steps)
+    return service
+  }
 }
 
 /**

@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
-import { answer, disconnectDuring, recordOf, saidIn, startScripted } from './fused-answers.ts'
+import { answer, disconnectDuring, recordOf, saidIn, scriptedServices } from './fused-answers.ts'
+
+const startScripted = scriptedServices()
 
 const model = 'svc-router/fusion'
 const judged = judgeReply({ scores: { A: 6, B: 6, C: 6 }, isMaterial: true })

@@ -4,7 +4,9 @@ import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { seenIn } from '../seen-answer.ts'
 import type { Service } from '../service.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
-import { answer, recordOf, startScripted, until } from './fused-answers.ts'
+import { answer, recordOf, scriptedServices, until } from './fused-answers.ts'
+
+const startScripted = scriptedServices()
 
 const frontier = 'svc-router/frontier'
 const fusion = 'svc-router/fusion'

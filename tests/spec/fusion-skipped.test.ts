@@ -4,7 +4,9 @@ import type { JsonObject } from '../../src/domain/json.ts'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { seenIn } from '../seen-answer.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
-import { answer, eventsOf, startScripted } from './fused-answers.ts'
+import { answer, eventsOf, scriptedServices } from './fused-answers.ts'
+
+const startScripted = scriptedServices()
 
 const frontier = 'svc-router/frontier'
 const fusion = 'svc-router/fusion'

@@ -6,8 +6,10 @@ import { seenIn } from '../seen-answer.ts'
 import type { Service } from '../service.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
 import { SocketClient } from '../socket-client.ts'
-import { answer, startScripted } from './fused-answers.ts'
+import { answer, scriptedServices } from './fused-answers.ts'
 import { send } from './provoke.ts'
+
+const startScripted = scriptedServices()
 
 const frontier = 'svc-router/frontier'
 const name = 'x-svc-router-tools'
@@ -59,7 +61,6 @@ describe.each(asked)('$name', ({ path, body }) => {
       sent.push(sentBy(service))
       for (const { headers: passed } of service.providers.flatMap((provider) => provider.captured()))
         expect(passed).not.toHaveProperty(name)
-      await service.stop()
     }
     expect(seen[1]!.report).toMatchObject({ ran: true, runs: 1, reason: 'called' })
     expect(seen[1]!.text).toContain(reply)

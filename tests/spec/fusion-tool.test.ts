@@ -4,7 +4,16 @@ import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { seenIn } from '../seen-answer.ts'
 import type { Service } from '../service.ts'
 import { judgeReply, judgeSecret } from '../simulation/simulated-judge.ts'
-import { answer, keptAliveText, disconnectDuring, recordOf, startScripted, withoutProgress } from './fused-answers.ts'
+import {
+  answer,
+  keptAliveText,
+  disconnectDuring,
+  recordOf,
+  scriptedServices,
+  withoutProgress,
+} from './fused-answers.ts'
+
+const startScripted = scriptedServices()
 
 const frontier = 'svc-router/frontier'
 const tool = { type: 'svc-router:fusion' }

@@ -14,9 +14,11 @@ import {
   disconnectDuring,
   recordOf,
   saidIn,
-  startScripted,
+  scriptedServices,
   withoutProgress,
 } from './fused-answers.ts'
+
+const startScripted = scriptedServices()
 
 const model = 'svc-router/fusion'
 const judged = judgeReply({ scores: { A: 6, B: 6, C: 6 } })

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import { embeddingsProfile, startEmbeddingsService } from '../embeddings-service.ts'
 import { errorOf, expectUsage, usageHeaderNames } from '../refusals.ts'
 import { Service, type ServiceOptions } from '../service.ts'
-import { SkippingClock } from '../skipping-clock.ts'
 import { refusedUpgrade, SocketClient } from '../socket-client.ts'
 import { readAnswer } from '../wire.ts'
 

@@ -246,6 +246,19 @@ export const serviceRefusals: readonly RefusalRow[] = [
     provoke: (service) => askScripted(service, { do: 'silence' }, { 'x-stainless-timeout': '2' }),
   },
   {
+    code: 'answer_interrupted',
+    status: 502,
+    type: 'server_error',
+    source: 'gateway',
+    retryable: false,
+    usage: true,
+    async provoke(service) {
+      const headers = { 'idempotency-key': 'one' }
+      await ask(service, { headers })
+      return withDatabase(service, `update generations set state = 'interrupted'`, () => ask(service, { headers }))
+    },
+  },
+  {
     code: 'internal_error',
     status: 500,
     type: 'server_error',

@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { expectUsage } from '../refusals.ts'
-import { Service } from '../service.ts'
+import type { Service } from '../service.ts'
+import { shareService } from '../shared-service.ts'
 
 const plans = {
   max: { name: 'Max', requests_per_minute: 600, requests_per_month: 100_000, premium: true },
@@ -10,16 +11,16 @@ const plans = {
   small: { name: 'Small', requests_per_minute: 100, requests_per_month: 1 },
 }
 
+const share = shareService({
+  formats: ['openai-chat', 'openai-chat'],
+  timeouts: { first_content: '500ms', whole_answer: '500ms', idle: '500ms' },
+  settings: { plans, profiles: { 'team/expensive': { backends: ['alpha'], quota_units: 3 } } },
+})
 let service: Service
 
 beforeEach(async () => {
-  service = await Service.start({
-    formats: ['openai-chat', 'openai-chat'],
-    timeouts: { first_content: '500ms', whole_answer: '500ms', idle: '500ms' },
-    settings: { plans, profiles: { 'team/expensive': { backends: ['alpha'], quota_units: 3 } } },
-  })
+  service = await share()
 })
-afterEach(() => service.stop())
 
 describe('every answer to a known account has the quota and rate signals (contract 5.5, 5.6)', () => {
   test.each([
@@ -83,7 +84,7 @@ describe('every answer to a known account has the quota and rate signals (contra
 const refusals = [
   ['400 wrong JSON', 400, (key: string) => service.post('/chat/completions', '{', bearer(key))],
   ['400 wrong types', 400, (key: string) => service.chat({ messages: 1 }, bearer(key))],
-  ['400 not to be translated', 400, (key: string) => service.responses({ background: true }, bearer(key))],
+  ['400 not to be translated', 400, (key: string) => service.responses({ prompt: { id: 'pmpt_1' } }, bearer(key))],
   ['400 unknown reference', 400, (key: string) => service.responses({ previous_response_id: 'r' }, bearer(key))],
   ['401', 401, (_key: string) => service.chat({}, bearer('sk_svc_wrong'))],
   ['403', 403, (key: string) => service.chat({ tools: [{ type: 'svc-router:fusion' }] }, bearer(key))],

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import { Service } from '../service.ts'
-import { SkippingClock } from '../skipping-clock.ts'
 import { hasChromium } from './chromium.ts'
 import { Journey } from './journey.ts'
 

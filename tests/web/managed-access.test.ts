@@ -5,8 +5,8 @@ import {
   reviewManagedRequest,
   switchManagedAccess,
 } from '../../src/accounts/managed-access/managed-access.ts'
+import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import type { Service } from '../service.ts'
-import { SkippingClock } from '../skipping-clock.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 
 const path = '/account/managed-access'

@@ -4,8 +4,8 @@ import { requestUpgrade, withdrawUpgrade } from '../../src/accounts/billing/upgr
 import { requestManagedAccess, withdrawManagedRequest } from '../../src/accounts/managed-access/managed-access.ts'
 import { changeOperatorRole, createOperator, removeOperator } from '../../src/accounts/operators/operators.ts'
 import type { Operator } from '../../src/domain/operators.ts'
+import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import type { Service } from '../service.ts'
-import { SkippingClock } from '../skipping-clock.ts'
 import { startWeb, type Visitor } from './browser-less.ts'
 import { enterAs, operatorsDeps, upgradesDeps } from './operator.ts'
 

@@ -6,10 +6,10 @@ import { requestManagedAccess } from '../../src/accounts/managed-access/managed-
 import { openIncident } from '../../src/accounts/status/incidents.ts'
 import { fileTicket } from '../../src/accounts/support/support.ts'
 import { hasRole, operatorRoles, type OperatorRole } from '../../src/domain/operators.ts'
+import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import type { OperatorRoute } from '../../src/web/http/route.ts'
 import { routes } from '../../src/web/routes.ts'
 import type { Service } from '../service.ts'
-import { SkippingClock } from '../skipping-clock.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 import { changeable, enterAs, upgradesDeps } from './operator.ts'
 

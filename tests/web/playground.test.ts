@@ -1,10 +1,11 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { suspendAccount } from '../../src/accounts/accounts.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
 import { Service } from '../service.ts'
+import { shareService } from '../shared-service.ts'
 import { recordOf } from '../spec/fused-answers.ts'
 import { signedInTo, Visitor } from './browser-less.ts'
 
@@ -18,13 +19,13 @@ interface Refused {
   readonly error: Readonly<Record<string, string>>
 }
 
+const share = shareService()
 let service: Service
 let visitor: Visitor
 beforeEach(async () => {
-  service = await Service.start()
+  service = await share()
   visitor = await signedInTo(service)
 })
-afterEach(() => service.stop())
 
 const body = (extra: object = {}): object => ({
   model: 'svc-router/frontier',

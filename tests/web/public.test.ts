@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openSession } from '../../src/accounts/identity/sessions.ts'
 import { openIncident, updateIncident } from '../../src/accounts/status/incidents.ts'
 import { clientRecipes } from '../../src/domain/client-recipes.ts'
+import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import { clientConfigFor } from '../../src/web/components/connect-text.ts'
 import type { Service } from '../service.ts'
-import { SkippingClock } from '../skipping-clock.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 
 let service: Service

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createSignInLink } from '../../src/accounts/identity/proofs.ts'
 import { sessionIdleMs, sessionLifeMs } from '../../src/accounts/identity/sessions.ts'
+import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import type { Service } from '../service.ts'
-import { SkippingClock } from '../skipping-clock.ts'
 import { Visitor, startWeb } from './browser-less.ts'
 
 let service: Service

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
+import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import { Service } from '../service.ts'
-import { SkippingClock } from '../skipping-clock.ts'
 import { type ContextOptions, lendPage, returnPage } from './chromium.ts'
 import { lastLetter } from './every-page.ts'
 

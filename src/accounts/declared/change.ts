@@ -29,7 +29,7 @@ export interface DeclarationProblem {
   readonly fix: string
 }
 
-/** Problems that are reported. */
+/** The maximum number of reported problems. */
 const maxProblems = 100
 
 /** A file contradicts itself or the service (contract 38.4). Carries the first 100 problems. */

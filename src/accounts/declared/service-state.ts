@@ -62,7 +62,7 @@ export async function readServiceState(store: ChangeStore, configured: Settings,
   }
 }
 
-/** Reads only the settings: all accounts and their keys can take a second. */
+/** Reads only the settings, because reading all accounts and keys can take a second. */
 export async function readSettingsState(
   store: Pick<ChangeStore, 'listSettings' | 'listBackendControls'>,
   configured: Settings,

@@ -13,7 +13,7 @@ import type { AccountStore } from '../ports.ts'
 export const localAccountName = 'local'
 const firstKeyName = 'first key'
 const preferredPlan = 'max'
-/** How often the first run starts over because another process changed something. */
+/** Maximum attempts; another process may change the database during each of them. */
 const maxTries = 5
 
 /** The file that stores the first key, readable only by its owner. */
@@ -32,14 +32,14 @@ export interface FirstRun {
   readonly fileKeyWorks: boolean
 }
 
-/** Reads the state and makes its changes in one transaction. */
+/** What the first run needs. It makes its changes in one transaction, if nothing changed since it read the state. */
 export interface FirstRunDeps extends AccountsDeps<AccountStore & Pick<ChangeStore, 'revision'>> {
   readonly transactions: DeclaredStore
 }
 
 /**
- * Creates the local account and its first key if the store has no accounts (contract 32.1). Later runs create nothing,
- * and neither does all but one of the nodes that start at the same time on one database. @throws SetupError
+ * Creates the local account and its first key if the store has no accounts (contract 32.1). Later runs create nothing. If
+ * several nodes start at the same time on one database, one of them creates both. @throws SetupError
  */
 export async function firstRun(deps: FirstRunDeps, plans: readonly Plan[], file: FirstKeyFile): Promise<FirstRun> {
   for (let tries = 0; tries < maxTries; tries++) {
@@ -54,7 +54,7 @@ export async function firstRun(deps: FirstRunDeps, plans: readonly Plan[], file:
       const own = { ...deps, store }
       const created = only ?? (await createAccount(own, localAccountName, firstPlan(plans), plans))
       await addKey(own, key, created.id, firstKeyName)
-      // Before the commit, so that a crash in between leaves no key that nobody has.
+      // Before the commit, so that a crash in between cannot leave a key that nobody knows.
       file.write(key)
       return created
     })

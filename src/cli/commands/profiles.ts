@@ -1,6 +1,6 @@
 import { suggest } from '../../config/check-shape.ts'
 import { requestFormatIds, type ClientFormatId } from '../../domain/format-id.ts'
-import { describeDoubt, describeExclusion } from '../../domain/routing-plan-text.ts'
+import { describeDoubt, describeExclusion, describeShare } from '../../domain/routing-plan-text.ts'
 import { maxQuestionTokens, type RoutingPlan, type RoutingQuestion } from '../../domain/routing-plan.ts'
 import { readWhole } from '../command-line.ts'
 import { accountOption, type Command, type Invocation } from '../command.ts'
@@ -88,10 +88,10 @@ function writePlan({ refusal, panel, asked, leftOut }: RoutingPlan, nowMs: numbe
   if (panel !== undefined)
     lines.push(`Fusion panel: ${panel.asked.join(', ')}. Final answer by: ${panel.writers[0] ?? 'none'}.`)
   const rows = [
-    ...asked.map(({ backend, lane, doubts }, index) => [
+    ...asked.map(({ backend, lane, doubts, share }, index) => [
       String(index + 1),
       backend,
-      [lane, ...doubts.map(describeDoubt)].join('; '),
+      [lane, ...(share === undefined ? [] : [describeShare({ share })]), ...doubts.map(describeDoubt)].join('; '),
     ]),
     ...leftOut.map((left) => ['-', left.backend, describeExclusion(left, nowMs)]),
   ]

@@ -73,7 +73,14 @@ function writeRecord(record: RequestRecord, errors: readonly ProviderError[], co
     ...(costUsd === undefined ? [] : [['cost', `${writeUsd(costUsd)} (estimated)`]]),
     ...record.attempts.map((attempt, index) => [
       `attempt ${index + 1}`,
-      [attempt.backend, attempt.outcome, attempt.status, `${Math.round(attempt.ms)} ms`, attempt.upstreamRequestId]
+      [
+        attempt.backend,
+        attempt.outcome,
+        attempt.refused === true ? 'refused' : undefined,
+        attempt.status,
+        `${Math.round(attempt.ms)} ms`,
+        attempt.upstreamRequestId,
+      ]
         .filter((part) => part !== undefined)
         .join(', '),
     ]),

@@ -16,14 +16,14 @@ const askLimitMs = 3_000
 export const status: Command = {
   name: 'status',
   summary:
-    'Show whether the service is running and, on PostgreSQL, every node and the state of each backend as the nodes report it.',
+    'Show whether the service is running. On PostgreSQL or with several workers, also show each process and backend.',
   arguments: [],
   options: [],
   example: 'status',
   run: (invocation) =>
     invocation.withStore(async ({ config, backends, health: readHealth }) => {
       const health = await readHealth()
-      // One process on SQLite reports to nobody.
+      // A single process on SQLite writes no reports.
       if (health.nodes.length === 0 && config.databaseUrl === undefined)
         return statusOfProcess(invocation, config.dataDir)
       if (health.nodes.length === 0)

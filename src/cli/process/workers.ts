@@ -18,9 +18,9 @@ const usualStartLimitMs = 60_000
 const firstDelayMs = 100
 const longestDelayMs = 5_000
 const steadyMs = 10_000
-/** Time beyond the drain limit after which a worker is killed. */
+/** A worker that still runs this long after the drain limit is killed. */
 const stopMarginMs = 20_000
-/** How long a worker may take to end after it closed its connection to the owner. */
+/** How long a worker may run after it closed its connection to the owner. */
 const closedLimitMs = 5_000
 /** The descriptor of a worker's connection to the owner of the database. */
 export const ownerSocketFd = 4
@@ -38,7 +38,7 @@ export interface WorkerPlace {
   readonly version: string
 }
 
-/** What serves the workers' database in this process. */
+/** Serves the database to the workers, in this process. */
 interface WorkerHost {
   /**
    * Serves a worker over a socket. `onTrouble` is called at most once, with a reason code: the worker must be ended. Call
@@ -61,7 +61,7 @@ interface WorkersOptions {
   readonly startLimitMs?: number
 }
 
-/** Reads what a worker's parent wrote into the environment; undefined if this process is no worker. */
+/** Reads what a worker's parent wrote into the environment; undefined if this process is not a worker. */
 export function readWorkerPlace(text: string | undefined): WorkerPlace | undefined {
   return text === undefined ? undefined : (JSON.parse(text) as WorkerPlace)
 }
@@ -75,7 +75,7 @@ export function readGivenConfig(): string | undefined {
     return (JSON.parse(readFileSync(standardInput, 'utf8')) as { readonly text?: string }).text
   } catch (error) {
     throw new SetupError(
-      `this worker got no configuration (${errorName(error)}): the service that started it ended or has another version`,
+      `this worker received no configuration (${errorName(error)}): the service that started it has ended or has a different version`,
       'restart the service',
     )
   }
@@ -119,7 +119,7 @@ export async function startWorkers(config: Config, options: WorkersOptions): Pro
   return { config: running, stopped: new Promise(() => {}), stop }
 }
 
-/** Resolves when a worker says that it listens: it may answer questions before that. */
+/** Resolves when a worker reports that it listens. It may answer other messages before that. */
 function listens(child: ChildProcess): Promise<true> {
   return new Promise((resolve) => {
     child.on('message', (message) => {

@@ -3,7 +3,7 @@ import { escapeJson, safeJson, terminalText } from '../../runtime/safe-text.ts'
 import type { Terminal } from '../ports.ts'
 
 /** A piece of output: plain text, or our own text with a style. */
-export type Piece = string | { readonly style: 'bold' | 'red'; readonly text: string }
+export type Piece = string | { readonly style: 'bold' | 'green' | 'red'; readonly text: string }
 
 /**
  * All command output goes through this class (contract 28.10). Names, tickets, user agents, and provider texts are

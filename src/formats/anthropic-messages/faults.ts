@@ -1,6 +1,7 @@
 import { type Json, isObject } from '../../domain/json.ts'
 import { UpstreamError, type AttemptOutcome } from '../../domain/upstream.ts'
-import { classifyAnswerError, classifyByMessage } from '../answer-faults.ts'
+import { classifyAnswerError, classifyByMessage, refusalIn } from '../answer-faults.ts'
+import { readError } from '../rejections/rejection-body.ts'
 import type { StreamFailure } from '../stream-failure.ts'
 
 /** The outcome for each of this format's own error types; those shared with other formats are in `answer-faults`. */
@@ -15,6 +16,8 @@ const outcomes = new Map<Json | undefined, Exclude<AttemptOutcome, 'answered'>>(
 
 /** Classifies an error event; its message is read and dropped (contract 35.5). */
 export function classifyMessagesError(error: Json | undefined): UpstreamError {
+  const refusal = refusalIn(readError(error))
+  if (refusal !== undefined) return refusal
   const outcome = isObject(error) ? (classifyByMessage(error) ?? outcomes.get(error['type'])) : undefined
   return outcome === undefined ? classifyAnswerError(error) : new UpstreamError(outcome)
 }

@@ -14,7 +14,7 @@ const read = new Map<string, FinishReason>([
     (word) => [word, 'stop'] as const,
   ),
   ...['max_tokens', 'model_context_window_exceeded', 'length'].map((word) => [word, 'length'] as const),
-  ['refusal', 'content_filter'],
+  ...['refusal', 'guardrail_intervened', 'content_filtered'].map((word) => [word, 'content_filter'] as const),
 ])
 
 /**

@@ -28,6 +28,7 @@ export class MessagesWriter implements AnswerWriter {
   #begun = false
   #usage: Usage | undefined
   #reason: FinishReason = 'stop'
+  #refused = false
   #report: JsonObject | undefined
 
   constructor(context: AnswerContext) {
@@ -56,7 +57,7 @@ export class MessagesWriter implements AnswerWriter {
   /** Usage may arrive after the end of the answer, but must be written before it. */
   writeEnd(): string {
     const opening = this.#begun ? '' : this.#begin()
-    const delta = { stop_reason: writeStopReason(this.#reason, this.#calls.size), stop_sequence: null }
+    const delta = { stop_reason: this.#stopReason, stop_sequence: null }
     const end = { delta, usage: writeUsage(this.#usage), ...this.#extraFields }
     return opening + frame('message_delta', end) + frame('message_stop', {})
   }
@@ -71,7 +72,13 @@ export class MessagesWriter implements AnswerWriter {
       else if (event.type !== 'start') this.#take(event)
     }
     const content = this.#blocks.map((block) => block.whole)
-    return this.#message(content, writeStopReason(this.#reason, this.#calls.size))
+    return this.#message(content, this.#stopReason)
+  }
+
+  /** This format has no part for a model's refusal, so the reason labels it (contract 7.29). */
+  get #stopReason(): string {
+    const isLabeled = this.#refused && this.#reason === 'stop'
+    return writeStopReason(isLabeled ? 'content_filter' : this.#reason, this.#calls.size)
   }
 
   #begin(): string {
@@ -101,7 +108,10 @@ export class MessagesWriter implements AnswerWriter {
   #take(event: AnswerEvent): void {
     switch (event.type) {
       case 'text':
+        this.#text().add(event.text)
+        break
       case 'refusal':
+        this.#refused = true
         this.#text().add(event.text)
         break
       case 'annotation':

@@ -74,7 +74,7 @@ export class GeminiReader implements AnswerReader {
     for (const { index } of all) checkPosition(index)
     const candidate = all.find(isFirst)
     if (candidate === undefined && isBlocked(promptFeedback)) {
-      throw new UpstreamError('rejected_content', { status: blockedStatus })
+      throw new UpstreamError('rejected_content', { status: blockedStatus, rejection: { rule: 'content_filter' } })
     }
     const events: AnswerEvent[] = []
     this.#start(answer, events)

@@ -12,7 +12,7 @@ const reasons = new Map<string, FinishReason>([
   ...['length', 'max_tokens', 'max_output_tokens', 'model_length', 'model_context_window_exceeded'].map(
     (word) => [word, 'length'] as const,
   ),
-  ...['content_filter', 'content_filtered', 'safety', 'refusal', 'sensitive', 'recitation'].map(
+  ...['content_filter', 'content_filtered', 'safety', 'refusal', 'sensitive', 'recitation', 'guardrail_intervened'].map(
     (word) => [word, 'content_filter'] as const,
   ),
 ])

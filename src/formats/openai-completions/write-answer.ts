@@ -11,6 +11,7 @@ const done = 'data: [DONE]\n\n'
 export class CompletionsWriter implements AnswerWriter {
   readonly #context: AnswerContext
   readonly #fields: JsonObject
+  #refused = false
   #usage: Usage | undefined
   #report: JsonObject | undefined
 
@@ -48,7 +49,7 @@ export class CompletionsWriter implements AnswerWriter {
     for (const event of events) {
       this.#note(event)
       text += textOf(event)
-      if (event.type === 'finish') ({ reason } = event)
+      if (event.type === 'finish') reason = this.#labeled(event.reason)
     }
     return {
       ...this.#fields,
@@ -62,7 +63,7 @@ export class CompletionsWriter implements AnswerWriter {
     this.#note(event)
     if (event.type === 'finish') {
       const last = this.#context.conversation.streamUsage ? {} : this.#reported()
-      return this.#chunk({ choices: [writeChoice('', event.reason)], ...last })
+      return this.#chunk({ choices: [writeChoice('', this.#labeled(event.reason))], ...last })
     }
     const text = textOf(event)
     return text === '' ? '' : this.#chunk({ choices: [writeChoice(text, null)] })
@@ -71,6 +72,12 @@ export class CompletionsWriter implements AnswerWriter {
   #note(event: AnswerEvent): void {
     if (event.type === 'usage') this.#usage = event.usage
     else if (event.type === 'report') this.#report = event.report
+    else if (event.type === 'refusal') this.#refused = true
+  }
+
+  /** This format has no member for a model's refusal, so the reason labels it (contract 7.29). */
+  #labeled(reason: FinishReason): FinishReason {
+    return this.#refused && reason === 'stop' ? 'content_filter' : reason
   }
 
   #reported(): JsonObject {

@@ -86,7 +86,8 @@ function readHints(body: JsonObject, text: JsonObject | undefined, input: ReadIn
   if (input.compactions === true) hints.compactions = true
   if (input.fusionEchoes === true) hints.fusionEchoes = true
   if (input.bareReasoning === true) hints.bareReasoning = true
-  const untranslatable = ['background', 'prompt'].filter((name) => isMeant(body[name]))
+  const untranslatable = booleanField(body, 'background') === true ? ['background'] : []
+  if (isMeant(body['prompt'])) untranslatable.push('prompt')
   if (untranslatable.length > 0) hints.untranslatable = untranslatable
   return hints
 }
@@ -107,7 +108,7 @@ export function eitherOne(): ServiceError {
   )
 }
 
-/** Whether the field requests something: not `background: false`, not null. */
+/** Whether the field requests something. */
 function isMeant(value: Json | undefined): boolean {
   return value === true || (typeof value === 'string' && value !== '') || isObject(value) || isArray(value)
 }

@@ -39,10 +39,11 @@ export const openaiResponsesRelay: RelayRules = {
     dropsEmptied: false,
   },
 
-  responsePatches(response, { isStored, previousResponseId, conversationId, requestId }) {
+  responsePatches(response, { isStored, isBackground, previousResponseId, conversationId, requestId }) {
     const changes: Record<string, string> = {}
     if (isStored) changes['id'] = JSON.stringify(responseIdFor(requestId))
     if ((response['store'] ?? false) !== isStored) changes['store'] = String(isStored)
+    if (isBackground === true) changes['background'] = 'true'
     if (previousResponseId !== undefined) changes['previous_response_id'] = JSON.stringify(previousResponseId)
     if (conversationId !== undefined) changes['conversation'] = JSON.stringify({ id: conversationId })
     return Object.keys(changes).length === 0 ? undefined : changes

@@ -7,7 +7,7 @@ import { writeOutputFormat, writeToolChoice } from './write-request.ts'
 
 /** The progress of an answer. `completedAt` is in Unix seconds. */
 export interface ResponseState {
-  readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
+  readonly status: 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed'
   readonly output: readonly Json[]
   readonly completedAt?: number
   readonly usage?: Usage
@@ -33,7 +33,7 @@ export function responseObject(id: string, context: AnswerContext, state: Respon
     created_at: createdAt,
     completed_at: state.completedAt ?? null,
     status: state.status,
-    background: false,
+    background: context.isBackground === true,
     error: state.error === undefined ? null : { ...state.error },
     incomplete_details: state.incompleteReason === undefined ? null : { reason: state.incompleteReason },
     model: shownModel(context),

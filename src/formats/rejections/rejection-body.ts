@@ -44,7 +44,9 @@ export function readError(error: Json | undefined): RejectionBody | undefined {
 function describe(error: JsonObject): RejectionBody {
   const { code, type, param, detail } = error
   const details = isArray(detail) ? detail.filter(isObject).slice(0, maxDetails) : []
-  const message = error['message'] ?? (typeof detail === 'string' ? detail : details[0]?.['msg'])
+  // xAI puts the message into `error`.
+  const own = error['message'] ?? (typeof error['error'] === 'string' ? error['error'] : undefined)
+  const message = own ?? (typeof detail === 'string' ? detail : details[0]?.['msg'])
   const nested = isObject(message) ? message['detail'] : undefined
   // Mistral puts the validation errors into `message`.
   const found = isArray(nested) ? nested.filter(isObject).slice(0, maxDetails) : details

@@ -1,3 +1,4 @@
+import type { Json } from '../../domain/json.ts'
 import type { ViolatedRule, Need } from '../../domain/upstream.ts'
 import { optionalFields, reasoningFields } from './optional-fields.ts'
 
@@ -129,8 +130,42 @@ const unknownModel: readonly Pieces[] = [
   ['invalid model:'],
 ]
 
+/** Sentences of content filters that no other rejection uses, not even that of an account. */
+const blockedContent: readonly Pieces[] = [
+  // Azure.
+  ['content management policy'],
+  ['content filter'],
+  ['content policy'],
+  // OpenAI.
+  ['prompt was flagged'],
+  // OpenRouter.
+  ['input was flagged'],
+  // xAI.
+  ['content violates usage guidelines'],
+  ['safety_check_type'],
+  // DeepSeek.
+  ['content exists risk'],
+  // Alibaba.
+  ['inappropriate content'],
+]
+
+/** Error codes of content filters. */
+const refusalCodes = new Set<Json | undefined>([
+  // OpenAI, Azure, OpenRouter.
+  'content_filter',
+  'content_policy_violation',
+  'moderation_blocked',
+  'bio_policy',
+  'cyber_policy',
+  'misalignment_policy_violation',
+  'ResponsibleAIPolicyViolation',
+  // Alibaba.
+  'data_inspection_failed',
+  'DataInspectionFailed',
+])
+
 const rules: readonly (readonly [ViolatedRule, ...(readonly Pieces[])])[] = [
-  ['content_filter', ['content management policy'], ['content filter'], ['safety system'], ['usage policies']],
+  ['content_filter', ...blockedContent, ['safety system'], ['usage policies'], ['usage policy']],
   [
     'schema_invalid',
     ['invalid schema'],
@@ -207,6 +242,16 @@ export function saysUnknownModel(message: string): boolean {
 /** Every capability that the message reports as missing: some servers use one sentence for several. */
 export function unsupportedNeeds(message: string): readonly Need[] {
   return lacking.filter(([, ...all]) => holds(message, all)).map(([need]) => need)
+}
+
+/** Whether an error code or type is that of a content filter. */
+export function isRefusalCode(code: Json | undefined): boolean {
+  return refusalCodes.has(code)
+}
+
+/** Whether the message is that of a content filter. A 403 can also be about the account, and then speak of policies. */
+export function saysRefused(message: string, status: number | undefined): boolean {
+  return status === 403 ? holds(message, blockedContent) : violatedRule(message) === 'content_filter'
 }
 
 export function violatedRule(message: string): ViolatedRule | undefined {

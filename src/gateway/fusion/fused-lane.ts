@@ -1,4 +1,4 @@
-import type { AnswerEvent, Usage } from '../../domain/conversation.ts'
+import { showsRefusal, type AnswerEvent, type Usage } from '../../domain/conversation.ts'
 import { charsPerToken } from '../../domain/estimate-tokens.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import type { AnswerWriter } from '../../formats/format.ts'
@@ -10,6 +10,7 @@ export class FusedLane implements Lane {
   readonly encoding = 'utf8'
   /** Progress is not content: while there is nothing else, there is no answer (contract 6.16). */
   hasContent = false
+  refused = false
   finished = false
   readonly alive = true
   readonly waiting = 0
@@ -38,6 +39,7 @@ export class FusedLane implements Lane {
       this.#pendingEvents.push(event)
       if (event.type === 'usage') this.usage = event.usage
       else if (event.type === 'finish') this.finished = true
+      if (showsRefusal(event)) this.refused = true
       if ('text' in event) this.#characters += event.text.length
       // A whole answer has content once it is complete.
       this.hasContent ||= isAnswer && this.#isStream && event.type !== 'start'

@@ -11,6 +11,7 @@ import { translatedWriter, writeFor, type BackendRequestBody } from '../request/
 import type { FailoverDeps } from '../request/failover.ts'
 import { secondAttempt, type SecondAttempt } from '../request/second-attempt.ts'
 import { contentKindOf } from '../routing/content-kind.ts'
+import { promptKindOf } from '../routing/prompt-kind.ts'
 import type { ModelAnswer, SubCall } from './engine/ports.ts'
 
 /** One sub-call of a fusion, and where its end is recorded. */
@@ -118,7 +119,10 @@ class MemberCall implements Disposable {
       held: this.#options.held,
     })
     const breakerKey = { accountId, contentKind: () => contentKindOf(call.conversation) }
-    const run = new AttemptRun(backend, lane, stream, deps.clock, deps.breakers.begin(backend.id, breakerKey))
+    const kind = promptKindOf(body.length, call.conversation)
+    const measured = { backendId: backend.id, accountId, kind }
+    const observer = deps.statistics.begin(measured, deps.breakers.begin(backend.id, breakerKey))
+    const run = new AttemptRun(backend, lane, stream, deps.clock, observer)
     this.#events = events
     this.#run = run
     this.#trace = this.#options.trace?.attempt(backend)

@@ -58,6 +58,8 @@ export interface Lane {
   readonly faultText: string | undefined
   /** The usage that the backend reported; undefined if it reported none. */
   readonly usage: Usage | undefined
+  /** Whether the answer is a refusal for safety, as far as it was read (contract 7.29). */
+  readonly refused: boolean
   /** A rough count of the answer's tokens so far, for a backend that reports no usage. */
   readonly estimatedTokens: number
   /** A keep-alive for the stream; undefined if this lane cannot send one before the backend has started. */

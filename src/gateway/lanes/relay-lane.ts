@@ -1,4 +1,4 @@
-import { isContent, type AnswerEvent, type Conversation, type Usage } from '../../domain/conversation.ts'
+import { isContent, showsRefusal, type AnswerEvent, type Conversation, type Usage } from '../../domain/conversation.ts'
 import { type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { markText } from '../../formats/encrypted-reasoning.ts'
@@ -29,6 +29,7 @@ const sequenceMember = /"sequence_number"\s*:\s*(\d+)/g
 export class RelayLane implements Lane {
   readonly encoding = 'latin1'
   hasContent = false
+  refused = false
   alive = false
   upstreamError: Error | undefined
   faultText: string | undefined
@@ -230,6 +231,7 @@ export class RelayLane implements Lane {
     for (const event of events) {
       if (event.type === 'usage') this.usage = event.usage
       else if (isContent(event)) this.hasContent = true
+      if (showsRefusal(event)) this.refused = true
     }
   }
 

@@ -1,4 +1,4 @@
-import { isContent, type AnswerEvent, type Conversation, type Usage } from '../../domain/conversation.ts'
+import { isContent, showsRefusal, type AnswerEvent, type Conversation, type Usage } from '../../domain/conversation.ts'
 import { charsPerToken, estimateUsage } from '../../domain/estimate-tokens.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
@@ -14,6 +14,7 @@ import { ArgumentLimit, maxFaultCharacters, type Lane } from './lane.ts'
 export class TranslationLane implements Lane {
   readonly encoding = 'utf8'
   hasContent = false
+  refused = false
   alive = false
   upstreamError: Error | undefined
   faultText: string | undefined
@@ -129,6 +130,7 @@ export class TranslationLane implements Lane {
   #note(event: AnswerEvent): void {
     if (event.type === 'usage') this.usage = event.usage
     else if (isContent(event)) this.hasContent = true
+    if (showsRefusal(event)) this.refused = true
     if ('text' in event) this.#outputChars += event.text.length
   }
 }

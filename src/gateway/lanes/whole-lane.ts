@@ -1,4 +1,4 @@
-import type { AnswerEvent, Usage } from '../../domain/conversation.ts'
+import { showsRefusal, type AnswerEvent, type Usage } from '../../domain/conversation.ts'
 import { charsPerToken, estimateUsage } from '../../domain/estimate-tokens.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
@@ -23,6 +23,7 @@ const largeBytes = 1024 * 1024
 export class WholeLane implements Lane {
   readonly encoding = 'latin1'
   hasContent = false
+  refused = false
   finished = false
   alive = true
   readonly waiting = 0
@@ -162,6 +163,7 @@ export class WholeLane implements Lane {
   #note(event: AnswerEvent): void {
     if (event.type === 'usage') this.usage = event.usage
     if (event.type === 'finish') this.finished = true
+    if (showsRefusal(event)) this.refused = true
     if ('text' in event) this.#outputChars += event.text.length
     this.#arguments.count(event)
     // Clients parse them, and some formats write them as an object.

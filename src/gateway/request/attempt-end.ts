@@ -1,5 +1,5 @@
 import type { EventLog } from '../../domain/events.ts'
-import { UpstreamError, type Attempt } from '../../domain/upstream.ts'
+import { isRefusal, UpstreamError, type Attempt } from '../../domain/upstream.ts'
 import type { AttemptRun } from './attempt.ts'
 
 /**
@@ -15,6 +15,7 @@ export function attemptRecord(run: AttemptRun, nowMs: number, error?: unknown): 
     ms: Math.round(nowMs - startedMs),
     ...(status === undefined ? {} : { status }),
     ...(upstreamRequestId === undefined ? {} : { upstreamRequestId }),
+    ...(isRefusal(error) || run.lane.refused ? { refused: true } : {}),
   }
 }
 
@@ -30,4 +31,18 @@ export function logConfigurationFault(
   if (!(error instanceof UpstreamError)) return
   if (error.outcome === 'rejected_credentials') log({ event: 'upstream_credentials_rejected', ...of })
   if (error.outcome === 'not_found') log({ event: 'upstream_not_found', ...of })
+}
+
+/**
+ * Moves the record of the attempt that answers to the end. If another one began to answer at the same moment, it was
+ * cancelled.
+ */
+export function recordLast(attempts: Attempt[], { id }: { readonly id: string }): void {
+  const [record] = attempts.splice(
+    attempts.findIndex(({ backend, outcome }) => backend === id && outcome === 'answered'),
+    1,
+  )
+  for (const [index, attempt] of attempts.entries())
+    if (attempt.outcome === 'answered') attempts[index] = { ...attempt, outcome: 'cancelled' }
+  attempts.push(record!)
 }

@@ -59,7 +59,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
   readonly startedMs: number
   readonly #clock: Clock
   readonly #stream: boolean
-  readonly #observer: AttemptObserver | undefined
+  readonly observer: AttemptObserver | undefined
   /** What arrived before content, as latin1, for another lane to read again: whole events, and an incomplete one. */
   readonly #early = new TextBuffer()
   readonly #incomplete = new TextBuffer()
@@ -85,7 +85,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
   #reject: ((error: Error) => void) | undefined
 
   constructor(target: Target, lane: Lane, stream: boolean, clock: Clock, observer?: AttemptObserver) {
-    this.#observer = observer
+    this.observer = observer
     this.target = target
     this.lane = lane
     this.#stream = stream
@@ -226,7 +226,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
       this.#timer = this.#clock.after(refusalBodyMs, () => this.#endRejection())
       return
     }
-    this.#observer?.sawAnswer()
+    this.observer?.sawAnswer()
     if (this.#stream && !mayStream(head.contentType)) {
       this.stop(new UpstreamError('broken', { status: head.status }))
     }
@@ -326,15 +326,15 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
   #end(last: string | Buffer): void {
     this.#close()
     if (this.#flow !== undefined) {
-      this.#observer?.ended()
+      this.observer?.ended()
       this.#flow.ended(last)
       return
     }
     if (typeof last === 'string') this.#held += last
     else this.#whole = last
     if (this.lane.hasContent) {
-      this.#observer?.ended()
       this.#ready()
+      this.observer?.ended()
     } else this.#fail(new UpstreamError('broken'))
   }
 
@@ -345,7 +345,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
       return
     }
     this.#close()
-    this.#observer?.ended(error)
+    this.observer?.ended(error)
     if (this.#flow !== undefined) {
       this.#flow.broke(error)
     } else if (this.#reject !== undefined) {
@@ -357,6 +357,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
   }
 
   #ready(): void {
+    this.observer?.sawContent()
     this.#timer?.cancel()
     this.#early.take()
     this.#incomplete.take()

@@ -157,7 +157,7 @@ function inCallersWords(error: unknown, names: Readonly<Record<string, string>> 
 export function assertSupported({ hints }: Conversation): void {
   // A background response would run at one provider, where no other backend could find it (contract 11.19).
   if (hints.untranslatable?.includes('background') === true) {
-    throw unsupported('background', 'background is not supported. Send the request without it.')
+    throw unsupported('background', 'background is not supported here. Send the request without it.')
   }
 }
 
@@ -229,6 +229,7 @@ function canRelay(backend: Backend, request: ModelRequest, { relays }: BackendRe
   return backend.otherEndpoints?.some((other) => relayRulesFor(other, request, relays) !== undefined) === true
 }
 
-function formatsOf({ format, otherEndpoints }: Backend): string {
+/** The formats of a backend's endpoints, in its order. */
+export function formatsOf({ format, otherEndpoints }: Backend): string {
   return otherEndpoints === undefined ? format : [format, ...otherEndpoints.map((other) => other.format)].join()
 }

@@ -3,20 +3,26 @@ import type { Conversation } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { EventLog } from '../../domain/events.ts'
 import type { RequestOutcome } from '../../domain/requests.ts'
-import { traceHeader } from '../../domain/trace-header.ts'
 import { UpstreamError, type Attempt, type Need } from '../../domain/upstream.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { asError } from '../../runtime/describe-bug.ts'
 import type { Lane } from '../lanes/lane.ts'
 import type { AllowedRequest, AttemptTrace, Backend } from '../ports.ts'
 import type { BreakerKey } from '../routing/backend-breakers.ts'
+import type { BackendStatistics } from '../routing/backend-statistics.ts'
 import { Candidates, maxAttempts } from '../routing/candidates.ts'
 import { needsOf } from '../routing/capable-backends.ts'
 import type { CircuitBreakers } from '../routing/circuit-breakers.ts'
 import { contentKindOf, type ContentKind } from '../routing/content-kind.ts'
+import type { HedgeBudget } from '../routing/hedge-budget.ts'
+import { hedgingFor, type Hedging } from '../routing/hedging.ts'
+import { candidatesOptions, type RoutedRequest } from '../routing/open-candidates.ts'
+import { promptKindOf, type PromptKind } from '../routing/prompt-kind.ts'
 import { contentRejected, notCapable } from '../routing/rejection-errors.ts'
 import type { RetryBudget } from '../routing/retry-budget.ts'
 import type { AnswerSource } from './answer-source.ts'
-import { attemptRecord, logConfigurationFault } from './attempt-end.ts'
+import { attemptRecord, logConfigurationFault, recordLast } from './attempt-end.ts'
+import { headersFor } from './attempt-headers.ts'
 import { AttemptRun } from './attempt.ts'
 import {
   CallerRequestWriter,
@@ -25,23 +31,31 @@ import {
   type RequestWriter,
   type BackendRequestBody,
 } from './backend-request.ts'
+import { exhaustedError } from './exhausted-error.ts'
+import { firstSettled, isPendingAfter } from './first-settled.ts'
 import type { ProviderErrors } from './provider-errors.ts'
 import { isTransientFailure, secondAttempt, type SecondAttempt } from './second-attempt.ts'
 
 export interface FailoverDeps extends BackendRequestDeps {
   readonly clock: Clock
   readonly breakers: CircuitBreakers
+  readonly statistics: BackendStatistics
+  /** From 0 to 1, for choosing among backends. Need not be unguessable. */
+  readonly random: () => number
   readonly budget: RetryBudget
+  /** Absent if no request is hedged. */
+  readonly hedges?: HedgeBudget
   readonly log: EventLog
   /** Stores error messages of failing backends; undefined if nobody would read them. */
   readonly providerErrors?: ProviderErrors | undefined
 }
 
-interface FailoverOptions {
+/** An attempt that answers, or the error to answer with if no backend is left. */
+type Asked = AttemptRun<Backend> | ServiceError | undefined
+
+interface FailoverOptions extends RoutedRequest {
   readonly request: AllowedRequest
   readonly accountId: string
-  readonly conversation: Conversation
-  readonly backends: readonly Backend[]
   readonly written: BackendRequestBody | undefined
 }
 
@@ -59,6 +73,7 @@ export class Failover implements AnswerSource {
   readonly #backends: readonly Backend[]
   readonly #caller: BreakerKey
   readonly #candidates: Candidates
+  readonly #kind: PromptKind
   /** Backends that were skipped when the backend was chosen, in order; undefined if none were (contract 7.19). */
   #skippedBackends: readonly SkippedBackend[] | undefined
   readonly #writer: RequestWriter
@@ -70,16 +85,20 @@ export class Failover implements AnswerSource {
   #budgetOf: Backend | undefined
   /** Number of backends tried; the last one may be answering. */
   #asked = 0
+  /** A second call that runs beside the current attempt. */
+  #hedge: { readonly backend: Backend; run?: AttemptRun<Backend> } | undefined
+  /** The faster one of two attempts, once it is known. */
+  #faster: AttemptRun<Backend> | undefined
+  readonly #hedging: Hedging | undefined
+  /** Backends that were asked beside the current one and have not failed. */
+  #unfailed = 0
   /** A capability that the tried backends lack, if that is the only reason they failed. */
   #lacking: Need | undefined
   /** Whether a backend failed in a way that does not show whether it would have accepted the request. */
   #isUncommitted = false
 
-  constructor(
-    deps: FailoverDeps,
-    { request, accountId, conversation, backends, written }: FailoverOptions,
-    laneFor: (backend: Backend) => Lane,
-  ) {
+  constructor(deps: FailoverDeps, options: FailoverOptions, laneFor: (backend: Backend) => Lane) {
+    const { request, accountId, conversation, backends, written } = options
     this.#deps = deps
     this.#written = written
     this.#request = request
@@ -87,14 +106,16 @@ export class Failover implements AnswerSource {
     this.#backends = backends
     let kind: ContentKind | undefined
     this.#caller = { accountId, contentKind: () => (kind ??= contentKindOf(conversation)) }
-    this.#candidates = new Candidates(backends, deps.breakers, this.#caller)
+    this.#kind = promptKindOf(request.bytes.length, conversation)
+    this.#candidates = new Candidates(candidatesOptions(deps, options, this.#caller))
+    this.#hedging = hedgingFor(deps, options, this.#caller, this.#kind)
     this.#writer = new CallerRequestWriter(request, conversation, deps)
     this.#laneFor = laneFor
   }
 
   /** How many backends failed before the current one. */
   get retryCount(): number {
-    return Math.max(0, this.#asked - 1)
+    return Math.max(0, this.#asked - 1 - this.#unfailed)
   }
 
   /** The skipped backends. */
@@ -125,10 +146,10 @@ export class Failover implements AnswerSource {
         continue
       }
       this.#asked += 1
-      const answered = await this.#ask(backend, written)
+      const answered = await this.#askFirst(backend, written)
       if (answered instanceof AttemptRun) {
-        const index = this.#backends.indexOf(backend)
-        if (index > 0) this.#noteSkippedBackends(this.#backends.slice(0, index))
+        const earlier = this.#candidates.comingBefore(backend)
+        if (earlier.length > 0) this.#noteSkippedBackends(earlier)
         this.origin = answered.target
         return answered
       }
@@ -147,6 +168,14 @@ export class Failover implements AnswerSource {
 
   /** Nothing runs except the current attempt. */
   end(): void {}
+
+  /** Aborts the second call, if there is one: from now on only one attempt may write. */
+  keepOne(): void {
+    const run = this.#hedge?.run
+    this.#hedge = undefined
+    this.#unfailed = 0
+    run?.stop(new UpstreamError('cancelled'))
+  }
 
   #noteSkippedBackends(backends: readonly Backend[]): void {
     const { skipped } = this.#candidates.exhausted(backends)
@@ -170,22 +199,82 @@ export class Failover implements AnswerSource {
 
   /** A retry to a healthy backend does not multiply load; any other retry needs budget (contract 7.8). */
   #mayRetry(backend: Backend): boolean {
-    const { breakers, budget } = this.#deps
-    if (!breakers.isTroubled(backend.id)) return true
-    if (!budget.take(this.#caller.accountId, backend.id)) return false
+    if (!this.#deps.breakers.isTroubled(backend.id)) return true
+    if (!this.#deps.budget.take(this.#caller.accountId, backend.id)) return false
     this.#budgetOf = backend
     return true
+  }
+
+  /** Calls a backend and, if it is slow, a second one at the same time; the faster one answers (contract 7.30). */
+  async #askFirst(backend: Backend, written: BackendRequestBody): Promise<Asked> {
+    const delayMs = this.attempts.length > 0 ? undefined : this.#hedging?.delayMs(backend)
+    const first = this.#ask(backend, written)
+    if (delayMs === undefined || !(await isPendingAfter(first, delayMs, this.#deps.clock))) return await first
+    const second = this.#askSecond(backend)
+    return await (second === undefined ? first : this.#fasterOf(first, second))
+  }
+
+  /** Starts the second call; undefined if no backend may be asked. */
+  #askSecond(first: Backend): Promise<Asked> | undefined {
+    const hedging = this.#hedging
+    if (hedging === undefined || this.#asked >= maxAttempts || hedging.isUnderLoad) return undefined
+    const backend = this.#candidates.next((other) => hedging.mayAsk(other, first))
+    if (backend === undefined) return undefined
+    try {
+      const written = writeFor(backend, this.#writer)
+      this.#asked += 1
+      this.#unfailed = 1
+      this.#hedge = { backend }
+      return this.#ask(backend, written)
+    } catch (error) {
+      if (error instanceof ServiceError) return undefined
+      throw error
+    }
+  }
+
+  /** The attempt that has content first. The other one is aborted, and recorded before it. */
+  async #fasterOf(first: Promise<Asked>, second: Promise<Asked>): Promise<Asked> {
+    const { isSecond, result } = await firstSettled(first, second)
+    const other = isSecond ? first : second
+    if (isSecond && this.#hedge === undefined) {
+      // It was cancelled, even if it had just begun to answer.
+      const alone = await first
+      if (alone instanceof AttemptRun) recordLast(this.attempts, alone.target)
+      return alone
+    }
+    const otherRun = isSecond ? this.current : this.#hedge?.run
+    this.#hedge = undefined
+    if (result.status === 'rejected') {
+      otherRun?.stop(asError(result.reason))
+      await Promise.allSettled([other])
+      throw result.reason
+    }
+    const { value } = result
+    if (!(value instanceof AttemptRun)) {
+      this.#unfailed = 0
+      if (!isSecond) this.current = otherRun
+      return (await other) ?? value
+    }
+    this.#faster = this.current = value
+    otherRun?.observer?.lost()
+    otherRun?.stop(new UpstreamError('cancelled'))
+    const [lost] = await Promise.allSettled([other])
+    if (lost?.status === 'fulfilled' && lost.value instanceof AttemptRun)
+      lost.value.stop(new UpstreamError('cancelled'))
+    recordLast(this.attempts, value.target)
+    return value
   }
 
   /**
    * Calls one backend, and retries it if its rejection says how. Returns the error to answer with if no backend is
    * left.
    */
-  async #ask(backend: Backend, first: BackendRequestBody): Promise<AttemptRun<Backend> | ServiceError | undefined> {
+  async #ask(backend: Backend, first: BackendRequestBody): Promise<Asked> {
     let written = first
     let again: SecondAttempt | undefined
     let isRepeated = false
     for (;;) {
+      if (this.#faster !== undefined) throw new UpstreamError('cancelled')
       const { backend: endpoint, body } = written
       const run = this.#start(endpoint)
       const trace = this.#request.trace?.attempt(endpoint)
@@ -196,11 +285,10 @@ export class Failover implements AnswerSource {
       } catch (error) {
         this.#end(run, trace, error)
         const { learned } = this.#deps
-        const sentLength = body.length
         const next = secondAttempt(error, {
           backend,
           endpoint,
-          sentLength,
+          sentLength: body.length,
           writer: this.#writer,
           learned,
           earlier: again,
@@ -228,16 +316,15 @@ export class Failover implements AnswerSource {
   }
 
   #start(backend: Backend): AttemptRun<Backend> {
-    const { clock, breakers } = this.#deps
+    const { clock, breakers, statistics } = this.#deps
     const lane = this.#laneFor(backend)
-    const run = new AttemptRun(
-      backend,
-      lane,
-      this.#conversation.stream,
-      clock,
-      breakers.begin(backend.id, this.#caller),
-    )
-    this.current = run
+    const { id: backendId } = backend
+    const hedge = this.#hedge?.backend.id === backendId ? this.#hedge : undefined
+    const call = { backendId, accountId: this.#caller.accountId, kind: this.#kind, isSecond: hedge !== undefined }
+    const observer = statistics.begin(call, breakers.begin(backendId, this.#caller))
+    const run = new AttemptRun(backend, lane, this.#conversation.stream, clock, observer)
+    if (hedge === undefined) this.current = run
+    else hedge.run = run
     return run
   }
 
@@ -297,44 +384,17 @@ export class Failover implements AnswerSource {
   #exhausted(): ServiceError {
     const { profile } = this.#conversation
     const { soonestMs, skipped } = this.#candidates.exhausted(this.#backends)
-    const retryCount = this.retryCount
-    const tried = this.attempts.map(({ outcome }) => outcome)
     const unasked = this.#skippedBackends ?? []
-    if (unasked.length === 0 && !this.#candidates.hasUsable) {
-      if (this.#lacking !== undefined && !this.#isUncommitted)
-        return notCapable(this.#lacking, profile, this.#deps.formats(this.#request.format).inputField)
-      if (tried.length > 0 && tried.every((outcome) => outcome === 'not_found'))
-        return new ServiceError('upstream_misconfigured', { retryCount })
-    }
-    if (tried.length > 0 && tried.every((outcome) => outcome === 'not_sent'))
-      return new ServiceError('server_busy', { retryCount, retryAfterSeconds: 1 })
-    const rejected = [
-      ...tried.map((outcome) => outcome === 'rejected_credentials'),
-      ...skipped.map(({ reason }) => reason === 'credentials'),
-    ]
-    if (rejected.length > 0 && rejected.every(Boolean))
-      return new ServiceError('upstream_credentials_rejected', { retryCount })
-    const waitMs = soonestMs === undefined ? 0 : soonestMs - this.#deps.clock.nowMs()
-    const seconds = Math.min(60, Math.max(1, Math.ceil(waitMs / 1000)))
-    return new ServiceError('server_is_overloaded', {
-      retryCount,
-      retryAfterSeconds: seconds,
-      attempts: this.attempts.map(({ backend, outcome }) => ({ backend, outcome })),
-      passedBy: unasked,
-      words: { profile, seconds },
+    if (this.#lacking !== undefined && !this.#isUncommitted && unasked.length === 0 && !this.#candidates.hasUsable)
+      return notCapable(this.#lacking, profile, this.#deps.formats(this.#request.format).inputField)
+    return exhaustedError({
+      profile,
+      attempts: this.attempts,
+      retryCount: this.retryCount,
+      hasUsable: this.#candidates.hasUsable,
+      skipped,
+      unasked,
+      waitMs: soonestMs === undefined ? 0 : soonestMs - this.#deps.clock.nowMs(),
     })
   }
-}
-
-/** The request headers for one backend: the caller's, which say how to read the body, and those that we add. */
-function headersFor(
-  backend: Backend,
-  { format, passedHeaders, addedHeaders }: AllowedRequest,
-  traceparent: string | undefined,
-): readonly string[] | undefined {
-  const passed = backend.format === format ? passedHeaders : undefined
-  if (addedHeaders === undefined && traceparent === undefined) return passed
-  const headers = [...(passed ?? []), ...(addedHeaders ?? [])]
-  if (traceparent !== undefined) headers.push(traceHeader, traceparent)
-  return headers
 }

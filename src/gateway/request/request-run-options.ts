@@ -1,3 +1,4 @@
+import type { RequestRouting } from '../../domain/routing-policy.ts'
 import type { AnswerContext } from '../../formats/format.ts'
 import type { Admission, AnswerSink, Backend, AllowedRequest } from '../ports.ts'
 import type { ResponsePersister } from '../responses/response-persister.ts'
@@ -9,6 +10,10 @@ export interface RequestRunOptions {
   readonly accountId: string
   readonly context: AnswerContext
   readonly backends: readonly Backend[]
+  /** Those of them that probably cannot answer. */
+  readonly doubtful?: ReadonlySet<Backend> | undefined
+  /** How to choose among them. */
+  readonly routing: RequestRouting
   readonly admission: Admission
   readonly units: number
   readonly sink: AnswerSink

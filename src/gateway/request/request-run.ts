@@ -1,13 +1,14 @@
 import { ServiceError } from '../../domain/errors.ts'
 import type { Links } from '../../domain/links.ts'
 import type { RequestOutcome } from '../../domain/requests.ts'
-import { UpstreamError } from '../../domain/upstream.ts'
+import { isRefusal, UpstreamError, type Attempt } from '../../domain/upstream.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { describeBug } from '../../runtime/describe-bug.ts'
 import { SetEntry } from '../../runtime/swap-remove-set.ts'
 import type { Lane, LaneOptions } from '../lanes/lane.ts'
 import { openLane } from '../lanes/open-lane.ts'
 import type { Backend } from '../ports.ts'
+import { contentRejected } from '../routing/rejection-errors.ts'
 import { AnswerDelivery, type AnswerDeliveryEnd } from './answer-delivery.ts'
 import type { AnswerSource, OwnStream } from './answer-source.ts'
 import type { AttemptRun } from './attempt.ts'
@@ -45,8 +46,6 @@ export class RequestRun extends SetEntry {
   #settled = false
   /** Opens lanes once the run has opened the stream itself: all of them continue the same response. */
   #continuedLane: ((backend: Backend) => Lane) | undefined
-  /** The backend of the current attempt. */
-  #backend: Backend
   #firstContentMs: number | undefined
 
   /** `written` is the backend request body that was already written, if any. */
@@ -55,15 +54,13 @@ export class RequestRun extends SetEntry {
     this.#deps = deps
     this.#options = options
     this.#startedMs = deps.clock.monotonicMs()
-    const { request, accountId, backends, context } = options
-    this.#backend = backends[0]!
-    const laneFor = (backend: Backend): Lane => {
-      this.#backend = backend
-      return this.#laneFor(backend)
-    }
+    const { request, accountId, backends, doubtful, routing, context } = options
+    const { conversation } = context
     this.#source =
       options.source ??
-      new Failover(deps, { request, accountId, conversation: context.conversation, backends, written }, laneFor)
+      new Failover(deps, { request, accountId, conversation, backends, doubtful, routing, written }, (backend) =>
+        this.#laneFor(backend),
+      )
   }
 
   /** Writes the answer to the sink; the result holds the error if there is no answer. */
@@ -105,14 +102,28 @@ export class RequestRun extends SetEntry {
   async #sendWhole(run: AttemptRun): Promise<RequestOutcome> {
     const { sink, units, persister, admission } = this.#options
     const persisted = persister && (await persistWhole(run, persister))
+    const send = (answer: string | Buffer): void => sink.end(persisted ?? answer)
+    const flow = (): void => run.flowTo({ write: send, ended: send, broke: () => {} })
+    if (sink.stored !== undefined) return this.#storeWhole(flow)
     const outcome = this.#outcome(units, this.#clientDisconnected ? 'client_closed' : undefined)
     // Settled first, so that one record holds everything; the delivery mark follows with the first byte.
     this.#settle(outcome, this.#clientDisconnected ? 'none' : 'due')
     if (this.#clientDisconnected) return outcome
     const written = admission.durable()
     if (written !== undefined) await this.#deps.commits.of(written)
-    const send = (answer: string | Buffer): void => this.#sendFirst(() => sink.end(persisted ?? answer))
-    run.flowTo({ write: send, ended: send, broke: () => {} })
+    this.#sendFirst(flow)
+    return outcome
+  }
+
+  /** Like a stream, a stored answer is marked before it is settled: it must be stored in between (contract 39.4). */
+  async #storeWhole(flow: () => void): Promise<RequestOutcome> {
+    const { units, admission } = this.#options
+    const written = admission.durable()
+    if (written !== undefined) await this.#deps.commits.of(written)
+    if (this.#clientDisconnected) throw new UpstreamError('cancelled')
+    await this.#storeFirst(flow)
+    const outcome = this.#outcome(units)
+    this.#settle(outcome, 'done')
     return outcome
   }
 
@@ -125,9 +136,10 @@ export class RequestRun extends SetEntry {
     if (written !== undefined) await commits.of(written)
     if (this.#clientDisconnected) throw new UpstreamError('cancelled')
     const { promise: delivered, resolve } = Promise.withResolvers<AnswerDeliveryEnd>()
-    this.#sendFirst(() =>
-      run.flowTo(persistingFlow(run, new AnswerDelivery(run, sink, clock, keepAliveMs, resolve), persister)),
-    )
+    const flow = (): void =>
+      run.flowTo(persistingFlow(run, new AnswerDelivery(run, sink, clock, keepAliveMs, resolve), persister))
+    if (sink.stored === undefined) this.#sendFirst(flow)
+    else await this.#storeFirst(flow)
     const errorCode = this.#finishStream(run, await delivered)
     const totalMs = this.#elapsedMs()
     run.reportError(this.#deps.providerErrors, request.id)
@@ -160,10 +172,24 @@ export class RequestRun extends SetEntry {
    * after it (contract 6.14).
    */
   #sendFirst(send: () => void): void {
-    const { sink, admission } = this.#options
+    this.#options.sink.hold()
+    this.#open()
+    send()
+    this.#deliver()
+  }
+
+  /** Like `#sendFirst`, but the first bytes are stored before they are marked as delivered (contract 39.4). */
+  async #storeFirst(send: () => void): Promise<void> {
+    const { sink } = this.#options
     sink.hold()
     this.#open()
     send()
+    await sink.stored?.()
+    this.#deliver()
+  }
+
+  #deliver(): void {
+    const { sink, admission } = this.#options
     try {
       admission.deliver()
     } catch (cause) {
@@ -228,7 +254,11 @@ export class RequestRun extends SetEntry {
     const { request, context } = this.#options
     const writer = this.#deps.formats(request.format).writeAnswer(context)
     const lane = (backend: Backend): Lane => this.#laneWith(backend, { writeAnswer: () => writer }, undefined)
-    this.#source.current?.changeLane(lane(this.#backend))
+    const source = this.#source
+    if (!(source instanceof Failover)) return lane
+    // Two attempts cannot continue one response.
+    source.keepOne()
+    source.current?.changeLane(lane(source.current.target))
     return lane
   }
 
@@ -275,8 +305,10 @@ export class RequestRun extends SetEntry {
 
   #endReason(thrown: unknown): ServiceError {
     if (thrown instanceof ServiceError) return thrown
-    if (thrown instanceof UpstreamError)
-      return new ServiceError('upstream_broken', { retryCount: this.#source.retryCount })
+    const { retryCount, origin = this.#options.backends[0]! } = this.#source
+    // After content (contract 7.29); before it, failover throws this error.
+    if (isRefusal(thrown)) return contentRejected(thrown, origin, this.#options.request, retryCount)
+    if (thrown instanceof UpstreamError) return new ServiceError('upstream_broken', { retryCount })
     const { log } = this.#deps
     // An error that becomes a whole response is logged where that response is written.
     if (this.#answerOpened || this.#clientDisconnected)
@@ -285,20 +317,30 @@ export class RequestRun extends SetEntry {
   }
 
   #outcome(charged: number, errorCode?: RequestOutcome['errorCode']): RequestOutcome {
-    const { current, attempts, recordMembers } = this.#source
+    const { current, recordMembers } = this.#source
     const usage =
       current !== undefined && this.#firstContentMs !== undefined
         ? usageOf(current.lane, this.#options.request)
         : undefined
     return {
       charged,
-      attempts,
+      attempts: this.#attempts(errorCode),
       totalMs: Math.round(this.#elapsedMs()),
       ...recordMembers,
       ...(usage === undefined ? {} : { usage }),
       ...(errorCode === undefined ? {} : { errorCode }),
       ...(this.#firstContentMs === undefined ? {} : { firstContentMs: Math.round(this.#firstContentMs) }),
     }
+  }
+
+  /** An attempt is recorded with its first content; a stream can refuse after it (contract 7.29). */
+  #attempts(errorCode: RequestOutcome['errorCode']): readonly Attempt[] {
+    const { attempts, current } = this.#source
+    const last = attempts.at(-1)
+    // The calls of a fusion are recorded when they end.
+    if (this.#options.source !== undefined || last?.outcome !== 'answered' || last.refused === true) return attempts
+    const isRefused = current?.lane.refused === true || errorCode === 'content_rejected'
+    return isRefused ? [...attempts.slice(0, -1), { ...last, refused: true }] : attempts
   }
 
   #elapsedMs(): number {

@@ -2,6 +2,7 @@ import type { Turn, Usage } from '../../domain/conversation.ts'
 import { invalidRequest } from '../../domain/errors.ts'
 import { charsPerToken, estimatedUsage } from '../../domain/estimate-tokens.ts'
 import { type JsonObject, isObject } from '../../domain/json.ts'
+import { routingField } from '../../domain/routing-policy.ts'
 import { isArray } from '../../formats/fields.ts'
 import { bodyShape, JsonScan } from '../../formats/json-scan.ts'
 import { readRequest } from '../../formats/openai-responses/read-request.ts'
@@ -41,11 +42,13 @@ export async function answerCompaction(
   if (conversation.turns.length === 0) {
     throw invalidRequest('input', 'There is nothing to compact. Send input, previous_response_id, or conversation.')
   }
+  const routing = request.body[routingField]
   const body = {
     model: conversation.profile,
     instructions: task,
     input: transcriptOf(conversation.turns, conversation.hints.instructions),
     store: false,
+    ...(routing === undefined ? {} : { [routingField]: routing }),
   }
   const bytes = Buffer.from(JSON.stringify(body))
   const scan = new JsonScan(bodyShape)

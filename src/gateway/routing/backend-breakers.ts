@@ -1,5 +1,5 @@
 import { UpstreamError, type AttemptOutcome } from '../../domain/upstream.ts'
-import type { AttemptObserver } from '../ports.ts'
+import type { OutcomeObserver } from '../ports.ts'
 import type { CircuitBreaker, Ticket } from './circuit-breaker.ts'
 import type { ContentKind } from './content-kind.ts'
 
@@ -43,7 +43,7 @@ export class BackendBreakers {
     return this.#byKind.size === 0 ? undefined : this.#byKind.get(contentKind())
   }
 
-  begin(breakerKey: BreakerKey): AttemptObserver {
+  begin(breakerKey: BreakerKey): OutcomeObserver {
     return new ObservedAttempt(this, this.#deps, breakerKey)
   }
 
@@ -58,7 +58,7 @@ export class BackendBreakers {
 }
 
 /** Reports one attempt to the breakers of one backend. Its probe is always released when it ends. */
-class ObservedAttempt implements AttemptObserver {
+class ObservedAttempt implements OutcomeObserver {
   readonly #breakers: BackendBreakers
   readonly #deps: BackendBreakersDeps
   readonly #key: BreakerKey

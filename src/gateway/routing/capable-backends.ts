@@ -16,11 +16,13 @@ const declaredAs: Readonly<Partial<Record<Need, CapabilityId>>> = {
 const declarable = Object.keys(declaredAs) as Need[]
 const partNeeds: Readonly<Partial<Record<InputPart['type'], Need>>> = { image: 'images', audio: 'audio', file: 'files' }
 
-interface CapableBackends {
+export interface CapableBackends {
   /** The backends to try, in two groups: first those with no known obstacle. Each group is in the configured order. */
   readonly capable: readonly Backend[]
+  /** The second group; undefined if it is empty. */
+  readonly doubtful?: ReadonlySet<Backend> | undefined
   /** What the first excluded backend lacks; undefined if none was excluded. */
-  readonly lacking: Need | undefined
+  readonly lacking?: Need | undefined
 }
 
 /**
@@ -49,7 +51,8 @@ function capableBackends(
     if (isDoubtful) last.push(backend)
     else first.push(backend)
   }
-  return { capable: last.length === 0 ? first : [...first, ...last], lacking }
+  if (last.length === 0) return { capable: first, lacking }
+  return { capable: [...first, ...last], doubtful: new Set(last), lacking }
 }
 
 /**
@@ -61,11 +64,12 @@ export function assertCapable(
   conversation: Conversation,
   inputField: string,
   learned: LearnedLimits,
-): readonly Backend[] {
-  if (!backends.some((backend) => isLimited(backend, learned))) return backends
-  const { capable, lacking } = capableBackends(backends, conversation, learned)
+): CapableBackends {
+  if (!backends.some((backend) => isLimited(backend, learned))) return { capable: backends }
+  const found = capableBackends(backends, conversation, learned)
+  const { capable, lacking } = found
   if (capable.length === 0 && lacking !== undefined) throw notCapable(lacking, conversation.profile, inputField)
-  return capable
+  return found
 }
 
 /**

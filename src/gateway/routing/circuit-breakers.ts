@@ -3,7 +3,7 @@ import type { BackendState, SkipReason } from '../../domain/backend-state.ts'
 import type { EventLog } from '../../domain/events.ts'
 import { BoundedMap } from '../../runtime/bounded-map.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import type { AttemptObserver } from '../ports.ts'
+import type { OutcomeObserver } from '../ports.ts'
 import { BackendBreakers, type BreakerKey } from './backend-breakers.ts'
 import { CircuitBreaker } from './circuit-breaker.ts'
 
@@ -78,7 +78,7 @@ export class CircuitBreakers {
   }
 
   /** Starts an attempt at this backend; the observer takes its events and its end. */
-  begin(backendId: string, breakerKey: BreakerKey): AttemptObserver {
+  begin(backendId: string, breakerKey: BreakerKey): OutcomeObserver {
     let breakers = this.#byBackend.get(backendId)
     if (breakers === undefined) {
       breakers = new BackendBreakers({

@@ -1,15 +1,11 @@
 import { ServiceError } from '../../domain/errors.ts'
 import type { ExcludedBackend, PlannedBackend, RoutingDoubt } from '../../domain/routing-plan.ts'
 import type { Backend } from '../ports.ts'
-import type { BreakerKey } from './backend-breakers.ts'
-import { Candidates, maxAttempts } from './candidates.ts'
-import type { CircuitBreakers } from './circuit-breakers.ts'
+import { formatsOf } from '../request/backend-request.ts'
+import { Candidates, maxAttempts, type CandidatesOptions } from './candidates.ts'
 
 /** The input of a dry run. */
-export interface PlanOrderOptions {
-  readonly backends: readonly Backend[]
-  readonly breakers: CircuitBreakers
-  readonly breakerKey: BreakerKey
+export interface PlanOrderOptions extends CandidatesOptions {
   /**
    * The endpoint of a backend that would get the request.
    * @throws ServiceError if none of its formats can express it
@@ -27,24 +23,37 @@ export function planOrder(options: PlanOrderOptions): {
   asked: readonly PlannedBackend[]
   leftOut: readonly ExcludedBackend[]
 } {
-  const { backends, breakers, breakerKey, write, laneOf, doubtsOf } = options
-  const candidates = new Candidates(backends, breakers, breakerKey)
+  const { backends, breakers, breakerKey, choice, write, laneOf, doubtsOf } = options
+  const candidates = new Candidates(options)
+  const details = choice?.explain(backends, candidates.preferred)
   const asked: PlannedBackend[] = []
   const leftOut: ExcludedBackend[] = []
+  /** Whether a request can be expressed depends only on the formats. */
+  const unable = new Set<string>()
   for (let backend = candidates.next(); backend !== undefined; backend = candidates.next()) {
     const { id, model, simulated } = backend
     if (asked.length === maxAttempts) {
       leftOut.push({ backend: id, reason: 'enough_asked' })
       continue
     }
-    const endpoint = endpointFor(() => write(backend))
+    const formats = formatsOf(backend)
+    const endpoint = unable.has(formats) ? undefined : endpointFor(() => write(backend))
     if (endpoint === undefined) {
+      unable.add(formats)
       leftOut.push({ backend: id, reason: 'cannot_say' })
       continue
     }
     const isOpen = !breakers.availability(id, breakerKey).usable
     const doubts = [...doubtsOf(backend), ...(isOpen ? (['open'] as const) : [])]
-    asked.push({ backend: id, model, format: endpoint.format, lane: laneOf(endpoint), simulated, doubts })
+    asked.push({
+      backend: id,
+      model,
+      format: endpoint.format,
+      lane: laneOf(endpoint),
+      simulated,
+      doubts,
+      ...details?.get(id),
+    })
     if (doubts.includes('window_small')) candidates.keepLargerThan(backend.contextWindow)
     else candidates.failed(backend)
   }

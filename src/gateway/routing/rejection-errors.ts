@@ -1,5 +1,5 @@
 import { ServiceError } from '../../domain/errors.ts'
-import type { ViolatedRule, Need, UpstreamError } from '../../domain/upstream.ts'
+import { isRefusal, type ViolatedRule, type Need, type UpstreamError } from '../../domain/upstream.ts'
 import { unsupported } from '../../formats/assert-translatable.ts'
 import type { Backend, ModelRequest } from '../ports.ts'
 
@@ -43,14 +43,15 @@ export function notCapable(need: Need, profile: string, inputField: string): Ser
  */
 export function contentRejected(
   error: UpstreamError,
-  backend: Backend,
+  backend: Pick<Backend, 'id'>,
   { body }: ModelRequest,
   retryCount: number,
 ): ServiceError {
   const { status, param, rejection } = error
   const isKnown = param !== undefined && Object.hasOwn(body, param.split(/[.[]/)[0] ?? '')
   // A server that answers a caller's mistake with a server error returns no status that is useful to the caller.
-  const shown = status !== undefined && status < 500 ? status : undefined
+  // Clients take the 403 of a content filter for a problem with their key.
+  const shown = status !== undefined && status < 500 && !isRefusal(error) ? status : undefined
   const rule = rejection?.rule === undefined ? '' : `: ${ruleWords[rejection.rule]}`
   return new ServiceError('content_rejected', {
     upstream: backend.id,

@@ -2,6 +2,7 @@ import { invalidRequest, ServiceError } from '../../domain/errors.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import type { UnadmittedWork } from '../../gateway/auth/unadmitted-work.ts'
 import type { Gateway } from '../../gateway/gateway.ts'
+import type { Generations } from '../../gateway/generations/generations.ts'
 import type { AnswerSink, ModelRequest, Principal } from '../../gateway/ports.ts'
 import { answerCompaction } from '../../gateway/responses/answer-compaction.ts'
 import { countInput } from '../../gateway/responses/count-input.ts'
@@ -9,6 +10,7 @@ import type { StoredResponses } from '../../gateway/responses/stored-responses.t
 import { listOf, type LookupDeps, lookupRoute, principalOf, queryOf, readPage } from '../lookup-route.ts'
 import type { Intake } from '../request-intake.ts'
 import type { Exchange, ApiRoute } from '../route.ts'
+import type { KeyedApi } from './keyed-api.ts'
 
 const root = '/v1/responses/'
 /** The shape of stored answers' ids; nothing else is looked up. */
@@ -18,6 +20,8 @@ const idShape = /^resp_[0-9A-Za-z]{8,64}$/
 export interface ResponsesApiDeps extends LookupDeps {
   readonly gateway: Gateway
   readonly stored: StoredResponses
+  readonly generations: Generations
+  readonly keyed: KeyedApi
   readonly intake: Intake
   readonly work: UnadmittedWork
   readonly readRequest: (exchange: Exchange) => Promise<ModelRequest>
@@ -44,7 +48,7 @@ export class ResponsesApi {
       const allowed = 'GET, DELETE'
       return method === 'DELETE'
         ? this.#looking('DELETE', (_, principal) => this.#remove(principal, id), allowed)
-        : this.#looking('GET', (exchange, principal) => this.#retrieve(exchange, principal, id), allowed)
+        : this.#retrieving(id, allowed)
     }
     if (what === 'input_items') {
       return this.#looking('GET', (exchange, principal) => this.#listInput(exchange, principal, id))
@@ -71,23 +75,61 @@ export class ResponsesApi {
     return { method: 'POST', access: 'key', gated: true, handle }
   }
 
-  async #retrieve({ request }: Exchange, { accountId }: Principal, id: string): Promise<JsonObject> {
-    if (queryOf(request.url).get('stream') === 'true') {
-      throw invalidRequest('stream', 'A stored response cannot be streamed. Retrieve it without stream.')
+  #retrieving(id: string, allowed: string): ApiRoute {
+    const whole = this.#looking('GET', (_, principal) => this.#retrieve(principal, id), allowed)
+    const handle = (exchange: Exchange): void | Promise<void> =>
+      queryOf(exchange.request.url).get('stream') === 'true' ? this.#resume(exchange, id) : whole.handle(exchange)
+    return { ...whole, handle }
+  }
+
+  /** A response that is complete, or one that runs in the background. */
+  async #retrieve({ accountId }: Principal, id: string): Promise<JsonObject> {
+    const { stored, work, generations } = this.#deps
+    try {
+      return await stored.find(accountId, known(id), work.begin(accountId))
+    } catch (error) {
+      if (!(error instanceof ServiceError) || error.code !== 'response_not_found') throw error
+      const generation = await generations.backgrounds.find(accountId, requestIdOf(id))
+      if (generation?.isBackground !== true) throw error
+      return generations.backgrounds.responseOf(generation)
     }
-    return this.#deps.stored.find(accountId, known(id), this.#deps.work.begin(accountId))
+  }
+
+  /** Continues a stream (contract 39.15). */
+  async #resume(exchange: Exchange, id: string): Promise<void> {
+    const { uncounted, stored, work, generations, keyed } = this.#deps
+    const { accountId } = principalOf(exchange)
+    uncounted.take(accountId)
+    const generation = await generations.backgrounds.find(accountId, requestIdOf(known(id)))
+    if (generation?.format === 'openai-responses' && generation.stream) return keyed.resume(exchange, generation)
+    if (generation?.isBackground !== true) await stored.find(accountId, id, work.begin(accountId))
+    throw invalidRequest(
+      'stream',
+      'The events of this response are not stored: it was not created with "stream": true and "background": true or an Idempotency-Key, or they have expired. Retrieve it without stream.',
+    )
   }
 
   async #remove({ accountId }: Principal, id: string): Promise<JsonObject> {
-    await this.#deps.stored.remove(accountId, known(id))
+    const { stored, generations } = this.#deps
+    const generation = await generations.backgrounds.find(accountId, requestIdOf(known(id)))
+    if (generation !== undefined) await generations.backgrounds.remove(accountId, generation.requestId)
+    try {
+      await stored.remove(accountId, id)
+    } catch (error) {
+      if (generation?.isBackground !== true) throw error
+    }
     return { id, object: 'response', deleted: true }
   }
 
   async #cancel({ accountId }: Principal, id: string): Promise<JsonObject> {
-    await this.#deps.stored.find(accountId, known(id), this.#deps.work.begin(accountId))
+    const { stored, work, generations } = this.#deps
+    const generation = await generations.backgrounds.find(accountId, requestIdOf(known(id)))
+    if (generation?.isBackground === true && generation.state !== 'finished') return generations.cancel(generation)
+    const response = await stored.find(accountId, id, work.begin(accountId))
+    if (response['background'] === true) return response
     throw invalidRequest(
       'response_id',
-      'Only background responses can be canceled, and this service does not support them. To stop a response, close its connection.',
+      'Only background responses can be canceled. To stop a response that is not in the background, close its connection.',
     )
   }
 
@@ -105,6 +147,11 @@ export class ResponsesApi {
     const request = await this.#deps.readRequest(exchange)
     return { object: 'response.input_tokens', input_tokens: await countInput(this.#deps, principal, request) }
   }
+}
+
+/** The request that produces a response: its ID is derived from it. */
+function requestIdOf(responseId: string): string {
+  return responseId.replace(/^resp_/, 'req_')
 }
 
 /** @throws ServiceError `response_not_found` for a malformed id */

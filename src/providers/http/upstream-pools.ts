@@ -3,7 +3,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import { createAuthenticators } from '../auth/authenticators.ts'
 import type { AuthenticatorsOptions, Authenticators } from '../auth/authenticators.ts'
 import { ConnectionShare } from './connection-share.ts'
-import { createConnector } from './connector.ts'
+import { createConnector as connectorOfSystem } from './connector.ts'
 import { Pool } from './pool.ts'
 import type { PoolLimits } from './pool.ts'
 
@@ -25,6 +25,8 @@ export interface UpstreamPoolsOptions extends Partial<PoolLimits>, Authenticator
   readonly ca?: string
   /** Replaces the system's name resolution. */
   readonly lookup?: LookupFunction
+  /** Opens connections in place of the system's network. */
+  readonly createConnector?: typeof connectorOfSystem
   /** Called with what a listener threw: a bug of ours, never a provider's. */
   readonly onBug?: (error: unknown) => void
   /** Called with the system's error code if this service ran out of resources for connections. */
@@ -59,7 +61,7 @@ export interface UpstreamPools {
 
 /** Opens no connections yet. Close it at the end. */
 export function createUpstreamPools(options: UpstreamPoolsOptions): UpstreamPools {
-  const { clock, maxPools = defaultMaxPools, ca, lookup, onShortage } = options
+  const { clock, maxPools = defaultMaxPools, ca, lookup, onShortage, createConnector = connectorOfSystem } = options
   const limits: PoolLimits = {
     maxConnections: options.maxConnections ?? defaultMaxConnections,
     maxWaiting: options.maxWaiting ?? defaultMaxWaiting,

@@ -39,6 +39,9 @@ export function joinHistories(histories: readonly DeliveryHistory[]): DeliveryHi
   return { complete: histories.every(({ complete }) => complete), ids, next: histories.flatMap(({ next }) => next) }
 }
 
+/** Where answers are marked: a `DeliveryMarks`, or what stands in for it in a simulation. */
+export type MarkRing = Pick<DeliveryMarks, 'next' | 'add'>
+
 /**
  * A ring of marks, one for each answer whose first byte was about to be sent. A mark is one write into the page cache:
  * it survives a crash of the process, but not always one of the machine.

@@ -3,7 +3,7 @@ import type { Clock, Timer } from '../../runtime/clock.ts'
 import { SwapRemoveSet } from '../../runtime/swap-remove-set.ts'
 import type { OutcomeColumns } from '../requests.ts'
 import type { Cell } from '../sqlite/ledger-batch.ts'
-import type { SqliteThread } from '../sqlite/sqlite-thread.ts'
+import type { DatabaseThread } from '../sqlite/sqlite-thread.ts'
 import { LedgerUnavailable } from './ledger-unavailable.ts'
 import {
   type ChargedAccount,
@@ -19,7 +19,9 @@ import {
 } from './records.ts'
 
 /**
- * Delay before writing what nothing waits for. Most requests end within it, so one record holds both beginning and end.
+ * Delay before writing what nothing waits for, from the first entry of a batch on. Most requests end within it, so one
+ * record holds both beginning and end. The timer of an earlier batch does not shorten it: a request that was written in
+ * the middle would cost two transactions.
  */
 const lazyMs = 10
 /**
@@ -54,7 +56,7 @@ export interface JournalListener {
 export class LedgerJournal {
   readonly #clock: Clock
   readonly #listener: JournalListener
-  #writer: Pick<SqliteThread, 'post'> | undefined
+  #writer: Pick<DatabaseThread, 'post'> | undefined
   #nextBatch: LedgerBatch = newBatch(1)
   #isFlushDue = false
   #lazyTimer: Timer | undefined
@@ -93,7 +95,7 @@ export class LedgerJournal {
   }
 
   /** Sets the writer of all further batches. */
-  use(writer: Pick<SqliteThread, 'post'>): void {
+  use(writer: Pick<DatabaseThread, 'post'>): void {
     this.#writer = writer
   }
 
@@ -107,8 +109,7 @@ export class LedgerJournal {
   open(facts: RequestOpening, admittedAtMs: number, periodId: string, account: ChargedAccount): JournalEntry {
     const entry = new JournalEntry(facts, admittedAtMs, periodId, account, this.#nextBatch)
     this.#inFlight.add(entry)
-    this.#nextBatch.entries.push(entry)
-    this.#flushLater()
+    this.#add(entry)
     return entry
   }
 
@@ -177,7 +178,7 @@ export class LedgerJournal {
     }
     this.#watchCommit()
     if (this.#nextBatch.waiting !== undefined) this.#flushSoon()
-    else if (this.#nextBatch.entries.length > 0) this.#flushLater()
+    else if (this.#nextBatch.entries.length > 0) this.#flushLater(lazyMs)
   }
 
   /** Handles a commit that failed or hangs. Reports it once until a commit succeeds. */
@@ -211,11 +212,16 @@ export class LedgerJournal {
 
   #queue(entry: JournalEntry, what: number): void {
     entry.toWrite |= what
-    if (entry.batch !== this.#nextBatch) {
-      entry.batch = this.#nextBatch
-      this.#nextBatch.entries.push(entry)
-    }
-    this.#flushLater()
+    if (entry.batch === this.#nextBatch) return
+    entry.batch = this.#nextBatch
+    this.#add(entry)
+  }
+
+  #add(entry: JournalEntry): void {
+    const batch = this.#nextBatch
+    if (batch.entries.length === 0) batch.lazyUntilMs = this.#clock.monotonicMs() + lazyMs
+    batch.entries.push(entry)
+    this.#flushLater(lazyMs)
   }
 
   /**
@@ -234,11 +240,17 @@ export class LedgerJournal {
     else setImmediate(flush)
   }
 
-  #flushLater(): void {
+  #flushLater(delayMs: number): void {
     if (this.#lazyTimer !== undefined) return
-    this.#lazyTimer = this.#clock.after(lazyMs, () => {
+    this.#lazyTimer = this.#clock.after(delayMs, () => {
       this.#lazyTimer = undefined
-      if (this.#posted.length === 0) this.#post()
+      const { entries, lazyUntilMs } = this.#nextBatch
+      // When the batch that is being written is on disk, `onCommitted` starts the timer again.
+      if (this.#posted.length > 0 || entries.length === 0) return
+      const restMs = Math.ceil(lazyUntilMs - this.#clock.monotonicMs())
+      // Node's timers are up to a millisecond early.
+      if (restMs > 1) this.#flushLater(restMs)
+      else this.#post()
     })
   }
 
@@ -315,5 +327,5 @@ export class LedgerJournal {
 }
 
 function newBatch(number: number): LedgerBatch {
-  return { number, entries: [], isDurable: false, waiting: undefined }
+  return { number, entries: [], isDurable: false, waiting: undefined, lazyUntilMs: 0 }
 }

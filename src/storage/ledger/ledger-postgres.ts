@@ -24,6 +24,7 @@ import {
 import { LedgerUnavailable } from './ledger-unavailable.ts'
 import { MinuteRefusals } from './minute-refusals.ts'
 import { NodeLease } from './node-lease.ts'
+import { storedContent } from './recovery.ts'
 import { SettlementQueue, writeSettlements } from './settlements.ts'
 
 /** Maximum requests in flight. Below `markCapacity`, so that no mark is overwritten while it is needed. */
@@ -107,12 +108,13 @@ function readNodeId(folder: string): string | undefined {
 async function recover(db: Kysely<Tables>, nodeId: string | undefined, history: DeliveryHistory): Promise<void> {
   if (nodeId === undefined) return
   for (;;) {
-    const { rows } = await sql<{ id: string; units: number; due_mark: number | null }>`
-      select id, units, due_mark from requests where node_id = ${nodeId} and state in ('open', 'lost')
+    const { rows } = await sql<{ id: string; units: number; due_mark: number | null; is_stored: boolean }>`
+      select id, units, due_mark, ${sql.raw(storedContent)} as is_stored from requests where node_id = ${nodeId} and state in ('open', 'lost')
       order by id limit ${recoveredAtOnce}`.execute(db)
     if (rows.length === 0) return
     const settlements = rows.map((row) => {
-      const charged = mayHaveBeenDelivered(row.id, row.due_mark, history) ? row.units : 0
+      const isDelivered = row.is_stored || mayHaveBeenDelivered(row.id, row.due_mark, history)
+      const charged = isDelivered ? row.units : 0
       return { id: row.id, state: 'lost' as const, outcome: { charged, attempts: [], totalMs: 0 } }
     })
     await writeSettlements(db, settlements)

@@ -9,11 +9,12 @@ import { markPath, workerFolder, workersWithFolder } from '../data-folder.ts'
 import { connectSqlite, databasePath } from '../sqlite/connect-sqlite.ts'
 import { lockDataFolder } from '../sqlite/data-folder-lock.ts'
 import type { AccountCounters } from '../sqlite/sqlite-messages.ts'
-import { SqliteThread } from '../sqlite/sqlite-thread.ts'
+import { type DatabaseThread, SqliteThread, type ThreadListener } from '../sqlite/sqlite-thread.ts'
 import {
   DeliveryMarks,
   firstMark,
   joinHistories,
+  type MarkRing,
   markedIdLength,
   readBootId,
   readDeliveryHistory,
@@ -54,7 +55,7 @@ export interface SqliteLedgerOptions {
 /** The ledger of one process over a data folder: decisions in memory, records on disk (contract 35.6). */
 export interface SqliteLedger extends Ledger {
   /** The thread that writes the ledger and also runs other queries on the same database. */
-  readonly thread: SqliteThread
+  readonly thread: DatabaseThread
   /** Whether records can be written right now. */
   healthy(): boolean
   /** Requests that are admitted and not completely on disk. */
@@ -89,9 +90,12 @@ export async function openSqliteLedger(
     const marks = DeliveryMarks.create(folder, bootId)
     ends.push(() => marks.close())
     const ledger = new MemoryLedger(clock, marks, recoverFrom, options)
-    await ledger.start(path, busyTimeoutMs, () => {
-      for (const end of ends.toReversed()) end()
-    })
+    await ledger.start(
+      (listener) => SqliteThread.start({ path, busyTimeoutMs }, listener),
+      () => {
+        for (const end of ends.toReversed()) end()
+      },
+    )
     return ledger
   } catch (error) {
     for (const end of ends.toReversed()) end()
@@ -121,7 +125,8 @@ function recover(folder: string, busyTimeoutMs: number, bootId: string | undefin
   }
 }
 
-class MemoryLedger implements SqliteLedger {
+/** See `openSqliteLedger`, which opens its parts. A simulation has its own. */
+export class MemoryLedger implements SqliteLedger {
   readonly #calendar: QuotaCalendar
   readonly #journal: LedgerJournal
   readonly #parts: LedgerParts
@@ -130,14 +135,14 @@ class MemoryLedger implements SqliteLedger {
   /** Accounts whose counters are being read, each once. */
   readonly #loads = new Map<string, Promise<MeteredAccount>>()
   readonly #onDied: (reason: string) => void
-  #thread: SqliteThread | undefined
+  #thread: DatabaseThread | undefined
   #isClosed = false
   #isDead = false
   #release: () => void = () => {}
 
   constructor(
     clock: Clock,
-    marks: DeliveryMarks,
+    marks: MarkRing,
     recoverFrom: string,
     { maxMeters = defaultMaxMeters, onFailing = () => {}, onDied = () => {} }: SqliteLedgerOptions,
   ) {
@@ -157,25 +162,23 @@ class MemoryLedger implements SqliteLedger {
     this.#parts = { calendar: this.#calendar, journal: this.#journal, marks }
   }
 
-  async start(path: string, busyTimeoutMs: number, release: () => void): Promise<void> {
-    this.#thread = await SqliteThread.start(
-      { path, busyTimeoutMs },
-      {
-        onCommitted: (number) => this.#journal.onCommitted(number),
-        onFailed: (reason) => this.#journal.onFailed(reason),
-        onDied: (reason) => {
-          this.#isDead = true
-          this.#journal.onFailed(reason)
-          this.#journal.end()
-          this.#onDied(reason)
-        },
+  /** `release` is called when it is closed and its thread has ended. */
+  async start(startThread: (listener: ThreadListener) => Promise<DatabaseThread>, release: () => void): Promise<void> {
+    this.#thread = await startThread({
+      onCommitted: (number) => this.#journal.onCommitted(number),
+      onFailed: (reason) => this.#journal.onFailed(reason),
+      onDied: (reason) => {
+        this.#isDead = true
+        this.#journal.onFailed(reason)
+        this.#journal.end()
+        this.#onDied(reason)
       },
-    )
+    })
     this.#journal.use(this.#thread)
     this.#release = release
   }
 
-  get thread(): SqliteThread {
+  get thread(): DatabaseThread {
     if (this.#thread === undefined) throw new Error('the ledger was not started')
     return this.#thread
   }

@@ -3,7 +3,7 @@ import type { Plan } from '../../domain/plans.ts'
 import type { RequestOutcome } from '../../domain/requests.ts'
 import type { Admission, DeliveryState } from '../../gateway/ports.ts'
 import { type OutcomeColumns, outcomeColumns } from '../requests.ts'
-import { type DeliveryHistory, type DeliveryMarks, mayHaveBeenDelivered } from './delivery-marks.ts'
+import { type DeliveryHistory, type MarkRing, mayHaveBeenDelivered } from './delivery-marks.ts'
 import type { LedgerJournal } from './journal.ts'
 import { LedgerUnavailable } from './ledger-unavailable.ts'
 import type { QuotaCalendar } from './quota-calendar.ts'
@@ -23,7 +23,7 @@ export function accountOf(entry: JournalEntry): MeteredAccount {
 export interface LedgerParts {
   readonly calendar: QuotaCalendar
   readonly journal: LedgerJournal
-  readonly marks: DeliveryMarks
+  readonly marks: MarkRing
 }
 
 abstract class EntryAdmission {
@@ -81,6 +81,10 @@ export class MemoryAdmission extends EntryAdmission implements Admission {
 /** An admission whose answer another process delivers, which writes the marks and reports what it did. */
 export class HeldAdmission extends EntryAdmission {
   #isDelivered = false
+
+  get requestId(): string {
+    return this.entry.opening.id
+  }
 
   /** Whether nothing more can become of it. */
   get isOver(): boolean {

@@ -56,6 +56,8 @@ export interface LedgerBatch {
   entries: JournalEntry[]
   isDurable: boolean
   waiting: PromiseWithResolvers<void> | undefined
+  /** Until when it waits for more entries, unless a caller waits for the batch: monotonic milliseconds, from the first entry on. */
+  lazyUntilMs: number
 }
 
 /** Appends to `into` what remains to be written about the request, as the worker expects it. */

@@ -10,12 +10,16 @@ interface Undecided {
   readonly state: string
   readonly charged: number
   readonly due_mark: number | null
+  readonly is_stored: number
 }
 
 interface Decision {
   readonly state: 'done' | 'lost'
   readonly charged: number
 }
+
+/** Whether content of the request is stored for retries: then it counts as delivered, marked or not (contract 39.4). */
+export const storedContent = 'exists (select 1 from generations where request_id = requests.id and has_content = 1)'
 
 /**
  * Decides every request that an earlier process left open, in one transaction: delivered answers are charged, others
@@ -28,7 +32,7 @@ export function recoverRequests(database: DatabaseSync, history: DeliveryHistory
     const from = database.prepare('select value from ledger where name = ?').get(recoverFromName)?.value ?? ''
     const rows = database
       .prepare(
-        `select id, account_id, period_id, units, state, charged, due_mark from requests
+        `select id, account_id, period_id, units, state, charged, due_mark, ${storedContent} as is_stored from requests
          where id >= ? and (state in ('open', 'delivered') or due_mark is not null)`,
       )
       .all(from) as unknown as Undecided[]
@@ -57,7 +61,7 @@ export function recoverRequests(database: DatabaseSync, history: DeliveryHistory
 
 function decideRequest(row: Undecided, history: DeliveryHistory): Decision {
   if (row.state === 'delivered') return { state: 'lost', charged: row.units }
-  const mayBeDelivered = mayHaveBeenDelivered(row.id, row.due_mark, history)
+  const mayBeDelivered = row.is_stored === 1 || mayHaveBeenDelivered(row.id, row.due_mark, history)
   if (row.state === 'open') return { state: 'lost', charged: mayBeDelivered ? row.units : 0 }
   return mayBeDelivered ? { state: 'done', charged: row.charged } : { state: 'lost', charged: 0 }
 }

@@ -3,6 +3,7 @@ import { backendControlsMigration } from './backend-controls.ts'
 import { conversationsMigration } from './conversations.ts'
 import { declaredMigration } from './declared.ts'
 import { expiringBatchesMigration } from './expiring-batches.ts'
+import { generationsMigration } from './generations.ts'
 import { incidentsMigration } from './incidents.ts'
 import { keyPeppersMigration } from './key-peppers.ts'
 import type { Migration } from './migration.ts'
@@ -297,4 +298,5 @@ export const migrations: readonly Migration[] = [
   nodeReportsMigration,
   declaredMigration,
   expiringBatchesMigration,
+  generationsMigration,
 ]

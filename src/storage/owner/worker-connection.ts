@@ -72,6 +72,11 @@ export class WorkerConnection {
     this.#look()
   }
 
+  /** The ids of the requests whose end or delivery is not known yet. */
+  get openRequests(): readonly string[] {
+    return this.#admissions.flatMap((admission) => admission?.requestId ?? [])
+  }
+
   /** The worker's process has ended: decides its requests by its marks (contract 36.11). */
   abandon(history: DeliveryHistory): void {
     this.#isGone = true

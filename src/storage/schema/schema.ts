@@ -1,3 +1,4 @@
+import type { GenerationChunkRow, GenerationRow } from './schema-generations.ts'
 import type { IdentityTables } from './schema-identity.ts'
 import type {
   BackendControlRow,
@@ -28,6 +29,8 @@ export interface Tables extends IdentityTables {
   stored_bytes: StoredBytesRow
   conversations: ConversationRow
   conversation_items: ConversationItemRow
+  generations: GenerationRow
+  generation_chunks: GenerationChunkRow
   audit_log: AuditRow
   audit_head: AuditHeadRow
   audit_checkpoints: CheckpointRow

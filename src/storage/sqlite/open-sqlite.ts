@@ -8,7 +8,7 @@ import { makePrivateFile } from './private-file.ts'
 import { sqliteDialect } from './sqlite-dialect.ts'
 import type { ConnectionName } from './sqlite-messages.ts'
 import { SqliteStatements } from './sqlite-statements.ts'
-import type { SqliteThread } from './sqlite-thread.ts'
+import type { DatabaseThread } from './sqlite-thread.ts'
 import { ThreadConnection } from './thread-connection.ts'
 
 /** How long opening waits for another process that recovers or closes the same file; it blocks, but only at startup. */
@@ -62,6 +62,6 @@ export function queriesOn(connect: () => DatabaseSync): Kysely<Tables> {
  * rejects with StoreUnavailable; a write that the disk delayed may still happen later. Close it with `destroy()` before
  * closing the thread.
  */
-export function openSqliteInThread(thread: SqliteThread, name: ConnectionName): Kysely<Tables> {
+export function openSqliteInThread(thread: DatabaseThread, name: ConnectionName): Kysely<Tables> {
   return new Kysely<Tables>({ dialect: sqliteDialect(() => new ThreadConnection(thread, name)) })
 }

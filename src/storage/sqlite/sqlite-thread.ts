@@ -182,6 +182,9 @@ export class SqliteThread {
   }
 }
 
+/** What the rest of the service uses of the thread; a simulation has another one. */
+export type DatabaseThread = Pick<SqliteThread, 'call' | 'post' | 'send' | 'close' | 'waitingCalls'>
+
 /** The error of the database thread, with SQLite's codes. */
 function asThrown(error: ErrorMessage): Error {
   const isDisk = sqliteDiskCodes.includes(sqliteResultCode(error))

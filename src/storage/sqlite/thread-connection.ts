@@ -2,18 +2,18 @@ import type { SQLInputValue } from 'node:sqlite'
 import { StoreUnavailable } from '../../runtime/store-unavailable.ts'
 import type { SqliteConnection } from './sqlite-dialect.ts'
 import type { ConnectionName, SqliteResult } from './sqlite-messages.ts'
-import type { SqliteThread } from './sqlite-thread.ts'
+import type { DatabaseThread } from './sqlite-thread.ts'
 
 /** The main thread's end of a connection in the database thread. */
 export class ThreadConnection implements SqliteConnection {
-  readonly #thread: SqliteThread
+  readonly #thread: DatabaseThread
   readonly #name: ConnectionName
   /** A statement of the current caller received no answer: its transaction is abandoned. */
   #isAbandoned = false
   /** Whether nothing was sent since the last rollback. */
   #isReset = true
 
-  constructor(thread: SqliteThread, name: ConnectionName) {
+  constructor(thread: DatabaseThread, name: ConnectionName) {
     this.#thread = thread
     this.#name = name
   }

@@ -18,12 +18,12 @@ import { settingHandlers } from './setting-handlers.ts'
 /** The largest body (contract 38.13). */
 const maxBodyBytes = 1024 * 1024
 /**
- * Requests that are answered at the same time; each may hold a body and read all accounts. One token gets four of them, so
- * that its slow bodies do not keep others out.
+ * The maximum number of concurrent requests, because each may hold a body and read all accounts. One token may have four of
+ * them, so that its slow bodies do not block other tokens.
  */
 const maxRunning = 5
 
-/** Unknown fields of a body that are named. */
+/** How many unknown fields of a body an error names. */
 const maxUnknown = 20
 
 /** Where the admin API is. */
@@ -122,7 +122,7 @@ function routeOf(request: Request): { readonly route: Route; readonly id: string
   if (route === undefined) throw new AdminError(named.length === 0 ? 'not_found' : 'method_not_allowed')
   const [, encoded = ''] = route.shape.exec(pathname) ?? []
   const id = decoded(encoded)
-  // PostgreSQL fails to look for a text with a zero byte.
+  // PostgreSQL rejects a query for a text with a zero byte.
   if (id === undefined || isUnsafe(id)) throw new AdminError('not_found')
   return { route, id }
 }

@@ -45,7 +45,7 @@ export const settingHandlers = {
     const deps = declaredDepsOf(call, read)
     const planned = prune && approved === undefined ? await planDeclaration(deps, applied) : undefined
     if (planned?.changes.some(({ action }) => action === 'delete') === true) throw new AdminError('plan_required')
-    // What this plan does not delete must not be deleted because something changes meanwhile.
+    // With the plan's ID, nothing is deleted that the plan does not list, even if something changes meanwhile.
     const result = await applyDeclaration(deps, applied, approved ?? planned?.id)
     return {
       object: 'applied',

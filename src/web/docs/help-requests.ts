@@ -35,10 +35,32 @@ export const requestHelp = {
       words: { problem: 'The backends of this profile return one answer per request. Set n to 1, or leave it out.' },
     },
   },
+  no_backend_matches: {
+    why: 'The request or its profile has requirements, such as a region, zero retention, or a price cap, and no backend that serves your account is declared to meet all of them. The message counts the backends that each requirement excludes. A backend that declares nothing meets no requirement.',
+    fix: [
+      'Remove or relax a requirement in the `routing` field of the request.',
+      'Send the same body to `/v1/route` to see which requirement excludes which backend.',
+      'If the profile has the requirement, ask the operator, or use another profile.',
+    ],
+    at: { path: '/docs/routing', name: 'Routing' },
+    example: {
+      param: 'routing',
+      words: { profile: 'svc-router/frontier', reasons: '2 not declared to have zero retention' },
+    },
+  },
   reserved_tool_name: {
     why: 'The request includes `svc-router:fusion`, which we present to the model under a reserved name, and one of your tools has that name. The model could not tell them apart.',
     fix: ['Rename your tool.', 'Or remove `svc-router:fusion`.'],
     example: { param: 'tools', words: { name: 'svc_router_fusion', type: 'svc-router:fusion' } },
+  },
+  idempotency_key_reused: {
+    why: 'An earlier request of this account had the same `Idempotency-Key` with another body, path, or header that affects the answer. A key stands for one request.',
+    fix: [
+      'To retry, send exactly the bytes of the first request.',
+      'For another request, use a new key, such as a random UUID.',
+    ],
+    at: api,
+    example: {},
   },
   previous_response_not_found: {
     why: 'The previous response is not stored: it was created with `"store": false`, was deleted, has expired, or belongs to another account.',

@@ -63,6 +63,12 @@ export const serviceHelp = {
     at: status,
     example: { upstream: 'openai-main' },
   },
+  answer_interrupted: {
+    why: 'The server that generated the response stopped, or every client disconnected for too long, or the response was too large to be stored for retries. The request is counted once. A retry with the same `Idempotency-Key` gets the same part and this error, so that nothing is generated twice without your consent.',
+    fix: ['Discard the partial answer, and send the request with a new `Idempotency-Key`.'],
+    at: status,
+    example: {},
+  },
   internal_error: {
     why: 'This is a bug on our side. We logged it with the request ID, without any of the request’s content.',
     fix: ['Try again.', 'If the error persists, send us the request ID, but none of the request’s content.'],

@@ -1,4 +1,4 @@
-import { apiDoc } from './api-doc.ts'
+import { apiDocs } from './api-doc.ts'
 import { readDocFiles } from './doc-files.ts'
 import type { Doc } from './doc.ts'
 import { errorDocs, type ErrorDocsDeps } from './error-docs.ts'
@@ -36,7 +36,7 @@ export class Library {
 
   #build(): Pages {
     const errors = errorDocs(this.#deps)
-    const listed = [...readDocFiles(this.#deps.baseUrl), apiDoc(this.#deps), ...errors.slice(-1)]
+    const listed = [...readDocFiles(this.#deps.baseUrl), ...apiDocs(this.#deps), ...errors.slice(-1)]
     const pages = [...listed, ...errors.slice(0, -1)]
     const forUsers = pages.filter(({ path }) => !isForOperators(path))
     const forOperators = pages.filter(({ path }) => isForOperators(path))
@@ -135,9 +135,17 @@ function topPagesOf(listed: readonly Doc[], who: Readers): readonly Doc[] {
 
 /** Every page that is not listed here is for operators. */
 function isForOperators(path: string): boolean {
-  return !['clients', 'agent-libraries', 'fusion', 'upstreams', 'contract', 'api', 'errors'].includes(
-    path.split('/')[2] ?? '',
-  )
+  return ![
+    'clients',
+    'agent-libraries',
+    'fusion',
+    'upstreams',
+    'routing',
+    'contract',
+    'api',
+    'api-conversations',
+    'errors',
+  ].includes(path.split('/')[2] ?? '')
 }
 
 function isTop(path: string): boolean {

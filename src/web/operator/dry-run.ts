@@ -3,7 +3,7 @@ import { AccountsError } from '../../accounts/accounts-error.ts'
 import { findAccount } from '../../accounts/accounts.ts'
 import { requestFormatIds, type ClientFormatId } from '../../domain/format-id.ts'
 import { operatorActions } from '../../domain/operators.ts'
-import { describeDoubt, describeExclusion } from '../../domain/routing-plan-text.ts'
+import { describeDoubt, describeShare, describeExclusion } from '../../domain/routing-plan-text.ts'
 import { maxQuestionTokens, type RoutingPlan, type RoutingQuestion } from '../../domain/routing-plan.ts'
 import { breadcrumbs } from '../components/breadcrumbs.ts'
 import { field, select } from '../components/field.ts'
@@ -150,10 +150,12 @@ function answerCard({ deps }: OperatorVisit, { refusal, panel, asked, leftOut }:
             </h3>
             <ol>
               ${asked.map(
-                ({ backend, model, lane, doubts }) =>
+                ({ backend, model, lane, doubts, share }) =>
                   html`<li>
                     ${named(backend)}
-                    <span class="faint">${model}, ${laneWords[lane]}</span>
+                    <span class="faint"
+                      >${[model, laneWords[lane], ...(share === undefined ? [] : [describeShare({ share })])].join(', ')}</span
+                    >
                     ${doubts.map((doubt) => html`<span class="tag warn">${describeDoubt(doubt)}</span>`)}
                   </li>`,
               )}

@@ -42,7 +42,8 @@ function showData(visit: AccountVisit, problem?: string): Promise<Response> {
         <p>
           One JSON file with everything this service stores about your account: email addresses, keys (without secrets),
           providers (without credentials), requests, counts of rejected requests, billing, sign-ins, the history of
-          changes, and your stored responses and conversations with their content.
+          changes, and your stored responses and conversations with their content. It does not contain answers that are
+          stored only so that a request can be retried: they are deleted after a day.
         </p>
         <p><a class="button" href="/account/data/download" download>Download everything</a></p>
       </section>

@@ -85,7 +85,7 @@ function requestLine({ signedIn }: AccountVisit, request: ManagedRequest): Html 
 
 function checklist({ switchedOn, providers, durableQuotas, durableAudit }: ManagedReadiness): Html {
   const checks = [
-    ['The operator has turned it on', switchedOn],
+    ['The operator has turned on managed access', switchedOn],
     [`Providers allow resale${providers.length === 0 ? '' : `: ${providers.join(', ')}`}`, providers.length > 0],
     ['Quotas are stored durably', durableQuotas],
     ['Audit events are stored durably', durableAudit],

@@ -158,11 +158,12 @@ function attemptTable(attempts: readonly Attempt[], names: Names): Html {
       </thead>
       <tbody>
         ${attempts.map(
-          ({ backend, outcome, status, ms, upstreamRequestId }) =>
+          ({ backend, outcome, status, ms, upstreamRequestId, refused }) =>
             html`<tr>
               <th scope="row">${names.backend(backend)}</th>
               <td>
                 <span class="tag ${outcome === 'answered' ? 'good' : 'bad'}">${outcome.replaceAll('_', ' ')}</span>
+                ${refused === true ? 'refused' : ''}
               </td>
               <td class="number">${status ?? '–'}</td>
               <td class="number">${writeMs(ms)}</td>

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { AuditReviewer } from '../../../src/accounts/audit/audit-reviewer.ts'
 import type { AuditStore } from '../../../src/accounts/ports.ts'
+import { SkippingClock } from '../../../src/simulation/skipping-clock.ts'
 import { madeUpKeys } from '../../domain/audit-log.ts'
-import { SkippingClock } from '../../skipping-clock.ts'
 
 /** A reviewer of an empty log, whose store waits for `answer`. */
 function reviewerOver(answer: () => Promise<void>): {

@@ -5,7 +5,7 @@ import type { BackendState } from '../../../src/domain/backend-state.ts'
 import type { ServiceEvent } from '../../../src/domain/events.ts'
 import { shareOver } from '../../../src/domain/service-status.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'
-import { SkippingClock } from '../../skipping-clock.ts'
+import { SkippingClock } from '../../../src/simulation/skipping-clock.ts'
 import { MemoryIncidents } from '../memory-incidents.ts'
 
 type RequestEvent = Extract<ServiceEvent, { event: 'request' }>

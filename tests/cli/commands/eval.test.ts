@@ -230,7 +230,7 @@ describe('invalid arguments and files', () => {
   test('a missing or invalid file is rejected, and so is another seed for a valid one', async () => {
     expect((await cli.say('eval', '--resume', join(cli.folder, 'none'))).err).toContain('there is no file')
     writeFileSync(join(cli.folder, 'x'), 'x')
-    expect((await cli.say('eval', '--resume', join(cli.folder, 'x'))).err).toContain('not the file of an evaluation')
+    expect((await cli.say('eval', '--resume', join(cli.folder, 'x'))).err).toContain('not an evaluation file')
     await cli.say('eval', '--items', '8', '--seed', '1')
     const { code, err } = await cli.say('eval', '--resume', files()[0]!, '--seed', '2')
     expect(code).toBe(2)

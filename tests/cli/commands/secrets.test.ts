@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createRuntime } from '../../../src/app/runtime.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { providerErrorBinding } from '../../../src/domain/provider-error.ts'
-import { credentialBinding, textBinding } from '../../../src/domain/seal-bindings.ts'
+import { credentialBinding, generationBinding, textBinding } from '../../../src/domain/seal-bindings.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'
 import { createSealer, type Sealer } from '../../../src/runtime/sealer.ts'
@@ -85,9 +85,17 @@ function fill(sealer: Sealer): void {
   insert(`insert into stored_responses values ('resp_1', ?, null, 1, 0, 1, ?, ?, ?)`, account, ...texts)
   const metadata = sealer.seal(textBinding(account, 'conv_1', 'metadata'), '{}')
   insert(`insert into conversations values ('conv_1', ?, 1, 1, 1, 1, 1, ?)`, account, metadata)
+  const response = sealer.seal(generationBinding(account, 'req_1', 'response'), '{}')
+  insert(
+    `insert into generations values (?, 'k', 'req_1', 'b', 'f', 0, 1, 'running', 1, 0, null, ?, 1, 1, 1, 1, 1)`,
+    account,
+    response,
+  )
+  const chunk = sealer.seal(generationBinding(account, 'req_1', 0), 'chunk')
+  insert(`insert into generation_chunks values ('req_1', 0, ?, ?)`, account, chunk)
 }
 
-const all = 2 * values + 5
+const all = 2 * values + 7
 
 /** Decrypts every value with one key alone. @throws SealError if one needs another */
 function readAll(sealer: Sealer): string[] {
@@ -112,6 +120,8 @@ function readAll(sealer: Sealer): string[] {
       ),
     ),
     sealer.open(textBinding(account, 'conv_1', 'metadata'), column('select sealed_metadata from conversations')[0]!),
+    sealer.open(generationBinding(account, 'req_1', 'response'), column('select sealed_response from generations')[0]!),
+    sealer.open(generationBinding(account, 'req_1', 0), column('select sealed from generation_chunks')[0]!),
   ]
 }
 

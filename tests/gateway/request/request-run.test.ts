@@ -415,3 +415,19 @@ test('if its credentials are rejected, the only backend is asked again after 5 s
   expect(await answer(200)).toBeUndefined()
   expect(await answer(200)).toBeUndefined()
 })
+
+test('rejected credentials are the answer only if no backend is left that was not asked', async () => {
+  const codes: string[] = []
+  for (const count of [3, 4]) {
+    const gateway = new FakeGateway(Array(count).fill('openai-chat'))
+    const { ended } = await ask(gateway, { stream: false })
+    for (const backend of gateway.backends.slice(0, 3)) {
+      await settled()
+      backend.head(401, 'application/json')
+      backend.send('{"error":{"message":"no such key"}}')
+      backend.end()
+    }
+    codes.push(((await ended) as { code: string }).code)
+  }
+  expect(codes).toEqual(['upstream_credentials_rejected', 'server_is_overloaded'])
+})

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import { inOrder } from '../../../src/domain/routing-policy.ts'
 import { UpstreamError } from '../../../src/domain/upstream.ts'
 import type { Backend } from '../../../src/gateway/ports.ts'
-import { Candidates } from '../../../src/gateway/routing/candidates.ts'
+import { BackendStatistics } from '../../../src/gateway/routing/backend-statistics.ts'
+import { Candidates, type CandidatesOptions } from '../../../src/gateway/routing/candidates.ts'
 import { CircuitBreakers } from '../../../src/gateway/routing/circuit-breakers.ts'
 import { ManualClock } from '../manual-clock.ts'
 import { answerOnce, failOnce, someBreakerKey } from './breaker-outcomes.ts'
@@ -23,6 +25,12 @@ function backend(id: string, failureDomain = id, contextWindow?: number): Backen
   }
 }
 
+function candidatesOf(backends: readonly Backend[], breakers: CircuitBreakers, more: Partial<CandidatesOptions> = {}) {
+  const statistics = new BackendStatistics(new ManualClock())
+  const usual = { backends, breakers, breakerKey: someBreakerKey, statistics, routing: inOrder, choice: undefined }
+  return new Candidates({ ...usual, ...more })
+}
+
 function closedBreakers() {
   const clock = new ManualClock()
   return { clock, breakers: new CircuitBreakers({ clock, random: () => 0.5, log: () => {} }) }
@@ -40,19 +48,14 @@ function walk(candidates: Candidates, fails: (found: Backend) => void = () => {}
 describe('candidates', () => {
   test('they come in the configured order, each once', () => {
     const { breakers } = closedBreakers()
-    expect(walk(new Candidates([backend('a'), backend('b'), backend('c')], breakers, someBreakerKey))).toEqual([
-      'a',
-      'b',
-      'c',
-    ])
+    expect(walk(candidatesOf([backend('a'), backend('b'), backend('c')], breakers))).toEqual(['a', 'b', 'c'])
   })
 
   test('after a failure, candidates in other failure domains come first', () => {
     const { breakers } = closedBreakers()
-    const candidates = new Candidates(
+    const candidates = candidatesOf(
       [backend('a1', 'A'), backend('a2', 'A'), backend('b1', 'B'), backend('a3', 'A')],
       breakers,
-      someBreakerKey,
     )
     expect(walk(candidates, (found) => candidates.failed(found))).toEqual(['a1', 'b1', 'a2', 'a3'])
   })
@@ -60,13 +63,13 @@ describe('candidates', () => {
   test('candidates with an open breaker are skipped', () => {
     const { breakers } = closedBreakers()
     failOnce(breakers, 'a', new UpstreamError('rate_limited'))
-    expect(walk(new Candidates([backend('a'), backend('b')], breakers, someBreakerKey))).toEqual(['b'])
+    expect(walk(candidatesOf([backend('a'), backend('b')], breakers))).toEqual(['b'])
   })
 
   test('a request that was too long goes only to larger or unknown context windows', () => {
     const { breakers } = closedBreakers()
     const all = [backend('small', 's', 8), backend('unknown'), backend('same', 't', 8), backend('large', 'l', 100)]
-    const candidates = new Candidates(all, breakers, someBreakerKey)
+    const candidates = candidatesOf(all, breakers)
     candidates.next()
     candidates.keepLargerThan(8)
     expect(walk(candidates)).toEqual(['unknown', 'large'])
@@ -76,7 +79,7 @@ describe('candidates', () => {
     const { clock, breakers } = closedBreakers()
     failOnce(breakers, 'a', new UpstreamError('rate_limited', { retryAfterMs: 20_000 }))
     failOnce(breakers, 'b', new UpstreamError('rejected_credentials'))
-    const candidates = new Candidates([backend('a'), backend('b')], breakers, someBreakerKey)
+    const candidates = candidatesOf([backend('a'), backend('b')], breakers)
     expect(candidates.next()).toBeUndefined()
     expect(candidates.exhausted([backend('a'), backend('b'), backend('c')])).toEqual({
       soonestMs: clock.nowMs() + 20_000,
@@ -94,17 +97,17 @@ describe('backends that operators exclude', () => {
   test('they are skipped whatever happens, without a known end', () => {
     const { breakers } = closedBreakers()
     breakers.hold(held)
-    expect(walk(new Candidates([backend('a'), backend('b')], breakers, someBreakerKey))).toEqual(['b'])
+    expect(walk(candidatesOf([backend('a'), backend('b')], breakers))).toEqual(['b'])
     answerOnce(breakers, 'a')
     breakers.reset('a')
-    const none = new Candidates([backend('a')], breakers, someBreakerKey)
+    const none = candidatesOf([backend('a')], breakers)
     expect(none.next()).toBeUndefined()
     expect(none.exhausted([backend('a')])).toEqual({
       soonestMs: Number.POSITIVE_INFINITY,
       skipped: [{ backend: 'a', reason: 'drained' }],
     })
     breakers.hold(new Map())
-    expect(walk(new Candidates([backend('a'), backend('b')], breakers, someBreakerKey))).toEqual(['a', 'b'])
+    expect(walk(candidatesOf([backend('a'), backend('b')], breakers))).toEqual(['a', 'b'])
   })
 
   test('their reason is listed first, followed by what the service observed', () => {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import { SkippingClock } from '../../../src/simulation/skipping-clock.ts'
 import { Service, type ServiceOptions } from '../../service.ts'
-import { SkippingClock } from '../../skipping-clock.ts'
 import { SocketClient, type Turn } from '../../socket-client.ts'
 
 let service: Service

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { SkippingClock } from '../../../src/simulation/skipping-clock.ts'
 import { settingsFor, openEventStream, startScriptedUpstream } from '../../faults/scripted-upstream.ts'
 import { expectUsage } from '../../refusals.ts'
 import { Service, type ServiceOptions } from '../../service.ts'
-import { SkippingClock } from '../../skipping-clock.ts'
 import { SocketClient, type Asked, type SocketEvent } from '../../socket-client.ts'
 
 const fixtures = join(import.meta.dirname, '..', '..', 'fixtures', 'client-requests')

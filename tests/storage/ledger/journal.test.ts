@@ -105,3 +105,20 @@ test('a flush ends even if new records keep arriving', async () => {
   }
   await flushed
 })
+
+test('a record waits its full time for its outcome, even if the timer of an earlier one ends before', async () => {
+  await pass(100)
+  const first = admit('req_1')
+  journal.settle(first, charged, null)
+  const written = journal.durable(first)
+  await turn()
+  journal.onCommitted(1)
+  await written
+  await pass(8)
+  admit('req_2')
+  // The timer that began with the first request.
+  await pass(2)
+  expect(posted).toEqual([1])
+  await pass(8)
+  expect(posted).toEqual([1, 2])
+})

@@ -2,10 +2,10 @@ import { mkdtempSync, renameSync, rmSync, statSync, truncateSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { SkippingClock } from '../../../src/simulation/skipping-clock.ts'
 import { databasePath } from '../../../src/storage/sqlite/connect-sqlite.ts'
 import { assertDatabaseThere, watchDatabaseFile } from '../../../src/storage/sqlite/database-file.ts'
 import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
-import { SkippingClock } from '../../skipping-clock.ts'
 
 let folder: string
 let path: string

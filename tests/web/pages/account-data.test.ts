@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
 import { freshSessionMs, openSession } from '../../../src/accounts/identity/sessions.ts'
+import { SkippingClock } from '../../../src/simulation/skipping-clock.ts'
 import { type Service, type ServiceOptions } from '../../service.ts'
-import { SkippingClock } from '../../skipping-clock.ts'
 import { startWeb, Visitor } from '../browser-less.ts'
 
 const credential = 'sk-made-up-credential-of-a-test-9fQk'

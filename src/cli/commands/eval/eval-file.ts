@@ -29,8 +29,7 @@ export interface EvalFile extends Disposable {
 export function readEvalFile(path: string): { readonly head: EvaluationHead; readonly kept: Kept } {
   const fix = 'use the file that the interrupted evaluation printed, or start over without --resume'
   if (!existsSync(path)) throw new SetupError(`there is no file ${path}`, fix)
-  if (statSync(path).size > maxFileBytes)
-    throw new SetupError(`${path} is too large to be the file of an evaluation`, fix)
+  if (statSync(path).size > maxFileBytes) throw new SetupError(`${path} is too large to be an evaluation file`, fix)
   const read = readJournal(readFileSync(path, 'utf8'))
   if ('problem' in read) throw new SetupError(`${path} cannot be resumed: ${read.problem}`, fix)
   return read

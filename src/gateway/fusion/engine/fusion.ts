@@ -10,9 +10,9 @@ import { deliberate, notesFrom, type Deliberation } from './deliberate.ts'
 import { memoOf } from './digest.ts'
 import { EventWriter } from './event-writer.ts'
 import { FusionRun, type FusionRequest } from './fusion-run.ts'
-import { outcomeOf, panelFailedError, type AnswerSummary, type FusionOutcome } from './outcome.ts'
+import { outcomeOf, panelFailedError, refusedError, type AnswerSummary, type FusionOutcome } from './outcome.ts'
 import { rankByMedoid } from './panel/medoid.ts'
-import { failedMembers, type PanelAnswer } from './panel/panel.ts'
+import { failedMembers, type PanelAnswer, type PanelResult } from './panel/panel.ts'
 import type { FusionMember, FusionPort } from './ports.ts'
 import { progress } from './prompts.ts'
 
@@ -73,7 +73,7 @@ class Fusion {
 
   async #answerFrom(deliberation: Deliberation): Promise<AnswerSummary> {
     const { panel, decision, analyses } = deliberation
-    if (panel.answers.length === 0) return this.#answerWithoutPanel(panel.refusals)
+    if (panel.answers.length === 0) return this.#answerWithoutPanel(panel)
     const best = this.#bestOf(deliberation)
     // Only the final model has the caller's tools, so a panel answer cannot replace a tool call (contract 15.8).
     const needsTools = this.#hasTools
@@ -118,13 +118,11 @@ class Fusion {
   }
 
   /** Called if no panel member answered: tries one model after another, as without fusion. */
-  async #answerWithoutPanel(refusals: readonly string[]): Promise<AnswerSummary> {
+  async #answerWithoutPanel({ refusals, isRejected }: PanelResult): Promise<AnswerSummary> {
     const run = this.#run
-    const [refusal] = refusals
-    if (refusal !== undefined) {
-      await this.#writer.writeAll(refusal, 'refusal')
-      return this.#end('refused', 'stop')
-    }
+    if (refusals.length > 0) return this.#refuse(refusals)
+    // As without fusion: nobody is asked after a refusal (contract 7.29).
+    if (isRejected) return { error: refusedError() }
     run.degrade('panel_failed')
     const failed = new Set(run.costs.records.map(({ member }) => member))
     const conversation = writerRequest(run.request.conversation, !this.#isHeld, run.costs.isCapped)
@@ -136,8 +134,18 @@ class Fusion {
       if (end.status === 'unaffordable') run.degrade('cost_cap')
       if (this.#writer.hasContent)
         return finish === undefined ? this.#broken('fallback') : this.#end('fallback', finish)
+      if (end.status === 'refused') return this.#refuse([end.refusal])
+      if (end.refused) return { error: refusedError() }
     }
     return { error: panelFailedError(run) }
+  }
+
+  /** Ends with a refusal: in a model's words if there are any. */
+  async #refuse(refusals: readonly string[]): Promise<AnswerSummary> {
+    const text = refusals.find((refusal) => refusal !== '')
+    if (text === undefined) return this.#end('refused', 'content_filter')
+    await this.#writer.writeAll(text, 'refusal')
+    return this.#end('refused', 'stop')
   }
 
   /**

@@ -1,8 +1,8 @@
-import type { AnswerEvent, FinishReason, Usage } from '../../../domain/conversation.ts'
+import { showsRefusal, type AnswerEvent, type FinishReason, type Usage } from '../../../domain/conversation.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { charsPerToken, estimateUsage } from '../../../domain/estimate-tokens.ts'
 import type { CallStatus } from '../../../domain/fusion-record.ts'
-import { UpstreamError } from '../../../domain/upstream.ts'
+import { isRefusal, UpstreamError } from '../../../domain/upstream.ts'
 import type { CostTracker } from './cost-tracker.ts'
 import type { FusionMember, FusionPort, SubCall } from './ports.ts'
 
@@ -14,6 +14,8 @@ export interface ModelCallEnd {
   readonly text: string
   /** The text of the model's refusal. */
   readonly refusal: string
+  /** Whether the model or its provider refused, so that no other model is asked instead (contract 7.29). */
+  readonly refused: boolean
   /** Whether the text is incomplete. */
   readonly truncated: boolean
   readonly finish?: FinishReason
@@ -36,7 +38,14 @@ export interface ModelCallOptions {
 }
 
 /** The result of a call that the caller's cost limit does not allow. */
-const unaffordable: ModelCallEnd = { status: 'unaffordable', text: '', refusal: '', truncated: false, ms: 0 }
+const unaffordable: ModelCallEnd = {
+  status: 'unaffordable',
+  text: '',
+  refusal: '',
+  refused: false,
+  truncated: false,
+  ms: 0,
+}
 
 /**
  * Makes one call and waits for its end, which always comes: in time, at the time limit, or as soon as the signal is
@@ -78,6 +87,7 @@ async function settle(
   try {
     return await Promise.race([reading, stopped.promise])
   } catch (error) {
+    if (isRefusal(error)) collector.noteRefusal()
     if (error instanceof UpstreamError) return collector.stoppedBy(error.outcome)
     if (error instanceof ServiceError) return 'unsayable'
     throw error
@@ -95,6 +105,7 @@ class AnswerCollector {
   readonly #onEvents: ModelCallOptions['onEvents']
   #text = ''
   #refusal = ''
+  #refused = false
   #otherCharacters = 0
   #isFull = false
   #hasContent = false
@@ -103,6 +114,11 @@ class AnswerCollector {
 
   constructor(onEvents: ModelCallOptions['onEvents']) {
     this.#onEvents = onEvents
+  }
+
+  /** The provider refused with an error. */
+  noteRefusal(): void {
+    this.#refused = true
   }
 
   /** Reads until the answer ends. */
@@ -123,7 +139,7 @@ class AnswerCollector {
 
   #statusAtEnd(): CallStatus {
     if (this.#hasContent) return 'answered'
-    return this.#refusal === '' ? 'empty' : 'refused'
+    return this.#refused ? 'refused' : 'empty'
   }
 
   end(status: CallStatus, ms: number, { call }: ModelCallOptions): ModelCallEnd {
@@ -132,6 +148,7 @@ class AnswerCollector {
       status,
       text: this.#text,
       refusal: this.#refusal,
+      refused: this.#refused,
       truncated: this.#isFull || this.#finish === 'length' || this.#finish === 'content_filter',
       ms,
       ...(this.#finish === undefined ? {} : { finish: this.#finish }),
@@ -148,6 +165,7 @@ class AnswerCollector {
   }
 
   #note(event: AnswerEvent): void {
+    if (showsRefusal(event)) this.#refused = true
     if (event.type === 'text') {
       this.#hasContent ||= event.text.trim() !== ''
       if (this.#onEvents === undefined) this.#append(event.text)

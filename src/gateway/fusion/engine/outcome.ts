@@ -62,6 +62,12 @@ function verdictOf({
   return { verdict: decision.verdict, answerType, disagreements: contradictions.length }
 }
 
+/** The error if a provider refused and no model answered. */
+export function refusedError(): ServiceError {
+  const rule = ': its content filter blocked it'
+  return new ServiceError('content_rejected', { status: 400, words: { said: 400, rule } })
+}
+
 /** The error if no model answered: the common cause of all calls, or else that no model is available. */
 export function panelFailedError(run: FusionRun): ServiceError {
   const { profile } = run.request.conversation

@@ -1,6 +1,6 @@
 import type { Conversation, FinishReason, Turn } from '../../../domain/conversation.ts'
 import type { FusionMemo } from '../../../domain/fusion-memo.ts'
-import { UpstreamError } from '../../../domain/upstream.ts'
+import { isRefusal, UpstreamError } from '../../../domain/upstream.ts'
 import type { Backend } from '../../ports.ts'
 import { contentKindOf } from '../../routing/content-kind.ts'
 import { CostTracker } from '../engine/cost-tracker.ts'
@@ -112,7 +112,7 @@ class ToolAnswer {
       if (this.#session.signal.aborted) return this.#ended()
       if (error !== undefined) {
         if (reply.isSeen) return this.#ended(error)
-        if (error instanceof UpstreamError && this.#mayRetry) {
+        if (error instanceof UpstreamError && !isRefusal(error) && this.#mayRetry) {
           this.#mayRetry = false
           continue
         }

@@ -172,6 +172,84 @@ describe('decisions', () => {
   })
 })
 
+describe('refusals are final (contract 15.21)', () => {
+  const inWords: Behaviour = {
+    steps: [
+      {
+        afterMs: 10,
+        events: [
+          { type: 'refusal', text: 'I cannot help with that.' },
+          { type: 'finish', reason: 'stop' },
+        ],
+      },
+    ],
+  }
+  const filtered: Behaviour = { steps: [{ afterMs: 10, events: [{ type: 'finish', reason: 'content_filter' }] }] }
+  const rejected: Behaviour = { steps: [{ afterMs: 10, fails: 'rejected_content', rule: 'content_filter' }] }
+  const failed: Behaviour = { steps: [{ afterMs: 10, fails: 'server_error' }] }
+  const refusals = { inWords, filtered, rejected }
+  const names = Object.keys(refusals) as (keyof typeof refusals)[]
+  const four = [...three, simulatedMember()]
+
+  test.each(names)('no other model is asked in the place of a member that refuses (%s)', async (name) => {
+    const behaveWith =
+      (first: Behaviour): Behave =>
+      (member, { role, conversation }) => {
+        if (role === 'panel' && member === four[0]) return first
+        if (role === 'panel' || role === 'refill') return textAnswer('The sum is 42.', 1_000)
+        return role === 'synthesis' ? streamedAnswer('Written anew.') : judging(() => 9)(conversation)
+      }
+    const settings = { panelSize: 3 }
+    const { roles, outcome } = await run({ members: four, behave: behaveWith(refusals[name]), settings })
+    expect(roles.filter((role) => role === 'panel')).toHaveLength(3)
+    expect(roles).not.toContain('refill')
+    expect(outcome.error).toBeUndefined()
+    expect(outcome.record.answered).toBe(2)
+    const other = await run({ members: four, behave: behaveWith(failed), settings })
+    expect(other.roles).toContain('refill')
+  })
+
+  test.each(names)('if nobody answers and one member refuses, its refusal is the reply (%s)', async (name) => {
+    const behave: Behave = (member, { role }) =>
+      role === 'panel' && member === three[0]
+        ? refusals[name]
+        : role === 'fallback'
+          ? textAnswer('Routed around.', 10)
+          : failed
+    const { outcome, world, roles } = await run({ members: three, behave })
+    expect(roles).not.toContain('fallback')
+    if (name === 'rejected') expect(outcome.error?.code).toBe('content_rejected')
+    else expect(outcome.record.mode).toBe('refused')
+    const said = world.emitted.filter(({ type }) => type === 'refusal' || type === 'finish')
+    expect(said).toEqual(name === 'rejected' ? [] : refusals[name].steps[0]!.events)
+  })
+
+  test.each(names)('if a judge refuses, no other judge is asked (%s)', async (name) => {
+    const members = [
+      simulatedMember({ family: 'a' }),
+      simulatedMember({ family: 'b' }),
+      simulatedMember({ family: 'c' }),
+    ]
+    let answers = 0
+    const behave: Behave = (_, { role }) => {
+      if (role === 'panel') return textAnswer(`The sum is ${(answers += 1)}.`, 1_000)
+      return role === 'judge' ? refusals[name] : streamedAnswer('Written anew.')
+    }
+    const { roles, outcome } = await run({ members, behave })
+    expect(roles.filter((role) => role === 'judge')).toHaveLength(1)
+    expect(outcome.record.degraded).toContain('no_analysis')
+    expect(outcome.error).toBeUndefined()
+  })
+
+  test.each(names)('a single model that refuses instead of a failed panel is the last one asked (%s)', async (name) => {
+    const behave: Behave = (_, { role }) => (role === 'fallback' ? refusals[name] : failed)
+    const { roles, outcome } = await run({ members: three, behave })
+    expect(roles.filter((role) => role === 'fallback')).toHaveLength(1)
+    if (name === 'rejected') expect(outcome.error?.code).toBe('content_rejected')
+    else expect(outcome.error).toBeUndefined()
+  })
+})
+
 describe('the caller’s tools and output format', () => {
   const tools: Conversation['tools'] = [
     { type: 'function', name: 'pay', description: 'Pays a bill.', parameters: { type: 'object' } },

@@ -49,12 +49,14 @@ export async function judgeCandidates(options: JudgeOptions): Promise<readonly A
   for (const [index, judge] of chooseJudges(options).entries()) {
     if (index > 0) run.degrade('judge_replaced')
     const first = await askJudge(options, judge, 'judge', candidates)
+    // No other judge is asked instead (contract 15.21).
+    if (first === 'refused') break
     if (first === undefined) continue
     const { settings } = run.request
     if (!isClose(candidates, first, settings.closeLead) || run.costs.isNearLimit(keepUsd)) return [first]
     const orders = Array.from({ length: settings.extraJudgePasses }, (_, pass) => reorder(candidates, pass))
     const further = await Promise.all(orders.map((shown) => askJudge(options, judge, 'swap', shown)))
-    const read = further.filter((analysis) => analysis !== undefined)
+    const read = further.filter((analysis) => analysis !== undefined && analysis !== 'refused')
     if (read.length < further.length) run.degrade('second_look_failed')
     return [first, ...read]
   }
@@ -102,17 +104,18 @@ function writeJudgeRequest(
   }
 }
 
-/** One judge's analysis of the candidates; an unreadable reply is repaired once. */
+/** One judge's analysis of the candidates, or `refused`; an unreadable reply is repaired once. */
 async function askJudge(
   options: JudgeOptions,
   judge: FusionMember,
   role: 'judge' | 'swap',
   shown: readonly Candidate[],
-): Promise<Analysis | undefined> {
+): Promise<Analysis | 'refused' | undefined> {
   const { run, candidates } = options
   const labels = candidates.map(({ label }) => label)
   const request = writeJudgeRequest(options, judge, shown)
   const reply = await call(options, judge, role, request)
+  if (reply?.refused === true) return 'refused'
   if (reply?.status !== 'answered') return undefined
   const reading = readReply(reply.text, labels)
   if ('analysis' in reading) return reading.analysis
@@ -120,6 +123,7 @@ async function askJudge(
   const ask: InputPart = { type: 'text', text: prompts.repairPrompt(reading.problem) }
   const turns: Turn[] = [...request.turns, { role: 'assistant', parts: [unreadable] }, { role: 'user', parts: [ask] }]
   const repaired = await call(options, judge, 'repair', { ...request, turns })
+  if (repaired?.refused === true) return 'refused'
   if (repaired?.status !== 'answered') return undefined
   const again = readReply(repaired.text, labels)
   if (!('analysis' in again)) return undefined

@@ -30,8 +30,10 @@ export interface PanelAnswer {
 export interface PanelResult {
   /** In slot order, whatever the order of arrival. */
   readonly answers: readonly PanelAnswer[]
-  /** The texts of members that refused to answer. */
+  /** The texts of members that refused to answer; empty for those that gave none. */
   readonly refusals: readonly string[]
+  /** Whether a provider refused with an error. */
+  readonly isRejected: boolean
   readonly dropOuts: readonly DropOut[]
   readonly asked: number
   readonly quorum: number
@@ -66,6 +68,8 @@ interface Slot {
   readonly abort: AbortController
   running: number
   answer?: PanelAnswer
+  /** Whether its member refused, which counts as its answer (contract 15.21). */
+  refused: boolean
   refilled: boolean
   hedge?: Timer
 }
@@ -86,6 +90,7 @@ class Panel {
   readonly #quorum: number
   readonly #reserves: FusionMember[]
   readonly #refusals: string[] = []
+  #isRejected = false
   readonly #dropOuts: DropOut[] = []
   readonly #longestMs: number
   readonly #startedMs: number
@@ -104,6 +109,7 @@ class Panel {
       planned,
       abort: new AbortController(),
       running: 0,
+      refused: false,
       refilled: false,
     }))
     this.#quorum = Math.min(options.settings.quorum ?? Math.ceil(this.#slots.length / 2), this.#slots.length)
@@ -128,6 +134,7 @@ class Panel {
     return {
       answers: this.#slots.flatMap(({ answer }) => (answer === undefined ? [] : [answer])),
       refusals: this.#refusals,
+      isRejected: this.#isRejected,
       dropOuts: this.#dropOuts,
       asked: this.#slots.length,
       quorum: this.#quorum,
@@ -164,6 +171,8 @@ class Panel {
     slot.running -= 1
     if (end.status !== 'answered') this.#dropOuts.push({ member: member.id, why: end.status })
     if (end.status === 'refused') this.#refusals.push(end.refusal)
+    else if (end.refused && end.status !== 'answered') this.#isRejected = true
+    slot.refused ||= end.refused
     if (this.#isOver) {
       this.#resolveWhenIdle()
       return
@@ -199,7 +208,7 @@ class Panel {
 
   /** One more call for a slot without a running call: to another member. */
   #refill(slot: Slot, { status }: ModelCallEnd): void {
-    if (slot.refilled || !this.#mayDispatch() || status === 'unaffordable') return
+    if (slot.refused || slot.refilled || !this.#mayDispatch() || status === 'unaffordable') return
     const member = this.#takeReserve()
     if (member === undefined) return
     slot.refilled = true
@@ -212,7 +221,8 @@ class Panel {
    * grace period is enough.
    */
   #hedge(slot: Slot): void {
-    if (this.#isOver || slot.answer !== undefined || this.#answered >= this.#quorum || !this.#mayDispatch()) return
+    if (this.#isOver || slot.answer !== undefined || slot.refused) return
+    if (this.#answered >= this.#quorum || !this.#mayDispatch()) return
     const member = this.#takeReserve(slot.planned.member.model)
     if (member !== undefined) this.#dispatch(slot, member, 'hedge')
   }

@@ -1,0 +1,71 @@
+import type { JsonObject } from '../../domain/json.ts'
+import type { Timer } from '../../runtime/clock.ts'
+import type { AnswerSink, HeldBytes, ModelRequest, Principal } from '../ports.ts'
+import { AnswerFeed, type FeedOptions } from './answer-feed.ts'
+import type { StoredGeneration } from './generation-store.ts'
+
+/** A request that names itself, so that its retries get the same answer. */
+export interface KeyedRequest {
+  readonly principal: Principal
+  readonly request: ModelRequest
+  readonly keyDigest: string
+  readonly bodyDigest: string
+  /** The client, for the answer of the request with this ID. */
+  readonly sinkFor: (requestId: string) => AnswerSink
+  /** Counts the memory of a generation. @throws ServiceError `server_busy` */
+  readonly hold: () => HeldBytes & Disposable
+  /** The ID of the last event that the client has. */
+  readonly after: number | undefined
+  /** Whether it runs to its end without any client (contract 39.14). */
+  readonly isBackground: boolean
+}
+
+/** A client that continues the stream of a response that it knows by ID. */
+export interface Resumption extends Pick<KeyedRequest, 'principal' | 'sinkFor' | 'hold' | 'after'> {
+  readonly requestId: string
+}
+
+/** One generation that this process runs or reads. */
+export interface Entry {
+  readonly feed: AnswerFeed
+  /** Resolves when it is known who runs it; rejects if it could not be claimed. */
+  ready: Promise<void>
+  requestId: string
+  bodyDigest: string
+  /** Stops running or reading. */
+  stop: () => void
+  /** The request that runs it, if that is in this process. */
+  runner: KeyedRequest | undefined
+  detached: Timer | undefined
+  isCanceled: boolean
+  isAdmitted: boolean
+  /** The response object of a background response, once its request is admitted. */
+  readonly started: PromiseWithResolvers<JsonObject>
+}
+
+/** An entry that nothing fills yet. */
+export function newEntry(
+  { requestId, bodyDigest, stream }: Pick<StoredGeneration, 'requestId' | 'bodyDigest' | 'stream'>,
+  feed: Omit<FeedOptions, 'isStream'>,
+): Entry {
+  const started = Promise.withResolvers<JsonObject>()
+  // Only a request that starts it in the background awaits it.
+  started.promise.catch(() => {})
+  return {
+    feed: new AnswerFeed({ ...feed, isStream: stream }),
+    ready: Promise.resolve(),
+    requestId,
+    bodyDigest,
+    stop: () => {},
+    runner: undefined,
+    detached: undefined,
+    isCanceled: false,
+    isAdmitted: false,
+    started,
+  }
+}
+
+/** Names the generation of a key. */
+export function nameOf({ accountId, keyDigest }: Pick<StoredGeneration, 'accountId' | 'keyDigest'>): string {
+  return `${accountId} ${keyDigest}`
+}

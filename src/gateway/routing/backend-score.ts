@@ -1,0 +1,86 @@
+import type { RequestRouting } from '../../domain/routing-policy.ts'
+import type { Backend } from '../ports.ts'
+import type { BackendReading, BackendStatistics } from './backend-statistics.ts'
+import { priorMsOf, type PromptKind } from './prompt-kind.ts'
+
+/** How much a price weighs against speed: 0 not at all, 1 as much. */
+const priceExponent = 0.3
+/** A load of all calls that a backend is assumed to take makes it as bad as one that is three times as slow. */
+const loadFactor = 2
+/** Each failure since the last success makes a backend as bad as one that is this many times as slow, up to a limit. */
+const failureFactor = 4
+const mostFailures = 4
+/** Output tokens of a typical answer, for comparing prices. */
+const usualOutputTokens = 500
+/** Added to all prices, US dollars per million tokens, so that a free backend does not outweigh everything else. */
+const priceFloor = 0.1
+
+/** What choosing depends on besides the backends. */
+export interface ScoreContext {
+  readonly routing: RequestRouting
+  readonly kind: PromptKind
+  /** Approximate tokens of the prompt. */
+  readonly promptTokens: number
+  readonly nowMs: number
+  /**
+   * How much cheaper a backend is because it has cached the start of this prompt: 1 if it has not, less if it has. The
+   * seam for prompt caches.
+   */
+  readonly cacheFactor: (backend: Backend) => number
+}
+
+/** No backend is known to have cached anything. */
+export const nothingCached = (): number => 1
+
+/** A backend with its score: the lower, the better. */
+export interface ScoredBackend {
+  readonly backend: Backend
+  readonly score: number
+  readonly reading: BackendReading
+}
+
+/**
+ * The score of each backend, in milliseconds: its expected time to first content, multiplied for load, errors, price,
+ * and cached prompts, and divided by its weight (contract 7.24). An unmeasured backend counts as the fastest measured
+ * one, so that it is tried soon.
+ */
+export function scoreBackends(
+  backends: readonly Backend[],
+  statistics: BackendStatistics,
+  context: ScoreContext,
+): readonly ScoredBackend[] {
+  const { routing, kind, promptTokens, nowMs, cacheFactor } = context
+  let fastestMs = Infinity
+  let cheapest = Infinity
+  let dearest = 0
+  const readings: BackendReading[] = []
+  const costs: (number | undefined)[] = []
+  for (const backend of backends) {
+    const reading = statistics.read(backend.id, kind, nowMs)
+    readings.push(reading)
+    if (reading.firstContentMs !== undefined && reading.firstContentMs < fastestMs) fastestMs = reading.firstContentMs
+    const cost = routing.sort === 'latency' ? undefined : costOf(backend, promptTokens)
+    costs.push(cost)
+    if (cost === undefined) continue
+    cheapest = Math.min(cheapest, cost)
+    dearest = Math.max(dearest, cost)
+  }
+  if (fastestMs === Infinity) fastestMs = priorMsOf(kind)
+  return backends.map((backend, index) => {
+    const reading = readings[index]!
+    const { inFlight, limit, errorRate, failuresInARow, firstContentMs = fastestMs } = reading
+    // A backend without a price counts as the most expensive one.
+    const price = cheapest === Infinity ? 1 : ((costs[index] ?? dearest) / cheapest) ** priceExponent
+    const load = 1 + (loadFactor * inFlight) / limit
+    const failing = failureFactor ** Math.min(failuresInARow, mostFailures)
+    const score = (Math.max(1, firstContentMs) * load * price * failing * cacheFactor(backend)) / (1 - errorRate) ** 2
+    return { backend, score, reading }
+  })
+}
+
+/** The expected price of an answer, for comparison; undefined if the backend's prices are unknown. */
+export function costOf({ usdPerMillion }: Backend, promptTokens: number): number | undefined {
+  if (usdPerMillion === undefined) return undefined
+  const { input, output } = usdPerMillion
+  return (input + priceFloor) * promptTokens + (output + priceFloor) * usualOutputTokens
+}

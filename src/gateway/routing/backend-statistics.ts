@@ -1,0 +1,192 @@
+import { UpstreamError } from '../../domain/upstream.ts'
+import { BoundedMap } from '../../runtime/bounded-map.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { AttemptObserver, OutcomeObserver } from '../ports.ts'
+import { ConcurrencyLimit } from './concurrency-limit.ts'
+import { ErrorRate } from './error-rate.ts'
+import { LatencyEstimate, WaitingAttempt } from './latency-estimate.ts'
+import { priorMsOf, type PromptKind } from './prompt-kind.ts'
+
+/** Maximum number of backends; the oldest entry is evicted first. */
+const maxBackends = 10_000
+/** The share of requests that can be sent to a backend that is avoided, to notice its recovery. */
+const trialShare = 0.01
+
+type MonotonicClock = Pick<Clock, 'monotonicMs'>
+
+/** What is measured of one attempt. */
+export interface MeasuredCall {
+  readonly backendId: string
+  readonly accountId: string
+  readonly kind: PromptKind
+  /** Whether it runs beside another one, as a hedge. */
+  readonly isSecond?: boolean
+}
+
+/** The measurements of one backend at one moment. */
+export interface BackendReading {
+  /** The expected time to first content, milliseconds; undefined if none was measured for this kind of prompt. */
+  readonly firstContentMs: number | undefined
+  readonly inFlight: number
+  readonly limit: number
+  /** Between 0 and 1. */
+  readonly errorRate: number
+  /** Failures since the last success, as far as several accounts saw them. */
+  readonly failuresInARow: number
+  /** When the last call began, monotonic milliseconds; undefined if there was none. */
+  readonly calledMs: number | undefined
+}
+
+/**
+ * What this process measures of backends: time to first content, open calls, error rate, and a learned limit of
+ * concurrent calls (contract 7.21-7.23). In memory: every process sees a fair sample of the same backends, and a load
+ * that it does not cause shows as latency.
+ */
+export class BackendStatistics {
+  readonly #clock: MonotonicClock
+  readonly #byBackend = new BoundedMap<string, Measurements>(maxBackends)
+  #trials = 0
+
+  constructor(clock: MonotonicClock) {
+    this.#clock = clock
+  }
+
+  /** Starts measuring an attempt; what it reports also goes to `next`. */
+  begin(call: MeasuredCall, next: OutcomeObserver): AttemptObserver {
+    let measurements = this.#byBackend.get(call.backendId)
+    if (measurements === undefined)
+      this.#byBackend.set(call.backendId, (measurements = { ...noMeasurements(), inFlight: 0, calledMs: 0 }))
+    return new MeasuredAttempt(this.#clock, measurements, call, next)
+  }
+
+  read(backendId: string, kind: PromptKind, nowMs: number): BackendReading {
+    const known = this.#byBackend.get(backendId)
+    if (known === undefined) return unknownBackend
+    const latency = known.latencies[kind]
+    return {
+      firstContentMs: latency?.read(nowMs, priorMsOf(kind)),
+      inFlight: known.inFlight,
+      limit: known.limit.assumed(nowMs),
+      errorRate: known.errors.read(nowMs),
+      failuresInARow: known.errors.inARow,
+      calledMs: known.calledMs,
+    }
+  }
+
+  /** After this time an answer to the account is slow, milliseconds; undefined if too little is known. */
+  slowMs({ backendId, accountId, kind }: MeasuredCall): number | undefined {
+    return this.#byBackend.get(backendId)?.latencies[kind]?.slowMs(accountId)
+  }
+
+  /** Counts a choice. Returns whether it may be a trial of a backend that is avoided. */
+  mayTry(): boolean {
+    this.#trials = Math.min(1, this.#trials + trialShare)
+    return this.#trials === 1
+  }
+
+  /** The choice became a trial. */
+  tried(): void {
+    this.#trials = 0
+  }
+
+  /** The share of the calls that the provider is known to accept that are open; 0 if nothing is known. */
+  loadOf(backendId: string): number {
+    const known = this.#byBackend.get(backendId)
+    const limit = known?.limit.learned(this.#clock.monotonicMs())
+    return known === undefined || limit === undefined ? 0 : known.inFlight / limit
+  }
+
+  /** Whether as many calls are open as the provider is known to accept. */
+  isFull(backendId: string): boolean {
+    return this.loadOf(backendId) >= 1
+  }
+}
+
+interface Measurements {
+  inFlight: number
+  /** When the last call began. */
+  calledMs: number
+  readonly limit: ConcurrencyLimit
+  readonly errors: ErrorRate
+  /** By prompt kind; sparse. */
+  readonly latencies: LatencyEstimate[]
+}
+
+function noMeasurements(): Omit<Measurements, 'inFlight' | 'calledMs'> {
+  return { limit: new ConcurrencyLimit(), errors: new ErrorRate(), latencies: [] }
+}
+
+const unknownBackend: BackendReading = {
+  firstContentMs: undefined,
+  inFlight: 0,
+  limit: new ConcurrencyLimit().assumed(0),
+  errorRate: new ErrorRate().read(0),
+  failuresInARow: 0,
+  calledMs: undefined,
+}
+
+/** Measures one attempt. Only what shows something of the backend counts: never an abort, or an error of the content. */
+class MeasuredAttempt extends WaitingAttempt implements AttemptObserver {
+  readonly #clock: MonotonicClock
+  readonly #measurements: Measurements
+  readonly #call: MeasuredCall
+  readonly #next: OutcomeObserver
+  readonly #latency: LatencyEstimate
+  readonly account: string
+  readonly startedMs: number
+  #isMeasured = false
+  #isOver = false
+
+  constructor(clock: MonotonicClock, measurements: Measurements, call: MeasuredCall, next: OutcomeObserver) {
+    super()
+    this.#clock = clock
+    this.#measurements = measurements
+    this.#call = call
+    this.#next = next
+    this.startedMs = clock.monotonicMs()
+    this.account = call.accountId
+    measurements.inFlight += 1
+    measurements.calledMs = this.startedMs
+    this.#latency = measurements.latencies[call.kind] ??= new LatencyEstimate()
+    this.#latency.wait(this)
+  }
+
+  sawAnswer(): void {
+    this.#next.sawAnswer()
+  }
+
+  sawContent(): void {
+    this.#measure(false)
+  }
+
+  lost(): void {
+    this.#measure(true)
+  }
+
+  #measure(isAbandoned: boolean): void {
+    if (this.#isMeasured) return
+    this.#isMeasured = true
+    const { accountId, isSecond = false } = this.#call
+    const nowMs = this.#clock.monotonicMs()
+    this.#latency.stopWaiting(this)
+    this.#latency.record(accountId, nowMs - this.startedMs, nowMs, { isAbandoned, isSecond })
+  }
+
+  ended(error?: Error): void {
+    this.#next.ended(error)
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#latency.stopWaiting(this)
+    const { limit, errors } = this.#measurements
+    const { accountId } = this.#call
+    const nowMs = this.#clock.monotonicMs()
+    if (error === undefined) {
+      limit.answered()
+      errors.record(accountId, false, this.startedMs, nowMs)
+    } else if (error instanceof UpstreamError && error.blames === 'backend') {
+      if (error.outcome === 'rate_limited') limit.rejected(this.#measurements.inFlight, this.startedMs, nowMs)
+      else errors.record(accountId, true, this.startedMs, nowMs)
+    }
+    this.#measurements.inFlight -= 1
+  }
+}

@@ -1,0 +1,140 @@
+import type { IncomingMessage } from 'node:http'
+import type { UsageSignals } from '../../domain/account-meter.ts'
+import { invalidRequest, ServiceError } from '../../domain/errors.ts'
+import type { ClientFormatId } from '../../domain/format-id.ts'
+import {
+  backgroundDigest,
+  idempotencyKeyHeader,
+  keyDigest,
+  readIdempotencyKey,
+  requestDigest,
+} from '../../domain/idempotency.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import { attachedToolsHeader } from '../../domain/profiles.ts'
+import { formatById } from '../../formats/formats.ts'
+import type { KeyedRequest } from '../../gateway/generations/generation-entry.ts'
+import type { StoredGeneration } from '../../gateway/generations/generation-store.ts'
+import type { Generations } from '../../gateway/generations/generations.ts'
+import type { ModelRequest, Principal } from '../../gateway/ports.ts'
+import { rewriteRequest } from '../../gateway/rewrite-request.ts'
+import { principalOf, queryOf } from '../lookup-route.ts'
+import type { Intake } from '../request-intake.ts'
+import { sendJson } from '../respond.ts'
+import { ResponseSink } from '../response-sink.ts'
+import type { Exchange } from '../route.ts'
+import { usageHeaders } from '../usage-headers.ts'
+
+/** With which a client continues after the last event that it received. */
+const lastEventHeader = 'last-event-id'
+const wholeNumber = /^\d{1,9}$/
+
+export interface KeyedApiDeps {
+  readonly generations: Generations
+  readonly intake: Intake
+  readonly nowMs: () => number
+  readonly signalsOf: (principal: Principal) => Promise<UsageSignals | undefined>
+}
+
+/** Model requests with an `Idempotency-Key`, and responses in the background (contract 39.1, 39.14). */
+export class KeyedApi {
+  readonly #deps: KeyedApiDeps
+
+  constructor(deps: KeyedApiDeps) {
+    this.#deps = deps
+  }
+
+  /** Whether a request has a key that is used, or runs in the background. */
+  takes({ request }: Exchange, model: ModelRequest): boolean {
+    const isNamed = request.headers[idempotencyKeyHeader] !== undefined
+    return (isNamed || isBackground(model)) && this.#deps.generations.isOn
+  }
+
+  /** @throws ServiceError */
+  async answer(exchange: Exchange, request: ModelRequest): Promise<void> {
+    const { generations, intake } = this.#deps
+    const { accountId } = principalOf(exchange)
+    intake.answerUntilClosed(exchange, accountId, 0)
+    const keyed = await this.#keyedOf(exchange, request)
+    if (!keyed.isBackground || request.body['stream'] === true) return generations.answer(keyed)
+    const response = await generations.start(keyed)
+    await this.#sendJson(exchange, response, keyed.request.id)
+  }
+
+  /** Continues the stream of a response (contract 39.15). @throws ServiceError */
+  async resume(exchange: Exchange, generation: StoredGeneration): Promise<void> {
+    const { generations, intake } = this.#deps
+    const principal = principalOf(exchange)
+    const { accountId, requestId, format } = generation
+    const after = wholeNumberOf('starting_after', queryOf(exchange.request.url).get('starting_after') ?? undefined)
+    intake.answerUntilClosed(exchange, accountId, 0)
+    await generations.resume(generation, {
+      principal,
+      requestId,
+      sinkFor: (id) => this.#sinkFor(exchange, format, id),
+      hold: () => intake.answer(accountId, 0),
+      after: after ?? lastEventId(exchange.request),
+    })
+  }
+
+  /** @throws ServiceError `invalid_request` */
+  async #keyedOf(exchange: Exchange, request: ModelRequest): Promise<KeyedRequest> {
+    const principal = principalOf(exchange)
+    const { accountId } = principal
+    const { headers } = exchange.request
+    const { id, format, bytes, passedHeaders = [] } = request
+    const value = headers[idempotencyKeyHeader]
+    const key = value === undefined ? undefined : readIdempotencyKey(value)
+    const chosen = {
+      path: format,
+      headers: [...passedHeaders, String(headers[attachedToolsHeader] ?? '')],
+      body: bytes,
+    }
+    return {
+      principal,
+      request: isBackground(request) ? await inBackground(request) : request,
+      keyDigest: key === undefined ? backgroundDigest(accountId, id) : keyDigest(accountId, key),
+      bodyDigest: requestDigest(accountId, key ?? id, chosen),
+      sinkFor: (requestId) => this.#sinkFor(exchange, format, requestId),
+      hold: () => this.#deps.intake.answer(accountId, bytes.length),
+      after: lastEventId(exchange.request),
+      isBackground: isBackground(request),
+    }
+  }
+
+  async #sendJson({ response, principal }: Exchange, body: JsonObject, requestId: string): Promise<void> {
+    const signals = principal === undefined ? undefined : await this.#deps.signalsOf(principal)
+    if (signals === undefined) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })
+    const headers = ['Cache-Control', 'no-store', ...usageHeaders(signals, this.#deps.nowMs())]
+    sendJson(response, requestId, 200, body, headers)
+  }
+
+  /** A replayed answer has the ID of the request that produced it: that one has a record (contract 39.7). */
+  #sinkFor({ response }: Exchange, format: ClientFormatId, requestId: string): ResponseSink {
+    return new ResponseSink(response, requestId, this.#deps.nowMs, formatById(format).conventions.requestIdHeader)
+  }
+}
+
+/** Whether the request is for a response in the background. */
+function isBackground({ format, body }: ModelRequest): boolean {
+  return format === 'openai-responses' && body['background'] === true
+}
+
+/** The request as it runs: providers are not told (contract 11.19). @throws ServiceError `invalid_request` */
+async function inBackground(request: ModelRequest): Promise<ModelRequest> {
+  if (request.body['store'] === false)
+    throw invalidRequest('background', 'A background response must be stored. Send the request without "store": false.')
+  return { ...(await rewriteRequest(request, { background: undefined })), isBackground: true }
+}
+
+/** The ID of the last event that the client has; undefined if it wants all. @throws ServiceError `invalid_request` */
+function lastEventId({ headers }: IncomingMessage): number | undefined {
+  const value = headers[lastEventHeader]
+  return wholeNumberOf(lastEventHeader, typeof value === 'string' ? value : undefined)
+}
+
+/** @throws ServiceError `invalid_request` */
+function wholeNumberOf(name: string, value: string | undefined): number | undefined {
+  if (value === undefined || value === '') return undefined
+  if (!wholeNumber.test(value)) throw invalidRequest(name, `${name} must be the ID of an event of this stream.`)
+  return Number(value)
+}

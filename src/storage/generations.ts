@@ -1,0 +1,332 @@
+import { type Kysely, type RawBuilder, sql, SqliteAdapter, type Transaction } from 'kysely'
+import type { ClientFormatId } from '../domain/format-id.ts'
+import type {
+  GenerationChunk,
+  GenerationState,
+  GenerationStore,
+  NewGeneration,
+  StoredGeneration,
+} from '../gateway/generations/generation-store.ts'
+import { StoreUnavailable } from '../runtime/store-unavailable.ts'
+import { defineStore } from './define-store.ts'
+import { writeSettlements } from './ledger/settlements.ts'
+import { nowOf } from './nodes.ts'
+import type { GenerationRow } from './schema/schema-generations.ts'
+import type { Tables } from './schema/schema.ts'
+
+/** A generation whose process has not prolonged its lease for this long counts as abandoned (contract 39.9). */
+const leaseMs = 10_000
+/** Generations and bytes that one account may have stored (contract 30.21, 39.12). */
+const maxPerAccount = 10_000
+const maxBytesOfAccount = 256 * 1024 * 1024
+/** The most ended generations that are deleted with one claim: each claim adds one. */
+const evictedAtOnce = 4
+/** Chunks returned at once, about as many bytes as one answer may have. */
+const chunksAtOnce = 500
+/** Bound parameters of one statement. */
+const idsAtOnce = 500
+/** How often a claim reads a generation that other requests are changing. */
+const maxTries = 5
+
+/** Stored generations on either engine, with retention and recovery. */
+export interface GenerationList extends GenerationStore {
+  /** Deletes at most `limit` generations that expired by `timeMs` and returns how many. */
+  deleteExpired(timeMs: number, limit: number): Promise<number>
+  /** Those of these requests whose content is stored: they count as delivered, whatever their marks say (contract 39.4). */
+  withContent(requestIds: readonly string[]): Promise<readonly string[]>
+  /** No process runs any generation: their leases end. */
+  abandonAll(): Promise<void>
+}
+
+/** The queries that need nothing but the database. */
+export const generationQueries = defineStore<Omit<GenerationList, 'append'>>({
+  claim,
+
+  async findByRequest(db, accountId, requestId) {
+    const row = await select(db)
+      .where('account_id', '=', accountId)
+      .where('request_id', '=', requestId)
+      .executeTakeFirst()
+    return row === undefined ? undefined : readRow(row)
+  },
+
+  async setResponse(db, requestId, sealedResponse) {
+    await db
+      .updateTable('generations')
+      .set({ sealed_response: sealedResponse })
+      .where('request_id', '=', requestId)
+      .execute()
+  },
+
+  async renew(db, requestIds) {
+    const rows = await db
+      .updateTable('generations')
+      .set({ lease_until_ms: leaseEnd(db) })
+      .where('request_id', 'in', [...requestIds].toSorted())
+      .where('state', 'in', ['running', 'too_large'])
+      .returning(['request_id', 'cancel_requested'])
+      .execute()
+    return rows.flatMap((row) => (row.cancel_requested === 1 ? [row.request_id] : []))
+  },
+
+  async read(db, accountId, requestId, from) {
+    // The chunks first: a state that is read later may be newer, never older.
+    const chunks = await db
+      .selectFrom('generation_chunks')
+      .select(['number', 'sealed'])
+      .where('request_id', '=', requestId)
+      .where('account_id', '=', accountId)
+      .where('number', '>=', from)
+      .orderBy('number')
+      .limit(chunksAtOnce)
+      .execute()
+    const row = await select(db)
+      .where('account_id', '=', accountId)
+      .where('request_id', '=', requestId)
+      .executeTakeFirst()
+    return row === undefined ? undefined : { generation: readRow(row), chunks }
+  },
+
+  async requestCancel(db, accountId, requestId) {
+    await db
+      .updateTable('generations')
+      .set({ cancel_requested: 1 })
+      .where('account_id', '=', accountId)
+      .where('request_id', '=', requestId)
+      .where('state', '=', 'running')
+      .execute()
+  },
+
+  async dropChunks(db, requestId) {
+    await db.deleteFrom('generation_chunks').where('request_id', '=', requestId).execute()
+  },
+
+  remove: (db, accountId, requestId) =>
+    db.transaction().execute(async (transaction) => {
+      const removed = await transaction
+        .deleteFrom('generations')
+        .where('account_id', '=', accountId)
+        .where('request_id', '=', requestId)
+        .executeTakeFirst()
+      if (removed.numDeletedRows > 0n) await deleteChunks(transaction, [requestId])
+    }),
+
+  deleteExpired: (db, timeMs, limit) =>
+    db.transaction().execute(async (transaction) => {
+      const old = await transaction
+        .selectFrom('generations')
+        .select('request_id')
+        .where('expires_at_ms', '<=', Math.floor(timeMs))
+        .orderBy('expires_at_ms')
+        .limit(limit)
+        .execute()
+      await deleteGenerations(
+        transaction,
+        old.map((row) => row.request_id),
+      )
+      return old.length
+    }),
+
+  async withContent(db, requestIds) {
+    const found: string[] = []
+    for (let from = 0; from < requestIds.length; from += idsAtOnce) {
+      const rows = await db
+        .selectFrom('generations')
+        .select('request_id')
+        .where('request_id', 'in', requestIds.slice(from, from + idsAtOnce))
+        .where('has_content', '=', 1)
+        .execute()
+      for (const row of rows) found.push(row.request_id)
+    }
+    return found
+  },
+
+  async abandonAll(db) {
+    await db.updateTable('generations').set({ lease_until_ms: 0 }).where('state', '=', 'running').execute()
+  },
+})
+
+/** Appends chunks of different generations in one transaction; returns for each whether its generation took it. */
+export async function appendChunks(
+  db: Kysely<Tables>,
+  chunks: readonly GenerationChunk[],
+): Promise<readonly boolean[]> {
+  return await db.transaction().execute(async (transaction) => {
+    const taken: boolean[] = []
+    for (const chunk of chunks) taken.push(await append(transaction, chunk))
+    return taken
+  })
+}
+
+async function append(db: Transaction<Tables>, chunk: GenerationChunk): Promise<boolean> {
+  const { accountId, requestId, number, sealed, bytes, head, hasContent, end } = chunk
+  const now = nowOf(db)
+  let update = db
+    .updateTable('generations')
+    .set((row) => ({
+      lease_until_ms: leaseEnd(db),
+      bytes: sql<number>`${row.ref('bytes')} + cast(${bytes} as bigint)`,
+      has_content: hasContent ? 1 : 0,
+      ...(sealed !== undefined && { chunks: number + 1 }),
+      ...(head !== undefined && { head }),
+      ...(end !== undefined && { state: end }),
+    }))
+    .where('request_id', '=', requestId)
+    .where('account_id', '=', accountId)
+    .where('state', '=', 'running')
+    .where('chunks', '=', number)
+  if (chunk.onlyIfAbandoned === true) update = update.where('lease_until_ms', '<=', now)
+  const updated = await update.executeTakeFirst()
+  if (updated.numUpdatedRows === 0n) return false
+  if (sealed !== undefined) {
+    await db
+      .insertInto('generation_chunks')
+      .values({ request_id: requestId, number, account_id: accountId, sealed })
+      .execute()
+  }
+  return true
+}
+
+async function claim(db: Kysely<Tables>, given: NewGeneration): Promise<StoredGeneration | undefined> {
+  for (let tries = 0; tries < maxTries; tries++) {
+    const found = await select(db)
+      .where('account_id', '=', given.accountId)
+      .where('key_digest', '=', given.keyDigest)
+      .executeTakeFirst()
+    if (found === undefined) {
+      if (!(await insert(db, given))) continue
+      await makeRoom(db, given.accountId)
+      return undefined
+    }
+    if (found.expires_at_ms <= given.createdAtMs) {
+      await db.transaction().execute((transaction) => deleteGenerations(transaction, [found.request_id]))
+      continue
+    }
+    const isAbandoned = found.state === 'running' && found.has_content === 0 && found.lease_left_ms <= 0
+    if (!isAbandoned || found.body_digest !== given.bodyDigest) return readRow(found)
+    if (await restart(db, found.request_id, given)) return undefined
+  }
+  throw new StoreUnavailable('a generation changed each time that it was read')
+}
+
+/** One statement decides which of many requests with the same key runs (contract 39.3). */
+async function insert(db: Kysely<Tables>, given: NewGeneration): Promise<boolean> {
+  const inserted = await db
+    .insertInto('generations')
+    .values({ ...rowOf(given), lease_until_ms: leaseEnd(db) })
+    .onConflict((conflict) => conflict.columns(['account_id', 'key_digest']).doNothing())
+    .executeTakeFirst()
+  return (inserted.numInsertedOrUpdatedRows ?? 0n) > 0n
+}
+
+/** Takes over a generation whose process died before any content was stored; false if another request did. */
+function restart(db: Kysely<Tables>, lost: string, given: NewGeneration): Promise<boolean> {
+  return db.transaction().execute(async (transaction) => {
+    const restarted = await transaction
+      .updateTable('generations')
+      .set({ ...rowOf(given), lease_until_ms: leaseEnd(db) })
+      .where('request_id', '=', lost)
+      .where('state', '=', 'running')
+      .where('has_content', '=', 0)
+      .where('lease_until_ms', '<=', nowOf(db))
+      .executeTakeFirst()
+    if (restarted.numUpdatedRows === 0n) return false
+    await deleteChunks(transaction, [lost])
+    await releaseCharge(transaction, lost)
+    return true
+  })
+}
+
+function leaseEnd(db: Kysely<Tables>): RawBuilder<number> {
+  return sql<number>`${nowOf(db)} + ${leaseMs}`
+}
+
+/**
+ * The request died without delivering anything, and from now on it cannot. On SQLite recovery has already decided that
+ * by its marks; on PostgreSQL its node may never return (contract 36.3).
+ */
+async function releaseCharge(db: Transaction<Tables>, requestId: string): Promise<void> {
+  if (db.getExecutor().adapter instanceof SqliteAdapter) return
+  await writeSettlements(db, [{ id: requestId, state: 'lost', outcome: { charged: 0, attempts: [], totalMs: 0 } }])
+}
+
+/** Deletes the oldest ended generations of an account that has too many. */
+async function makeRoom(db: Kysely<Tables>, accountId: string): Promise<void> {
+  const { count, bytes } = await db
+    .selectFrom('generations')
+    .select((row) => [
+      row.fn.countAll<number>().as('count'),
+      sql<number>`cast(coalesce(sum(bytes), 0) as bigint)`.as('bytes'),
+    ])
+    .where('account_id', '=', accountId)
+    .executeTakeFirstOrThrow()
+  if (count <= maxPerAccount && bytes <= maxBytesOfAccount) return
+  const oldest = await db
+    .selectFrom('generations')
+    .select('request_id')
+    .where('account_id', '=', accountId)
+    .where('state', '<>', 'running')
+    .orderBy('created_at_ms')
+    .limit(evictedAtOnce)
+    .execute()
+  const ids = oldest.map((row) => row.request_id)
+  await db.transaction().execute((transaction) => deleteGenerations(transaction, ids))
+}
+
+async function deleteGenerations(db: Transaction<Tables>, requestIds: readonly string[]): Promise<void> {
+  if (requestIds.length === 0) return
+  await db.deleteFrom('generations').where('request_id', 'in', requestIds).execute()
+  await deleteChunks(db, requestIds)
+}
+
+async function deleteChunks(db: Transaction<Tables>, requestIds: readonly string[]): Promise<void> {
+  await db.deleteFrom('generation_chunks').where('request_id', 'in', requestIds).execute()
+}
+
+function select(db: Kysely<Tables>) {
+  return db
+    .selectFrom('generations')
+    .selectAll()
+    .select(sql<number>`lease_until_ms - ${nowOf(db)}`.as('lease_left_ms'))
+}
+
+function rowOf(given: NewGeneration): Omit<GenerationRow, 'lease_until_ms'> {
+  return {
+    account_id: given.accountId,
+    key_digest: given.keyDigest,
+    request_id: given.requestId,
+    body_digest: given.bodyDigest,
+    format: given.format,
+    stream: given.stream ? 1 : 0,
+    background: given.isBackground ? 1 : 0,
+    state: 'running',
+    has_content: 0,
+    cancel_requested: 0,
+    head: null,
+    sealed_response: null,
+    chunks: 0,
+    bytes: 0,
+    created_at_ms: Math.floor(given.createdAtMs),
+    expires_at_ms: Math.floor(given.expiresAtMs),
+  }
+}
+
+function readRow(row: GenerationRow & { lease_left_ms: number }): StoredGeneration {
+  return {
+    accountId: row.account_id,
+    keyDigest: row.key_digest,
+    requestId: row.request_id,
+    bodyDigest: row.body_digest,
+    format: row.format as ClientFormatId,
+    stream: row.stream === 1,
+    isBackground: row.background === 1,
+    createdAtMs: row.created_at_ms,
+    state: row.state as GenerationState,
+    hasContent: row.has_content === 1,
+    isCancelRequested: row.cancel_requested === 1,
+    head: row.head ?? undefined,
+    sealedResponse: row.sealed_response ?? undefined,
+    chunks: row.chunks,
+    leaseLeftMs: row.lease_left_ms,
+  }
+}

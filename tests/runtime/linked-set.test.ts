@@ -1,0 +1,25 @@
+import { array, assert, boolean, nat, property, tuple } from 'fast-check'
+import { expect, test } from 'vitest'
+import { LinkedEntry, LinkedSet } from '../../src/runtime/linked-set.ts'
+
+class Item extends LinkedEntry {}
+
+test('after random additions and removals, the set has the entries and the order of a Set', () => {
+  const steps = array(tuple(boolean(), nat(9)), { maxLength: 200 })
+  assert(
+    property(steps, (changes) => {
+      const items = Array.from({ length: 10 }, () => new Item())
+      const linked = new LinkedSet<Item>()
+      const set = new Set<Item>()
+      for (const [isAdded, index] of changes) {
+        const item = items[index]!
+        if (isAdded && !set.has(item)) linked.add(item)
+        if (!isAdded) linked.delete(item)
+        if (isAdded) set.add(item)
+        else set.delete(item)
+        expect(linked.isEmpty).toBe(set.size === 0)
+        expect([...linked].map((one) => items.indexOf(one))).toEqual([...set].map((one) => items.indexOf(one)))
+      }
+    }),
+  )
+})

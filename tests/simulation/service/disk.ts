@@ -1,0 +1,324 @@
+import { DatabaseSync } from 'node:sqlite'
+import type { Timer } from '../../../src/runtime/clock.ts'
+import { StoreUnavailable } from '../../../src/runtime/store-unavailable.ts'
+import type { DeliveryHistory, MarkRing } from '../../../src/storage/ledger/delivery-marks.ts'
+import type { Batch } from '../../../src/storage/sqlite/ledger-batch.ts'
+import { LedgerCommits } from '../../../src/storage/sqlite/ledger-commits.ts'
+import type { Call, ConnectionName } from '../../../src/storage/sqlite/sqlite-messages.ts'
+import { SqliteStatements } from '../../../src/storage/sqlite/sqlite-statements.ts'
+import type { DatabaseThread, ThreadListener } from '../../../src/storage/sqlite/sqlite-thread.ts'
+import type { Dice } from '../dice.ts'
+import type { ProcessClock } from './process-clock.ts'
+import type { Timeline } from './timeline.ts'
+
+/** As in `SqliteThread`. */
+const answerLimitMs = 5_000
+/** How long a failed commit waits before it is tried again. */
+const retryMs = 50
+
+/** How the disk works at the moment. `failing`: every write and read is an error. `hung`: nothing is answered. */
+export type DiskState = 'fast' | 'slow' | 'failing' | 'hung'
+
+/** A disk full, as SQLite reports it. */
+class DiskFull extends StoreUnavailable {
+  readonly code = 'ERR_SQLITE_ERROR'
+  readonly errcode = 13
+}
+
+/**
+ * What outlives a process: the database, and the delivery marks of the page cache. Each write of the database is one
+ * event: it is on disk as a whole or, if the process or the machine ends before, not at all.
+ */
+export class Disk {
+  readonly database: DatabaseSync
+  /** Called when the disk works differently. */
+  onState: () => void = () => {}
+  #state: DiskState = 'fast'
+  readonly #statements: SqliteStatements
+  #marks: string[] = []
+  /** Whether every mark since the last start is still known: not after a crash of the machine. */
+  #isComplete = true
+
+  constructor(content: Uint8Array) {
+    const { database, statements, reset } = (opened ??= openDatabase(content))
+    reset()
+    this.database = database
+    this.#statements = statements
+  }
+
+  get state(): DiskState {
+    return this.#state
+  }
+
+  set state(state: DiskState) {
+    this.#state = state
+    this.onState()
+  }
+
+  get statements(): SqliteStatements {
+    return this.#statements
+  }
+
+  /** What the last process left, for the next one; a new ring begins. */
+  takeMarks(): DeliveryHistory {
+    const history = { complete: this.#isComplete, ids: new Set(this.#marks), next: [this.#marks.length + 1] }
+    this.#marks = []
+    this.#isComplete = true
+    return history
+  }
+
+  get marks(): MarkRing {
+    const marks = this.#marks
+    return {
+      get next() {
+        return marks.length + 1
+      },
+      add: (requestId) => {
+        if (this.state === 'failing') throw new DiskFull('the disk is full')
+        marks.push(requestId)
+      },
+    }
+  }
+
+  /** The process ended: a transaction that it began is gone. After a crash of the machine, marks may be, too. */
+  crash(what: 'process' | 'machine', dice: Dice): void {
+    this.#statements.rollback()
+    if (what === 'process') return
+    this.#marks = this.#marks.filter(() => dice.chance(0.5))
+    this.#isComplete = false
+  }
+}
+
+interface OpenDatabase {
+  readonly database: DatabaseSync
+  readonly statements: SqliteStatements
+  readonly reset: () => void
+}
+
+/** One database for all schedules of this process, one after another: opening one costs more than most schedules. */
+let opened: OpenDatabase | undefined
+
+function openDatabase(content: Uint8Array): OpenDatabase {
+  const database = new DatabaseSync(':memory:')
+  database.deserialize(content)
+  const tables = namesOf(database, 'table')
+  database.exec("attach ':memory:' as template")
+  for (const table of tables) database.exec(`create table template.${table} as select * from main.${table}`)
+  const statements = new SqliteStatements(database)
+  const copies = tables
+    .filter((table) => table !== 'migrations')
+    .map((table) => ({
+      hasRows: database.prepare(`select 1 from main.${table} limit 1`),
+      clear: database.prepare(`delete from main.${table}`),
+      fill: database.prepare(`insert into main.${table} select * from template.${table}`),
+      isEmpty: database.prepare(`select 1 from template.${table} limit 1`).get() === undefined,
+    }))
+  return {
+    database,
+    statements,
+    reset: () => {
+      statements.rollback()
+      database.exec('pragma foreign_keys = off; begin')
+      for (const { hasRows, clear, fill, isEmpty } of copies) {
+        if (isEmpty && hasRows.get() === undefined) continue
+        clear.run()
+        if (!isEmpty) fill.run()
+      }
+      database.exec('commit; pragma foreign_keys = on')
+    },
+  }
+}
+
+/** The names of everything of that type in a database. */
+export function namesOf(database: DatabaseSync, type: 'table' | 'trigger'): string[] {
+  const rows = database
+    .prepare("select name from main.sqlite_master where type = ? and name not like 'sqlite_%' order by name")
+    .all(type)
+  return rows.map(({ name }) => String(name))
+}
+
+interface Waiting {
+  readonly call: Call
+  readonly expiresAtMs: number
+  readonly settle: ((error: Error | undefined, value?: unknown) => void) | undefined
+}
+
+/** Stands in for the database thread: the same statements in the same order, at simulated times. */
+export class SimulatedThread implements DatabaseThread {
+  readonly #disk: Disk
+  readonly #timeline: Timeline
+  readonly #clock: ProcessClock
+  readonly #dice: Dice
+  readonly #listener: ThreadListener
+  readonly #commits: LedgerCommits
+  /** As the text that is sent to the real thread. */
+  readonly #batches: string[] = []
+  readonly #calls: Waiting[] = []
+  #isBusy = false
+  #overdue = 0
+  #unanswered = 0
+  /** The connection whose transaction is open. */
+  #owner: ConnectionName | undefined
+  #isClosing = false
+  #onIdle: (() => void) | undefined
+
+  constructor(
+    { disk, timeline, dice }: { readonly disk: Disk; readonly timeline: Timeline; readonly dice: Dice },
+    clock: ProcessClock,
+    listener: ThreadListener,
+  ) {
+    this.#disk = disk
+    this.#timeline = timeline
+    this.#clock = clock
+    this.#dice = dice
+    this.#listener = listener
+    disk.onState = () => this.#pump()
+    this.#commits = new LedgerCommits(
+      disk.database,
+      0,
+      (message) => {
+        if (message.type !== 'committed') throw new Error(`the ledger's commit ended as ${JSON.stringify(message)}`)
+        const { number } = message
+        this.#report(() => this.#listener.onCommitted(number))
+      },
+      () => {},
+    )
+  }
+
+  get waitingCalls(): number {
+    return this.#unanswered
+  }
+
+  post(batch: Batch): void {
+    this.#batches.push(JSON.stringify(batch))
+    this.#pump()
+  }
+
+  call<Value>(call: Call): Promise<Value> {
+    if (this.#isClosing) throw new StoreUnavailable('the database thread has ended')
+    if (this.#overdue > 0) throw new StoreUnavailable('the database does not answer')
+    this.#unanswered += 1
+    return new Promise((resolve, reject) => {
+      let isOverdue = false
+      const limit: Timer = this.#clock.after(answerLimitMs, () => {
+        isOverdue = true
+        this.#overdue += 1
+        reject(new StoreUnavailable('the database does not answer'))
+      })
+      const settle = (error: Error | undefined, value?: unknown): void => {
+        this.#unanswered -= 1
+        limit.cancel()
+        if (isOverdue) this.#overdue -= 1
+        else if (error === undefined) resolve(value as Value)
+        else reject(error)
+      }
+      this.#calls.push({ call, expiresAtMs: this.#timeline.nowMs + answerLimitMs, settle })
+      this.#pump()
+    })
+  }
+
+  send(call: Call): void {
+    this.#calls.push({ call, expiresAtMs: Number.POSITIVE_INFINITY, settle: undefined })
+    this.#pump()
+  }
+
+  async close(finishFrom: string | undefined): Promise<boolean> {
+    this.#isClosing = true
+    if (this.#isBusy) await new Promise<void>((resolve) => (this.#onIdle = resolve))
+    if (finishFrom !== undefined)
+      this.#disk.database
+        .prepare('update requests set due_mark = null where id >= ? and due_mark is not null')
+        .run(finishFrom)
+    return true
+  }
+
+  #pump(): void {
+    if (this.#isBusy || this.#clock.isDead || this.#disk.state === 'hung') return
+    const isBlocked = this.#owner !== undefined
+    const isCommit = this.#batches.length > 0 && !isBlocked
+    const at = this.#calls.findIndex(({ call }) => !isBlocked || connectionOf(call) === this.#owner)
+    if (!isCommit && at < 0) {
+      this.#onIdle?.()
+      return
+    }
+    this.#isBusy = true
+    this.#timeline.after(this.#durationMs(), () => {
+      if (this.#clock.isDead) return
+      this.#isBusy = false
+      if (isCommit) this.#commit()
+      else this.#run(this.#calls.splice(at, 1)[0]!)
+      this.#pump()
+    })
+  }
+
+  #durationMs(): number {
+    return this.#disk.state === 'slow' ? this.#dice.ms(400) : this.#dice.between(0.1, 1.5)
+  }
+
+  #commit(): void {
+    if (this.#disk.state === 'failing') {
+      this.#report(() => this.#listener.onFailed('disk_full'))
+      this.#isBusy = true
+      this.#timeline.after(retryMs, () => {
+        this.#isBusy = false
+        this.#pump()
+      })
+      return
+    }
+    for (const batch of this.#batches.splice(0)) this.#commits.add(batch)
+    this.#commits.write()
+  }
+
+  #run({ call, expiresAtMs, settle }: Waiting): void {
+    let value: unknown
+    let failure: Error | undefined
+    try {
+      if (this.#disk.state === 'failing' && call.type !== 'rollback') this.#failStatement()
+      if (this.#timeline.nowMs > expiresAtMs) throw new StoreUnavailable('the call arrived after its time limit')
+      value = this.#answer(call)
+    } catch (error) {
+      failure = error as Error
+    }
+    if (call.type === 'execute' || call.type === 'rollback')
+      this.#owner = this.#disk.database.isTransaction ? (this.#owner ?? call.connection) : undefined
+    if (settle !== undefined) this.#report(() => settle(failure, value))
+  }
+
+  /** Sometimes SQLite rolls back by itself. A rollback needs no disk. */
+  #failStatement(): never {
+    if (this.#dice.chance(0.5)) this.#disk.statements.rollback()
+    throw new DiskFull('the disk is full')
+  }
+
+  #answer(call: Call): unknown {
+    const { statements } = this.#disk
+    if (call.type === 'execute') return statements.execute(call.sql, call.parameters)
+    if (call.type === 'rollback') return statements.rollback()
+    if (call.type === 'prove') return undefined
+    const { accountId, periodId, sinceMs } = call
+    const used = statements.execute('select used from usage where account_id = ? and period_id = ?', [
+      accountId,
+      periodId,
+    ])
+    const recent = statements.execute(
+      'select admitted_at_ms, key_id from requests where account_id = ? and admitted_at_ms > ?',
+      [accountId, sinceMs],
+    )
+    return {
+      used: Number((used.rows[0] as { used?: unknown } | undefined)?.used ?? 0),
+      recent: recent.rows.map((row) => {
+        const { admitted_at_ms: atMs, key_id: keyId } = row as Record<string, unknown>
+        return { atMs: Number(atMs), keyId: String(keyId) }
+      }),
+    }
+  }
+
+  /** What the thread says reaches the process later, unless the process ends before: then it is done and unknown. */
+  #report(run: () => void): void {
+    this.#timeline.after(this.#dice.between(0.02, 0.5), () => this.#clock.deliver(run))
+  }
+}
+
+function connectionOf(call: Call): ConnectionName | undefined {
+  return call.type === 'execute' || call.type === 'rollback' ? call.connection : undefined
+}

@@ -1,0 +1,119 @@
+import { Buffer } from 'node:buffer'
+import { ChainFollower, chainStart } from '../../../../src/domain/audit-chain.ts'
+import { promptSecret } from '../client.ts'
+import type { Invariant } from '../evidence.ts'
+import { providerSecret } from '../provider-answer.ts'
+import { upstreamCredential } from '../template.ts'
+import type { Change, World } from '../world.ts'
+
+/** How long a revocation may take while the store answers, and if it does not (contract 3.11), with some network. */
+const revokedWithinMs = 700
+const revokedAtLeastWithinMs = 6_000
+/** How late a call may be sent once more that a reused connection lost (contract 7.10). */
+const replayedWithinMs = 1_000
+
+/** Who may do what, and what is written about it. */
+export const accessInvariants: readonly Invariant[] = [
+  {
+    id: 'I11',
+    sentence:
+      'Soon after a revocation or suspension was confirmed, and ever after, its key is admitted nowhere and causes no call.',
+    *check({ world, admitted, rows, calls }) {
+      const keyOf = new Map(world.exchanges.map(({ number, plan }) => [number, plan]))
+      const slowestBodyMs = Math.max(0, ...world.exchanges.map(({ plan }) => plan.sendsSlowlyMs ?? 0))
+      for (const change of world.changes) {
+        const { action, ackedMs } = change
+        if (ackedMs === undefined || (action.do !== 'revoke' && action.do !== 'suspend') || change.isUndo) continue
+        const account = world.template.accounts[action.account]!
+        const fromMs = ackedMs + boundOf(world, ackedMs) + slowestBodyMs
+        const untilMs = action.do === 'revoke' ? Number.POSITIVE_INFINITY : undoneMs(world, change)
+        for (const { opening, atMs } of admitted.values()) {
+          const isOf =
+            action.do === 'revoke' ? opening.keyId === account.keys[action.key]!.id : opening.accountId === account.id
+          if (isOf && atMs > fromMs && atMs < untilMs)
+            yield `${opening.id} was admitted ${atMs - ackedMs} ms after ${action.do}, ${rows.has(opening.id) ? 'and recorded' : 'and lost'}`
+        }
+        for (const { number, request, atMs } of calls) {
+          const plan = keyOf.get(request)
+          const isOf =
+            plan?.account === action.account && (action.do === 'suspend' || plan.key === account.keys[action.key]!.key)
+          if (isOf && atMs > fromMs + replayedWithinMs && atMs < untilMs)
+            yield `call ${number} began ${atMs - ackedMs} ms after ${action.do}`
+        }
+      }
+    },
+  },
+  {
+    id: 'I12',
+    sentence: 'A 401 goes only to a key that was revoked, suspended, or never existed, whatever else fails.',
+    *check({ world, exchanges }) {
+      for (const { number, plan, response, endedMs } of exchanges) {
+        if (response.status !== 401) continue
+        const { id, keys } = world.template.accounts[plan.account]!
+        const key = keys.findIndex((each) => each.key === plan.key)
+        const isRevoked = world.changes.some(
+          ({ action, startedMs }) =>
+            startedMs <= endedMs! &&
+            ((action.do === 'revoke' && action.account === plan.account && action.key === key) ||
+              (action.do === 'suspend' && action.account === plan.account)),
+        )
+        if (key >= 0 && !isRevoked) yield `request ${number} of ${id}: ${response.body.slice(0, 200)}`
+      }
+    },
+  },
+  {
+    id: 'I16',
+    sentence: 'No prompt, key, credential, or text of a provider is in a log line, the database, or an error.',
+    *check({ world, exchanges }) {
+      const secrets = [
+        promptSecret,
+        providerSecret,
+        upstreamCredential,
+        ...world.template.accounts.flatMap(({ keys }) => keys.map(({ key }) => key)),
+      ]
+      const log = JSON.stringify(world.events)
+      const database = Buffer.from(world.disk.database.serialize())
+      for (const secret of secrets) {
+        if (log.includes(secret)) yield `the log contains ${secret}`
+        if (database.includes(secret)) yield `the database contains ${secret}`
+      }
+      for (const { number, response } of exchanges)
+        if (secrets.some((secret) => response.body.includes(secret) && secret !== promptSecret))
+          yield `request ${number}: ${response.body.slice(0, 300)}`
+    },
+  },
+  {
+    id: 'I17',
+    sentence: 'Every change has exactly one audit entry, and the chain of entries verifies.',
+    *check({ world }) {
+      const links = world.disk.database
+        .prepare('select entry, hash from audit_log order by sequence')
+        .all() as unknown as { entry: string; hash: string }[]
+      const follower = new ChainFollower(chainStart, [])
+      for (const link of links) {
+        const broken = follower.follow(link)
+        if (broken !== undefined) yield `entry ${broken.sequence}: ${broken.why}`
+      }
+      const entries = links.length - world.template.auditEntries
+      const confirmed = world.changes.filter(({ ackedMs, isBatch }) => ackedMs !== undefined && !isBatch).length
+      // A change that failed may have been made all the same; the last ones are several.
+      if (entries < confirmed) yield `${confirmed} changes, and ${entries} entries`
+    },
+  },
+]
+
+/** After this long, no process admits the key anymore. */
+function boundOf({ outages, pauses, crashes, restarts }: World, ackedMs: number): number {
+  const untilMs = ackedMs + revokedAtLeastWithinMs
+  const isDisturbed =
+    outages.some((outage) => outage.untilMs >= ackedMs - 1_000 && outage.fromMs <= untilMs) ||
+    [...pauses, ...crashes, ...restarts].some(({ atMs }) => atMs >= ackedMs - 10_000 && atMs <= untilMs)
+  return isDisturbed ? revokedAtLeastWithinMs : revokedWithinMs
+}
+
+/** When the end of a suspension began. */
+function undoneMs({ changes }: World, { action, startedMs }: Change): number {
+  const undone = changes.find((each) => each.isUndo && each.action === action && each.startedMs > startedMs)
+  const last = changes.find(({ isBatch }) => isBatch)
+  return Math.min(undone?.startedMs ?? Number.POSITIVE_INFINITY, last?.startedMs ?? Number.POSITIVE_INFINITY)
+}

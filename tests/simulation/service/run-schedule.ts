@@ -1,0 +1,126 @@
+import { frontierId } from '../../../src/domain/profiles.ts'
+import { Dice } from '../dice.ts'
+import type { Exchange } from './client.ts'
+import { type AtRest, type Evidence, evidenceOf, type Invariant } from './evidence.ts'
+import { accessInvariants } from './invariants/access.ts'
+import { answerInvariants } from './invariants/answers.ts'
+import { ledgerInvariants } from './invariants/ledger.ts'
+import { restInvariants } from './invariants/rest.ts'
+import { scheduleOf } from './schedule.ts'
+import { type Template, worldTemplate } from './template.ts'
+import { World } from './world.ts'
+
+const invariants: readonly Invariant[] = [
+  ...ledgerInvariants,
+  ...answerInvariants,
+  ...accessInvariants,
+  ...restInvariants,
+]
+
+/** How long the service is left alone before it is measured at rest. */
+const restMs = 3_000
+
+export interface Violation {
+  readonly id: string
+  readonly sentence: string
+  readonly what: string
+}
+
+/** Carries out the schedule of one seed, and judges it. `note` takes the trace of events. */
+export async function runSchedule(
+  seed: number,
+  note?: (line: string) => void,
+): Promise<{ readonly violations: readonly Violation[]; readonly world: World }> {
+  const template = await worldTemplate()
+  const world = new World(template, seed, note)
+  try {
+    await world.run(scheduleOf(seed, new Dice(seed ^ 0x5eed)))
+    const evidence = await gather(world, template)
+    const violations = invariants.flatMap((invariant) => [...violationsOf(invariant, evidence)])
+    return { violations, world }
+  } finally {
+    world.service?.kill()
+  }
+}
+
+function* violationsOf({ id, sentence, check }: Invariant, evidence: Evidence): Iterable<Violation> {
+  for (const what of check(evidence)) yield { id, sentence, what }
+}
+
+async function gather(world: World, template: Template): Promise<Evidence> {
+  const finalExchange = await askAtTheEnd(world, template)
+  await world.timeline.runUntil(world.timeline.nowMs + restMs)
+  const atRest = await measure(world, template)
+  await world.stop()
+  return evidenceOf(world, atRest, finalExchange)
+}
+
+/** One account asks once more; undefined if every key of it was revoked. */
+async function askAtTheEnd(world: World, template: Template): Promise<Exchange | undefined> {
+  const account = world.dice.upTo(template.accounts.length - 1)
+  const revoked = world.changes.flatMap(({ action }) =>
+    action.do === 'revoke' && action.account === account ? [action.key] : [],
+  )
+  const key = template.accounts[account]!.keys.find((_, index) => !revoked.includes(index))
+  if (key === undefined) return undefined
+  return world.askUntilAnswered({
+    account,
+    key: key.key,
+    format: 'openai-chat',
+    stream: true,
+    profile: frontierId,
+    leavesAfterMs: undefined,
+    leavesAfterBytes: undefined,
+    msPerByte: undefined,
+    sendsSlowlyMs: undefined,
+  })
+}
+
+async function measure(world: World, { accounts, config }: Template): Promise<AtRest> {
+  const { api, ledger, providers, storage } = world.service!
+  const used = new Map<string, { used: number; resetAt: number }>()
+  for (const { id } of accounts) {
+    // A plan without limits shows everything that is counted.
+    const plan = { ...config.plans[0]!, requestsPerMonth: 1_000_000 }
+    let signals: Awaited<ReturnType<typeof ledger.signals>> | undefined
+    Promise.resolve(ledger.signals(id, plan)).then(
+      (read) => (signals = read),
+      // Judged by what is missing then.
+      () => {},
+    )
+    await world.timeline.runUntil(world.timeline.nowMs + 10_000, () => signals !== undefined)
+    used.set(id, { used: signals?.quotaUsed ?? -1, resetAt: signals?.quotaReset ?? 0 })
+  }
+  // The key cache asks four times a second.
+  await world.timeline.runUntil(world.timeline.nowMs + 1_000, () => storage.queues()['database'] === 0)
+  return {
+    openRequests: api.openRequests,
+    inFlight: ledger.inFlight,
+    connectionsInUse: providers.connections().waiting,
+    waitingCalls: storage.queues()['database']!,
+    heldShares: Object.entries(api.shares).flatMap(([name, share]) => (share.used > 0 ? [name] : [])),
+    used,
+  }
+}
+
+/** Failures that one run reports. */
+const mostFailures = 3
+
+/** Runs schedules, one per seed, and describes the first ones that broke something. */
+export async function findFailures(firstSeed: number, schedules: number): Promise<readonly string[]> {
+  const failures: string[] = []
+  for (let seed = firstSeed; seed < firstSeed + schedules && failures.length < mostFailures; seed++) {
+    const { violations } = await runSchedule(seed)
+    if (violations.length > 0) failures.push(describeViolations(seed, violations))
+  }
+  return failures
+}
+
+/** Describes what a seed broke, and the one command that replays it with its trace. */
+export function describeViolations(seed: number, violations: readonly Violation[]): string {
+  const lines = violations.map(({ id, sentence, what }) => `  ${id} ${sentence}\n     ${what}`)
+  const command = `node bin/run.mjs node tests/simulation/service/replay.ts ${seed}`
+  return [`The schedule of seed ${seed} broke:`, ...lines, `Replay it with its trace of events:`, `  ${command}`].join(
+    '\n',
+  )
+}

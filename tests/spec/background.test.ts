@@ -1,0 +1,157 @@
+import OpenAI from 'openai'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { Service } from '../service.ts'
+
+const text = 'one two three four five six seven'
+const slow = { do: 'answer', text, tokenDelayMs: 40, repeat: true } as const
+const model = 'svc-router/frontier'
+
+let service: Service
+let client: OpenAI
+
+beforeAll(async () => {
+  service = await Service.start({ formats: ['openai-responses'] })
+  client = new OpenAI({ apiKey: service.key, baseURL: service.baseUrl, maxRetries: 0 })
+})
+afterAll(() => service.stop())
+beforeEach(() => service.providers[0]!.script([{ do: 'answer', text, repeat: true }]))
+
+const calls = (): number => service.providers[0]!.captured().length
+const input = 'Say hello.'
+
+async function finished(id: string): Promise<OpenAI.Responses.Response> {
+  let response!: OpenAI.Responses.Response
+  await expect
+    .poll(async () => {
+      response = await client.responses.retrieve(id)
+      return response.status
+    })
+    .not.toMatch(/queued|in_progress/)
+  return response
+}
+
+test('a background response is returned at once, polled, and complete in the end', async () => {
+  service.providers[0]!.script([{ do: 'slow_headers', ms: 500, text }])
+  const queued = await client.responses.create({ model, input, background: true, metadata: { a: 'b' } })
+  expect(queued).toMatchObject({ status: 'queued', background: true, metadata: { a: 'b' }, output: [] })
+  expect((await client.responses.retrieve(queued.id)).status).toBe('in_progress')
+  const response = await finished(queued.id)
+  expect(response).toMatchObject({ id: queued.id, status: 'completed', background: true })
+  expect(response.output_text).toBe(text)
+  const next = await client.responses.create({ model, input, previous_response_id: queued.id })
+  expect(next.status).toBe('completed')
+})
+
+test('providers are not asked to run it in the background', async () => {
+  const { id } = await client.responses.create({ model, input, background: true })
+  await finished(id)
+  expect(service.providers[0]!.captured().at(-1)!.body).not.toContain('background')
+})
+
+test('canceling stops it and its provider, and canceling again returns the same', async () => {
+  service.providers[0]!.script([{ do: 'stall', afterEvents: 4, text, repeat: true }])
+  const { id } = await client.responses.create({ model, input, background: true, stream: false })
+  const canceled = await client.responses.cancel(id)
+  expect(canceled).toMatchObject({ id, status: 'cancelled', error: null })
+  expect(await client.responses.cancel(id)).toMatchObject({ id, status: 'cancelled' })
+  expect((await client.responses.retrieve(id)).status).toBe('cancelled')
+})
+
+test('canceling a complete response returns it', async () => {
+  const { id } = await client.responses.create({ model, input, background: true })
+  await finished(id)
+  expect(await client.responses.cancel(id)).toMatchObject({ id, status: 'completed' })
+})
+
+test('a response that is not in the background cannot be canceled', async () => {
+  const { id } = await client.responses.create({ model, input })
+  await expect(client.responses.cancel(id)).rejects.toMatchObject({ status: 400, code: 'invalid_request' })
+})
+
+test('a failure of all providers is shown as failed', async () => {
+  service.providers[0]!.script([{ do: 'status', status: 500, repeat: true }])
+  const { id } = await client.responses.create({ model, input, background: true })
+  const failed = await finished(id)
+  expect(failed).toMatchObject({ status: 'failed', error: { code: 'server_is_overloaded' }, output: [] })
+})
+
+test('what is rejected before admission is an error, and no response', async () => {
+  await expect(client.responses.create({ model: 'unknown', input, background: true })).rejects.toMatchObject({
+    status: 404,
+    code: 'model_not_found',
+  })
+  await expect(client.responses.create({ model, input, background: true, store: false })).rejects.toMatchObject({
+    status: 400,
+    param: 'background',
+  })
+})
+
+test('the SDK resumes a background stream after any event, and gets all events', async () => {
+  service.providers[0]!.script([slow])
+  const before = calls()
+  const stream = await client.responses.create({ model, input, background: true, stream: true })
+  const seen: OpenAI.Responses.ResponseStreamEvent[] = []
+  for await (const event of stream) {
+    seen.push(event)
+    if (seen.length === 6) break
+  }
+  const created = seen[0] as OpenAI.Responses.ResponseCreatedEvent
+  const { id } = created.response
+  const last = seen.at(-1)!.sequence_number
+  const rest: OpenAI.Responses.ResponseStreamEvent[] = []
+  for await (const event of await client.responses.retrieve(id, { stream: true, starting_after: last }))
+    rest.push(event)
+  const all: OpenAI.Responses.ResponseStreamEvent[] = []
+  for await (const event of await client.responses.retrieve(id, { stream: true })) all.push(event)
+  expect([...seen, ...rest]).toEqual(all)
+  expect(all.at(-1)).toMatchObject({ type: 'response.completed', response: { background: true } })
+  const numbers = all.map((event) => event.sequence_number)
+  for (const after of numbers) {
+    const left: number[] = []
+    for await (const event of await client.responses.retrieve(id, { stream: true, starting_after: after }))
+      left.push(event.sequence_number)
+    expect(left).toEqual(numbers.filter((number) => number > after))
+  }
+  expect(calls() - before).toBe(1)
+})
+
+test('a stream with an Idempotency-Key can be resumed by its ID, too', async () => {
+  const headers = { 'Idempotency-Key': 'resumed' }
+  const seen: OpenAI.Responses.ResponseStreamEvent[] = []
+  for await (const event of await client.responses.create({ model, input, stream: true }, { headers })) seen.push(event)
+  const { id } = (seen[0] as OpenAI.Responses.ResponseCreatedEvent).response
+  const rest: unknown[] = []
+  for await (const event of await client.responses.retrieve(id, { stream: true, starting_after: 2 })) rest.push(event)
+  expect(rest).toEqual(seen.filter((event) => event.sequence_number > 2))
+})
+
+test('a response whose events are not stored cannot be streamed', async () => {
+  const { id } = await client.responses.create({ model, input })
+  await expect(client.responses.retrieve(id, { stream: true })).rejects.toMatchObject({ status: 400, param: 'stream' })
+  await expect(client.responses.retrieve('resp_0123456789', { stream: true })).rejects.toMatchObject({ status: 404 })
+})
+
+test('with a key, a background request that is sent again is the same response', async () => {
+  service.providers[0]!.script([slow])
+  const before = calls()
+  const headers = { 'Idempotency-Key': 'in the background' }
+  const first = await client.responses.create({ model, input, background: true }, { headers })
+  const again = await client.responses.create({ model, input, background: true }, { headers })
+  expect(again.id).toBe(first.id)
+  await finished(first.id)
+  const last = await client.responses.create({ model, input, background: true }, { headers })
+  expect(last).toMatchObject({ id: first.id, status: 'completed' })
+  expect(calls() - before).toBe(1)
+})
+
+test('a background response is nobody else’s, and deleting it deletes its events', async () => {
+  const { id } = await client.responses.create({ model, input, background: true })
+  await finished(id)
+  const stranger = await service.addAccount('stranger', 'max')
+  const theirs = new OpenAI({ apiKey: stranger.key, baseURL: service.baseUrl, maxRetries: 0 })
+  await expect(theirs.responses.retrieve(id)).rejects.toMatchObject({ status: 404 })
+  await expect(theirs.responses.cancel(id)).rejects.toMatchObject({ status: 404 })
+  await expect(theirs.responses.retrieve(id, { stream: true })).rejects.toMatchObject({ status: 404 })
+  await client.responses.delete(id)
+  await expect(client.responses.retrieve(id)).rejects.toMatchObject({ status: 404 })
+})

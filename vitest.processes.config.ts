@@ -1,0 +1,39 @@
+import { defineConfig } from 'vitest/config'
+import { SlowFirst } from './tests/slow-first.ts'
+import { SlowestFiles } from './tests/slowest-files.ts'
+import { shared } from './vitest.config.ts'
+
+/** Tests that count how many answers a service gives before it is killed. They run when nothing else uses the processors. */
+const timed = ['tests/processes/{crash,restart}.test.ts']
+
+/** Several processes of the service on the same data, or the service and a program around it: `npm run test:processes`. */
+export default defineConfig({
+  test: {
+    globalSetup: ['tests/fast-machine.ts'],
+    reporters: ['default', new SlowestFiles()],
+    sequence: { sequencer: SlowFirst },
+    projects: [
+      {
+        test: {
+          ...shared,
+          name: 'processes',
+          include: ['tests/processes/**/*.test.ts'],
+          exclude: timed,
+          isolate: false,
+          maxWorkers: 4,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: 'timed',
+          include: timed,
+          isolate: false,
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
+  },
+})
