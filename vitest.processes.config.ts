@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
+import { RunSummary } from './tests/run-summary.ts'
 import { SlowFirst } from './tests/slow-first.ts'
-import { SlowestFiles } from './tests/slowest-files.ts'
 import { shared } from './vitest.config.ts'
 
 /** Tests that count how many answers a service gives before it is killed. They run when nothing else uses the processors. */
@@ -10,7 +10,7 @@ const timed = ['tests/processes/{crash,restart}.test.ts']
 export default defineConfig({
   test: {
     globalSetup: ['tests/fast-machine.ts'],
-    reporters: ['default', new SlowestFiles()],
+    reporters: ['default', new RunSummary()],
     sequence: { sequencer: SlowFirst },
     projects: [
       {
