@@ -70,7 +70,6 @@ export class Failover implements AnswerSource {
   readonly #deps: FailoverDeps
   readonly #request: AllowedRequest
   readonly #conversation: Conversation
-  readonly #backends: readonly Backend[]
   readonly #caller: BreakerKey
   readonly #candidates: Candidates
   readonly #kind: PromptKind
@@ -98,12 +97,11 @@ export class Failover implements AnswerSource {
   #isUncommitted = false
 
   constructor(deps: FailoverDeps, options: FailoverOptions, laneFor: (backend: Backend) => Lane) {
-    const { request, accountId, conversation, backends, written } = options
+    const { request, accountId, conversation, written } = options
     this.#deps = deps
     this.#written = written
     this.#request = request
     this.#conversation = conversation
-    this.#backends = backends
     let kind: ContentKind | undefined
     this.#caller = { accountId, contentKind: () => (kind ??= contentKindOf(conversation)) }
     this.#kind = promptKindOf(request.bytes.length, conversation)
@@ -132,7 +130,7 @@ export class Failover implements AnswerSource {
     for (;;) {
       const backend = this.#nextBackend()
       if (backend === undefined) {
-        this.#noteSkippedBackends(this.#backends)
+        this.#noteSkippedBackends()
         throw lastError ?? this.#exhausted()
       }
       let written: BackendRequestBody
@@ -177,7 +175,7 @@ export class Failover implements AnswerSource {
     run?.stop(new UpstreamError('cancelled'))
   }
 
-  #noteSkippedBackends(backends: readonly Backend[]): void {
+  #noteSkippedBackends(backends?: readonly Backend[]): void {
     const { skipped } = this.#candidates.exhausted(backends)
     const unasked = skipped.filter(({ backend }) => !this.attempts.some((attempt) => attempt.backend === backend))
     if (unasked.length > 0) this.#skippedBackends = unasked
@@ -206,10 +204,14 @@ export class Failover implements AnswerSource {
   }
 
   /** Calls a backend and, if it is slow, a second one at the same time; the faster one answers (contract 7.30). */
-  async #askFirst(backend: Backend, written: BackendRequestBody): Promise<Asked> {
+  #askFirst(backend: Backend, written: BackendRequestBody): Promise<Asked> {
     const delayMs = this.attempts.length > 0 ? undefined : this.#hedging?.delayMs(backend)
     const first = this.#ask(backend, written)
-    if (delayMs === undefined || !(await isPendingAfter(first, delayMs, this.#deps.clock))) return await first
+    return delayMs === undefined ? first : this.#askBoth(backend, first, delayMs)
+  }
+
+  async #askBoth(backend: Backend, first: Promise<Asked>, delayMs: number): Promise<Asked> {
+    if (!(await isPendingAfter(first, delayMs, this.#deps.clock))) return await first
     const second = this.#askSecond(backend)
     return await (second === undefined ? first : this.#fasterOf(first, second))
   }
@@ -298,7 +300,8 @@ export class Failover implements AnswerSource {
           written = again.written
           continue
         }
-        if (!isRepeated && this.#isTransientFailure(run, error)) {
+        const failures = this.#deps.breakers.failuresInARow(endpoint.id, this.#caller)
+        if (!isRepeated && isTransientFailure(error, this.#deps.clock.monotonicMs() - run.startedMs, failures)) {
           isRepeated = true
           continue
         }
@@ -308,11 +311,6 @@ export class Failover implements AnswerSource {
       this.#end(run, trace)
       return run
     }
-  }
-
-  #isTransientFailure({ target, startedMs }: AttemptRun, error: unknown): boolean {
-    const { clock, breakers } = this.#deps
-    return isTransientFailure(error, clock.monotonicMs() - startedMs, breakers.failuresInARow(target.id, this.#caller))
   }
 
   #start(backend: Backend): AttemptRun<Backend> {
@@ -383,7 +381,7 @@ export class Failover implements AnswerSource {
 
   #exhausted(): ServiceError {
     const { profile } = this.#conversation
-    const { soonestMs, skipped } = this.#candidates.exhausted(this.#backends)
+    const { soonestMs, skipped } = this.#candidates.exhausted()
     const unasked = this.#skippedBackends ?? []
     if (this.#lacking !== undefined && !this.#isUncommitted && unasked.length === 0 && !this.#candidates.hasUsable)
       return notCapable(this.#lacking, profile, this.#deps.formats(this.#request.format).inputField)

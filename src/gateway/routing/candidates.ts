@@ -78,7 +78,7 @@ export class Candidates {
   }
 
   /** Why the request cannot continue. */
-  exhausted(backends: readonly Backend[]): Exhausted {
+  exhausted(backends: readonly Backend[] = this.#options.backends): Exhausted {
     const { breakers, breakerKey } = this.#options
     let soonestMs: number | undefined
     let isAtOnce = this.hasUsable

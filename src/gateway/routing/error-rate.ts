@@ -12,14 +12,15 @@ const assumedCalls = 25
 
 /** Failures and calls at one moment; later they weigh less. */
 interface Weighted {
-  readonly failures: number
-  readonly calls: number
-  readonly atMs: number
+  failures: number
+  calls: number
+  atMs: number
 }
 
-const none: Weighted = { failures: 0, calls: 0, atMs: 0 }
-
-/** The share of a backend's calls that fail, over a window with a half-life of 60 s (contract 7.22). */
+/**
+ * The share of a backend's calls that fail, over a window with a half-life of 60 s (contract 7.22). Changed in place,
+ * because the end of every call is recorded here.
+ */
 export class ErrorRate {
   readonly #byAccount = new BoundedMap<string, Weighted>(maxAccounts)
   /** Of the accounts whose calls failed since the last success, the first two. */
@@ -27,17 +28,22 @@ export class ErrorRate {
   #failuresInARow = 0
   #lastFailureMs = 0
   /** The sum of what counts of each account. */
-  #sum = none
+  readonly #sum: Weighted = { failures: 0, calls: 0, atMs: 0 }
 
   /** A call that began at `startedMs` ended. */
   record(account: string, isFailure: boolean, startedMs: number, nowMs: number): void {
     this.#countInARow(account, isFailure, startedMs, nowMs)
-    const before = this.#byAccount.get(account)
-    if (before === undefined && this.#byAccount.size === maxAccounts) this.#evictFirst(nowMs)
-    const kept = before === undefined ? none : weigh(before, nowMs)
-    const after = { failures: kept.failures + Number(isFailure), calls: kept.calls + 1, atMs: nowMs }
-    this.#byAccount.set(account, after)
-    this.#replace(kept, after, nowMs)
+    const sum = this.#sum
+    decay(sum, nowMs)
+    let known = this.#byAccount.get(account)
+    if (known === undefined) {
+      if (this.#byAccount.size === maxAccounts) this.#evictFirst(nowMs)
+      this.#byAccount.set(account, (known = { failures: 0, calls: 0, atMs: nowMs }))
+    } else decay(known, nowMs)
+    add(sum, known, -1)
+    known.failures += Number(isFailure)
+    known.calls += 1
+    add(sum, known, 1)
   }
 
   /**
@@ -51,8 +57,9 @@ export class ErrorRate {
 
   /** Between 0 and 1. */
   read(nowMs: number): number {
-    const { failures, calls } = weigh(this.#sum, nowMs)
-    return (failures + assumedFailures) / (calls + assumedCalls)
+    const { failures, calls, atMs } = this.#sum
+    const kept = shareKept(atMs, nowMs)
+    return (failures * kept + assumedFailures) / (calls * kept + assumedCalls)
   }
 
   #countInARow(account: string, isFailure: boolean, startedMs: number, nowMs: number): void {
@@ -70,26 +77,28 @@ export class ErrorRate {
   #evictFirst(nowMs: number): void {
     const [first] = this.#byAccount
     if (first === undefined) return
-    this.#byAccount.delete(first[0])
-    this.#replace(weigh(first[1], nowMs), none, nowMs)
-  }
-
-  /** Replaces what counts of one account in the sum. */
-  #replace(before: Weighted, after: Weighted, nowMs: number): void {
-    const sum = weigh(this.#sum, nowMs)
-    const [left, entered] = [counted(before), counted(after)]
-    const failures = Math.max(0, sum.failures - left.failures + entered.failures)
-    const calls = Math.max(failures, sum.calls - left.calls + entered.calls)
-    this.#sum = { failures, calls, atMs: nowMs }
+    const [account, outcomes] = first
+    this.#byAccount.delete(account)
+    decay(outcomes, nowMs)
+    add(this.#sum, outcomes, -1)
   }
 }
 
-function weigh({ failures, calls, atMs }: Weighted, nowMs: number): Weighted {
-  const kept = nowMs === atMs ? 1 : 2 ** ((atMs - nowMs) / halfLifeMs)
-  return { failures: failures * kept, calls: calls * kept, atMs: nowMs }
+/** The share of a weight at `atMs` that is left now. */
+function shareKept(atMs: number, nowMs: number): number {
+  return nowMs === atMs ? 1 : 2 ** ((atMs - nowMs) / halfLifeMs)
 }
 
-function counted({ failures, calls }: Weighted): { readonly failures: number; readonly calls: number } {
-  if (calls <= outcomesPerAccount) return { failures, calls }
-  return { failures: (failures / calls) * outcomesPerAccount, calls: outcomesPerAccount }
+function decay(weighted: Weighted, nowMs: number): void {
+  const kept = shareKept(weighted.atMs, nowMs)
+  weighted.failures *= kept
+  weighted.calls *= kept
+  weighted.atMs = nowMs
+}
+
+/** Adds what counts of one account's outcomes to the sum, or takes it away. Rounding must not make the sum negative. */
+function add(sum: Weighted, { failures, calls }: Weighted, sign: 1 | -1): void {
+  const share = calls > outcomesPerAccount ? outcomesPerAccount / calls : 1
+  sum.failures = Math.max(0, sum.failures + sign * failures * share)
+  sum.calls = Math.max(sum.failures, sum.calls + sign * calls * share)
 }
