@@ -71,8 +71,8 @@ describe.runIf(existsSync('/proc/self/task')).each(stores)('several workers on %
     'one scrape returns the metrics of all workers, while one of them hangs and after one was killed',
     async () => {
       await Promise.all(Array.from({ length: requests }, ask))
-      expect(await read('svc_router_workers')).toBe(2)
-      expect(await read(admissions)).toBe(requests)
+      await expect.poll(() => read('svc_router_workers'), { timeout: 10_000 }).toBe(2)
+      await expect.poll(() => read(admissions), { timeout: 10_000 }).toBe(requests)
       const [first, second] = childrenOf(service.running.pid!)
       process.kill(first!, 'SIGSTOP')
       expect(await read('svc_router_workers')).toBe(1)
@@ -82,7 +82,8 @@ describe.runIf(existsSync('/proc/self/task')).each(stores)('several workers on %
       expect(await read(admissions)).toBe(requests)
       expect(childrenOf(service.running.pid!)).toContain(second)
       await Promise.all(Array.from({ length: requests }, ask))
-      expect(await read(admissions)).toBe(2 * requests)
+      // A worker that is too busy to answer a scrape in time counts as it was before.
+      await expect.poll(() => read(admissions), { timeout: 10_000 }).toBe(2 * requests)
     },
     limitMs,
   )
