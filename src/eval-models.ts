@@ -64,7 +64,7 @@ export async function openEvalModels(
     statistics: providers.statistics,
     random: () => random(1)[0]! / 256,
     breakers: new CircuitBreakers({ clock, random: () => random(1)[0]! / 256, log }),
-    budget: new RetryBudget(),
+    budget: new RetryBudget(clock),
     log,
   }
   const nowSeconds = (): number => Math.floor(clock.nowMs() / 1000)

@@ -119,7 +119,7 @@ export class Gateway {
     this.#runDeps = {
       ...deps,
       random,
-      budget: new RetryBudget(),
+      budget: new RetryBudget(deps.clock),
       hedges: new HedgeBudget(),
       commits: new DurabilityWait(deps.clock),
     }

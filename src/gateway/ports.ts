@@ -266,6 +266,8 @@ export interface ModelRequest {
   readonly body: JsonObject
   /** The client's own limit on the whole request, milliseconds, if it sent one (`X-Stainless-Timeout`). */
   readonly timeoutMs: number | undefined
+  /** Whether the client has sent the request before and retries it (`X-Stainless-Retry-Count`). */
+  readonly isRetry?: boolean | undefined
   /** Headers to forward with the body to backends of the same format: name, value, … */
   readonly passedHeaders?: readonly string[] | undefined
   /** The `traceparent` header of the client, unchecked. */

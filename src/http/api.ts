@@ -298,6 +298,7 @@ export class Api {
       members,
       body,
       timeoutMs: stated.timeoutMs,
+      isRetry: stated.isRetry,
       passedHeaders: stated.passedHeaders,
       fusionDepth: stated.fusionDepth,
       traceparent: stated.traceparent,

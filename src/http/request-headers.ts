@@ -59,9 +59,10 @@ function bitOf(name: string): number {
 export function parseRequestHeaders(
   request: IncomingMessage,
   names?: readonly string[],
-): Pick<ModelRequest, 'timeoutMs' | 'passedHeaders' | 'fusionDepth' | 'traceparent'> {
+): Pick<ModelRequest, 'timeoutMs' | 'isRetry' | 'passedHeaders' | 'fusionDepth' | 'traceparent'> {
   return {
     timeoutMs: statedTimeoutMs(request),
+    isRetry: statesRetry(request),
     passedHeaders: passedHeaders(request, names),
     fusionDepth: statedFusionDepth(request),
     traceparent: statedTrace(request),
@@ -76,6 +77,12 @@ function statedTimeoutMs({ headers }: IncomingMessage): number | undefined {
   if (typeof value !== 'string' || !/^\d{1,7}$/.test(value)) return undefined
   const seconds = Number(value)
   return seconds > 0 ? seconds * 1000 : undefined
+}
+
+/** Whether an SDK says that it has sent the request before: `X-Stainless-Retry-Count` from 1 to 99 (contract 7.32). */
+function statesRetry({ headers }: IncomingMessage): boolean {
+  const value = headers['x-stainless-retry-count']
+  return typeof value === 'string' && /^[1-9]\d?$/.test(value)
 }
 
 /** The trace that the client wants to continue, unchecked. */

@@ -1,3 +1,4 @@
+import type { ServiceError } from '../../src/domain/errors.ts'
 import { linksFor } from '../../src/domain/links.ts'
 import { fusionId } from '../../src/domain/profiles.ts'
 import { UpstreamError } from '../../src/domain/upstream.ts'
@@ -43,7 +44,16 @@ const keptLimits = { maxDepth: 50, maxTokens: 1_000, maxMembers: 1_000 }
 
 /** How a backend fails during its outage. */
 const failures = ['refuses', 'errs', 'hangs', 'cuts', 'stalls'] as const
-type Failure = (typeof failures)[number]
+export type Failure = (typeof failures)[number] | 'limits'
+
+export interface OutageOptions {
+  /** How the backends fail. Default: all ways but `limits`, at random for each call. */
+  readonly failures?: readonly Failure[]
+  /** Default: 1 to 3, at random. */
+  readonly backends?: number
+  /** The share of requests that are fusions. Default: a quarter. */
+  readonly fusions?: number
+}
 
 /** The result of one request. */
 export interface Seen {
@@ -51,6 +61,8 @@ export interface Seen {
   readonly isFusion: boolean
   readonly ok: boolean
   readonly endedMs: number
+  /** Undefined if it was answered, or broke after its first content. */
+  readonly error: ServiceError | undefined
 }
 
 const chunk = (delta: object, finish: string | null = null): string =>
@@ -67,16 +79,20 @@ export class Outage {
   readonly seen: Seen[] = []
   readonly startMs = this.clock.nowMs()
   readonly recoveryMs: number
+  /** Calls of backends during the outage. */
+  calls = 0
+  readonly #options: Required<Omit<OutageOptions, 'backends'>>
   readonly #random: () => number
   readonly #backends: readonly Backend[]
   readonly #gateway: Gateway
   #requests = 0
 
-  constructor(seed: number, outageMs: number) {
+  constructor(seed: number, outageMs: number, options: OutageOptions = {}) {
     this.recoveryMs = this.startMs + outageMs
+    this.#options = { failures, fusions: 0.25, ...options }
     this.#random = seededRandom(seed)
     const { clock } = this
-    const count = 1 + Math.floor(this.#random() * 3)
+    const count = options.backends ?? 1 + Math.floor(this.#random() * 3)
     this.#backends = Array.from({ length: count }, (_, place) => this.#backend(`b${place}`))
     const keys = { find: () => Promise.resolve(undefined), revision: () => Promise.resolve(1) }
     const admission: Admission = {
@@ -132,7 +148,7 @@ export class Outage {
     const kind = this.#random()
     return new Promise((resolve) => {
       this.clock.after(ms, () => {
-        void this.#send(kind < 0.25, kind < 0.1 || kind > 0.5).then(resolve)
+        void this.#send(kind < this.#options.fusions, kind < 0.1 || kind > 0.5).then(resolve)
       })
     })
   }
@@ -155,12 +171,12 @@ export class Outage {
     const accountId = `acc_${Math.floor(this.#random() * 3)}`
     const principal: Principal = { accountId, keyId: 'k', plan, limits: undefined, recheck: () => principal }
     const ended = this.#gateway.answer(principal, request, sink)
-    const isRefused = await ended.then(
-      () => false,
-      () => true,
+    const error = await ended.then(
+      () => undefined,
+      (thrown: unknown) => thrown as ServiceError,
     )
-    const ok = !isRefused && sink.text !== '' && !sink.text.includes('"error"')
-    this.seen.push({ beganMs, isFusion, ok, endedMs: this.clock.nowMs() })
+    const ok = error === undefined && sink.text !== '' && !sink.text.includes('"error"')
+    this.seen.push({ beganMs, isFusion, ok, endedMs: this.clock.nowMs(), error })
   }
 
   #backend(id: string): Backend {
@@ -191,7 +207,9 @@ export class Outage {
         if (!isAborted) run()
       })
     const isDown = this.clock.nowMs() < this.recoveryMs
-    const failure = failures[Math.floor(this.#random() * failures.length)]!
+    const ways = this.#options.failures
+    const failure = ways[Math.floor(this.#random() * ways.length)]!
+    if (isDown) this.calls += 1
     if (isDown) this.#fail(failure, request, listener, after)
     else this.#answer(request, listener, after)
     return { pause: () => {}, resume: () => {}, abort: () => void (isAborted = true) }
@@ -205,9 +223,10 @@ export class Outage {
   ): void {
     const ms = 5 + this.#random() * 200
     if (failure === 'refuses') after(ms, () => listener.onError(new UpstreamError('unreachable')))
-    if (failure === 'errs') {
+    if (failure === 'errs' || failure === 'limits') {
+      const of = failure === 'errs' ? { status: 500, retryAfterMs: undefined } : { status: 429, retryAfterMs: 2_000 }
       after(ms, () => {
-        listener.onHead({ status: 500, contentType: 'text/html', retryAfterMs: undefined, requestId: undefined })
+        listener.onHead({ ...of, contentType: 'text/html', requestId: undefined })
         listener.onEnd()
       })
     }

@@ -135,9 +135,6 @@ export class FusedAnswer implements AnswerSource {
     timer.cancel()
   }
 
-  /** No retry budget was taken. */
-  release(): void {}
-
   #call(): UpstreamCall {
     const run = this.current!
     const leave = new AbortController()

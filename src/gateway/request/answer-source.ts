@@ -45,8 +45,6 @@ export interface AnswerSource {
   readonly ownStream?: OwnStream
   /** Resolves when an attempt has content. @throws the error to answer with if none of them has */
   firstContent(): Promise<AttemptRun>
-  /** Gives back what the current attempt took from the retry budget. */
-  release(): void
   /**
    * Called when nothing more of the answer will be sent. Stops the source's own work, and waits until `attempts` and
    * `recordMembers` are complete. The request run stops `current` itself.

@@ -34,6 +34,7 @@ import {
 import { exhaustedError } from './exhausted-error.ts'
 import { firstSettled, isPendingAfter } from './first-settled.ts'
 import type { ProviderErrors } from './provider-errors.ts'
+import { RequestRetries } from './request-retries.ts'
 import { isTransientFailure, secondAttempt, type SecondAttempt } from './second-attempt.ts'
 
 export interface FailoverDeps extends BackendRequestDeps {
@@ -80,8 +81,8 @@ export class Failover implements AnswerSource {
   readonly #laneFor: (backend: Backend) => Lane
   /** Released once it is sent, because it may be large. */
   #written: BackendRequestBody | undefined
-  /** The backend whose retry budget the current attempt uses. */
-  #budgetOf: Backend | undefined
+  /** Created for the first retry. */
+  #retriesIfAny: RequestRetries | undefined
   /** Number of backends tried; the last one may be answering. */
   #asked = 0
   /** A second call that runs beside the current attempt. */
@@ -138,7 +139,7 @@ export class Failover implements AnswerSource {
         written = this.#bodyFor(backend)
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error
-        this.release()
+        this.#retriesIfAny?.refund()
         // Another backend's format may express the request (contract 11.4): even that of one that failed before.
         if (!this.#isUncommitted) lastError = error
         continue
@@ -153,15 +154,6 @@ export class Failover implements AnswerSource {
       }
       lastError = answered
     }
-  }
-
-  /**
-   * Releases what was taken from the retry budget. Called when the first content arrives, or when nothing more is
-   * tried.
-   */
-  release(): void {
-    if (this.#budgetOf !== undefined) this.#deps.budget.release(this.#caller.accountId, this.#budgetOf.id)
-    this.#budgetOf = undefined
   }
 
   /** Nothing runs except the current attempt. */
@@ -184,7 +176,7 @@ export class Failover implements AnswerSource {
   /** Whether a silent backend may be abandoned for another: not while it reasons because the caller asked for it. */
   readonly #mayLeave = (sawHeaders: boolean): boolean => {
     if (sawHeaders && this.#conversation.reasoning !== undefined) return false
-    return this.#asked < maxAttempts && this.#candidates.hasUsable
+    return this.#asked < maxAttempts && this.#candidates.preferred.some((backend) => this.#retries.has(backend))
   }
 
   /** The next backend to try, with its retry budget taken if it needs one. */
@@ -192,15 +184,11 @@ export class Failover implements AnswerSource {
     if (this.#asked >= maxAttempts) return undefined
     return this.attempts.length === 0
       ? this.#candidates.next()
-      : this.#candidates.next((backend) => this.#mayRetry(backend))
+      : this.#candidates.next((backend) => this.#retries.take(backend))
   }
 
-  /** A retry to a healthy backend does not multiply load; any other retry needs budget (contract 7.8). */
-  #mayRetry(backend: Backend): boolean {
-    if (!this.#deps.breakers.isTroubled(backend.id)) return true
-    if (!this.#deps.budget.take(this.#caller.accountId, backend.id)) return false
-    this.#budgetOf = backend
-    return true
+  get #retries(): RequestRetries {
+    return (this.#retriesIfAny ??= new RequestRetries(this.#deps, this.#caller, this.#request))
   }
 
   /** Calls a backend and, if it is slow, a second one at the same time; the faster one answers (contract 7.30). */
@@ -372,7 +360,8 @@ export class Failover implements AnswerSource {
 
   #end(run: AttemptRun, trace: AttemptTrace | undefined, error?: unknown): void {
     run.reportError(this.#deps.providerErrors, this.#request.id)
-    this.release()
+    if (error === undefined) this.#retriesIfAny?.refund()
+    else this.#retriesIfAny?.failed()
     const record = attemptRecord(run, this.#deps.clock.monotonicMs(), error)
     this.attempts.push(record)
     trace?.ended(record, error === undefined)

@@ -66,23 +66,21 @@ export class RequestRun extends SetEntry {
   /** Writes the answer to the sink; the result holds the error if there is no answer. */
   async run(): Promise<RequestRunEnd> {
     const { clock, budget } = this.#deps
-    const { sink, totalMs, context, accountId } = this.#options
+    const { sink, totalMs, context, accountId, request } = this.#options
     const { ownStream } = this.#source
     sink.onDisconnect(() => this.#onDisconnect())
     this.#deadline = clock.after(totalMs, () => this.#passDeadline())
     if (ownStream !== undefined) ownStream.onProgress = () => this.#writeProgress(ownStream)
     if (context.conversation.stream) this.#watchSilence(ownStream?.silenceMs)
-    budget.requestStarted(accountId)
+    budget.requestStarted(accountId, request.isRetry)
     try {
       if (this.#clientDisconnected) throw new UpstreamError('cancelled')
       const run = await this.#source.firstContent()
-      this.#source.release()
       this.#firstContentMs = this.#elapsedMs()
       return { outcome: await (context.conversation.stream ? this.#stream(run) : this.#sendWhole(run)) }
     } catch (error) {
       return await this.#refuse(error)
     } finally {
-      this.#source.release()
       budget.requestEnded(accountId)
       this.#deadline.cancel()
       this.#silence?.cancel()

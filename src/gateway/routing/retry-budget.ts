@@ -1,45 +1,99 @@
-/** Concurrent retries may be at most this share of concurrent requests (contract 7.8). */
-const share = 0.2
-/** This many retries are always allowed: a share of few requests would stop a small service from failing over. */
-const leastOfBackend = 64
-const leastOfAccount = 16
+import type { Clock } from '../../runtime/clock.ts'
+import type { Backend } from '../ports.ts'
+
+/** Retries that each request earns for its account (contract 7.31). */
+const share = 0.1
+/** Retries that an account may take before it has earned them, and the most that it saves. */
+const leastOfAccount = 5
+/** Unearned retries of all accounts together, between two times at which debts are forgiven. */
+const leastOverall = 25
+const forgivenEveryMs = 5 * 60_000
 /** Maximum number of accounts kept that have no request. */
 const maxIdleAccounts = 1024
 
 interface OfAccount {
   active: number
-  retrying: number
+  /** Retries that the account has earned and not used; negative for those that it owes. */
+  balance: number
+}
+
+/** A retry that was taken from the budget. */
+export interface TakenRetry {
+  /** The retry was answered, or not sent: it cost nothing. Call at most once. */
+  refund(): void
 }
 
 /**
- * Prevents failover from multiplying the load on troubled backends. One budget per account and one per backend that
- * retries go to, so an account whose own backends hang takes nothing from others (contract 29.1).
+ * Prevents failover from multiplying the load while backends fail (contract 7.8, 7.31). A retry is paid by its
+ * account, which earns a tenth of a retry with each request and can owe a few. What all accounts owe together is
+ * limited too, except for retries to their own connections; what an account has earned is always its own, so no
+ * account uses up the retries of another (contract 29.1).
  */
 export class RetryBudget {
+  readonly #clock: Pick<Clock, 'monotonicMs'>
   #active = 0
   readonly #byAccount = new Map<string, OfAccount>()
   #idleAccounts = 0
-  readonly #byBackend = new Map<string, number>()
+  /** Unearned retries to shared backends since debts were forgiven, without those that were answered. */
+  #lent = 0
+  #forgivenMs: number
 
-  requestStarted(accountId: string): void {
+  constructor(clock: Pick<Clock, 'monotonicMs'>) {
+    this.#clock = clock
+    this.#forgivenMs = clock.monotonicMs()
+  }
+
+  /** `isRetry`: the client has sent the request before, so it earns nothing (contract 7.32). */
+  requestStarted(accountId: string, isRetry = false): void {
     this.#active += 1
-    const found = this.#byAccount.get(accountId)
-    if (found === undefined) this.#byAccount.set(accountId, { active: 1, retrying: 0 })
-    else {
-      if (found.active === 0) this.#idleAccounts -= 1
-      found.active += 1
+    let account = this.#byAccount.get(accountId)
+    if (account === undefined) this.#byAccount.set(accountId, (account = { active: 0, balance: 0 }))
+    else if (account.active === 0) this.#idleAccounts -= 1
+    account.active += 1
+    if (!isRetry) earn(account, share)
+  }
+
+  requestEnded(accountId: string): void {
+    this.#active -= 1
+    const account = this.#byAccount.get(accountId)
+    if (account === undefined) return
+    account.active -= 1
+    if (account.active > 0) return
+    this.#idleAccounts += 1
+    if (this.#idleAccounts > maxIdleAccounts) this.#forgetIdle()
+  }
+
+  /** Whether an account with a running request could take a retry of this backend. */
+  has(accountId: string, { owner }: Pick<Backend, 'owner'>): boolean {
+    this.#forgiveDebts()
+    const balance = this.#byAccount.get(accountId)?.balance ?? -Infinity
+    if (balance >= 1) return true
+    const isLeft = owner !== undefined || this.#lent < Math.max(leastOverall, this.#active * share)
+    return isLeft && balance >= 1 - leastOfAccount
+  }
+
+  /** Takes one retry. Undefined if the account has none left. */
+  take(accountId: string, backend: Pick<Backend, 'owner'>): TakenRetry | undefined {
+    if (!this.has(accountId, backend)) return undefined
+    const account = this.#byAccount.get(accountId)!
+    const isLent = backend.owner === undefined && account.balance < 1
+    account.balance -= 1
+    if (isLent) this.#lent += 1
+    const lentSince = this.#forgivenMs
+    return {
+      refund: () => {
+        earn(account, 1)
+        if (isLent && lentSince === this.#forgivenMs) this.#lent -= 1
+      },
     }
   }
 
-  /** Call after every retry of the request has been released. */
-  requestEnded(accountId: string): void {
-    this.#active -= 1
-    const found = this.#byAccount.get(accountId)
-    if (found === undefined) return
-    found.active -= 1
-    if (found.active > 0) return
-    this.#idleAccounts += 1
-    if (this.#idleAccounts > maxIdleAccounts) this.#forgetIdle()
+  #forgiveDebts(): void {
+    const nowMs = this.#clock.monotonicMs()
+    if (nowMs - this.#forgivenMs < forgivenEveryMs) return
+    this.#forgivenMs = nowMs
+    this.#lent = 0
+    for (const account of this.#byAccount.values()) account.balance = Math.max(0, account.balance)
   }
 
   /** Removed together: frequent deletion makes a map replace its table over and over (see `FairShare`). */
@@ -47,27 +101,9 @@ export class RetryBudget {
     for (const [accountId, { active }] of this.#byAccount) if (active === 0) this.#byAccount.delete(accountId)
     this.#idleAccounts = 0
   }
-
-  /** Takes one retry of this account to this backend; false if too many are running. */
-  take(accountId: string, backendId: string): boolean {
-    const account = this.#byAccount.get(accountId)
-    const atBackend = this.#byBackend.get(backendId) ?? 0
-    if (account !== undefined && account.retrying >= limitOf(account.active, leastOfAccount)) return false
-    if (atBackend >= limitOf(this.#active, leastOfBackend)) return false
-    if (account !== undefined) account.retrying += 1
-    this.#byBackend.set(backendId, atBackend + 1)
-    return true
-  }
-
-  release(accountId: string, backendId: string): void {
-    const account = this.#byAccount.get(accountId)
-    if (account !== undefined) account.retrying -= 1
-    const atBackend = (this.#byBackend.get(backendId) ?? 0) - 1
-    if (atBackend > 0) this.#byBackend.set(backendId, atBackend)
-    else this.#byBackend.delete(backendId)
-  }
 }
 
-function limitOf(active: number, least: number): number {
-  return Math.max(least, Math.floor(active * share))
+function earn(account: OfAccount, retries: number): void {
+  const most = Math.max(leastOfAccount, account.active * share)
+  account.balance = Math.min(Math.max(most, account.balance), account.balance + retries)
 }

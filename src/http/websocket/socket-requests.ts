@@ -139,6 +139,8 @@ export class SocketRequests {
       format,
       ...parsed,
       ...parseRequestHeaders(request),
+      // The header describes the handshake, not this message.
+      isRetry: false,
       work,
     })
     if (!message.generate) {

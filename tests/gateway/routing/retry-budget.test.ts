@@ -1,56 +1,107 @@
 import { describe, expect, test } from 'vitest'
 import { RetryBudget } from '../../../src/gateway/routing/retry-budget.ts'
+import { ManualClock } from '../manual-clock.ts'
 
-function start(budget: RetryBudget, accountId: string, count: number): void {
-  for (let started = 0; started < count; started++) budget.requestStarted(accountId)
-}
+const shared = {}
+const own = { owner: 'a' }
 
-function take(budget: RetryBudget, accountId: string, backendId: string, tries = 1_000): number {
-  return Array.from({ length: tries }, () => budget.take(accountId, backendId)).filter(Boolean).length
+function opened() {
+  const clock = new ManualClock()
+  const budget = new RetryBudget(clock)
+  return {
+    clock,
+    budget,
+    start: (accountId: string, count: number, isRetry = false): void => {
+      for (let started = 0; started < count; started++) budget.requestStarted(accountId, isRetry)
+    },
+    end: (accountId: string, count: number): void => {
+      for (let ended = 0; ended < count; ended++) budget.requestEnded(accountId)
+    },
+    take: (accountId: string, backend: { owner?: string } = shared, tries = 1_000): number => {
+      let taken = 0
+      while (taken < tries && budget.take(accountId, backend) !== undefined) taken += 1
+      expect(budget.has(accountId, backend)).toBe(taken === tries)
+      return taken
+    },
+  }
 }
 
 describe('the retry budget', () => {
-  test('one account can retry 16 times at once, however few requests it sends', () => {
-    const budget = new RetryBudget()
-    start(budget, 'a', 1)
-    expect(take(budget, 'a', 'x')).toBe(16)
-    budget.release('a', 'x')
-    expect(take(budget, 'a', 'x')).toBe(1)
+  test('an account can take 5 retries that it has not earned, and no more until debts are forgiven', () => {
+    const { budget, clock, start, take } = opened()
+    start('a', 1)
+    expect(take('a')).toBe(5)
+    clock.skip(299_000)
+    expect(budget.has('a', shared)).toBe(false)
+    clock.skip(1_000)
+    expect(take('a')).toBe(5)
   })
 
-  test('for one account and backend, it is at most a fifth of the requests in flight', () => {
-    const budget = new RetryBudget()
-    start(budget, 'a', 1_000)
-    expect(take(budget, 'a', 'x')).toBe(200)
-    for (let ended = 0; ended < 200; ended++) budget.release('a', 'x')
-    for (let ended = 0; ended < 600; ended++) budget.requestEnded('a')
-    expect(take(budget, 'a', 'x')).toBe(80)
+  test('each request earns a tenth of a retry, unless the client says that it is a retry', () => {
+    const { start, take } = opened()
+    start('a', 1)
+    take('a')
+    start('a', 30)
+    expect(take('a')).toBe(3)
+    start('a', 1_000, true)
+    expect(take('a')).toBe(0)
+  })
+
+  test('an account saves 5 retries, or a tenth of its running requests if that is more', () => {
+    const { start, end, take } = opened()
+    start('small', 1)
+    for (let request = 0; request < 1_000; request++) {
+      start('small', 1)
+      end('small', 1)
+    }
+    expect(take('small')).toBe(5 + 5)
+    start('large', 1_000)
+    expect(take('large')).toBeGreaterThanOrEqual(99)
+    expect(take('large')).toBe(0)
+  })
+
+  test('a retry that is refunded costs nothing, also if debts were forgiven in between', () => {
+    const { budget, clock, start, take } = opened()
+    start('a', 1)
+    for (let round = 0; round < 100; round++) budget.take('a', shared)!.refund()
+    const earlier = budget.take('a', shared)!
+    expect(take('a')).toBe(4)
+    clock.skip(300_000)
+    take('a')
+    earlier.refund()
+    expect(take('a')).toBe(1)
+  })
+
+  test('all accounts together can take 25 unearned retries of shared backends, and each what it has earned', () => {
+    const { start, end, take } = opened()
+    start('earner', 51)
+    end('earner', 50)
+    const many = Array.from({ length: 10 }, (_, index) => `many-${index}`)
+    for (const account of many) start(account, 1)
+    expect(many.map((account) => take(account)).reduce((sum, taken) => sum + taken)).toBe(25)
+    // No account can use up what another has earned, or the retries of its own connections.
+    expect(take('earner')).toBe(5)
+    expect(take('many-9', own)).toBe(5)
+  })
+
+  test('retries of an account’s own connections take nothing from the retries of others', () => {
+    const { start, take } = opened()
+    for (let account = 0; account < 20; account++) {
+      start(`hostile-${account}`, 1)
+      expect(take(`hostile-${account}`, { owner: `hostile-${account}` })).toBe(5)
+    }
+    start('other', 1)
+    expect(take('other')).toBe(5)
   })
 
   test('accounts without requests are forgotten, and those with requests are not', () => {
-    const budget = new RetryBudget()
-    start(budget, 'busy', 1)
-    expect(take(budget, 'busy', 'x')).toBe(16)
+    const { start, end, take } = opened()
+    start('busy', 1)
+    expect(take('busy', own)).toBe(5)
     for (let account = 0; account < 3_000; account++) {
-      start(budget, `idle-${account % 2_000}`, 1)
-      budget.requestEnded(`idle-${account % 2_000}`)
+      start(`idle-${account % 2_000}`, 1)
+      end(`idle-${account % 2_000}`, 1)
     }
-    expect(take(budget, 'busy', 'y')).toBe(0)
-    start(budget, 'idle-0', 1)
-    expect(take(budget, 'idle-0', 'y')).toBe(16)
-  })
-
-  test('an account that used up its budget does not affect other accounts, nor one backend another', () => {
-    const budget = new RetryBudget()
-    start(budget, 'hostile', 75)
-    start(budget, 'other', 1)
-    expect(take(budget, 'hostile', 'hostiles-own')).toBe(16)
-    expect(take(budget, 'other', 'shared')).toBe(16)
-    const many = Array.from({ length: 10 }, (_, index) => `many-${index}`)
-    for (const account of many) start(budget, account, 1)
-    expect(many.map((account) => take(budget, account, 'down')).reduce((sum, taken) => sum + taken)).toBe(64)
-    start(budget, 'last', 1)
-    expect(budget.take('last', 'down')).toBe(false)
-    expect(budget.take('last', 'elsewhere')).toBe(true)
+    expect(take('busy', own)).toBe(0)
   })
 })

@@ -88,7 +88,6 @@ export class CallingModelCall implements Disposable {
       this.#events.flowFrom(run, () => {})
       return run.target
     } finally {
-      this.#failover.release()
       this.#record()
     }
   }
