@@ -20,6 +20,7 @@ const elsewhere = ['agents', 'install', 'long', 'processes', 'servers'].map((nam
 export const shared = {
   testTimeout: 30_000,
   hookTimeout: 60_000,
+  expect: { poll: { timeout: 10_000 } },
   pool: 'forks',
   // A missed limit may be the machine's fault, so it is measured once more. Any other failure is final. The end of the
   // report names every test that needed a second run.

@@ -43,7 +43,9 @@ describe.runIf(hasPostgres('deleting accounts'))('deleting an account on Postgre
       await lock('req_2')
       deleting = store.deleteAccount('acc_1', 1, someRecord())
       for (;;) {
-        const { rows } = await sql`select 1 from pg_stat_activity where wait_event = 'transactionid'`.execute(db)
+        const { rows } = await sql`
+          select 1 from pg_stat_activity
+          where wait_event = 'transactionid' and datname = current_database()`.execute(db)
         if (rows.length > 0) break
         await sleep(1)
       }
@@ -52,6 +54,6 @@ describe.runIf(hasPostgres('deleting accounts'))('deleting an account on Postgre
     expect(await deleting).toBe(true)
     expect(await store.findAccount('acc_1')).toBeUndefined()
     // A session reports its statistics at most once a second.
-    await expect.poll(aborted, { timeout: 10_000 }).toBe(before + 1)
+    await expect.poll(aborted).toBeGreaterThan(before)
   })
 })
