@@ -1,4 +1,4 @@
-import { routingSorts } from '../domain/routing-policy.ts'
+import { rescueModes, routingSorts } from '../domain/routing-policy.ts'
 import { conversationOperations, paging } from './conversation-operations.ts'
 import type { ApiOperation } from './operation.ts'
 
@@ -40,6 +40,10 @@ const routing = {
       type: ['object', 'null'],
       properties: { input: amount, output: amount },
       description: 'The highest price, in US dollars per million tokens.',
+    },
+    rescue: {
+      enum: [...rescueModes, null],
+      description: 'Whether another backend continues a stream that breaks off.',
     },
   },
   additionalProperties: false,

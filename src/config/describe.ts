@@ -142,8 +142,8 @@ function plainFacts({ contextWindow, maxOutputTokens, capabilities, quality, usd
 
 function plainRouting(policy: RoutingPolicy | undefined) {
   if (policy === undefined) return undefined
-  const { sort, order, weights, maxPrice, regions, zeroRetention, hedge } = policy
-  return { sort, order, weights, max_price: maxPrice, regions, zero_retention: zeroRetention, hedge }
+  const { sort, order, weights, maxPrice, regions, zeroRetention, hedge, rescue } = policy
+  return { sort, order, weights, max_price: maxPrice, regions, zero_retention: zeroRetention, hedge, rescue }
 }
 
 function plainFusion(defaults: FusionDefaults | undefined) {

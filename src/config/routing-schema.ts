@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { routingSorts } from '../domain/routing-policy.ts'
+import { rescueModes, routingSorts } from '../domain/routing-policy.ts'
 import { flag, group, map, shaped, text } from './settings.ts'
 
 const maxNames = 32
@@ -54,6 +54,12 @@ export const routing = group({
     .optional()
     .describe(
       'Whether a stream that starts slowly is also requested from a second backend, for at most 5% of requests. Default false.',
+    ),
+  rescue: z
+    .enum(rescueModes, { error: `expected ${rescueModes.join(', ')}` })
+    .optional()
+    .describe(
+      'Whether another backend continues a stream that breaks off. verified: only with an answer that begins with the text so far. marked: otherwise with its whole answer after a note. Default never.',
     ),
   zero_retention: flag.optional().describe('Excludes backends that are not declared to have zero retention.'),
 })

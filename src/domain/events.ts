@@ -1,5 +1,6 @@
 import type { ErrorCode } from './errors.ts'
 import type { RequestOutcome } from './requests.ts'
+import type { Seam } from './upstream.ts'
 
 /**
  * Everything that can be logged. A line consists of these fields only, so no prompt, key, or upstream text can reach a
@@ -29,6 +30,8 @@ export type ServiceEvent =
       readonly failed: readonly string[] | undefined
       /** Whether the answer is a refusal for safety, or a provider refused with an error (contract 7.29). */
       readonly refused?: true
+      /** How another backend continued the answer after it broke off (contract 40.8). */
+      readonly rescued?: Seam
       readonly charged: number
       readonly ms: number
     }

@@ -84,3 +84,10 @@ export function brokenBackend({ attempts, errorCode, fusions }: RequestFailures)
   if (errorCode === undefined || errorCode === 'client_closed') return undefined
   return errorCatalog[errorCode].source === 'provider' ? last.backend : undefined
 }
+
+/** How the answer was continued after its backend broke it off, by the last backend that did (contract 40.8). */
+export function rescueOf({ attempts }: Pick<RequestOutcome, 'attempts'>): Pick<Attempt, 'rescued'> {
+  if (attempts.length < 2) return {}
+  const rescued = attempts.findLast((attempt) => attempt.rescued !== undefined)?.rescued
+  return rescued === undefined ? {} : { rescued }
+}

@@ -5,6 +5,10 @@ export const routingField = 'routing'
 export const routingSorts = ['order', 'balanced', 'latency', 'price'] as const
 export type RoutingSort = (typeof routingSorts)[number]
 
+/** Whether another backend may continue a stream that broke off after content (contract 40.1). */
+export const rescueModes = ['never', 'verified', 'marked'] as const
+export type RescueMode = (typeof rescueModes)[number]
+
 /** The limits on a price, in US dollars per million tokens. An absent one does not apply. */
 export interface PriceCap {
   readonly input?: number
@@ -26,6 +30,8 @@ export interface RoutingPreferences {
   readonly regions?: readonly string[]
   /** Whether only backends that store nothing may answer. */
   readonly zeroRetention?: boolean
+  /** Replaces the profile's. */
+  readonly rescue?: RescueMode
 }
 
 /** How a profile chooses among its backends (contract 7.24-7.26). */

@@ -18,6 +18,9 @@ export type AttemptOutcome =
   | 'not_sent'
   | 'cancelled'
 
+/** How the text of one backend follows the text of another one that broke off (contract 40.4, 40.7). */
+export type Seam = 'verified' | 'marked'
+
 /** One call to one backend (contract 1.5). `upstreamRequestId` is the provider's own id, at most 128 characters. */
 export interface Attempt {
   readonly backend: string
@@ -27,6 +30,8 @@ export interface Attempt {
   readonly upstreamRequestId?: string
   /** Whether the model or its provider refused to answer for safety, in its answer or with an error (contract 7.29). */
   readonly refused?: true
+  /** How it continued the answer of the attempt before it, which broke off after content (contract 40.8). */
+  readonly rescued?: Seam
 }
 
 /**

@@ -8,7 +8,7 @@ import type { JsonObject } from '../domain/json.ts'
 import type { Links } from '../domain/links.ts'
 import type { Plan } from '../domain/plans.ts'
 import { fusionDepthHeaders, fusionId, profileNamed, type Profile } from '../domain/profiles.ts'
-import { failedBackends, type RequestOpening, type RequestOutcome } from '../domain/requests.ts'
+import { failedBackends, rescueOf, type RequestOpening, type RequestOutcome } from '../domain/requests.ts'
 import type { RoutingPlan } from '../domain/routing-plan.ts'
 import { routingFor, type RequestRouting } from '../domain/routing-policy.ts'
 import type { ClientFormatId, Formats } from '../formats/format.ts'
@@ -352,6 +352,7 @@ export class Gateway {
       attempts: outcome.attempts.length,
       failed: failedBackends(outcome),
       ...(outcome.attempts.at(-1)?.refused === true && { refused: true }),
+      ...rescueOf(outcome),
       charged: outcome.charged,
       ms: outcome.totalMs,
     })

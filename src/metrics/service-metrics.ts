@@ -6,6 +6,7 @@ import {
   type RequestOpening,
   type RequestOutcome,
   requestResults,
+  rescueOf,
   resultOf,
 } from '../domain/requests.ts'
 import type { RequestObserver } from '../gateway/ports.ts'
@@ -69,6 +70,10 @@ export class ServiceMetrics implements RequestObserver {
   readonly #refusals = this.#tally('refusals_total', 'Requests rejected before admission, by error code.', ['code'])
   readonly #failovers = this.#tally('failovers_total', 'Requests answered after at least one backend failed.', [
     'profile',
+  ])
+  readonly #rescues = this.#tally('rescues_total', 'Streams that another backend continued after they broke off.', [
+    'profile',
+    'seam',
   ])
   readonly #units = this.#tally('charged_units_total', 'Units of monthly quotas that were charged.', ['profile'])
   readonly #attempts = this.#tally('attempts_total', 'Calls to backends, by outcome.', ['backend', 'outcome'])
@@ -154,6 +159,8 @@ export class ServiceMetrics implements RequestObserver {
     const answering = attempts.at(-1)
     const hasAnswered = answering?.outcome === 'answered'
     if (hasAnswered && attempts.length > 1 && fusions === undefined) this.#failovers.inc(profile)
+    const { rescued } = rescueOf(outcome)
+    if (rescued !== undefined) this.#rescues.inc(profile, rescued)
     for (const { backend, outcome: ended } of attempts)
       this.#attempts.inc(this.#labels.backend(backend), this.#labels.attempt(ended))
     const broken = brokenBackend(outcome)

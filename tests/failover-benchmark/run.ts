@@ -24,16 +24,31 @@ export interface BenchmarkOptions {
   readonly timeouts?: Readonly<Record<string, string>>
 }
 
+/** The configurations that are reported: everything by default, and with one setting more. */
+const configurations = { default: {}, tuned: { routing: { rescue: 'verified' } } } as const
+export type Configuration = keyof typeof configurations
+
 export interface ScenarioResult {
   readonly scenario: Scenario
   readonly verdict: Verdict
+  /** The minimum verdict with this configuration. */
+  readonly expected: Verdict
   readonly seen: Observation
+}
+
+const ranks = { fail: 0, safe: 1, partial: 2, pass: 3 } as const
+
+/** The scenarios that ended worse than expected. */
+export function worseThanExpected(results: readonly ScenarioResult[]): string[] {
+  return results
+    .filter(({ verdict, expected }) => ranks[verdict] < ranks[expected])
+    .map(({ scenario, verdict }) => `${scenario.id} ${verdict}`)
 }
 
 /**
  * Runs all scenarios concurrently through one service, streamed. Each has its own provider, primary, and fallback.
  */
-export async function runBenchmark(options: BenchmarkOptions): Promise<ScenarioResult[]> {
+export async function runBenchmark(configuration: Configuration, options: BenchmarkOptions): Promise<ScenarioResult[]> {
   const runs = await Promise.all(
     scenarios.map(async (scenario) => {
       const { id, fault, fallback = 'none' } = scenario
@@ -41,12 +56,13 @@ export async function runBenchmark(options: BenchmarkOptions): Promise<ScenarioR
       return { scenario, provider: await FaultyProvider.start(faults, options.times) }
     }),
   )
-  const service = await startService(runs, options.timeouts)
+  const service = await startService(runs, configuration, options.timeouts)
   try {
     return await Promise.all(
       runs.map(async ({ scenario, provider }) => {
         const seen = await observe(service, provider, scenario, options.sequence)
-        return { scenario, verdict: judge(scenario, seen), seen }
+        const expected = (configuration === 'tuned' ? scenario.rescued : undefined) ?? scenario.expected
+        return { scenario, verdict: judge(scenario, seen), expected, seen }
       }),
     )
   } finally {
@@ -56,14 +72,15 @@ export async function runBenchmark(options: BenchmarkOptions): Promise<ScenarioR
 }
 
 /** One line for each scenario, and the counts. */
-export function writeScorecard(results: readonly ScenarioResult[]): string {
+export function writeScorecard(configuration: Configuration, results: readonly ScenarioResult[]): string {
   const lines = results.map(({ scenario, verdict, seen }) => {
     const { primaryAttempts, fallbackAttempts, elapsedMs } = seen
     const detail = `${(elapsedMs / 1000).toFixed(1)} s, primary ${primaryAttempts}, fallback ${fallbackAttempts}`
     return `${scenario.id}  ${verdict.padEnd(7)}  ${scenario.title} (${detail})`
   })
   const count = (verdict: Verdict): string => `${verdict} ${results.filter((one) => one.verdict === verdict).length}`
-  return [...lines, (['pass', 'partial', 'safe', 'fail'] as const).map(count).join(', ')].join('\n')
+  const title = `${configuration}: ${JSON.stringify(configurations[configuration])}`
+  return [title, ...lines, (['pass', 'partial', 'safe', 'fail'] as const).map(count).join(', ')].join('\n')
 }
 
 const primaryOf = (id: string): string => `primary-${id.toLowerCase()}`
@@ -72,6 +89,7 @@ const profileOf = (id: string): string => `bench/${id.toLowerCase()}`
 
 function startService(
   runs: readonly { readonly scenario: Scenario; readonly provider: FaultyProvider }[],
+  configuration: Configuration,
   timeouts: BenchmarkOptions['timeouts'],
 ): Promise<Service> {
   const providers: Record<string, object> = {}
@@ -82,7 +100,7 @@ function startService(
     const names = [primaryOf(id), fallbackOf(id)]
     providers[id] = { preset: 'custom', base_url: provider.baseUrl, format: 'openai-chat' }
     for (const name of names) backends[name] = { provider: id, model: name, ...(timeouts && { timeouts }) }
-    profiles[profileOf(id)] = { backends: names, reports_model: true }
+    profiles[profileOf(id)] = { backends: names, reports_model: true, ...configurations[configuration] }
   }
   const frontier = { backends: Object.keys(backends).slice(0, 1) }
   return Service.start({

@@ -53,8 +53,10 @@ export interface Scenario {
   readonly isSequence?: true
   readonly required: readonly Check[]
   readonly advisory?: readonly Check[]
-  /** The minimum verdict. */
+  /** The minimum verdict with the default configuration, */
   readonly expected: Verdict
+  /** and with `rescue: verified`, if that is better. */
+  readonly rescued?: Verdict
 }
 
 const primaryAttemptsAtMost =
@@ -149,6 +151,7 @@ export const scenarios: readonly Scenario[] = [
     limitSeconds: 40,
     required: [],
     expected: 'safe',
+    rescued: 'pass',
   },
   {
     id: 'S09',
@@ -157,6 +160,7 @@ export const scenarios: readonly Scenario[] = [
     limitSeconds: 70,
     required: [within(45), isAliveAfter],
     expected: 'safe',
+    rescued: 'pass',
   },
   {
     id: 'S10',
@@ -166,6 +170,7 @@ export const scenarios: readonly Scenario[] = [
     required: [isAliveAfter],
     advisory: [isWhole],
     expected: 'safe',
+    rescued: 'pass',
   },
   {
     id: 'S11',
@@ -201,6 +206,7 @@ export const scenarios: readonly Scenario[] = [
     limitSeconds: 40,
     required: [({ kind, prefillRefused }) => kind === 'answered' || !prefillRefused],
     expected: 'safe',
+    rescued: 'pass',
   },
   {
     id: 'S15',

@@ -77,6 +77,7 @@ function writeRecord(record: RequestRecord, errors: readonly ProviderError[], co
         attempt.backend,
         attempt.outcome,
         attempt.refused === true ? 'refused' : undefined,
+        attempt.rescued === undefined ? undefined : `continued the answer, ${attempt.rescued}`,
         attempt.status,
         `${Math.round(attempt.ms)} ms`,
         attempt.upstreamRequestId,

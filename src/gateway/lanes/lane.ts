@@ -44,7 +44,7 @@ export interface Lane {
    * `end` returns the result, or throws.
    */
   prepareEnd?(): Promise<void> | undefined
-  /** Whether content has been read: from then on nothing may be retried (contract 7.4). */
+  /** Whether content has been read: from then on nothing may be retried, except as contract 40 says (contract 7.4). */
   readonly hasContent: boolean
   /** Whether the terminal event has been read: later failures no longer matter. */
   readonly finished: boolean

@@ -25,7 +25,7 @@ export class TranslationLane implements Lane {
   #deferredError: Error | undefined
   readonly #sse = new SseReader()
   readonly #reader: AnswerReader
-  readonly #writer: AnswerWriter
+  readonly writer: AnswerWriter
   readonly #issuer: string
   readonly #conversation: Conversation
   readonly #report: JsonObject | undefined
@@ -43,7 +43,7 @@ export class TranslationLane implements Lane {
   ) {
     this.#report = report
     this.#reader = reader
-    this.#writer = writer
+    this.writer = writer
     this.#issuer = issuer
     this.#conversation = conversation
   }
@@ -71,22 +71,22 @@ export class TranslationLane implements Lane {
     const last = this.finished ? '' : this.#translate(this.#sse.end())
     const ending = this.upstreamError === undefined ? this.#write(this.#marked(this.#reader.readEnd?.() ?? [])) : ''
     if (!this.finished) throw this.upstreamError ?? new UpstreamError('broken')
-    return last + ending + this.#estimate() + this.#writer.writeEnd()
+    return last + ending + this.#estimate() + this.writer.writeEnd()
   }
 
   keepAlive(): string {
-    return this.#writer.writeKeepAlive()
+    return this.writer.writeKeepAlive()
   }
 
   failure(failure: StreamFailure): string {
-    return this.#writer.writeFailure(failure)
+    return this.writer.writeFailure(failure)
   }
 
   /** Clients measure their conversations by it: an estimate if the backend did not count, never 0 (contract 10.13). */
   #estimate(): string {
     if (this.usage !== undefined) return ''
     this.usage = estimateUsage(this.#conversation, this.estimatedTokens)
-    return this.#writer.writeEvents([{ type: 'usage', usage: this.usage }])
+    return this.writer.writeEvents([{ type: 'usage', usage: this.usage }])
   }
 
   #translate(read: readonly SseEvent[]): string {
@@ -124,7 +124,7 @@ export class TranslationLane implements Lane {
 
   #write(events: readonly AnswerEvent[]): string {
     for (const event of events) this.#note(event)
-    return events.length === 0 ? '' : this.#writer.writeEvents(events)
+    return events.length === 0 ? '' : this.writer.writeEvents(events)
   }
 
   #note(event: AnswerEvent): void {

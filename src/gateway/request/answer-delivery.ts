@@ -96,7 +96,8 @@ export class AnswerDelivery implements AnswerFlow {
     } else if (silentMs !== undefined && nowMs - this.#run.lastEventMs >= silentMs) {
       return this.#run.passSilence()
     } else {
-      const quietMs = nowMs - Math.max(this.#lastWriteMs, this.#run.lastEventMs)
+      // Since the last write: a backend may send what the client does not get.
+      const quietMs = nowMs - this.#lastWriteMs
       if (quietMs >= this.#keepAliveMs) this.#keepAlive(nowMs)
       else dueMs -= quietMs
     }

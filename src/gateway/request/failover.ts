@@ -1,55 +1,29 @@
 import type { SkippedBackend } from '../../domain/backend-state.ts'
 import type { Conversation } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import type { EventLog } from '../../domain/events.ts'
 import type { RequestOutcome } from '../../domain/requests.ts'
 import { UpstreamError, type Attempt, type Need } from '../../domain/upstream.ts'
-import type { Clock } from '../../runtime/clock.ts'
 import { asError } from '../../runtime/describe-bug.ts'
 import type { Lane } from '../lanes/lane.ts'
 import type { AllowedRequest, AttemptTrace, Backend } from '../ports.ts'
 import type { BreakerKey } from '../routing/backend-breakers.ts'
-import type { BackendStatistics } from '../routing/backend-statistics.ts'
 import { Candidates, maxAttempts } from '../routing/candidates.ts'
 import { needsOf } from '../routing/capable-backends.ts'
-import type { CircuitBreakers } from '../routing/circuit-breakers.ts'
 import { contentKindOf, type ContentKind } from '../routing/content-kind.ts'
-import type { HedgeBudget } from '../routing/hedge-budget.ts'
 import { hedgingFor, type Hedging } from '../routing/hedging.ts'
 import { candidatesOptions, type RoutedRequest } from '../routing/open-candidates.ts'
 import { promptKindOf, type PromptKind } from '../routing/prompt-kind.ts'
 import { contentRejected, notCapable } from '../routing/rejection-errors.ts'
-import type { RetryBudget } from '../routing/retry-budget.ts'
 import type { AnswerSource } from './answer-source.ts'
 import { attemptRecord, logConfigurationFault, recordLast } from './attempt-end.ts'
 import { headersFor } from './attempt-headers.ts'
 import { AttemptRun } from './attempt.ts'
-import {
-  CallerRequestWriter,
-  writeFor,
-  type BackendRequestDeps,
-  type RequestWriter,
-  type BackendRequestBody,
-} from './backend-request.ts'
+import { CallerRequestWriter, writeFor, type RequestWriter, type BackendRequestBody } from './backend-request.ts'
 import { exhaustedError } from './exhausted-error.ts'
+import type { FailoverDeps } from './failover-deps.ts'
 import { firstSettled, isPendingAfter } from './first-settled.ts'
-import type { ProviderErrors } from './provider-errors.ts'
 import { RequestRetries } from './request-retries.ts'
 import { isTransientFailure, secondAttempt, type SecondAttempt } from './second-attempt.ts'
-
-export interface FailoverDeps extends BackendRequestDeps {
-  readonly clock: Clock
-  readonly breakers: CircuitBreakers
-  readonly statistics: BackendStatistics
-  /** From 0 to 1, for choosing among backends. Need not be unguessable. */
-  readonly random: () => number
-  readonly budget: RetryBudget
-  /** Absent if no request is hedged. */
-  readonly hedges?: HedgeBudget
-  readonly log: EventLog
-  /** Stores error messages of failing backends; undefined if nobody would read them. */
-  readonly providerErrors?: ProviderErrors | undefined
-}
 
 /** An attempt that answers, or the error to answer with if no backend is left. */
 type Asked = AttemptRun<Backend> | ServiceError | undefined
@@ -68,6 +42,10 @@ export class Failover implements AnswerSource {
   current: AttemptRun<Backend> | undefined
   /** The backend that answers; undefined before the first content. */
   origin: Backend | undefined
+  /** The trace of the attempt that answers. */
+  trace: AttemptTrace | undefined
+  /** Whether no backend was left. */
+  isExhausted = false
   readonly #deps: FailoverDeps
   readonly #request: AllowedRequest
   readonly #conversation: Conversation
@@ -132,6 +110,7 @@ export class Failover implements AnswerSource {
       const backend = this.#nextBackend()
       if (backend === undefined) {
         this.#noteSkippedBackends()
+        this.isExhausted = true
         throw lastError ?? this.#exhausted()
       }
       let written: BackendRequestBody
@@ -154,6 +133,12 @@ export class Failover implements AnswerSource {
       }
       lastError = answered
     }
+  }
+
+  /** Lets `firstContent` ask the next backend, because the answer of the current one broke off (contract 40.2). */
+  leaveOrigin(): void {
+    this.#candidates.failed(this.origin!)
+    this.#faster = undefined
   }
 
   /** Nothing runs except the current attempt. */
@@ -365,6 +350,7 @@ export class Failover implements AnswerSource {
     const record = attemptRecord(run, this.#deps.clock.monotonicMs(), error)
     this.attempts.push(record)
     trace?.ended(record, error === undefined)
+    if (error === undefined) this.trace = trace
     logConfigurationFault(this.#deps.log, { backend: run.target.id, requestId: this.#request.id }, error)
   }
 

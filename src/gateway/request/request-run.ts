@@ -14,10 +14,12 @@ import type { AnswerSource, OwnStream } from './answer-source.ts'
 import type { AttemptRun } from './attempt.ts'
 import { relayRulesFor, type BackendRequestBody } from './backend-request.ts'
 import type { DurabilityWait } from './durability-wait.ts'
-import { Failover, type FailoverDeps } from './failover.ts'
+import type { FailoverDeps } from './failover-deps.ts'
+import { Failover } from './failover.ts'
 import { persistingFlow, persistWhole } from './persisting-flow.ts'
 import type { RequestRunOptions } from './request-run-options.ts'
 import { usageOf } from './request-usage.ts'
+import { rescuable, rescue, rescueModeOf, type Delivered } from './rescue.ts'
 import { streamFailure } from './stream-failure.ts'
 
 export interface RequestRunDeps extends FailoverDeps {
@@ -47,6 +49,7 @@ export class RequestRun extends SetEntry {
   /** Opens lanes once the run has opened the stream itself: all of them continue the same response. */
   #continuedLane: ((backend: Backend) => Lane) | undefined
   #firstContentMs: number | undefined
+  readonly #rescueMode: ReturnType<typeof rescueModeOf>
 
   /** `written` is the backend request body that was already written, if any. */
   constructor(deps: RequestRunDeps, options: RequestRunOptions, written?: BackendRequestBody) {
@@ -54,6 +57,7 @@ export class RequestRun extends SetEntry {
     this.#deps = deps
     this.#options = options
     this.#startedMs = deps.clock.monotonicMs()
+    this.#rescueMode = rescueModeOf(options)
     const { request, accountId, backends, doubtful, routing, context } = options
     const { conversation } = context
     this.#source =
@@ -126,19 +130,19 @@ export class RequestRun extends SetEntry {
   }
 
   /** Delivers a stream, which is charged from its first byte on, even if it breaks later (contract 6.4, 6.5). */
-  async #stream(run: AttemptRun): Promise<RequestOutcome> {
-    const { sink, units, persister, admission, request } = this.#options
-    const { clock, commits } = this.#deps
-    const { keepAliveMs } = this.#source.ownStream ?? this.#deps
+  async #stream(first: AttemptRun): Promise<RequestOutcome> {
+    const { sink, units, admission, request } = this.#options
     const written = admission.durable()
-    if (written !== undefined) await commits.of(written)
+    if (written !== undefined) await this.#deps.commits.of(written)
     if (this.#clientDisconnected) throw new UpstreamError('cancelled')
     const { promise: delivered, resolve } = Promise.withResolvers<AnswerDeliveryEnd>()
-    const flow = (): void =>
-      run.flowTo(persistingFlow(run, new AnswerDelivery(run, sink, clock, keepAliveMs, resolve), persister))
+    const flow = (): void => this.#flow(first, resolve)
     if (sink.stored === undefined) this.#sendFirst(flow)
     else await this.#storeFirst(flow)
-    const errorCode = this.#finishStream(run, await delivered)
+    let run = first
+    let end = await delivered
+    if (this.#rescueMode !== undefined) ({ run, end } = await this.#rescue({ run, end }))
+    const errorCode = this.#finishStream(run, end)
     const totalMs = this.#elapsedMs()
     run.reportError(this.#deps.providerErrors, request.id)
     await this.#source.end()
@@ -147,6 +151,34 @@ export class RequestRun extends SetEntry {
     const outcome = { ...this.#outcome(units, errorCode), totalMs: Math.round(totalMs) }
     this.#settle(outcome, 'done')
     return outcome
+  }
+
+  /** Delivers what an attempt sends from now on; `done` is called when it ends. */
+  #flow(run: AttemptRun, done: (end: AnswerDeliveryEnd) => void): void {
+    const { sink, persister } = this.#options
+    const { keepAliveMs } = this.#source.ownStream ?? this.#deps
+    const delivery = new AnswerDelivery(run, sink, this.#deps.clock, keepAliveMs, done)
+    run.flowTo(persistingFlow(run, delivery, persister))
+  }
+
+  /** Lets other backends continue a stream that broke off (contract 40.2). */
+  #rescue(delivered: Delivered): Promise<Delivered> {
+    const { clock, keepAliveMs, providerErrors } = this.#deps
+    const { sink, request } = this.#options
+    return rescue(delivered, {
+      source: this.#source,
+      sink,
+      clock,
+      keepAliveMs,
+      continueWith: (answer, broken) => {
+        broken.reportError(providerErrors, request.id)
+        this.#continuedLane = (backend) => {
+          answer.restart(backend.id)
+          return this.#laneWith(backend, { writeAnswer: () => answer }, undefined)
+        }
+      },
+      deliver: (run) => new Promise((resolve) => this.#flow(run, resolve)),
+    })
   }
 
   /** Writes the failure event that explains why the stream broke; returns the error code to record. */
@@ -249,8 +281,8 @@ export class RequestRun extends SetEntry {
 
   /** From here on, one writer writes the whole stream, whichever backend answers (contract 10.12). */
   #continueResponse(): (backend: Backend) => Lane {
-    const { request, context } = this.#options
-    const writer = this.#deps.formats(request.format).writeAnswer(context)
+    const { context } = this.#options
+    const writer = this.#client.writeAnswer(context)
     const lane = (backend: Backend): Lane => this.#laneWith(backend, { writeAnswer: () => writer }, undefined)
     const source = this.#source
     if (!(source instanceof Failover)) return lane
@@ -265,9 +297,16 @@ export class RequestRun extends SetEntry {
   }
 
   #openLane(backend: Backend): Lane {
-    const { request } = this.#options
-    const relay = relayRulesFor(backend, request, this.#deps.relays)
-    return this.#laneWith(backend, this.#deps.formats(request.format), relay)
+    // Another backend cannot continue a provider's own IDs and numbers (contract 40.6).
+    const mayRelay = this.#rescueMode === undefined
+    const relay = mayRelay ? relayRulesFor(backend, this.#options.request, this.#deps.relays) : undefined
+    return this.#laneWith(backend, this.#client, relay)
+  }
+
+  get #client(): LaneOptions['client'] {
+    const { format, held } = this.#options.request
+    const client = this.#deps.formats(format)
+    return this.#rescueMode === undefined ? client : rescuable(client, this.#rescueMode, held)
   }
 
   #laneWith(backend: Backend, client: LaneOptions['client'], relay: LaneOptions['relay']): Lane {

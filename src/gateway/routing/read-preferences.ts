@@ -1,6 +1,12 @@
 import { invalidRequest, type ServiceError } from '../../domain/errors.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
-import { routingField, routingSorts, type PriceCap, type RoutingPreferences } from '../../domain/routing-policy.ts'
+import {
+  rescueModes,
+  routingField,
+  routingSorts,
+  type PriceCap,
+  type RoutingPreferences,
+} from '../../domain/routing-policy.ts'
 import { isArray, type Draft } from '../../formats/fields.ts'
 
 const maxNames = 32
@@ -24,6 +30,11 @@ const readers: Readonly<Record<string, Reader>> = {
     draft.zeroRetention = value
   },
   max_price: (draft, value, path) => (draft.maxPrice = priceCap(value, path)),
+  rescue: (draft, value, path) => {
+    const mode = rescueModes.find((known) => known === value)
+    if (mode === undefined) throw wrong(path, `one of ${rescueModes.join(', ')}`)
+    draft.rescue = mode
+  },
 }
 
 /**

@@ -158,12 +158,12 @@ function attemptTable(attempts: readonly Attempt[], names: Names): Html {
       </thead>
       <tbody>
         ${attempts.map(
-          ({ backend, outcome, status, ms, upstreamRequestId, refused }) =>
+          ({ backend, outcome, status, ms, upstreamRequestId, refused, rescued }) =>
             html`<tr>
               <th scope="row">${names.backend(backend)}</th>
               <td>
                 <span class="tag ${outcome === 'answered' ? 'good' : 'bad'}">${outcome.replaceAll('_', ' ')}</span>
-                ${refused === true ? 'refused' : ''}
+                ${refused === true ? 'refused' : ''} ${rescued === undefined ? '' : 'continued the answer'}
               </td>
               <td class="number">${status ?? '–'}</td>
               <td class="number">${writeMs(ms)}</td>

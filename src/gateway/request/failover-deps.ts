@@ -1,0 +1,22 @@
+import type { EventLog } from '../../domain/events.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { BackendStatistics } from '../routing/backend-statistics.ts'
+import type { CircuitBreakers } from '../routing/circuit-breakers.ts'
+import type { HedgeBudget } from '../routing/hedge-budget.ts'
+import type { RetryBudget } from '../routing/retry-budget.ts'
+import type { BackendRequestDeps } from './backend-request.ts'
+import type { ProviderErrors } from './provider-errors.ts'
+
+export interface FailoverDeps extends BackendRequestDeps {
+  readonly clock: Clock
+  readonly breakers: CircuitBreakers
+  readonly statistics: BackendStatistics
+  /** From 0 to 1, for choosing among backends. Need not be unguessable. */
+  readonly random: () => number
+  readonly budget: RetryBudget
+  /** Absent if no request is hedged. */
+  readonly hedges?: HedgeBudget
+  readonly log: EventLog
+  /** Stores error messages of failing backends; undefined if nobody would read them. */
+  readonly providerErrors?: ProviderErrors | undefined
+}
