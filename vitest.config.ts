@@ -4,7 +4,7 @@ import { SlowFirst } from './tests/slow-first.ts'
 
 /** Tests that measure time or memory. They run after all others, when nothing else uses the processors. */
 const timed = [
-  'tests/faults/{backpressure,concurrency,event-loop,fusion-*,hostile-http,hostile-input,random-bodies}.test.ts',
+  'tests/faults/{backpressure,concurrency,event-loop,frozen-storage,fusion-*,hostile-http,hostile-input,random-bodies}.test.ts',
   'tests/linear.test.ts',
   'tests/domain/linear-patterns.test.ts',
 ]
@@ -56,7 +56,8 @@ export default defineConfig({
           include: waiting,
           exclude: [...timed, ...fresh, ...alone],
           isolate: false,
-          maxWorkers: 4,
+          // They mostly wait: with four workers half of the processors' time is unused.
+          maxWorkers: 6,
           sequence: { groupOrder: 1 },
         },
       },

@@ -9,8 +9,8 @@ const atOnce = 16
 /** After this many failures, a complete answer keeps the breaker closed. */
 const failuresInARow = 2
 const names = Object.keys(realClients)
-/** In `npm test` a client gets one in three of the truncations, and the next client the next ones. */
-const stride = isLongRun ? 1 : 3
+/** In `npm test` a client gets one in five of the truncations, and the next client the next ones. */
+const stride = isLongRun ? 1 : 5
 
 /** The truncations that a client gets: always those at and after the end of the answer. */
 function truncationsFor(name: string, format: (typeof formatIds)[number]): Truncation[] {
@@ -58,7 +58,7 @@ describe.each(formatIds)(
           }),
         )
         expect(wrong).toEqual([])
-        expect(succeeded.truncated).toBeGreaterThan(20 / stride)
+        expect(succeeded.truncated).toBeGreaterThanOrEqual(20 / stride)
         expect(succeeded.whole).toBeGreaterThan(3)
       },
     )

@@ -16,7 +16,7 @@ const maxBytes = 64 * 1024
 const stride = 1_000_003
 /** A short run takes the truncations this close to an end, and one of this many others. */
 const nearBytes = 1
-const sampledEvery = 32
+const sampledEvery = 64
 
 /** An answer whose connection closes cleanly after this many of its bytes. */
 export interface Truncation {

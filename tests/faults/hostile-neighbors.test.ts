@@ -13,7 +13,7 @@ import { ServiceProcess } from './service-process.ts'
 
 const streamEvents = 20
 const betweenEventsMs = 50
-const atOnce = 6
+const atOnce = 12
 const measuredStreams = casesOf({ sample: 36, all: 60 })
 /** Streams without an attack; fewer of them make the slowest a stricter limit. */
 const baselineStreams = 24
@@ -100,7 +100,7 @@ afterAll(async () => {
 
 test('a hostile account and a hostile provider do not affect another account', async () => {
   await answerSmallRequests()
-  await measure(casesOf({ sample: 2, all: 4 }) * atOnce)
+  await measure(casesOf({ sample: 1, all: 2 }) * atOnce)
   const before = await measure(baselineStreams)
   const beforeBytes = residentBytes()
   let mostBytes = 0
