@@ -78,7 +78,7 @@ export class AnswerDelivery implements AnswerFlow {
     this.#run.resume()
   }
 
-  /** `dueAtMs` is when this check was due. A pause of the process counts as nobody's silence. */
+  /** `dueAtMs` is when this check was due. While the process is paused, nobody is silent. */
   #watch(dueAtMs?: number): void {
     const nowMs = this.#clock.monotonicMs()
     const pausedMs = dueAtMs === undefined ? 0 : nowMs - dueAtMs

@@ -18,7 +18,7 @@ import {
 
 /** How often the owner is asked for its health. */
 const pollMs = 250
-/** An owner that has not answered for this long does not answer anybody: its database counts as dead (contract 36.12). */
+/** The database of an owner that has not answered for this long counts as dead (contract 36.12). */
 const leaseMs = 5_000
 /** The longest delay of a message without an answer, so that it shares a frame with others. */
 const lazyMs = 10

@@ -24,11 +24,11 @@ import {
 /** Calls of stores that one worker may have running. */
 const maxStoreCalls = 1_000
 /**
- * A worker asks for the owner's health four times a second. One that was silent at this many looks in a row hangs. Looks
- * are counted, not time, because an owner that was paused has not read what workers sent meanwhile.
+ * A worker asks for the owner's health four times a second. A worker that was silent at more than this many checks in a
+ * row hangs. Checks are counted, not time, because an owner that was paused has not read what workers sent meanwhile.
  */
-const maxSilentLooks = 6
-const lookEveryMs = 5_000
+const maxSilentChecks = 6
+const betweenChecksMs = 5_000
 
 /** What the owner's process does for its workers. */
 export interface OwnedParts {
@@ -57,9 +57,9 @@ export class WorkerConnection {
   readonly #waits = new Map<Promise<void>, number[]>()
   #storeCalls = 0
   #isGone = false
-  #looks: Timer | undefined
+  #check: Timer | undefined
   /** Undefined until the worker has sent its first message. */
-  #silentLooks: number | undefined
+  #silentChecks: number | undefined
 
   /** `onBroken` is called at most once: the worker must be ended, if it has not ended itself. */
   constructor(socket: Duplex, parts: OwnedParts, onBroken: (trouble: WorkerTrouble, cause?: unknown) => void) {
@@ -69,7 +69,7 @@ export class WorkerConnection {
       onMessage: (message) => this.#receive(message),
       onBroken: (reason, cause) => this.#break(reason, cause),
     })
-    this.#look()
+    this.#scheduleCheck()
   }
 
   /** The ids of the requests whose end or delivery is not known yet. */
@@ -80,28 +80,28 @@ export class WorkerConnection {
   /** The worker's process has ended: decides its requests by its marks (contract 36.11). */
   abandon(history: DeliveryHistory): void {
     this.#isGone = true
-    this.#looks?.cancel()
+    this.#check?.cancel()
     this.#socket.destroy()
     for (const admission of this.#admissions.splice(0)) admission?.abandon(history)
     this.#held = 0
   }
 
-  #look(): void {
-    this.#looks = this.#parts.clock.after(lookEveryMs, () => {
-      if (this.#silentLooks !== undefined && ++this.#silentLooks > maxSilentLooks) {
+  #scheduleCheck(): void {
+    this.#check = this.#parts.clock.after(betweenChecksMs, () => {
+      if (this.#silentChecks !== undefined && ++this.#silentChecks > maxSilentChecks) {
         this.#socket.destroy()
         this.#break('silent')
-      } else this.#look()
+      } else this.#scheduleCheck()
     })
   }
 
   #break(trouble: WorkerTrouble, cause?: unknown): void {
-    this.#looks?.cancel()
+    this.#check?.cancel()
     this.#onBroken(trouble, cause)
   }
 
   #receive(received: unknown): void {
-    this.#silentLooks = 0
+    this.#silentChecks = 0
     const message = checkMessage(received)
     if (isAboutRequest(message)) return this.#note(message)
     try {
@@ -146,7 +146,7 @@ export class WorkerConnection {
     const [what, number, third] = message
     if (what === 'terms') this.#terms[number] = third
     else if (what === 'admit') this.#admit(number, third, message[3])
-    else if (what === 'durable') this.#tellWhenWritten(third, this.#admissions[number])
+    else if (what === 'durable') this.#answerWhenWritten(third, this.#admissions[number])
     else this.#report(message)
   }
 
@@ -185,7 +185,7 @@ export class WorkerConnection {
     else if (what === 'settle') {
       const [, , wait, dueMark, outcome] = message
       admission.settle(outcomeOf(outcome), dueMark)
-      if (wait !== null) this.#tellWhenWritten(wait, admission)
+      if (wait !== null) this.#answerWhenWritten(wait, admission)
     }
     if (!admission.isOver) return
     this.#admissions[request] = undefined
@@ -193,7 +193,7 @@ export class WorkerConnection {
   }
 
   /** One message answers all waits for a commit. A request that is over cannot be waited for. */
-  #tellWhenWritten(wait: number, admission: HeldAdmission | undefined): void {
+  #answerWhenWritten(wait: number, admission: HeldAdmission | undefined): void {
     if (admission === undefined) return this.#answerRequest(['failed', [wait]])
     const written = admission.durable()
     if (written === undefined) return this.#answerRequest(['durable', [wait]])
@@ -201,13 +201,13 @@ export class WorkerConnection {
     if (known !== undefined) return void known.push(wait)
     const waits = [wait]
     this.#waits.set(written, waits)
-    const tell = (what: 'durable' | 'failed'): void => {
+    const answer = (what: 'durable' | 'failed'): void => {
       this.#waits.delete(written)
       this.#answerRequest([what, waits])
     }
     written.then(
-      () => tell('durable'),
-      () => tell('failed'),
+      () => answer('durable'),
+      () => answer('failed'),
     )
   }
 

@@ -22,7 +22,7 @@ export class WriteWait {
     this.number = number
     this.#onOver = onOver
     this.#limit = clock.after(limitMs, () => this.fail(new StoreUnavailable('the records were not written in time')))
-    // Nobody may be waiting.
+    // Without a waiting request, its failure is not an error of the process.
     this.#written.promise.catch(() => {})
   }
 
@@ -31,7 +31,7 @@ export class WriteWait {
     return this.#isWritten
   }
 
-  /** Whether nobody else may join. */
+  /** Whether it has ended, so that no request may join. */
   get isOver(): boolean {
     return this.#isOver
   }

@@ -121,7 +121,7 @@ class Fusion {
   async #answerWithoutPanel({ refusals, isRejected }: PanelResult): Promise<AnswerSummary> {
     const run = this.#run
     if (refusals.length > 0) return this.#refuse(refusals)
-    // As without fusion: nobody is asked after a refusal (contract 7.29).
+    // As without fusion: no other model is asked after a refusal (contract 7.29).
     if (isRejected) return { error: refusedError() }
     run.degrade('panel_failed')
     const failed = new Set(run.costs.records.map(({ member }) => member))

@@ -77,7 +77,7 @@ interface Slot {
 /**
  * Asks all members at once and waits for a quorum, then for a grace period proportional to the time that the quorum
  * took. A slot that fails is refilled once; a slow one is hedged with a second call elsewhere while the quorum is
- * incomplete. If nobody has answered at the panel's limit, it keeps waiting, and then one answer is enough. Rejects
+ * incomplete. If no member has answered by the panel's limit, it keeps waiting, and then one answer is enough. Rejects
  * only on a bug.
  */
 export async function runPanel(options: PanelOptions): Promise<PanelResult> {
