@@ -32,7 +32,6 @@ export class RescuableAnswer implements AnswerWriter {
   /** Characters before that seam. */
   #earlierCharacters = 0
   #mayContinue = true
-  #isReasoning = false
   #report: JsonObject | undefined
   readonly #rescues: JsonObject[] = []
   /** The backend that takes over; undefined for the first one. */
@@ -94,14 +93,7 @@ export class RescuableAnswer implements AnswerWriter {
   #note(event: AnswerEvent): void {
     switch (event.type) {
       case 'text':
-        this.#isReasoning = false
         this.#store(event.text)
-        return
-      case 'reasoning':
-        this.#isReasoning = true
-        return
-      case 'reasoning_end':
-        this.#isReasoning = false
         return
       case 'report':
         this.#report = event.report
@@ -109,6 +101,8 @@ export class RescuableAnswer implements AnswerWriter {
       case 'start':
       case 'usage':
       case 'annotation':
+      case 'reasoning':
+      case 'reasoning_end':
         return
       case 'refusal':
       case 'call':
@@ -171,8 +165,6 @@ export class RescuableAnswer implements AnswerWriter {
   }
 
   #show(event: AnswerEvent, shown: AnswerEvent[]): void {
-    if (this.#isReasoning) shown.push({ type: 'reasoning_end' })
-    this.#isReasoning = false
     this.#note(event)
     shown.push(event)
   }

@@ -1,5 +1,5 @@
 import type { RescueMode } from '../../domain/routing-policy.ts'
-import { isRefusal, UpstreamError, type Attempt } from '../../domain/upstream.ts'
+import { UpstreamError, type Attempt } from '../../domain/upstream.ts'
 import type { ClientFormatId } from '../../formats/format.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { asError } from '../../runtime/describe-bug.ts'
@@ -123,7 +123,7 @@ function answerOf(lane: Lane): RescuableAnswer | undefined {
   return lane instanceof TranslationLane && lane.writer instanceof RescuableAnswer ? lane.writer : undefined
 }
 
-/** Whether the backend broke the answer off, not the client, a limit, this service, or a refusal. */
+/** Whether the backend broke the answer off: not the client, a limit, this service, or a refusal of the content. */
 function isRescuable(error: Error): error is UpstreamError {
-  return error instanceof UpstreamError && error.blames === 'backend' && !isRefusal(error)
+  return error instanceof UpstreamError && error.blames === 'backend'
 }

@@ -254,14 +254,15 @@ describe('the text of the other backend', () => {
     ['is a refusal', [{ type: 'refusal', text: 'I cannot help.' }, stop]],
   ] as const satisfies readonly (readonly [string, readonly AnswerEvent[]])[]
 
-  for (const client of formats)
+  for (const [index, client] of formats.entries())
     for (const [what, events] of differing)
       test(`that ${what} ends a verified ${client} stream as without a rescue`, async () => {
         const ends = []
         for (const rescue of ['never', 'verified'] as const) {
           const one = new RescueCase({ client, providers: ['openai-chat', 'openai-responses'], routing: { rescue } })
           const { end } = await one.breakOff('One two')
-          if (rescue === 'verified') await one.answer(1, events)
+          // In pieces, so that it differs at once or later.
+          if (rescue === 'verified') await one.answer(1, events, index === 0 ? Infinity : 60)
           expect(await end).toBeUndefined()
           expect(one.seen).toMatchObject({ text: 'One two', end: 'error' })
           expect(one.outcome).toMatchObject({ charged: 1, errorCode: 'upstream_broken' })
@@ -291,6 +292,30 @@ describe('the text of the other backend', () => {
       ])
       expect(one.outcome.charged).toBe(1)
     })
+
+  test('after a note is what a third backend must repeat', async () => {
+    const one = new RescueCase({
+      providers: ['openai-chat', 'openai-chat', 'openai-chat'],
+      routing: { rescue: 'marked' },
+    })
+    const { end } = await one.breakOff('One')
+    one.backends[1]!.head()
+    await one.send(1, [say('1 2')])
+    await one.cut(1)
+    await one.answer(2, [say('1 2 3'), stop])
+    expect(await end).toBeUndefined()
+    const begun = `One${note}1 2`
+    expect(one.seen).toMatchObject({ text: `${begun} 3`, end: 'whole' })
+    expect(one.seen.rescues).toEqual([
+      { upstream: 'b1', seam: 'marked', after_characters: 3 },
+      { upstream: 'b2', seam: 'verified', after_characters: begun.length },
+    ])
+    expect(one.attempts).toEqual([
+      ['b0', 'reset'],
+      ['b1', 'reset', 'marked'],
+      ['b2', 'answered', 'verified'],
+    ])
+  })
 
   test('is verified by a marked rescue, too, and gets no note if it is the same', async () => {
     const one = new RescueCase({ routing: { rescue: 'marked' } })
@@ -375,6 +400,37 @@ describe('a stream is not rescued', () => {
       expect(one.outcome).toMatchObject({ charged: 1, errorCode: 'upstream_broken' })
     })
 
+  test('if the request is at fault', async () => {
+    const one = new RescueCase()
+    const { end } = await one.start()
+    one.backends[0]!.head()
+    await one.send(0, [say('Well')])
+    await one.sendText(0, 'data: {"error":{"code":"context_length_exceeded","message":"too long"}}\n\n')
+    await end
+    expect(one.backends[1]!.requests.length).toBe(0)
+    expect(one.seen.end).toBe('error')
+  })
+
+  test('if the client disconnects or stops reading', async () => {
+    for (const leave of [
+      async (one: RescueCase) => one.gateway.sink.disconnect(),
+      async (one: RescueCase) => {
+        one.gateway.sink.isReading = false
+        await one.send(0, [say(' yes')])
+        await one.gateway.clock.advance(70_000)
+      },
+    ]) {
+      const one = new RescueCase()
+      const { end } = await one.start()
+      one.backends[0]!.head()
+      await one.send(0, [say('Well')])
+      await leave(one)
+      await end
+      expect(one.backends[1]!.requests.length).toBe(0)
+      expect(one.outcome).toMatchObject({ charged: 1, errorCode: 'client_closed' })
+    }
+  })
+
   test('after a refusal of its content filter', async () => {
     const one = new RescueCase()
     const { end } = await one.start()
@@ -451,6 +507,64 @@ describe('a rescue', () => {
     expect(one.backends.map(({ requests: sent }) => sent.length)).toEqual([1, 1, 1, 0])
     expect(one.seen).toMatchObject({ text: 'One', end: 'error' })
     expect(one.outcome).toMatchObject({ charged: 1, errorCode: 'upstream_broken' })
+    // The last one is recorded as one that answered and broke off.
+    expect(one.attempts).toEqual([
+      ['b0', 'server_error'],
+      ['b1', 'reset'],
+      ['b2', 'answered', 'verified'],
+    ])
+    expect(one.gateway.line).toMatchObject({ failed: ['b0', 'b1', 'b2'] })
+  })
+
+  test('that no other backend answers has the usage of what the client got, and ends as without it', async () => {
+    const one = new RescueCase()
+    const { end } = await one.breakOff('One two three four five')
+    one.backends[1]!.head(503)
+    one.backends[1]!.end()
+    expect(await end).toBeUndefined()
+    expect(one.seen).toMatchObject({ text: 'One two three four five', end: 'error' })
+    expect(one.outcome.usage!.outputTokens).toBeGreaterThan(4)
+    expect(one.outcome).toMatchObject({ charged: 1, errorCode: 'upstream_broken' })
+    expect(one.attempts).toEqual([
+      ['b0', 'reset'],
+      ['b1', 'server_error'],
+    ])
+  })
+
+  test('goes to another failure domain first', async () => {
+    const one = new RescueCase({ providers: ['openai-chat', 'openai-chat', 'openai-chat'] })
+    Object.assign(one.backends[1]!, { failureDomain: 'b0' })
+    const { end } = await one.breakOff('One')
+    await one.answer(2, [say('One two'), stop])
+    await end
+    expect(one.seen).toMatchObject({ text: 'One two', end: 'whole' })
+  })
+
+  test('follows the faster one of two calls, too', async () => {
+    const chat = 'openai-chat'
+    const one = new RescueCase({ providers: [chat, chat, chat, chat], routing: { hedge: true, rescue: 'verified' } })
+    for (let learned = 0; learned < 30; learned += 1) {
+      const { end } = await one.start()
+      await one.gateway.clock.advance(200)
+      await one.answer(0, [say('Hi'), stop])
+      await end
+    }
+    one.gateway.sink.text = ''
+    one.gateway.settled.length = 0
+    const { end } = await one.start()
+    await one.gateway.clock.advance(900)
+    expect(one.backends[1]!.requests.length).toBe(1)
+    one.backends[1]!.head()
+    await one.send(1, [say('One')])
+    await one.cut(1)
+    await one.answer(2, [say('One two'), stop])
+    expect(await end).toBeUndefined()
+    expect(one.seen).toMatchObject({ text: 'One two', end: 'whole' })
+    expect(one.attempts).toEqual([
+      ['b0', 'cancelled'],
+      ['b1', 'reset'],
+      ['b2', 'answered', 'verified'],
+    ])
   })
 
   test('keeps the stream alive while it waits, and while it holds text back', async () => {
