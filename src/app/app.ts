@@ -8,12 +8,13 @@ import type { EventLog } from '../domain/events.ts'
 import { formatById, relayById } from '../formats/formats.ts'
 import { DigestCache } from '../gateway/auth/digest-cache.ts'
 import { KeyCache } from '../gateway/auth/key-cache.ts'
-import { FusionNotes } from '../gateway/fusion/fusion-notes.ts'
+import type { FusionNotes } from '../gateway/fusion/fusion-notes.ts'
 import { Gateway } from '../gateway/gateway.ts'
 import { Generations } from '../gateway/generations/generations.ts'
-import { ProviderErrors } from '../gateway/request/provider-errors.ts'
-import { Conversations } from '../gateway/responses/conversations.ts'
-import { StoredResponses } from '../gateway/responses/stored-responses.ts'
+import { LoadShedder } from '../gateway/overload/load-shedder.ts'
+import type { ProviderErrors } from '../gateway/request/provider-errors.ts'
+import type { Conversations } from '../gateway/responses/conversations.ts'
+import type { StoredResponses } from '../gateway/responses/stored-responses.ts'
 import { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
 import { Api } from '../http/api.ts'
 import { Catalog } from '../http/endpoints/catalog.ts'
@@ -24,11 +25,12 @@ import { serve, type Listening } from '../http/serve.ts'
 import { DescriptorWatch } from '../providers/http/descriptor-watch.ts'
 import { systemClock, type Clock } from '../runtime/clock.ts'
 import { errorName } from '../runtime/describe-bug.ts'
-import { idMinter, randomBase62 } from '../runtime/ids.ts'
+import { randomBase62 } from '../runtime/ids.ts'
 import { systemRandom, type RandomBytes } from '../runtime/random.ts'
 import { createSealer } from '../runtime/sealer.ts'
 import { readVersion } from '../runtime/version.ts'
 import { listenForWeb } from '../web/serve-web.ts'
+import { openAnswerStores } from './answer-stores.ts'
 import { openBackgroundChecks, type BackgroundChecks } from './background-checks.ts'
 import { openBilling } from './billing.ts'
 import { connectionLimits, openFilesLimit, wantedDescriptors, type ConnectionLimits } from './connection-limits.ts'
@@ -85,6 +87,7 @@ export async function startApp(given: Config, options: AppOptions): Promise<App>
   const declared = await readDeclared(storage.store)
   runtime.served.replace(given.settings.serve(declared))
   const breakers = new CircuitBreakers({ clock, random: () => random(1)[0]! / 256, log })
+  const shedder = parts.use(new LoadShedder({ clock, random: () => random(1)[0]! / 256, log }))
   const { recentFailures } = observation
   const status = parts.use(openStatus(runtime, { storage, breakers, recentFailures, readiness: () => readiness() }))
   listeners.unshift((event) => status.board.note(event))
@@ -114,10 +117,12 @@ export async function startApp(given: Config, options: AppOptions): Promise<App>
   const web = parts.use(await listenForWeb({ ...given.appListen, connections: connections.web }))
   const { metricsPort } = observation
   const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port, metrics: metricsPort })
-  const deps = { ...answers, storage, keys, providers, breakers, offers, readiness, refused, observation, status }
+  const shared = { storage, breakers, shedder, providers, readiness }
+  const deps = { ...answers, ...shared, keys, offers, refused, observation, status }
   const listening = await listen(runtime, { withPort, connections }, deps)
   const { api } = listening
-  observation.watch({ storage, breakers, providers, readiness, listening })
+  shedder.start(() => api.openShare)
+  observation.watch({ ...shared, listening })
   const config = withPort(listening.port)
   const shown = { ...answers, storage, sales, offers, providers, managed, mail, status, observation, breakers, api }
   const started = withConfig(runtime, config)
@@ -211,30 +216,12 @@ export async function openKeyCache(
   return { keys, [Symbol.dispose]: () => owned.dispose() }
 }
 
-interface AnswerStores {
-  readonly stored: StoredResponses
-  readonly conversations: Conversations
-  readonly notes: FusionNotes
-  readonly providerErrors: ProviderErrors
-}
-
-/** What is stored encrypted about answers. */
-export function openAnswerStores({ config, keys, clock, random, log }: Runtime, storage: Storage): AnswerStores {
-  const sealer = createSealer({ ...keys, random })
-  const shared = { sealer, clock, log, retentionMs: config.responseRetentionMs, maxBytes: config.limits.bodyBytes }
-  const mintId = idMinter('conv_', () => clock.nowMs(), random)
-  const conversations = new Conversations({ ...shared, store: storage.conversations, mintId })
-  const stored = new StoredResponses({ ...shared, formats: formatById, store: storage.responses, conversations })
-  const providerErrors = new ProviderErrors({ store: storage.store, sealer, clock, random, log })
-  const notes = new FusionNotes(sealer, clock)
-  return { stored, conversations, notes, providerErrors }
-}
-
 interface BuildGatewayDeps {
   readonly storage: Storage
   readonly keys: KeyCache
   readonly providers: Providers
   readonly breakers: CircuitBreakers
+  readonly shedder: LoadShedder
   readonly stored: StoredResponses
   readonly notes: FusionNotes
   readonly providerErrors: ProviderErrors
@@ -244,11 +231,12 @@ interface BuildGatewayDeps {
 
 function buildGateway(runtime: Runtime, deps: BuildGatewayDeps): Gateway {
   const { config, served, clock, random, log, peppers, links } = runtime
-  const { storage, keys, providers, breakers, stored, notes, providerErrors, observation, status } = deps
+  const { storage, keys, providers, breakers, shedder, stored, notes, providerErrors, observation, status } = deps
   return new Gateway({
     clock,
     log,
     breakers,
+    shedder,
     readFailsElsewhere: () => status.readFailing(),
     ledger: storage.ledger,
     randomBytes: random,

@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts'
 import type { EventLog } from '../domain/events.ts'
+import type { LoadShedder } from '../gateway/overload/load-shedder.ts'
 import type { RequestObserver } from '../gateway/ports.ts'
 import type { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
 import type { ApiDeps } from '../http/api.ts'
@@ -22,6 +23,7 @@ const readEveryMs = 5_000
 export interface MeasuredService {
   readonly storage: Storage
   readonly breakers: Pick<CircuitBreakers, 'condition'>
+  readonly shedder: Pick<LoadShedder, 'sheds'>
   readonly providers: Pick<Providers, 'connections'>
   readonly readiness: () => Readiness
   readonly listening: Listening
@@ -76,11 +78,12 @@ export async function openMetrics(
       ledger: observeLedger(storage.ledger, metrics, clock),
       keys: observeKeyStore(storage.keys, metrics, clock),
     }),
-    watch({ storage, breakers, providers, readiness, listening: { api, connections } }) {
+    watch({ storage, breakers, shedder, providers, readiness, listening: { api, connections } }) {
       metrics.watch({
         ready: () => readiness().ready,
         areSettingsApplied: () => served.isCurrent,
         stateOf: (id) => breakers.condition(id).state,
+        sheds: (kind) => shedder.sheds(kind),
         shares: () => ({ connections, ...api.shares }),
         queues: () => ({ ...storage.queues(), upstream_connections: providers.connections().waiting }),
       })

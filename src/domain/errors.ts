@@ -1,7 +1,7 @@
 import { authentication, type ErrorEntry, forbidden, invalid, limited, unavailable } from './error-entry.ts'
 
 /**
- * Every error the service can return, one entry per row of contract 4.12-4.59. Statuses, bodies, headers, and docs
+ * Every error the service can return, one entry per row of contract 4.12-4.60. Statuses, bodies, headers, and docs
  * derive from it.
  */
 export const errorCatalog = {
@@ -198,6 +198,10 @@ export const errorCatalog = {
     ...unavailable,
     message:
       'This server is handling as many requests as it can, in total or for this account. Please try again in 1s.',
+  },
+  load_shed: {
+    ...unavailable,
+    message: 'This server is overloaded and does not accept {what} at the moment. Please try again in {seconds}s.',
   },
   restarting: {
     ...unavailable,

@@ -89,6 +89,15 @@ export type ServiceEvent =
   | { readonly event: 'billing_odd'; readonly accountId: string; readonly reason: string }
   /** Payments are simulated: no money moves. */
   | { readonly event: 'billing_simulated'; readonly origin: string }
+  /** What this process rejects first under overload has changed; `sheds` is empty when the overload is over. */
+  | {
+      readonly event: 'load_shedding'
+      readonly sheds: readonly ShedLoad[]
+      /** How late the last timer was. */
+      readonly eventLoopDelayMs: number
+      /** The open requests as a share of their limit. */
+      readonly openShare: number
+    }
   /** The edge gate rejected a request, the `inMinute`-th for this reason in this minute. */
   | {
       readonly event: 'edge_blocked'
@@ -98,6 +107,10 @@ export type ServiceEvent =
     }
   /** `stack` has the locations in our code, without the error's message. */
   | { readonly event: 'internal_error'; readonly requestId: string; readonly name: string; readonly stack: string }
+
+/** What is rejected under overload, in this order (contract 41.1). */
+export const shedLoads = ['retries', 'fusion', 'free_plan'] as const
+export type ShedLoad = (typeof shedLoads)[number]
 
 /** Why the edge gate rejects a User-Agent. */
 export type EdgeReason = 'missing' | 'bare_browser' | 'placeholder' | 'scanner'

@@ -25,6 +25,7 @@ import { seededRandom } from './fusion/engine/seeded-random.ts'
 import type { FusedAnswerDeps } from './fusion/fused-answer.ts'
 import type { FusionNotes } from './fusion/fusion-notes.ts'
 import { FusionPlanner, isFusable, type AnswerPlan, type FusionPool } from './fusion/fusion-planner.ts'
+import type { LoadShedder } from './overload/load-shedder.ts'
 import type {
   Admission,
   AnswerSink,
@@ -81,6 +82,7 @@ export interface GatewayDeps {
   readonly providerErrors?: ProviderErrors | undefined
   readonly observer?: RequestObserver | undefined
   readonly tracer?: RequestTracer | undefined
+  readonly shedder?: LoadShedder | undefined
   readonly mintId: () => string
   readonly keepAliveMs: number
 }
@@ -231,6 +233,7 @@ export class Gateway {
   async answer(principal: Principal, given: ModelRequest, sink: AnswerSink): Promise<void> {
     const { formats, stored } = this.#deps
     const { accountId } = principal
+    this.#deps.shedder?.assertAccepted(principal.plan, given.isRetry === true)
     const read = formats(given.format).readRequest(given.body)
     const profile = this.#profileOf(principal, read, given.format)
     const routing = routingFor(profile.routing, readRoutingPreferences(given.body))

@@ -185,6 +185,11 @@ export class Api {
     return this.#open + this.sockets.answering + this.#deps.generations.running
   }
 
+  /** The requests being answered, as a share of their limit. */
+  get openShare(): number {
+    return this.#intake.openShare
+  }
+
   /** The resources that callers share fairly, by name (contract 29.2, 29.3). */
   get shares(): Readonly<Record<string, FairShare>> {
     return { ...this.#intake.shares, ...this.sockets.shares }

@@ -42,6 +42,12 @@ export class Intake {
     }
   }
 
+  /** The requests being answered, as a share of their limit. */
+  get openShare(): number {
+    const { used, limit } = this.#answering.requests
+    return used / limit
+  }
+
   /** The shared resources by name, for metrics. */
   get shares(): Readonly<Record<string, FairShare>> {
     const { bodies, bytes, slow } = this.#reading

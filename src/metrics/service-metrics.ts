@@ -1,6 +1,6 @@
 import { type Aggregator, collectDefaultMetrics, Counter, Gauge, Registry } from '@prometheus-io/client'
 import type { BackendState } from '../domain/backend-state.ts'
-import type { ServiceEvent } from '../domain/events.ts'
+import { type ServiceEvent, type ShedLoad, shedLoads } from '../domain/events.ts'
 import {
   brokenBackend,
   type RequestOpening,
@@ -26,6 +26,7 @@ const aggregators: Readonly<Record<string, Aggregator>> = {
   ready: 'min',
   settings_applied: 'min',
   backend_state: 'max',
+  load_shedding: 'max',
 }
 
 /** A shared resource: how much is used, its limit, and how often a holder was refused more. */
@@ -40,6 +41,7 @@ export interface MetricsSources {
   readonly ready: () => boolean
   readonly areSettingsApplied: () => boolean
   readonly stateOf: (backendId: string) => BackendState['state']
+  readonly sheds: (kind: ShedLoad) => boolean
   readonly shares: () => Readonly<Record<string, ShareFigures>>
   readonly queues: () => Readonly<Record<string, number>>
 }
@@ -232,6 +234,9 @@ export class ServiceMetrics implements RequestObserver {
     })
     this.#gauge('queue_length', 'The number of items that wait in a queue.', ['queue'], (gauge) => {
       for (const [queue, length] of Object.entries(sources()?.queues() ?? {})) gauge.set({ queue }, length)
+    })
+    this.#gauge('load_shedding', 'Whether a kind of load is rejected under overload.', ['kind'], (gauge) => {
+      for (const kind of shedLoads) gauge.set({ kind }, sources()?.sheds(kind) === true ? 1 : 0)
     })
     const shares = (): [string, ShareFigures][] => Object.entries(sources()?.shares() ?? {})
     this.#gauge('share_used', 'The used amount of a shared resource.', ['resource'], (gauge) => {

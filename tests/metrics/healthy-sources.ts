@@ -5,6 +5,7 @@ export const healthySources: MetricsSources = {
   ready: () => true,
   areSettingsApplied: () => true,
   stateOf: () => 'closed',
+  sheds: () => false,
   shares: () => ({}),
   queues: () => ({}),
 }

@@ -217,6 +217,32 @@ export const serviceRefusals: readonly RefusalRow[] = [
     },
   },
   {
+    ...unavailable,
+    code: 'load_shed',
+    retryAfter: [2, 12],
+    usage: true,
+    options: { settings: { limits: { streams: 20 } } },
+    async provoke(service) {
+      const other = await service.addAccount('other', 'max')
+      service.providers[0]!.script([{ do: 'stall', afterEvents: 2, repeat: true }])
+      const stream = { ...chat, stream: true }
+      const keys = Array.from({ length: 18 }, (_, index) => (index < 12 ? other.key : service.key))
+      const open = await Promise.all(
+        keys.map((key) =>
+          fetch(`${service.baseUrl}/chat/completions`, {
+            method: 'POST',
+            headers: headersFor(key),
+            body: JSON.stringify(stream),
+          }),
+        ),
+      )
+      await expect.poll(() => service.events.some(({ event }) => event === 'load_shedding')).toBe(true)
+      const answer = await ask(service, { headers: { 'x-stainless-retry-count': '1' } })
+      await Promise.all(open.map(({ body }) => body!.cancel()))
+      return answer
+    },
+  },
+  {
     code: 'upstream_credentials_rejected',
     status: 502,
     type: 'server_error',

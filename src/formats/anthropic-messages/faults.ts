@@ -36,6 +36,7 @@ const errorTypes = new Map([
   ['payload_too_large', 'request_too_large'],
   ['server_is_overloaded', 'overloaded_error'],
   ['server_busy', 'overloaded_error'],
+  ['load_shed', 'overloaded_error'],
   ['restarting', 'overloaded_error'],
   ['upstream_timeout', 'timeout_error'],
 ])

@@ -68,10 +68,11 @@ export class FusionPlanner {
   }
 
   /**
-   * Plans the answer to a request. A single model answers if the gate says so, if the caller disallows tool calls, or
-   * if every member's circuit breaker is open (failover then gives the caller the best error).
-   * @throws ServiceError if the attached tool is invalid or a fused answer cannot satisfy the request, and
-   * `too_many_fusions`
+   * Plans the answer to a request. A single model answers if the gate says so, if the caller disallows tool calls, if
+   * fusion is shed (contract 41.2), or if every member's circuit breaker is open (failover then gives the caller the
+   * best error).
+   * @throws ServiceError if the attached tool is invalid or a fused answer cannot satisfy the request,
+   * `too_many_fusions`, and `load_shed`
    */
   async plan(principal: Principal, fusable: FusableRequest, pool: () => Promise<FusionPool>): Promise<AnswerPlan> {
     const { profile, request, conversation, backends } = fusable
@@ -82,6 +83,8 @@ export class FusionPlanner {
     const deliberating = chosenPool.backends.length === 0 ? own : chosenPool
     const tool = readFusionTool(conversation, fusionDefaultsFor(deliberating, conversation.stream))
     const recalled = this.#deps.notes?.recall(principal.accountId, conversation)
+    const shed = this.#planShed(fusable, tool, recalled)
+    if (shed !== undefined) return await shed
     let reason: SkipReason = 'not_allowed'
     if (isAlias) {
       assertFusable(conversation, depth)
@@ -99,7 +102,29 @@ export class FusionPlanner {
       assertFusable(conversation, depth, 'tools')
       return this.#planTool(principal, fusable, { tool, members: deliberating.backends, recalled })
     }
-    const alone = isAlias ? await this.#continued(fusable, recalled) : fusable
+    return await this.#planAlone(fusable, recalled, reason)
+  }
+
+  /** The plan while fusion is shed, if it is (contract 41.2). @throws ServiceError `load_shed` if fusion is forced */
+  #planShed(
+    fusable: FusableRequest,
+    tool: FusionTool | undefined,
+    recalled: RecalledNotes | undefined,
+  ): Promise<AnswerPlan> | undefined {
+    const { shedder } = this.#deps
+    if (shedder?.sheds('fusion') !== true || fusable.request.isOwnQuestion === true) return undefined
+    if (tool?.isForced === true) throw shedder.rejection('fusion', 'forced fusion')
+    const gate = decideGate(fusable.conversation)
+    return this.#planAlone(fusable, recalled, gate.run ? 'overloaded' : gate.reason)
+  }
+
+  /** A single model answers, and the report says why. */
+  async #planAlone(
+    fusable: FusableRequest,
+    recalled: RecalledNotes | undefined,
+    reason: SkipReason,
+  ): Promise<AnswerPlan> {
+    const alone = fusable.profile.id === fusionId ? await this.#continued(fusable, recalled) : fusable
     return { fusable: alone, report: { fusion: { ran: false, reason } }, [Symbol.dispose]: () => {} }
   }
 

@@ -1,5 +1,6 @@
 import type { EventLog } from '../../domain/events.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import type { LoadShedder } from '../overload/load-shedder.ts'
 import type { BackendStatistics } from '../routing/backend-statistics.ts'
 import type { CircuitBreakers } from '../routing/circuit-breakers.ts'
 import type { HedgeBudget } from '../routing/hedge-budget.ts'
@@ -16,6 +17,8 @@ export interface FailoverDeps extends BackendRequestDeps {
   readonly budget: RetryBudget
   /** Absent if no request is hedged. */
   readonly hedges?: HedgeBudget
+  /** Absent if nothing is shed. */
+  readonly shedder?: LoadShedder | undefined
   readonly log: EventLog
   /** Stores error messages of failing backends; undefined if nobody would read them. */
   readonly providerErrors?: ProviderErrors | undefined

@@ -193,6 +193,7 @@ export class Failover implements AnswerSource {
   #askSecond(first: Backend): Promise<Asked> | undefined {
     const hedging = this.#hedging
     if (hedging === undefined || this.#asked >= maxAttempts || hedging.isUnderLoad) return undefined
+    if (this.#deps.shedder?.sheds('retries') === true) return undefined
     const backend = this.#candidates.next((other) => hedging.mayAsk(other, first))
     if (backend === undefined) return undefined
     try {

@@ -1,3 +1,4 @@
+import type { LoadShedder } from '../overload/load-shedder.ts'
 import type { Backend } from '../ports.ts'
 import type { BreakerKey } from '../routing/backend-breakers.ts'
 import type { CircuitBreakers } from '../routing/circuit-breakers.ts'
@@ -9,6 +10,7 @@ const failuresOfFailing = 3
 export interface RequestRetriesDeps {
   readonly breakers: CircuitBreakers
   readonly budget: RetryBudget
+  readonly shedder?: LoadShedder | undefined
 }
 
 /** Whether the client says that it retries the request itself. */
@@ -23,20 +25,21 @@ interface RetriedRequest {
 export class RequestRetries {
   readonly #deps: RequestRetriesDeps
   readonly #caller: BreakerKey
-  readonly #isClientRetry: boolean
+  /** A client's own retry gets none, and nothing does under overload. */
+  readonly #isLimited: boolean
   /** What the current attempt took from the budget. */
   #taken: TakenRetry | undefined
 
   constructor(deps: RequestRetriesDeps, caller: BreakerKey, { isRetry }: RetriedRequest) {
     this.#deps = deps
     this.#caller = caller
-    this.#isClientRetry = isRetry === true
+    this.#isLimited = isRetry === true || deps.shedder?.sheds('retries') === true
   }
 
   /** Whether the next attempt may go to this backend. Takes what it needs from the budget. */
   take(backend: Backend): boolean {
     if (!this.#isFailing(backend)) return true
-    if (this.#isClientRetry) return false
+    if (this.#isLimited) return false
     this.#taken = this.#deps.budget.take(this.#caller.accountId, backend)
     return this.#taken !== undefined
   }
@@ -44,7 +47,7 @@ export class RequestRetries {
   /** Whether `take` would allow it now. */
   has(backend: Backend): boolean {
     if (!this.#isFailing(backend)) return true
-    return !this.#isClientRetry && this.#deps.budget.has(this.#caller.accountId, backend)
+    return !this.#isLimited && this.#deps.budget.has(this.#caller.accountId, backend)
   }
 
   /** The current attempt failed: its retry is used up. */

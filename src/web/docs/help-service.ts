@@ -42,6 +42,15 @@ export const serviceHelp = {
     at: status,
     example: { retryAfterSeconds: 1 },
   },
+  load_shed: {
+    why: 'The server has more work than it can do. Until it has caught up, it rejects retries first, then fusion, then some of the requests of accounts without a premium plan, and uses what it has for the others. Your request was not counted.',
+    fix: [
+      again,
+      'If fusion is rejected, use another profile, or attach the fusion tool without forcing it: a single model then answers.',
+    ],
+    at: status,
+    example: { retryAfterSeconds: 2, words: { what: 'retries', seconds: 2 } },
+  },
   restarting: {
     why: 'The server is restarting. Before it stops, it waits for requests in progress, but this one took too long.',
     fix: [again],

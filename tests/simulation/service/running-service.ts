@@ -1,5 +1,6 @@
 import type { Server } from 'node:http'
-import { buildApi, openAnswerStores, openKeyCache, readinessOf } from '../../../src/app/app.ts'
+import { openAnswerStores } from '../../../src/app/answer-stores.ts'
+import { buildApi, openKeyCache, readinessOf } from '../../../src/app/app.ts'
 import { openProviders, type Providers } from '../../../src/app/providers.ts'
 import { createRuntime } from '../../../src/app/runtime.ts'
 import { readDeclared } from '../../../src/app/served-settings.ts'
@@ -8,6 +9,7 @@ import type { Config } from '../../../src/config/config.ts'
 import type { ServiceEvent } from '../../../src/domain/events.ts'
 import type { Plan } from '../../../src/domain/plans.ts'
 import type { RequestOpening } from '../../../src/domain/requests.ts'
+import { LoadShedder } from '../../../src/gateway/overload/load-shedder.ts'
 import type { Ledger } from '../../../src/gateway/ports.ts'
 import { CircuitBreakers } from '../../../src/gateway/routing/circuit-breakers.ts'
 import type { Api } from '../../../src/http/api.ts'
@@ -125,6 +127,7 @@ export class RunningService {
       keys,
       providers,
       breakers,
+      shedder: new LoadShedder({ clock, random: () => dice.number(), log }),
       offers: async () => [],
       readiness: () => readinessOf({ isDraining: service?.isDraining ?? false, keys, storage }),
       refused,

@@ -10,7 +10,13 @@ const leastAnswerTokens = 64
  * Why a single model answers a request that could have been deliberated; `not_allowed`: the caller disallows the
  * tool (contract 15.13).
  */
-export type SkipReason = 'tool_loop' | 'not_a_user_turn' | 'short_answer' | 'no_member_available' | 'not_allowed'
+export type SkipReason =
+  | 'tool_loop'
+  | 'not_a_user_turn'
+  | 'short_answer'
+  | 'no_member_available'
+  | 'overloaded'
+  | 'not_allowed'
 
 export type GateDecision = { readonly run: true } | { readonly run: false; readonly reason: SkipReason }
 
