@@ -46,6 +46,7 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
       'domain',
       'runtime',
       'gateway/ports.ts',
+      'gateway/cache/session-store.ts',
       'gateway/generations/generation-store.ts',
       'gateway/responses/response-store.ts',
       'gateway/responses/conversation-store.ts',

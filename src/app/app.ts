@@ -8,6 +8,7 @@ import type { EventLog } from '../domain/events.ts'
 import { formatById, relayById } from '../formats/formats.ts'
 import { DigestCache } from '../gateway/auth/digest-cache.ts'
 import { KeyCache } from '../gateway/auth/key-cache.ts'
+import type { CacheSessions } from '../gateway/cache/cache-sessions.ts'
 import type { FusionNotes } from '../gateway/fusion/fusion-notes.ts'
 import { Gateway } from '../gateway/gateway.ts'
 import { Generations } from '../gateway/generations/generations.ts'
@@ -33,6 +34,7 @@ import { listenForWeb } from '../web/serve-web.ts'
 import { openAnswerStores } from './answer-stores.ts'
 import { openBackgroundChecks, type BackgroundChecks } from './background-checks.ts'
 import { openBilling } from './billing.ts'
+import { openCacheSessions } from './cache-sessions.ts'
 import { connectionLimits, openFilesLimit, wantedDescriptors, type ConnectionLimits } from './connection-limits.ts'
 import { openMail } from './mail.ts'
 import { openObservation, type Observation } from './observation.ts'
@@ -108,6 +110,7 @@ export async function startApp(given: Config, options: AppOptions): Promise<App>
   const offers = (): Promise<readonly Offer[]> => offerCache.read()
   const answers = openAnswerStores(runtime, storage)
   parts.defer(() => answers.providerErrors.flush())
+  const sessions = parts.use(openCacheSessions(runtime, storage))
   const mail = await openMail(runtime)
 
   let isDraining = false
@@ -118,7 +121,7 @@ export async function startApp(given: Config, options: AppOptions): Promise<App>
   const { metricsPort } = observation
   const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port, metrics: metricsPort })
   const shared = { storage, breakers, shedder, providers, readiness }
-  const deps = { ...answers, ...shared, keys, offers, refused, observation, status }
+  const deps = { ...answers, ...shared, sessions, keys, offers, refused, observation, status }
   const listening = await listen(runtime, { withPort, connections }, deps)
   const { api } = listening
   shedder.start(() => api.openShare)
@@ -222,6 +225,7 @@ interface BuildGatewayDeps {
   readonly providers: Providers
   readonly breakers: CircuitBreakers
   readonly shedder: LoadShedder
+  readonly sessions: CacheSessions
   readonly stored: StoredResponses
   readonly notes: FusionNotes
   readonly providerErrors: ProviderErrors
@@ -231,12 +235,14 @@ interface BuildGatewayDeps {
 
 function buildGateway(runtime: Runtime, deps: BuildGatewayDeps): Gateway {
   const { config, served, clock, random, log, peppers, links } = runtime
-  const { storage, keys, providers, breakers, shedder, stored, notes, providerErrors, observation, status } = deps
+  const { storage, keys, providers, breakers, shedder, sessions, stored, notes, providerErrors } = deps
+  const { observation, status } = deps
   return new Gateway({
     clock,
     log,
     breakers,
     shedder,
+    sessions,
     readFailsElsewhere: () => status.readFailing(),
     ledger: storage.ledger,
     randomBytes: random,

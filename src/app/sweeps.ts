@@ -1,3 +1,4 @@
+import { startCacheSessionSweep } from '../storage/sweeps/cache-session-sweep.ts'
 import { startGenerationSweep } from '../storage/sweeps/generation-sweep.ts'
 import { startProviderErrorSweep } from '../storage/sweeps/provider-error-sweep.ts'
 import { startRequestSweep } from '../storage/sweeps/request-sweep.ts'
@@ -18,6 +19,7 @@ export function startSweeps(
   sweeps.defer(startProviderErrorSweep(store, requestSweep))
   sweeps.defer(startResponseSweep(responses, responseSweep))
   sweeps.defer(startResponseSweep(conversations, responseSweep))
+  sweeps.defer(startCacheSessionSweep(store, { clock, onFailed }))
   sweeps.defer(startGenerationSweep(generations, { clock, onFailed }))
   return sweeps
 }

@@ -112,6 +112,8 @@ function plainBackend(backend: BackendConfig): Record<string, unknown> {
     failure_domain: backend.failureDomain,
     ...plainFacts(facts),
     zero_retention: facts.zeroRetention,
+    cache_lifetime: facts.cacheMs === undefined ? undefined : writeDuration(facts.cacheMs),
+    cache_domain: facts.cacheDomain,
     embeddings: backend.embeddings,
     simulated: backend.simulated,
     timeouts: {
@@ -142,8 +144,8 @@ function plainFacts({ contextWindow, maxOutputTokens, capabilities, quality, usd
 
 function plainRouting(policy: RoutingPolicy | undefined) {
   if (policy === undefined) return undefined
-  const { sort, order, weights, maxPrice, regions, zeroRetention, hedge, rescue } = policy
-  return { sort, order, weights, max_price: maxPrice, regions, zero_retention: zeroRetention, hedge, rescue }
+  const { sort, order, weights, maxPrice, regions, zeroRetention, hedge, sticky, rescue } = policy
+  return { sort, order, weights, max_price: maxPrice, regions, zero_retention: zeroRetention, hedge, sticky, rescue }
 }
 
 function plainFusion(defaults: FusionDefaults | undefined) {

@@ -112,6 +112,8 @@ function resolveBackend(
     ...joinFacts(models.get(given.model), resolveFacts(given)),
     ...(region === undefined ? {} : { region }),
     ...(given.zero_retention === undefined ? {} : { zeroRetention: given.zero_retention }),
+    ...(given.cache_lifetime === undefined ? {} : { cacheMs: readDurationMs(given.cache_lifetime)! }),
+    ...(given.cache_domain === undefined ? {} : { cacheDomain: given.cache_domain }),
   }
   return {
     id,

@@ -118,7 +118,8 @@ function resolveRouting(
   findings: Findings,
 ): RoutingPolicy {
   const path = ['profiles', id, 'routing']
-  const { sort, order, weights, max_price: price, regions, zero_retention: zeroRetention, hedge, rescue } = given
+  const { sort, order, weights, max_price: price, regions, zero_retention: zeroRetention } = given
+  const { hedge, sticky, rescue } = given
   for (const [index, name] of (order ?? []).entries())
     if (!names.includes(name))
       findings.add([...path, 'order', index], `there is no backend or model "${name}"`, suggest(name, names))
@@ -140,6 +141,7 @@ function resolveRouting(
     ...(regions === undefined ? {} : { regions: regions.map((region) => region.toLowerCase()) }),
     ...(zeroRetention === undefined ? {} : { zeroRetention }),
     ...(hedge === undefined ? {} : { hedge }),
+    ...(sticky === undefined ? {} : { sticky }),
     ...(rescue === undefined ? {} : { rescue }),
   }
 }

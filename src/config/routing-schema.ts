@@ -55,6 +55,11 @@ export const routing = group({
     .describe(
       'Whether a stream that starts slowly is also requested from a second backend, for at most 5% of requests. Default false.',
     ),
+  sticky: flag
+    .optional()
+    .describe(
+      'Whether a session stays at the backend that holds its prompt cache while that is cheaper. Default true.',
+    ),
   rescue: z
     .enum(rescueModes, { error: `expected ${rescueModes.join(', ')}` })
     .optional()

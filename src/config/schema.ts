@@ -156,6 +156,16 @@ export const backendSchema = group({
     .describe(
       'Whether the provider stores nothing of requests and answers. Default false: requests that require it go elsewhere.',
     ),
+  cache_lifetime: duration(0)
+    .optional()
+    .describe(
+      'How long the provider caches a prompt after its last use. Sessions stay at the backend for that long. Default: what is known of the provider, usually 5m.',
+    ),
+  cache_domain: text('a name', 64)
+    .optional()
+    .describe(
+      'Backends with the same name and model share one prompt cache, such as two credentials of one organization. Default: backends with the same endpoint and credential.',
+    ),
   embeddings: text('the name of the embedding space, usually the model, such as text-embedding-3-small', 200)
     .optional()
     .describe(

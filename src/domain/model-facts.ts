@@ -22,6 +22,10 @@ export interface BackendFacts extends ModelFacts {
   readonly region?: string
   /** Whether the provider stores nothing of a request or its answer. */
   readonly zeroRetention?: boolean
+  /** How long its provider caches a prompt, milliseconds; by default, what is known of the provider. */
+  readonly cacheMs?: number
+  /** Backends with the same name share one prompt cache; by default, those with the same endpoint and credential. */
+  readonly cacheDomain?: string
 }
 
 /** US dollars per million tokens. */

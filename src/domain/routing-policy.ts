@@ -40,6 +40,8 @@ export interface RoutingPolicy extends Omit<RoutingPreferences, 'only' | 'ignore
   readonly weights?: Readonly<Record<string, number>>
   /** Whether a slow request is also sent to a second backend (contract 7.30). */
   readonly hedge?: boolean
+  /** Whether a session stays at the backend that holds its cache; true if absent (contract 45.2). */
+  readonly sticky?: boolean
 }
 
 /** What applies to one request: the profile's policy, narrowed by the caller's preferences. */

@@ -1,3 +1,5 @@
+import type { CacheVerdict } from './cache-verdict.ts'
+
 /** The result of one attempt, as a category for errors, records, and operator pages (contract 28.6). */
 export type AttemptOutcome =
   | 'answered'
@@ -32,6 +34,8 @@ export interface Attempt {
   readonly refused?: true
   /** How it continued the answer of the attempt before it, which broke off after content (contract 40.8). */
   readonly rescued?: Seam
+  /** Of an answer: what the provider read from its cache, and why not more (contract 45.12, 45.13). */
+  readonly cache?: CacheVerdict
 }
 
 /**

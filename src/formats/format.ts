@@ -70,6 +70,8 @@ export interface Dialect {
    * are supported.
    */
   readonly hostedTools?: readonly string[]
+  /** How long this endpoint caches a prompt, milliseconds; absent if its format or model says it. */
+  readonly cacheMs?: number
   /** Top-level request fields that this endpoint rejects: left out even when relaying. */
   readonly refusedFields: readonly string[]
 }

@@ -10,7 +10,7 @@ import type { Plan } from '../domain/plans.ts'
 import { fusionDepthHeaders, fusionId, profileNamed, type Profile } from '../domain/profiles.ts'
 import { failedBackends, rescueOf, type RequestOpening, type RequestOutcome } from '../domain/requests.ts'
 import type { RoutingPlan } from '../domain/routing-plan.ts'
-import { routingFor, type RequestRouting } from '../domain/routing-policy.ts'
+import { routingFor } from '../domain/routing-policy.ts'
 import type { ClientFormatId, Formats } from '../formats/format.ts'
 import type { RelayRules } from '../formats/relay.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -21,10 +21,12 @@ import { allowedProfile, profilesWithin } from './auth/allowed-profile.ts'
 import { authenticate, principalOf, type AuthenticationDeps } from './auth/authenticate.ts'
 import { callGrant } from './auth/call-grant.ts'
 import { assertProfileAllowed } from './auth/key-limits.ts'
+import type { CacheSessions } from './cache/cache-sessions.ts'
 import { seededRandom } from './fusion/engine/seeded-random.ts'
 import type { FusedAnswerDeps } from './fusion/fused-answer.ts'
 import type { FusionNotes } from './fusion/fusion-notes.ts'
 import { FusionPlanner, isFusable, type AnswerPlan, type FusionPool } from './fusion/fusion-planner.ts'
+import { orFailed } from './or-failed.ts'
 import type { LoadShedder } from './overload/load-shedder.ts'
 import type {
   Admission,
@@ -38,12 +40,13 @@ import type {
   RequestTrace,
   RequestTracer,
 } from './ports.ts'
-import { assertEncodable, assertSupported, translatedOnly } from './request/backend-request.ts'
+import { assertEncodable, assertSupported, translatedOnly, type BackendRequestBody } from './request/backend-request.ts'
 import { DurabilityWait } from './request/durability-wait.ts'
 import type { ProviderErrors } from './request/provider-errors.ts'
+import type { RequestRunOptions } from './request/request-run-options.ts'
 import { RequestRun, type RequestRunEnd, type RequestRunDeps } from './request/request-run.ts'
+import type { ServedRequest } from './request/served-request.ts'
 import { totalMsOf } from './request/total-time.ts'
-import type { ResponsePersister } from './responses/response-persister.ts'
 import { refersToStored, type StoredResponses } from './responses/stored-responses.ts'
 import { planRouting } from './routing-planner.ts'
 import type { BackendStatistics } from './routing/backend-statistics.ts'
@@ -83,6 +86,8 @@ export interface GatewayDeps {
   readonly observer?: RequestObserver | undefined
   readonly tracer?: RequestTracer | undefined
   readonly shedder?: LoadShedder | undefined
+  /** Absent if sessions do not stay anywhere. */
+  readonly sessions?: CacheSessions | undefined
   readonly mintId: () => string
   readonly keepAliveMs: number
 }
@@ -92,18 +97,6 @@ export interface ServedProfile {
   readonly profile: Profile
   readonly backends: readonly Backend[]
   readonly count: BackendCount
-}
-
-/** A request that was parsed and allowed, with all its references resolved. */
-interface ServedRequest {
-  readonly profile: Profile
-  readonly request: ModelRequest
-  readonly conversation: Conversation
-  readonly backends: readonly Backend[]
-  readonly routing: RequestRouting
-  readonly persister: ResponsePersister | undefined
-  readonly previousResponseId: string | undefined
-  readonly conversationId: string | undefined
 }
 
 /** The data plane: authenticates callers, checks what they may use, and answers their requests. */
@@ -248,7 +241,9 @@ export class Gateway {
     const persister = stored?.persister(accountId, request, conversation, full?.resolved)
     const previousResponseId = given.previousResponseId ?? read.hints.previousResponseId
     const { conversationId } = read.hints
-    const served = { profile, request, conversation, backends, routing, persister, previousResponseId, conversationId }
+    const begun = this.#deps.sessions?.begin({ accountId, profile: profile.id, request, conversation })
+    const asked = { profile, request, conversation, backends, routing, begun }
+    const served = { ...asked, persister, previousResponseId, conversationId }
     const mayFuse = isFusable(profile, conversation)
     return await (mayFuse ? this.#answerFused(principal, served, sink) : this.#serve(principal, served, sink))
   }
@@ -265,14 +260,15 @@ export class Gateway {
         defaults: profile?.fusion,
       }
     }
-    using plan = await this.#fusionPlanner.plan(principal, served, pool)
+    const session = await served.begun
+    using plan = await this.#fusionPlanner.plan(principal, { ...served, session }, pool)
     return await this.#serve(principal, { ...served, ...plan.fusable }, sink, plan)
   }
 
   /** Admits a checked request and runs it. Whatever is rejected before costs nothing (contract 6.1). */
   async #serve(principal: Principal, served: ServedRequest, sink: AnswerSink, plan?: AnswerPlan): Promise<void> {
     const { mintId, formats, learned } = this.#deps
-    const { profile, conversation, routing, persister, previousResponseId, conversationId } = served
+    const { profile, conversation, routing, begun, persister, previousResponseId, conversationId } = served
     const request = {
       ...served.request,
       grant: callGrant(principal, this.#deps.backends),
@@ -293,6 +289,7 @@ export class Gateway {
     const opening = { id, accountId, keyId, profile: profile.id, format, stream: conversation.stream, units }
     const admitted = this.#admit(opening, principal.plan, limits?.rate)
     const admission = admitted instanceof Promise ? await admitted : admitted
+    const session = begun instanceof Promise ? await begun : begun
     request.trace = this.#deps.tracer?.begin(opening, request.traceparent)
     request.work?.admitted()
     const nowSeconds = this.#nowSeconds
@@ -318,6 +315,7 @@ export class Gateway {
       backends,
       doubtful,
       routing,
+      session,
       admission,
       units,
       sink,
@@ -326,6 +324,12 @@ export class Gateway {
       reportsModel: profile.reportsModel,
       source,
     }
+    await this.#run(opening, options, written)
+  }
+
+  /** Runs an admitted request to its record. @throws ServiceError if nothing was written */
+  async #run(opening: RequestOpening, options: RequestRunOptions, written?: BackendRequestBody): Promise<void> {
+    const { request, session, source } = options
     const requestRun = new RequestRun(this.#runDeps, options, written)
     this.#running.add(requestRun)
     let end: RequestRunEnd
@@ -335,8 +339,9 @@ export class Gateway {
       this.#running.delete(requestRun)
     }
     const { outcome, error } = end
+    session?.ended(outcome.usage)
     request.trace?.ended(outcome)
-    this.#report(opening, outcome, source?.origin.id ?? outcome.attempts.at(-1)?.backend)
+    this.#report(opening, outcome, source?.origin?.id ?? outcome.attempts.at(-1)?.backend)
     if (error === undefined) return
     error.isRecorded = true
     throw error
@@ -363,31 +368,25 @@ export class Gateway {
 
   /** @throws ServiceError `store_unavailable` */
   #backendsOf(profileId: string, accountId: string): readonly Backend[] | Promise<readonly Backend[]> {
-    const failed = (cause: unknown): never => {
-      this.#deps.log({ event: 'store_failing', reason: errorName(cause) })
-      throw new ServiceError('store_unavailable', { retryAfterSeconds: 1, cause })
-    }
-    try {
-      const found = this.#deps.backends.forProfile(profileId, accountId)
-      return found instanceof Promise ? found.catch(failed) : found
-    } catch (cause) {
-      return failed(cause)
-    }
+    return orFailed(
+      () => this.#deps.backends.forProfile(profileId, accountId),
+      (cause) => {
+        this.#deps.log({ event: 'store_failing', reason: errorName(cause) })
+        throw new ServiceError('store_unavailable', { retryAfterSeconds: 1, cause })
+      },
+    )
   }
 
   /** @throws ServiceError `rate_limit_exceeded`, `insufficient_quota`, `record_unavailable` */
   #admit(opening: RequestOpening, plan: Plan, rate: KeyRate | undefined): Admission | Promise<Admission> {
-    const failed = (cause: unknown): never => {
-      if (cause instanceof ServiceError) throw cause
-      this.#deps.log({ event: 'ledger_failing', reason: errorName(cause) })
-      throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
-    }
-    try {
-      const admission = this.#deps.ledger.admit(opening, plan, rate)
-      return admission instanceof Promise ? admission.catch(failed) : admission
-    } catch (cause) {
-      return failed(cause)
-    }
+    return orFailed(
+      () => this.#deps.ledger.admit(opening, plan, rate),
+      (cause) => {
+        if (cause instanceof ServiceError) throw cause
+        this.#deps.log({ event: 'ledger_failing', reason: errorName(cause) })
+        throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
+      },
+    )
   }
 
   #profileOf(principal: Principal, conversation: Conversation, format: ClientFormatId): Profile {

@@ -270,6 +270,10 @@ export interface ModelRequest {
   readonly isRetry?: boolean | undefined
   /** Headers to forward with the body to backends of the same format: name, value, … */
   readonly passedHeaders?: readonly string[] | undefined
+  /** The session that the client names in a header, at most 256 characters. */
+  readonly statedSession?: string | undefined
+  /** The `User-Agent` of the client, unchecked. */
+  readonly userAgent?: string | undefined
   /** The `traceparent` header of the client, unchecked. */
   readonly traceparent?: string | undefined
   /** Its cost before admission; absent for the service's own requests. */

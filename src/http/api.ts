@@ -307,6 +307,8 @@ export class Api {
       passedHeaders: stated.passedHeaders,
       fusionDepth: stated.fusionDepth,
       traceparent: stated.traceparent,
+      statedSession: stated.statedSession,
+      userAgent: stated.userAgent,
       work,
       held: undefined,
     })

@@ -3,6 +3,7 @@ import { invalidRequest, ServiceError } from '../domain/errors.ts'
 import { idempotencyKeyHeader } from '../domain/idempotency.ts'
 import { attachedToolsHeader, fusionDepthHeader } from '../domain/profiles.ts'
 import { traceHeader } from '../domain/trace-header.ts'
+import { statedSession } from '../gateway/cache/session-identity.ts'
 import type { ModelRequest } from '../gateway/ports.ts'
 
 /** More headers than any client sends. */
@@ -59,13 +60,18 @@ function bitOf(name: string): number {
 export function parseRequestHeaders(
   request: IncomingMessage,
   names?: readonly string[],
-): Pick<ModelRequest, 'timeoutMs' | 'isRetry' | 'passedHeaders' | 'fusionDepth' | 'traceparent'> {
+): Pick<
+  ModelRequest,
+  'timeoutMs' | 'isRetry' | 'passedHeaders' | 'fusionDepth' | 'traceparent' | 'statedSession' | 'userAgent'
+> {
   return {
     timeoutMs: statedTimeoutMs(request),
     isRetry: statesRetry(request),
     passedHeaders: passedHeaders(request, names),
     fusionDepth: statedFusionDepth(request),
     traceparent: statedTrace(request),
+    statedSession: statedSession(request.headers),
+    userAgent: request.headers['user-agent'],
   }
 }
 

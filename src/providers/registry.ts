@@ -1,6 +1,7 @@
 import type { CloudKind } from '../domain/cloud-credentials.ts'
 import type { FormatId } from '../domain/format-id.ts'
 import type { Dialect } from '../formats/format.ts'
+import { hourMs } from '../runtime/durations.ts'
 import { hostedTools } from './hosted-tools.ts'
 
 /** A vendor or server whose models can be used: everything specific to it, as data (contract 1.1, 21.6, 35.4). */
@@ -64,6 +65,8 @@ const classic = {
   hostedTools: [],
   refusedFields: [],
 } as const
+/** A server of one's own forgets prompts when its memory is needed for others. */
+const localServer = { ...classic, cacheMs: hourMs / 2 } as const
 const chat = ['openai-chat'] as const
 const chatFirst = ['openai-chat', 'openai-responses'] as const
 const everyFormat = ['openai-chat', 'openai-responses', 'anthropic-messages'] as const
@@ -148,6 +151,7 @@ export const vendors = {
       ...current,
       developerRole: false,
       hostedTools: hostedTools.groq,
+      cacheMs: 2 * hourMs,
       refusedFields: ['logprobs', 'top_logprobs', 'logit_bias'],
     },
     exampleModel: 'openai/gpt-oss-120b',
@@ -196,7 +200,8 @@ export const vendors = {
     baseUrl: 'https://api.deepseek.com/v1',
     formats: chat,
     // Reasons by default, and answers 400 if a turn with tool calls comes back without its reasoning.
-    dialect: { ...classic, replaysReasoning: true },
+    // It caches for hours to days.
+    dialect: { ...classic, replaysReasoning: true, cacheMs: 2 * hourMs },
     exampleModel: 'deepseek-chat',
     keyVariable: 'DEEPSEEK_API_KEY',
   },
@@ -252,7 +257,7 @@ export const vendors = {
     baseUrl: 'http://127.0.0.1:11434/v1',
     formats: chatFirst,
     endpoints: localEndpoints,
-    dialect: classic,
+    dialect: localServer,
     exampleModel: 'gpt-oss:20b',
   },
   vllm: {
@@ -261,7 +266,7 @@ export const vendors = {
     baseUrl: 'http://127.0.0.1:8000/v1',
     formats: chatFirst,
     endpoints: localEndpoints,
-    dialect: { ...classic, hostedTools: hostedTools.vllm },
+    dialect: { ...localServer, hostedTools: hostedTools.vllm },
     exampleModel: 'Qwen/Qwen3-8B',
   },
   'llama-cpp': {
@@ -271,7 +276,7 @@ export const vendors = {
     // Its Responses streams lack `output_index`.
     formats: chat,
     endpoints: localEndpoints,
-    dialect: classic,
+    dialect: localServer,
     exampleModel: 'default',
   },
   'lm-studio': {
@@ -280,7 +285,7 @@ export const vendors = {
     baseUrl: 'http://127.0.0.1:1234/v1',
     formats: chatFirst,
     endpoints: localEndpoints,
-    dialect: { ...classic, hostedTools: hostedTools.lmStudio },
+    dialect: { ...localServer, hostedTools: hostedTools.lmStudio },
     exampleModel: 'openai/gpt-oss-20b',
   },
   custom: {

@@ -21,6 +21,7 @@ const ownTables = [
   'conversations',
   'generation_chunks',
   'generations',
+  'cache_sessions',
   'meters',
   'requests',
   'usage',

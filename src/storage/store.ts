@@ -23,6 +23,7 @@ import { adminTokenStore } from './admin-tokens.ts'
 import { auditStore } from './audit.ts'
 import { backendControlStore } from './backend-controls.ts'
 import { billingStore } from './billing.ts'
+import { type CacheSessionList, cacheSessionStore } from './cache-sessions.ts'
 import { emailStore } from './emails.ts'
 import { incidentStore } from './incidents.ts'
 import { type KeyPepperStore, keyStore } from './keys.ts'
@@ -55,6 +56,7 @@ export interface Store
     AdminTokenStore,
     AuditStore,
     BackendControlStore,
+    CacheSessionList,
     DeclaredQueries,
     AccountDataStore,
     IdentityStore,
@@ -84,6 +86,7 @@ export function createStore(db: Kysely<Tables>): Store {
     ...activityStore(db),
     ...auditStore(db),
     ...backendControlStore(db),
+    ...cacheSessionStore(db),
     ...emailStore(db),
     ...incidentStore(db),
     ...keyStore(db),

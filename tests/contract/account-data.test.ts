@@ -54,6 +54,7 @@ const owned = [
   'conversation_items',
   'generations',
   'generation_chunks',
+  'cache_sessions',
   'emails',
   'sessions',
   'passkeys',
@@ -275,6 +276,7 @@ describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
         expiresAtMs: 9,
       })
       await generations.append({ ...generation, number: 0, sealed: 's', bytes: 1, hasContent: true })
+      await store.saveCacheSessions([{ accountId, session: 's', state: '[]', updatedMs: 1, expiresMs: 9 }])
       await createResponseStore(db).save(
         {
           id: `resp_${n}`,

@@ -1,3 +1,4 @@
+import { describeVerdict, verdictIn } from '../../domain/cache-verdict.ts'
 import type { ProviderError } from '../../domain/provider-error.ts'
 import { priceBook, requestCostUsd, writeUsd } from '../../domain/request-cost.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
@@ -49,6 +50,7 @@ export const request: Command = {
 
 function writeRecord(record: RequestRecord, errors: readonly ProviderError[], costUsd: number | undefined): string {
   const { usage } = record
+  const cache = verdictIn(record.attempts)
   const rows = [
     ['id', record.id],
     ['ID sent upstream', uuidOf(record.id)],
@@ -71,6 +73,7 @@ function writeRecord(record: RequestRecord, errors: readonly ProviderError[], co
         : `${usage.inputTokens} in, ${usage.outputTokens} out${usage.source === 'estimated' ? ' (estimated)' : ''}`,
     ],
     ...(costUsd === undefined ? [] : [['cost', `${writeUsd(costUsd)} (estimated)`]]),
+    ...(cache === undefined ? [] : [['cache', describeVerdict(cache)]]),
     ...record.attempts.map((attempt, index) => [
       `attempt ${index + 1}`,
       [

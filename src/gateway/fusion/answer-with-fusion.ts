@@ -1,4 +1,6 @@
 import type { AnswerEvent } from '../../domain/conversation.ts'
+import type { CallRole, FusionRecord } from '../../domain/fusion-record.ts'
+import { needsMarks } from '../cache/cache-lifetime.ts'
 import type { Backend } from '../ports.ts'
 import { fuse } from './engine/fusion.ts'
 import { publicCall, buildReportFromRecord } from './engine/report.ts'
@@ -8,6 +10,9 @@ import { membersOf } from './members.ts'
 
 /** Share of the request's time that the fusion may use, so that its best result is sent before the deadline. */
 const shareOfTime = 0.9
+
+/** Calls whose text is the reply. */
+const writing: ReadonlySet<CallRole> = new Set(['synthesis', 'fallback'])
 
 export interface FusionAnswerOptions {
   /** The backends that deliberate. */
@@ -35,6 +40,7 @@ export async function answerWithFusion(session: FusionSession, options: FusionAn
   const request = { conversation, members, settings, ...(pinned === undefined ? {} : { pinned }) }
   const outcome = await fuse(request, { ...port, emit }, signal)
   session.recordFusion(outcome.record)
+  noteWriter(session, backends, outcome.record)
   if (end.length > 0) {
     const report = buildReportFromRecord(outcome, settings.include)
     const { resultItem } = settings
@@ -44,4 +50,16 @@ export async function answerWithFusion(session: FusionSession, options: FusionAn
     void port.emit([...item, { type: 'report', report: { fusion: report } }, ...end])
   }
   return { error: outcome.error, usage: outcome.usage }
+}
+
+/** The backend that wrote the reply holds the conversation in its cache: the next turn's writer is the same (contract 45.7). */
+function noteWriter(
+  { turn, port }: FusionSession,
+  backends: readonly Backend[],
+  { calls, totalMs }: FusionRecord,
+): void {
+  const written = calls.findLast(({ role, status }) => status === 'answered' && writing.has(role))
+  const writer = backends.find(({ id }) => id === written?.member)
+  if (writer !== undefined)
+    turn?.answeredBy({ target: writer, startedMs: port.clock.monotonicMs() - totalMs }, backends, !needsMarks(writer))
 }

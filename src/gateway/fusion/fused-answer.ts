@@ -7,6 +7,7 @@ import type { AnswerContext } from '../../formats/format.ts'
 import { asError } from '../../runtime/describe-bug.ts'
 import type { RandomBytes } from '../../runtime/random.ts'
 import { alwaysGranted } from '../auth/call-grant.ts'
+import type { SessionTurn } from '../cache/session-turn.ts'
 import type { Backend, AllowedRequest, UpstreamCall } from '../ports.ts'
 import type { AnswerOrigin, AnswerSource, OwnStream } from '../request/answer-source.ts'
 import { AttemptRun } from '../request/attempt.ts'
@@ -48,6 +49,8 @@ export interface FusionSession {
   readonly signal: AbortSignal
   /** Time limit for the whole request, milliseconds (contract 9.6). */
   readonly totalMs: number
+  /** The request as a turn of its session; absent if no provider caches its prompt. */
+  readonly turn: SessionTurn | undefined
   /** Records the outcome of a sub-call. */
   record(attempt: Attempt): void
   /** Records a deliberation. */
@@ -63,6 +66,7 @@ export interface FusedAnswerOptions {
   /** All backends that may be called; at least one. */
   readonly backends: readonly Backend[]
   readonly totalMs: number
+  readonly turn?: SessionTurn | undefined
   /** @see FusionPort.remember */
   readonly remember?: FusionPort['remember'] | undefined
   /** Produces the answer. Rejects only on a bug or with the error that ends the request. */
@@ -167,7 +171,7 @@ export class FusedAnswer implements AnswerSource {
     say: (events: readonly AnswerEvent[], isAnswer: boolean) => Promise<void> | undefined,
     signal: AbortSignal,
   ): Promise<Error | undefined> {
-    const { request, context, accountId, totalMs, backends, remember, make } = this.#options
+    const { request, context, accountId, totalMs, turn, backends, remember, make } = this.#options
     const deps = this.#deps
     const record = (attempt: Attempt): void => void this.attempts.push(attempt)
     const depth = (request.fusionDepth ?? 0) + 1
@@ -178,6 +182,7 @@ export class FusedAnswer implements AnswerSource {
       deps,
       signal,
       totalMs,
+      turn,
       record,
       recordFusion: (fusion) => void this.#fusions.push(fusion),
       port: {

@@ -3,6 +3,7 @@ import type { JsonObject } from '../../domain/json.ts'
 import { fusionId, type FusionDefaults, type Profile } from '../../domain/profiles.ts'
 import type { AnswerContext, ClientFormatId, Formats } from '../../formats/format.ts'
 import type { RelayRules } from '../../formats/relay.ts'
+import type { SessionTurn } from '../cache/session-turn.ts'
 import type { Backend, AllowedRequest, ModelRequest, Principal } from '../ports.ts'
 import { contentKindOf } from '../routing/content-kind.ts'
 import { answerWithFusion } from './answer-with-fusion.ts'
@@ -28,6 +29,8 @@ export interface FusableRequest {
   readonly conversation: Conversation
   /** The backends of the requested profile. */
   readonly backends: readonly Backend[]
+  /** The request as a turn of its session; absent if no provider caches its prompt. */
+  readonly session?: SessionTurn | undefined
 }
 
 /** The backends that deliberate when the tool is attached, and the default settings. */
@@ -135,9 +138,9 @@ export class FusionPlanner {
     assertPlannable(conversation, members, settings)
     const slot = this.#slots.take(accountId, plan)
     const remember = this.#deps.notes?.saverFor(accountId, conversation)
-    const alias = { backends: members, settings, pinned: recalled?.pinned }
+    const alias = { backends: members, settings, pinned: pinnedOf(fusable, recalled) }
     const make = (session: FusionSession) => answerWithFusion(session, alias)
-    const runner = this.#runner({ accountId, backends: members, remember, make })
+    const runner = this.#runner({ accountId, backends: members, remember, make, turn: fusable.session })
     return { fusable, runner, [Symbol.dispose]: () => slot[Symbol.dispose]() }
   }
 
@@ -146,7 +149,11 @@ export class FusionPlanner {
     const { conversation } = fusable
     assertConnected(tool.settings, membersOf(members))
     assertPlannable(conversation, members, tool.settings)
-    const backends = withinCostLimit(conversation, pinnedFirst(fusable.backends, recalled?.pinned), tool.settings)
+    const backends = withinCostLimit(
+      conversation,
+      pinnedFirst(fusable.backends, pinnedOf(fusable, recalled)),
+      tool.settings,
+    )
     const last = conversation.turns.findLastIndex(isUserTurn)
     // Findings belong to the last user message, even if tools have answered since.
     const upToUserTurn = { ...conversation, turns: conversation.turns.slice(0, last + 1) }
@@ -164,7 +171,7 @@ export class FusionPlanner {
     }
     const make = (session: FusionSession) => answerWithTool(session, toolOf)
     const everybody = [...new Map([...members, ...backends].map((backend) => [backend.id, backend])).values()]
-    const runner = this.#runner({ accountId, backends: everybody, remember, make })
+    const runner = this.#runner({ accountId, backends: everybody, remember, make, turn: fusable.session })
     return { fusable, runner, [Symbol.dispose]: () => {} }
   }
 
@@ -230,6 +237,11 @@ function isUsable({ isAllowed, settings }: FusionTool, { toolChoice }: Conversat
 }
 
 /** The backends in order, with the one that wrote before first. Its availability is checked when it is called. */
+/** The backend that wrote earlier in the conversation, or else the one that holds its cache (contract 45.7). */
+function pinnedOf({ session, backends }: FusableRequest, recalled: RecalledNotes | undefined): string | undefined {
+  return recalled?.pinned ?? session?.latestWarm(backends)?.id
+}
+
 function pinnedFirst(backends: readonly Backend[], id: string | undefined): readonly Backend[] {
   const pinned = backends.find((backend) => backend.id === id)
   return pinned === undefined ? backends : [pinned, ...backends.filter((backend) => backend !== pinned)]

@@ -1,3 +1,4 @@
+import type { CacheVerdict } from '../../domain/cache-verdict.ts'
 import type { EventLog } from '../../domain/events.ts'
 import { isRefusal, UpstreamError, type Attempt } from '../../domain/upstream.ts'
 import type { AttemptRun } from './attempt.ts'
@@ -17,6 +18,21 @@ export function attemptRecord(run: AttemptRun, nowMs: number, error?: unknown): 
     ...(upstreamRequestId === undefined ? {} : { upstreamRequestId }),
     ...(isRefusal(error) || run.lane.refused ? { refused: true } : {}),
   }
+}
+
+/**
+ * The attempts of a request that ended. One is recorded with its first content: a stream can refuse after it (contract
+ * 7.29), and only its end shows what was read from a cache (contract 45.12).
+ */
+export function withEnd(
+  attempts: readonly Attempt[],
+  { refused, cache }: { readonly refused: boolean; readonly cache: CacheVerdict | undefined },
+): readonly Attempt[] {
+  const last = attempts.at(-1)
+  const isAnswer = last?.outcome === 'answered' && last.refused !== true
+  if (!isAnswer || (!refused && cache === undefined)) return attempts
+  const ended = { ...last, ...(refused && { refused }), ...(cache !== undefined && { cache }) }
+  return [...attempts.slice(0, -1), ended]
 }
 
 /**

@@ -1,17 +1,17 @@
 import type { SkippedBackend } from '../../domain/backend-state.ts'
-import type { Conversation } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { RequestOutcome } from '../../domain/requests.ts'
 import { UpstreamError, type Attempt, type Need } from '../../domain/upstream.ts'
 import { asError } from '../../runtime/describe-bug.ts'
+import { isCacheable } from '../cache/cache-lifetime.ts'
 import type { Lane } from '../lanes/lane.ts'
-import type { AllowedRequest, AttemptTrace, Backend } from '../ports.ts'
+import type { AttemptTrace, Backend } from '../ports.ts'
 import type { BreakerKey } from '../routing/backend-breakers.ts'
 import { Candidates, maxAttempts } from '../routing/candidates.ts'
 import { needsOf } from '../routing/capable-backends.ts'
 import { contentKindOf, type ContentKind } from '../routing/content-kind.ts'
 import { hedgingFor, type Hedging } from '../routing/hedging.ts'
-import { candidatesOptions, type RoutedRequest } from '../routing/open-candidates.ts'
+import { candidatesOptions } from '../routing/open-candidates.ts'
 import { promptKindOf, type PromptKind } from '../routing/prompt-kind.ts'
 import { contentRejected, notCapable } from '../routing/rejection-errors.ts'
 import type { AnswerSource } from './answer-source.ts'
@@ -20,19 +20,14 @@ import { headersFor } from './attempt-headers.ts'
 import { AttemptRun } from './attempt.ts'
 import { CallerRequestWriter, writeFor, type RequestWriter, type BackendRequestBody } from './backend-request.ts'
 import { exhaustedError } from './exhausted-error.ts'
-import type { FailoverDeps } from './failover-deps.ts'
+import type { FailoverDeps, FailoverOptions } from './failover-deps.ts'
 import { firstSettled, isPendingAfter } from './first-settled.ts'
 import { RequestRetries } from './request-retries.ts'
 import { isTransientFailure, secondAttempt, type SecondAttempt } from './second-attempt.ts'
+import { warmWaitFor, WaitingRun, type WarmWait } from './warm-wait.ts'
 
 /** An attempt that answers, or the error to answer with if no backend is left. */
 type Asked = AttemptRun<Backend> | ServiceError | undefined
-
-interface FailoverOptions extends RoutedRequest {
-  readonly request: AllowedRequest
-  readonly accountId: string
-  readonly written: BackendRequestBody | undefined
-}
 
 /** Tries the backends of one request until one of them starts to answer (contract 7). */
 export class Failover implements AnswerSource {
@@ -47,8 +42,7 @@ export class Failover implements AnswerSource {
   /** Whether no backend was left. */
   isExhausted = false
   readonly #deps: FailoverDeps
-  readonly #request: AllowedRequest
-  readonly #conversation: Conversation
+  readonly #options: FailoverOptions
   readonly #caller: BreakerKey
   readonly #candidates: Candidates
   readonly #kind: PromptKind
@@ -68,6 +62,9 @@ export class Failover implements AnswerSource {
   /** The faster one of two attempts, once it is known. */
   #faster: AttemptRun<Backend> | undefined
   readonly #hedging: Hedging | undefined
+  readonly #warmWait: WarmWait | undefined
+  /** Whether the last body that was answered can be cached where it was sent. */
+  #isCacheable = true
   /** Backends that were asked beside the current one and have not failed. */
   #unfailed = 0
   /** A capability that the tried backends lack, if that is the only reason they failed. */
@@ -76,16 +73,16 @@ export class Failover implements AnswerSource {
   #isUncommitted = false
 
   constructor(deps: FailoverDeps, options: FailoverOptions, laneFor: (backend: Backend) => Lane) {
-    const { request, accountId, conversation, written } = options
+    const { request, accountId, conversation } = options
     this.#deps = deps
-    this.#written = written
-    this.#request = request
-    this.#conversation = conversation
+    this.#written = options.written
+    this.#options = options
     let kind: ContentKind | undefined
     this.#caller = { accountId, contentKind: () => (kind ??= contentKindOf(conversation)) }
     this.#kind = promptKindOf(request.bytes.length, conversation)
     this.#candidates = new Candidates(candidatesOptions(deps, options, this.#caller))
     this.#hedging = hedgingFor(deps, options, this.#caller, this.#kind)
+    this.#warmWait = warmWaitFor(deps, options, this.#caller, this.#kind)
     this.#writer = new CallerRequestWriter(request, conversation, deps)
     this.#laneFor = laneFor
   }
@@ -107,7 +104,8 @@ export class Failover implements AnswerSource {
   async firstContent(): Promise<AttemptRun<Backend>> {
     let lastError: ServiceError | undefined
     for (;;) {
-      const backend = this.#nextBackend()
+      let backend = this.#nextBackend()
+      if (backend !== undefined && this.#warmWait !== undefined) backend = await this.#orWarm(this.#warmWait, backend)
       if (backend === undefined) {
         this.#noteSkippedBackends()
         this.isExhausted = true
@@ -123,9 +121,10 @@ export class Failover implements AnswerSource {
         if (!this.#isUncommitted) lastError = error
         continue
       }
-      this.#asked += 1
+      if (!this.attempts.some((attempt) => attempt.backend === written.backend.id)) this.#asked += 1
       const answered = await this.#askFirst(backend, written)
       if (answered instanceof AttemptRun) {
+        this.#options.session?.answeredBy(answered, this.#options.backends, this.#isCacheable)
         const earlier = this.#candidates.comingBefore(backend)
         if (earlier.length > 0) this.#noteSkippedBackends(earlier)
         this.origin = answered.target
@@ -160,7 +159,7 @@ export class Failover implements AnswerSource {
 
   /** Whether a silent backend may be abandoned for another: not while it reasons because the caller asked for it. */
   readonly #mayLeave = (sawHeaders: boolean): boolean => {
-    if (sawHeaders && this.#conversation.reasoning !== undefined) return false
+    if (sawHeaders && this.#options.conversation.reasoning !== undefined) return false
     return this.#asked < maxAttempts && this.#candidates.preferred.some((backend) => this.#retries.has(backend))
   }
 
@@ -172,8 +171,28 @@ export class Failover implements AnswerSource {
       : this.#candidates.next((backend) => this.#retries.take(backend))
   }
 
+  /** The backend to ask: `next`, or after a wait one that holds the session's cache (contract 45.6). */
+  async #orWarm(warmWait: WarmWait, next: Backend): Promise<Backend> {
+    const { current } = this
+    const begin = (): Promise<never> => {
+      const { clock } = this.#deps
+      const run = new WaitingRun(next, this.#laneFor(next), this.#options.conversation.stream, clock)
+      this.current = run
+      return run.stopped
+    }
+    try {
+      const warm = await warmWait.insteadOf(next, begin)
+      if (warm === undefined) return next
+      this.#candidates.askInstead(warm, next)
+      this.#retriesIfAny?.refund()
+      return warm
+    } finally {
+      this.current = current
+    }
+  }
+
   get #retries(): RequestRetries {
-    return (this.#retriesIfAny ??= new RequestRetries(this.#deps, this.#caller, this.#request))
+    return (this.#retriesIfAny ??= new RequestRetries(this.#deps, this.#caller, this.#options.request))
   }
 
   /** Calls a backend and, if it is slow, a second one at the same time; the faster one answers (contract 7.30). */
@@ -253,11 +272,15 @@ export class Failover implements AnswerSource {
       if (this.#faster !== undefined) throw new UpstreamError('cancelled')
       const { backend: endpoint, body } = written
       const run = this.#start(endpoint)
-      const trace = this.#request.trace?.attempt(endpoint)
+      const trace = this.#options.request.trace?.attempt(endpoint)
       try {
-        const { stream } = this.#conversation
-        const headers = headersFor(endpoint, this.#request, trace?.traceparent)
-        await run.open({ body, stream, requestId: this.#request.id, headers }, this.#request.grant, this.#mayLeave)
+        const { stream } = this.#options.conversation
+        const headers = headersFor(endpoint, this.#options.request, trace?.traceparent)
+        await run.open(
+          { body, stream, requestId: this.#options.request.id, headers },
+          this.#options.request.grant,
+          this.#mayLeave,
+        )
       } catch (error) {
         this.#end(run, trace, error)
         const { learned } = this.#deps
@@ -282,6 +305,7 @@ export class Failover implements AnswerSource {
         return this.#errorAfter(backend, error)
       }
       again?.learn()
+      this.#isCacheable = this.#options.session === undefined || isCacheable(endpoint, body)
       this.#end(run, trace)
       return run
     }
@@ -294,7 +318,7 @@ export class Failover implements AnswerSource {
     const hedge = this.#hedge?.backend.id === backendId ? this.#hedge : undefined
     const call = { backendId, accountId: this.#caller.accountId, kind: this.#kind, isSecond: hedge !== undefined }
     const observer = statistics.begin(call, breakers.begin(backendId, this.#caller))
-    const run = new AttemptRun(backend, lane, this.#conversation.stream, clock, observer)
+    const run = new AttemptRun(backend, lane, this.#options.conversation.stream, clock, observer)
     if (hedge === undefined) this.current = run
     else hedge.run = run
     return run
@@ -308,7 +332,7 @@ export class Failover implements AnswerSource {
     if (!(error instanceof UpstreamError) || error.outcome === 'cancelled') throw error
     const { outcome, rejection } = error
     if (outcome === 'context_too_long') return this.#tooLong(backend, rejection?.windowTokens)
-    const needs = outcome === 'not_capable' ? needsOf(this.#conversation) : []
+    const needs = outcome === 'not_capable' ? needsOf(this.#options.conversation) : []
     const lacking = rejection?.lacks?.find((need) => needs.includes(need))
     if (lacking !== undefined) {
       this.#deps.learned.learnLack(backend, lacking)
@@ -316,7 +340,7 @@ export class Failover implements AnswerSource {
       return undefined
     }
     if (outcome === 'rejected_content' || outcome === 'not_capable') {
-      const rejected = contentRejected(error, backend, this.#request, this.retryCount)
+      const rejected = contentRejected(error, backend, this.#options.request, this.retryCount)
       // Engines support different schemas: another backend may enforce this one.
       if (rejection?.rule === 'schema_invalid') return rejected
       throw rejected
@@ -333,7 +357,7 @@ export class Failover implements AnswerSource {
     return new ServiceError('context_length_exceeded', {
       upstream: backend.id,
       retryCount: this.retryCount,
-      words: { profile: this.#conversation.profile },
+      words: { profile: this.#options.conversation.profile },
     })
   }
 
@@ -345,22 +369,22 @@ export class Failover implements AnswerSource {
   }
 
   #end(run: AttemptRun, trace: AttemptTrace | undefined, error?: unknown): void {
-    run.reportError(this.#deps.providerErrors, this.#request.id)
+    run.reportError(this.#deps.providerErrors, this.#options.request.id)
     if (error === undefined) this.#retriesIfAny?.refund()
     else this.#retriesIfAny?.failed()
     const record = attemptRecord(run, this.#deps.clock.monotonicMs(), error)
     this.attempts.push(record)
     trace?.ended(record, error === undefined)
     if (error === undefined) this.trace = trace
-    logConfigurationFault(this.#deps.log, { backend: run.target.id, requestId: this.#request.id }, error)
+    logConfigurationFault(this.#deps.log, { backend: run.target.id, requestId: this.#options.request.id }, error)
   }
 
   #exhausted(): ServiceError {
-    const { profile } = this.#conversation
+    const { profile } = this.#options.conversation
     const { soonestMs, skipped } = this.#candidates.exhausted()
     const unasked = this.#skippedBackends ?? []
     if (this.#lacking !== undefined && !this.#isUncommitted && unasked.length === 0 && !this.#candidates.hasUsable)
-      return notCapable(this.#lacking, profile, this.#deps.formats(this.#request.format).inputField)
+      return notCapable(this.#lacking, profile, this.#deps.formats(this.#options.request.format).inputField)
     return exhaustedError({
       profile,
       attempts: this.attempts,

@@ -1,5 +1,6 @@
 import type { RequestRouting } from '../../domain/routing-policy.ts'
 import type { AnswerContext } from '../../formats/format.ts'
+import type { SessionTurn } from '../cache/session-turn.ts'
 import type { Admission, AnswerSink, Backend, AllowedRequest } from '../ports.ts'
 import type { ResponsePersister } from '../responses/response-persister.ts'
 import type { AnswerSource } from './answer-source.ts'
@@ -14,6 +15,8 @@ export interface RequestRunOptions {
   readonly doubtful?: ReadonlySet<Backend> | undefined
   /** How to choose among them. */
   readonly routing: RequestRouting
+  /** The request as a turn of its session; absent if no provider caches its prompt. */
+  readonly session?: SessionTurn | undefined
   readonly admission: Admission
   readonly units: number
   readonly sink: AnswerSink

@@ -1,3 +1,4 @@
+import type { Usage } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { Links } from '../../domain/links.ts'
 import type { RequestOutcome } from '../../domain/requests.ts'
@@ -11,6 +12,7 @@ import type { Backend } from '../ports.ts'
 import { contentRejected } from '../routing/rejection-errors.ts'
 import { AnswerDelivery, type AnswerDeliveryEnd } from './answer-delivery.ts'
 import type { AnswerSource, OwnStream } from './answer-source.ts'
+import { withEnd } from './attempt-end.ts'
 import type { AttemptRun } from './attempt.ts'
 import { relayRulesFor, type BackendRequestBody } from './backend-request.ts'
 import type { DurabilityWait } from './durability-wait.ts'
@@ -58,13 +60,9 @@ export class RequestRun extends SetEntry {
     this.#options = options
     this.#startedMs = deps.clock.monotonicMs()
     this.#rescueMode = rescueModeOf(options)
-    const { request, accountId, backends, doubtful, routing, context } = options
-    const { conversation } = context
+    const { conversation } = options.context
     this.#source =
-      options.source ??
-      new Failover(deps, { request, accountId, conversation, backends, doubtful, routing, written }, (backend) =>
-        this.#laneFor(backend),
-      )
+      options.source ?? new Failover(deps, { ...options, conversation, written }, (backend) => this.#laneFor(backend))
   }
 
   /** Writes the answer to the sink; the result holds the error if there is no answer. */
@@ -361,7 +359,7 @@ export class RequestRun extends SetEntry {
         : undefined
     return {
       charged,
-      attempts: this.#attempts(errorCode),
+      attempts: this.#attempts(errorCode, usage),
       totalMs: Math.round(this.#elapsedMs()),
       ...recordMembers,
       ...(usage === undefined ? {} : { usage }),
@@ -370,14 +368,12 @@ export class RequestRun extends SetEntry {
     }
   }
 
-  /** An attempt is recorded with its first content; a stream can refuse after it (contract 7.29). */
-  #attempts(errorCode: RequestOutcome['errorCode']): readonly Attempt[] {
+  #attempts(errorCode: RequestOutcome['errorCode'], usage: Usage | undefined): readonly Attempt[] {
     const { attempts, current } = this.#source
-    const last = attempts.at(-1)
     // The calls of a fusion are recorded when they end.
-    if (this.#options.source !== undefined || last?.outcome !== 'answered' || last.refused === true) return attempts
-    const isRefused = current?.lane.refused === true || errorCode === 'content_rejected'
-    return isRefused ? [...attempts.slice(0, -1), { ...last, refused: true }] : attempts
+    if (this.#options.source !== undefined) return attempts
+    const refused = current?.lane.refused === true || errorCode === 'content_rejected'
+    return withEnd(attempts, { refused, cache: this.#options.session?.verdict(usage) })
   }
 
   #elapsedMs(): number {

@@ -71,11 +71,16 @@ export function scoreBackends(
     const { inFlight, limit, errorRate, failuresInARow, firstContentMs = fastestMs } = reading
     // A backend without a price counts as the most expensive one.
     const price = cheapest === Infinity ? 1 : ((costs[index] ?? dearest) / cheapest) ** priceExponent
-    const load = 1 + (loadFactor * inFlight) / limit
+    const load = loadOf(inFlight, limit)
     const failing = failureFactor ** Math.min(failuresInARow, mostFailures)
     const score = (Math.max(1, firstContentMs) * load * price * failing * cacheFactor(backend)) / (1 - errorRate) ** 2
     return { backend, score, reading }
   })
+}
+
+/** How many times longer a backend is expected to take because of the calls that are open. */
+export function loadOf(inFlight: number, limit: number): number {
+  return 1 + (loadFactor * inFlight) / limit
 }
 
 /** The expected price of an answer, for comparison; undefined if the backend's prices are unknown. */

@@ -32,6 +32,8 @@ export interface CandidatesOptions {
   readonly statistics: BackendStatistics
   /** Chooses among equally preferred backends; undefined if the configured order decides. */
   readonly choice: BackendChoice | undefined
+  /** Of equally preferred backends, the one that the request's session stays at, if there is one (contract 45.2). */
+  readonly pin?: ((backends: readonly Backend[]) => Backend | undefined) | undefined
 }
 
 /**
@@ -54,8 +56,7 @@ export class Candidates {
 
   /** The next backend to try, or undefined if none is left. `mayAsk` is called for each candidate and can reject it. */
   next(mayAsk: (backend: Backend) => boolean = () => true): Backend | undefined {
-    const found = this.#options.choice === undefined ? this.#findInOrder(mayAsk) : this.#findByChoice(mayAsk)
-    const chosen = found ?? this.#takeLastResort(mayAsk)
+    const chosen = this.#findPinned(mayAsk) ?? this.#findUnpinned(mayAsk) ?? this.#takeLastResort(mayAsk)
     if (chosen !== undefined) this.#left.splice(this.#left.indexOf(chosen), 1)
     return chosen
   }
@@ -63,6 +64,13 @@ export class Candidates {
   /** Whether a usable backend is left. */
   get hasUsable(): boolean {
     return this.#left.some((backend) => this.#isUsable(backend))
+  }
+
+  /** Another backend is asked instead of the one that `next` returned last. */
+  askInstead(asked: Backend, unasked: Backend): void {
+    this.#left.unshift(unasked)
+    const at = this.#left.indexOf(asked)
+    if (at >= 0) this.#left.splice(at, 1)
   }
 
   failed(backend: Backend): void {
@@ -109,6 +117,22 @@ export class Candidates {
     return this.#options.breakers.availability(id, this.#options.breakerKey).usable
   }
 
+  /**
+   * Among those that come first in any case: a session overrides no preference (contract 45.5). What a backend is known
+   * to accept is an estimate that a session may exceed: a rejected call costs less than filling another cache.
+   */
+  #findPinned(mayAsk: (backend: Backend) => boolean): Backend | undefined {
+    const { pin } = this.#options
+    if (pin === undefined) return undefined
+    const usable = this.#left.filter((backend) => this.#isUsable(backend))
+    const pinned = pin(this.#firstGroup(usable, 0))
+    return pinned !== undefined && mayAsk(pinned) ? pinned : undefined
+  }
+
+  #findUnpinned(mayAsk: (backend: Backend) => boolean): Backend | undefined {
+    return this.#options.choice === undefined ? this.#findInOrder(mayAsk) : this.#findByChoice(mayAsk)
+  }
+
   #findInOrder(mayAsk: (backend: Backend) => boolean): Backend | undefined {
     const { statistics } = this.#options
     const domains = this.#failedDomains
@@ -130,7 +154,7 @@ export class Candidates {
   }
 
   /** Those that come before all others: with room, in another failure domain, and so on. */
-  #firstGroup(backends: readonly Backend[]): readonly Backend[] {
+  #firstGroup(backends: readonly Backend[], fullWeight = 1e5): readonly Backend[] {
     if (backends.length < 2) return backends
     const domains = this.#failedDomains
     const { statistics } = this.#options
@@ -138,7 +162,7 @@ export class Candidates {
     const groups = backends.map((backend) => {
       const isFull = statistics.isFull(backend.id)
       const hasFailed = domains?.has(backend.failureDomain) === true
-      const group = this.#groupOf(backend) + Number(hasFailed) * 1e4 + Number(isFull) * 1e5
+      const group = this.#groupOf(backend) + Number(hasFailed) * 1e4 + Number(isFull) * fullWeight
       firstGroup = Math.min(firstGroup, group)
       return group
     })

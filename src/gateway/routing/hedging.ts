@@ -9,6 +9,8 @@ import { isShortPrompt, type PromptKind } from './prompt-kind.ts'
 
 /** The shortest wait before a second backend is asked, milliseconds. */
 const shortestDelayMs = 800
+/** A prompt of which more tokens than this are cached is not sent to a second backend. */
+const mostWarmTokens = 16_000
 /** A backend with more than this share of the calls that it accepts gets no second calls. */
 const highLoad = 0.7
 
@@ -62,12 +64,14 @@ export class Hedging {
 /** Undefined if a request is never sent to a second backend. */
 export function hedgingFor(
   { breakers, statistics, hedges }: HedgingDeps,
-  { conversation, backends, routing }: RoutedRequest,
+  { conversation, backends, routing, session }: RoutedRequest,
   caller: BreakerKey,
   kind: PromptKind,
 ): Hedging | undefined {
   if (hedges === undefined || routing?.hedge !== true || backends.length < 2) return undefined
   if (!isHedgeable(conversation, kind)) return undefined
+  // Another backend would have to compute all of it again (contract 45.10).
+  if (session !== undefined && backends.some((one) => session.warmTokens(one) > mostWarmTokens)) return undefined
   return new Hedging({ breakers, statistics, hedges }, backends, caller, kind)
 }
 

@@ -1,14 +1,18 @@
 import type { Conversation } from '../../domain/conversation.ts'
 import { inOrder, type RequestRouting } from '../../domain/routing-policy.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import type { Measure, SessionTurn } from '../cache/session-turn.ts'
 import type { Backend, ModelRequest } from '../ports.ts'
 import type { BreakerKey } from './backend-breakers.ts'
 import { BackendChoice } from './backend-choice.ts'
-import { nothingCached } from './backend-score.ts'
+import { loadOf, nothingCached } from './backend-score.ts'
 import type { BackendStatistics } from './backend-statistics.ts'
 import type { CandidatesOptions } from './candidates.ts'
 import type { CircuitBreakers } from './circuit-breakers.ts'
-import { promptKindOf, tokensIn } from './prompt-kind.ts'
+import { promptKindOf, tokensIn, type PromptKind } from './prompt-kind.ts'
+
+/** How often a backend is assumed to reject a call if it has as many as it is known to accept. */
+const rejectionRate = 0.25
 
 /** A request and the backends among which one is chosen for it. */
 export interface RoutedRequest {
@@ -19,6 +23,8 @@ export interface RoutedRequest {
   readonly doubtful?: ReadonlySet<Backend> | undefined
   /** How to choose among them; by default in their order. */
   readonly routing?: RequestRouting | undefined
+  /** The request as a turn of its session; absent if no cache holds its beginning. */
+  readonly session?: SessionTurn | undefined
 }
 
 interface CandidatesDeps {
@@ -32,12 +38,13 @@ interface CandidatesDeps {
 /** What the candidates of a request are made from: the same for requests and dry runs. */
 export function candidatesOptions(
   { clock, breakers, statistics, random }: CandidatesDeps,
-  { request, conversation, backends, doubtful, routing = inOrder }: RoutedRequest,
+  { request, conversation, backends, doubtful, routing = inOrder, session }: RoutedRequest,
   breakerKey: BreakerKey,
 ): CandidatesOptions {
-  const shared = { backends, doubtful, routing, breakers, breakerKey, statistics }
-  if (routing.sort === 'order') return { ...shared, choice: undefined }
   const { length } = request.bytes
+  const pin = pinOf(session, routing, measureWith(statistics, clock, promptKindOf(length, conversation)))
+  const shared = { backends, doubtful, routing, breakers, breakerKey, statistics, pin }
+  if (routing.sort === 'order') return { ...shared, choice: undefined }
   const context = {
     routing,
     kind: promptKindOf(length, conversation),
@@ -46,4 +53,29 @@ export function candidatesOptions(
     cacheFactor: nothingCached,
   }
   return { ...shared, choice: new BackendChoice(statistics, context, random) }
+}
+
+/** Keeps a session at the backend that holds its cache (contract 45.2). */
+function pinOf(
+  session: SessionTurn | undefined,
+  { sort, sticky }: RequestRouting,
+  measure: Measure,
+): CandidatesOptions['pin'] {
+  if (session === undefined || sticky === false) return undefined
+  return (backends) => session.choose(backends, sort, measure)
+}
+
+/** What a choice between caches depends on besides their prices. */
+export function measureWith(statistics: BackendStatistics, clock: Clock, kind: PromptKind): Measure {
+  return ({ id }) => {
+    const { firstContentMs, inFlight, limit, errorRate, failuresInARow } = statistics.read(
+      id,
+      kind,
+      clock.monotonicMs(),
+    )
+    return {
+      seconds: firstContentMs === undefined ? undefined : (firstContentMs * loadOf(inFlight, limit)) / 1000,
+      failureRate: Math.max(errorRate, 1 - 0.5 ** failuresInARow, statistics.isFull(id) ? rejectionRate : 0),
+    }
+  }
 }

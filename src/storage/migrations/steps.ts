@@ -1,5 +1,6 @@
 import { appendOnly } from './append-only.ts'
 import { backendControlsMigration } from './backend-controls.ts'
+import { cacheSessionsMigration } from './cache-sessions.ts'
 import { conversationsMigration } from './conversations.ts'
 import { declaredMigration } from './declared.ts'
 import { expiringBatchesMigration } from './expiring-batches.ts'
@@ -299,4 +300,5 @@ export const migrations: readonly Migration[] = [
   declaredMigration,
   expiringBatchesMigration,
   generationsMigration,
+  cacheSessionsMigration,
 ]

@@ -29,3 +29,12 @@ export interface GenerationChunkRow {
   account_id: string
   sealed: string
 }
+
+/** Which backends hold the prompts of a session in a cache. */
+export interface CacheSessionRow {
+  account_id: string
+  session: string
+  state: string
+  updated_at_ms: number
+  expires_at_ms: number
+}

@@ -1,4 +1,4 @@
-import type { GenerationChunkRow, GenerationRow } from './schema-generations.ts'
+import type { CacheSessionRow, GenerationChunkRow, GenerationRow } from './schema-generations.ts'
 import type { IdentityTables } from './schema-identity.ts'
 import type {
   BackendControlRow,
@@ -31,6 +31,7 @@ export interface Tables extends IdentityTables {
   conversation_items: ConversationItemRow
   generations: GenerationRow
   generation_chunks: GenerationChunkRow
+  cache_sessions: CacheSessionRow
   audit_log: AuditRow
   audit_head: AuditHeadRow
   audit_checkpoints: CheckpointRow

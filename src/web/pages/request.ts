@@ -1,5 +1,6 @@
 import { html } from 'hono/html'
 import { maxListedKeys } from '../../accounts/keys.ts'
+import { describeVerdict, verdictIn } from '../../domain/cache-verdict.ts'
 import { embeddingsFormatId } from '../../domain/format-id.ts'
 import type { ProviderError } from '../../domain/provider-error.ts'
 import { requestCostUsd, writeUsd } from '../../domain/request-cost.ts'
@@ -74,6 +75,7 @@ async function showRequest(visit: AccountVisit): Promise<Response> {
 
 function facts(record: RequestRecord, names: Names, costUsd: number | undefined): Html {
   const { usage, errorCode, firstContentMs, totalMs, charged, units, periodId } = record
+  const cache = verdictIn(record.attempts)
   return html`<dl class="facts">
     <dt>Time</dt>
     <dd>${writeMinute(record.admittedAtMs)}</dd>
@@ -97,6 +99,12 @@ function facts(record: RequestRecord, names: Names, costUsd: number | undefined)
           : `${writeNumber(usage.inputTokens)} in, ${writeNumber(usage.outputTokens)} out, ${usage.source === 'estimated' ? 'estimated by us' : 'counted by the provider'}`
       }
     </dd>
+    ${
+      cache === undefined
+        ? ''
+        : html`<dt>Cache</dt>
+            <dd>${describeVerdict(cache)} · <a href="/docs/caching#why-a-cache-missed">reasons</a></dd>`
+    }
     ${
       costUsd === undefined
         ? ''

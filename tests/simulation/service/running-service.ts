@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import { openAnswerStores } from '../../../src/app/answer-stores.ts'
 import { buildApi, openKeyCache, readinessOf } from '../../../src/app/app.ts'
+import { openCacheSessions } from '../../../src/app/cache-sessions.ts'
 import { openProviders, type Providers } from '../../../src/app/providers.ts'
 import { createRuntime } from '../../../src/app/runtime.ts'
 import { readDeclared } from '../../../src/app/served-settings.ts'
@@ -127,6 +128,7 @@ export class RunningService {
       keys,
       providers,
       breakers,
+      sessions: openCacheSessions(runtime, storage),
       shedder: new LoadShedder({ clock, random: () => dice.number(), log }),
       offers: async () => [],
       readiness: () => readinessOf({ isDraining: service?.isDraining ?? false, keys, storage }),

@@ -38,7 +38,7 @@ export class CallingModelCall implements Disposable {
    * fusion.
    */
   constructor(session: FusionSession, conversation: Conversation, backends: readonly Backend[], hasFindings: boolean) {
-    const { deps, request, context, accountId, port } = session
+    const { deps, request, context, accountId, port, totalMs, turn } = session
     this.#session = session
     this.#conversation = conversation
     this.#startedMs = port.clock.monotonicMs()
@@ -46,7 +46,8 @@ export class CallingModelCall implements Disposable {
     const fusionDepth = hasFindings ? (request.fusionDepth ?? 0) + 1 : request.fusionDepth
     const sent = { ...request, passedHeaders: undefined, addedHeaders: fusionDepthHeaders(fusionDepth) }
     const able = capableFirst(backends, conversation, deps.learned)
-    const failoverOptions = { request: sent, accountId, conversation, backends: able, written: undefined }
+    const shared = { accountId, conversation, backends: able, written: undefined, totalMs, session: turn }
+    const failoverOptions = { ...shared, request: sent }
     this.#failover = new Failover({ ...deps, relays: translatedOnly }, failoverOptions, (backend) => {
       // Events of a failed backend are not part of the next one's answer.
       this.#events = new AnswerEvents(port.clock)

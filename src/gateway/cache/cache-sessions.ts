@@ -1,0 +1,198 @@
+import { clientFamilyOf } from '../../domain/client-family.ts'
+import type { Conversation } from '../../domain/conversation.ts'
+import type { EventLog } from '../../domain/events.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import { errorName } from '../../runtime/describe-bug.ts'
+import { hourMs } from '../../runtime/durations.ts'
+import type { KeyedDigest } from '../../runtime/keyed-digest.ts'
+import type { ModelRequest } from '../ports.ts'
+import {
+  findContinued,
+  isBehind,
+  withAnswer,
+  type BegunAnswer,
+  type Branch,
+  type Continued,
+  type SessionBranches,
+} from './cached-prefix.ts'
+import { digestPrompt, type ReadPrompt } from './prompt-digest.ts'
+import { sessionIdentity } from './session-identity.ts'
+import { readState, writeState } from './session-state.ts'
+import type { CacheSessionStore, StoredCacheSession } from './session-store.ts'
+import { SessionTable } from './session-table.ts'
+import { SessionTurn } from './session-turn.ts'
+import { SessionWriter } from './session-writer.ts'
+
+/** Shorter bodies have no session: no provider caches a prompt of about 500 tokens. */
+const leastBytes = 2_000
+/** How long a request waits for the store, and how long nothing is read after it took longer. */
+const lookupMs = 5
+const pauseMs = 1_000
+/** Lookups at once. Further requests are routed by what is in memory. */
+const maxLookups = 64
+/** How long a session is remembered after its last turn, so that an expired cache can be explained. */
+const rememberedMs = 24 * hourMs
+
+export interface CacheSessionsDeps {
+  readonly digest: KeyedDigest
+  readonly clock: Clock
+  readonly log: EventLog
+  /** Undefined if sessions are known to this process only. */
+  readonly store?: CacheSessionStore | undefined
+}
+
+/** A request that may be a turn of a session. */
+export interface SessionRequest {
+  readonly accountId: string
+  readonly profile: string
+  readonly request: ModelRequest
+  readonly conversation: Conversation
+}
+
+/** The sessions of all accounts: which backends hold the beginnings of their prompts in a cache (contract 45). */
+export class CacheSessions implements AsyncDisposable {
+  readonly #deps: CacheSessionsDeps
+  readonly #table = new SessionTable()
+  readonly #writer: SessionWriter | undefined
+  #lookups = 0
+  #pausedUntilMs = 0
+
+  constructor(deps: CacheSessionsDeps) {
+    this.#deps = deps
+    this.#writer = deps.store && new SessionWriter(deps.store, deps.clock, deps.log)
+  }
+
+  /** The request as a turn of its session; undefined if its prompt is too short to be cached. */
+  begin(of: SessionRequest): SessionTurn | undefined | Promise<SessionTurn> {
+    const { accountId, request, conversation } = of
+    if (request.bytes.length < leastBytes) return undefined
+    const session = this.#sessionOf(of)
+    const known = this.#table.get(accountId, session)?.branches
+    const isContinuing = conversation.turns.some(({ role }) => role === 'assistant')
+    if (known === undefined) {
+      const found = isContinuing ? this.#find(accountId, session) : undefined
+      if (found === undefined) return this.#turn(of, session, [])
+      return found.then((branches) => this.#turn(of, session, branches ?? []))
+    }
+    const prompt = this.#read(of, known)
+    const continued = findContinued(known, prompt)
+    const found = continued !== undefined && isBehind(continued, prompt) ? this.#find(accountId, session) : undefined
+    if (found === undefined) return this.#turnOf(of, session, prompt, continued)
+    return found.then((newer) =>
+      this.#turnOf(of, session, prompt, newer === undefined ? continued : findContinued(newer, prompt)),
+    )
+  }
+
+  /** Writes what waits to be written. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#writer?.flush()
+  }
+
+  #sessionOf({ accountId, profile, request, conversation }: SessionRequest): string {
+    const { digest } = this.#deps
+    const identity = sessionIdentity(request.statedSession, request.body, conversation)
+    if (identity.kind === 'named') return digest.ofText(JSON.stringify([accountId, profile, identity.name]))
+    return digest.of(Buffer.from(JSON.stringify([accountId, profile, identity.texts])))
+  }
+
+  #read({ request, conversation }: SessionRequest, known: SessionBranches): ReadPrompt {
+    const earlier = known.map(({ prompt }) => prompt)
+    return digestPrompt(this.#deps.digest, request, conversation, earlier)
+  }
+
+  #turn(of: SessionRequest, session: string, known: SessionBranches): SessionTurn {
+    const prompt = this.#read(of, known)
+    return this.#turnOf(of, session, prompt, findContinued(known, prompt))
+  }
+
+  #turnOf(of: SessionRequest, session: string, prompt: ReadPrompt, continued: Continued | undefined): SessionTurn {
+    const { accountId, request } = of
+    const change = (branches: SessionBranches): void => this.#remember(accountId, session, branches)
+    const known = (): SessionBranches => this.#table.get(accountId, session)?.branches ?? []
+    return new SessionTurn({
+      prompt,
+      continued,
+      client: clientFamilyOf(request.userAgent),
+      bytes: request.bytes,
+      clock: this.#deps.clock,
+      changes: {
+        answered(of: ReadPrompt, answer: BegunAnswer): Branch {
+          const next = withAnswer(known(), of, answer)
+          change(next.branches)
+          return next.branch
+        },
+        reported(of, domain, update) {
+          const branches = known()
+          const branch = branches.find((one) => one.prompt.whole === of.whole && one.prompt.count === of.count)
+          if (branch === undefined) return
+          const holders = branch.holders.map((holder) => (holder.domain === domain ? update(holder) : holder))
+          change(branches.map((one) => (one === branch ? { ...branch, holders } : one)))
+        },
+      },
+    })
+  }
+
+  #remember(accountId: string, session: string, branches: SessionBranches): void {
+    const updatedMs = Math.round(this.#deps.clock.nowMs())
+    this.#table.set(accountId, session, { branches, updatedMs })
+    if (this.#writer === undefined || !branches.some(isWorthStoring)) return
+    const read = (): StoredCacheSession => ({
+      accountId,
+      session,
+      state: writeState(this.#table.get(accountId, session)?.branches ?? branches),
+      updatedMs,
+      expiresMs: updatedMs + rememberedMs,
+    })
+    this.#writer.add(session, read)
+  }
+
+  /** The session as another process stored it; undefined at once if it may not be read now. */
+  #find(accountId: string, session: string): Promise<SessionBranches | undefined> | undefined {
+    const { store, clock, log } = this.#deps
+    if (store === undefined || this.#lookups >= maxLookups || clock.monotonicMs() < this.#pausedUntilMs)
+      return undefined
+    this.#lookups += 1
+    let isLate = false
+    const found = store
+      .findCacheSession(accountId, session)
+      .then((stored) => this.#readStored(accountId, session, stored, isLate))
+      .catch((error: unknown) => {
+        this.#pausedUntilMs = clock.monotonicMs() + pauseMs
+        log({ event: 'store_failing', reason: errorName(error) })
+        return undefined
+      })
+      .finally(() => (this.#lookups -= 1))
+    return new Promise((resolve) => {
+      const timer = clock.after(lookupMs, () => {
+        isLate = true
+        this.#pausedUntilMs = clock.monotonicMs() + pauseMs
+        resolve(undefined)
+      })
+      void found.then((branches) => {
+        timer.cancel()
+        resolve(branches)
+      })
+    })
+  }
+
+  #readStored(
+    accountId: string,
+    session: string,
+    stored: StoredCacheSession | undefined,
+    isLate: boolean,
+  ): SessionBranches | undefined {
+    if (stored === undefined) return undefined
+    const known = this.#table.get(accountId, session)
+    if (known !== undefined && known.updatedMs >= stored.updatedMs) return known.branches
+    const branches = readState(stored.state)
+    // If the request did not wait, its own turn may be the newer one.
+    if (branches === undefined || (isLate && known !== undefined)) return known?.branches
+    this.#table.set(accountId, session, { branches, updatedMs: stored.updatedMs })
+    return branches
+  }
+}
+
+/** Whether other processes should know it: an agent's conversation, not a single question. */
+function isWorthStoring({ prompt, turns }: Branch): boolean {
+  return turns > 1 || prompt.count > 1 || prompt.tools !== 0
+}

@@ -1,0 +1,146 @@
+import { changeBetween, isSameConversation, type Change, type PromptDigest, type ReadPrompt } from './prompt-digest.ts'
+
+/** Conversations of one session that are remembered: an agent and its helpers share a session. */
+const maxBranches = 4
+/** Backends per conversation whose caches are remembered: where it was, and where it failed over to. */
+const maxHolders = 3
+/** A backend that read nothing this often in a row, although it should have, does not hold the cache. */
+const missesToForget = 2
+/** Approximate characters of a prompt per token. */
+const charactersPerToken = 4
+
+/** A backend's cache that should hold the beginning of a conversation. Times are epoch milliseconds. */
+export interface Holder {
+  /** Backends with the same domain share one cache. */
+  readonly domain: string
+  readonly backend: string
+  /** When its last request began: providers count from there. */
+  readonly startedMs: number
+  readonly lifetimeMs: number
+  /** Of the prompt that it answered last. */
+  readonly items: number
+  readonly characters: number
+  readonly tokens: number
+  /** How much of what it should have read it reported as read, from 0 to 1. */
+  readonly readShare: number
+  /** How often in a row it read nothing. */
+  readonly misses: number
+  /** Whether the prompt was marked for caching; true where no marks are needed. */
+  readonly marked: boolean
+}
+
+/** One conversation of a session, with the caches that hold it; the one that was used last is first. */
+export interface Branch {
+  readonly prompt: PromptDigest
+  readonly holders: readonly Holder[]
+  readonly turns: number
+}
+
+/** What is remembered of a session: the conversation that was continued last is first. */
+export type SessionBranches = readonly Branch[]
+
+/** How a prompt continues an earlier one. */
+export interface Continued {
+  readonly branch: Branch
+  readonly change: Change
+}
+
+/** The conversation that a prompt continues: the one with which it has most in common; undefined for a new one. */
+export function findContinued(branches: SessionBranches, prompt: ReadPrompt): Continued | undefined {
+  let found: Continued | undefined
+  for (const branch of branches) {
+    if (!isSameConversation(branch.prompt, prompt)) continue
+    const change = changeBetween(branch.prompt, prompt)
+    if (found === undefined || change.characters > found.change.characters) found = { branch, change }
+  }
+  return found
+}
+
+/** Whether more turns were answered since than the one that is remembered: another process knows more. */
+export function isBehind({ branch, change }: Continued, prompt: ReadPrompt): boolean {
+  return change.at === 'end' && prompt.answersAfter(branch.prompt.count) > 1
+}
+
+export function isAlive({ startedMs, lifetimeMs }: Holder, nowMs: number): boolean {
+  return nowMs < startedMs + lifetimeMs
+}
+
+/** Tokens of the prompt that a cache should hold, whether or not it is still alive. */
+export function heldTokens(holder: Holder, { change, branch }: Continued, prompt: ReadPrompt): number {
+  // An item that this backend never saw cannot be cached there.
+  const seen = holder.items === 0 ? prompt.ends[1] : (prompt.itemEnds[holder.items - 1] ?? prompt.ends[2])
+  const held = Math.min(change.characters, holder.items < branch.prompt.count ? seen : change.characters)
+  return Math.round(holder.tokens * Math.min(1, held / Math.max(1, holder.characters)))
+}
+
+/** Tokens that staying with a backend saves from being computed again, by what it reported last (contract 45.4). */
+export function warmTokens(holder: Holder, continued: Continued, prompt: ReadPrompt, nowMs: number): number {
+  if (!isAlive(holder, nowMs) || holder.misses >= missesToForget) return 0
+  return Math.round(heldTokens(holder, continued, prompt) * holder.readShare)
+}
+
+/** What is known when a backend begins to answer. */
+export interface BegunAnswer {
+  readonly domain: string
+  readonly backend: string
+  readonly startedMs: number
+  readonly lifetimeMs: number
+  readonly marked: boolean
+}
+
+/** The session after a backend began to answer: from now on it holds the prompt (contract 45.2). */
+export function withAnswer(
+  branches: SessionBranches,
+  prompt: ReadPrompt,
+  answer: BegunAnswer,
+): { readonly branches: SessionBranches; readonly branch: Branch } {
+  const continued = findContinued(branches, prompt)
+  const before = continued?.branch
+  const earlier = before?.holders.find(({ domain }) => domain === answer.domain)
+  const [, , characters] = prompt.ends
+  const holder: Holder = {
+    ...answer,
+    items: prompt.count,
+    characters,
+    tokens: Math.ceil(characters / charactersPerToken),
+    readShare: earlier?.readShare ?? 1,
+    misses: earlier?.misses ?? 0,
+  }
+  const others = before?.holders.filter((other) => other !== earlier) ?? []
+  const holders = [holder, ...others.map((other) => cut(other, continued!, prompt))].slice(0, maxHolders)
+  const branch = { prompt: stored(prompt), holders, turns: (before?.turns ?? 0) + 1 }
+  return { branches: [branch, ...branches.filter((other) => other !== before)].slice(0, maxBranches), branch }
+}
+
+/** A cache of an earlier prompt, after an item that it holds was changed. */
+function cut(holder: Holder, continued: Continued, prompt: ReadPrompt): Holder {
+  const { change } = continued
+  if (change.at === 'end') return holder
+  const tokens = heldTokens(holder, continued, prompt)
+  const items = change.at === 'item' ? Math.min(holder.items, change.item - 1) : 0
+  return { ...holder, items, tokens, characters: Math.min(holder.characters, change.characters) }
+}
+
+/** Without what only the running request needs. */
+function stored({ tools, system, settings, items, count, whole, ends }: ReadPrompt): PromptDigest {
+  return { tools, system, settings, items, count, whole, ends }
+}
+
+/** What a backend reported of a complete answer. */
+export interface ReportedRead {
+  readonly inputTokens: number
+  readonly readTokens: number
+  /** Tokens that it was expected to read. */
+  readonly expected: number
+}
+
+/** The holder after its provider reported usage. */
+export function withReport(holder: Holder, { inputTokens, readTokens, expected }: ReportedRead): Holder {
+  const known = { ...holder, tokens: inputTokens }
+  if (expected <= 0) return known
+  return {
+    ...known,
+    readShare: readTokens === 0 ? holder.readShare : Math.min(1, readTokens / expected),
+    misses: readTokens === 0 ? holder.misses + 1 : 0,
+  }
+}

@@ -1,0 +1,77 @@
+import type { Conversation } from '../../domain/conversation.ts'
+import { isObject, type JsonObject } from '../../domain/json.ts'
+
+/** Longer values are ignored: no client sends one. */
+const longest = 256
+/** Headers in which clients name their session, in the order in which they are read (contract 45.1). */
+const sessionHeaders = [
+  'x-session-id',
+  'x-claude-code-session-id',
+  'session-id',
+  'thread-id',
+  'x-session-affinity',
+] as const
+/** Claude Code before 2.1 ends its user ID with the session. */
+const userWithSession = /_session_([\w-]{8,64})$/
+
+/** The session that a client names in its headers; undefined if it names none. */
+export function statedSession(headers: Readonly<Record<string, string | string[] | undefined>>): string | undefined {
+  for (const name of sessionHeaders) {
+    const value = headers[name]
+    if (isName(value)) return value
+  }
+  return undefined
+}
+
+/** What identifies the session of a request: what the client says, else how the conversation begins (contract 45.1). */
+export type SessionIdentity =
+  | { readonly kind: 'named'; readonly name: string }
+  | { readonly kind: 'opening'; readonly texts: readonly string[] }
+
+/** The first identity that a request has. `stated` is that of its headers. */
+export function sessionIdentity(
+  stated: string | undefined,
+  body: JsonObject,
+  { turns, hints }: Conversation,
+): SessionIdentity {
+  const name = stated ?? namedIn(body) ?? hints.conversationId
+  if (name !== undefined) return { kind: 'named', name }
+  // A request that continues a stored response contains all of it by now, so its opening is that of the chain's root.
+  return { kind: 'opening', texts: openingOf({ turns, hints }) }
+}
+
+function namedIn(body: JsonObject): string | undefined {
+  const { session_id: session, prompt_cache_key: cacheKey, metadata } = body
+  if (isName(session)) return session
+  if (isName(cacheKey)) return cacheKey
+  const user = isObject(metadata) ? metadata['user_id'] : undefined
+  return typeof user === 'string' ? sessionOfUser(user) : undefined
+}
+
+/** Claude Code's user ID: JSON with a `session_id`, or a text that ends with it. */
+function sessionOfUser(user: string): string | undefined {
+  if (user.length > 4 * longest) return undefined
+  if (!user.startsWith('{')) return userWithSession.exec(user)?.[1]
+  try {
+    const parsed: unknown = JSON.parse(user)
+    const session = isObject(parsed) ? parsed['session_id'] : undefined
+    return isName(session) ? session : undefined
+  } catch {
+    // Any text is a valid user ID.
+    return undefined
+  }
+}
+
+/** The system prompt and the first thing that the user said. */
+function openingOf({ turns, hints }: Pick<Conversation, 'turns' | 'hints'>): readonly string[] {
+  const texts = [hints.instructions ?? '']
+  for (const { role, parts } of turns) {
+    for (const part of parts) texts.push(`${role} ${'text' in part ? part.text : part.type}`)
+    if (role === 'user') break
+  }
+  return texts
+}
+
+function isName(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= longest
+}

@@ -1,0 +1,92 @@
+import type { SessionBranches } from './cached-prefix.ts'
+
+/** Numbers that all sessions of a process, and those of one account, may take: 32 MiB and 4 MiB. */
+const maxWeight = 4 * 1024 * 1024
+const maxAccountWeight = maxWeight / 8
+/** What a session takes besides the digests of its items. */
+const ownWeight = 64
+/** Of accounts with few sessions, this share is forgotten at once: looking for the largest one takes time. */
+const forgottenShare = 0.05
+
+/** A session in memory. */
+export interface KnownSession {
+  readonly branches: SessionBranches
+  readonly updatedMs: number
+}
+
+/**
+ * The sessions that a process knows, by account. If there are too many, the account that has the most forgets its
+ * oldest, so that no account displaces the sessions of others (contract 45.9).
+ */
+export class SessionTable {
+  /** The account that was used last is last, and so is its session that was used last. */
+  readonly #accounts = new Map<string, { readonly sessions: Map<string, KnownSession>; weight: number }>()
+  readonly #maxWeight: number
+  readonly #maxAccountWeight: number
+  #weight = 0
+
+  constructor(max = maxWeight, maxOfAccount = maxAccountWeight) {
+    this.#maxWeight = max
+    this.#maxAccountWeight = maxOfAccount
+  }
+
+  get weight(): number {
+    return this.#weight
+  }
+
+  /** The number of sessions of one account. */
+  count(accountId: string): number {
+    return this.#accounts.get(accountId)?.sessions.size ?? 0
+  }
+
+  get(accountId: string, session: string): KnownSession | undefined {
+    return this.#accounts.get(accountId)?.sessions.get(session)
+  }
+
+  set(accountId: string, session: string, known: KnownSession): void {
+    const account = this.#accounts.get(accountId) ?? { sessions: new Map<string, KnownSession>(), weight: 0 }
+    this.#accounts.delete(accountId)
+    this.#accounts.set(accountId, account)
+    this.#remove(account, session)
+    account.sessions.set(session, known)
+    this.#add(account, weightOf(known))
+    while (account.weight > this.#maxAccountWeight && account.sessions.size > 1) this.#removeOldest(account)
+    if (this.#weight > this.#maxWeight) this.#makeRoom()
+  }
+
+  #makeRoom(): void {
+    let largest = { sessions: new Map<string, KnownSession>(), weight: 0 }
+    for (const account of this.#accounts.values()) if (account.weight > largest.weight) largest = account
+    if (largest.sessions.size > 1) {
+      for (let left = Math.ceil(largest.sessions.size / 2); left > 0; left--) this.#removeOldest(largest)
+      return
+    }
+    let left = Math.ceil(this.#accounts.size * forgottenShare)
+    for (const [accountId, account] of this.#accounts) {
+      if (left-- <= 0) return
+      this.#accounts.delete(accountId)
+      this.#add(account, -account.weight)
+    }
+  }
+
+  #removeOldest(account: { readonly sessions: Map<string, KnownSession>; weight: number }): void {
+    const first = account.sessions.keys().next()
+    if (!first.done) this.#remove(account, first.value)
+  }
+
+  #remove(account: { readonly sessions: Map<string, KnownSession>; weight: number }, session: string): void {
+    const known = account.sessions.get(session)
+    if (known === undefined) return
+    account.sessions.delete(session)
+    this.#add(account, -weightOf(known))
+  }
+
+  #add(account: { weight: number }, weight: number): void {
+    account.weight += weight
+    this.#weight += weight
+  }
+}
+
+function weightOf({ branches }: KnownSession): number {
+  return branches.reduce((sum, { prompt }) => sum + prompt.items.length, ownWeight)
+}

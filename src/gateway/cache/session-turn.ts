@@ -1,0 +1,174 @@
+import type { CacheVerdict } from '../../domain/cache-verdict.ts'
+import type { ClientFamily } from '../../domain/client-family.ts'
+import type { Usage } from '../../domain/conversation.ts'
+import type { RoutingSort } from '../../domain/routing-policy.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { Backend } from '../ports.ts'
+import { cacheDomainOf, cacheLifetimeMs, needsMarks } from './cache-lifetime.ts'
+import { warmTokens, withReport, type BegunAnswer, type Branch, type Continued } from './cached-prefix.ts'
+import { affordableWaitSeconds, moveCost, type Place, type Turn } from './move-cost.ts'
+import type { ReadPrompt } from './prompt-digest.ts'
+import { verdictOf } from './verdict.ts'
+
+/** Writing to a cache costs this much more than reading it for the first time, at providers that charge for it. */
+const writeFactorOfMarks = 1.25
+/** The longest wait for a backend that holds the cache, seconds (contract 45.6). */
+const longestWaitSeconds = 10
+
+/** What is measured of a backend for the decision. */
+interface Measured {
+  /** Expected seconds until the first content; undefined if it is unknown. */
+  readonly seconds: number | undefined
+  readonly failureRate: number
+}
+export type Measure = (backend: Backend) => Measured
+
+/** What a turn changes in what is remembered of its session. */
+interface SessionChanges {
+  answered(prompt: ReadPrompt, answer: BegunAnswer): Branch
+  /** The holder of this domain in the conversation of `prompt` changes. */
+  reported(
+    prompt: ReadPrompt,
+    domain: string,
+    change: (holder: Branch['holders'][number]) => Branch['holders'][number],
+  ): void
+}
+
+/** An attempt that begins to answer. */
+interface BegunAttempt {
+  /** A backend, or another endpoint of it. */
+  readonly target: Backend
+  /** When its request was sent, monotonic milliseconds. */
+  readonly startedMs: number
+}
+
+interface SessionTurnOptions {
+  readonly prompt: ReadPrompt
+  /** The earlier turn that this one continues. */
+  readonly continued: Continued | undefined
+  readonly client: ClientFamily
+  /** The caller's body, in which marks for a longer lifetime are looked for. */
+  readonly bytes: Buffer
+  readonly clock: Clock
+  readonly changes: SessionChanges
+}
+
+/** One request as a turn of its session: which backends hold its cache, and what became of it (contract 45). */
+export class SessionTurn {
+  readonly #options: SessionTurnOptions
+  /** The backend that answers; undefined before its first content. */
+  #answer: BegunAnswer | undefined
+
+  constructor(options: SessionTurnOptions) {
+    this.#options = options
+  }
+
+  /** Whether an earlier turn exists, so that the prompt is probably read again (contract 45.2). */
+  get isContinued(): boolean {
+    return this.#options.continued !== undefined
+  }
+
+  /** Tokens of the prompt that a backend's cache holds and that it is known to read. */
+  warmTokens(backend: Backend): number {
+    const { continued, prompt, clock } = this.#options
+    if (continued === undefined) return 0
+    const domain = cacheDomainOf(backend)
+    const holder = continued.branch.holders.find((one) => one.domain === domain)
+    return holder === undefined ? 0 : warmTokens(holder, continued, prompt, clock.nowMs())
+  }
+
+  /**
+   * The backend that the turn goes to because of its cache, of those that are equally preferred, in the order of the
+   * profile; undefined if the cache does not matter (contract 45.2, 45.4).
+   */
+  choose(backends: readonly Backend[], sort: RoutingSort, measure: Measure): Backend | undefined {
+    const holder = this.latestWarm(backends)
+    if (holder === undefined) return undefined
+    const others = sort === 'order' ? backends.slice(0, backends.indexOf(holder)) : backends
+    let chosen = holder
+    let gain = 0
+    for (const other of others) {
+      if (other === holder) continue
+      const cost = moveCost(this.#turn(sort), ...this.#places(holder, other, measure))
+      const saved = cost.waitUsd + cost.failureUsd - cost.refillUsd - cost.laterUsd
+      if (!cost.moves || saved <= gain) continue
+      chosen = other
+      gain = saved
+    }
+    return chosen
+  }
+
+  /**
+   * How long to wait for a backend that holds the cache rather than to ask another one, milliseconds; 0 if that one is
+   * at least as warm (contract 45.6).
+   */
+  affordableWaitMs(warm: Backend, other: Backend, sort: RoutingSort, measure: Measure): number {
+    const tokens = this.warmTokens(warm)
+    if (tokens === 0 || this.warmTokens(other) >= tokens) return 0
+    const seconds = affordableWaitSeconds(this.#turn(sort), ...this.#places(warm, other, measure))
+    return Math.min(longestWaitSeconds, seconds) * 1000
+  }
+
+  /** An attempt at one of the backends began to answer. `isCacheable`: its provider caches a body like the one sent. */
+  answeredBy({ target, startedMs }: BegunAttempt, backends: readonly Backend[], isCacheable: boolean): void {
+    const { bytes, clock, prompt, changes } = this.#options
+    const backend = backends.find(({ id }) => id === target.id) ?? target
+    this.#answer = {
+      domain: cacheDomainOf(backend),
+      backend: backend.id,
+      startedMs: clock.nowMs() - (clock.monotonicMs() - startedMs),
+      lifetimeMs: cacheLifetimeMs(target, bytes),
+      marked: isCacheable,
+    }
+    changes.answered(prompt, this.#answer)
+  }
+
+  /** Why the backend read what it read; undefined if none answered. */
+  verdict(usage: Usage | undefined): CacheVerdict | undefined {
+    const { continued, prompt, client } = this.#options
+    return this.#answer && verdictOf({ continued, prompt, answer: this.#answer, client }, usage)
+  }
+
+  /** The answer ended, and this is what its provider counted. */
+  ended(usage: Usage | undefined): void {
+    const { prompt, changes } = this.#options
+    const answer = this.#answer
+    if (answer === undefined || usage?.source !== 'counted' || usage.inputTokens === 0) return
+    const { expected = 0 } = this.verdict(usage) ?? {}
+    const report = { inputTokens: usage.inputTokens, readTokens: usage.cachedTokens, expected }
+    changes.reported(prompt, answer.domain, (holder) => withReport(holder, report))
+  }
+
+  /** The backend whose cache was used last, of those that are still warm. */
+  latestWarm(backends: readonly Backend[]): Backend | undefined {
+    const { continued } = this.#options
+    for (const { domain, backend } of continued?.branch.holders ?? []) {
+      const sharing = backends.filter((one) => cacheDomainOf(one) === domain)
+      const found = sharing.find(({ id }) => id === backend) ?? sharing[0]
+      if (found !== undefined && this.warmTokens(found) > 0) return found
+    }
+    return undefined
+  }
+
+  #turn(sort: RoutingSort): Turn {
+    const { continued, prompt } = this.#options
+    const { tokens = 0, characters = 1 } = continued?.branch.holders[0] ?? {}
+    const promptTokens = tokens * Math.max(1, prompt.ends[2] / Math.max(1, characters))
+    return { promptTokens, turns: continued?.branch.turns ?? 0, comparesPrices: sort !== 'latency' }
+  }
+
+  /** Two backends to compare. What is unknown of one is assumed to be as at the other. */
+  #places(stay: Backend, move: Backend, measure: Measure): [stay: Place, move: Place] {
+    const here = measure(stay)
+    const there = measure(move)
+    const isComparable = here.seconds !== undefined && there.seconds !== undefined
+    const place = (backend: Backend, { seconds = 0, failureRate }: Measured): Place => ({
+      price: backend.usdPerMillion,
+      writeFactor: needsMarks(backend) ? writeFactorOfMarks : 1,
+      warmTokens: this.warmTokens(backend),
+      seconds: isComparable ? seconds : 0,
+      failureRate,
+    })
+    return [place(stay, here), place(move, there)]
+  }
+}
