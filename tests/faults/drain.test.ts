@@ -181,6 +181,45 @@ describe('at the drain limit', () => {
   })
 })
 
+describe('with 200 open streams', () => {
+  const streams = 200
+  const words = 'one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen'
+  const paths = [
+    ['/chat/completions', { messages: [{ role: 'user', content: 'Count.' }] }, 'data: [DONE]'],
+    ['/responses', { input: 'Count.' }, '"type":"response.completed"'],
+    ['/messages', { messages: [{ role: 'user', content: 'Count.' }], max_tokens: 100 }, '"type":"message_stop"'],
+  ] as const
+  afterAll(destroy)
+
+  test(
+    'SIGTERM cuts none of them, and each is charged once',
+    async () => {
+      const plan = { name: 'Max', requests_per_minute: 1_000, requests_per_month: 1_000, premium: true }
+      await start({ plans: { max: plan } })
+      provider.script([{ do: 'answer', text: words, tokenDelayMs: 250, repeat: true }])
+      const answers = Array.from({ length: streams }, async (_, n) => {
+        const [path, body, end] = paths[n % paths.length]!
+        const named = n % 2 === 0 ? `idempotency-key: ${n}\r\n` : ''
+        const sent = writePost(path, service.key, { model: whole.model, stream: true, ...body }, named)
+        return { answer: await new RawConnection(service.port).ask(sent), end }
+      })
+      await begun(streams)
+      const exited = service.stop('SIGTERM')
+      for (const { answer, end } of await Promise.all(answers)) {
+        expect(answer).toMatchObject({ status: 200, complete: true })
+        expect(answer.body).toContain('sixteen')
+        expect(answer.body).toContain(end)
+      }
+      expect(await exited).toBe(0)
+      expect(service.records().map(({ state, charged }) => `${state} ${charged}`)).toEqual(
+        Array.from({ length: streams }, () => 'done 1'),
+      )
+      expect(service.usedUnits()).toBe(streams)
+    },
+    limitMs,
+  )
+})
+
 describe('during a drain', () => {
   afterAll(destroy)
 
