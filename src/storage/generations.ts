@@ -19,8 +19,6 @@ const leaseMs = 10_000
 /** Generations and bytes that one account may have stored (contract 30.21, 39.12). */
 const maxPerAccount = 10_000
 const maxBytesOfAccount = 256 * 1024 * 1024
-/** The most ended generations that are deleted with one claim: each claim adds one. */
-const evictedAtOnce = 4
 /** Chunks returned at once, about as many bytes as one answer may have. */
 const chunksAtOnce = 500
 /** Bound parameters of one statement. */
@@ -41,6 +39,17 @@ export interface GenerationList extends GenerationStore {
 /** The queries that need nothing but the database. */
 export const generationQueries = defineStore<Omit<GenerationList, 'append'>>({
   claim,
+
+  async has(db, accountId, keyDigest, timeMs) {
+    const row = await db
+      .selectFrom('generations')
+      .select('request_id')
+      .where('account_id', '=', accountId)
+      .where('key_digest', '=', keyDigest)
+      .where('expires_at_ms', '>', Math.floor(timeMs))
+      .executeTakeFirst()
+    return row !== undefined
+  },
 
   async findByRequest(db, accountId, requestId) {
     const row = await select(db)
@@ -250,9 +259,9 @@ async function releaseCharge(db: Transaction<Tables>, requestId: string): Promis
   await writeSettlements(db, [{ id: requestId, state: 'lost', outcome: { charged: 0, attempts: [], totalMs: 0 } }])
 }
 
-/** Deletes the oldest ended generations of an account that has too many. */
+/** Deletes the oldest ended generations of an account that has too many, or too many bytes. */
 async function makeRoom(db: Kysely<Tables>, accountId: string): Promise<void> {
-  const { count, bytes } = await db
+  let { count, bytes } = await db
     .selectFrom('generations')
     .select((row) => [
       row.fn.countAll<number>().as('count'),
@@ -260,17 +269,26 @@ async function makeRoom(db: Kysely<Tables>, accountId: string): Promise<void> {
     ])
     .where('account_id', '=', accountId)
     .executeTakeFirstOrThrow()
-  if (count <= maxPerAccount && bytes <= maxBytesOfAccount) return
-  const oldest = await db
-    .selectFrom('generations')
-    .select('request_id')
-    .where('account_id', '=', accountId)
-    .where('state', '<>', 'running')
-    .orderBy('created_at_ms')
-    .limit(evictedAtOnce)
-    .execute()
-  const ids = oldest.map((row) => row.request_id)
-  await db.transaction().execute((transaction) => deleteGenerations(transaction, ids))
+  const isFull = (): boolean => count > maxPerAccount || bytes > maxBytesOfAccount
+  while (isFull()) {
+    const oldest = await db
+      .selectFrom('generations')
+      .select(['request_id', 'bytes'])
+      .where('account_id', '=', accountId)
+      .where('state', '<>', 'running')
+      .orderBy('created_at_ms')
+      .limit(idsAtOnce)
+      .execute()
+    if (oldest.length === 0) return
+    const ids: string[] = []
+    for (const row of oldest) {
+      if (!isFull()) break
+      ids.push(row.request_id)
+      count -= 1
+      bytes -= row.bytes
+    }
+    await db.transaction().execute((transaction) => deleteGenerations(transaction, ids))
+  }
 }
 
 async function deleteGenerations(db: Transaction<Tables>, requestIds: readonly string[]): Promise<void> {

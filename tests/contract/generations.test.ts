@@ -123,4 +123,22 @@ describe.each(enginesFor('generations'))('generations on %s', (_, engine) => {
     // The first still runs.
     expect(left.map((row) => row.request_id)).toEqual(['req_1', 'req_4'])
   })
+
+  test('many small generations do not protect large ones, and the limit holds after each claim', async () => {
+    const sizes = [...Array.from({ length: 20 }, () => 1), 200 * 1024 * 1024, 200 * 1024 * 1024]
+    for (const [n, bytes] of sizes.entries()) {
+      await store.claim(generation(`req_${n}`, { keyDigest: `key ${n}`, createdAtMs: n }))
+      await store.append({ ...chunk(`req_${n}`, 0), bytes, end: 'finished' })
+    }
+    await store.claim(generation('req_last', { keyDigest: 'last', createdAtMs: 1_000 }))
+    const left = await db.selectFrom('generations').select('request_id').orderBy('created_at_ms').execute()
+    expect(left.map((row) => row.request_id)).toEqual(['req_21', 'req_last'])
+  })
+
+  test('a key is known until its generation expires', async () => {
+    await store.claim(generation('req_1'))
+    expect(await store.has('acc_1', 'key', 1_000 + dayMs - 1)).toBe(true)
+    expect(await store.has('acc_1', 'key', 1_000 + dayMs)).toBe(false)
+    expect(await store.has('acc_2', 'key', 1_000)).toBe(false)
+  })
 })

@@ -48,13 +48,20 @@ function ask({ port }: ServiceProcess, idempotencyKey: string): Promise<Response
   })
 }
 
-function call({ port }: ServiceProcess, method: string, path: string, sent?: object): Promise<Response> {
+function call(
+  { port }: ServiceProcess,
+  method: string,
+  path: string,
+  sent?: object,
+  headers: Record<string, string> = {},
+): Promise<Response> {
   return fetch(`http://127.0.0.1:${port}/v1${path}`, {
     method,
     headers: {
       authorization: `Bearer ${key}`,
       'content-type': 'application/json',
       'user-agent': 'svc-router-tests/1.0',
+      ...headers,
     },
     ...(sent !== undefined && { body: JSON.stringify(sent) }),
   })
@@ -142,10 +149,10 @@ describe.runIf(hasPostgres('idempotency on three nodes'))('three nodes on Postgr
     expect(calls() - before).toBe(1)
   })
 
-  test('300 clients at once at all nodes get one answer from one upstream call, for one unit', async () => {
+  test('1,000 clients at once at all nodes get one answer from one upstream call, for one unit', async () => {
     provider.script([{ do: 'answer', text: words, repeat: true }])
     const [id, before, unitsBefore] = [newKey(), calls(), await charged()]
-    const answers = await Promise.all(Array.from({ length: 300 }, (_, n) => whole(nodes[n % 3]!, id)))
+    const answers = await Promise.all(Array.from({ length: 1_000 }, (_, n) => whole(nodes[n % 3]!, id)))
     expect(new Set(answers).size).toBe(1)
     expect(answers[0]).toContain('twelve')
     expect(calls() - before).toBe(1)
@@ -164,11 +171,41 @@ describe.runIf(hasPostgres('idempotency on three nodes'))('three nodes on Postgr
     expect(again.startsWith(part)).toBe(true)
     expect(again).toContain('"code":"answer_interrupted"')
     expect(again).not.toContain('twelve')
-    expect(await whole(nodes[2]!, id)).toBe(again)
+    const retries = await Promise.all(Array.from({ length: 1_000 }, (_, n) => whole(nodes[1 + (n % 2)]!, id)))
+    expect(new Set(retries)).toEqual(new Set([again]))
     expect(calls() - before).toBe(1)
     await nodes[0]!.start()
     await expect.poll(charged).toBe(unitsBefore + 1)
     expect(await whole(nodes[0]!, id)).toBe(again)
+  })
+
+  test('a client that disconnects from another node and returns there at once receives the whole stream', async () => {
+    const before = calls()
+    const returns = Array.from({ length: 12 }, async (_, n) => {
+      const id = newKey()
+      const original = whole(nodes[0]!, id)
+      await sleep(500)
+      await readPart(await ask(nodes[1]!, id), 200)
+      // The node notices the disconnection, and may still be waiting for its next look into the database.
+      await sleep(5 * n)
+      expect(await whole(nodes[1]!, id)).toBe(await original)
+    })
+    await Promise.all(returns)
+    expect(calls() - before).toBe(12)
+  })
+
+  test('a background request that is sent many times at once, at all nodes, is one response', async () => {
+    const before = calls()
+    const sent = { model: 'svc-router/frontier', input: 'Count.', background: true }
+    const responses = await Promise.all(
+      Array.from({ length: 60 }, async (_, n) => {
+        const response = await call(nodes[n % 3]!, 'POST', '/responses', sent, { 'idempotency-key': 'background' })
+        return (await response.json()) as { id: string; status: string }
+      }),
+    )
+    expect(new Set(responses.map(({ id }) => id)).size).toBe(1)
+    for (const { status } of responses) expect(['queued', 'in_progress', 'completed']).toContain(status)
+    expect(calls() - before).toBe(1)
   })
 
   test('a background response is shown, streamed, and canceled at another node', async () => {

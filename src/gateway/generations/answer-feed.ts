@@ -31,8 +31,6 @@ export interface FeedOptions {
   readonly clock: Clock
   /** The end of a broken stream; `events` are all that the clients have received. */
   readonly failureText: (error: ServiceError, events: Buffer) => Buffer
-  /** Called when the last client has gone. */
-  readonly onIdle: () => void
 }
 
 /** What has been written of one answer, for any number of clients, each at its own position (contract 39.5). */
@@ -64,10 +62,6 @@ export class AnswerFeed {
     return this.#head
   }
 
-  get followers(): number {
-    return this.#followers.size
-  }
-
   get isEnded(): boolean {
     return this.#isEnded
   }
@@ -97,7 +91,12 @@ export class AnswerFeed {
 
   /** Everything so far. */
   all(): Buffer {
-    return Buffer.concat(this.#chunks)
+    return this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)
+  }
+
+  /** What ends a stream that broke off here. */
+  failureText(error: ServiceError): Buffer {
+    return this.#options.failureText(error, this.all())
   }
 
   setHead(head: FeedHead): void {
@@ -111,19 +110,27 @@ export class AnswerFeed {
 
   end(): void {
     this.#isEnded = true
+    if (!this.isStream && this.#chunks.length > 1) {
+      // Joined once: all clients send the same bytes.
+      const whole = this.all()
+      this.#first = this.length - 1
+      this.#chunks = [whole]
+    }
     this.advance()
   }
 
   /** Ends the answer with an error: for clients that have received nothing, as their whole response. */
   fail(error: ServiceError): void {
     this.#failure = error
-    for (const follower of this.#followers) follower.fail(error, () => this.#failureText(error))
+    const text = this.#textOnce(error)
+    for (const follower of this.#followers) follower.fail(error, text)
   }
 
   /** The generation is gone. Clients that have received something get the error. */
   vanish(error: ServiceError): void {
     this.#failure = 'vanished'
-    for (const follower of this.#followers) follower.vanish(() => this.#failureText(error))
+    const text = this.#textOnce(error)
+    for (const follower of this.#followers) follower.vanish(text)
   }
 
   /** The answer is no longer stored: from now on only what its clients have not read is in memory. */
@@ -143,7 +150,6 @@ export class AnswerFeed {
       this.#trim()
       if (end instanceof Error) reject(end)
       else resolve(end)
-      if (this.#followers.size === 0) this.#options.onIdle()
     })
     this.#followers.add(follower)
     options.sink.onDisconnect(() => follower.leave())
@@ -157,14 +163,17 @@ export class AnswerFeed {
     this.#trim()
   }
 
-  #failureText(error: ServiceError): Buffer {
-    return this.#options.failureText(error, this.all())
+  /** Made at most once: all clients that have received something get the same. */
+  #textOnce(error: ServiceError): () => Buffer {
+    let text: Buffer | undefined
+    return () => (text ??= this.failureText(error))
   }
 
   #trim(): void {
     if (!this.#isPartial) return
     const wasBehind = this.isBehind
-    const needed = Math.min(this.length, ...[...this.#followers].map(({ position }) => position))
+    let needed = this.length
+    for (const { position } of this.#followers) needed = Math.min(needed, Math.max(position, this.#first))
     this.#chunks = this.#chunks.slice(needed - this.#first)
     this.#first = needed
     if (wasBehind && !this.isBehind) this.#drained()
@@ -225,7 +234,7 @@ class Follower {
     for (let chunk = this.#next(); chunk !== undefined; chunk = this.#next()) {
       this.#open()
       this.position += 1
-      const rest = this.#skip === undefined ? chunk : Buffer.from(this.#skip.rest(chunk.toString('latin1')), 'latin1')
+      const rest = this.#skip === undefined ? chunk : this.#skip.rest(chunk)
       if (rest.length > 0 && !this.#options.sink.write(rest)) this.#block()
     }
     if (this.#feed.isEnded && this.position === this.#feed.length) this.#end()

@@ -4,6 +4,7 @@ import type { RelayState, StreamRules } from '../../formats/relay.ts'
 import type { StreamFailure } from '../../formats/stream-failure.ts'
 
 const idLine = '\nid: '
+const eventEnd = '\n\n'
 const longestId = 12
 
 /**
@@ -44,23 +45,32 @@ export class EventIds {
 export class EventSkip {
   readonly #after: number
   #isSkipping = true
+  /** The beginning of an event whose rest is in the next chunk. */
+  #unfinished: Buffer = Buffer.alloc(0)
 
   constructor(after: number) {
     this.#after = after
   }
 
-  /** Takes whole events and returns those that the client has not received. */
-  rest(events: string): string {
-    if (!this.#isSkipping) return events
-    let out = ''
-    for (const block of blocksOf(events)) {
-      const id = idOf(block)
-      if (!this.#isSkipping || (id !== undefined && id > this.#after)) {
-        this.#isSkipping = false
-        out += `${block}\n\n`
-      } else if (id === this.#after) this.#isSkipping = false
+  /** Takes the next chunk and returns what the client has not received, without copying it. */
+  rest(chunk: Buffer): Buffer {
+    if (!this.#isSkipping) return chunk
+    const events = this.#unfinished.length === 0 ? chunk : Buffer.concat([this.#unfinished, chunk])
+    let at = 0
+    for (let end = events.indexOf(eventEnd); end >= 0; end = events.indexOf(eventEnd, at)) {
+      const id = idOf(events.subarray(at, end).toString('latin1'))
+      if (id !== undefined && id > this.#after) return this.#from(events, at)
+      at = end + eventEnd.length
+      if (id === this.#after) return this.#from(events, at)
     }
-    return out
+    this.#unfinished = events.subarray(at)
+    return Buffer.alloc(0)
+  }
+
+  #from(events: Buffer, at: number): Buffer {
+    this.#isSkipping = false
+    this.#unfinished = Buffer.alloc(0)
+    return events.subarray(at)
   }
 }
 

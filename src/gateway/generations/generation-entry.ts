@@ -12,6 +12,8 @@ export interface KeyedRequest {
   readonly bodyDigest: string
   /** The client, for the answer of the request with this ID. */
   readonly sinkFor: (requestId: string) => AnswerSink
+  /** Calls back once the client has received everything or has disconnected; at once if it already has. */
+  readonly onClosed: (run: () => void) => void
   /** Counts the memory of a generation. @throws ServiceError `server_busy` */
   readonly hold: () => HeldBytes & Disposable
   /** The ID of the last event that the client has. */
@@ -21,12 +23,13 @@ export interface KeyedRequest {
 }
 
 /** A client that continues the stream of a response that it knows by ID. */
-export interface Resumption extends Pick<KeyedRequest, 'principal' | 'sinkFor' | 'hold' | 'after'> {
+export interface Resumption extends Pick<KeyedRequest, 'principal' | 'sinkFor' | 'onClosed' | 'hold' | 'after'> {
   readonly requestId: string
 }
 
 /** One generation that this process runs or reads. */
 export interface Entry {
+  readonly name: string
   readonly feed: AnswerFeed
   /** Resolves when it is known who runs it; rejects if it could not be claimed. */
   ready: Promise<void>
@@ -36,15 +39,20 @@ export interface Entry {
   stop: () => void
   /** The request that runs it, if that is in this process. */
   runner: KeyedRequest | undefined
+  /** Clients that wait for the answer or receive it. */
+  clients: number
+  /** Cancels it once no client has come back for a while. */
   detached: Timer | undefined
+  /** Once nothing is added: releases the memory of the answer, which the last client does. */
+  release: (() => void) | undefined
   isCanceled: boolean
-  isAdmitted: boolean
   /** The response object of a background response, once its request is admitted. */
   readonly started: PromiseWithResolvers<JsonObject>
 }
 
 /** An entry that nothing fills yet. */
 export function newEntry(
+  name: string,
   { requestId, bodyDigest, stream }: Pick<StoredGeneration, 'requestId' | 'bodyDigest' | 'stream'>,
   feed: Omit<FeedOptions, 'isStream'>,
 ): Entry {
@@ -52,15 +60,17 @@ export function newEntry(
   // Only a request that starts it in the background awaits it.
   started.promise.catch(() => {})
   return {
+    name,
     feed: new AnswerFeed({ ...feed, isStream: stream }),
     ready: Promise.resolve(),
     requestId,
     bodyDigest,
     stop: () => {},
     runner: undefined,
+    clients: 0,
     detached: undefined,
+    release: undefined,
     isCanceled: false,
-    isAdmitted: false,
     started,
   }
 }

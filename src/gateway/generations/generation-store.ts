@@ -76,6 +76,8 @@ export interface GenerationStore {
    * oldest ended ones of the account if there are too many.
    */
   claim(generation: NewGeneration): Promise<StoredGeneration | undefined>
+  /** Whether a generation is stored under this key, and does not expire by `timeMs`. */
+  has(accountId: string, keyDigest: string, timeMs: number): Promise<boolean>
   findByRequest(accountId: string, requestId: string): Promise<StoredGeneration | undefined>
   /** Appends a chunk and prolongs the lease; false if the generation has ended, was deleted, or has another owner. */
   append(chunk: GenerationChunk): Promise<boolean>

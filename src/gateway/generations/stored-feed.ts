@@ -18,8 +18,6 @@ interface StoredFeedDeps {
   readonly log: EventLog
   /** Counts the bytes in memory. */
   readonly held: HeldBytes
-  /** The end of a broken stream, if it has begun. */
-  readonly failureText: (error: ServiceError, events: Buffer) => Buffer
 }
 
 /** Fills a feed with what another process stored of a generation, until it ends or nobody reads it. */
@@ -60,12 +58,12 @@ export class StoredFeed {
     if (news === undefined) return this.#vanish()
     const { generation, chunks } = news
     if (generation.head !== undefined) feed.setHead(JSON.parse(generation.head) as FeedHead)
-    for (const { number, sealed } of chunks) {
-      const binding = generationBinding(this.#accountId, this.#requestId, number)
-      const bytes = Buffer.from(sealer.open(binding, sealed), 'latin1')
-      held.grow(bytes.length)
-      feed.push(bytes)
-    }
+    const opened = chunks.map(({ number, sealed }) =>
+      Buffer.from(sealer.open(generationBinding(this.#accountId, this.#requestId, number), sealed), 'latin1'),
+    )
+    // For all together: otherwise clients would receive a part.
+    held.grow(opened.reduce((sum, { length }) => sum + length, 0))
+    for (const bytes of opened) feed.push(bytes)
     if (generation.state === 'too_large') return this.#fail()
     if (feed.length < generation.chunks) return true
     if (generation.state === 'running') return generation.leaseLeftMs > 0 || (await this.#bury(generation))
@@ -79,7 +77,7 @@ export class StoredFeed {
     const { accountId, requestId, hasContent, isBackground, chunks: number } = generation
     if (!hasContent && !isBackground) return this.#vanish()
     const feed = this.#feed
-    const rest = feed.isStream && hasContent ? this.#deps.failureText(interrupted(), feed.all()) : Buffer.alloc(0)
+    const rest = feed.isStream && hasContent ? feed.failureText(interrupted()) : Buffer.alloc(0)
     const sealed =
       rest.length === 0
         ? undefined

@@ -53,7 +53,7 @@ export class KeyedApi {
   async answer(exchange: Exchange, request: ModelRequest): Promise<void> {
     const { generations, intake } = this.#deps
     const { accountId } = principalOf(exchange)
-    intake.answerUntilClosed(exchange, accountId, 0)
+    intake.answerUntilClosed(exchange, accountId, request.bytes.length)
     const keyed = await this.#keyedOf(exchange, request)
     if (!keyed.isBackground || request.body['stream'] === true) return generations.answer(keyed)
     const response = await generations.start(keyed)
@@ -71,6 +71,7 @@ export class KeyedApi {
       principal,
       requestId,
       sinkFor: (id) => this.#sinkFor(exchange, format, id),
+      onClosed: (run) => onClosed(exchange, run),
       hold: () => intake.answer(accountId, 0),
       after: after ?? lastEventId(exchange.request),
     })
@@ -95,6 +96,7 @@ export class KeyedApi {
       keyDigest: key === undefined ? backgroundDigest(accountId, id) : keyDigest(accountId, key),
       bodyDigest: requestDigest(accountId, key ?? id, chosen),
       sinkFor: (requestId) => this.#sinkFor(exchange, format, requestId),
+      onClosed: (run) => onClosed(exchange, run),
       hold: () => this.#deps.intake.answer(accountId, bytes.length),
       after: lastEventId(exchange.request),
       isBackground: isBackground(request),
@@ -112,6 +114,11 @@ export class KeyedApi {
   #sinkFor({ response }: Exchange, format: ClientFormatId, requestId: string): ResponseSink {
     return new ResponseSink(response, requestId, this.#deps.nowMs, formatById(format).conventions.requestIdHeader)
   }
+}
+
+function onClosed({ response }: Exchange, run: () => void): void {
+  if (response.destroyed) run()
+  else response.on('close', run)
 }
 
 /** Whether the request is for a response in the background. */
