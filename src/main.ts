@@ -114,6 +114,10 @@ const ports: CliPorts = {
   },
   planRouting: (config, asker, question) =>
     planRoutingAlone(runtimeFor(config), asker, question).catch(explainStorageError),
+  async replay(config, options) {
+    const { replayAlone } = await import('./app/replay.ts')
+    return replayAlone(runtimeFor(config), options).catch(explainStorageError)
+  },
   openModels: (config, accountId, voice) =>
     openEvalModels(config, { accountId, voice, clock, random, onBug: reportBug }).catch(explainStorageError),
   async openDemoService(options) {

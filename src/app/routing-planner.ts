@@ -8,6 +8,7 @@ import { planRouting } from '../gateway/routing-planner.ts'
 import { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
 import { sampleRequest } from '../gateway/routing/sample-request.ts'
 import type { Clock } from '../runtime/clock.ts'
+import type { Store } from '../storage/store.ts'
 import { openProviders, type Providers } from './providers.ts'
 import type { Runtime } from './runtime.ts'
 import { openStore, proveQuotas } from './storage.ts'
@@ -36,6 +37,16 @@ export function openRoutingPlanner(
   return (caller, question) => planRouting(deps, caller, sampleRequest(question))
 }
 
+/** Opens the backends as a running service has them. */
+export async function openProvidersAlone(runtime: Runtime, store: Store): Promise<Providers> {
+  const { config, clock } = runtime
+  const hasManaged = config.backends.some(({ managed }) => managed)
+  const proofs = { store, proveQuotas: () => proveQuotas(config), clock }
+  const readiness = hasManaged ? await checkReadiness(proofs, 'while_on') : undefined
+  const managed = { isOn: (provider: string) => readiness !== undefined && isManagedOn(readiness, provider) }
+  return await openProviders(runtime, { store, managed })
+}
+
 /** Plans one route from the configuration and stored data, without the state that a running service has in memory. */
 export async function planRoutingAlone(
   runtime: Runtime,
@@ -46,11 +57,7 @@ export async function planRoutingAlone(
   await using opened = new AsyncDisposableStack()
   const store = await openStore(config)
   opened.defer(() => store.close())
-  const hasManaged = config.backends.some(({ managed }) => managed)
-  const proofs = { store, proveQuotas: () => proveQuotas(config), clock }
-  const readiness = hasManaged ? await checkReadiness(proofs, 'while_on') : undefined
-  const managed = { isOn: (provider: string) => readiness !== undefined && isManagedOn(readiness, provider) }
-  const providers = opened.use(await openProviders(runtime, { store, managed }))
+  const providers = opened.use(await openProvidersAlone(runtime, store))
   const breakers = new CircuitBreakers({ clock, random: () => 0, log })
   breakers.hold(holdsOf(await store.listBackendControls()))
   // Awaited: the store closes when this function ends.

@@ -37,6 +37,7 @@ import {
   operatorsSignInLink,
 } from './commands/operators.ts'
 import { profilesDryRun } from './commands/profiles.ts'
+import { replay } from './commands/replay.ts'
 import { request } from './commands/request.ts'
 import { requests } from './commands/requests.ts'
 import { runAgent } from './commands/run-agent.ts'
@@ -81,6 +82,7 @@ export const commands: readonly Command[] = [
   upstreamRemove,
   request,
   requests,
+  replay,
   evalFusion,
   operatorsCreate,
   operatorsSignInLink,

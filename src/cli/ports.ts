@@ -20,6 +20,7 @@ import type { Upstream } from '../domain/accounts.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { ProviderError, SealedProviderError } from '../domain/provider-error.ts'
 import type { RefusedCount, RefusedSelection } from '../domain/refused-requests.ts'
+import type { ReplayOptions, ReplayReport } from '../domain/replay.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { RoutingPlan, RoutingQuestion } from '../domain/routing-plan.ts'
 import type { ServiceHealth } from '../domain/service-health.ts'
@@ -132,6 +133,8 @@ export interface CliPorts {
     asker: { readonly accountId: string; readonly plan: Plan },
     question: RoutingQuestion,
   ): Promise<RoutingPlan>
+  /** Replays request records under another policy, without calling a backend. */
+  replay(config: Config, options: ReplayOptions): Promise<ReplayReport>
   /** The models that answer `svc-router/fusion` for an account. Simulated models answer with `voice`. */
   openModels(config: Config, accountId: string, voice: SimulatedVoice): Promise<OpenedModels>
   /** Starts a service of its own for a demo. */

@@ -24,14 +24,7 @@ export function resolveProfiles(file: ConfigFile, backends: readonly BackendConf
   const profiles = given.map(([id, profile]): Profile => {
     if (id === fusionId && profile.premium === false)
       findings.add(['profiles', id, 'premium'], `${fusionId} is always premium`, 'remove it')
-    const seen = new Set<string>()
-    for (const [index, backend] of (profile.backends ?? []).entries()) {
-      const path = ['profiles', id, 'backends', index]
-      if (!known.includes(backend)) findings.add(path, `there is no backend "${backend}"`, suggest(backend, known))
-      else if (seen.has(backend))
-        findings.add(path, `the backend "${backend}" is listed twice`, 'list it once: each backend is tried once')
-      seen.add(backend)
-    }
+    checkListed(id, profile.backends ?? [], known, findings)
     const embeddings = embeddingsOf(id, profile.backends ?? [], backends, findings)
     return {
       id,
@@ -67,6 +60,35 @@ export function resolveProfiles(file: ConfigFile, backends: readonly BackendConf
     quotaUnits: 1,
   }
   return [frontier, fusion.isLikeFrontier === true ? likeFrontier(fusion, frontier) : fusion, ...others]
+}
+
+/** A known profile with other backends, if given, and another policy (contract 33.12). */
+export function resolvePolicy(
+  profile: Profile,
+  { backends, routing }: Pick<GivenProfile, 'backends' | 'routing'>,
+  configured: readonly BackendConfig[],
+  findings: Findings,
+): Profile {
+  const known = configured.map(({ id }) => id)
+  checkListed(profile.id, backends ?? [], known, findings)
+  const { routing: _, ...rest } = profile
+  const names = { known, names: [...known, ...configured.map(({ model }) => model)] }
+  return {
+    ...rest,
+    ...(backends === undefined ? {} : { backends }),
+    ...(routing === undefined ? {} : { routing: resolveRouting(profile.id, routing, names, findings) }),
+  }
+}
+
+function checkListed(id: string, listed: readonly string[], known: readonly string[], findings: Findings): void {
+  const seen = new Set<string>()
+  for (const [index, backend] of listed.entries()) {
+    const path = ['profiles', id, 'backends', index]
+    if (!known.includes(backend)) findings.add(path, `there is no backend "${backend}"`, suggest(backend, known))
+    else if (seen.has(backend))
+      findings.add(path, `the backend "${backend}" is listed twice`, 'list it once: each backend is tried once')
+    seen.add(backend)
+  }
 }
 
 /** With the same backends and, unless it has its own, the same requirements. */

@@ -81,7 +81,8 @@ function hasFailed({ outcome }: Attempt): boolean {
 export function brokenBackend({ attempts, errorCode, fusions }: RequestFailures): string | undefined {
   const last = attempts.at(-1)
   if (last?.outcome !== 'answered' || last.refused === true || fusions !== undefined) return undefined
-  if (errorCode === undefined || errorCode === 'client_closed') return undefined
+  if (errorCode === undefined || errorCode === 'client_closed' || !Object.hasOwn(errorCatalog, errorCode))
+    return undefined
   return errorCatalog[errorCode].source === 'provider' ? last.backend : undefined
 }
 

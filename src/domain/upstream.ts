@@ -36,6 +36,15 @@ export interface Attempt {
   readonly rescued?: Seam
   /** Of an answer: what the provider read from its cache, and why not more (contract 45.12, 45.13). */
   readonly cache?: CacheVerdict
+  /** Whether it ran beside the attempt before it, because that one was slow (contract 7.30). */
+  readonly hedge?: true
+  /**
+   * Of the first attempt: the kind of the request by size of its prompt, reasoning, and streaming, as `PromptKind`. For
+   * `svc-router replay`.
+   */
+  readonly kind?: number
+  /** Of the first attempt: whether the request had routing preferences of its own (contract 7.27). */
+  readonly ownRouting?: true
 }
 
 /**

@@ -18,6 +18,10 @@ interface RequestSelection {
   readonly accountId?: string
   readonly limit: number
   readonly beforeId?: string
+  /** Not combined with `accountId`. */
+  readonly profile?: string
+  /** Only those admitted since this time. Not combined with `accountId`. */
+  readonly sinceMs?: number
 }
 
 /** Reads the ledger's records, and applies their retention. */
@@ -43,10 +47,12 @@ export const requestStore = defineStore<RequestStore>({
     return row === undefined ? undefined : readRequest(row)
   },
 
-  async listRequests(db, { accountId, limit, beforeId }) {
+  async listRequests(db, { accountId, limit, beforeId, profile, sinceMs }) {
     let query = db.selectFrom('requests').selectAll().limit(limit)
     if (accountId === undefined) {
       if (beforeId !== undefined) query = query.where('id', '<', beforeId)
+      if (sinceMs !== undefined) query = query.where('id', '>=', lowestIdAt('req_', sinceMs))
+      if (profile !== undefined) query = query.where('profile', '=', profile)
       return (await query.orderBy('id', 'desc').execute()).map(readRequest)
     }
     query = query.where('account_id', '=', accountId)

@@ -5,6 +5,7 @@ import type { RestoredBackup } from '../../src/accounts/backups.ts'
 import type { ProofDigests } from '../../src/accounts/ports.ts'
 import { takeBackup } from '../../src/app/backup.ts'
 import { moveToPostgres, moveToSqlite } from '../../src/app/move-data.ts'
+import { replayAlone } from '../../src/app/replay.ts'
 import { inspectBackup, restoreBackup } from '../../src/app/restore.ts'
 import { planRoutingAlone } from '../../src/app/routing-planner.ts'
 import { createRuntime, type Runtime } from '../../src/app/runtime.ts'
@@ -245,6 +246,7 @@ export class Harness {
       moveData: (config, to) => (to === 'postgres' ? moveToPostgres : moveToSqlite)(this.#runtime(config)),
       testUpstream: () => Promise.resolve(this.test),
       planRouting: (config, caller, question) => planRoutingAlone(this.#runtime(config), caller, question),
+      replay: (config, options) => replayAlone(this.#runtime(config), options),
       openModels: (config, accountId, voice) => this.openModels(config, accountId, voice),
       openDemoService: (options) => this.openDemoService(options),
     }

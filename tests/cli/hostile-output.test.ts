@@ -78,6 +78,7 @@ const ownWords = [
   'backends quarantine',
   'backends release',
   'profiles dry-run',
+  'replay',
   'backup',
   'database to-postgres',
   'database to-sqlite',

@@ -1,5 +1,6 @@
 import { linksFor } from '../../src/domain/links.ts'
 import type { Profile } from '../../src/domain/profiles.ts'
+import type { RequestOpening, RequestOutcome, RequestRecord } from '../../src/domain/requests.ts'
 import type { RoutingPolicy } from '../../src/domain/routing-policy.ts'
 import { UpstreamError } from '../../src/domain/upstream.ts'
 import { formatById, relayById } from '../../src/formats/formats.ts'
@@ -26,7 +27,6 @@ const signals = {
   quotaRemaining: 9,
   quotaReset: 0,
 }
-const admission = { signals: () => signals, durable: () => undefined, deliver: () => {}, settle: () => {} }
 const timeouts = {
   connectMs: 2_000,
   headersMs: 10_000,
@@ -59,6 +59,7 @@ export interface SimulatedBackend {
   /** How many calls it answers at full speed. */
   readonly capacity: number
   readonly conditionAt: (ms: number) => Condition
+  readonly usdPerMillion?: { readonly input: number; readonly output: number } | undefined
 }
 
 /** Knows only open calls: with it, `balanced` is the usual power of two choices, besides circuit breakers. */
@@ -93,6 +94,8 @@ interface MadeCall {
 export class RoutingWorld {
   readonly outcomes: Outcome[] = []
   readonly calls: MadeCall[] = []
+  /** In the order of admission. */
+  readonly records: RequestRecord[] = []
   readonly #clock = new SimulatedTime()
   readonly #startMs = this.#clock.nowMs()
   readonly #seed: number
@@ -126,7 +129,7 @@ export class RoutingWorld {
       },
       profiles: [profile],
       backends: { forProfile: () => served, stillServes: () => true },
-      ledger: { admit: () => admission, signals: () => signals },
+      ledger: { admit: (opening) => this.#admit(opening), signals: () => signals },
       formats: formatById,
       relays: relayById,
       mintId: () => 'x',
@@ -150,6 +153,17 @@ export class RoutingWorld {
     return this.#clock.nowMs() - this.#startMs
   }
 
+  #admit(opening: RequestOpening) {
+    const index = this.records.length
+    const admittedAtMs = this.#clock.nowMs()
+    const open = { ...opening, admittedAtMs, periodId: '2027-01', charged: 0, attempts: [], totalMs: 0 }
+    this.records.push({ ...open, state: 'open' })
+    const settle = (outcome: RequestOutcome): void => {
+      this.records[index] = { ...open, ...outcome, state: 'done' }
+    }
+    return { signals: () => signals, durable: () => undefined, deliver: () => {}, settle }
+  }
+
   async #send(index: number): Promise<void> {
     const sentMs = this.#nowMs
     const sink = new FakeSink()
@@ -171,9 +185,10 @@ export class RoutingWorld {
   }
 
   #backend(one: SimulatedBackend): Backend {
-    const { id, failureDomain } = one
+    const { id, failureDomain, usdPerMillion } = one
     return someBackend(id, {
       failureDomain,
+      ...(usdPerMillion === undefined ? {} : { usdPerMillion }),
       timeouts,
       call: (request, listener) => this.#call(one, request, listener),
     })

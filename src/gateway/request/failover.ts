@@ -1,6 +1,7 @@
 import type { SkippedBackend } from '../../domain/backend-state.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { RequestOutcome } from '../../domain/requests.ts'
+import { routingField } from '../../domain/routing-policy.ts'
 import { UpstreamError, type Attempt, type Need } from '../../domain/upstream.ts'
 import { asError } from '../../runtime/describe-bug.ts'
 import { isCacheable } from '../cache/cache-lifetime.ts'
@@ -59,6 +60,10 @@ export class Failover implements AnswerSource {
   #asked = 0
   /** A second call that runs beside the current attempt. */
   #hedge: { readonly backend: Backend; run?: AttemptRun<Backend> } | undefined
+  /** The backend of the second call, also after it has ended. */
+  #hedgeBackend: string | undefined
+  /** What the record of the first attempt says of the request (contract 28.6). */
+  #aboutRequest: Pick<Attempt, 'kind' | 'ownRouting'>
   /** The faster one of two attempts, once it is known. */
   #faster: AttemptRun<Backend> | undefined
   readonly #hedging: Hedging | undefined
@@ -80,6 +85,8 @@ export class Failover implements AnswerSource {
     let kind: ContentKind | undefined
     this.#caller = { accountId, contentKind: () => (kind ??= contentKindOf(conversation)) }
     this.#kind = promptKindOf(request.bytes.length, conversation)
+    const hasOwnRouting = request.body[routingField] !== undefined
+    this.#aboutRequest = { kind: this.#kind, ...(hasOwnRouting ? { ownRouting: true } : {}) }
     this.#candidates = new Candidates(candidatesOptions(deps, options, this.#caller))
     this.#hedging = hedgingFor(deps, options, this.#caller, this.#kind)
     this.#warmWait = warmWaitFor(deps, options, this.#caller, this.#kind)
@@ -220,6 +227,7 @@ export class Failover implements AnswerSource {
       this.#asked += 1
       this.#unfailed = 1
       this.#hedge = { backend }
+      this.#hedgeBackend = backend.id
       return this.#ask(backend, written)
     } catch (error) {
       if (error instanceof ServiceError) return undefined
@@ -372,7 +380,10 @@ export class Failover implements AnswerSource {
     run.reportError(this.#deps.providerErrors, this.#options.request.id)
     if (error === undefined) this.#retriesIfAny?.refund()
     else this.#retriesIfAny?.failed()
-    const record = attemptRecord(run, this.#deps.clock.monotonicMs(), error)
+    const isHedge = this.#hedgeBackend === run.target.id
+    const about = isHedge ? ({ hedge: true } as const) : this.#aboutRequest
+    if (!isHedge) this.#aboutRequest = {}
+    const record = { ...attemptRecord(run, this.#deps.clock.monotonicMs(), error), ...about }
     this.attempts.push(record)
     trace?.ended(record, error === undefined)
     if (error === undefined) this.trace = trace

@@ -48,3 +48,9 @@ function sizeOf(bytes: number): number {
   const size = sizeLimits.findIndex((limit) => tokens <= limit)
   return size < 0 ? sizeLimits.length : size
 }
+
+/** Tokens of a prompt of a kind, if nothing else is known. */
+export function typicalTokens(kind: PromptKind): number {
+  if (kind === promptKinds - 1) return sizeLimits[0]
+  return (sizeLimits[kind % sizes] ?? 2 * sizeLimits.at(-1)!) / 2
+}

@@ -73,8 +73,8 @@ describe('a request whose first backend is slow', () => {
     expect(lastRecord()).toMatchObject({
       charged: 1,
       attempts: [
-        { backend: 'b0', outcome: 'cancelled' },
-        { backend: 'b1', outcome: 'answered' },
+        { backend: 'b0', outcome: 'cancelled', kind: 0 },
+        { backend: 'b1', outcome: 'answered', hedge: true },
       ],
     })
     expect(gateway.sink.head).toMatchObject({ upstream: 'b1', retryCount: 0 })

@@ -42,6 +42,22 @@ describe.each(conventions)('routing preferences in %s', (format) => {
     expect([gateway.admitted, gateway.backends[0]!.requests.length]).toEqual([0, 0])
   })
 
+  test('are noted in the record, because a replay cannot repeat them', async () => {
+    for (const [given, expected] of [
+      [{ ...body, routing: { sort: 'price' } }, true],
+      [body, undefined],
+    ] as const) {
+      const gateway = new FakeGateway(['openai-chat'])
+      const end = gateway.answer(format, given).catch(() => {})
+      await settle()
+      gateway.backends[0]!.head(400)
+      gateway.backends[0]!.end()
+      await end
+      const [first] = gateway.settled.at(-1)!.outcome.attempts
+      expect([first!.ownRouting, typeof first!.kind]).toEqual([expected, 'number'])
+    }
+  })
+
   test('cannot widen what the profile requires', async () => {
     const gateway = new FakeGateway(['openai-chat'])
     gateway.profile.routing = { regions: ['eu'] }
