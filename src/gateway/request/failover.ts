@@ -2,21 +2,21 @@ import type { SkippedBackend } from '../../domain/backend-state.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { RequestOutcome } from '../../domain/requests.ts'
 import { routingField } from '../../domain/routing-policy.ts'
-import { UpstreamError, type Attempt, type Need } from '../../domain/upstream.ts'
+import { UpstreamError, type Attempt } from '../../domain/upstream.ts'
 import { asError } from '../../runtime/describe-bug.ts'
 import { isCacheable } from '../cache/cache-lifetime.ts'
 import type { Lane } from '../lanes/lane.ts'
 import type { AttemptTrace, Backend } from '../ports.ts'
 import type { BreakerKey } from '../routing/backend-breakers.ts'
 import { Candidates, maxAttempts } from '../routing/candidates.ts'
-import { needsOf } from '../routing/capable-backends.ts'
 import { contentKindOf, type ContentKind } from '../routing/content-kind.ts'
 import { hedgingFor, type Hedging } from '../routing/hedging.ts'
 import { candidatesOptions } from '../routing/open-candidates.ts'
 import { promptKindOf, type PromptKind } from '../routing/prompt-kind.ts'
-import { contentRejected, notCapable } from '../routing/rejection-errors.ts'
+import { notCapable } from '../routing/rejection-errors.ts'
 import type { AnswerSource } from './answer-source.ts'
 import { attemptRecord, logConfigurationFault, recordLast } from './attempt-end.ts'
+import { AttemptFailures } from './attempt-failures.ts'
 import { headersFor } from './attempt-headers.ts'
 import { AttemptRun } from './attempt.ts'
 import { CallerRequestWriter, writeFor, type RequestWriter, type BackendRequestBody } from './backend-request.ts'
@@ -72,10 +72,7 @@ export class Failover implements AnswerSource {
   #isCacheable = true
   /** Backends that were asked beside the current one and have not failed. */
   #unfailed = 0
-  /** A capability that the tried backends lack, if that is the only reason they failed. */
-  #lacking: Need | undefined
-  /** Whether a backend failed in a way that does not show whether it would have accepted the request. */
-  #isUncommitted = false
+  readonly #failures: AttemptFailures
 
   constructor(deps: FailoverDeps, options: FailoverOptions, laneFor: (backend: Backend) => Lane) {
     const { request, accountId, conversation } = options
@@ -88,6 +85,7 @@ export class Failover implements AnswerSource {
     const hasOwnRouting = request.body[routingField] !== undefined
     this.#aboutRequest = { kind: this.#kind, ...(hasOwnRouting ? { ownRouting: true } : {}) }
     this.#candidates = new Candidates(candidatesOptions(deps, options, this.#caller))
+    this.#failures = new AttemptFailures(deps.learned, options, this.#candidates)
     this.#hedging = hedgingFor(deps, options, this.#caller, this.#kind)
     this.#warmWait = warmWaitFor(deps, options, this.#caller, this.#kind)
     this.#writer = new CallerRequestWriter(request, conversation, deps)
@@ -125,7 +123,7 @@ export class Failover implements AnswerSource {
         if (!(error instanceof ServiceError)) throw error
         this.#retriesIfAny?.refund()
         // Another backend's format may express the request (contract 11.4): even that of one that failed before.
-        if (!this.#isUncommitted) lastError = error
+        if (!this.#failures.isUncommitted) lastError = error
         continue
       }
       if (!this.attempts.some((attempt) => attempt.backend === written.backend.id)) this.#asked += 1
@@ -310,7 +308,7 @@ export class Failover implements AnswerSource {
           isRepeated = true
           continue
         }
-        return this.#errorAfter(backend, error)
+        return this.#failures.errorAfter(backend, error, this.retryCount)
       }
       again?.learn()
       this.#isCacheable = this.#options.session === undefined || isCacheable(endpoint, body)
@@ -330,43 +328,6 @@ export class Failover implements AnswerSource {
     if (hedge === undefined) this.current = run
     else hedge.run = run
     return run
-  }
-
-  /**
-   * The error to answer with if no backend is left after this failure (contract 7.3, 7.13). @throws errors that end the
-   * request at once
-   */
-  #errorAfter(backend: Backend, error: unknown): ServiceError | undefined {
-    if (!(error instanceof UpstreamError) || error.outcome === 'cancelled') throw error
-    const { outcome, rejection } = error
-    if (outcome === 'context_too_long') return this.#tooLong(backend, rejection?.windowTokens)
-    const needs = outcome === 'not_capable' ? needsOf(this.#options.conversation) : []
-    const lacking = rejection?.lacks?.find((need) => needs.includes(need))
-    if (lacking !== undefined) {
-      this.#deps.learned.learnLack(backend, lacking)
-      this.#lacking ??= lacking
-      return undefined
-    }
-    if (outcome === 'rejected_content' || outcome === 'not_capable') {
-      const rejected = contentRejected(error, backend, this.#options.request, this.retryCount)
-      // Engines support different schemas: another backend may enforce this one.
-      if (rejection?.rule === 'schema_invalid') return rejected
-      throw rejected
-    }
-    this.#candidates.failed(backend)
-    this.#isUncommitted = true
-    return undefined
-  }
-
-  #tooLong(backend: Backend, toldTokens: number | undefined): ServiceError {
-    const { learned } = this.#deps
-    if (toldTokens !== undefined && backend.contextWindow === undefined) learned.learnWindow(backend, toldTokens)
-    this.#candidates.keepLargerThan(backend.contextWindow ?? toldTokens)
-    return new ServiceError('context_length_exceeded', {
-      upstream: backend.id,
-      retryCount: this.retryCount,
-      words: { profile: this.#options.conversation.profile },
-    })
   }
 
   #bodyFor(backend: Backend): BackendRequestBody {
@@ -394,8 +355,9 @@ export class Failover implements AnswerSource {
     const { profile } = this.#options.conversation
     const { soonestMs, skipped } = this.#candidates.exhausted()
     const unasked = this.#skippedBackends ?? []
-    if (this.#lacking !== undefined && !this.#isUncommitted && unasked.length === 0 && !this.#candidates.hasUsable)
-      return notCapable(this.#lacking, profile, this.#deps.formats(this.#options.request.format).inputField)
+    const { lacking, isUncommitted } = this.#failures
+    if (lacking !== undefined && !isUncommitted && unasked.length === 0 && !this.#candidates.hasUsable)
+      return notCapable(lacking, profile, this.#deps.formats(this.#options.request.format).inputField)
     return exhaustedError({
       profile,
       attempts: this.attempts,
