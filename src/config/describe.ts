@@ -1,5 +1,5 @@
 import { stringify } from 'yaml'
-import type { ModelFacts } from '../domain/model-facts.ts'
+import type { ModelFacts, UsdRates } from '../domain/model-facts.ts'
 import type { FusionDefaults } from '../domain/profiles.ts'
 import type { RoutingPolicy } from '../domain/routing-policy.ts'
 import type { BackendConfig, BillingConfig, Config, ListenConfig } from './config.ts'
@@ -135,10 +135,27 @@ function plainFacts({ contextWindow, maxOutputTokens, capabilities, quality, usd
     capabilities,
     quality,
     usd_per_million: usdPerMillion && {
-      input: usdPerMillion.input,
-      output: usdPerMillion.output,
-      cached_input: usdPerMillion.cachedInput,
+      ...plainRates(usdPerMillion),
+      long_context: usdPerMillion.longContext && {
+        above_tokens: usdPerMillion.longContext.above,
+        ...plainRates(usdPerMillion.longContext),
+      },
+      service_tiers: usdPerMillion.serviceTiers,
     },
+  }
+}
+
+function plainRates(rates: UsdRates) {
+  return {
+    input: rates.input,
+    output: rates.output,
+    cached_input: rates.cachedInput,
+    cache_write: rates.cacheWrite,
+    cache_write_1h: rates.cacheWrite1h,
+    audio_input: rates.audioInput,
+    audio_output: rates.audioOutput,
+    image_input: rates.imageInput,
+    image_output: rates.imageOutput,
   }
 }
 

@@ -1,4 +1,4 @@
-import type { ModelFacts, UsdPerMillion } from '../domain/model-facts.ts'
+import type { ModelFacts, UsdPerMillion, UsdRates } from '../domain/model-facts.ts'
 import type { ConfigFile } from './schema.ts'
 
 type GivenFacts = NonNullable<ConfigFile['models']>[string]
@@ -22,7 +22,32 @@ export function resolveFacts(given: GivenFacts): ModelFacts {
   }
 }
 
-function resolvePrices(given: NonNullable<GivenFacts['usd_per_million']>): UsdPerMillion {
-  const { input, output, cached_input: cachedInput } = given
-  return { input, output, ...(cachedInput === undefined ? {} : { cachedInput }) }
+type GivenPrices = NonNullable<GivenFacts['usd_per_million']>
+
+function resolvePrices({
+  long_context: longContext,
+  service_tiers: serviceTiers,
+  ...rates
+}: GivenPrices): UsdPerMillion {
+  return {
+    ...resolveRates(rates),
+    ...(longContext === undefined
+      ? {}
+      : { longContext: { ...resolveRates(longContext), above: longContext.above_tokens } }),
+    ...(serviceTiers === undefined ? {} : { serviceTiers }),
+  }
+}
+
+function resolveRates(given: Omit<GivenPrices, 'long_context' | 'service_tiers'>): UsdRates {
+  const optional = {
+    cachedInput: given.cached_input,
+    cacheWrite: given.cache_write,
+    cacheWrite1h: given.cache_write_1h,
+    audioInput: given.audio_input,
+    audioOutput: given.audio_output,
+    imageInput: given.image_input,
+    imageOutput: given.image_output,
+  }
+  const stated = Object.entries(optional).filter(([, price]) => price !== undefined)
+  return { input: given.input, output: given.output, ...Object.fromEntries(stated) }
 }

@@ -5,6 +5,7 @@ import { fusionPresetNames, maxPanelSize } from '../domain/fusion-presets.ts'
 import type { CapabilityId } from '../domain/model-facts.ts'
 import { billingSchema } from './billing-schema.ts'
 import { presetNames } from './presets.ts'
+import { amount, usdPerMillion } from './price-schema.ts'
 import { place, routing } from './routing-schema.ts'
 import { duration, env, flag, group, isProviderUrl, map, shaped, size, text, url, whole } from './settings.ts'
 import { adminApi, appListen, leakedKeys, mail, metricsListen, tracing, trustedProxies } from './web-settings.ts'
@@ -18,7 +19,6 @@ export const maxPerMinute = 10_000_000
 const maxPerMonth = 1_000_000_000
 const maxContextTokens = 100_000_000
 const maxOpen = 1_000_000
-const maxPrice = 1_000_000
 const maxOrigins = 100
 const maxWorkers = 64
 const maxFusionsAtOnce = 1000
@@ -61,20 +61,10 @@ const capabilities = group({
   structured_outputs: flag.optional().describe('Follows a JSON schema.'),
 } satisfies Record<Exclude<CapabilityId, 'reasoning'>, z.ZodType>)
 
-const amount = z
-  .number({ error: 'expected an amount of money, such as 1.25' })
-  .min(0, { error: 'expected an amount of money, such as 1.25' })
-  .max(maxPrice, { error: `expected at most ${maxPrice}` })
 const price = group({
   currency: shaped(/^[A-Z]{3}$/, 'three capital letters, such as USD').describe('The ISO 4217 currency code.'),
   input_per_million: amount.describe('Price per million input tokens.'),
   output_per_million: amount.optional().describe('Price per million output tokens.'),
-})
-
-const usdPerMillion = group({
-  input: amount.describe('Price per million input tokens.'),
-  output: amount.describe('Price per million output tokens.'),
-  cached_input: amount.optional().describe('Price per million cached input tokens. Default: same as input.'),
 })
 
 /** Capabilities and prices of a model, set for one backend or for every backend with that model. */
@@ -95,7 +85,7 @@ const facts = {
   usd_per_million: usdPerMillion
     .optional()
     .describe(
-      "The provider's prices in US dollars. Used for the costs in request records and to enforce max_cost_usd.",
+      'What the provider charges you, in US dollars. Default: its published prices, for costs of requests; max_cost_usd and routing by price need these.',
     ),
 }
 

@@ -214,12 +214,33 @@ export interface ServiceCall {
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
 
-/** Tokens of one answer, counted by the backend or estimated by us. */
+/** Tokens of one answer, counted by the backend or estimated by us. `domain/token-price.ts` divides it for prices. */
 export interface Usage {
+  /** All input, whether cached or not. */
   readonly inputTokens: number
+  /** All output, including reasoning. */
   readonly outputTokens: number
+  /** Input that was read from a cache. */
   readonly cachedTokens: number
   readonly reasoningTokens: number
+  /** Input that was written to a cache, for any lifetime. */
+  readonly cacheWriteTokens?: number
+  /** The part of `cacheWriteTokens` that is stored for an hour; the rest counts as stored for 5 minutes. */
+  readonly cacheWrite1hTokens?: number
+  readonly audioInputTokens?: number
+  /** The part of `audioInputTokens` that was read from a cache. */
+  readonly cachedAudioTokens?: number
+  readonly audioOutputTokens?: number
+  readonly imageInputTokens?: number
+  readonly imageOutputTokens?: number
+  /** Searches that the provider ran. */
+  readonly webSearches?: number
+  /** The service tier that the provider says it used, in lowercase, such as `flex`. */
+  readonly serviceTier?: string
+  /** Where the provider says that it processed the request, in lowercase, if that changes its price. */
+  readonly region?: string
+  /** The cost that the provider states: decimal picodollars. */
+  readonly statedCost?: string
   readonly source: 'counted' | 'estimated'
   /** The usage of each call, if several calls produced the answer. The other fields are their sum. */
   readonly parts?: readonly UsagePart[]

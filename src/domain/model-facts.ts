@@ -28,12 +28,27 @@ export interface BackendFacts extends ModelFacts {
   readonly cacheDomain?: string
 }
 
-/** US dollars per million tokens. */
-export interface UsdPerMillion {
+/** Prices that an operator wrote, in US dollars per million tokens. Absent ones follow `input` and `output`. */
+export interface UsdPerMillion extends UsdRates {
+  /** Prices of all tokens of requests with more input tokens than `above`. */
+  readonly longContext?: UsdRates & { readonly above: number }
+  /** Prices of service tiers relative to these: `{ flex: 0.5 }`. */
+  readonly serviceTiers?: Readonly<Record<string, number>>
+}
+
+export interface UsdRates {
   readonly input: number
   readonly output: number
-  /** For input tokens that were read from a cache. Default: `input`. */
+  /** For input tokens that were read from a cache. */
   readonly cachedInput?: number
+  /** For input tokens that were written to a cache. */
+  readonly cacheWrite?: number
+  /** For input tokens that were written to a cache for an hour. Default: `cacheWrite`. */
+  readonly cacheWrite1h?: number
+  readonly audioInput?: number
+  readonly audioOutput?: number
+  readonly imageInput?: number
+  readonly imageOutput?: number
 }
 
 /** Merges facts; those of `own` win. */

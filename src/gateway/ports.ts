@@ -2,6 +2,7 @@ import type { KeyRate, UsageSignals } from '../domain/account-meter.ts'
 import type { Account, StoredKey } from '../domain/accounts.ts'
 import type { JsonObject } from '../domain/json.ts'
 import type { BackendFacts } from '../domain/model-facts.ts'
+import type { ModelPrice } from '../domain/model-price.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../domain/requests.ts'
 import type { Attempt, UpstreamError } from '../domain/upstream.ts'
@@ -133,6 +134,8 @@ export interface Backend extends CallTarget, BackendFacts {
   readonly owner?: string | undefined
   /** Whether it uses the operator's credential on behalf of accounts with managed access. */
   readonly isManaged?: boolean | undefined
+  /** What its provider charges; absent if that is unknown. */
+  readonly price?: ModelPrice | undefined
   /**
    * Identifies who encrypts reasoning there: equal for two backends only if each can read what the other encrypted. A
    * digest of the endpoint and its credential; callers may see it.

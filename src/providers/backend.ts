@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { CloudKind } from '../domain/cloud-credentials.ts'
 import type { FormatId } from '../domain/format-id.ts'
 import type { BackendFacts } from '../domain/model-facts.ts'
+import type { ModelPrice } from '../domain/model-price.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import type { Dialect } from '../formats/format.ts'
 import { formatById } from '../formats/formats.ts'
@@ -31,6 +32,8 @@ export interface BackendSpec {
   /** @see Backend.owner */
   readonly owner?: string | undefined
   readonly facts?: BackendFacts | undefined
+  /** @see Backend.price */
+  readonly price?: ModelPrice | undefined
   readonly timeouts: BackendTimeouts
   readonly dialect: Dialect
   readonly baseUrl: string
@@ -148,6 +151,7 @@ function describe(spec: DescribedBackend): Omit<Backend, 'call' | 'issuer'> {
     owner: spec.owner,
     isManaged: spec.isManaged,
     ...spec.facts,
+    price: spec.price,
     timeouts: spec.timeouts,
     dialect: withoutReasoning(spec),
   }

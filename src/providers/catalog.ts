@@ -13,6 +13,7 @@ import { createBackend, createUnusableBackend } from './backend.ts'
 import type { DescribedBackend } from './backend.ts'
 import { fillBaseUrl, isPlainHttp, locationOf, vendorUrl } from './cloud-location.ts'
 import type { UpstreamPools } from './http/upstream-pools.ts'
+import { openPriceCatalog, type PriceCatalog } from './prices/price-catalog.ts'
 import { endpointFormats, findVendor, vendorEndpoint, vendors } from './registry.ts'
 import type { Vendor, VendorId } from './registry.ts'
 import { defaultTimeouts } from './timeouts.ts'
@@ -76,8 +77,9 @@ export interface CachedBackends extends Backends {
  */
 export function createBackends(options: BackendsOptions): CachedBackends {
   const { managed, maxCachedAccounts = defaultMaxCachedAccounts } = options
-  const { configured, profiles } = openAllConfigured(options)
-  const likeFrontier = new Set(options.profiles.filter(({ isLikeFrontier }) => isLikeFrontier).map(({ id }) => id))
+  const priced = withPrices(options)
+  const { configured, profiles } = openAllConfigured(priced)
+  const likeFrontier = frontierProfiles(options)
   /** Least recently used first once full. Its values are available once their promise has settled. */
   const own = new BoundedMap<string, OwnBackends>(maxCachedAccounts)
 
@@ -86,7 +88,7 @@ export function createBackends(options: BackendsOptions): CachedBackends {
   const personal = new Set([frontierId, ...(isManaged ? profiles.keys() : [])])
 
   const load = (accountId: string): Promise<OwnAccess> => {
-    const loading = readOwnAccess(accountId, options, isManaged)
+    const loading = readOwnAccess(accountId, priced, isManaged)
     const cached: OwnBackends = { loading, chosen: new Map() }
     own.set(accountId, cached)
     return loading.then(
@@ -100,15 +102,13 @@ export function createBackends(options: BackendsOptions): CachedBackends {
 
   const reasonAgainst = (entry: ConfiguredBackend, accountId: string, isApproved: boolean) =>
     exclusionOf(entry, accountId, isApproved, managed)
-
   const served = (askedId: string): string => (likeFrontier.has(askedId) ? frontierId : askedId)
 
   const choose = (profileId: string, accountId: string, { backends, isApproved }: OwnAccess): readonly Backend[] => {
     const all = profileId === frontierId ? [...backends] : []
     for (const { entry, backend } of profiles.get(profileId) ?? [])
       if (reasonAgainst(entry, accountId, isApproved) === undefined) all.push(backend)
-    const real = all.filter((backend) => !backend.simulated)
-    return real.length > 0 ? real : all
+    return realOr(all)
   }
 
   return {
@@ -143,7 +143,7 @@ export function createBackends(options: BackendsOptions): CachedBackends {
     forget: () => own.clear(),
     async leftOut(askedId, accountId) {
       const profileId = served(askedId)
-      const access = personal.has(profileId) ? await readOwnAccess(accountId, options, isManaged) : nothingOwn
+      const access = personal.has(profileId) ? await readOwnAccess(accountId, priced, isManaged) : nothingOwn
       const chosen = choose(profileId, accountId, access)
       return (profiles.get(profileId) ?? []).flatMap(({ entry, backend }): ExcludedBackend[] => {
         if (chosen.includes(backend)) return []
@@ -153,23 +153,45 @@ export function createBackends(options: BackendsOptions): CachedBackends {
   }
 }
 
+type PricedOptions = BackendsOptions & { readonly prices: PriceCatalog }
+
 interface OpenedBackend {
   readonly entry: ConfiguredBackend
   readonly backend: Backend
 }
 
 /** The configured backends by ID, and those of each profile in its order. */
-function openAllConfigured(options: BackendsOptions): {
+function openAllConfigured({ configured: entries, profiles: all, pools, prices }: PricedOptions): {
   readonly configured: ReadonlyMap<string, OpenedBackend>
   readonly profiles: ReadonlyMap<string, readonly OpenedBackend[]>
 } {
   const configured = new Map(
-    options.configured.map((entry) => [entry.id, { entry, backend: openConfigured(entry, options.pools) }]),
+    entries.map((entry) => [entry.id, { entry, backend: openConfigured(entry, pools, prices) }]),
   )
   const profiles = new Map(
-    options.profiles.map(({ id, backends }) => [id, backends.flatMap((backendId) => configured.get(backendId) ?? [])]),
+    all.map(({ id, backends }) => [id, backends.flatMap((backendId) => configured.get(backendId) ?? [])]),
   )
   return { configured, profiles }
+}
+
+/** The backends that are not simulated, or all if there are no others. */
+function realOr(all: readonly Backend[]): readonly Backend[] {
+  const real = all.filter((backend) => !backend.simulated)
+  return real.length > 0 ? real : all
+}
+
+function frontierProfiles({ profiles }: BackendsOptions): ReadonlySet<string> {
+  return new Set(profiles.filter(({ isLikeFrontier }) => isLikeFrontier).map(({ id }) => id))
+}
+
+/** The options with the prices of everything that they serve. */
+function withPrices(options: BackendsOptions): PricedOptions {
+  const { configured, modelFacts = new Map<string, ModelFacts>() } = options
+  const prices = openPriceCatalog([
+    ...configured.map(({ id, facts }) => [`backend ${id}`, facts?.usdPerMillion] as const),
+    ...Array.from(modelFacts, ([model, facts]) => [`model ${model}`, facts.usdPerMillion] as const),
+  ])
+  return { ...options, prices }
 }
 
 /** Why a configured backend does not serve an account; undefined if it does. */
@@ -186,15 +208,12 @@ function exclusionOf(
   return (account === undefined ? credential === undefined : account === accountId) ? undefined : 'another_account'
 }
 
-async function readOwnAccess(
-  accountId: string,
-  { upstreamsOf, hasManagedAccess, vault, pools, publicOnly, modelFacts }: BackendsOptions,
-  isManaged: boolean,
-): Promise<OwnAccess> {
+async function readOwnAccess(accountId: string, options: PricedOptions, isManaged: boolean): Promise<OwnAccess> {
+  const { upstreamsOf, hasManagedAccess, vault, pools, publicOnly, modelFacts, prices } = options
   const upstreams = await upstreamsOf(accountId)
   const backends = upstreams
     .filter((upstream) => upstream.accountId === accountId)
-    .map((row) => openUpstream(row, { vault, pools, publicOnly, facts: modelFacts?.get(row.model) }))
+    .map((row) => openUpstream(row, { vault, pools, publicOnly, prices, facts: modelFacts?.get(row.model) }))
   return { backends, isApproved: isManaged && (await hasManagedAccess(accountId)) }
 }
 
@@ -219,7 +238,7 @@ interface OwnBackends {
 }
 
 /** The backend of one configuration entry. @throws TypeError if the entry is invalid, with a full sentence */
-export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): Backend {
+export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools, prices?: PriceCatalog): Backend {
   const vendor: Vendor = vendors[entry.provider]
   const own = locationOf(vendor.signing, entry.credential?.reveal())
   return openEndpoints(endpointFormats(vendor, entry.format), (format) => {
@@ -235,6 +254,10 @@ export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): 
         simulated: entry.provider === 'simulated',
         isManaged: entry.managedBy !== undefined,
         facts: entry.facts,
+        price: prices?.priceOf(
+          { vendor: entry.provider, model: entry.model, region: entry.facts?.region },
+          entry.facts?.usdPerMillion,
+        ),
         timeouts: entry.timeouts,
         dialect: vendorApi.dialect,
         baseUrl: fillBaseUrl(baseUrl, { region: entry.region ?? own.region, project: own.project }),
@@ -263,6 +286,8 @@ export interface UpstreamDeps {
   readonly publicOnly: boolean
   /** Known properties of its model. */
   readonly facts?: ModelFacts | undefined
+  /** Absent for test requests, which have no record. */
+  readonly prices?: PriceCatalog
 }
 
 /**
@@ -270,7 +295,7 @@ export interface UpstreamDeps {
  * still work.
  */
 export function openUpstream(upstream: Upstream, deps: UpstreamDeps): Backend {
-  const { vault, pools, publicOnly, facts } = deps
+  const { vault, pools, publicOnly, facts, prices } = deps
   const vendor = findVendor(upstream.provider)
   const known = vendor ?? vendors.custom
   return openEndpoints(endpointFormats(known, upstream.format ?? undefined), (format) => {
@@ -284,6 +309,10 @@ export function openUpstream(upstream: Upstream, deps: UpstreamDeps): Backend {
       model: upstream.model,
       simulated: upstream.provider === 'simulated',
       facts,
+      price: prices?.priceOf(
+        { vendor: vendor === undefined ? 'custom' : (upstream.provider as VendorId), model: upstream.model },
+        facts?.usdPerMillion,
+      ),
       timeouts: {
         ...defaultTimeouts(facts?.capabilities?.reasoning === true, upstream.provider),
         ...upstream.timeouts,

@@ -3,6 +3,7 @@ import type { FormatId } from '../domain/format-id.ts'
 import type { Dialect } from '../formats/format.ts'
 import { hourMs } from '../runtime/durations.ts'
 import { hostedTools } from './hosted-tools.ts'
+import { type Surcharges, surcharges } from './prices/surcharges.ts'
 
 /** A vendor or server whose models can be used: everything specific to it, as data (contract 1.1, 21.6, 35.4). */
 export interface Vendor {
@@ -39,6 +40,9 @@ export interface Vendor {
   readonly exampleModel: string
   /** The environment variable that usually holds its key; null if there is none. */
   readonly keyVariable: string | null
+  /** The lists of published prices that name its models, the best one first. @see prices/published-prices.ts */
+  readonly priceLists?: readonly string[]
+  readonly surcharges?: Surcharges
 }
 
 /** How to use one format with a vendor. */
@@ -108,6 +112,8 @@ export const vendors = {
     dialect: current,
     exampleModel: 'gpt-5.1',
     keyVariable: 'OPENAI_API_KEY',
+    priceLists: ['openai'],
+    surcharges: surcharges.openai,
   },
   anthropic: {
     name: 'Anthropic',
@@ -120,6 +126,8 @@ export const vendors = {
     dialect: classic,
     exampleModel: 'claude-opus-5',
     keyVariable: 'ANTHROPIC_API_KEY',
+    priceLists: ['anthropic'],
+    surcharges: surcharges.anthropic,
   },
   'azure-openai': {
     name: 'Azure OpenAI',
@@ -132,6 +140,7 @@ export const vendors = {
     dialect: current,
     exampleModel: 'my-gpt-5-deployment',
     keyVariable: 'AZURE_OPENAI_API_KEY',
+    priceLists: ['azure', 'openai'],
   },
   openrouter: {
     ...hosted,
@@ -141,6 +150,7 @@ export const vendors = {
     dialect: { ...current, hostedTools: hostedTools.openrouter },
     exampleModel: 'anthropic/claude-sonnet-4.5',
     keyVariable: 'OPENROUTER_API_KEY',
+    priceLists: ['openrouter'],
   },
   groq: {
     ...hosted,
@@ -156,6 +166,8 @@ export const vendors = {
     },
     exampleModel: 'openai/gpt-oss-120b',
     keyVariable: 'GROQ_API_KEY',
+    priceLists: ['groq'],
+    surcharges: surcharges.groq,
   },
   together: {
     ...hosted,
@@ -165,6 +177,7 @@ export const vendors = {
     dialect: classic,
     exampleModel: 'openai/gpt-oss-20b',
     keyVariable: 'TOGETHER_API_KEY',
+    priceLists: ['together'],
   },
   mistral: {
     ...hosted,
@@ -193,6 +206,7 @@ export const vendors = {
     },
     exampleModel: 'mistral-large-latest',
     keyVariable: 'MISTRAL_API_KEY',
+    priceLists: ['mistral'],
   },
   deepseek: {
     ...hosted,
@@ -204,6 +218,7 @@ export const vendors = {
     dialect: { ...classic, replaysReasoning: true, cacheMs: 2 * hourMs },
     exampleModel: 'deepseek-chat',
     keyVariable: 'DEEPSEEK_API_KEY',
+    priceLists: ['deepseek'],
   },
   xai: {
     ...hosted,
@@ -214,6 +229,7 @@ export const vendors = {
     dialect: { ...current, developerRole: false, hostedTools: hostedTools.xai },
     exampleModel: 'grok-4',
     keyVariable: 'XAI_API_KEY',
+    priceLists: ['x-ai'],
   },
   gemini: {
     name: 'Google Gemini',
@@ -226,6 +242,7 @@ export const vendors = {
     byFormat: { 'openai-chat': geminiCompatible, 'openai-embeddings': geminiCompatible },
     exampleModel: 'gemini-2.5-pro',
     keyVariable: 'GEMINI_API_KEY',
+    priceLists: ['google'],
   },
   vertex: {
     name: 'Google Vertex AI',
@@ -239,6 +256,8 @@ export const vendors = {
     dialect: classic,
     exampleModel: 'gemini-2.5-pro',
     keyVariable: 'GOOGLE_SERVICE_ACCOUNT',
+    priceLists: ['google', 'anthropic'],
+    surcharges: surcharges.vertex,
   },
   bedrock: {
     ...hosted,
@@ -250,6 +269,7 @@ export const vendors = {
     dialect: classic,
     exampleModel: 'openai.gpt-oss-120b',
     keyVariable: 'AWS_BEARER_TOKEN_BEDROCK',
+    priceLists: ['aws'],
   },
   ollama: {
     ...local,

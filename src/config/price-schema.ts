@@ -1,0 +1,53 @@
+import { z } from 'zod'
+import { group, map, whole } from './settings.ts'
+
+const maxPrice = 1_000_000
+const maxInputTokens = 100_000_000
+const maxMultiplier = 100
+
+/** An amount of money. */
+export const amount = z
+  .number({ error: 'expected an amount of money, such as 1.25' })
+  .min(0, { error: 'expected an amount of money, such as 1.25' })
+  .max(maxPrice, { error: `expected at most ${maxPrice}` })
+
+const multiplier = z
+  .number({ error: 'expected a factor, such as 0.5' })
+  .min(0, { error: 'expected a factor, such as 0.5' })
+  .max(maxMultiplier, { error: `expected at most ${maxMultiplier}` })
+
+const rates = {
+  input: amount.describe('Price per million input tokens.'),
+  output: amount.describe('Price per million output tokens.'),
+  cached_input: amount
+    .optional()
+    .describe(
+      'Price per million input tokens read from a cache. Default: in the published proportion to the input price, or else the same.',
+    ),
+  cache_write: amount
+    .optional()
+    .describe('Price per million input tokens written to a cache. Default: as for cached_input.'),
+  cache_write_1h: amount
+    .optional()
+    .describe('Price per million input tokens written to a cache for an hour. Default: as for cached_input.'),
+  audio_input: amount.optional().describe('Price per million input tokens of audio.'),
+  audio_output: amount.optional().describe('Price per million output tokens of audio.'),
+  image_input: amount.optional().describe('Price per million input tokens of images.'),
+  image_output: amount.optional().describe('Price per million output tokens of images.'),
+}
+
+/** A provider's prices of a model, in US dollars per million tokens (contract 42.4). */
+export const usdPerMillion = group({
+  ...rates,
+  long_context: group({
+    above_tokens: whole(1, maxInputTokens).describe('The number of input tokens above which these prices apply.'),
+    ...rates,
+  })
+    .optional()
+    .describe('Prices of all tokens of requests with long input. Default: the same prices.'),
+  service_tiers: map(/^[a-z_]{1,32}$/, 'the name of a service tier, such as flex', multiplier, 16)
+    .optional()
+    .describe(
+      'Prices of service tiers relative to the usual ones, such as flex: 0.5. Default: the published proportions.',
+    ),
+})

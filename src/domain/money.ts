@@ -1,0 +1,54 @@
+/**
+ * Amounts of money are integer picodollars (10⁻¹² US dollars) as a `bigint`, so that sums are exact (contract 42.1). In
+ * JSON and in records they are decimal strings.
+ */
+export type Picodollars = bigint
+
+const picodollarsPerDollar = 1_000_000_000_000n
+const picodollarsPerMicrodollar = 1_000_000
+/** Longer texts are no amount: a hundred quadrillion dollars. */
+const maxDigits = 30
+
+/** The amount that a record or an answer of ours stores; undefined if it is not one. */
+export function readAmount(text: unknown): Picodollars | undefined {
+  return typeof text === 'string' && text.length <= maxDigits && /^\d+$/.test(text) ? BigInt(text) : undefined
+}
+
+/**
+ * Converts dollars that a provider or an operator wrote as a decimal number, exact to a picodollar; the rest is rounded
+ * up. Undefined if it is not an amount. @param mostDollars the highest plausible amount
+ */
+export function fromDollars(dollars: unknown, mostDollars = 1_000_000): Picodollars | undefined {
+  if (typeof dollars !== 'number' || !(dollars >= 0 && dollars <= mostDollars)) return undefined
+  // Doubles have 15 reliable decimal digits; the digits that a provider wrote come back with `toPrecision`.
+  const [mantissa = '', exponent = '0'] = dollars.toExponential(14).split('e')
+  const digits = BigInt(mantissa.replace('.', ''))
+  const shift = Number(exponent) - 14 + 12
+  if (shift >= 0) return digits * 10n ** BigInt(shift)
+  const divisor = 10n ** BigInt(-shift)
+  return (digits + divisor - 1n) / divisor
+}
+
+/** An amount in US dollars as a number, to show it or compare it with other measurements; not for sums. */
+export function inDollars(amount: Picodollars): number {
+  return Number(amount) / Number(picodollarsPerDollar)
+}
+
+/** Dollars as a decimal text without rounding, such as `0.000123`: for CSV, JSON, and headers. */
+export function writeDollars(amount: Picodollars): string {
+  const whole = amount / picodollarsPerDollar
+  const fraction = (amount % picodollarsPerDollar).toString().padStart(12, '0')
+  let digits = fraction.length
+  while (digits > 0 && fraction[digits - 1] === '0') digits--
+  return digits === 0 ? `${whole}` : `${whole}.${fraction.slice(0, digits)}`
+}
+
+/** An amount for people, such as `0.0312 USD`, with four decimals because single requests cost little. */
+export function writeUsd(amount: Picodollars): string {
+  if (amount === 0n) return '0 USD'
+  const hundredMicros = picodollarsPerMicrodollar * 100
+  if (amount < BigInt(hundredMicros)) return 'less than 0.0001 USD'
+  const rounded = (amount + BigInt(hundredMicros / 2)) / BigInt(hundredMicros)
+  const [whole, decimals] = [rounded / 10_000n, rounded % 10_000n]
+  return `${whole}.${decimals.toString().padStart(4, '0')} USD`
+}
