@@ -21,10 +21,10 @@ export class KeyedDigest {
     this.#macKey = keys.toString('base64url', keyBytes)
   }
 
-  /** 22 characters. */
-  of(bytes: Uint8Array): string {
+  /** 22 characters, for the bytes of all parts together. */
+  of(...parts: readonly Uint8Array[]): string {
     const cipher = createCipheriv('aes-128-gcm', this.#hashKey, nonce)
-    cipher.setAAD(bytes)
+    for (const part of parts) cipher.setAAD(part)
     cipher.final()
     return this.ofText(cipher.getAuthTag().toString('base64url'))
   }

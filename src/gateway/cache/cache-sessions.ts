@@ -10,7 +10,6 @@ import {
   findContinued,
   isBehind,
   withAnswer,
-  type BegunAnswer,
   type Branch,
   type Continued,
   type SessionBranches,
@@ -109,6 +108,7 @@ export class CacheSessions implements AsyncDisposable {
     const { accountId, request } = of
     const change = (branches: SessionBranches): void => this.#remember(accountId, session, branches)
     const known = (): SessionBranches => this.#table.get(accountId, session)?.branches ?? []
+    const before = known()
     return new SessionTurn({
       prompt,
       continued,
@@ -116,10 +116,9 @@ export class CacheSessions implements AsyncDisposable {
       bytes: request.bytes,
       clock: this.#deps.clock,
       changes: {
-        answered(of: ReadPrompt, answer: BegunAnswer): Branch {
-          const next = withAnswer(known(), of, answer)
-          change(next.branches)
-          return next.branch
+        answered(prompt, answer) {
+          const now = known()
+          change(withAnswer(now, prompt, answer, now === before ? continued : findContinued(now, prompt)))
         },
         reported(of, domain, update) {
           const branches = known()

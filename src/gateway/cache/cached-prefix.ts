@@ -6,8 +6,8 @@ const maxBranches = 4
 const maxHolders = 3
 /** A backend that read nothing this often in a row, although it should have, does not hold the cache. */
 const missesToForget = 2
-/** Approximate characters of a prompt per token. */
-const charactersPerToken = 4
+/** Approximate bytes of a prompt per token. */
+const bytesPerToken = 4
 
 /** A backend's cache that should hold the beginning of a conversation. Times are epoch milliseconds. */
 export interface Holder {
@@ -19,7 +19,7 @@ export interface Holder {
   readonly lifetimeMs: number
   /** Of the prompt that it answered last. */
   readonly items: number
-  readonly characters: number
+  readonly bytes: number
   readonly tokens: number
   /** How much of what it should have read it reported as read, from 0 to 1. */
   readonly readShare: number
@@ -51,7 +51,7 @@ export function findContinued(branches: SessionBranches, prompt: ReadPrompt): Co
   for (const branch of branches) {
     if (!isSameConversation(branch.prompt, prompt)) continue
     const change = changeBetween(branch.prompt, prompt)
-    if (found === undefined || change.characters > found.change.characters) found = { branch, change }
+    if (found === undefined || change.bytes > found.change.bytes) found = { branch, change }
   }
   return found
 }
@@ -68,9 +68,8 @@ export function isAlive({ startedMs, lifetimeMs }: Holder, nowMs: number): boole
 /** Tokens of the prompt that a cache should hold, whether or not it is still alive. */
 export function heldTokens(holder: Holder, { change, branch }: Continued, prompt: ReadPrompt): number {
   // An item that this backend never saw cannot be cached there.
-  const seen = holder.items === 0 ? prompt.ends[1] : (prompt.itemEnds[holder.items - 1] ?? prompt.ends[2])
-  const held = Math.min(change.characters, holder.items < branch.prompt.count ? seen : change.characters)
-  return Math.round(holder.tokens * Math.min(1, held / Math.max(1, holder.characters)))
+  const held = holder.items < branch.prompt.count ? Math.min(change.bytes, prompt.endOf(holder.items)) : change.bytes
+  return Math.round(holder.tokens * Math.min(1, held / Math.max(1, holder.bytes)))
 }
 
 /** Tokens that staying with a backend saves from being computed again, by what it reported last (contract 45.4). */
@@ -88,28 +87,28 @@ export interface BegunAnswer {
   readonly marked: boolean
 }
 
-/** The session after a backend began to answer: from now on it holds the prompt (contract 45.2). */
+/** The session after a backend began to answer: from now on it holds the prompt, which continues one of its branches (contract 45.2). */
 export function withAnswer(
   branches: SessionBranches,
   prompt: ReadPrompt,
   answer: BegunAnswer,
-): { readonly branches: SessionBranches; readonly branch: Branch } {
-  const continued = findContinued(branches, prompt)
+  continued: Continued | undefined,
+): SessionBranches {
   const before = continued?.branch
   const earlier = before?.holders.find(({ domain }) => domain === answer.domain)
-  const [, , characters] = prompt.ends
+  const [, , bytes] = prompt.ends
   const holder: Holder = {
     ...answer,
     items: prompt.count,
-    characters,
-    tokens: Math.ceil(characters / charactersPerToken),
+    bytes,
+    tokens: Math.ceil(bytes / bytesPerToken),
     readShare: earlier?.readShare ?? 1,
     misses: earlier?.misses ?? 0,
   }
   const others = before?.holders.filter((other) => other !== earlier) ?? []
   const holders = [holder, ...others.map((other) => cut(other, continued!, prompt))].slice(0, maxHolders)
   const branch = { prompt: stored(prompt), holders, turns: (before?.turns ?? 0) + 1 }
-  return { branches: [branch, ...branches.filter((other) => other !== before)].slice(0, maxBranches), branch }
+  return [branch, ...branches.filter((other) => other !== before)].slice(0, maxBranches)
 }
 
 /** A cache of an earlier prompt, after an item that it holds was changed. */
@@ -118,12 +117,12 @@ function cut(holder: Holder, continued: Continued, prompt: ReadPrompt): Holder {
   if (change.at === 'end') return holder
   const tokens = heldTokens(holder, continued, prompt)
   const items = change.at === 'item' ? Math.min(holder.items, change.item - 1) : 0
-  return { ...holder, items, tokens, characters: Math.min(holder.characters, change.characters) }
+  return { ...holder, items, tokens, bytes: Math.min(holder.bytes, change.bytes) }
 }
 
 /** Without what only the running request needs. */
-function stored({ tools, system, settings, items, count, whole, ends }: ReadPrompt): PromptDigest {
-  return { tools, system, settings, items, count, whole, ends }
+function stored({ tools, system, settings, items, count, raw, rawLength, whole, ends }: ReadPrompt): PromptDigest {
+  return { tools, system, settings, items, count, raw, rawLength, whole, ends }
 }
 
 /** What a backend reported of a complete answer. */

@@ -2,8 +2,28 @@ import type { AssistantPart, Conversation, InputPart, Turn } from '../../domain/
 import type { KeyedDigest } from '../../runtime/keyed-digest.ts'
 import type { ModelRequest } from '../ports.ts'
 
-/** Items that have a digest of their own; later ones are covered by the digest of everything. */
+/** Items that have a digest of their own. */
 const maxItems = 1_024
+/** Members of a body that a provider reads before the conversation, or that decide whether it can read a cached one. */
+const headMembers: ReadonlySet<string> = new Set([
+  'tools',
+  'functions',
+  'system',
+  'instructions',
+  'tool_choice',
+  'parallel_tool_calls',
+  'reasoning',
+  'reasoning_effort',
+  'thinking',
+  'output_config',
+  'response_format',
+  'text',
+  'verbosity',
+])
+const conversationMembers: ReadonlySet<string> = new Set(['messages', 'input'])
+const closingBracket = 0x5d
+const space = 0x20
+const nothing = Buffer.alloc(0)
 
 /** What is remembered of a prompt, in the order in which providers cache it. Digests only, no text (contract 45.11). */
 export interface PromptDigest {
@@ -15,70 +35,94 @@ export interface PromptDigest {
   readonly items: readonly number[]
   /** The number of items. */
   readonly count: number
-  /** Of all items together. */
+  /** Of the bytes of the body up to the end of the last item, and how many of them are the conversation's. */
+  readonly raw: string
+  readonly rawLength: number
+  /** Of all items together, without marks for caching; empty if the bytes sufficed. */
   readonly whole: string
-  /** Characters up to the end of the tools, of the system prompt, and of all items. */
+  /** Bytes up to the end of the tools, of the system prompt, and of all items. */
   readonly ends: readonly [tools: number, system: number, all: number]
 }
 
 /** A prompt with what is known of its text only while its request runs. */
 export interface ReadPrompt extends PromptDigest {
-  /** Characters from the beginning of the prompt up to the end of each item. */
-  readonly itemEnds: readonly number[]
+  /** Bytes from the beginning of the prompt up to the end of so many items. */
+  endOf(items: number): number
   /** How many model answers it contains after so many items. */
   answersAfter(items: number): number
 }
 
 /** Where a prompt stops being the same as an earlier one. `end`: nowhere, it only continues. */
 export type Change =
-  | { readonly at: 'end' | 'tools' | 'system' | 'settings'; readonly characters: number }
-  | { readonly at: 'item'; readonly item: number; readonly characters: number }
+  | { readonly at: 'end' | 'tools' | 'system' | 'settings'; readonly bytes: number }
+  | { readonly at: 'item'; readonly item: number; readonly bytes: number }
 
-/** Digests a prompt. If it continues `earlier`, only its new items are digested one by one. */
+type DigestedRequest = Pick<ModelRequest, 'bytes' | 'members'>
+
+/** Digests a prompt. If it continues one of the `earlier` ones, only its new items are digested one by one. */
 export function digestPrompt(
   digest: KeyedDigest,
-  request: Pick<ModelRequest, 'bytes' | 'members'>,
+  request: DigestedRequest,
   conversation: Conversation,
   earlier: readonly PromptDigest[],
 ): ReadPrompt {
-  const { turns, hints } = conversation
+  const { turns } = conversation
   let first = 0
   while (first < turns.length && isSystem(turns[first]!)) first += 1
-  const system = turns.slice(0, first).map(textOf).join('') + (hints.instructions ?? '')
-  const tools = memberText(request, 'tools')
-  const texts = turns.slice(first).map(textOf)
-  const toolsEnd = tools.length
-  const systemEnd = toolsEnd + system.length
-  const itemEnds: number[] = []
-  let end = systemEnd
-  for (const text of texts) itemEnds.push((end += text.length))
-  const { items, whole } = digestItems(digest, texts, earlier)
+  const items = turns.slice(first)
+  const { head, value } = partsOf(request)
+  const rawLength = lengthOfItems(value)
+  const raw = digest.of(...head, value.subarray(0, rawLength))
+  const continued = earlier.find(
+    (before) =>
+      before.rawLength <= rawLength &&
+      before.count <= items.length &&
+      digest.of(...head, value.subarray(0, before.rawLength)) === before.raw,
+  )
+  const read =
+    continued === undefined
+      ? digestParts(digest, request, { conversation, system: turns.slice(0, first), items, earlier })
+      : { ...continued, whole: '', items: addItems(digest, continued.items, items) }
+  const {
+    ends: [toolsEnd, systemEnd],
+  } = read
+  const all = Math.max(
+    systemEnd,
+    head.reduce((sum, { length }) => sum + length, rawLength),
+  )
+  let itemEnds: readonly number[] | undefined
   return {
-    tools: tools.length === 0 ? 0 : Number.parseInt(hexOf(digest.of(tools)), 16),
-    system: digest.shortOf(system),
-    settings: digest.shortOf(settingsOf(conversation)),
-    items,
-    count: texts.length,
-    whole,
-    ends: [toolsEnd, systemEnd, end],
-    itemEnds,
-    answersAfter: (count) => turns.slice(first + count).filter(({ role }) => role === 'assistant').length,
+    tools: read.tools,
+    system: read.system,
+    settings: read.settings,
+    items: read.items,
+    count: items.length,
+    raw,
+    rawLength,
+    whole: read.whole,
+    ends: [toolsEnd, systemEnd, all],
+    endOf(count) {
+      if (count === 0) return systemEnd
+      itemEnds ??= endsOf(items, systemEnd, all)
+      return itemEnds[count - 1] ?? all
+    },
+    answersAfter: (count) => items.slice(count).filter(({ role }) => role === 'assistant').length,
   }
 }
 
 /** Where `now` differs from the beginning that it had `before`, in the order in which providers cache a prompt. */
 export function changeBetween(before: PromptDigest, now: ReadPrompt): Change {
   const [toolsEnd, systemEnd, all] = now.ends
-  if (before.tools !== now.tools) return { at: 'tools', characters: 0 }
-  if (before.system !== now.system) return { at: 'system', characters: toolsEnd }
-  if (before.settings !== now.settings) return { at: 'settings', characters: systemEnd }
+  if (before.tools !== now.tools) return { at: 'tools', bytes: 0 }
+  if (before.system !== now.system) return { at: 'system', bytes: toolsEnd }
+  if (before.settings !== now.settings) return { at: 'settings', bytes: systemEnd }
   const shared = Math.min(before.items.length, now.items.length)
   for (let index = 0; index < shared; index++) {
     if (before.items[index] === now.items[index]) continue
-    return { at: 'item', item: index + 1, characters: index === 0 ? systemEnd : now.itemEnds[index - 1]! }
+    return { at: 'item', item: index + 1, bytes: now.endOf(index) }
   }
   // An earlier prompt that is longer was shortened: all of what is left may be cached.
-  return { at: 'end', characters: Math.min(before.ends[2], all) }
+  return { at: 'end', bytes: Math.min(before.ends[2], all) }
 }
 
 /** Whether two prompts belong to the same conversation: many conversations of a client share their tools. */
@@ -86,21 +130,46 @@ export function isSameConversation(one: PromptDigest, other: PromptDigest): bool
   return one.system === other.system || (one.items.length > 0 && one.items[0] === other.items[0])
 }
 
-function digestItems(
+interface PromptParts {
+  readonly conversation: Conversation
+  readonly system: readonly Turn[]
+  readonly items: readonly Turn[]
+  readonly earlier: readonly PromptDigest[]
+}
+
+/**
+ * Each part by itself. Clients that move their marks for caching with every turn send other bytes for the same items, so
+ * all items together have one more digest without marks.
+ */
+function digestParts(
   digest: KeyedDigest,
-  texts: readonly string[],
-  earlier: readonly PromptDigest[],
-): Pick<PromptDigest, 'items' | 'whole'> {
+  request: DigestedRequest,
+  { conversation, system, items, earlier }: PromptParts,
+): Omit<PromptDigest, 'count' | 'raw' | 'rawLength'> {
+  const tools = memberOf(request, 'tools')
+  const systemText = system.map(textOf).join('') + (conversation.hints.instructions ?? '')
+  const texts = items.map(textOf)
   const bytes = Buffer.from(texts.join(''))
-  const whole = digest.of(bytes)
-  const continued = earlier.find(({ count, whole: before }) => {
-    if (count === 0 || count > texts.length || count > maxItems) return false
+  const continued = earlier.find(({ count, whole }) => {
+    if (whole === '' || count === 0 || count > texts.length) return false
     const length = count === texts.length ? bytes.length : byteLengthOf(texts, count, bytes)
-    return digest.of(bytes.subarray(0, length)) === before
+    return digest.of(bytes.subarray(0, length)) === whole
   })
-  const items = continued === undefined ? [] : [...continued.items]
-  for (const text of texts.slice(items.length, maxItems)) items.push(digest.shortOf(text))
-  return { items, whole }
+  const toolsEnd = tools.length
+  return {
+    tools: tools.length === 0 ? 0 : digest.shortOf(digest.of(tools)),
+    system: digest.shortOf(systemText),
+    settings: digest.shortOf(settingsOf(conversation)),
+    items: addItems(digest, continued?.items ?? [], items),
+    whole: digest.of(bytes),
+    ends: [toolsEnd, toolsEnd + systemText.length, 0],
+  }
+}
+
+/** The digests of the first items, and those of the items after them. */
+function addItems(digest: KeyedDigest, known: readonly number[], items: readonly Turn[]): readonly number[] {
+  if (known.length >= Math.min(maxItems, items.length)) return known.slice(0, items.length)
+  return [...known, ...items.slice(known.length, maxItems).map((item) => digest.shortOf(textOf(item)))]
 }
 
 /** The bytes of the first texts, counted from the end, which is shorter. */
@@ -110,17 +179,40 @@ function byteLengthOf(texts: readonly string[], count: number, bytes: Buffer): n
   return length
 }
 
+/** Where each item ends, in proportion to the length of its text. */
+function endsOf(items: readonly Turn[], from: number, to: number): readonly number[] {
+  let end = 0
+  const ends = items.map((item) => (end += textOf(item).length))
+  return ends.map((one) => Math.round(from + ((to - from) * one) / Math.max(1, end)))
+}
+
+/** What comes before the conversation, and the conversation, as the client wrote them. */
+function partsOf({ bytes, members }: DigestedRequest): { readonly head: readonly Buffer[]; readonly value: Buffer } {
+  const head: Buffer[] = []
+  let value: Buffer = nothing
+  for (const { key, valueStart, valueEnd } of members) {
+    if (headMembers.has(key)) head.push(bytes.subarray(valueStart, valueEnd))
+    else if (conversationMembers.has(key)) value = bytes.subarray(valueStart, valueEnd)
+  }
+  return { head, value }
+}
+
+/** The length of a list up to the end of its last item; of another value, all of it. */
+function lengthOfItems(value: Buffer): number {
+  let end = value.length
+  if (value[end - 1] !== closingBracket) return end
+  do end -= 1
+  while (end > 0 && value[end - 1]! <= space)
+  return end
+}
+
 function isSystem({ role }: Turn): boolean {
   return role === 'system' || role === 'developer'
 }
 
-function hexOf(digest: string): string {
-  return Buffer.from(digest, 'base64url').toString('hex', 0, 4)
-}
-
-function memberText({ bytes, members }: Pick<ModelRequest, 'bytes' | 'members'>, name: string): Buffer {
+function memberOf({ bytes, members }: DigestedRequest, name: string): Buffer {
   const member = members.find(({ key }) => key === name)
-  return member === undefined ? Buffer.alloc(0) : bytes.subarray(member.valueStart, member.valueEnd)
+  return member === undefined ? nothing : bytes.subarray(member.valueStart, member.valueEnd)
 }
 
 function settingsOf({ toolChoice, parallelToolCalls, reasoning, outputFormat, hints }: Conversation): string {

@@ -10,7 +10,7 @@ type HolderCells = readonly [
   startedMs: number,
   lifetimeMs: number,
   items: number,
-  characters: number,
+  bytes: number,
   tokens: number,
   readShare: number,
   misses: number,
@@ -23,6 +23,8 @@ type BranchCells = readonly [
   settings: number,
   items: string,
   count: number,
+  raw: string,
+  rawLength: number,
   whole: string,
   ends: PromptDigest['ends'],
   turns: number,
@@ -41,33 +43,49 @@ export function readState(state: string): SessionBranches | undefined {
 }
 
 function branchCells({ prompt, holders, turns }: Branch): BranchCells {
-  const { tools, system, settings, items, count, whole, ends } = prompt
+  const { tools, system, settings, items, count, raw, rawLength, whole, ends } = prompt
   const packed = Buffer.from(Uint32Array.from(items).buffer).toString('base64')
-  return [tools, system, settings, packed, count, whole, ends, turns, holders.map(holderCells)]
+  return [tools, system, settings, packed, count, raw, rawLength, whole, ends, turns, holders.map(holderCells)]
 }
 
 function holderCells(holder: Holder): HolderCells {
-  const { domain, backend, startedMs, lifetimeMs, items, characters, tokens, readShare, misses, marked } = holder
+  const { domain, backend, startedMs, lifetimeMs, items, bytes, tokens, readShare, misses, marked } = holder
   const share = Math.round(readShare * 1000) / 1000
-  const cells = [domain, backend, Math.round(startedMs), lifetimeMs, items, characters, tokens, share, misses] as const
+  const cells = [domain, backend, Math.round(startedMs), lifetimeMs, items, bytes, tokens, share, misses] as const
   return [...cells, marked ? 1 : 0]
 }
 
-function branchOf([tools, system, settings, packed, count, whole, ends, turns, holders]: BranchCells): Branch {
+function branchOf([
+  tools,
+  system,
+  settings,
+  packed,
+  count,
+  raw,
+  rawLength,
+  whole,
+  ends,
+  turns,
+  holders,
+]: BranchCells): Branch {
   const bytes = Uint8Array.from(Buffer.from(packed, 'base64'))
   const items = [...new Uint32Array(bytes.buffer)]
-  return { prompt: { tools, system, settings, items, count, whole, ends }, turns, holders: holders.map(holderOf) }
+  return {
+    prompt: { tools, system, settings, items, count, raw, rawLength, whole, ends },
+    turns,
+    holders: holders.map(holderOf),
+  }
 }
 
 function holderOf(cells: HolderCells): Holder {
-  const [domain, backend, startedMs, lifetimeMs, items, characters, tokens, readShare, misses, marked] = cells
+  const [domain, backend, startedMs, lifetimeMs, items, bytes, tokens, readShare, misses, marked] = cells
   return {
     domain,
     backend,
     startedMs,
     lifetimeMs,
     items,
-    characters,
+    bytes,
     tokens,
     readShare,
     misses,

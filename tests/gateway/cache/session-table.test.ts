@@ -11,6 +11,8 @@ const session = (items = 0): KnownSession => ({
         settings: 0,
         items: Array(items).fill(1),
         count: items,
+        raw: '',
+        rawLength: 0,
         whole: '',
         ends: [0, 0, 0],
       },
