@@ -17,7 +17,7 @@ const failures: readonly (readonly [string, ScriptStep])[] = [
   ['403', { do: 'status', status: 403 }],
   ['408', { do: 'status', status: 408 }],
   ['429', { do: 'status', status: 429 }],
-  ['429 with Retry-After', { do: 'status', status: 429, retryAfter: '2' }],
+  ['429 with Retry-After', { do: 'status', status: 429, retryAfter: '3' }],
   ['500', { do: 'status', status: 500, repeat: true }],
   ['502', { do: 'status', status: 502 }],
   ['503', { do: 'status', status: 503 }],
@@ -61,6 +61,22 @@ describe.each([
       expect(await service.store.usedUnits(service.account.id, new Date().toISOString().slice(0, 7))).toBe(1)
     },
   )
+})
+
+test('if the first backend gives 429 with a short Retry-After, it answers after that time, as the preferred model', async () => {
+  service.providers[0]!.script([{ do: 'status', status: 429, retryAfter: '1' }])
+  const startedMs = performance.now()
+  const body = { model: 'svc-router/frontier', messages: [{ role: 'user', content: 'Hello' }] }
+  const response = await service.post('/chat/completions', body)
+  expect(response.status).toBe(200)
+  expect(performance.now() - startedMs).toBeGreaterThanOrEqual(950)
+  expect(response.headers.get('x-svc-router-upstream')).toBe('alpha')
+  expect(response.headers.get('x-quota-used')).toBe('1')
+  const record = await recordOf(response)
+  expect(record?.attempts.map(({ backend, outcome }) => `${backend} ${outcome}`)).toEqual([
+    'alpha rate_limited',
+    'alpha answered',
+  ])
 })
 
 /** Waits until the end of a request is stored, and returns its record. */

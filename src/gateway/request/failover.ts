@@ -25,6 +25,7 @@ import type { FailoverDeps, FailoverOptions } from './failover-deps.ts'
 import { firstSettled, isPendingAfter } from './first-settled.ts'
 import { RequestRetries } from './request-retries.ts'
 import { isTransientFailure, secondAttempt, type SecondAttempt } from './second-attempt.ts'
+import { ShortWait } from './short-wait.ts'
 import { warmWaitFor, WaitingRun, type WarmWait } from './warm-wait.ts'
 
 /** An attempt that answers, or the error to answer with if no backend is left. */
@@ -68,6 +69,7 @@ export class Failover implements AnswerSource {
   #faster: AttemptRun<Backend> | undefined
   readonly #hedging: Hedging | undefined
   readonly #warmWait: WarmWait | undefined
+  readonly #shortWait: ShortWait
   /** Whether the last body that was answered can be cached where it was sent. */
   #isCacheable = true
   /** Backends that were asked beside the current one and have not failed. */
@@ -88,6 +90,7 @@ export class Failover implements AnswerSource {
     this.#failures = new AttemptFailures(deps.learned, options, this.#candidates)
     this.#hedging = hedgingFor(deps, options, this.#caller, this.#kind)
     this.#warmWait = warmWaitFor(deps, options, this.#caller, this.#kind)
+    this.#shortWait = new ShortWait(deps, options, this.#caller, this.#kind)
     this.#writer = new CallerRequestWriter(request, conversation, deps)
     this.#laneFor = laneFor
   }
@@ -110,7 +113,8 @@ export class Failover implements AnswerSource {
     let lastError: ServiceError | undefined
     for (;;) {
       let backend = this.#nextBackend()
-      if (backend !== undefined && this.#warmWait !== undefined) backend = await this.#orWarm(this.#warmWait, backend)
+      if (backend !== undefined && (this.#warmWait !== undefined || this.attempts.length > 0))
+        backend = await this.#orWaited(backend)
       if (backend === undefined) {
         this.#noteSkippedBackends()
         this.isExhausted = true
@@ -176,21 +180,22 @@ export class Failover implements AnswerSource {
       : this.#candidates.next((backend) => this.#retries.take(backend))
   }
 
-  /** The backend to ask: `next`, or after a wait one that holds the session's cache (contract 45.6). */
-  async #orWarm(warmWait: WarmWait, next: Backend): Promise<Backend> {
+  /** The backend to ask: `next`, or after a wait one that failed before (contract 7.33, 45.6). */
+  async #orWaited(next: Backend): Promise<Backend> {
     const { current } = this
+    let waiting: WaitingRun | undefined
     const begin = (): Promise<never> => {
-      const { clock } = this.#deps
-      const run = new WaitingRun(next, this.#laneFor(next), this.#options.conversation.stream, clock)
-      this.current = run
-      return run.stopped
+      waiting ??= new WaitingRun(next, this.#laneFor(next), this.#options.conversation.stream, this.#deps.clock)
+      this.current = waiting
+      return waiting.stopped
     }
     try {
-      const warm = await warmWait.insteadOf(next, begin)
-      if (warm === undefined) return next
-      this.#candidates.askInstead(warm, next)
+      const warm = await this.#warmWait?.insteadOf(next, begin)
+      const found = warm ?? (await this.#shortWait.insteadOf(next, this.attempts, begin))
+      if (found === undefined) return next
+      this.#candidates.askInstead(found, next)
       this.#retriesIfAny?.refund()
-      return warm
+      return found
     } finally {
       this.current = current
     }

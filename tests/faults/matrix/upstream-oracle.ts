@@ -40,6 +40,8 @@ export interface CellResult {
 
 /** A request asks at most this many backends (contract 7.5). */
 const mostAsked = 3
+/** A time that a backend names is waited for if it is at most this long. */
+const longestWaitSeconds = 2
 /** Shorter times may be over when they are read. */
 const shortestObservedSeconds = 5
 
@@ -77,9 +79,12 @@ function afterFailures(
 ): CellResult {
   const asked = Math.min(faulty, mostAsked)
   const places = Array.from({ length: asked }, (_, place) => place)
-  const attempts = places.flatMap((place) =>
-    Array<`${number} ${AttemptOutcome}`>(is.again ? 2 : 1).fill(`${place} ${is.outcome}`),
-  )
+  // Contract 7.33: the first backend is asked again after a short time, because the next one has another model.
+  const isWaitedFor = is.opens?.reason === 'rate' && is.opens.seconds <= longestWaitSeconds && backends > 1
+  const attempts = places.flatMap((place) => {
+    const times = is.again || (isWaitedFor && place === 0) ? 2 : 1
+    return Array<`${number} ${AttemptOutcome}`>(times).fill(`${place} ${is.outcome}`)
+  })
   const opened = is.opens === undefined ? [] : places.map((place) => `${place} ${is.opens!.reason}` as const)
   const openSeconds =
     is.opens !== undefined && is.opens.seconds >= shortestObservedSeconds ? is.opens.seconds : undefined

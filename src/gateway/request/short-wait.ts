@@ -1,0 +1,89 @@
+import { inOrder } from '../../domain/routing-policy.ts'
+import type { Attempt } from '../../domain/upstream.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { LoadShedder } from '../overload/load-shedder.ts'
+import type { Backend } from '../ports.ts'
+import type { BreakerKey } from '../routing/backend-breakers.ts'
+import type { BackendStatistics } from '../routing/backend-statistics.ts'
+import type { CircuitBreakers } from '../routing/circuit-breakers.ts'
+import type { PromptKind } from '../routing/prompt-kind.ts'
+import type { FailoverOptions } from './failover-deps.ts'
+
+/** The longest time that a backend may name to be asked again. */
+const longestMs = 2_000
+/** Added to the wait, milliseconds: a timer can end a little before the breaker's time. */
+const marginMs = 20
+/** The largest share of the time that the request has left. */
+const shareOfTime = 0.25
+
+interface ShortWaitDeps {
+  readonly clock: Clock
+  readonly breakers: CircuitBreakers
+  readonly statistics: BackendStatistics
+  readonly shedder?: LoadShedder | undefined
+}
+
+/**
+ * Waits, once, for a backend that rejected the request and named a time of at most 2 s, if that is better than another
+ * backend: with `order` if the other one has another model, with any other sort if it is expected to be slower
+ * (contract 7.33).
+ */
+export class ShortWait {
+  readonly #deps: ShortWaitDeps
+  readonly #options: FailoverOptions
+  readonly #caller: BreakerKey
+  readonly #kind: PromptKind
+  readonly #deadlineMs: number
+  #hasWaited = false
+
+  constructor(deps: ShortWaitDeps, options: FailoverOptions, caller: BreakerKey, kind: PromptKind) {
+    this.#deps = deps
+    this.#options = options
+    this.#caller = caller
+    this.#kind = kind
+    this.#deadlineMs = deps.clock.monotonicMs() + options.totalMs
+  }
+
+  /**
+   * The backend to ask instead of `next`, after a wait; undefined if `next` is to be asked. `stopped` rejects if the
+   * request ends in between.
+   */
+  async insteadOf(
+    next: Backend,
+    attempts: readonly Attempt[],
+    stopped: () => Promise<never>,
+  ): Promise<Backend | undefined> {
+    const { clock, breakers, shedder } = this.#deps
+    if (this.#options.request.isRetry === true || shedder?.sheds('retries') === true) return undefined
+    const failed = attempts.at(-1)?.backend
+    const backend = this.#options.backends.find(({ id }) => id === failed)
+    if (backend === undefined || this.#hasWaited) return undefined
+    if (attempts.filter((attempt) => attempt.backend === failed).length > 1) return undefined
+    const availability = breakers.availability(backend.id, this.#caller)
+    if (availability.usable || availability.reason !== 'rate') return undefined
+    const waitMs = availability.untilMs - clock.nowMs()
+    const leftMs = (this.#deadlineMs - clock.monotonicMs()) * shareOfTime
+    if (waitMs <= 0 || waitMs > Math.min(longestMs, leftMs) || !this.#isBetter(backend, next, waitMs)) return undefined
+    this.#hasWaited = true
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = clock.after(waitMs + marginMs, resolve)
+    try {
+      await Promise.race([promise, stopped()])
+    } finally {
+      timer.cancel()
+    }
+    // Another request may be the probe, which is the only call to the backend until it is answered (contract 8.7).
+    return breakers.availability(backend.id, this.#caller).usable ? backend : undefined
+  }
+
+  #isBetter(backend: Backend, next: Backend, waitMs: number): boolean {
+    const { sort } = this.#options.routing ?? inOrder
+    // The order prefers one model to another. Of the same model, the backend that answers now is the better one.
+    if (sort === 'order') return backend.model !== next.model
+    const { clock, statistics } = this.#deps
+    const [own, other] = [backend, next].map(
+      ({ id }) => statistics.read(id, this.#kind, clock.monotonicMs()).firstContentMs,
+    )
+    return own !== undefined && other !== undefined && waitMs + own < other
+  }
+}
