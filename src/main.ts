@@ -164,6 +164,7 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
     requests: {
       find: (id) => store.findRequest(id),
       refused: (selection) => store.sumRefused(selection),
+      cache: (selection) => store.addUpCache(selection),
       errorsOf: (requestId, accountId) => store.listProviderErrors(requestId, accountId),
       list: (limit, accountId) => store.listRequests({ limit, ...(accountId === undefined ? {} : { accountId }) }),
     },

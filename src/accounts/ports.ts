@@ -1,6 +1,7 @@
 import type { Account, StoredKey, Upstream } from '../domain/accounts.ts'
 import type { ChainLink, ChainPosition } from '../domain/audit-chain.ts'
 import type { AuditEntry, AuditRecord } from '../domain/audit.ts'
+import type { CacheGroup } from '../domain/cache-usage.ts'
 import type { Checkpoint } from '../domain/checkpoint.ts'
 import type { Usage } from '../domain/conversation.ts'
 import type { AccountEmail, Passkey, Session, SignInProof } from '../domain/identity.ts'
@@ -271,12 +272,21 @@ export interface ActivitySelection {
   readonly beforeId?: string
 }
 
+/** The requests whose caches are added up: from whole days in `[fromMs, untilMs)`. */
+export interface CacheSelection {
+  readonly accountId?: string
+  readonly fromMs: number
+  readonly untilMs: number
+}
+
 /** What the ledger recorded about an account's requests, for that account only. */
 export type ActivityStore = ActivityQueries & RefusedQueries
 
 export interface ActivityQueries {
   /** Days that begin in `[fromMs, untilMs)`; at most `maxPerDay` requests per day are counted. */
   addUpUsage(accountId: string, fromMs: number, untilMs: number, maxPerDay: number): Promise<readonly UsageGroup[]>
+  /** Of one account, or of all without one; at most 50,000 requests per day are counted. */
+  addUpCache(selection: CacheSelection): Promise<readonly CacheGroup[]>
   /** Newest first. Searches at most the newest `among` requests within the time range and cursor. */
   listActivity(accountId: string, selection: ActivitySelection, among: number): Promise<readonly RequestRecord[]>
   findActivity(accountId: string, requestId: string): Promise<RequestRecord | undefined>

@@ -11,12 +11,20 @@ import type {
 import type { BillingStore } from '../accounts/billing/ports.ts'
 import type { ChangeStore, DeclaredStore } from '../accounts/declared/declared-ports.ts'
 import type { OperatorStore } from '../accounts/operators/operator-ports.ts'
-import type { AccountStore, AuditStore, CheckpointStore, IdentityStore, ManagedAccessStore } from '../accounts/ports.ts'
+import type {
+  AccountStore,
+  AuditStore,
+  CacheSelection,
+  CheckpointStore,
+  IdentityStore,
+  ManagedAccessStore,
+} from '../accounts/ports.ts'
 import type { StatusStore } from '../accounts/status/status-ports.ts'
 import type { SupportStore } from '../accounts/support/support-ports.ts'
 import type { SealCredential } from '../accounts/upstreams.ts'
 import type { Config } from '../config/config.ts'
 import type { Upstream } from '../domain/accounts.ts'
+import type { CacheGroup } from '../domain/cache-usage.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { ProviderError, SealedProviderError } from '../domain/provider-error.ts'
 import type { RefusedCount, RefusedSelection } from '../domain/refused-requests.ts'
@@ -41,6 +49,8 @@ export interface RequestReader {
   list(limit: number, accountId: string | undefined): Promise<readonly RequestRecord[]>
   /** Counts of rejected requests, which have no record, by account and error. */
   refused(selection: RefusedSelection): Promise<readonly RefusedCount[]>
+  /** What providers read from their caches, of one account or of all. */
+  cache(selection: CacheSelection): Promise<readonly CacheGroup[]>
 }
 
 /** All encrypted values of the store. */

@@ -7,7 +7,7 @@ import type { ClientFamily } from './client-family.ts'
  * `unmarked`: the provider caches only what is marked, and nothing was. `unread`: the provider had it, as far as is
  * known, and read less. `uncounted`: the provider reported no usage.
  */
-const cacheReasons = [
+export const cacheReasons = [
   'hit',
   'first',
   'backend',
@@ -53,7 +53,7 @@ const texts: Readonly<Record<CacheReason, string>> = {
 }
 
 /** The verdict in words, without the figures. */
-function describeReason({ reason, item }: Pick<CacheVerdict, 'reason' | 'item'>): string {
+export function describeReason({ reason, item }: Pick<CacheVerdict, 'reason' | 'item'>): string {
   return reason === 'item' && item !== undefined ? `item ${item} changed` : texts[reason]
 }
 

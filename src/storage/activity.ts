@@ -3,6 +3,7 @@ import { type Kysely, sql, SqliteAdapter } from 'kysely'
 import type { ActivityQueries, UsageGroup } from '../accounts/ports.ts'
 import { dayOf } from '../domain/uptime.ts'
 import { dayMs } from '../runtime/durations.ts'
+import { addUpCache } from './cache-usage.ts'
 import { defineStore } from './define-store.ts'
 import { readRequest } from './requests.ts'
 import type { Tables } from './schema/schema.ts'
@@ -39,6 +40,8 @@ export const activityStore = defineStore<ActivityQueries>({
     }
     return groups
   },
+
+  addUpCache,
 
   async listActivity(db, accountId, selection, among) {
     const { fromMs, untilMs, beforeId, outcome, profile, keyId, limit } = selection

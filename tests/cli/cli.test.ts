@@ -599,6 +599,15 @@ describe('requests', () => {
     expect((await cli.say('requests')).out).toMatch(/req_1 .* done +a:server_error b:answered +1 +52 ms/)
   })
 
+  test('requests --cache shows what was read from caches, and why not more', async () => {
+    expect((await cli.say('requests', '--cache')).err).toContain('No request of the last 30 days was long enough')
+    const group = { keyId: 'key_1', client: 'codex', inputTokens: 1_000, readTokens: 900 }
+    cli.cache.push({ ...group, reason: 'hit', turns: 8 }, { ...group, reason: 'tools', turns: 2, readTokens: 0 })
+    const said = await cli.say('requests', '--cache')
+    expect(said.out).toMatch(/key_1 +codex +10 +2000 +45% +2 × the tools changed/)
+    expect(said.err).toContain('/caching')
+  })
+
   test('rejected requests are counted by error, with a link to the explanation', async () => {
     expect((await cli.say('requests', '--refused')).err).toContain('No requests were rejected in the last 7 days')
     const last = { lastRequestId: 'req_9', lastKeyId: 'key_1', lastAtMs: Date.UTC(2026, 10, 22, 12) }

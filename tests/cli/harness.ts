@@ -17,6 +17,7 @@ import type { CliPorts, Program, RunningApp, Terminal } from '../../src/cli/port
 import { run } from '../../src/cli/run.ts'
 import { type Config, withPorts } from '../../src/config/config.ts'
 import { openDemoService } from '../../src/demo-service.ts'
+import type { CacheGroup } from '../../src/domain/cache-usage.ts'
 import type { SignInProof } from '../../src/domain/identity.ts'
 import type { SealedProviderError } from '../../src/domain/provider-error.ts'
 import type { RefusedCount } from '../../src/domain/refused-requests.ts'
@@ -46,6 +47,7 @@ export class Harness {
   readonly billing = new MemoryBillingStore(this.store)
   readonly records: RequestRecord[] = []
   readonly refused: RefusedCount[] = []
+  readonly cache: CacheGroup[] = []
   /** Errors of backends; `sealed` is not encrypted here. */
   readonly errors: SealedProviderError[] = []
   /** The created links, as stored. */
@@ -139,6 +141,7 @@ export class Harness {
             list: () => Promise.resolve([]),
             errorsOf: () => Promise.resolve([]),
             refused: () => Promise.resolve([]),
+            cache: () => Promise.resolve([]),
           }
           return {
             accounts: store,
@@ -182,6 +185,7 @@ export class Harness {
                 this.errors.filter((error) => error.requestId === requestId && error.accountId === accountId),
               ),
             find: (id) => Promise.resolve(this.records.find((record) => record.id === id)),
+            cache: () => Promise.resolve(this.cache),
             refused: ({ accountId, limit }) =>
               Promise.resolve(
                 this.refused

@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { openIncident, updateIncident } from '../../src/accounts/status/incidents.ts'
 import { periodAt } from '../../src/domain/account-meter.ts'
+import type { CacheVerdict } from '../../src/domain/cache-verdict.ts'
 import { errorCodes } from '../../src/domain/error-text.ts'
 import { idMinter } from '../../src/runtime/ids.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
@@ -33,10 +34,17 @@ async function fillPast({ config, account, store }: Service): Promise<void> {
           state: 'done',
           charged: isFailed ? 0 : 1,
           due_mark: null,
-          attempts: JSON.stringify([{ backend: 'beta', outcome: isFailed ? 'timeout' : 'answered', ms: 1240 }]),
+          attempts: JSON.stringify([
+            {
+              backend: 'beta',
+              outcome: isFailed ? 'timeout' : 'answered',
+              ms: 1240,
+              ...(!isFailed && { cache: verdict(count) }),
+            },
+          ]),
           input_tokens: isFailed ? null : 900,
           output_tokens: isFailed ? null : 210,
-          cached_tokens: 0,
+          cached_tokens: isFailed || count % 3 === 0 ? 0 : 850,
           reasoning_tokens: 0,
           usage_source: isFailed ? null : 'counted',
           error_code: isFailed ? 'upstream_timeout' : null,
@@ -93,4 +101,16 @@ async function fillRefused({ account, store }: Service): Promise<void> {
     lastAtMs: lastAtMs - index * 1000,
   }))
   await store.addRefused(hours)
+}
+
+/** What providers said about their caches. */
+function verdict(count: number): CacheVerdict {
+  const reason = (['tools', 'hit', 'hit', 'expired', 'hit', 'hit', 'item'] as const)[count % 7]!
+  const figures = { before: 880, expected: reason === 'hit' ? 880 : 0, read: reason === 'hit' ? 850 : 0 }
+  return {
+    reason,
+    ...figures,
+    client: count % 2 === 0 ? 'codex' : 'claude-code',
+    ...(reason === 'item' && { item: 14 }),
+  }
 }

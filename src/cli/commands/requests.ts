@@ -1,4 +1,5 @@
 import { findAccount } from '../../accounts/accounts.ts'
+import { cacheUses, type CacheGroup, writeMisses, writeReadShare } from '../../domain/cache-usage.ts'
 import { linksFor } from '../../domain/links.ts'
 import type { RefusedCount } from '../../domain/refused-requests.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
@@ -13,6 +14,8 @@ const defaultLimit = 20
 const maxLimit = 1000
 /** Rejected requests are counted over this many days. */
 const refusedDays = 7
+/** Caches are added up over this many days. */
+const cacheDays = 30
 
 export const requests: Command = {
   name: 'requests',
@@ -30,6 +33,10 @@ export const requests: Command = {
       name: 'refused',
       summary: `Instead, show how many requests were rejected in the last ${refusedDays} days, by error. Rejected requests have no records.`,
     },
+    {
+      name: 'cache',
+      summary: `Instead, show what providers read from their prompt caches in the last ${cacheDays} days, by key and client, and why they read less than they could have.`,
+    },
   ],
   example: 'requests --limit 50',
   run(invocation) {
@@ -39,6 +46,11 @@ export const requests: Command = {
       const account = named === undefined ? undefined : await findAccount(accountsDeps, named)
       const nowMs = accountsDeps.clock.nowMs()
       const of = account === undefined ? {} : { accountId: account.id }
+      if (invocation.line.flag('cache'))
+        return listCache(
+          await reader.cache({ ...of, fromMs: nowMs - cacheDays * dayMs, untilMs: nowMs }),
+          config.appUrl,
+        )
       const refused = await reader.refused({
         ...of,
         fromMs: nowMs - refusedDays * dayMs,
@@ -93,6 +105,30 @@ function listRefused(refused: readonly RefusedCount[], docsUrl: string): Result 
       rows.length === 0
         ? `No requests were rejected in the last ${refusedDays} days.`
         : `Causes and fixes: ${docsUrl}/errors/${refused[0]!.code}`,
+    ],
+  }
+}
+
+function listCache(groups: readonly CacheGroup[], appUrl: string): Result {
+  const uses = cacheUses(groups)
+  const rows = uses.map((use) => [
+    use.keyId,
+    use.client,
+    String(use.turns),
+    String(use.inputTokens),
+    writeReadShare(use),
+    writeMisses(use),
+  ])
+  return {
+    text:
+      rows.length === 0
+        ? ''
+        : writeTable([['KEY', 'CLIENT', 'TURNS', 'INPUT TOKENS', 'FROM CACHES', 'MISSES'], ...rows]),
+    json: uses,
+    talk: [
+      rows.length === 0
+        ? `No request of the last ${cacheDays} days was long enough to be cached.`
+        : `Causes and fixes: ${linksFor(appUrl).docsUrl}/caching`,
     ],
   }
 }

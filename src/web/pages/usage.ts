@@ -4,6 +4,7 @@ import type { UsageGroup } from '../../accounts/ports.ts'
 import { type Period, periodAt, type UsageSignals } from '../../domain/account-meter.ts'
 import { writeUsd, type FindPrice } from '../../domain/request-cost.ts'
 import { dayMs } from '../../runtime/durations.ts'
+import { cacheCard } from '../components/cache-card.ts'
 import { dayChart, shareTable } from '../components/chart.ts'
 import type { Html } from '../components/html.ts'
 import { page } from '../components/layout.ts'
@@ -55,8 +56,9 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
   const { id } = signedIn.account
   const nowMs = deps.clock.nowMs()
   const span = spanOf(visit)
-  const [{ groups, isPartial }, usage, keys, upstreams] = await Promise.all([
+  const [{ groups, isPartial }, cache, usage, keys, upstreams] = await Promise.all([
     readGroups(visit, span),
+    deps.activity.addUpCache({ accountId: id, fromMs: span.fromMs, untilMs: span.untilMs }),
     deps.usageOf(signedIn.account),
     deps.control.store.listKeys(id, maxListedKeys),
     deps.control.store.listUpstreams(id),
@@ -102,7 +104,8 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
           <a class="button secondary" href="/usage.json?range=${span.range}">Download JSON</a>
         </p>
       </section>
-      ${groups.length === 0 ? '' : html`<div class="cards wide">${shares(groups, buildNames(keys, upstreams))}</div>`}`,
+      ${groups.length === 0 ? '' : html`<div class="cards wide">${shares(groups, buildNames(keys, upstreams))}</div>`}
+      ${cacheCard(cache, buildNames(keys, upstreams))}`,
   })
 }
 
