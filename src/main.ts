@@ -146,6 +146,7 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
   const checkpoints = checkpointFile(config.dataDir)
   return {
     accounts: store,
+    budgets: store,
     audit: store,
     checkpoints,
     managed: store,

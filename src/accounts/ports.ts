@@ -1,6 +1,8 @@
 import type { Account, StoredKey, Upstream } from '../domain/accounts.ts'
 import type { ChainLink, ChainPosition } from '../domain/audit-chain.ts'
 import type { AuditEntry, AuditRecord } from '../domain/audit.ts'
+import type { BucketCounters } from '../domain/budget-meter.ts'
+import type { Budget } from '../domain/budgets.ts'
 import type { CacheGroup } from '../domain/cache-usage.ts'
 import type { Checkpoint } from '../domain/checkpoint.ts'
 import type { Usage } from '../domain/conversation.ts'
@@ -56,6 +58,23 @@ export interface KeyQueries {
   limitKey(keyId: string, limits: KeyLimits, nowMs: number, record: AuditRecord): Promise<boolean>
   /** False if the key is unknown or already revoked. */
   revokeKey(keyId: string, nowMs: number, record: AuditRecord): Promise<boolean>
+}
+
+/** Budgets and their counters (contract 46). */
+export interface BudgetQueries {
+  /** In the order in which they were set. */
+  listBudgets(accountId: string): Promise<readonly Budget[]>
+  /**
+   * Adds a budget, or gives the one with this id another limit. False if the account is unknown, or has `maxOfSetter`
+   * others with the same `setBy`.
+   */
+  putBudget(budget: Budget, maxOfSetter: number, record: AuditRecord): Promise<boolean>
+  /** False if the account has no budget with that id. */
+  removeBudget(accountId: string, budgetId: string, record: AuditRecord): Promise<boolean>
+  /** What all its budgets spent in buckets since a time, and what running requests hold. A bucket can be in it several times. */
+  readBudgetSpending(accountId: string, sinceMs: number): Promise<readonly BucketCounters[]>
+  /** Deletes at most `limit` of the oldest counters from before a time and returns how many. */
+  deleteSpendingBefore(timeMs: number, limit: number): Promise<number>
 }
 
 export interface UpstreamQueries {

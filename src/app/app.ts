@@ -266,6 +266,7 @@ function buildGateway(runtime: Runtime, deps: BuildGatewayDeps): Gateway {
     stored,
     notes,
     providerErrors,
+    readBudgets: (accountId) => storage.store.listBudgets(accountId),
     observer: observation.observer,
     tracer: observation.tracer,
     mintId: () => randomBase62(itemIdLength, random),

@@ -118,6 +118,7 @@ export function openWeb(runtime: Runtime, deps: OpenWebDeps): Web {
       library: openLibrary(runtime),
       openApi: openApiDocument({ baseUrl, links, version: readVersion() }),
       control: parts,
+      budgets: parts,
       identity: parts,
       operators: { ...parts, store: store.operators },
       consoleDeps: openConsole(runtime, deps),

@@ -3,6 +3,7 @@ import { findAccount, maxListedAccounts } from '../accounts/accounts.ts'
 import type { AdminTokensDeps } from '../accounts/admin/admin-tokens.ts'
 import type { BackendControlDeps } from '../accounts/backends/backend-controls.ts'
 import type { UpgradesDeps } from '../accounts/billing/billing-deps.ts'
+import type { BudgetDeps } from '../accounts/budgets.ts'
 import type { AccountsDeps } from '../accounts/control-plane.ts'
 import type { DeclaredDeps } from '../accounts/declared/apply.ts'
 import { localAccountName } from '../accounts/identity/first-run.ts'
@@ -62,6 +63,7 @@ export const accountOption: Option = {
 export interface Workspace {
   readonly config: Config
   readonly accountsDeps: AccountsDeps
+  readonly budgets: BudgetDeps
   readonly audit: AuditStore
   readonly checkpoints: OpenedStore['checkpoints']
   readonly managed: ManagedAccessDeps
@@ -217,6 +219,7 @@ export class Invocation {
     return {
       config,
       accountsDeps: deps,
+      budgets: { ...deps, store: opened.budgets },
       plans,
       audit,
       checkpoints,

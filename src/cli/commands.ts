@@ -11,6 +11,7 @@ import {
   backendsList,
 } from './commands/backends.ts'
 import { backup, restore } from './commands/backup.ts'
+import { budgetsList, budgetsRemove, budgetsSet } from './commands/budgets.ts'
 import { check } from './commands/check.ts'
 import { connect } from './commands/connect.ts'
 import { databaseToPostgres, databaseToSqlite } from './commands/database.ts'
@@ -64,6 +65,9 @@ export const commands: readonly Command[] = [
   keysLimit,
   keysRotate,
   keysRevoke,
+  budgetsSet,
+  budgetsList,
+  budgetsRemove,
   signInLink,
   accountsCreate,
   accountsList,

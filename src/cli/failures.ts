@@ -6,6 +6,7 @@ import { maxUpstreamsPerAccount } from '../accounts/upstreams.ts'
 import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/problems.ts'
 import { BackupError } from '../domain/backup-error.ts'
+import { maxBudgetsPerSetter } from '../domain/budgets.ts'
 import { SetupError } from '../runtime/setup-error.ts'
 import { sqliteCodes, sqliteDiskCodes, sqliteResultCode } from '../runtime/sqlite-result-code.ts'
 
@@ -72,6 +73,12 @@ const refusedChanges: RefusedChanges = {
     'for example --address 203.0.113.7 --address 2001:db8::/32',
   ],
   key_already_revoked: ['this key is already revoked', 'see the keys: {keys list}'],
+  budget_invalid: [
+    'a budget is for the account, one of its keys, or a profile that exists, and has 0.01 to 1,000,000 USD or 1,000 to 1,000,000,000,000 tokens',
+    'for example --usd 20',
+  ],
+  budget_limit: [`the account has ${maxBudgetsPerSetter} budgets, the maximum`, 'remove one first: {budgets list}'],
+  budget_unknown: ['the account has no such budget', 'see the budgets: {budgets list}'],
   upstream_unknown: ['the account has no such provider', 'see the providers: {upstream list}'],
   upstream_limit: [
     `the account has ${maxUpstreamsPerAccount} providers, the maximum`,

@@ -9,6 +9,7 @@ import type {
   TakenBackup,
 } from '../accounts/backups.ts'
 import type { BillingStore } from '../accounts/billing/ports.ts'
+import type { BudgetDeps } from '../accounts/budgets.ts'
 import type { ChangeStore, DeclaredStore } from '../accounts/declared/declared-ports.ts'
 import type { OperatorStore } from '../accounts/operators/operator-ports.ts'
 import type {
@@ -66,6 +67,7 @@ interface SealedValues {
 /** The store, open while a command uses it. */
 export interface OpenedStore {
   readonly accounts: AccountStore
+  readonly budgets: BudgetDeps['store']
   readonly audit: AuditStore
   readonly checkpoints: CheckpointStore
   readonly managed: ManagedAccessStore

@@ -54,6 +54,10 @@ const fieldShapes = {
   after: auditValueShape,
   /** The fingerprint of a list of changes. */
   plan: digestShape,
+  budgetId: idShape,
+  /** Who set a budget, and what it covers: see `budgetLabel`. */
+  budget: auditValueShape,
+  amount: undefined,
   scope: wordShape,
   /** The name in the configuration. */
   backend: nameShape,
@@ -83,6 +87,9 @@ export const auditEvents = {
   /** How many profiles, requests per minute, and networks the key is limited to; 0 for no such limit. */
   'key.limited': ['accountId', 'keyId', 'profiles', 'perMinute', 'networks'],
   'key.revoked': ['accountId', 'keyId', 'reason'],
+  /** A budget was set or removed: what it covers, and its limit in nanodollars or tokens. */
+  'budget.set': ['accountId', 'budgetId', 'budget', 'amount'],
+  'budget.removed': ['accountId', 'budgetId'],
   'email.added': ['accountId'],
   'email.removed': ['accountId'],
   'passkey.added': ['accountId'],
@@ -144,6 +151,7 @@ interface FieldValues {
   readonly takenAtMs: number
   readonly reapplied: number
   readonly changes: number
+  readonly amount: number
   readonly scope: AdminScope
   readonly reason: RevocationReason | GateReason | HoldReason
   readonly role: OperatorRole

@@ -55,6 +55,15 @@ export const limited = {
   retryable: true,
   signals: 'none',
 } as const
+/** Common fields of errors about budgets. */
+export const overBudget = {
+  status: 402,
+  type: 'insufficient_quota',
+  source: 'client',
+  retryable: false,
+  signals: 'none',
+  action: 'budgetsUrl',
+} as const
 /** Common fields of 503 errors. */
 export const unavailable = {
   status: 503,

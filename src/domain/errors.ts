@@ -1,7 +1,8 @@
-import { authentication, type ErrorEntry, forbidden, invalid, limited, unavailable } from './error-entry.ts'
+import type { Budget } from './budgets.ts'
+import { authentication, type ErrorEntry, forbidden, invalid, limited, overBudget, unavailable } from './error-entry.ts'
 
 /**
- * Every error the service can return, one entry per row of contract 4.12-4.60. Statuses, bodies, headers, and docs
+ * Every error the service can return, one entry per row of contract 4.12-4.63. Statuses, bodies, headers, and docs
  * derive from it.
  */
 export const errorCatalog = {
@@ -171,6 +172,21 @@ export const errorCatalog = {
     message:
       'The monthly quota is used up: {used} of {limit:request} on the {plan} plan. It resets on {resetsOn}. Upgrade:',
   },
+  budget_exceeded: {
+    ...overBudget,
+    message:
+      '{budget} is used up: {spent} of {limit} spent, {held} held, and up to {need} needed. More becomes available on {resetsOn}. See the budgets:',
+  },
+  budget_held: {
+    ...limited,
+    message:
+      '{budget} is held by running requests: {spent} of {limit} spent, {held} held, and up to {need} needed. Please try again in {seconds}s.',
+  },
+  budget_price_unknown: {
+    ...overBudget,
+    message:
+      '{budget} is in US dollars, and no backend of {profile} has a known price. Use another profile, or set a price. See the budgets:',
+  },
   '1010': {
     status: 403,
     type: 'edge_error',
@@ -281,6 +297,16 @@ export interface KeyOwner {
   readonly keyId: string
 }
 
+/** A budget that refuses a request. Amounts are in nanodollars, or tokens. */
+export interface BudgetFacts extends Pick<
+  Budget,
+  'scope' | 'subject' | 'unit' | 'window' | 'rolling' | 'limit' | 'setBy'
+> {
+  readonly spent: number
+  readonly held: number
+  readonly resetsAtMs: number
+}
+
 /** Values for an error's message and body. Clients see them, so they never contain a key, a prompt, or upstream text. */
 export interface ErrorFacts {
   /** The request field that caused the error (`error.param`). */
@@ -289,6 +315,8 @@ export interface ErrorFacts {
   readonly retryAfterSeconds?: number
   /** For `insufficient_quota`: start of the next month in Unix seconds (`error.resets_at`). */
   readonly resetsAt?: number
+  /** For `budget_exceeded` and `budget_held`: the budget and its state in the current window. */
+  readonly budget?: BudgetFacts
   /** For `content_rejected`: the status of the upstream's rejection. */
   readonly status?: number
   /** For `server_is_overloaded`: the outcome of each attempt. `passedBy` has the skipped backends: open circuit breaker, or taken out of use by an operator. */

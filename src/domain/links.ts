@@ -3,6 +3,7 @@ export interface Links {
   readonly accountUrl: string
   readonly accountSetupUrl: string
   readonly keysUrl: string
+  readonly budgetsUrl: string
   readonly keyRecoveryUrl: string
   readonly managedAccessUrl: string
   readonly upgradeUrl: string
@@ -20,6 +21,7 @@ export function linksFor(appUrl: string): Links {
     accountUrl: `${appUrl}/account`,
     accountSetupUrl: `${appUrl}/account/setup`,
     keysUrl: `${appUrl}/account/keys`,
+    budgetsUrl: `${appUrl}/account/budgets`,
     keyRecoveryUrl: `${appUrl}/account/recover`,
     managedAccessUrl: `${appUrl}/account/managed-access`,
     upgradeUrl: `${appUrl}/billing/upgrade`,

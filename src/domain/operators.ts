@@ -52,6 +52,7 @@ export const operatorActions = {
   changePlan: { role: 'support', stepUp: true },
   reviewUpgrade: { role: 'support', stepUp: true },
   suspendAccount: { role: 'support', stepUp: true },
+  changeBudgets: { role: 'support', stepUp: true },
   revokeKeys: { role: 'support', stepUp: true },
   answerTicket: { role: 'support', stepUp: false },
   tellIncident: { role: 'support', stepUp: false },

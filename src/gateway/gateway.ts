@@ -1,13 +1,13 @@
-import type { KeyRate, UsageSignals } from '../domain/account-meter.ts'
+import type { UsageSignals } from '../domain/account-meter.ts'
 import type { Account } from '../domain/accounts.ts'
+import type { Budget } from '../domain/budgets.ts'
 import type { Conversation } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
 import { estimateTokens } from '../domain/estimate-tokens.ts'
 import { outcomeName, type EventLog } from '../domain/events.ts'
 import type { JsonObject } from '../domain/json.ts'
 import type { Links } from '../domain/links.ts'
-import type { Plan } from '../domain/plans.ts'
-import { fusionDepthHeaders, fusionId, profileNamed, type Profile } from '../domain/profiles.ts'
+import { fusionId, profileNamed, type Profile } from '../domain/profiles.ts'
 import { failedBackends, rescueOf, type RequestOpening, type RequestOutcome } from '../domain/requests.ts'
 import type { RoutingPlan } from '../domain/routing-plan.ts'
 import { routingFor } from '../domain/routing-policy.ts'
@@ -17,9 +17,9 @@ import type { Clock } from '../runtime/clock.ts'
 import { errorName } from '../runtime/describe-bug.ts'
 import type { RandomBytes } from '../runtime/random.ts'
 import { SwapRemoveSet } from '../runtime/swap-remove-set.ts'
+import { type AdmitDeps, admitRequest } from './admit-request.ts'
 import { allowedProfile, profilesWithin } from './auth/allowed-profile.ts'
 import { authenticate, principalOf, type AuthenticationDeps } from './auth/authenticate.ts'
-import { callGrant } from './auth/call-grant.ts'
 import { assertProfileAllowed } from './auth/key-limits.ts'
 import type { CacheSessions } from './cache/cache-sessions.ts'
 import { seededRandom } from './fusion/engine/seeded-random.ts'
@@ -29,7 +29,6 @@ import { FusionPlanner, isFusable, type AnswerPlan, type FusionPool } from './fu
 import { orFailed } from './or-failed.ts'
 import type { LoadShedder } from './overload/load-shedder.ts'
 import type {
-  Admission,
   AnswerSink,
   Backend,
   Backends,
@@ -37,10 +36,9 @@ import type {
   ModelRequest,
   Principal,
   RequestObserver,
-  RequestTrace,
   RequestTracer,
 } from './ports.ts'
-import { assertEncodable, assertSupported, translatedOnly, type BackendRequestBody } from './request/backend-request.ts'
+import { assertSupported, type BackendRequestBody } from './request/backend-request.ts'
 import { DurabilityWait } from './request/durability-wait.ts'
 import type { ProviderErrors } from './request/provider-errors.ts'
 import type { RequestRunOptions } from './request/request-run-options.ts'
@@ -50,7 +48,6 @@ import { totalMsOf } from './request/total-time.ts'
 import { refersToStored, type StoredResponses } from './responses/stored-responses.ts'
 import { planRouting } from './routing-planner.ts'
 import type { BackendStatistics } from './routing/backend-statistics.ts'
-import { assertCapable } from './routing/capable-backends.ts'
 import type { CircuitBreakers } from './routing/circuit-breakers.ts'
 import { countBackends, type BackendCount } from './routing/count-backends.ts'
 import { HedgeBudget } from './routing/hedge-budget.ts'
@@ -88,6 +85,8 @@ export interface GatewayDeps {
   readonly shedder?: LoadShedder | undefined
   /** Absent if sessions do not stay anywhere. */
   readonly sessions?: CacheSessions | undefined
+  /** The budgets of an account. */
+  readonly readBudgets?: ((accountId: string) => Promise<readonly Budget[]>) | undefined
   readonly mintId: () => string
   readonly keepAliveMs: number
 }
@@ -103,6 +102,7 @@ export interface ServedProfile {
 export class Gateway {
   readonly #deps: GatewayDeps
   readonly #runDeps: RequestRunDeps & FusedAnswerDeps
+  readonly #admitDeps: AdmitDeps
   readonly #fusionPlanner: FusionPlanner
   readonly #nowSeconds = (): number => Math.floor(this.#deps.clock.nowMs() / 1000)
 
@@ -118,6 +118,7 @@ export class Gateway {
       hedges: new HedgeBudget(),
       commits: new DurabilityWait(deps.clock),
     }
+    this.#admitDeps = { ...deps, commits: this.#runDeps.commits }
     this.#fusionPlanner = new FusionPlanner({ ...deps, ...this.#runDeps })
   }
 
@@ -267,28 +268,10 @@ export class Gateway {
 
   /** Admits a checked request and runs it. Whatever is rejected before costs nothing (contract 6.1). */
   async #serve(principal: Principal, served: ServedRequest, sink: AnswerSink, plan?: AnswerPlan): Promise<void> {
-    const { mintId, formats, learned } = this.#deps
-    const { profile, conversation, routing, begun, persister, previousResponseId, conversationId } = served
-    const request = {
-      ...served.request,
-      grant: callGrant(principal, this.#deps.backends),
-      addedHeaders: fusionDepthHeaders(served.request.fusionDepth),
-      trace: undefined as RequestTrace | undefined,
-    }
-    const { accountId, keyId, limits } = principal
-    const fuser = plan?.runner
-    // A fusion chooses its members by capability itself.
-    const { capable: backends, doubtful } =
-      fuser === undefined
-        ? assertCapable(served.backends, conversation, formats(request.format).inputField, learned)
-        : { capable: served.backends }
-    const bodies = fuser === undefined ? this.#deps : { ...this.#deps, relays: translatedOnly }
-    const written = assertEncodable(request, conversation, backends, bodies)
-    const { id, format } = request
-    const units = profile.quotaUnits
-    const opening = { id, accountId, keyId, profile: profile.id, format, stream: conversation.stream, units }
-    const admitted = this.#admit(opening, principal.plan, limits?.rate)
-    const admission = admitted instanceof Promise ? await admitted : admitted
+    const { profile, routing, begun, persister, previousResponseId, conversationId } = served
+    const admitted = await admitRequest(this.#admitDeps, principal, served, plan)
+    const { request, conversation, opening, backends, doubtful, admission, written } = admitted
+    const { id, accountId } = opening
     const session = begun instanceof Promise ? await begun : begun
     request.trace = this.#deps.tracer?.begin(opening, request.traceparent)
     request.work?.admitted()
@@ -303,11 +286,11 @@ export class Gateway {
       previousResponseId,
       conversationId,
       report: plan?.report,
-      mintId,
+      mintId: this.#deps.mintId,
     }
     request.onAdmitted?.(context)
     const totalMs = totalMsOf(request, backends)
-    const source = fuser?.(request, context, totalMs)
+    const source = plan?.runner?.(request, context, totalMs)
     const options = {
       request,
       accountId,
@@ -317,7 +300,7 @@ export class Gateway {
       routing,
       session,
       admission,
-      units,
+      units: opening.units,
       sink,
       totalMs,
       persister,
@@ -373,18 +356,6 @@ export class Gateway {
       (cause) => {
         this.#deps.log({ event: 'store_failing', reason: errorName(cause) })
         throw new ServiceError('store_unavailable', { retryAfterSeconds: 1, cause })
-      },
-    )
-  }
-
-  /** @throws ServiceError `rate_limit_exceeded`, `insufficient_quota`, `record_unavailable` */
-  #admit(opening: RequestOpening, plan: Plan, rate: KeyRate | undefined): Admission | Promise<Admission> {
-    return orFailed(
-      () => this.#deps.ledger.admit(opening, plan, rate),
-      (cause) => {
-        if (cause instanceof ServiceError) throw cause
-        this.#deps.log({ event: 'ledger_failing', reason: errorName(cause) })
-        throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
       },
     )
   }

@@ -1,5 +1,6 @@
 import type { KeyRate, UsageSignals } from '../domain/account-meter.ts'
 import type { Account, StoredKey } from '../domain/accounts.ts'
+import type { Amounts, Budget, BudgetClaim } from '../domain/budgets.ts'
 import type { JsonObject } from '../domain/json.ts'
 import type { BackendFacts } from '../domain/model-facts.ts'
 import type { ModelPrice } from '../domain/model-price.ts'
@@ -18,6 +19,8 @@ export interface Principal {
   readonly plan: Plan
   /** Undefined if the key may do everything that its account may. */
   readonly limits: EnforcedLimits | undefined
+  /** The account's budgets; undefined if it has none. */
+  readonly budgets?: readonly Budget[] | undefined
   /**
    * Authenticates the caller again; synchronous if nothing has changed.
    * @throws ServiceError as `Gateway.authenticate`
@@ -27,16 +30,22 @@ export interface Principal {
 
 /**
  * Checks that an admitted request may still call a backend. Called before every upstream request: each attempt and
- * each sub-call of a fusion (contract 6.18, 23.6). Synchronous if nothing has changed since the last check.
+ * each sub-call of a fusion (contract 6.18, 23.6). Synchronous if nothing has changed since the last check. `inputTokens`: the
+ * most input tokens of a sub-call, which has its own conversation.
  * @throws ServiceError if the key or account may no longer send requests; UpstreamError `not_sent` if only this
  * backend is no longer allowed
  */
-export type CallGrant<Target extends CallTarget = Backend> = (target: Target) => void | Promise<void>
+export type CallGrant<Target extends CallTarget = Backend> = (
+  target: Target,
+  inputTokens?: number,
+) => void | Promise<void>
 
 /** A key and the account that it belongs to. */
 export interface KeyEntry {
   readonly key: StoredKey
   readonly account: Account
+  /** The account's budgets; undefined if it has none. */
+  readonly budgets?: readonly Budget[] | undefined
 }
 
 /** A cached entry, with its limits prepared for checks. */
@@ -60,12 +69,12 @@ export interface KeyStore {
 /** Decides admissions and records every request (contract 6, 35.6). */
 export interface Ledger {
   /**
-   * Takes one request from the minute (also from the key's own limit, if it has one) and its units from the month, in
-   * one decision (contract 5.12, 6.11).
-   * @throws ServiceError `rate_limit_exceeded`, `insufficient_quota`; any other error means that nothing can be
-   * recorded at the moment
+   * Takes one request from the minute (also from the key's own limit, if it has one), its units from the month, and its
+   * claim from the budgets, in one decision (contract 5.12, 6.11, 46.3).
+   * @throws ServiceError `rate_limit_exceeded`, `insufficient_quota`, `budget_exceeded`, `budget_held`; any other error
+   * means that nothing can be recorded at the moment
    */
-  admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Admission | Promise<Admission>
+  admit(opening: RequestOpening, plan: Plan, rate?: KeyRate, claim?: BudgetClaim): Admission | Promise<Admission>
   /** The current counters, taking nothing: the account's, or as seen by a key with its own limit. */
   signals(accountId: string, plan: Plan, rate?: KeyRate): UsageSignals | Promise<UsageSignals>
 }
@@ -96,8 +105,24 @@ export interface Admission {
    * @throws if the mark could not be written or the request is not durable: no byte may be sent then
    */
   deliver(): void
-  /** Ends the request: records the outcome and returns units that were not charged. */
-  settle(outcome: RequestOutcome, delivery: DeliveryState): void
+  /** What the request holds of budgets; undefined without a claim. */
+  readonly held?: HeldBudgets | undefined
+  /**
+   * Ends the request: records the outcome and returns units that were not charged. `spent` is what its budgets lose;
+   * undefined if that is unknown: then they lose everything that the request holds.
+   */
+  settle(outcome: RequestOutcome, delivery: DeliveryState, spent?: Amounts): void
+}
+
+/** What an admitted request holds of budgets until it ends (contract 46.3). */
+export interface HeldBudgets {
+  /** The output limit that the budgets can pay for. */
+  readonly outputTokens: number
+  /**
+   * Takes more, for one more upstream call. Resolves to false, with nothing taken, if the budgets do not allow it; otherwise
+   * what was taken is on disk. Rejects if it could not be recorded.
+   */
+  more(amounts: Amounts): Promise<boolean>
 }
 
 /** What an attempt calls: a backend, or anything else that answers like one. */
@@ -299,10 +324,20 @@ export interface ModelRequest {
 export interface AllowedRequest extends ModelRequest {
   /** Checked before each call that the request causes. */
   readonly grant: CallGrant
+  /** Undefined if no budget counts it. */
+  readonly spending?: CallSpending | undefined
   /** Headers that the service adds to each call, whatever the backend's format: name, value, … */
   readonly addedHeaders?: readonly string[] | undefined
   /** Undefined if tracing is off. */
   readonly trace?: RequestTrace | undefined
+}
+
+/** What the upstream calls of a request with budgets may cost. */
+export interface CallSpending {
+  /** The output limit of each call, in tokens. */
+  readonly outputTokens: number
+  /** A call that was granted has ended, answered or with an error. */
+  ended(target: { readonly id: string }, error: unknown): void
 }
 
 /** Observes admitted requests, for figures and metrics. Its methods must not throw. */

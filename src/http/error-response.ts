@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import type { UsageSignals } from '../domain/account-meter.ts'
+import { amountOut } from '../domain/budget-text.ts'
 import { errorMessage } from '../domain/error-text.ts'
-import type { ServiceError } from '../domain/errors.ts'
+import type { BudgetFacts, ServiceError } from '../domain/errors.ts'
 import { keyPrefix } from '../domain/keys.ts'
 import type { Links } from '../domain/links.ts'
 import type { ClientConventions } from '../formats/client-conventions.ts'
@@ -27,10 +28,11 @@ export function errorBody(
   { requestId, links, conventions }: Pick<ErrorResponseContext, 'requestId' | 'links' | 'conventions'>,
 ): string {
   const { entry, facts, code } = error
-  const { param = null, resetsAt, attempts, passedBy } = facts
+  const { param = null, resetsAt, attempts, passedBy, budget } = facts
   const { type, source, retryable } = entry
   const signals = {
     ...(resetsAt === undefined ? {} : { resets_at: resetsAt }),
+    ...(budget === undefined ? {} : budgetFields(budget)),
     ...(attempts === undefined ? {} : { attempts }),
     ...(passedBy === undefined || passedBy.length === 0 ? {} : { passed_by: passedBy }),
     ...signalFields(error, links),
@@ -84,6 +86,25 @@ export function errorHeaders(error: ServiceError, context: Omit<ErrorResponseCon
 function challenge({ code }: ServiceError): string {
   const realm = 'Bearer realm="svc-router"'
   return code === 'key_missing' ? realm : `${realm}, error="invalid_token"`
+}
+
+/** The state of the budget that refused the request: amounts in US dollars, or tokens (contract 46.6). */
+function budgetFields({ scope, subject, unit, window, rolling, setBy, ...state }: BudgetFacts) {
+  const { limit, spent, held, resetsAtMs } = state
+  return {
+    resets_at: Math.ceil(resetsAtMs / 1000),
+    budget: {
+      scope,
+      ...(subject === '' ? {} : { [scope]: subject }),
+      unit,
+      window,
+      rolling,
+      set_by: setBy,
+      limit: amountOut(unit, limit),
+      spent: amountOut(unit, spent),
+      held: amountOut(unit, held),
+    },
+  }
 }
 
 /** The header fields of contract 4.4 and 4.5 for this kind of error. */

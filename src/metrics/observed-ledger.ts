@@ -1,7 +1,8 @@
 import type { KeyRate, UsageSignals } from '../domain/account-meter.ts'
+import type { Amounts, BudgetClaim } from '../domain/budgets.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../domain/requests.ts'
-import type { Admission, DeliveryState, KeyStore, Ledger } from '../gateway/ports.ts'
+import type { Admission, DeliveryState, HeldBudgets, KeyStore, Ledger } from '../gateway/ports.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { ServiceMetrics } from './service-metrics.ts'
 
@@ -40,8 +41,8 @@ class ObservedLedger implements Ledger {
     this.#commits = new CommitTimes(metrics, clock)
   }
 
-  admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Admission | Promise<Admission> {
-    const admitted = this.#ledger.admit(opening, plan, rate)
+  admit(opening: RequestOpening, plan: Plan, rate?: KeyRate, claim?: BudgetClaim): Admission | Promise<Admission> {
+    const admitted = this.#ledger.admit(opening, plan, rate, claim)
     if (!(admitted instanceof Promise)) return this.#observe(opening, admitted)
     const startedMs = this.#clock.monotonicMs()
     return admitted
@@ -97,8 +98,12 @@ class ObservedAdmission implements Admission {
     if (isEarly || this.#isFree) this.#metrics.deliveredUncounted()
   }
 
-  settle(outcome: RequestOutcome, delivery: DeliveryState): void {
-    this.#admission.settle(outcome, delivery)
+  get held(): HeldBudgets | undefined {
+    return this.#admission.held
+  }
+
+  settle(outcome: RequestOutcome, delivery: DeliveryState, spent?: Amounts): void {
+    this.#admission.settle(outcome, delivery, spent)
     this.#charged = outcome.charged
     this.#metrics.settled(this.#opening)
     if (this.#isDelivered && this.#isFree) this.#metrics.deliveredUncounted()

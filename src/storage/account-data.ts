@@ -22,9 +22,11 @@ const ownTables = [
   'generation_chunks',
   'generations',
   'cache_sessions',
+  'budgets',
   'meters',
   'requests',
   'usage',
+  'budget_spending',
 ] as const satisfies readonly (keyof Tables)[]
 
 /**

@@ -5,6 +5,7 @@ import type { KeyLimits } from '../domain/key-limits.ts'
 import type { KeyState } from '../domain/keys.ts'
 import type { KeyStore } from '../gateway/ports.ts'
 import { readAccount } from './accounts.ts'
+import { budgetsOf, moveBudgetsToKey } from './budgets.ts'
 import { defineStore } from './define-store.ts'
 import { change } from './revision.ts'
 import type { KeyRow, Tables } from './schema/schema.ts'
@@ -30,6 +31,9 @@ export const keyStore = defineStore<KeyPepperStore & KeyQueries & KeyStore>({
         'accounts.suspended',
         'accounts.created_at_ms as account_created_at_ms',
       ])
+      .select((row) =>
+        row.exists(row.selectFrom('budgets').select('id').whereRef('account_id', '=', 'accounts.id')).as('has_budgets'),
+      )
       .where((row) => row.or([row('keys.digest', '=', digest), row('keys.next_digest', '=', digest)]))
       .executeTakeFirst()
     if (row === undefined) return undefined
@@ -40,7 +44,10 @@ export const keyStore = defineStore<KeyPepperStore & KeyQueries & KeyStore>({
       suspended: row.suspended,
       created_at_ms: row.account_created_at_ms,
     })
-    return { key: readKey(row), account }
+    const key = readKey(row)
+    // SQLite has no booleans.
+    if (Number(row.has_budgets) === 0) return { key, account }
+    return { key, account, budgets: await budgetsOf(db, account.id) }
   },
 
   async revision(db) {
@@ -136,6 +143,7 @@ export const keyStore = defineStore<KeyPepperStore & KeyQueries & KeyStore>({
         .execute()
       const { ends_at_ms: _, ...limits } = old
       await insertKey(transaction, { ...keyRow(next, nextDigest), ...limits })
+      await moveBudgetsToKey(transaction, oldKeyId, next)
       return true
     })
   },

@@ -9,6 +9,7 @@ import type {
   AccountStore,
   ActivityStore,
   AuditStore,
+  BudgetQueries,
   IdentityStore,
   ManagedAccessStore,
 } from '../accounts/ports.ts'
@@ -23,6 +24,7 @@ import { adminTokenStore } from './admin-tokens.ts'
 import { auditStore } from './audit.ts'
 import { backendControlStore } from './backend-controls.ts'
 import { billingStore } from './billing.ts'
+import { budgetStore } from './budgets.ts'
 import { type CacheSessionList, cacheSessionStore } from './cache-sessions.ts'
 import { emailStore } from './emails.ts'
 import { incidentStore } from './incidents.ts'
@@ -57,6 +59,7 @@ export interface Store
     AuditStore,
     BackendControlStore,
     CacheSessionList,
+    BudgetQueries,
     DeclaredQueries,
     AccountDataStore,
     IdentityStore,
@@ -87,6 +90,7 @@ export function createStore(db: Kysely<Tables>): Store {
     ...auditStore(db),
     ...backendControlStore(db),
     ...cacheSessionStore(db),
+    ...budgetStore(db),
     ...emailStore(db),
     ...incidentStore(db),
     ...keyStore(db),

@@ -6,6 +6,7 @@ import { accountRoutes } from './pages/account.ts'
 import { activityRoutes } from './pages/activity.ts'
 import { apiRoutes } from './pages/api.ts'
 import { billingRoutes } from './pages/billing.ts'
+import { budgetRoutes } from './pages/budgets.ts'
 import { codeRoutes } from './pages/code.ts'
 import { connectRoutes } from './pages/connect.ts'
 import { dataRoutes } from './pages/data.ts'
@@ -53,6 +54,7 @@ export const routes: readonly PageRoute[] = [
   ...accountRoutes,
   ...keyRoutes,
   ...keyLimitRoutes,
+  ...budgetRoutes,
   ...emailRoutes,
   ...upstreamRoutes,
   ...billingRoutes,

@@ -1,5 +1,6 @@
 import type { AdminTokensDeps } from '../accounts/admin/admin-tokens.ts'
 import type { PlanSales } from '../accounts/billing/billing-deps.ts'
+import type { BudgetDeps } from '../accounts/budgets.ts'
 import type { AccountsDeps } from '../accounts/control-plane.ts'
 import type { IdentityDeps } from '../accounts/identity/identity.ts'
 import type { LeakedKeysDeps } from '../accounts/leaked-keys/leaked-keys.ts'
@@ -110,6 +111,8 @@ export interface WebDeps {
   readonly limiters: Limiters
   /** The control plane; the actor is added for each call. */
   readonly control: Omit<AccountsDeps, 'actor'>
+  /** Budgets and their counters. */
+  readonly budgets: Omit<BudgetDeps, 'actor'>
   /** The enforced counters of an account (contract 5.13); undefined if its plan no longer exists. */
   usageOf(account: Account): Promise<UsageSignals | undefined>
   /** When each key of an account was last used, by key id, from the account's latest requests. */

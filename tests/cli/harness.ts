@@ -145,6 +145,7 @@ export class Harness {
           }
           return {
             accounts: store,
+            budgets: store,
             audit: store,
             checkpoints: checkpointFile(config.dataDir),
             managed: store,
@@ -167,6 +168,7 @@ export class Harness {
         const none = {} as Store
         return {
           accounts: this.real ?? this.store,
+          budgets: this.real ?? none,
           audit: this.real ?? none,
           checkpoints: checkpointFile(this.folder),
           managed: this.real ?? none,

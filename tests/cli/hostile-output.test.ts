@@ -21,6 +21,7 @@ const unsafe = /(?!\n)[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
 /** Every command that prints what others wrote. */
 const printing: Readonly<Record<string, readonly string[]>> = {
   'keys list': [],
+  'budgets list': [],
   'keys limit': ['key_evil', '--per-minute', '5'],
   'accounts list': [],
   'accounts suspend': ['acc_1'],
@@ -58,6 +59,8 @@ const ownWords = [
   'keys create',
   'keys rotate',
   'keys revoke',
+  'budgets set',
+  'budgets remove',
   'sign-in-link',
   'accounts create',
   'accounts resume',
@@ -211,6 +214,22 @@ function hostile(): Harness {
           revokedAtMs: null,
         },
       ]),
+    listBudgets: () =>
+      Promise.resolve([
+        {
+          id: evil,
+          accountId: evil,
+          scope: 'key',
+          subject: evil,
+          unit: 'usd',
+          window: 'month',
+          rolling: false,
+          limit: 1,
+          setBy: 'account',
+          createdAtMs: atMs,
+        },
+      ]),
+    readBudgetSpending: () => Promise.resolve([]),
     listBackendControls: () => Promise.resolve([{ backendId: evil, kind: 'drained', atMs, by: evil, reason: evil }]),
     listManagedRequests: () =>
       Promise.resolve([{ id: evil, accountId: evil, state: 'requested', createdAtMs: atMs, decidedAtMs: null }]),

@@ -49,6 +49,8 @@ const owned = [
   'requests',
   'usage',
   'meters',
+  'budgets',
+  'budget_spending',
   'stored_responses',
   'conversations',
   'conversation_items',
@@ -262,6 +264,23 @@ describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
         .execute()
       await addRows(answeredRow(`req_${n}`, { account_id: accountId }))
       await db.insertInto('usage').values({ account_id: accountId, period_id: '2026-11', used: 3 }).execute()
+      const budget = {
+        scope: 'account',
+        subject: '',
+        former: null,
+        unit: 'usd',
+        period: 'month',
+        rolling: 0,
+        amount: 9,
+      }
+      await db
+        .insertInto('budgets')
+        .values({ ...budget, id: `bud_${n}`, account_id: accountId, set_by: 'account', created_at_ms: 1 })
+        .execute()
+      await db
+        .insertInto('budget_spending')
+        .values({ budget_id: `bud_${n}`, bucket_ms: 1, account_id: accountId, spent: 1, held: 0 })
+        .execute()
       await db.insertInto('meters').values({ account_id: accountId, admitted: 1, last_at_ms: 1 }).execute()
       const generation = { accountId, requestId: `req_${n}` }
       const generations = createGenerationStore(db)

@@ -28,6 +28,8 @@ export function requestRow(id: string, admittedAtMs: number, changes: Partial<Re
     passed_by: null,
     number: null,
     node_id: null,
+    holds: null,
+    booked: null,
     ...changes,
   }
 }

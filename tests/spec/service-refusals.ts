@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { systemRandom } from '../../src/runtime/random.ts'
+import { budgetOf, nanoPerUsd, pricedFacts, setTestBudget } from '../test-budgets.ts'
 import {
   canaries,
   chat,
@@ -144,6 +145,55 @@ export const serviceRefusals: readonly RefusalRow[] = [
       const { key } = await service.addAccount('small', 'small')
       await ask(service, { key })
       return ask(service, { key })
+    },
+  },
+  {
+    ...client,
+    code: 'budget_exceeded',
+    status: 402,
+    type: 'insufficient_quota',
+    link: links.budgetsUrl,
+    usage: true,
+    options: { facts: pricedFacts },
+    async provoke(service) {
+      await setTestBudget(service, { limit: nanoPerUsd / 100 })
+      return ask(service)
+    },
+  },
+  {
+    ...client,
+    code: 'budget_held',
+    status: 429,
+    type: 'rate_limit_error',
+    retryable: true,
+    retryAfter: [1, 60],
+    usage: true,
+    options: { facts: pricedFacts },
+    async provoke(service) {
+      await setTestBudget(service, { limit: nanoPerUsd / 2 })
+      for (const provider of service.providers) provider.script([{ do: 'silence', repeat: true }])
+      const body = { ...chat, max_tokens: 4_000, stream: true }
+      const leave = new AbortController()
+      const first = service.post('/chat/completions', body, {}, leave.signal).catch(() => {})
+      try {
+        await expect.poll(async () => (await budgetOf(service)).held).toBeGreaterThan(0)
+        return await ask(service, { body: { ...chat, max_tokens: 4_000 } })
+      } finally {
+        leave.abort()
+        await first
+      }
+    },
+  },
+  {
+    ...client,
+    code: 'budget_price_unknown',
+    status: 402,
+    type: 'insufficient_quota',
+    link: links.budgetsUrl,
+    usage: true,
+    async provoke(service) {
+      await setTestBudget(service, { limit: nanoPerUsd })
+      return ask(service)
     },
   },
   {

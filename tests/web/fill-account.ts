@@ -54,6 +54,8 @@ async function fillPast({ config, account, store }: Service): Promise<void> {
           passed_by: null,
           number: null,
           node_id: null,
+          holds: null,
+          booked: null,
         }
         await db.insertInto('requests').values(row).execute()
       }

@@ -122,13 +122,13 @@ function lookUp(
 /** The principal of a key that was looked up, if the states of key and account allow it (contract 3.6, 3.7). */
 function admitEntry(entry: KnownKey | undefined, deps: AuthenticationDeps, recheck: Principal['recheck']): Principal {
   if (entry === undefined) throw new ServiceError('key_inactive')
-  const { key, account, limits } = entry
+  const { key, account, limits, budgets } = entry
   const hasEnded = key.endsAtMs !== null && key.endsAtMs <= deps.nowMs()
   if (key.state === 'revoked' || (key.state === 'retiring' && hasEnded)) {
     throw refused('key_revoked', account, key.id)
   }
   if (key.state === 'disabled' || hasEnded) throw refused('key_inactive', account, key.id)
-  return { accountId: account.id, keyId: key.id, plan: planOf(account, key.id, deps), limits, recheck }
+  return { accountId: account.id, keyId: key.id, plan: planOf(account, key.id, deps), limits, budgets, recheck }
 }
 
 function planOf(account: Account, keyId: string, { planById }: Pick<AuthenticationDeps, 'planById'>): Plan {

@@ -203,6 +203,7 @@ export class FusedAnswer implements AnswerSource {
               depth,
               record,
               grant: request.grant,
+              spending: request.spending,
               trace: request.trace,
               held: request.held,
             },

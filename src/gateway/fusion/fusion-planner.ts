@@ -43,6 +43,8 @@ export interface FusionPool {
 export interface AnswerPlan extends Disposable {
   readonly fusable: Pick<FusableRequest, 'request' | 'conversation' | 'backends'>
   readonly runner?: FusionRunner
+  /** How many calls that takes, if each succeeds, and of which backends; absent for one. */
+  readonly calls?: { readonly count: number; readonly backends: readonly Backend[] }
   /** The report on how the answer was produced, if a single model gives it. */
   readonly report?: JsonObject
 }
@@ -141,7 +143,8 @@ export class FusionPlanner {
     const alias = { backends: members, settings, pinned: pinnedOf(fusable, recalled) }
     const make = (session: FusionSession) => answerWithFusion(session, alias)
     const runner = this.#runner({ accountId, backends: members, remember, make, turn: fusable.session })
-    return { fusable, runner, [Symbol.dispose]: () => slot[Symbol.dispose]() }
+    const calls = { count: callsOf(settings), backends: members }
+    return { fusable, runner, calls, [Symbol.dispose]: () => slot[Symbol.dispose]() }
   }
 
   #planTool({ accountId, plan }: Principal, fusable: FusableRequest, of: ToolPlan): AnswerPlan {
@@ -172,7 +175,9 @@ export class FusionPlanner {
     const make = (session: FusionSession) => answerWithTool(session, toolOf)
     const everybody = [...new Map([...members, ...backends].map((backend) => [backend.id, backend])).values()]
     const runner = this.#runner({ accountId, backends: everybody, remember, make, turn: fusable.session })
-    return { fusable, runner, [Symbol.dispose]: () => {} }
+    // The calling model answers once more than it deliberates.
+    const count = tool.settings.maxRuns * (callsOf(tool.settings) + 1) + 1
+    return { fusable, runner, calls: { count, backends: everybody }, [Symbol.dispose]: () => {} }
   }
 
   /** Runs a planned fusion for the request that was admitted. */
@@ -190,6 +195,11 @@ export class FusionPlanner {
     if (noted === undefined) return continued
     return { ...continued, request: noted, conversation: formats(noted.format).readRequest(noted.body) }
   }
+}
+
+/** The panel, the judge's passes, and the writer. */
+function callsOf({ panelModels, panelSize, extraJudgePasses }: FusionSettings): number {
+  return (panelModels?.length ?? panelSize) + 1 + extraJudgePasses + 1
 }
 
 interface AliasPlan {

@@ -1,9 +1,10 @@
-import type { AnswerEvent } from '../../domain/conversation.ts'
+import type { AnswerEvent, Conversation } from '../../domain/conversation.ts'
 import { fusionDepthHeaders } from '../../domain/profiles.ts'
 import { traceHeader } from '../../domain/trace-header.ts'
 import { UpstreamError, type Attempt } from '../../domain/upstream.ts'
 import type { AnswerContext } from '../../formats/format.ts'
-import type { AttemptTrace, CallGrant, Backend, HeldBytes, RequestTrace } from '../ports.ts'
+import { inputBound } from '../budgets/input-bound.ts'
+import type { AttemptTrace, CallGrant, CallSpending, Backend, HeldBytes, RequestTrace } from '../ports.ts'
 import { AnswerEvents } from '../request/answer-events.ts'
 import { attemptRecord, logConfigurationFault } from '../request/attempt-end.ts'
 import { AttemptRun } from '../request/attempt.ts'
@@ -26,6 +27,7 @@ export interface MemberCallOptions {
   readonly depth: number
   readonly record: (attempt: Attempt) => void
   readonly grant: CallGrant
+  readonly spending?: CallSpending | undefined
   readonly trace?: RequestTrace | undefined
   /** Counts the bytes of a whole answer. */
   readonly held?: HeldBytes | undefined
@@ -55,6 +57,7 @@ async function* readStream(options: MemberCallOptions, signal: AbortSignal): Asy
 class MemberCall implements Disposable {
   readonly #options: MemberCallOptions
   readonly #signal: AbortSignal
+  readonly #conversation: Conversation
   #events: AnswerEvents
   #run: AttemptRun | undefined
   #recorded: AttemptRun | undefined
@@ -70,12 +73,13 @@ class MemberCall implements Disposable {
     this.#options = options
     this.#signal = signal
     this.#events = new AnswerEvents(options.deps.clock)
+    this.#conversation = withLimit(options.call.conversation, options.spending)
   }
 
   /** Resolves when the first content has arrived; for a whole answer, all of it. @throws UpstreamError, ServiceError */
   async open(): Promise<void> {
-    const { deps, backend, call } = this.#options
-    const writer = translatedWriter(call.conversation, deps)
+    const { deps, backend } = this.#options
+    const writer = translatedWriter(this.#conversation, deps)
     const first = writeFor(backend, writer)
     let sentLength = first.body.length
     let sent = bytesOf(first)
@@ -108,18 +112,19 @@ class MemberCall implements Disposable {
   }
 
   async #attempt({ backend, body }: BackendRequestBody): Promise<void> {
-    const { deps, context, call, depth, accountId } = this.#options
-    const { stream } = call.conversation
+    const { deps, context, depth, accountId, grant } = this.#options
+    const conversation = this.#conversation
+    const { stream } = conversation
     const events = new AnswerEvents(deps.clock)
     const lane = events.laneOf({
-      context: { ...context, conversation: call.conversation },
+      context: { ...context, conversation },
       backend,
       backendFormat: deps.formats(backend.format),
       refusesOurCalls: true,
       held: this.#options.held,
     })
-    const breakerKey = { accountId, contentKind: () => contentKindOf(call.conversation) }
-    const kind = promptKindOf(body.length, call.conversation)
+    const breakerKey = { accountId, contentKind: () => contentKindOf(conversation) }
+    const kind = promptKindOf(body.length, conversation)
     const measured = { backendId: backend.id, accountId, kind }
     const observer = deps.statistics.begin(measured, deps.breakers.begin(backend.id, breakerKey))
     const run = new AttemptRun(backend, lane, stream, deps.clock, observer)
@@ -130,7 +135,8 @@ class MemberCall implements Disposable {
       const traceparent = this.#trace?.traceparent
       const added = fusionDepthHeaders(depth)
       const headers = traceparent === undefined ? added : [...(added ?? []), traceHeader, traceparent]
-      await run.open({ body, stream, requestId: context.requestId, headers }, this.#options.grant)
+      const granted: CallGrant = (target) => grant(target, inputBound(body.length, conversation))
+      await run.open({ body, stream, requestId: context.requestId, headers }, granted)
     } catch (error) {
       this.#record(error)
       events.fail(error)
@@ -149,10 +155,19 @@ class MemberCall implements Disposable {
     const run = this.#run
     if (run === undefined || run === this.#recorded) return
     this.#recorded = run
+    this.#options.spending?.ended(run.target, error)
     const record = attemptRecord(run, this.#options.deps.clock.monotonicMs(), error)
     this.#options.record(record)
     this.#trace?.ended(record)
   }
+}
+
+/** No call of a request with budgets may answer longer than is held for it (contract 46.3). */
+function withLimit(conversation: Conversation, spending: CallSpending | undefined): Conversation {
+  if (spending === undefined) return conversation
+  const { maxOutputTokens = Infinity } = conversation.sampling
+  const limit = Math.min(maxOutputTokens, spending.outputTokens)
+  return { ...conversation, sampling: { ...conversation.sampling, maxOutputTokens: limit } }
 }
 
 /** A long-running call holds its body as bytes: half the memory of text, and outside the heap. */

@@ -30,6 +30,9 @@ const effects: { readonly [Type in AuditEvent['type']]: Apply<Type> | 'lost' | '
     endKey(transaction, keyId, endsAtMs <= atMs ? 'revoked' : 'retiring', endsAtMs, atMs),
   'key.limited': 'unnamed',
   'key.revoked': (transaction, { keyId }, atMs) => endKey(transaction, keyId, 'revoked', atMs, atMs),
+  'budget.set': 'lost',
+  'budget.removed': (transaction, { budgetId }) =>
+    transaction.deleteFrom('budgets').where('id', '=', budgetId).execute(),
   'email.added': 'lost',
   'email.removed': 'unnamed',
   'passkey.added': 'lost',

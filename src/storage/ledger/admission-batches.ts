@@ -10,6 +10,7 @@ import {
   usageSignals,
   type UsageSignals,
 } from '../../domain/account-meter.ts'
+import type { BudgetClaim, BudgetStanding } from '../../domain/budgets.ts'
 import type { ServiceError } from '../../domain/errors.ts'
 import type { Plan } from '../../domain/plans.ts'
 import type { RequestOpening } from '../../domain/requests.ts'
@@ -23,8 +24,15 @@ export interface Asking {
   readonly opening: RequestOpening
   readonly plan: Plan
   readonly rate: KeyRate | undefined
+  readonly claim?: BudgetClaim | undefined
   /** The number of the next delivery mark when it arrived. */
   readonly dueMark: number
+}
+
+/** A refusal by the budgets: the state of each budget of the claim, in its order. */
+export interface RefusedByBudgets {
+  readonly standings: readonly BudgetStanding[]
+  readonly nowMs: number
 }
 
 /** A refusal, and whether the minute was the reason. */
@@ -33,18 +41,26 @@ interface Refused {
   readonly fullMinute: FullMinute | undefined
 }
 
-/** What the database decided: the counters including the request, or that it is refused. */
-export type Decided = UsageSignals | Refused
+/** The counters including the request, and the output limit that its budgets can pay for. */
+export interface Admitted extends UsageSignals {
+  readonly outputTokens?: number
+}
 
-/** One row of `svc_router_admit_2`, or of `readCounters`. The last four are null if they count nothing. */
+/** What the database decided. */
+export type Decided = Admitted | Refused | RefusedByBudgets
+
+/** One row of `svc_router_admit_2` or `_3`, or of `readCounters`. The last four are null if they count nothing. */
 interface CounterRow {
-  readonly out_denied: 'minute' | 'month' | null
+  readonly out_denied: 'minute' | 'month' | 'budget' | null
   readonly out_now_ms: number
   readonly out_used: number
   readonly out_open: number
   readonly out_oldest_ms: number | null
   readonly out_key_open: number | null
   readonly out_key_oldest_ms: number | null
+  /** Only with claims: the output limit, and for a refusal `[bucket, spent, held, oldest]` of each budget. */
+  readonly out_output?: number | null
+  readonly out_budgets?: readonly (readonly [number, number, number, number | null])[] | null
 }
 
 /** The node that decides a batch, and until when it waits for that: epoch milliseconds of the database's clock. */
@@ -62,7 +78,8 @@ export async function decideBatch(
   { nodeId, expiresMs }: BatchOwner,
   batch: readonly Asking[],
 ): Promise<readonly Decided[]> {
-  const given = batch.map(({ opening, plan, rate, dueMark }, n) => ({
+  let hasClaims = false
+  const given = batch.map(({ opening, plan, rate, claim, dueMark }, n) => ({
     n,
     id: opening.id,
     account_id: opening.accountId,
@@ -75,9 +92,11 @@ export async function decideBatch(
     per_month: plan.requestsPerMonth,
     key_per_minute: rate?.perMinute ?? null,
     due_mark: dueMark,
+    ...(claim !== undefined && (hasClaims = true) && { claim: claimJson(claim) }),
   }))
+  const admit = sql.raw(hasClaims ? 'svc_router_admit_3' : 'svc_router_admit_2')
   const { rows } = await sql<CounterRow & { readonly out_n: number }>`
-    select * from svc_router_admit_2(${JSON.stringify(given)}::jsonb, ${nodeId}, ${Math.ceil(expiresMs)})`.execute(db)
+    select * from ${admit}(${JSON.stringify(given)}::jsonb, ${nodeId}, ${Math.ceil(expiresMs)})`.execute(db)
   const decided: Decided[] = Array.from({ length: batch.length })
   for (const row of rows) decided[row.out_n] = decidedBy(row, batch[row.out_n]!)
   if (rows.length !== batch.length) throw new Error('the database did not return a decision for every request')
@@ -86,7 +105,14 @@ export async function decideBatch(
 
 function decidedBy(row: CounterRow, { plan, rate }: Pick<Asking, 'plan' | 'rate'>): Decided {
   const now = momentAt(row.out_now_ms)
-  if (row.out_denied === null) return signalsOf(row, now, plan, rate)
+  if (row.out_denied === 'budget') {
+    const standings = row.out_budgets!.map(([, spent, held, oldestMs]) => ({ spent, held, oldestMs }))
+    return { standings, nowMs: row.out_now_ms }
+  }
+  if (row.out_denied === null) {
+    const signals = signalsOf(row, now, plan, rate)
+    return typeof row.out_output === 'number' ? { ...signals, outputTokens: row.out_output } : signals
+  }
   if (row.out_denied === 'month') {
     const error = denialError(monthDenial(now.period), plan, signalsOf(row, now, plan, undefined))
     return { error, fullMinute: undefined }
@@ -95,6 +121,22 @@ function decidedBy(row: CounterRow, { plan, rate }: Pick<Asking, 'plan' | 'rate'
   const signals = signalsOf(row, now, plan, rate)
   const error = denialError(minuteDenial(now.monotonicMs, standing), plan, signals)
   return { error, fullMinute: { freeInMs: standing.freeAtMs - now.monotonicMs, standing, signals } }
+}
+
+/** A claim as `svc_router_admit_3` reads it. */
+function claimJson({ budgets, base, perOutputToken, leastOutput, mostOutput }: BudgetClaim) {
+  return {
+    budgets: budgetsJson(budgets),
+    base: [base.nanoUsd, base.tokens],
+    per: [perOutputToken.nanoUsd, perOutputToken.tokens],
+    least: leastOutput,
+    most: mostOutput,
+  }
+}
+
+/** Budgets as the functions of the database read them. */
+export function budgetsJson(budgets: BudgetClaim['budgets']) {
+  return budgets.map(({ id, window, rolling, limit, unit }) => [id, window, rolling ? 1 : 0, limit, unit])
 }
 
 /** An account's counters by the database's clock, taking nothing. */

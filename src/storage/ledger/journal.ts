@@ -1,3 +1,4 @@
+import type { BudgetHold } from '../../domain/budgets.ts'
 import type { RequestOpening } from '../../domain/requests.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { SwapRemoveSet } from '../../runtime/swap-remove-set.ts'
@@ -11,10 +12,12 @@ import {
   type LedgerBatch,
   JournalEntry,
   writeDelivered,
+  writeHolds,
   writeLost,
   writeOpening,
   writeOutcome,
   writeRecords,
+  writeSpending,
   writeVoid,
 } from './records.ts'
 
@@ -106,11 +109,27 @@ export class LedgerJournal {
     this.#refuseWaiting()
   }
 
-  open(facts: RequestOpening, admittedAtMs: number, periodId: string, account: ChargedAccount): JournalEntry {
+  open(
+    facts: RequestOpening,
+    admittedAtMs: number,
+    periodId: string,
+    account: ChargedAccount,
+    holds?: readonly BudgetHold[],
+  ): JournalEntry {
     const entry = new JournalEntry(facts, admittedAtMs, periodId, account, this.#nextBatch)
+    entry.holds = holds
     this.#inFlight.add(entry)
     this.#add(entry)
     return entry
+  }
+
+  /** Records all that a request holds of its budgets now. Resolves and rejects as `durable`. */
+  holdMore(entry: JournalEntry, holds: readonly BudgetHold[]): Promise<void> {
+    entry.holds = holds
+    const batch = this.#nextBatch
+    // Otherwise the record of its beginning, which is still to be written, has it.
+    if ((entry.toWrite & writeOpening) === 0) writeHolds(entry, batch.holds)
+    return this.#written(entry, batch) ?? Promise.resolve()
   }
 
   /** Records that a stream has begun. */
@@ -143,12 +162,16 @@ export class LedgerJournal {
    * See `Admission.durable`. Rejects after the time limits of two commits at the latest: the current one's and its own.
    */
   durable(entry: JournalEntry): Promise<void> | undefined {
-    if (entry.isVoid) return Promise.reject(new LedgerUnavailable())
-    if (entry.batch.isDurable) return undefined
+    return this.#written(entry, entry.batch)
+  }
+
+  #written({ isVoid }: JournalEntry, batch: LedgerBatch): Promise<void> | undefined {
+    if (isVoid) return Promise.reject(new LedgerUnavailable())
+    if (batch.isDurable) return undefined
     if (!this.isHealthy) return Promise.reject(new LedgerUnavailable())
-    entry.batch.waiting ??= Promise.withResolvers()
-    if (entry.batch === this.#nextBatch) this.#flushSoon()
-    return entry.batch.waiting.promise
+    batch.waiting ??= Promise.withResolvers()
+    if (batch === this.#nextBatch) this.#flushSoon()
+    return batch.waiting.promise
   }
 
   /** Resolves when everything recorded so far is on disk; rejects if that fails or takes too long. */
@@ -178,7 +201,7 @@ export class LedgerJournal {
     }
     this.#watchCommit()
     if (this.#nextBatch.waiting !== undefined) this.#flushSoon()
-    else if (this.#nextBatch.entries.length > 0) this.#flushLater(lazyMs)
+    else if (!isEmpty(this.#nextBatch)) this.#flushLater(lazyMs)
   }
 
   /** Handles a commit that failed or hangs. Reports it once until a commit succeeds. */
@@ -244,9 +267,9 @@ export class LedgerJournal {
     if (this.#lazyTimer !== undefined) return
     this.#lazyTimer = this.#clock.after(delayMs, () => {
       this.#lazyTimer = undefined
-      const { entries, lazyUntilMs } = this.#nextBatch
+      const { lazyUntilMs } = this.#nextBatch
       // When the batch that is being written is on disk, `onCommitted` starts the timer again.
-      if (this.#posted.length > 0 || entries.length === 0) return
+      if (this.#posted.length > 0 || isEmpty(this.#nextBatch)) return
       const restMs = Math.ceil(lazyUntilMs - this.#clock.monotonicMs())
       // Node's timers are up to a millisecond early.
       if (restMs > 1) this.#flushLater(restMs)
@@ -256,14 +279,15 @@ export class LedgerJournal {
 
   #post(): void {
     const batch = this.#nextBatch
-    if (batch.entries.length === 0 || this.#writer === undefined) return
+    if (isEmpty(batch) || this.#writer === undefined) return
     this.#nextBatch = newBatch(batch.number + 1)
     this.#lastPostMs = this.#clock.monotonicMs()
     this.#lastPostSize = batch.entries.length
     this.#posted.push(batch)
     if (this.#posted.length === 1) this.#watchCommit()
-    const records: Cell[] = []
+    const records: Cell[] = batch.holds
     const usage: Cell[] = []
+    const spending: Cell[] = []
     const charged: ChargedAccount[] = []
     let isRecoverFromMoved = this.#moveRecoverFrom()
     for (const entry of batch.entries) {
@@ -278,6 +302,7 @@ export class LedgerJournal {
       }
       writeRecords(entry, records)
       const units = chargedUnits(entry)
+      writeSpending(entry, spending)
       entry.toWrite = 0
       if (units === 0) continue
       const { account } = entry
@@ -296,9 +321,13 @@ export class LedgerJournal {
       account.batchUnits = 0
     }
     const { number } = batch
-    this.#writer.post(
-      isRecoverFromMoved ? { number, records, usage, recoverFrom: this.#recoverFrom } : { number, records, usage },
-    )
+    this.#writer.post({
+      number,
+      records,
+      usage,
+      ...(spending.length > 0 && { spending }),
+      ...(isRecoverFromMoved && { recoverFrom: this.#recoverFrom }),
+    })
   }
 
   /** Restarts the time limit for the oldest posted batch. */
@@ -327,5 +356,9 @@ export class LedgerJournal {
 }
 
 function newBatch(number: number): LedgerBatch {
-  return { number, entries: [], isDurable: false, waiting: undefined, lazyUntilMs: 0 }
+  return { number, entries: [], holds: [], isDurable: false, waiting: undefined, lazyUntilMs: 0 }
+}
+
+function isEmpty({ entries, holds }: LedgerBatch): boolean {
+  return entries.length === 0 && holds.length === 0
 }

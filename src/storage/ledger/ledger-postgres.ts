@@ -2,16 +2,18 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Kysely, sql } from 'kysely'
 import type { KeyRate, UsageSignals } from '../../domain/account-meter.ts'
+import { type Amounts, type BudgetClaim, noAmounts } from '../../domain/budgets.ts'
 import type { Plan } from '../../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../../domain/requests.ts'
-import type { Admission, Ledger } from '../../gateway/ports.ts'
+import type { Admission, DeliveryState, HeldBudgets, Ledger } from '../../gateway/ports.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { randomBase62 } from '../../runtime/ids.ts'
 import { systemRandom } from '../../runtime/random.ts'
 import type { Tables } from '../schema/schema.ts'
 import { lockDataFolder } from '../sqlite/data-folder-lock.ts'
-import { type Asking, type Decided, decideBatch, readSignals } from './admission-batches.ts'
+import { type Admitted, type Asking, budgetsJson, type Decided, decideBatch, readSignals } from './admission-batches.ts'
 import { AdmissionQueue, decideLimitMs } from './admission-queue.ts'
+import { BudgetRefusals } from './budget-refusals.ts'
 import { DatabaseClock } from './database-clock.ts'
 import {
   type DeliveryHistory,
@@ -49,7 +51,7 @@ export interface PostgresLedgerOptions {
  * Each node has a data folder of its own for its delivery marks.
  */
 export interface PostgresLedger extends Ledger {
-  admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Promise<Admission>
+  admit(opening: RequestOpening, plan: Plan, rate?: KeyRate, claim?: BudgetClaim): Promise<Admission>
   signals(accountId: string, plan: Plan, rate?: KeyRate): Promise<UsageSignals>
   /** Whether the last write succeeded. */
   healthy(): boolean
@@ -115,7 +117,9 @@ async function recover(db: Kysely<Tables>, nodeId: string | undefined, history: 
     const settlements = rows.map((row) => {
       const isDelivered = row.is_stored || mayHaveBeenDelivered(row.id, row.due_mark, history)
       const charged = isDelivered ? row.units : 0
-      return { id: row.id, state: 'lost' as const, outcome: { charged, attempts: [], totalMs: 0 } }
+      // What their upstream calls cost is unknown.
+      const outcome = { charged, attempts: [], totalMs: 0 }
+      return { id: row.id, state: 'lost' as const, outcome, spent: 'unknown' as const }
     })
     await writeSettlements(db, settlements)
   }
@@ -128,6 +132,7 @@ class NodeLedger implements PostgresLedger {
   readonly #clock: Clock
   readonly #queue: AdmissionQueue
   readonly #refusals: MinuteRefusals
+  readonly #budgetRefusals: BudgetRefusals
   readonly #settlements: SettlementQueue
   readonly #lease: NodeLease
   readonly #databaseClock: DatabaseClock
@@ -151,6 +156,7 @@ class NodeLedger implements PostgresLedger {
     this.#marks = marks
     this.#clock = clock
     this.#refusals = new MinuteRefusals(clock)
+    this.#budgetRefusals = new BudgetRefusals(clock)
     this.#onFailing = onFailing
     this.#release = release
     this.#settlements = new SettlementQueue(db, clock, (id) => this.#inFlight.delete(id))
@@ -184,21 +190,26 @@ class NodeLedger implements PostgresLedger {
     return this.#lease.start()
   }
 
-  async admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Promise<Admission> {
+  async admit(opening: RequestOpening, plan: Plan, rate?: KeyRate, claim?: BudgetClaim): Promise<Admission> {
     if (this.#isClosed || this.#settlements.isFull || this.#inFlight.size >= maxInFlight) throw new LedgerUnavailable()
     if (opening.id.length > markedIdLength) throw new RangeError('a request id is too long')
     const caller = { accountId: opening.accountId, plan, rate }
-    const refusal = this.#refusals.errorFor(caller)
+    const refusal =
+      this.#refusals.errorFor(caller) ?? (claim && this.#budgetRefusals.errorFor(opening.accountId, claim))
     if (refusal !== undefined) throw refusal
     const askedMs = this.#clock.monotonicMs()
     this.#inFlight.add(opening.id)
     try {
-      const decided = await this.#queue.add({ opening, plan, rate, dueMark: this.#marks.next })
+      const decided = await this.#queue.add({ opening, plan, rate, claim, dueMark: this.#marks.next })
       if ('error' in decided) {
         if (decided.fullMinute !== undefined) this.#refusals.note(caller, askedMs, decided.fullMinute)
         throw decided.error
       }
-      return new NodeAdmission(opening, decided, this.#marks, this.#settlements)
+      if ('standings' in decided) throw this.#budgetRefusals.note(opening.accountId, claim!, decided)
+      return new NodeAdmission({ opening, claim }, decided, this.#marks, this.#settlements, {
+        more: (amounts) => this.#holdMore(opening, claim!, amounts),
+        ended: (totalMs) => this.#budgetRefusals.ended(opening.accountId, totalMs),
+      })
     } catch (error) {
       this.#inFlight.delete(opening.id)
       throw error
@@ -247,29 +258,54 @@ class NodeLedger implements PostgresLedger {
     this.#lease.hurry()
   }
 
+  /** See `HeldBudgets.more`. @throws the driver's error */
+  async #holdMore({ id, accountId }: RequestOpening, { budgets }: BudgetClaim, amounts: Amounts): Promise<boolean> {
+    const { rows } = await sql<{ held: boolean }>`select svc_router_hold_more_1(${id}, ${accountId},
+      ${JSON.stringify(budgetsJson(budgets))}::jsonb, ${amounts.nanoUsd}, ${amounts.tokens}) as held`.execute(this.#db)
+    return rows[0]?.held === true
+  }
+
   /** Refunds admissions whose commit was not confirmed: their callers got an error, and nothing was sent (contract 36.16). */
   #giveUpUnknown(ids: readonly string[]): void {
     for (const id of ids) {
       if (this.#inFlight.has(id)) continue
       this.#inFlight.add(id)
-      this.#settlements.add({ id, state: 'lost', outcome: { charged: 0, attempts: [], totalMs: 0 } })
+      this.#settlements.add({ id, state: 'lost', outcome: { charged: 0, attempts: [], totalMs: 0 }, spent: noAmounts })
     }
   }
 }
 
+/** What an admission does with the budgets of its claim. */
+interface NodeBudgets {
+  more(amounts: Amounts): Promise<boolean>
+  /** The request has ended. */
+  ended(totalMs: number): void
+}
+
 class NodeAdmission implements Admission {
+  readonly held: HeldBudgets | undefined
   readonly #opening: RequestOpening
   readonly #signals: UsageSignals
   readonly #marks: DeliveryMarks
   readonly #settlements: SettlementQueue
+  readonly #budgets: NodeBudgets
   #isDelivered = false
   #isSettled = false
 
-  constructor(opening: RequestOpening, signals: UsageSignals, marks: DeliveryMarks, settlements: SettlementQueue) {
+  constructor(
+    { opening, claim }: Pick<Asking, 'opening' | 'claim'>,
+    admitted: Admitted,
+    marks: DeliveryMarks,
+    settlements: SettlementQueue,
+    budgets: NodeBudgets,
+  ) {
     this.#opening = opening
-    this.#signals = signals
+    this.#signals = admitted
     this.#marks = marks
     this.#settlements = settlements
+    this.#budgets = budgets
+    const { outputTokens = 0 } = admitted
+    if (claim !== undefined) this.held = { outputTokens, more: (amounts) => budgets.more(amounts) }
   }
 
   /** The values at the time of admission. */
@@ -288,10 +324,13 @@ class NodeAdmission implements Admission {
     this.#isDelivered = true
   }
 
-  settle(outcome: RequestOutcome): void {
+  settle(outcome: RequestOutcome, _delivery: DeliveryState, spent?: Amounts): void {
     if (this.#isSettled) throw new Error('a request was settled twice')
     this.#isSettled = true
-    this.#settlements.add({ id: this.#opening.id, state: 'done', outcome })
+    const { id } = this.#opening
+    if (this.held === undefined) return this.#settlements.add({ id, state: 'done', outcome })
+    this.#budgets.ended(outcome.totalMs)
+    this.#settlements.add({ id, state: 'done', outcome, spent: spent ?? 'unknown' })
   }
 }
 

@@ -1,5 +1,7 @@
 import { existsSync, rmSync } from 'node:fs'
 import { AccountMeter, type KeyRate, type Moment, type UsageSignals } from '../../domain/account-meter.ts'
+import type { BucketSpending } from '../../domain/budget-meter.ts'
+import { type BudgetClaim, noAmounts } from '../../domain/budgets.ts'
 import type { Plan } from '../../domain/plans.ts'
 import type { RequestOpening } from '../../domain/requests.ts'
 import type { Admission, Ledger } from '../../gateway/ports.ts'
@@ -22,9 +24,17 @@ import {
 import { denialError } from './denial-error.ts'
 import { LedgerJournal } from './journal.ts'
 import { LedgerUnavailable } from './ledger-unavailable.ts'
-import { accountOf, HeldAdmission, type LedgerParts, MemoryAdmission, type MeteredAccount } from './memory-admission.ts'
+import {
+  accountOf,
+  type AdmissionTerms,
+  type EnteredRequest,
+  HeldAdmission,
+  type LedgerParts,
+  MemoryAdmission,
+  type MeteredAccount,
+} from './memory-admission.ts'
+import { MemoryBudgets } from './memory-budgets.ts'
 import { QuotaCalendar } from './quota-calendar.ts'
-import type { JournalEntry } from './records.ts'
 import { recoverRequests } from './recovery.ts'
 
 /** Maximum requests in flight. Below `markCapacity`, so that no mark is overwritten while it is needed. */
@@ -36,6 +46,8 @@ const evictionEffort = 32
 const defaultBusyTimeoutMs = 5000
 /** Maximum accounts whose counters are being read. */
 const maxLoads = 5_000
+/** Of an account that is read. */
+const newCounts = { pending: 0, batchPeriodId: '', batchUnits: 0, budgets: undefined, budgetsLoading: undefined }
 /** How long a worker may take to notice that its owner has died, and to end. */
 const orphanEndMs = 5_000
 
@@ -61,7 +73,12 @@ export interface SqliteLedger extends Ledger {
   /** Requests that are admitted and not completely on disk. */
   readonly inFlight: number
   /** Decides like `admit`, for another process, which delivers the answer. */
-  admitHeld(opening: RequestOpening, plan: Plan, rate?: KeyRate): HeldAdmission | Promise<HeldAdmission>
+  admitHeld(
+    opening: RequestOpening,
+    plan: Plan,
+    rate?: KeyRate,
+    claim?: BudgetClaim,
+  ): HeldAdmission | Promise<HeldAdmission>
   /** Resolves when everything recorded so far is on disk. @throws LedgerUnavailable if that fails or takes too long */
   flush(): Promise<void>
   /**
@@ -159,7 +176,10 @@ export class MemoryLedger implements SqliteLedger {
         accountOf(entry).meter.settle(this.#calendar.now(), entry.periodId, 0, -charged)
       },
     })
-    this.#parts = { calendar: this.#calendar, journal: this.#journal, marks }
+    const readSpending = (accountId: string, sinceMs: number): Promise<readonly BucketSpending[]> =>
+      this.thread.call({ type: 'spending', accountId, sinceMs })
+    const budgets = new MemoryBudgets(readSpending, () => this.#calendar.nowMs())
+    this.#parts = { calendar: this.#calendar, journal: this.#journal, marks, budgets }
   }
 
   /** `release` is called when it is closed and its thread has ended. */
@@ -183,16 +203,23 @@ export class MemoryLedger implements SqliteLedger {
     return this.#thread
   }
 
-  admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Admission | Promise<Admission> {
-    const entry = this.#enter(opening, plan, rate)
-    if (!(entry instanceof Promise)) return new MemoryAdmission(this.#parts, entry, plan, rate)
-    return entry.then((entered) => new MemoryAdmission(this.#parts, entered, plan, rate))
+  admit(opening: RequestOpening, plan: Plan, rate?: KeyRate, claim?: BudgetClaim): Admission | Promise<Admission> {
+    const terms = { plan, rate, claim }
+    const entered = this.#enter(opening, terms)
+    if (!(entered instanceof Promise)) return new MemoryAdmission(this.#parts, entered, terms)
+    return entered.then((request) => new MemoryAdmission(this.#parts, request, terms))
   }
 
-  admitHeld(opening: RequestOpening, plan: Plan, rate?: KeyRate): HeldAdmission | Promise<HeldAdmission> {
-    const entry = this.#enter(opening, plan, rate)
-    if (!(entry instanceof Promise)) return new HeldAdmission(this.#parts, entry, plan, rate)
-    return entry.then((entered) => new HeldAdmission(this.#parts, entered, plan, rate))
+  admitHeld(
+    opening: RequestOpening,
+    plan: Plan,
+    rate?: KeyRate,
+    claim?: BudgetClaim,
+  ): HeldAdmission | Promise<HeldAdmission> {
+    const terms = { plan, rate, claim }
+    const entered = this.#enter(opening, terms)
+    if (!(entered instanceof Promise)) return new HeldAdmission(this.#parts, entered, terms)
+    return entered.then((request) => new HeldAdmission(this.#parts, request, terms))
   }
 
   flush(): Promise<void> {
@@ -240,16 +267,26 @@ export class MemoryLedger implements SqliteLedger {
   }
 
   /** Decides a request. @throws ServiceError, LedgerUnavailable */
-  #enter(opening: RequestOpening, plan: Plan, rate: KeyRate | undefined): JournalEntry | Promise<JournalEntry> {
+  #enter(opening: RequestOpening, terms: AdmissionTerms): EnteredRequest | Promise<EnteredRequest> {
+    const { plan, rate, claim } = terms
     this.#assertRecording()
     if (opening.id.length > markedIdLength) throw new RangeError('a request id is too long')
     const now = this.#calendar.now()
     const account = this.#known(opening.accountId, now) ?? this.#load(opening.accountId, now)
-    if (account instanceof Promise) return account.then(() => this.#enter(opening, plan, rate))
+    if (account instanceof Promise) return account.then(() => this.#enter(opening, terms))
+    if (claim !== undefined) {
+      const loading = this.#parts.budgets.load(account)
+      if (loading !== undefined) return loading.then(() => this.#enter(opening, terms))
+    }
+    const granted = claim === undefined ? undefined : this.#parts.budgets.claim(account, claim)
     const denial = account.meter.admit(now, plan, opening, rate)
-    if (denial !== undefined) throw denialError(denial, plan, account.meter.signals(now, plan))
+    if (denial !== undefined) {
+      if (granted !== undefined) account.budgets?.settle(granted.holds, noAmounts)
+      throw denialError(denial, plan, account.meter.signals(now, plan))
+    }
     account.pending += 1
-    return this.#journal.open(opening, now.wallMs, account.meter.periodId, account)
+    const entry = this.#journal.open(opening, now.wallMs, account.meter.periodId, account, granted?.holds)
+    return { entry, outputTokens: granted?.outputTokens }
   }
 
   #known(id: string, now: Moment): MeteredAccount | undefined {
@@ -275,7 +312,7 @@ export class MemoryLedger implements SqliteLedger {
       sinceMs: Math.floor(now.wallMs - minuteMs),
     })
     if (this.#accounts.size >= this.#maxMeters) this.#evict(now)
-    const account = { id, meter: new AccountMeter(now, recent, used), pending: 0, batchPeriodId: '', batchUnits: 0 }
+    const account = { id, meter: new AccountMeter(now, recent, used), ...newCounts }
     this.#accounts.set(id, account)
     return account
   }

@@ -1,16 +1,18 @@
 import type { AccountMeter, KeyRate, UsageSignals } from '../../domain/account-meter.ts'
+import type { Amounts, BudgetClaim } from '../../domain/budgets.ts'
 import type { Plan } from '../../domain/plans.ts'
 import type { RequestOutcome } from '../../domain/requests.ts'
-import type { Admission, DeliveryState } from '../../gateway/ports.ts'
+import type { Admission, DeliveryState, HeldBudgets } from '../../gateway/ports.ts'
 import { type OutcomeColumns, outcomeColumns } from '../requests.ts'
 import { type DeliveryHistory, type MarkRing, mayHaveBeenDelivered } from './delivery-marks.ts'
 import type { LedgerJournal } from './journal.ts'
 import { LedgerUnavailable } from './ledger-unavailable.ts'
+import type { BudgetedAccount, MemoryBudgets } from './memory-budgets.ts'
 import type { QuotaCalendar } from './quota-calendar.ts'
 import type { ChargedAccount, JournalEntry } from './records.ts'
 
 /** One account's counters, and how many of its requests are not completely on disk. */
-export interface MeteredAccount extends ChargedAccount {
+export interface MeteredAccount extends ChargedAccount, BudgetedAccount {
   readonly meter: AccountMeter
   pending: number
 }
@@ -24,34 +26,61 @@ export interface LedgerParts {
   readonly calendar: QuotaCalendar
   readonly journal: LedgerJournal
   readonly marks: MarkRing
+  readonly budgets: MemoryBudgets
+}
+
+/** The limits that a request was admitted under. */
+export interface AdmissionTerms {
+  readonly plan: Plan
+  readonly rate: KeyRate | undefined
+  readonly claim: BudgetClaim | undefined
 }
 
 abstract class EntryAdmission {
   protected readonly entry: JournalEntry
   protected readonly ledger: LedgerParts
-  readonly #plan: Plan
-  readonly #rate: KeyRate | undefined
+  readonly held: HeldBudgets | undefined
+  readonly #terms: AdmissionTerms
 
-  constructor(ledger: LedgerParts, entry: JournalEntry, plan: Plan, rate: KeyRate | undefined) {
+  constructor(ledger: LedgerParts, { entry, outputTokens }: EnteredRequest, terms: AdmissionTerms) {
     this.ledger = ledger
     this.entry = entry
-    this.#plan = plan
-    this.#rate = rate
+    if (outputTokens !== undefined) this.held = { outputTokens, more: (amounts) => this.#holdMore(amounts) }
+    this.#terms = terms
   }
 
   signals(): UsageSignals {
-    return accountOf(this.entry).meter.signals(this.ledger.calendar.now(), this.#plan, this.#rate)
+    const { plan, rate } = this.#terms
+    return accountOf(this.entry).meter.signals(this.ledger.calendar.now(), plan, rate)
+  }
+
+  async #holdMore(amounts: Amounts): Promise<boolean> {
+    const { entry, ledger } = this
+    const { claim } = this.#terms
+    if (claim === undefined || entry.holds === undefined || entry.outcome !== undefined) return false
+    const holds = ledger.budgets.more(accountOf(entry), claim, entry.holds, amounts)
+    if (holds === undefined) return false
+    await ledger.journal.holdMore(entry, holds)
+    return true
   }
 
   durable(): Promise<void> | undefined {
     return this.ledger.journal.durable(this.entry)
   }
 
-  /** Returns the units that were not charged. */
-  protected refund({ charged }: Pick<RequestOutcome, 'charged'>): void {
+  /** Returns the units that were not charged, and what its budgets did not lose (see `Admission.settle`). */
+  protected refund(charged: number, totalMs: number, spent: Amounts | undefined): void {
     const { opening, periodId } = this.entry
-    accountOf(this.entry).meter.settle(this.ledger.calendar.now(), periodId, opening.units, charged)
+    const account = accountOf(this.entry)
+    account.meter.settle(this.ledger.calendar.now(), periodId, opening.units, charged)
+    this.ledger.budgets.settle(account, this.entry, spent, totalMs)
   }
+}
+
+/** An admitted request. */
+export interface EnteredRequest {
+  readonly entry: JournalEntry
+  readonly outputTokens: number | undefined
 }
 
 /** An admission whose answer this process delivers. */
@@ -69,10 +98,10 @@ export class MemoryAdmission extends EntryAdmission implements Admission {
     if (entry.opening.stream && entry.outcome === undefined) this.ledger.journal.markDelivered(entry)
   }
 
-  settle(outcome: RequestOutcome, delivery: DeliveryState): void {
+  settle(outcome: RequestOutcome, delivery: DeliveryState, spent?: Amounts): void {
     const { entry } = this
     if (entry.outcome !== undefined) throw new Error('a request was settled twice')
-    this.refund(outcome)
+    this.refund(outcome.charged, outcome.totalMs, spent)
     const isDue = delivery === 'due' && outcome.charged > 0
     this.ledger.journal.settle(entry, outcomeColumns(outcome), isDue ? this.ledger.marks.next : null)
   }
@@ -106,10 +135,10 @@ export class HeldAdmission extends EntryAdmission {
   }
 
   /** `dueMark`: see `LedgerJournal.settle`. */
-  settle(outcome: OutcomeColumns, dueMark: number | null): void {
+  settle(outcome: OutcomeColumns, dueMark: number | null, spent?: Amounts): void {
     const { entry } = this
     if (entry.outcome !== undefined) throw new Error('a request was settled twice')
-    this.refund(outcome)
+    this.refund(outcome.charged, outcome.total_ms, spent)
     entry.isHeld = dueMark !== null
     this.ledger.journal.settle(entry, outcome, dueMark)
   }
@@ -122,7 +151,8 @@ export class HeldAdmission extends EntryAdmission {
     if (entry.isHeld) this.ledger.journal.release(entry, isDelivered)
     if (entry.outcome !== undefined) return
     const outcome = outcomeColumns({ charged: isDelivered ? units : 0, attempts: [], totalMs: 0 })
-    this.refund(outcome)
+    // What its upstream calls cost is unknown.
+    this.refund(outcome.charged, outcome.total_ms, undefined)
     this.ledger.journal.lose(entry, outcome)
   }
 }

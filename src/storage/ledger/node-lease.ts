@@ -136,7 +136,18 @@ export class NodeLease {
         and coalesce(n.seen_at_ms, 0) < ${databaseMs} - ${deadAfterMs}
       order by r.id limit ${maxRows} for update of r skip locked
     )`.execute(this.#db)
+    await this.#bookLostHolds()
     await sql`delete from nodes where seen_at_ms < ${databaseMs} - ${forgetAfterMs}
       and not exists (select 1 from requests r where r.node_id = nodes.id)`.execute(this.#db)
+  }
+
+  /** What their requests hold of budgets counts as spent, because what their upstream calls cost is unknown (contract 46.5). */
+  async #bookLostHolds(): Promise<void> {
+    await sql`select svc_router_book_1(lost.batch) from (
+      select jsonb_agg(jsonb_build_object('id', r.id)) as batch from (
+        select id from requests where holds is not null and state = 'lost' order by id limit ${maxRows}
+        for update skip locked
+      ) r
+    ) lost where lost.batch is not null`.execute(this.#db)
   }
 }

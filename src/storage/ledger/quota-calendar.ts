@@ -23,6 +23,7 @@ export class QuotaCalendar {
   #doubtedSinceMs: number | undefined
   #lookedMs = Number.NEGATIVE_INFINITY
   #period: Period
+  #carriedMs: number
 
   /** `uptimeMs` includes the machine's sleep, and does not change with the wall clock. */
   constructor(clock: Clock, uptimeMs: () => number = systemUptimeMs(clock)) {
@@ -31,6 +32,7 @@ export class QuotaCalendar {
     this.#offsetMs = clock.nowMs() - clock.monotonicMs()
     this.#sleptMs = uptimeMs() - clock.monotonicMs()
     this.#period = periodAt(clock.nowMs())
+    this.#carriedMs = clock.nowMs()
   }
 
   now(): Moment {
@@ -44,8 +46,15 @@ export class QuotaCalendar {
       this.#doubt(aheadMs, monotonicMs)
     }
     const carriedMs = this.#offsetMs + monotonicMs
+    this.#carriedMs = carriedMs
     if (carriedMs < this.#period.startMs || carriedMs >= this.#period.endMs) this.#period = periodAt(carriedMs)
     return { wallMs, monotonicMs, period: this.#period }
+  }
+
+  /** The wall clock without its doubtful steps, epoch milliseconds: what the windows of budgets are counted by. */
+  nowMs(): number {
+    this.now()
+    return this.#carriedMs
   }
 
   #doubt(aheadMs: number, monotonicMs: number): void {

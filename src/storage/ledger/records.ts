@@ -1,7 +1,9 @@
+import type { BucketSpending } from '../../domain/budget-meter.ts'
+import type { BudgetHold } from '../../domain/budgets.ts'
 import type { RequestOpening } from '../../domain/requests.ts'
 import { SetEntry } from '../../runtime/swap-remove-set.ts'
 import type { OutcomeColumns } from '../requests.ts'
-import { type Cell, delivered, lost, opening, outcome, whole } from '../sqlite/ledger-batch.ts'
+import { booked, type Cell, delivered, holding, lost, opening, outcome, whole } from '../sqlite/ledger-batch.ts'
 
 /** What remains to be written about a request, as bit flags. */
 export const writeOpening = 1
@@ -24,6 +26,10 @@ export class JournalEntry extends SetEntry {
   readonly periodId: string
   readonly account: ChargedAccount
   outcome: OutcomeColumns | undefined
+  /** What it holds of budgets; undefined if none apply to it. */
+  holds: readonly BudgetHold[] | undefined
+  /** What its budgets lost, once it has ended. */
+  booked: readonly BucketSpending[] | undefined
   /** Set while a charged answer is settled before it leaves: the number of the next delivery mark at that time. */
   dueMark: number | null = null
   /** Whether its charge could not be written and was canceled: nothing may be delivered. */
@@ -54,6 +60,8 @@ export class JournalEntry extends SetEntry {
 export interface LedgerBatch {
   readonly number: number
   entries: JournalEntry[]
+  /** Records of what running requests hold now; before those of the entries. */
+  readonly holds: Cell[]
   isDurable: boolean
   waiting: PromiseWithResolvers<void> | undefined
   /** Until when it waits for more entries, unless a caller waits for the batch: monotonic milliseconds, from the first entry on. */
@@ -77,8 +85,28 @@ export function writeRecords(entry: JournalEntry, into: Cell[]): void {
   } else if ((toWrite & writeDelivered) !== 0) {
     into.push(delivered, id)
   }
+  if (entry.holds !== undefined) writeBudgetRecords(entry, into)
   if ((toWrite & writeVoid) !== 0) into.push(lost, 0, id)
   if ((toWrite & writeLost) !== 0) into.push(lost, entry.outcome!.charged, id)
+}
+
+/** Appends what a request holds to `into`. */
+export function writeHolds({ opening: { id }, holds }: JournalEntry, into: Cell[]): void {
+  into.push(holding, JSON.stringify(holds), id)
+}
+
+/** A request that ends in the batch that it begins in has never held anything on disk. */
+function writeBudgetRecords(entry: JournalEntry, into: Cell[]): void {
+  const { id } = entry.opening
+  if ((entry.toWrite & (writeOutcome | writeLost)) !== 0) into.push(booked, JSON.stringify(entry.booked), id)
+  else if ((entry.toWrite & writeOpening) !== 0) writeHolds(entry, into)
+}
+
+/** What the records of `writeRecords` add to the spending of budgets: account, budget, bucket, amount, and so on. */
+export function writeSpending({ toWrite, account, booked: spendings }: JournalEntry, into: Cell[]): void {
+  if (spendings === undefined || (toWrite & (writeOutcome | writeLost)) === 0) return
+  for (const { budgetId, bucketMs, spent } of spendings)
+    if (spent !== 0) into.push(account.id, budgetId, bucketMs, spent)
 }
 
 function writeOpeningCells({ opening: facts, periodId, admittedAtMs }: JournalEntry, into: Cell[]): void {

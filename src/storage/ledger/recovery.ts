@@ -1,5 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { recoverFromName } from '../sqlite/ledger-batch.ts'
+import { bookedOf } from '../../domain/budget-meter.ts'
+import type { BudgetHold } from '../../domain/budgets.ts'
+import { addSpendingSql, recoverFromName } from '../sqlite/ledger-batch.ts'
 import { type DeliveryHistory, mayHaveBeenDelivered } from './delivery-marks.ts'
 
 interface Undecided {
@@ -46,6 +48,7 @@ export function recoverRequests(database: DatabaseSync, history: DeliveryHistory
       decide.run(state, charged, row.id)
       if (charged !== row.charged) charge.run(row.account_id, row.period_id, charged - row.charged)
     }
+    bookLostHolds(database, from)
     // Nothing is undecided now; admitting a request with a lower id moves this back first.
     const latest = String(database.prepare('select max(id) as id from requests').get()?.id ?? '')
     database
@@ -56,6 +59,20 @@ export function recoverRequests(database: DatabaseSync, history: DeliveryHistory
   } catch (error) {
     if (database.isTransaction) database.exec('rollback')
     throw error
+  }
+}
+
+/** What requests without an end cost is unknown: their budgets lose everything that they held (contract 46.5). */
+function bookLostHolds(database: DatabaseSync, from: unknown): void {
+  const rows = database
+    .prepare('select id, account_id, holds from requests where id >= ? and holds is not null')
+    .all(String(from))
+  const book = database.prepare('update requests set holds = null, booked = ? where id = ?')
+  const spend = database.prepare(addSpendingSql)
+  for (const { id, account_id: accountId, holds } of rows) {
+    const booked = bookedOf(JSON.parse(String(holds)) as readonly BudgetHold[], undefined)
+    book.run(JSON.stringify(booked), String(id))
+    for (const { budgetId, bucketMs, spent } of booked) spend.run(String(accountId), budgetId, bucketMs, spent)
   }
 }
 

@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely'
+import type { Amounts } from '../../domain/budgets.ts'
 import type { RequestOutcome } from '../../domain/requests.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { outcomeColumns } from '../requests.ts'
@@ -19,6 +20,8 @@ export interface Settlement {
   readonly id: string
   readonly state: 'done' | 'lost'
   readonly outcome: RequestOutcome
+  /** What its budgets lose, or `unknown`; absent if none apply to it. */
+  readonly spent?: Amounts | 'unknown' | undefined
 }
 
 /** Writes outcomes to PostgreSQL in the background, in batches, and retries each batch until it succeeds. */
@@ -93,5 +96,16 @@ export class SettlementQueue {
 /** Safe to repeat: a request ends once, and its unused units are refunded in the same transaction. */
 export async function writeSettlements(db: Kysely<Tables>, settlements: readonly Settlement[]): Promise<void> {
   const rows = settlements.map(({ id, state, outcome }) => ({ id, state, ...outcomeColumns(outcome) }))
-  await sql`select svc_router_settle_1(${JSON.stringify(rows)}::jsonb)`.execute(db)
+  const spendings = settlements.flatMap(({ id, spent }) => (spent === undefined ? [] : spendingJson(id, spent)))
+  if (spendings.length === 0) await sql`select svc_router_settle_1(${JSON.stringify(rows)}::jsonb)`.execute(db)
+  else
+    await sql`select svc_router_settle_1(${JSON.stringify(rows)}::jsonb),
+      svc_router_book_1(${JSON.stringify(spendings)}::jsonb)`.execute(db)
+}
+
+/** What a request spent as `svc_router_book_1` reads it. */
+function spendingJson(id: string, spent: Amounts | 'unknown') {
+  return spent === 'unknown'
+    ? { id, nano_usd: null, tokens: null }
+    : { id, nano_usd: spent.nanoUsd, tokens: spent.tokens }
 }

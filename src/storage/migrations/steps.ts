@@ -1,5 +1,6 @@
 import { appendOnly } from './append-only.ts'
 import { backendControlsMigration } from './backend-controls.ts'
+import { budgetsMigration } from './budgets.ts'
 import { cacheSessionsMigration } from './cache-sessions.ts'
 import { conversationsMigration } from './conversations.ts'
 import { declaredMigration } from './declared.ts'
@@ -301,4 +302,5 @@ export const migrations: readonly Migration[] = [
   expiringBatchesMigration,
   generationsMigration,
   cacheSessionsMigration,
+  budgetsMigration,
 ]

@@ -1,5 +1,12 @@
 import { isCount, isObject } from '../../domain/json.ts'
-import { maxNumbers, maxTerms, outcomeLength, type RequestMessage, type ToOwner } from './owner-messages.ts'
+import {
+  claimLength,
+  maxNumbers,
+  maxTerms,
+  outcomeLength,
+  type RequestMessage,
+  type ToOwner,
+} from './owner-messages.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 type Question = Extract<ToOwner, { do: string }>['do']
@@ -11,6 +18,7 @@ const isText = (value: unknown): value is string => typeof value === 'string'
 const questions: Readonly<Record<Question, (message: Fields) => boolean>> = {
   signals: ({ accountId, plan }) => isText(accountId) && isObject(plan),
   health: () => true,
+  hold: ({ request, nanoUsd, tokens }) => isCount(request) && isCount(nanoUsd) && isCount(tokens),
   flush: () => true,
   store: ({ noun, method, args }) => isText(noun) && isText(method) && Array.isArray(args),
 }
@@ -29,15 +37,15 @@ function isCall(message: Fields): boolean {
 
 /** What the ledger relies on in each message about a request. The second cell of all of them is a number. */
 function isRequestMessage(message: readonly unknown[]): boolean {
-  const [what, number, third, fourth, fifth] = message
+  const [what, number, third, fourth, fifth, sixth] = message
   if (!isCount(number) || number >= maxNumbers) return false
   switch (what as RequestMessage[0]) {
     case 'terms':
       return number < maxTerms && isTerms(third)
     case 'admit':
-      return isText(third) && isCount(fourth)
+      return isText(third) && isCount(fourth) && isCountsOrAbsent(fifth, claimLength)
     case 'settle':
-      return isCountOrNull(third) && isCountOrNull(fourth) && isOutcome(fifth)
+      return isCountOrNull(third) && isCountOrNull(fourth) && isOutcome(fifth) && isCountsOrAbsent(sixth, 2)
     case 'durable':
       return isCount(third)
     case 'delivered':
@@ -50,8 +58,17 @@ function isRequestMessage(message: readonly unknown[]): boolean {
 
 function isTerms(terms: unknown): boolean {
   if (!isObject(terms)) return false
-  const { accountId, keyId, units, plan } = terms
-  return isText(accountId) && isText(keyId) && isCount(units) && isObject(plan)
+  const { accountId, keyId, units, plan, budgets } = terms
+  const isValid = isText(accountId) && isText(keyId) && isCount(units) && isObject(plan)
+  return isValid && (budgets === undefined || (Array.isArray(budgets) && budgets.every(isBudget)))
+}
+
+function isBudget(budget: unknown): boolean {
+  return isObject(budget) && isText(budget['id']) && isText(budget['window']) && isCount(budget['limit'])
+}
+
+function isCountsOrAbsent(cells: unknown, length: number): boolean {
+  return cells === undefined || (Array.isArray(cells) && cells.length === length && cells.every(isCount))
 }
 
 /** One value that cannot be stored would keep every later record from the disk. */

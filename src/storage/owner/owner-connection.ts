@@ -5,6 +5,7 @@ import { StoreUnavailable } from '../../runtime/store-unavailable.ts'
 import { FramedSocket } from './framed-socket.ts'
 import {
   type Answer,
+  type ClaimCells,
   maxNumbers,
   type OwnerHealth,
   type Question,
@@ -36,10 +37,13 @@ interface AdmitOptions {
   readonly onLate: (request: number) => void
 }
 
+type AdmittedAnswer = Extract<RequestAnswer, readonly ['admitted', ...unknown[]]>
+
 /** A request that the owner admitted, and the account's figures then. */
 export interface Admitted {
   readonly request: number
   readonly signals: SignalCells
+  readonly outputTokens: number | undefined
 }
 
 /** Learns when records are on disk. */
@@ -132,12 +136,21 @@ export class OwnerConnection {
    * Asks for the admission of a request under terms that were sent before. The result has the number that later
    * messages name the request by, until it is released. @throws as `ask`
    */
-  admit(id: string, terms: number, { limitMs, onLate }: AdmitOptions): Promise<Admitted> {
+  admit(
+    id: string,
+    terms: number,
+    claim: ClaimCells | undefined,
+    { limitMs, onLate }: AdmitOptions,
+  ): Promise<Admitted> {
     if (!this.#canAsk(false)) return this.#refuse()
     return new Promise((resolve, reject) => {
-      const onSignals = (signals: unknown): void => resolve({ request, signals: signals as SignalCells })
-      const request = this.#register(onSignals, reject, { limitMs, onLate: () => onLate(request) })
-      this.#socket.send(['admit', request, id, terms] satisfies RequestMessage)
+      const onAdmitted = (answer: unknown): void => {
+        const [, , signals, outputTokens] = answer as AdmittedAnswer
+        resolve({ request, signals, outputTokens })
+      }
+      const request = this.#register(onAdmitted, reject, { limitMs, onLate: () => onLate(request) })
+      const plain = ['admit', request, id, terms] as const satisfies RequestMessage
+      this.#socket.send(claim === undefined ? plain : [...plain, claim])
     })
   }
 
@@ -192,15 +205,16 @@ export class OwnerConnection {
 
   #receive(message: ToWorker): void {
     if (!isRequestAnswer(message)) return this.#settle(message)
-    if (message[0] === 'admitted') return this.#begin(message[1], message[2])
+    if (message[0] === 'admitted') return this.#begin(message)
     for (const wait of message[1]) this.#listener?.onWritten(wait, message[0] === 'durable')
   }
 
-  #begin(request: number, signals: SignalCells): void {
+  #begin(answer: AdmittedAnswer): void {
+    const [, request] = answer
     const pending = this.#ended(request)
     this.#numbers.set(request, admitted)
-    if (pending.isLate) pending.onLate?.(signals)
-    else pending.resolve(signals)
+    if (pending.isLate) pending.onLate?.(answer)
+    else pending.resolve(answer)
   }
 
   #settle(answer: Answer): void {

@@ -1,4 +1,5 @@
 import type { KeyRate, UsageSignals } from '../../domain/account-meter.ts'
+import type { Amounts, Budget, BudgetClaim } from '../../domain/budgets.ts'
 import { type ErrorCode, errorCatalog, type ErrorFacts, ServiceError } from '../../domain/errors.ts'
 import type { Plan } from '../../domain/plans.ts'
 import type { RequestOpening } from '../../domain/requests.ts'
@@ -11,6 +12,8 @@ import { TooManySaves } from '../response-store.ts'
 export interface Terms extends Omit<RequestOpening, 'id'> {
   readonly plan: Plan
   readonly rate: KeyRate | undefined
+  /** The budgets that apply; undefined if none do. */
+  readonly budgets: readonly Budget[] | undefined
 }
 
 /** Numbers that name a worker's calls without an answer, and its requests that are not over. */
@@ -22,6 +25,8 @@ export const maxTerms = 8_192
 export type Question =
   | { readonly do: 'signals'; readonly accountId: string; readonly plan: Plan; readonly rate: KeyRate | undefined }
   | { readonly do: 'health' }
+  /** Answered with whether an admitted request may hold this much more of its budgets, once that is on disk. */
+  | ({ readonly do: 'hold'; readonly request: number } & Amounts)
   /** Answered when everything recorded so far is on disk. */
   | { readonly do: 'flush' }
   /** A method of one of the stores. */
@@ -38,15 +43,25 @@ export type Call = Question & { readonly call: number }
 export type RequestMessage =
   | readonly ['terms', number: number, terms: Terms]
   /** Gets an `admitted`, or an `Answer` with an error. */
-  | readonly ['admit', call: number, id: string, terms: number]
+  | readonly ['admit', call: number, id: string, terms: number, claim?: ClaimCells]
   /** Gets a `durable` or a `failed` with the number of the wait once the request's records are on disk. */
   | readonly ['durable', request: number, wait: number]
   | RequestReport
 
 /** What a worker tells the owner of an admitted request. */
 export type RequestReport =
-  /** `dueMark`: see `LedgerJournal.settle`. With a wait, it gets the same answer as `durable`. */
-  | readonly ['settle', request: number, wait: number | null, dueMark: number | null, outcome: OutcomeCells]
+  /**
+   * `dueMark`: see `LedgerJournal.settle`. With a wait, it gets the same answer as `durable`. `spent`: see
+   * `Admission.settle`, as nanodollars and tokens.
+   */
+  | readonly [
+      'settle',
+      request: number,
+      wait: number | null,
+      dueMark: number | null,
+      outcome: OutcomeCells,
+      spent?: readonly [nanoUsd: number, tokens: number],
+    ]
   /** The mark of a running stream or of a due answer is written. */
   | readonly ['delivered', request: number]
   /** A due answer will not be delivered. */
@@ -61,7 +76,8 @@ export type Answer =
 
 /** What the owner says about requests. */
 export type RequestAnswer =
-  | readonly ['admitted', call: number, signals: SignalCells]
+  /** With the output limit that budgets can pay for, if the request has a claim. */
+  | readonly ['admitted', call: number, signals: SignalCells, outputTokens?: number]
   /** The waits of requests whose records are on disk, or could not be written. Several requests may share a wait. */
   | readonly ['durable' | 'failed', waits: readonly number[]]
 
@@ -72,6 +88,26 @@ export interface OwnerHealth {
   readonly isHealthy: boolean
   readonly queues: Readonly<Record<string, number>>
 }
+
+/** A claim without its budgets, which are in the terms, and without names. */
+export type ClaimCells = ReturnType<typeof claimCells>
+
+export function claimCells({ base, perOutputToken, leastOutput, mostOutput }: BudgetClaim) {
+  return [base.nanoUsd, base.tokens, perOutputToken.nanoUsd, perOutputToken.tokens, leastOutput, mostOutput] as const
+}
+
+export function claimOf(cells: ClaimCells, budgets: readonly Budget[]): BudgetClaim {
+  return {
+    budgets,
+    base: { nanoUsd: cells[0], tokens: cells[1] },
+    perOutputToken: { nanoUsd: cells[2], tokens: cells[3] },
+    leastOutput: cells[4],
+    mostOutput: cells[5],
+  }
+}
+
+/** The number of cells of a claim. */
+export const claimLength = 6
 
 /** The columns of an outcome without their names. */
 export type OutcomeCells = ReturnType<typeof outcomeCells>

@@ -1,14 +1,15 @@
 import type { KeyRate, UsageSignals } from '../../domain/account-meter.ts'
+import type { Amounts, BudgetClaim } from '../../domain/budgets.ts'
 import type { Plan } from '../../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../../domain/requests.ts'
-import type { Admission, DeliveryState, Ledger } from '../../gateway/ports.ts'
+import type { Admission, DeliveryState, HeldBudgets, Ledger } from '../../gateway/ports.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { StoreUnavailable } from '../../runtime/store-unavailable.ts'
 import { type DeliveryMarks, markedIdLength } from '../ledger/delivery-marks.ts'
 import { LedgerUnavailable } from '../ledger/ledger-unavailable.ts'
 import { outcomeColumns } from '../requests.ts'
 import type { Admitted, OwnerConnection } from './owner-connection.ts'
-import { outcomeCells, signalsOf, type Terms } from './owner-messages.ts'
+import { claimCells, outcomeCells, signalsOf, type Terms } from './owner-messages.ts'
 import { SentTerms } from './sent-terms.ts'
 import { type WriteWait, WriteWaits } from './write-waits.ts'
 
@@ -31,14 +32,17 @@ export class RemoteLedger implements Ledger {
     this.#parts = { owner, marks, waits: new WriteWaits(owner, clock) }
   }
 
-  async admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Promise<Admission> {
+  async admit(opening: RequestOpening, plan: Plan, rate?: KeyRate, claim?: BudgetClaim): Promise<Admission> {
     const { owner } = this.#parts
     if (opening.id.length > markedIdLength) throw new RangeError('a request id is too long')
     if (!owner.isHealthy) throw new LedgerUnavailable()
     const { id, accountId, keyId, profile, format, stream, units } = opening
-    const terms: Terms = { accountId, keyId, profile, format, stream, units, plan, rate }
+    const terms: Terms = { accountId, keyId, profile, format, stream, units, plan, rate, budgets: claim?.budgets }
     const number = this.#terms.numberOf(terms, (added) => owner.tell(['terms', added, terms]))
-    const admitted = await owner.admit(id, number, { limitMs: decideLimitMs, onLate: this.#settleLate })
+    const admitted = await owner.admit(id, number, claim && claimCells(claim), {
+      limitMs: decideLimitMs,
+      onLate: this.#settleLate,
+    })
     return new RemoteAdmission(opening, admitted, this.#parts)
   }
 
@@ -49,7 +53,7 @@ export class RemoteLedger implements Ledger {
   /** The caller of a request has got an error, and nothing was dispatched. */
   readonly #settleLate = (request: number): void => {
     const outcome = outcomeColumns({ charged: 0, attempts: [], totalMs: 0 })
-    this.#parts.owner.tell(['settle', request, null, null, outcomeCells(outcome)])
+    this.#parts.owner.tell(['settle', request, null, null, outcomeCells(outcome), [0, 0]])
     this.#parts.owner.release(request)
   }
 }
@@ -58,6 +62,7 @@ class RemoteAdmission implements Admission {
   readonly #opening: RequestOpening
   readonly #admitted: Admitted
   readonly #parts: WorkerParts
+  readonly held: HeldBudgets | undefined
   #wait: WriteWait | undefined
   #isDelivered = false
   #isSettled = false
@@ -67,6 +72,8 @@ class RemoteAdmission implements Admission {
     this.#opening = opening
     this.#admitted = admitted
     this.#parts = parts
+    const { outputTokens } = admitted
+    if (outputTokens !== undefined) this.held = { outputTokens, more: (amounts) => this.#holdMore(amounts) }
   }
 
   /** The values at the time of admission. */
@@ -95,7 +102,7 @@ class RemoteAdmission implements Admission {
     if (this.#isDue) owner.release(this.#admitted.request)
   }
 
-  settle(outcome: RequestOutcome, delivery: DeliveryState): void {
+  settle(outcome: RequestOutcome, delivery: DeliveryState, spent?: Amounts): void {
     if (this.#isSettled) throw new Error('a request was settled twice')
     const { owner, marks, waits } = this.#parts
     const { request } = this.#admitted
@@ -104,8 +111,20 @@ class RemoteAdmission implements Admission {
     this.#wait = delivery === 'due' ? waits.ofAnswers() : undefined
     this.#wait?.add(this.#isDue ? request : undefined)
     const dueMark = this.#isDue ? marks.next : null
-    owner.tell(['settle', request, this.#wait?.number ?? null, dueMark, outcomeCells(outcomeColumns(outcome))])
+    const cells = outcomeCells(outcomeColumns(outcome))
+    const wait = this.#wait?.number ?? null
+    owner.tell(
+      spent === undefined
+        ? ['settle', request, wait, dueMark, cells]
+        : ['settle', request, wait, dueMark, cells, [spent.nanoUsd, spent.tokens]],
+    )
     if (!this.#isDue) owner.release(request)
+  }
+
+  #holdMore({ nanoUsd, tokens }: Amounts): Promise<boolean> {
+    if (this.#isSettled) return Promise.resolve(false)
+    const { request } = this.#admitted
+    return this.#parts.owner.ask({ do: 'hold', request, nanoUsd, tokens }, { limitMs: decideLimitMs })
   }
 
   #askForOpening(): WriteWait {

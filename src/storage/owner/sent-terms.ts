@@ -45,11 +45,12 @@ export class SentTerms {
   }
 }
 
-/** Plans and limits of keys are the same objects until they change. */
+/** Plans, limits of keys, and budgets are the same objects until they change. */
 function isSame(left: Terms, right: Terms): boolean {
   return (
     left.plan === right.plan &&
     left.rate === right.rate &&
+    left.budgets === right.budgets &&
     left.profile === right.profile &&
     left.format === right.format &&
     left.stream === right.stream &&

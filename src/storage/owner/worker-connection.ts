@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream'
+import { noAmounts } from '../../domain/budgets.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { StoreUnavailable } from '../../runtime/store-unavailable.ts'
 import type { DeliveryHistory } from '../ledger/delivery-marks.ts'
@@ -10,6 +11,8 @@ import { type BrokenReason, FramedSocket, MessageTooLarge } from './framed-socke
 import {
   type Answer,
   type Call,
+  type ClaimCells,
+  claimOf,
   outcomeOf,
   type OwnerHealth,
   type RequestAnswer,
@@ -126,6 +129,8 @@ export class WorkerConnection {
         return ledger.signals(message.accountId, message.plan, message.rate)
       case 'health':
         return this.#health()
+      case 'hold':
+        return this.#admissions[message.request]?.held?.more(message) ?? false
       case 'flush':
         return ledger.flush()
       case 'store':
@@ -145,19 +150,20 @@ export class WorkerConnection {
   #note(message: RequestMessage): void {
     const [what, number, third] = message
     if (what === 'terms') this.#terms[number] = third
-    else if (what === 'admit') this.#admit(number, third, message[3])
+    else if (what === 'admit') this.#admit(number, third, message[3], message[4])
     else if (what === 'durable') this.#answerWhenWritten(third, this.#admissions[number])
     else this.#report(message)
   }
 
-  #admit(request: number, id: string, number: number): void {
+  #admit(request: number, id: string, number: number, cells: ClaimCells | undefined): void {
     const terms = this.#terms[number]
     if (terms === undefined) throw new TypeError('this worker has sent no such terms')
     if (this.#admissions[request] !== undefined) throw new TypeError('this request is not over')
-    const { accountId, keyId, profile, format, stream, units, plan, rate } = terms
+    const { accountId, keyId, profile, format, stream, units, plan, rate, budgets } = terms
     const opening = { id, accountId, keyId, profile, format, stream, units }
+    const claim = cells === undefined || budgets === undefined ? undefined : claimOf(cells, budgets)
     try {
-      const admitted = this.#parts.ledger.admitHeld(opening, plan, rate)
+      const admitted = this.#parts.ledger.admitHeld(opening, plan, rate, claim)
       if (!(admitted instanceof Promise)) return this.#hold(request, admitted)
       admitted.then(
         (admission) => this.#hold(request, admission),
@@ -170,10 +176,14 @@ export class WorkerConnection {
 
   #hold(request: number, admission: HeldAdmission): void {
     // Its worker died while the account's counters were read: nothing was dispatched.
-    if (this.#isGone) return admission.settle(outcomeColumns({ charged: 0, attempts: [], totalMs: 0 }), null)
+    if (this.#isGone) return admission.settle(outcomeColumns({ charged: 0, attempts: [], totalMs: 0 }), null, noAmounts)
     this.#admissions[request] = admission
     this.#held += 1
-    this.#answerRequest(['admitted', request, signalCells(admission.signals())])
+    const signals = signalCells(admission.signals())
+    const { held } = admission
+    this.#answerRequest(
+      held === undefined ? ['admitted', request, signals] : ['admitted', request, signals, held.outputTokens],
+    )
   }
 
   #report(message: RequestReport): void {
@@ -183,8 +193,9 @@ export class WorkerConnection {
     if (what === 'delivered') admission.delivered()
     else if (what === 'undelivered') admission.undelivered()
     else if (what === 'settle') {
-      const [, , wait, dueMark, outcome] = message
-      admission.settle(outcomeOf(outcome), dueMark)
+      const [, , wait, dueMark, outcome, spent] = message
+      const amounts = spent === undefined ? undefined : { nanoUsd: spent[0], tokens: spent[1] }
+      admission.settle(outcomeOf(outcome), dueMark, amounts)
       if (wait !== null) this.#answerWhenWritten(wait, admission)
     }
     if (!admission.isOver) return

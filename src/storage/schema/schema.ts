@@ -20,6 +20,8 @@ export interface Tables extends IdentityTables {
   upstreams: UpstreamRow
   requests: RequestRow
   usage: UsageRow
+  budgets: BudgetRow
+  budget_spending: BudgetSpendingRow
   meters: MeterRow
   nodes: NodeRow
   revisions: RevisionRow
@@ -143,6 +145,35 @@ export interface RequestRow {
   total_ms: number | null
   /** The records of its fusions, as JSON. */
   fusions: string | null
+  /** What it holds of budgets until it ends, as JSON (`BudgetHold`); null if nothing. */
+  holds: string | null
+  /** What its budgets lost, as JSON (`BucketSpending`); null if no budget counted it. */
+  booked: string | null
+}
+
+/** A limit on what an account may spend. `period` is its window; `amount` is in nanodollars or tokens. */
+export interface BudgetRow {
+  id: string
+  account_id: string
+  scope: string
+  subject: string
+  /** Keys that its key has replaced, separated by commas. */
+  former: string | null
+  unit: string
+  period: string
+  rolling: number
+  amount: number
+  set_by: string
+  created_at_ms: number
+}
+
+/** What was spent of a budget in one bucket of its window. `held`, by running requests, is PostgreSQL only. */
+interface BudgetSpendingRow {
+  budget_id: string
+  bucket_ms: number
+  account_id: string
+  spent: number
+  held: number
 }
 
 /** An account's units in one month. On Postgres they include running requests. */

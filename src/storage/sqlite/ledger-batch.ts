@@ -7,6 +7,8 @@ export interface Batch {
   readonly records: readonly Cell[]
   /** Additions to `usage` as a flat list: account, period, units, and so on. */
   readonly usage: readonly Cell[]
+  /** Additions to `budget_spending` as a flat list: account, budget, bucket, amount, and so on. Absent if there are none. */
+  readonly spending?: readonly Cell[]
   /** The request ID at which recovery has to start, if it changed. */
   readonly recoverFrom?: string
 }
@@ -60,6 +62,8 @@ export const recordKinds = [
           where id = ? and state in ('open', 'delivered')`,
   },
   { cells: 2, sql: `update requests set state = 'lost', charged = ?, due_mark = null where id = ?` },
+  { cells: 2, sql: `update requests set holds = ? where id = ?` },
+  { cells: 2, sql: `update requests set holds = null, booked = ? where id = ?` },
 ] as const
 
 /** Indexes of `recordKinds`. */
@@ -68,3 +72,9 @@ export const whole = 1
 export const delivered = 2
 export const outcome = 3
 export const lost = 4
+export const holding = 5
+export const booked = 6
+
+/** Adds to the spending of one bucket of a budget: account, budget, bucket, amount. */
+export const addSpendingSql = `insert into budget_spending (account_id, budget_id, bucket_ms, spent, held) values (?, ?, ?, ?, 0)
+  on conflict (budget_id, bucket_ms) do update set spent = spent + excluded.spent`

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { isBusy } from './connect-sqlite.ts'
 import { failureReason } from './failure-reason.ts'
-import { type Batch, recordKinds, recoverFromName } from './ledger-batch.ts'
+import { addSpendingSql, type Batch, recordKinds, recoverFromName } from './ledger-batch.ts'
 import type { FromWorker } from './sqlite-messages.ts'
 
 /** Delay before a failed commit is retried; doubled each time. */
@@ -18,6 +18,7 @@ export class LedgerCommits {
   readonly #onIdle: () => void
   readonly #statements: readonly StatementSync[]
   readonly #addUsage: StatementSync
+  readonly #addSpending: StatementSync
   readonly #setRecoverFrom: StatementSync
   readonly #begin: StatementSync
   readonly #commit: StatementSync
@@ -40,6 +41,7 @@ export class LedgerCommits {
       `insert into usage (account_id, period_id, used) values (?, ?, ?)
        on conflict (account_id, period_id) do update set used = used + excluded.used`,
     )
+    this.#addSpending = database.prepare(addSpendingSql)
     this.#setRecoverFrom = database.prepare(
       `insert into ledger (name, value) values ('${recoverFromName}', ?)
        on conflict (name) do update set value = excluded.value`,
@@ -107,7 +109,7 @@ export class LedgerCommits {
     }, delayMs)
   }
 
-  #apply({ records, usage, recoverFrom }: Batch): void {
+  #apply({ records, usage, spending = [], recoverFrom }: Batch): void {
     for (let at = 0; at < records.length;) {
       const kind = records[at] as number
       const next = at + 1 + recordKinds[kind]!.cells
@@ -115,6 +117,7 @@ export class LedgerCommits {
       at = next
     }
     for (let at = 0; at < usage.length; at += 3) this.#addUsage.run(usage[at]!, usage[at + 1]!, usage[at + 2]!)
+    for (let at = 0; at < spending.length; at += 4) this.#addSpending.run(...spending.slice(at, at + 4))
     if (recoverFrom !== undefined) this.#setRecoverFrom.run(recoverFrom)
   }
 }

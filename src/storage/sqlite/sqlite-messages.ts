@@ -15,6 +15,8 @@ export type Call =
   | { readonly type: 'rollback'; readonly connection: ConnectionName }
   /** The counters of an account: see `AccountCounters`. */
   | { readonly type: 'counters'; readonly accountId: string; readonly periodId: string; readonly sinceMs: number }
+  /** What an account's budgets spent in buckets since a time: see `BucketSpending`. */
+  | { readonly type: 'spending'; readonly accountId: string; readonly sinceMs: number }
   /** See `proveQuotasOnSqlite`. */
   | { readonly type: 'prove' }
 

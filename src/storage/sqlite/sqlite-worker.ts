@@ -1,5 +1,6 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { StoreUnavailable } from '../../runtime/store-unavailable.ts'
+import { spendingReader } from './budget-spending.ts'
 import { connectSqlite, forQueries } from './connect-sqlite.ts'
 import { LedgerCommits } from './ledger-commits.ts'
 import { proveQuotasOnSqlite } from './prove-quotas.ts'
@@ -29,6 +30,7 @@ const readUsed = database.prepare('select used from usage where account_id = ? a
 const readRecent = database.prepare(
   'select admitted_at_ms, key_id from requests where account_id = ? and admitted_at_ms > ?',
 )
+const readSpending = spendingReader(database)
 const connections = new Map<ConnectionName, SqliteStatements>()
 /** Received calls that have not run yet, in order. The sender limits their number. */
 const calls: CallMessage[] = []
@@ -75,6 +77,7 @@ function answer(call: Call): unknown {
   if (call.type === 'execute') return connectionOf(call.connection).execute(call.sql, call.parameters)
   if (call.type === 'rollback') return connections.get(call.connection)?.rollback()
   if (call.type === 'prove') return proveQuotasOnSqlite(start.path)
+  if (call.type === 'spending') return readSpending(call.accountId, call.sinceMs)
   return {
     used: Number(readUsed.get(call.accountId, call.periodId)?.used ?? 0),
     recent: readRecent

@@ -3,6 +3,7 @@ import { PlanOutdated } from '../../accounts/declared/apply.ts'
 import { DeclarationError, type DeclarationProblem } from '../../accounts/declared/change.ts'
 import { maxNetworks } from '../../accounts/key-limits.ts'
 import { maxKeysPerAccount } from '../../accounts/keys.ts'
+import { maxBudgetsPerSetter } from '../../domain/budgets.ts'
 import { describeBug, errorName } from '../../runtime/describe-bug.ts'
 import { StoreUnavailable } from '../../runtime/store-unavailable.ts'
 import { PageError } from '../http/page-error.ts'
@@ -61,6 +62,12 @@ const refusals: Partial<Readonly<Record<AccountsErrorCode, readonly [status: num
   profiles_invalid: [422, 'A key can only be limited to profiles that exist.'],
   per_minute_invalid: [422, "The limit must be a whole number from 1 to the plan's requests per minute."],
   addresses_invalid: [422, `A key can have 1 to ${maxNetworks} IPv4 or IPv6 addresses or networks.`],
+  budget_invalid: [
+    422,
+    'A budget is for the account, one of its keys, or a profile that exists, and has 0.01 to 1,000,000 USD or 1,000 to 1,000,000,000,000 tokens.',
+  ],
+  budget_limit: [409, `The account has ${maxBudgetsPerSetter} budgets, the maximum.`],
+  budget_unknown: [404, 'The account has no such budget.'],
   backend_unchanged: [409, 'The backend is already in that state.'],
 }
 

@@ -10,6 +10,8 @@ const notices = {
   'key-limit': 'You are signed in. The account has reached its limit of keys: revoke one, then create a new one.',
   'key-revoked': 'The key was revoked. All servers reject it within a second.',
   'key-limited': 'The limits were saved. They apply on all servers within a second.',
+  'budget-set': 'The budget was set. It applies on all servers within a second.',
+  'budget-removed': 'The budget was removed. All servers stop applying it within a second.',
   'keys-revoked': 'All keys were revoked. All servers reject them within a second.',
   'provider-added': 'The provider is connected. Your own providers are tried first, in the order below.',
   'provider-removed': 'The provider and its credential were deleted.',

@@ -4,7 +4,16 @@ import { splitDoc } from './split-doc.ts'
 
 const folder = new URL('../../../docs/', import.meta.url)
 /** The most requested documents come first; the others follow by name. */
-const first = ['clients.md', 'fusion.md', 'upstreams.md', 'routing.md', 'caching.md', 'retries.md', 'contract.md']
+const first = [
+  'clients.md',
+  'fusion.md',
+  'upstreams.md',
+  'routing.md',
+  'caching.md',
+  'budgets.md',
+  'retries.md',
+  'contract.md',
+]
 /** Documents that are split because they are too long for one page. */
 const split = ['clients.md', 'contract.md']
 /** The base URL in the files, for a service on the reader's own machine. */

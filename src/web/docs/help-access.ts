@@ -2,6 +2,7 @@ import type { ErrorHelp } from './error-help-entry.ts'
 
 const keys = { path: '/account/keys', name: 'Your keys' } as const
 const providers = { path: '/account/upstreams', name: 'Your providers' } as const
+const budgets = { path: '/account/budgets', name: 'See the budgets' } as const
 const upgrade = { path: '/billing/upgrade', name: 'Upgrade' } as const
 
 /** Errors about keys, plans, and providers. */
@@ -94,6 +95,77 @@ export const accessHelp = {
       resetsAt: 1_796_083_200,
       words: { used: 500, limit: 500, plan: 'Free', resetsOn: 'Dec 1 at 00:00 UTC' },
     },
+  },
+  budget_exceeded: {
+    why: 'A budget of the account, the key, or the profile is used up. Before a request is sent, its worst case is held: all of its input at the dearest price of the backends that may answer, and its output limit. What a request does not use is free again when it ends. `budget` in the error says which budget it is, and what is spent and held; `resets_at` says when more becomes available.',
+    fix: [
+      'Raise the budget, or ask the operator to raise theirs. It applies within a second.',
+      'Or send a shorter request, or one with a lower output limit: the worst case is lower.',
+      'Or wait until `resets_at`. Retrying before then will not succeed.',
+    ],
+    at: budgets,
+    example: {
+      budget: {
+        scope: 'account',
+        subject: '',
+        unit: 'usd',
+        window: 'month',
+        rolling: false,
+        limit: 20_000_000_000,
+        setBy: 'account',
+        spent: 19_940_000_000,
+        held: 0,
+        resetsAtMs: 1_796_083_200_000,
+      },
+      words: {
+        budget: 'The monthly budget of this account',
+        spent: '19.94 USD',
+        limit: '20.00 USD',
+        held: '0.00 USD',
+        need: '0.14 USD',
+        resetsOn: 'Dec 1 at 00:00 UTC',
+      },
+    },
+  },
+  budget_held: {
+    why: 'Running requests hold what is left of a budget: each holds its worst case until it ends. Most use much less, so more becomes free soon.',
+    fix: [
+      'Wait for the time in `Retry-After`; most clients do this by themselves.',
+      'Send fewer requests at once, or requests with a lower output limit.',
+    ],
+    at: budgets,
+    example: {
+      retryAfterSeconds: 8,
+      budget: {
+        scope: 'account',
+        subject: '',
+        unit: 'usd',
+        window: 'day',
+        rolling: false,
+        limit: 5_000_000_000,
+        setBy: 'account',
+        spent: 1_200_000_000,
+        held: 3_700_000_000,
+        resetsAtMs: 1_796_083_200_000,
+      },
+      words: {
+        budget: 'The daily budget of this account',
+        spent: '1.20 USD',
+        limit: '5.00 USD',
+        held: '3.70 USD',
+        need: '0.35 USD',
+        seconds: 8,
+      },
+    },
+  },
+  budget_price_unknown: {
+    why: 'A budget in US dollars counts this request, and the price of none of the profile’s backends is known. Their costs cannot be limited, so they are not asked.',
+    fix: [
+      'Use a profile with backends whose price is known, or a budget in tokens.',
+      'Or ask the operator to set the price of the backend (`usd_per_million`).',
+    ],
+    at: budgets,
+    example: { words: { budget: 'The monthly budget of this account', profile: 'svc-router/frontier' } },
   },
   rate_limit_exceeded: {
     why: 'A per-minute limit was reached. It is either the plan’s limit, the key’s own limit, the limit for free requests such as listing models, or the limit for bytes sent in rejected requests. The message says which one. The plan’s limit uses a sliding 60-second window, not clock minutes.',

@@ -1,3 +1,4 @@
+import type { BudgetDeps } from '../../accounts/budgets.ts'
 import type { AccountsDeps } from '../../accounts/control-plane.ts'
 import type { OperatorsDeps } from '../../accounts/operators/operators.ts'
 import type { IdentityStore } from '../../accounts/ports.ts'
@@ -9,6 +10,11 @@ export function accountsDepsFor(visit: AccountVisit): AccountsDeps {
   return { ...visit.deps.control, actor: actorOf(visit) }
 }
 
+/** The same for budgets. */
+export function budgetDepsFor(visit: AccountVisit): BudgetDeps {
+  return { ...visit.deps.budgets, actor: actorOf(visit) }
+}
+
 /** The same for the identity store. */
 export function identityDepsFor(visit: AccountVisit): AccountsDeps<IdentityStore> {
   return { ...visit.deps.identity, actor: actorOf(visit) }
@@ -17,6 +23,11 @@ export function identityDepsFor(visit: AccountVisit): AccountsDeps<IdentityStore
 /** The control plane with an operator as the actor. */
 export function operatorAccountsDepsFor(visit: OperatorVisit): AccountsDeps {
   return { ...visit.deps.control, actor: operatorActor(visit) }
+}
+
+/** The same for budgets. */
+export function operatorBudgetDepsFor(visit: OperatorVisit): BudgetDeps {
+  return { ...visit.deps.budgets, actor: operatorActor(visit) }
 }
 
 /** The same for the operators. */

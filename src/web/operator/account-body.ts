@@ -1,4 +1,5 @@
 import { html } from 'hono/html'
+import type { AccountsErrorCode } from '../../accounts/accounts-error.ts'
 import { listSessions } from '../../accounts/identity/sessions.ts'
 import { effectiveState, maxListedKeys } from '../../accounts/keys.ts'
 import type { Account, StoredKey } from '../../domain/accounts.ts'
@@ -11,6 +12,7 @@ import { quotaBar } from '../components/quota-bar.ts'
 import { revokeForm } from '../components/revoke-form.ts'
 import { writeAgo, writeCount, writeDay, writeNumber } from '../components/time.ts'
 import type { OperatorVisit } from '../http/visit.ts'
+import { budgetCard } from './account-budgets.ts'
 
 /** Active keys per page. */
 const keysPerPage = 20
@@ -18,7 +20,11 @@ const keysPerPage = 20
 const maxShownRevoked = 20
 
 /** The console's view of an account: limits, sign-in methods, and keys, without secrets. */
-export async function accountBody(visit: OperatorVisit, account: Account): Promise<Html> {
+export async function accountBody(
+  visit: OperatorVisit,
+  account: Account,
+  errorCode?: AccountsErrorCode,
+): Promise<Html> {
   const { deps } = visit
   const { identity } = deps
   const [usage, keys, uses, emails, passkeys, sessions, upstreams] = await Promise.all([
@@ -61,7 +67,7 @@ export async function accountBody(visit: OperatorVisit, account: Account): Promi
         ${suspensionForm(visit, account)}
       </section>
     </div>
-    ${keyCard(visit, account, keys, uses)}`
+    ${await budgetCard(visit, account, keys, errorCode)} ${keyCard(visit, account, keys, uses)}`
 }
 
 function may({ operator }: OperatorVisit, action: keyof typeof operatorActions): boolean {

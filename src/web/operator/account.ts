@@ -1,12 +1,14 @@
 import { html } from 'hono/html'
-import { AccountsError } from '../../accounts/accounts-error.ts'
+import { AccountsError, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
 import { changePlan, resumeAccount, suspendAccount } from '../../accounts/accounts.ts'
+import { removeBudget, setBudget } from '../../accounts/budgets.ts'
 import { findOwnKey, revokeEveryKey, revokeKey } from '../../accounts/keys.ts'
 import type { Account } from '../../domain/accounts.ts'
 import { operatorActions } from '../../domain/operators.ts'
 import { breadcrumbs } from '../components/breadcrumbs.ts'
+import { isOfBudget, readBudgetForm } from '../components/budget-fields.ts'
 import { withNotice, type Notice } from '../components/notices.ts'
-import { operatorAccountsDepsFor } from '../http/control.ts'
+import { operatorAccountsDepsFor, operatorBudgetDepsFor } from '../http/control.ts'
 import { PageError } from '../http/page-error.ts'
 import { redirect } from '../http/redirect.ts'
 import type { PageRoute } from '../http/route.ts'
@@ -15,25 +17,29 @@ import { accountBody } from './account-body.ts'
 import { consolePage } from './console-page.ts'
 
 const path = '/operator/accounts/:accountId'
-const { see, changePlan: planAction, suspendAccount: suspension, revokeKeys } = operatorActions
+const { see, changePlan: planAction, suspendAccount: suspension, revokeKeys, changeBudgets } = operatorActions
 
 /** One account and the actions for operators. */
 export const accountPageRoutes: readonly PageRoute[] = [
-  { method: 'GET', path, access: 'operator', ...see, handle: showAccount },
+  { method: 'GET', path, access: 'operator', ...see, handle: (visit) => showAccount(visit) },
   { method: 'POST', path: `${path}/plan`, access: 'operator', ...planAction, handle: putOnPlan },
   { method: 'POST', path: `${path}/suspend`, access: 'operator', ...suspension, handle: suspend },
   { method: 'POST', path: `${path}/resume`, access: 'operator', ...suspension, handle: resume },
+  { method: 'POST', path: `${path}/budgets`, access: 'operator', ...changeBudgets, handle: limitSpending },
+  { method: 'POST', path: `${path}/budgets/:budgetId/remove`, access: 'operator', ...changeBudgets, handle: endBudget },
   { method: 'POST', path: `${path}/keys/revoke-all`, access: 'operator', ...revokeKeys, handle: revokeAll },
   { method: 'POST', path: `${path}/keys/:keyId/revoke`, access: 'operator', ...revokeKeys, handle: revokeOne },
 ]
 
-async function showAccount(visit: OperatorVisit): Promise<Response> {
+async function showAccount(visit: OperatorVisit, errorCode?: AccountsErrorCode): Promise<Response> {
   const account = await accountOf(visit)
   return consolePage(visit, {
     title: account.name,
     lead: html`<code>${account.id}</code>`,
     above: breadcrumbs({ path: '/operator/accounts', name: 'Accounts' }),
-    body: await accountBody(visit, account),
+    status: errorCode === undefined ? 200 : 422,
+    problem: errorCode === undefined ? undefined : 'The budget was not set. Please correct the error below.',
+    body: await accountBody(visit, account, errorCode),
   })
 }
 
@@ -48,6 +54,24 @@ async function putOnPlan(visit: OperatorVisit): Promise<Response> {
   if (planId === account.planId) return redirect(`/operator/accounts/${account.id}`)
   await changePlan(operatorAccountsDepsFor(visit), account.id, planId, deps.plans)
   return back(account, 'plan-changed')
+}
+
+async function limitSpending(visit: OperatorVisit): Promise<Response> {
+  const account = await accountOf(visit)
+  try {
+    const profiles = visit.deps.profiles.map(({ id }) => id)
+    await setBudget(operatorBudgetDepsFor(visit), account.id, readBudgetForm(visit.form), 'operator', profiles)
+  } catch (error) {
+    if (error instanceof AccountsError && isOfBudget(error.code)) return showAccount(visit, error.code)
+    throw error
+  }
+  return back(account, 'budget-set')
+}
+
+async function endBudget(visit: OperatorVisit): Promise<Response> {
+  const account = await accountOf(visit)
+  await removeBudget(operatorBudgetDepsFor(visit), account.id, visit.params['budgetId'] ?? '', 'operator')
+  return back(account, 'budget-removed')
 }
 
 async function suspend(visit: OperatorVisit): Promise<Response> {

@@ -77,7 +77,9 @@ async function showKeys(visit: AccountVisit, trouble?: Trouble): Promise<Respons
           </details>`,
         })}
       </section>
-      ${keyList(keys, uses, signedIn, nowMs)} ${hasWorking ? revokeAllForm(visit) : ''}
+      ${keyList(keys, uses, signedIn, nowMs)}
+      <p class="side"><a href="/account/budgets">Budgets</a> limit what a key may spend.</p>
+      ${hasWorking ? revokeAllForm(visit) : ''}
       <p class="side">Found a key that is not yours? <a href="/leaked-key">Report it</a>.</p>`,
   })
 }

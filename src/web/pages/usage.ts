@@ -1,9 +1,11 @@
 import { html } from 'hono/html'
+import { budgetStates } from '../../accounts/budgets.ts'
 import { maxListedKeys } from '../../accounts/keys.ts'
 import type { UsageGroup } from '../../accounts/ports.ts'
 import { type Period, periodAt, type UsageSignals } from '../../domain/account-meter.ts'
 import { writeUsd, type FindPrice } from '../../domain/request-cost.ts'
 import { dayMs } from '../../runtime/durations.ts'
+import { budgetList } from '../components/budget-list.ts'
 import { cacheCard } from '../components/cache-card.ts'
 import { dayChart, shareTable } from '../components/chart.ts'
 import type { Html } from '../components/html.ts'
@@ -56,12 +58,13 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
   const { id } = signedIn.account
   const nowMs = deps.clock.nowMs()
   const span = spanOf(visit)
-  const [{ groups, isPartial }, cache, usage, keys, upstreams] = await Promise.all([
+  const [{ groups, isPartial }, cache, usage, keys, upstreams, budgets] = await Promise.all([
     readGroups(visit, span),
     deps.activity.addUpCache({ accountId: id, fromMs: span.fromMs, untilMs: span.untilMs }),
     deps.usageOf(signedIn.account),
     deps.control.store.listKeys(id, maxListedKeys),
     deps.control.store.listUpstreams(id),
+    budgetStates(deps.budgets.store, id, nowMs),
   ])
   return page(visit, {
     title: 'Usage',
@@ -81,6 +84,15 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
         </section>
         ${totals(groups, deps.prices(upstreams))}
       </div>
+      ${
+        budgets.length === 0
+          ? ''
+          : html`<section class="card">
+              <h2>Budgets</h2>
+              ${budgetList(budgets, { keys })}
+              <p><a href="/account/budgets">Change budgets</a></p>
+            </section>`
+      }
       <section class="card">
         <h2>Requests by day</h2>
         ${rangeLinks(span)}

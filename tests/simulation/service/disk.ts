@@ -2,6 +2,7 @@ import { DatabaseSync } from 'node:sqlite'
 import type { Timer } from '../../../src/runtime/clock.ts'
 import { StoreUnavailable } from '../../../src/runtime/store-unavailable.ts'
 import type { DeliveryHistory, MarkRing } from '../../../src/storage/ledger/delivery-marks.ts'
+import { spendingReader } from '../../../src/storage/sqlite/budget-spending.ts'
 import type { Batch } from '../../../src/storage/sqlite/ledger-batch.ts'
 import { LedgerCommits } from '../../../src/storage/sqlite/ledger-commits.ts'
 import type { Call, ConnectionName } from '../../../src/storage/sqlite/sqlite-messages.ts'
@@ -295,6 +296,7 @@ export class SimulatedThread implements DatabaseThread {
     if (call.type === 'execute') return statements.execute(call.sql, call.parameters)
     if (call.type === 'rollback') return statements.rollback()
     if (call.type === 'prove') return undefined
+    if (call.type === 'spending') return spendingReader(this.#disk.database)(call.accountId, call.sinceMs)
     const { accountId, periodId, sinceMs } = call
     const used = statements.execute('select used from usage where account_id = ? and period_id = ?', [
       accountId,

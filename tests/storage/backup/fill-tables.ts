@@ -47,7 +47,7 @@ function rowOf(
       return isText ? `${name === 'id' ? 'id' : name}-${n}` : n + 1
     if (table === 'requests') {
       if (name === 'state') return 'done'
-      if (name === 'due_mark' || name === 'node_id') return null
+      if (name === 'due_mark' || name === 'node_id' || name === 'holds') return null
       if (name === 'charged' || name === 'units') return n % 3
       if (name === 'admitted_at_ms') return n
     }

@@ -62,7 +62,7 @@ export async function openOwnedLedger(
   let isClosed = false
   const workerDies = (): void => served.abandon(readDeliveryHistory(ownFolder, bootId, firstMark(worker)))
   return {
-    admit: (opening, plan, rate) => ledger.admit(opening, plan, rate),
+    admit: (opening, plan, rate, claim) => ledger.admit(opening, plan, rate, claim),
     signals: (accountId, plan, rate) => ledger.signals(accountId, plan, rate),
     owner,
     connection,

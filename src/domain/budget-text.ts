@@ -1,0 +1,76 @@
+import { counted } from '../runtime/counted.ts'
+import { nanoPerUsd, type Budget, type BudgetKind, type BudgetUnit, type BudgetWindow } from './budgets.ts'
+
+const fixedNames: Readonly<Record<BudgetWindow, string>> = {
+  '5h': '5-hour',
+  day: 'daily',
+  week: 'weekly',
+  month: 'monthly',
+}
+const rollingNames: Readonly<Record<BudgetWindow, string>> = {
+  '5h': 'sliding 5-hour',
+  day: 'sliding 24-hour',
+  week: 'sliding 7-day',
+  month: 'sliding 30-day',
+}
+
+/** Such as `monthly`, or `sliding 5-hour`. */
+export function windowName({ window, rolling }: Pick<BudgetKind, 'window' | 'rolling'>): string {
+  return (rolling ? rollingNames : fixedNames)[window]
+}
+
+/** What a budget covers: `this account`, `the key key_…`, or `the profile svc-router/…`. */
+export function scopeName({ scope, subject }: Pick<BudgetKind, 'scope' | 'subject'>): string {
+  if (scope === 'account') return 'this account'
+  return scope === 'key' ? `the key ${subject}` : `the profile ${subject}`
+}
+
+/** Such as `The monthly budget of this account`, or `The operator’s daily budget of the key key_…`. */
+export function budgetName(budget: Pick<Budget, 'scope' | 'subject' | 'window' | 'rolling' | 'setBy'>): string {
+  const of = budget.setBy === 'operator' ? 'The operator’s' : 'The'
+  return `${of} ${windowName(budget)} budget of ${scopeName(budget)}`
+}
+
+/** An amount as in `12.5 USD`, with at most six decimals, or `3,000 tokens`. */
+export function writeBudgetAmount(unit: BudgetUnit, amount: number): string {
+  return unit === 'tokens' ? counted(amount, 'token') : `${writeNanoUsd(amount)} USD`
+}
+
+/** Nanodollars as US dollars: at least two decimals, and at most six. What is less than a millionth counts as one. */
+export function writeNanoUsd(amount: number): string {
+  const micros = Math.ceil(amount / 1000)
+  const text = (micros / 1_000_000).toFixed(6)
+  return text.replace(/0{1,4}$/, '')
+}
+
+/** Reads an amount as a person writes it: US dollars such as `20` or `0.50`, or a count of tokens. Undefined if it is none. */
+export function readBudgetAmount(unit: BudgetUnit, text: string): number | undefined {
+  if (unit === 'tokens') return /^\d{1,13}$/.test(text) ? Number(text) : undefined
+  const parts = /^(\d{1,7})(?:\.(\d{1,9}))?$/.exec(text)
+  return parts === null ? undefined : Number(parts[1]) * nanoPerUsd + Number((parts[2] ?? '').padEnd(9, '0'))
+}
+
+/** The amount as the API shows it: US dollars, or tokens. */
+export function amountOut(unit: BudgetUnit, amount: number): number {
+  return unit === 'tokens' ? amount : amount / nanoPerUsd
+}
+
+/** Names a budget in records, such as `account:key:key_…:usd:month:fixed`. */
+export function budgetLabel({
+  setBy,
+  scope,
+  subject,
+  unit,
+  window,
+  rolling,
+}: BudgetKind & Pick<Budget, 'setBy'>): string {
+  return [setBy, scope, ...(subject === '' ? [] : [subject]), unit, window, rolling ? 'rolling' : 'fixed'].join(':')
+}
+
+const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+
+/** When a window ends, such as `Dec 1 at 00:00 UTC`, rounded up to a minute. */
+export function writeReset(timeMs: number): string {
+  const at = new Date(Math.ceil(timeMs / 60_000) * 60_000)
+  return `${months[at.getUTCMonth()]} ${at.getUTCDate()} at ${at.toISOString().slice(11, 16)} UTC`
+}

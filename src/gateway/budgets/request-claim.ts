@@ -1,0 +1,115 @@
+import { budgetName } from '../../domain/budget-text.ts'
+import { appliesTo, type Budget, type BudgetClaim, leastOutputTokens } from '../../domain/budgets.ts'
+import type { Conversation } from '../../domain/conversation.ts'
+import { ServiceError } from '../../domain/errors.ts'
+import { estimateTokens } from '../../domain/estimate-tokens.ts'
+import { objectOf } from '../../domain/json.ts'
+import type { Backend, ModelRequest } from '../ports.ts'
+import { dearestCost, pricedRequest } from './dearest-cost.ts'
+import { inputBound } from './input-bound.ts'
+
+/** The output limit for a model whose own is unknown, in tokens. Models that reason count that, too. */
+const assumedOutputTokens = 8_192
+const assumedReasoningTokens = 32_768
+/** Safety factor for filling a window, because the count is an estimate. */
+const windowFactor = 1.1
+
+/** What a request asks of budgets, and the backends whose costs they can bound. */
+export interface RequestClaim {
+  readonly claim: BudgetClaim
+  readonly backends: readonly Backend[]
+  /** The most input tokens of one call. */
+  readonly inputTokens: number
+}
+
+/** The request, and who sends it. */
+export interface ClaimingRequest {
+  readonly request: ModelRequest
+  readonly conversation: Conversation
+  readonly backends: readonly Backend[]
+  readonly profile: string
+  readonly nowMs: number
+  /** Upstream calls that are planned: one, or those of a fusion. */
+  readonly calls: number
+}
+
+/** Budgets by key and profile, for each list of budgets: the ledger recognizes equal lists by identity. */
+const applicable = new WeakMap<readonly Budget[], Map<string, readonly Budget[]>>()
+
+/** Those of an account's budgets that count requests with a key to a profile; the same list for the same arguments. */
+export function applicableBudgets(all: readonly Budget[], keyId: string, profile: string): readonly Budget[] {
+  let lists = applicable.get(all)
+  if (lists === undefined) applicable.set(all, (lists = new Map()))
+  const name = `${keyId} ${profile}`
+  let list = lists.get(name)
+  if (list === undefined) {
+    list = all.filter((budget) => appliesTo(budget, keyId, profile))
+    lists.set(name, list)
+  }
+  return list
+}
+
+/**
+ * The worst case of a request (contract 46.3): the dearest of its backends for all of its input, and for each token of its
+ * output. Backends without a known price are left out if a budget is in US dollars (contract 46.9).
+ * @throws ServiceError `budget_price_unknown` if none is left
+ */
+export function claimFor(budgets: readonly Budget[], asking: ClaimingRequest): RequestClaim {
+  const { request, conversation, profile, calls } = asking
+  const inputTokens = inputBound(request.bytes.length, conversation)
+  const inUsd = budgets.find(({ unit }) => unit === 'usd')
+  const priced = { ...pricedRequest(conversation), atMs: asking.nowMs }
+  const costs = asking.backends.map((backend) =>
+    dearestCost(backend, { ...priced, inputTokens: withinWindow(inputTokens, backend) }),
+  )
+  const backends = inUsd === undefined ? asking.backends : asking.backends.filter((_, at) => costs[at] !== undefined)
+  if (backends.length === 0)
+    throw new ServiceError('budget_price_unknown', { words: { budget: budgetName(inUsd!), profile } })
+  const known = costs.filter((cost) => cost !== undefined)
+  const choices = conversation.sampling.choices ?? 1
+  const most = (values: readonly number[]): number => values.reduce((a, b) => Math.max(a, b), 0)
+  const largest = most(backends.map((backend) => withinWindow(inputTokens, backend)))
+  const output = outputLimits(asking, backends)
+  const claim: BudgetClaim = {
+    budgets,
+    base: { nanoUsd: calls * most(known.map(({ input }) => input)), tokens: calls * largest },
+    perOutputToken: {
+      nanoUsd: calls * choices * most(known.map(({ perOutputToken }) => perOutputToken)),
+      tokens: calls * choices,
+    },
+    leastOutput: output.least,
+    mostOutput: output.most,
+  }
+  return { claim, backends, inputTokens }
+}
+
+/** No call can have more input than its model's window. */
+export function withinWindow(inputTokens: number, { contextWindow }: Pick<Backend, 'contextWindow'>): number {
+  return contextWindow === undefined ? inputTokens : Math.min(inputTokens, contextWindow)
+}
+
+/** The output limits that the request allows: its own, if it is a wish of the caller (contract 46.4). */
+function outputLimits({ request, conversation }: ClaimingRequest, backends: readonly Backend[]) {
+  if (request.format === 'openai-embeddings') return { least: 0, most: 0 }
+  const { maxOutputTokens } = conversation.sampling
+  // Every request in this format has a limit, so it does not say that the caller needs that much.
+  if (maxOutputTokens !== undefined && request.format !== 'anthropic-messages')
+    return { least: maxOutputTokens, most: maxOutputTokens }
+  const most = maxOutputTokens ?? usualOutput(conversation, backends)
+  const { budget_tokens: thinking = 0 } = objectOf(request.body['thinking'])
+  // The limit includes thinking, and must be larger.
+  const least = leastOutputTokens + (typeof thinking === 'number' ? thinking : 0)
+  return { least: Math.min(least, most), most }
+}
+
+/** The longest answer that every backend accepts as a limit. */
+function usualOutput(conversation: Conversation, backends: readonly Backend[]): number {
+  const input = Math.ceil(estimateTokens(conversation) * windowFactor)
+  let most = Number.POSITIVE_INFINITY
+  for (const { maxOutputTokens, contextWindow, capabilities } of backends) {
+    const assumed = capabilities?.reasoning === true ? assumedReasoningTokens : assumedOutputTokens
+    most = Math.min(most, maxOutputTokens ?? assumed)
+    if (contextWindow !== undefined) most = Math.min(most, Math.max(leastOutputTokens, contextWindow - input))
+  }
+  return most
+}

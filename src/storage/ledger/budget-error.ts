@@ -1,0 +1,68 @@
+import { affordable } from '../../domain/budget-meter.ts'
+import { budgetName, writeBudgetAmount, writeReset } from '../../domain/budget-text.ts'
+import { resetsAtMs } from '../../domain/budget-windows.ts'
+import {
+  affordableOutput,
+  amountIn,
+  amountsOf,
+  type Budget,
+  type BudgetClaim,
+  type BudgetStanding,
+} from '../../domain/budgets.ts'
+import { ServiceError } from '../../domain/errors.ts'
+
+/** A refusal says when to retry only if running requests will probably have ended by then (contract 46.6). */
+const longestWaitMs = 60_000
+
+/** A budget that does not allow a claim. */
+interface Denying {
+  readonly budget: Budget
+  readonly standing: BudgetStanding
+  /** Whether it would allow the claim if all running requests ended and cost nothing. */
+  readonly isHeld: boolean
+}
+
+/**
+ * The error that a refused claim becomes (contract 46.6): 429 if running requests hold what is missing and usually end
+ * within a minute, otherwise 402. `heldForMs`: how long the account's requests usually take.
+ */
+export function budgetError(
+  claim: BudgetClaim,
+  standings: readonly BudgetStanding[],
+  nowMs: number,
+  heldForMs: number,
+): ServiceError {
+  const { budget, standing, isHeld } = lastToReopen(denyingBudgets(claim, standings), nowMs)
+  const resetsMs = resetsAtMs(budget, standing, nowMs)
+  const facts = { budget: { ...budget, spent: standing.spent, held: standing.held, resetsAtMs: resetsMs } }
+  const words = {
+    budget: budgetName(budget),
+    spent: writeBudgetAmount(budget.unit, standing.spent),
+    held: writeBudgetAmount(budget.unit, standing.held),
+    limit: writeBudgetAmount(budget.unit, budget.limit),
+    need: writeBudgetAmount(budget.unit, amountIn(budget.unit, amountsOf(claim, claim.leastOutput))),
+    resetsOn: writeReset(resetsMs),
+  }
+  if (!isHeld || heldForMs > longestWaitMs) return new ServiceError('budget_exceeded', { ...facts, words })
+  const seconds = Math.min(60, Math.max(1, Math.ceil(heldForMs / 1000)))
+  return new ServiceError('budget_held', { ...facts, retryAfterSeconds: seconds, words: { ...words, seconds } })
+}
+
+function denyingBudgets(claim: BudgetClaim, standings: readonly BudgetStanding[]): readonly Denying[] {
+  return claim.budgets.flatMap((budget, at) => {
+    const standing = standings[at]!
+    const alone = { ...claim, budgets: [budget] }
+    if (affordable(alone, [standing]) >= claim.leastOutput) return []
+    const isHeld = affordableOutput(claim, budget.unit, budget.limit - standing.spent) >= claim.leastOutput
+    return [{ budget, standing, isHeld }]
+  })
+}
+
+/** The one that keeps refusing longest: waiting for another one would not help. */
+function lastToReopen(denying: readonly Denying[], nowMs: number): Denying {
+  const spent = denying.filter(({ isHeld }) => !isHeld)
+  const [first, ...others] = spent.length > 0 ? spent : denying
+  if (first === undefined) throw new Error('no budget refuses the claim')
+  const reopens = ({ budget, standing }: Denying): number => resetsAtMs(budget, standing, nowMs)
+  return others.reduce((last, other) => (reopens(other) > reopens(last) ? other : last), first)
+}

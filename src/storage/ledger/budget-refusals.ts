@@ -1,0 +1,59 @@
+import { amountsOf, type Budget, type BudgetClaim, type BudgetStanding } from '../../domain/budgets.ts'
+import type { ServiceError } from '../../domain/errors.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { RefusedByBudgets } from './admission-batches.ts'
+import { budgetError } from './budget-error.ts'
+import { HoldTimes } from './hold-times.ts'
+
+/** How long a node refuses without asking again. */
+const memoMs = 1_000
+
+interface Refusal {
+  readonly claim: BudgetClaim
+  readonly standings: readonly BudgetStanding[]
+  readonly nowMs: number
+  /** Monotonic. */
+  readonly untilMs: number
+}
+
+/**
+ * Refuses, for a second, further requests of a caller whose budgets the database has found used up, so that a caller who
+ * ignores refusals does not cost it a decision for each request. Only those that need at least as much.
+ */
+export class BudgetRefusals {
+  readonly #clock: Clock
+  readonly #holdTimes = new HoldTimes()
+  /** By the caller's budgets: they are the same list until one of them changes. */
+  readonly #refusals = new WeakMap<readonly Budget[], Refusal>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** A request with budgets has ended. */
+  ended(accountId: string, totalMs: number): void {
+    this.#holdTimes.note(accountId, totalMs)
+  }
+
+  /** The error of a claim that the database refused. */
+  note(accountId: string, claim: BudgetClaim, { standings, nowMs }: RefusedByBudgets): ServiceError {
+    const error = budgetError(claim, standings, nowMs, this.#holdTimes.of(accountId))
+    const untilMs = this.#clock.monotonicMs() + memoMs
+    if (error.code === 'budget_exceeded') this.#refusals.set(claim.budgets, { claim, standings, nowMs, untilMs })
+    return error
+  }
+
+  /** The error that refuses a claim; undefined if the database must decide. */
+  errorFor(accountId: string, claim: BudgetClaim): ServiceError | undefined {
+    const refusal = this.#refusals.get(claim.budgets)
+    if (refusal === undefined || this.#clock.monotonicMs() >= refusal.untilMs) return undefined
+    if (!needsAsMuch(claim, refusal.claim)) return undefined
+    return budgetError(claim, refusal.standings, refusal.nowMs, this.#holdTimes.of(accountId))
+  }
+}
+
+function needsAsMuch(claim: BudgetClaim, other: BudgetClaim): boolean {
+  const need = amountsOf(claim, claim.leastOutput)
+  const refused = amountsOf(other, other.leastOutput)
+  return need.nanoUsd >= refused.nanoUsd && need.tokens >= refused.tokens
+}

@@ -1,0 +1,73 @@
+import { BudgetMeter, type BucketSpending } from '../../domain/budget-meter.ts'
+import type { Amounts, BudgetClaim, BudgetHold } from '../../domain/budgets.ts'
+import { dayMs } from '../../runtime/durations.ts'
+import { budgetError } from './budget-error.ts'
+import { HoldTimes } from './hold-times.ts'
+import type { JournalEntry } from './records.ts'
+
+/** Longer than any window with its oldest bucket. */
+const longestWindowMs = 32 * dayMs
+
+/** What the budgets of one account have spent in all buckets since a time. */
+export type ReadSpending = (accountId: string, sinceMs: number) => Promise<readonly BucketSpending[]>
+
+/** An account whose budgets are counted in memory, from its first request with a budget on. */
+export interface BudgetedAccount {
+  readonly id: string
+  budgets: BudgetMeter | undefined
+  budgetsLoading: Promise<void> | undefined
+}
+
+/** The budgets that one process decides in memory (contract 46.3). */
+export class MemoryBudgets {
+  readonly #read: ReadSpending
+  readonly #nowMs: () => number
+  readonly #holdTimes = new HoldTimes()
+
+  /** `nowMs`: epoch milliseconds of a clock that does not jump. */
+  constructor(read: ReadSpending, nowMs: () => number) {
+    this.#read = read
+    this.#nowMs = nowMs
+  }
+
+  /** Undefined if the account's budgets are in memory; otherwise resolves when they are, once for all callers. */
+  load(account: BudgetedAccount): Promise<void> | undefined {
+    if (account.budgets !== undefined) return undefined
+    account.budgetsLoading ??= this.#read(account.id, Math.floor(this.#nowMs() - longestWindowMs))
+      .then((stored) => {
+        account.budgets = new BudgetMeter(stored)
+      })
+      .finally(() => {
+        account.budgetsLoading = undefined
+      })
+    return account.budgetsLoading
+  }
+
+  /** Takes the claim of a request. @throws ServiceError `budget_exceeded`, `budget_held` */
+  claim(
+    account: BudgetedAccount,
+    claim: BudgetClaim,
+  ): { readonly outputTokens: number; readonly holds: readonly BudgetHold[] } {
+    const nowMs = this.#nowMs()
+    const decided = account.budgets!.claim(nowMs, claim)
+    if ('holds' in decided) return decided
+    throw budgetError(claim, decided.standings, nowMs, this.#holdTimes.of(account.id))
+  }
+
+  /** Takes more for a request that was admitted with `claim`; returns all that it holds then. Undefined if its budgets do not allow it. */
+  more(
+    { budgets }: BudgetedAccount,
+    claim: BudgetClaim,
+    holds: readonly BudgetHold[],
+    amounts: Amounts,
+  ): readonly BudgetHold[] | undefined {
+    return budgets!.more(this.#nowMs(), claim.budgets, holds, amounts)
+  }
+
+  /** Ends what a request holds: it is booked in its record. Does nothing for requests without budgets. */
+  settle(account: BudgetedAccount, entry: JournalEntry, spent: Amounts | undefined, totalMs: number): void {
+    if (entry.holds === undefined) return
+    entry.booked = account.budgets!.settle(entry.holds, spent)
+    this.#holdTimes.note(account.id, totalMs)
+  }
+}

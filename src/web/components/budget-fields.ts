@@ -1,0 +1,77 @@
+import { html } from 'hono/html'
+import { AccountsError, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
+import type { AskedBudget } from '../../accounts/budgets.ts'
+import { effectiveState } from '../../accounts/keys.ts'
+import type { StoredKey } from '../../domain/accounts.ts'
+import { readBudgetAmount, windowName } from '../../domain/budget-text.ts'
+import { type BudgetScope, budgetUnits, budgetWindows } from '../../domain/budgets.ts'
+import type { Profile } from '../../domain/profiles.ts'
+import type { Form } from '../http/form.ts'
+import { field, select } from './field.ts'
+import type { Html } from './html.ts'
+
+/** What a form for a budget can choose from. */
+export interface BudgetChoices {
+  readonly keys: readonly StoredKey[]
+  readonly profiles: readonly Profile[]
+  readonly nowMs: number
+}
+
+const problems: Partial<Readonly<Record<AccountsErrorCode, string>>> = {
+  budget_invalid: 'Enter 0.01 to 1,000,000 US dollars such as 20 or 0.50, or 1,000 or more tokens as a whole number.',
+  budget_limit: 'There are already as many budgets as an account can have. Remove one first.',
+  key_unknown: 'This key no longer works. Choose another one.',
+}
+
+const windows = budgetWindows.flatMap((window) =>
+  [false, true].map((rolling) => {
+    const name = windowName({ window, rolling })
+    return [rolling ? `${window} rolling` : window, name.charAt(0).toUpperCase() + name.slice(1)] as const
+  }),
+)
+
+/** Whether an error belongs to these fields. */
+export function isOfBudget(code: AccountsErrorCode): boolean {
+  return problems[code] !== undefined
+}
+
+/** The fields of a new budget, with the submitted values if they were rejected. */
+export function budgetFields({ keys, profiles, nowMs }: BudgetChoices, form: Form, code?: AccountsErrorCode): Html {
+  const working = keys.filter((key) => effectiveState(key, nowMs) !== 'revoked')
+  const scopes: (readonly [string, string])[] = [
+    ['account', 'All requests of the account'],
+    ...working.map(({ id, name, hint }) => [`key ${id}`, `The key ${name} (${hint})`] as const),
+    ...profiles.map(({ id }) => [`profile ${id}`, `The profile ${id}`] as const),
+  ]
+  const units = [
+    ['usd', 'US dollars'],
+    ['tokens', 'Tokens'],
+  ] as const
+  return html`${select('scope', 'What it counts', scopes, form.text('scope'))}
+  ${select('window', 'For how long', windows, form.text('window') || 'month')}
+  ${select('unit', 'Unit', units, form.text('unit') || 'usd')}
+  ${field({
+    name: 'amount',
+    label: 'Limit',
+    hint: 'Fixed windows are in UTC. If you set a limit for a budget that exists, it replaces the old one.',
+    value: form.text('amount'),
+    maxCharacters: 20,
+    problem: code === undefined ? undefined : problems[code],
+  })}`
+}
+
+/** The submitted budget. @throws AccountsError `budget_invalid` */
+export function readBudgetForm(form: Form): AskedBudget {
+  const [scope, ...subject] = form.text('scope').split(' ')
+  const [window, kind] = form.text('window').split(' ')
+  const unit = form.choice('unit', budgetUnits)
+  const known = budgetWindows.find((name) => name === window)
+  const limit = unit === undefined ? undefined : readBudgetAmount(unit, form.text('amount').replaceAll(',', ''))
+  if (unit === undefined || known === undefined || limit === undefined || !isScope(scope))
+    throw new AccountsError('budget_invalid')
+  return { scope, subject: subject.join(' '), unit, window: known, rolling: kind === 'rolling', limit }
+}
+
+function isScope(text: string | undefined): text is BudgetScope {
+  return text === 'account' || text === 'key' || text === 'profile'
+}

@@ -1,0 +1,78 @@
+import { html } from 'hono/html'
+import { AccountsError, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
+import { budgetStates, removeBudget, setBudget } from '../../accounts/budgets.ts'
+import { maxListedKeys } from '../../accounts/keys.ts'
+import { budgetFields, isOfBudget, readBudgetForm } from '../components/budget-fields.ts'
+import { budgetList } from '../components/budget-list.ts'
+import { csrfInput, page } from '../components/layout.ts'
+import { withNotice } from '../components/notices.ts'
+import { budgetDepsFor } from '../http/control.ts'
+import { redirect } from '../http/redirect.ts'
+import type { PageRoute } from '../http/route.ts'
+import type { AccountVisit } from '../http/visit.ts'
+
+const path = '/account/budgets'
+
+/** The budgets of an account: its own, which it can change, and those of the operator (contract 46.1). */
+export const budgetRoutes: readonly PageRoute[] = [
+  { method: 'GET', path, access: 'account', handle: (visit) => showBudgets(visit) },
+  { method: 'POST', path, access: 'account', handle: set },
+  { method: 'POST', path: `${path}/:budgetId/remove`, access: 'account', handle: remove },
+]
+
+async function showBudgets(visit: AccountVisit, errorCode?: AccountsErrorCode): Promise<Response> {
+  const { deps, signedIn, form } = visit
+  const { id } = signedIn.account
+  const nowMs = deps.clock.nowMs()
+  const [states, keys] = await Promise.all([
+    budgetStates(deps.budgets.store, id, nowMs),
+    deps.control.store.listKeys(id, maxListedKeys),
+  ])
+  return page(visit, {
+    title: 'Budgets',
+    lead: 'A budget limits what your requests may cost. It is never exceeded: what a request may cost at most is held until it ends.',
+    status: errorCode === undefined ? 200 : 422,
+    problem: errorCode === undefined ? undefined : 'The budget was not set. Please correct the error below.',
+    body: html`<section class="card">
+        <h2>Your budgets</h2>
+        ${
+          states.length === 0
+            ? html`<p class="empty">You have no budgets. Set one below.</p>`
+            : budgetList(states, {
+                keys,
+                removable: {
+                  path: (budget) => `${path}/${budget.id}/remove`,
+                  by: signedIn,
+                  mayRemove: ({ setBy }) => setBy === 'account',
+                },
+              })
+        }
+      </section>
+      <section class="card">
+        <h2>Set a budget</h2>
+        <form method="post" action="${path}">
+          ${csrfInput(signedIn)} ${budgetFields({ keys, profiles: deps.profiles, nowMs }, form, errorCode)}
+          <button>Set the budget</button>
+        </form>
+      </section>
+      <p class="side"><a href="/docs/budgets">How budgets work</a></p>`,
+  })
+}
+
+async function set(visit: AccountVisit): Promise<Response> {
+  const { deps, signedIn, form } = visit
+  try {
+    const profiles = deps.profiles.map(({ id }) => id)
+    await setBudget(budgetDepsFor(visit), signedIn.account.id, readBudgetForm(form), 'account', profiles)
+  } catch (error) {
+    if (error instanceof AccountsError && isOfBudget(error.code)) return showBudgets(visit, error.code)
+    throw error
+  }
+  return redirect(withNotice(path, 'budget-set'))
+}
+
+async function remove(visit: AccountVisit): Promise<Response> {
+  const { params, signedIn } = visit
+  await removeBudget(budgetDepsFor(visit), signedIn.account.id, params['budgetId'] ?? '', 'account')
+  return redirect(withNotice(path, 'budget-removed'))
+}

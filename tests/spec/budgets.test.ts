@@ -1,0 +1,194 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { errorOf, expectUsage } from '../refusals.ts'
+import { Service, type ServiceOptions } from '../service.ts'
+import { budgetOf, nanoPerUsd, pricedFacts, setTestBudget, usdPerMillion } from '../test-budgets.ts'
+import { readAnswer } from '../wire.ts'
+
+const messages = [{ role: 'user', content: 'Say hello.' }]
+
+let service: Service
+afterEach(() => service.stop())
+
+async function start(options: ServiceOptions = {}): Promise<void> {
+  service = await Service.start({ facts: pricedFacts, ...options })
+}
+
+const budget = (asked: Parameters<typeof setTestBudget>[1]): Promise<void> => setTestBudget(service, asked)
+const state = () => budgetOf(service)
+const sent = (at = 0) => JSON.parse(service.providers[at]!.captured().at(-1)!.body) as Record<string, unknown>
+const asked = (): number => service.providers.reduce((sum, provider) => sum + provider.captured().length, 0)
+
+describe('a budget of an account', () => {
+  test('counts what answers cost, and refuses with 402 once it is used up, before any backend is asked', async () => {
+    await start()
+    await budget({ limit: 0.2 * nanoPerUsd })
+    const first = await service.chat()
+    const { usage } = (await first.json()) as { usage: { prompt_tokens: number; completion_tokens: number } }
+    expect(first.status).toBe(200)
+    const cost = usage.prompt_tokens * usdPerMillion.input + usage.completion_tokens * usdPerMillion.output
+    await expect.poll(async () => (await state()).spent).toBe(cost * 1_000)
+    expect(await state()).toMatchObject({ held: 0, left: 0.2 * nanoPerUsd - cost * 1_000 })
+    await budget({ limit: 0.01 * nanoPerUsd })
+    const before = asked()
+    const refused = await readAnswer(await service.chat())
+    expect(refused.status, refused.text).toBe(402)
+    expect(refused.headers.get('x-should-retry')).toBe('false')
+    expect(refused.headers.get('retry-after')).toBeNull()
+    expect(expectUsage(refused.headers)).toMatchObject({ 'x-quota-used': 1 })
+    const error = errorOf(refused) as unknown as Record<string, unknown>
+    expect(error).toMatchObject({
+      code: 'budget_exceeded',
+      budget: {
+        scope: 'account',
+        unit: 'usd',
+        window: 'month',
+        rolling: false,
+        set_by: 'account',
+        limit: 0.01,
+        held: 0,
+      },
+    })
+    expect(error['resets_at']).toBe(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() + 1) / 1000)
+    expect(String(error['message']).match(/https?:\S+/g)).toEqual([`${service.config.appUrl}/account/budgets`])
+    expect(asked()).toBe(before)
+  })
+
+  test('sends an output limit that it can pay for, lower when less is left', async () => {
+    await start()
+    await budget({ limit: 1 * nanoPerUsd })
+    expect((await service.chat()).status).toBe(200)
+    expect(sent()).toMatchObject({ max_tokens: 4_096 })
+    await budget({ limit: 0.25 * nanoPerUsd })
+    expect((await service.chat()).status).toBe(200)
+    const lowered = Number(sent()['max_tokens'])
+    expect(lowered).toBeGreaterThan(1_024)
+    expect(lowered).toBeLessThan(2_500)
+    const own = await service.chat({ max_tokens: 100 })
+    expect([own.status, sent()['max_tokens']]).toEqual([200, 100])
+    expect((await service.chat({ max_tokens: 3_000 })).status).toBe(402)
+  })
+
+  test.each([
+    ['openai-chat', 'max_tokens'],
+    ['openai-responses', 'max_output_tokens'],
+    ['anthropic-messages', 'max_tokens'],
+  ] as const)('limits the output of %s backends, relayed and translated', async (format, field) => {
+    await start({ formats: [format] })
+    await budget({ limit: 0.3 * nanoPerUsd })
+    const path = { model: 'svc-router/frontier' }
+    const bodies = [
+      ['/chat/completions', { ...path, messages }],
+      ['/responses', { ...path, input: 'Say hello.' }],
+      ['/messages', { ...path, messages, max_tokens: 64_000 }],
+      ['/chat/completions', { ...path, messages, stream: true }],
+    ] as const
+    for (const [to, body] of bodies) {
+      const answer = await service.post(to, body)
+      expect(answer.status, `${to} ${await answer.text()}`).toBe(200)
+      const limit = Number(sent()[field])
+      expect(limit, to).toBeGreaterThan(1_024)
+      expect(limit, to).toBeLessThan(3_000)
+    }
+  })
+
+  test('holds what running requests may cost, and says when to retry if that is all that is missing', async () => {
+    await start()
+    await budget({ limit: 0.5 * nanoPerUsd })
+    service.providers[0]!.script([{ do: 'silence', repeat: true }])
+    const leave = new AbortController()
+    const running = service.post(
+      '/chat/completions',
+      { model: 'svc-router/frontier', messages, max_tokens: 4_000 },
+      {},
+      leave.signal,
+    )
+    await expect.poll(async () => (await state()).held).toBeGreaterThan(0.4 * nanoPerUsd)
+    const refused = await readAnswer(await service.chat({ max_tokens: 4_000 }))
+    expect([refused.status, errorOf(refused).code]).toEqual([429, 'budget_held'])
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    leave.abort()
+    await running.catch(() => {})
+    // The provider may bill a request that it began.
+    await expect.poll(async () => (await state()).held).toBe(0)
+    expect((await state()).spent).toBeGreaterThan(0.4 * nanoPerUsd)
+  })
+
+  test('a failed attempt that costs nothing is not paid for, and its failover is', async () => {
+    await start()
+    await budget({ limit: 0.45 * nanoPerUsd })
+    service.providers[0]!.script([{ do: 'status', status: 429, repeat: true }])
+    const answer = await service.chat({ max_tokens: 4_000 })
+    expect([answer.status, answer.headers.get('x-svc-router-upstream')]).toEqual([200, 'beta'])
+    await expect.poll(async () => (await state()).held).toBe(0)
+    expect((await state()).spent).toBeLessThan(0.05 * nanoPerUsd)
+  })
+
+  test('no further attempt is made that the budget could not pay for', async () => {
+    await start()
+    await budget({ limit: 0.45 * nanoPerUsd })
+    service.providers[0]!.script([{ do: 'cut', afterEvents: 0, repeat: true }])
+    const answer = await service.chat({ max_tokens: 4_000 })
+    expect(answer.status).toBe(503)
+    expect(service.providers.map((provider) => provider.captured().length)).toEqual([1, 0, 0])
+    await expect.poll(async () => (await state()).held).toBe(0)
+    expect((await state()).spent).toBeGreaterThan(0.4 * nanoPerUsd)
+    expect((await state()).spent).toBeLessThanOrEqual(0.45 * nanoPerUsd)
+  })
+
+  test('in US dollars refuses if no price is known; in tokens does not', async () => {
+    await start({ facts: {} })
+    await budget({ limit: 1_000_000, unit: 'tokens' })
+    expect((await service.chat()).status).toBe(200)
+    await expect.poll(async () => (await state()).spent).toBeGreaterThan(5)
+    await budget({ limit: 1 * nanoPerUsd })
+    const refused = await readAnswer(await service.chat())
+    expect([refused.status, errorOf(refused).code]).toEqual([402, 'budget_price_unknown'])
+  })
+})
+
+describe('budgets of keys and profiles', () => {
+  test('count only their own requests', async () => {
+    await start()
+    const { key, stored } = await service.addNamedKey('other')
+    await budget({ limit: 0.01 * nanoPerUsd, scope: 'key', subject: stored.id, window: '5h', rolling: true })
+    expect((await service.chat()).status).toBe(200)
+    const bearer = { authorization: `Bearer ${key.reveal()}` }
+    const refused = await readAnswer(await service.chat({}, bearer))
+    expect(refused.status).toBe(402)
+    expect(refused.text).toContain(`The sliding 5-hour budget of the key ${stored.id} is used up`)
+    await budget({
+      limit: 0.01 * nanoPerUsd,
+      scope: 'profile',
+      subject: 'svc-router/frontier',
+      window: 'day',
+      setBy: 'operator',
+    })
+    const other = await readAnswer(await service.chat())
+    expect(other.text).toContain('The operator’s daily budget of the profile svc-router/frontier is used up')
+  })
+
+  test('a key’s budget goes to the key that replaces it, and still counts the old one', async () => {
+    await start()
+    const { key, stored } = await service.addNamedKey('other')
+    await budget({ limit: 0.01 * nanoPerUsd, scope: 'key', subject: stored.id })
+    await service.rotateLater(stored.id)
+    await new Promise((resolve) => setTimeout(resolve, 600))
+    expect((await service.chat({}, { authorization: `Bearer ${key.reveal()}` })).status).toBe(402)
+    const { budget: moved } = await state()
+    expect(moved.subject).not.toBe(stored.id)
+  })
+})
+
+describe('a fusion', () => {
+  test('holds all of its calls, and spends what they cost', async () => {
+    await start()
+    await budget({ limit: 20 * nanoPerUsd })
+    const answer = await service.chat({ model: 'svc-router/fusion' })
+    expect(answer.status, await answer.text()).toBe(200)
+    await expect.poll(async () => (await state()).held).toBe(0)
+    expect((await state()).spent).toBeGreaterThan(0)
+    await budget({ limit: 0.3 * nanoPerUsd })
+    expect((await service.chat({ model: 'svc-router/fusion' })).status).toBe(402)
+    expect((await service.chat()).status).toBe(200)
+  })
+})
