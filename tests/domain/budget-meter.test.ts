@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { BudgetMeter, type BucketSpending } from '../../src/domain/budget-meter.ts'
 import { bucketsAt, rollingWindows } from '../../src/domain/budget-windows.ts'

@@ -3,11 +3,12 @@ import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
 import { addPasskey } from '../../src/accounts/identity/sign-in.ts'
 import { routes } from '../../src/web/routes.ts'
 import type { Service } from '../service.ts'
+import { budgetOf, nanoPerUsd, setTestBudget } from '../test-budgets.ts'
 import { signedInTo, startWeb, type Visitor } from './browser-less.ts'
 import { upgradesDeps } from './operator.ts'
 
 /** The meaning of the parameter of each route. The test fails if a new route is missing here. */
-type Owned = 'keyId' | 'sessionId' | 'upstreamId' | 'proofId' | 'requestId' | 'recordId' | 'managedId'
+type Owned = 'keyId' | 'sessionId' | 'upstreamId' | 'proofId' | 'requestId' | 'recordId' | 'managedId' | 'budgetId'
 
 let service: Service
 let intruder: Visitor
@@ -36,7 +37,10 @@ beforeAll(async () => {
   const [session] = await service.store.listSessions(service.account.id)
   const [key] = await service.store.listKeys(service.account.id, 1)
   const [upstream] = await service.store.listUpstreams(service.account.id)
+  await setTestBudget(service, { limit: nanoPerUsd })
+  const { budget } = await budgetOf(service)
   ids = {
+    budgetId: budget.id,
     keyId: key!.id,
     sessionId: session!.id,
     upstreamId: upstream!.id,
@@ -53,6 +57,7 @@ async function everythingOf(accountId: string): Promise<string> {
   return JSON.stringify([
     await store.findAccount(accountId),
     await store.listKeys(accountId, 100),
+    await store.listBudgets(accountId),
     await store.listUpstreams(accountId),
     await store.listSessions(accountId),
     await store.listEmails(accountId),

@@ -10,6 +10,7 @@ import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import type { OperatorRoute } from '../../src/web/http/route.ts'
 import { routes } from '../../src/web/routes.ts'
 import type { Service } from '../service.ts'
+import { budgetOf, nanoPerUsd, setTestBudget } from '../test-budgets.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 import { changeable, enterAs, upgradesDeps } from './operator.ts'
 
@@ -17,6 +18,7 @@ import { changeable, enterAs, upgradesDeps } from './operator.ts'
 type Named =
   | 'accountId'
   | 'keyId'
+  | 'budgetId'
   | 'requestId'
   | 'operatorId'
   | 'proofId'
@@ -55,9 +57,12 @@ beforeAll(async () => {
   const ticket = await fileTicket({ ...deps, mailTo: undefined, sendMail: undefined }, form)
   const tokenDeps = { ...service.accountsDeps, store: service.store }
   const minted = await createAdminToken(tokenDeps, { name: 'deploy', scope: 'read', days: 1 })
+  await setTestBudget(service, { limit: nanoPerUsd })
+  const { budget } = await budgetOf(service)
   ids = {
     accountId: service.account.id,
     keyId: key!.id,
+    budgetId: budget.id,
     tokenId: minted.token.id,
     requestId: request.id,
     operatorId: other.id,

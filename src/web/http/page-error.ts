@@ -81,6 +81,7 @@ export class PageError extends Error {
 /** Control plane errors that are shown as "page not found". */
 const unknownCodes: readonly AccountsErrorCode[] = [
   'account_unknown',
+  'budget_unknown',
   'key_unknown',
   'upstream_unknown',
   'upgrade_unknown',
