@@ -34,6 +34,7 @@ import { listenForWeb } from '../web/serve-web.ts'
 import { openAnswerStores } from './answer-stores.ts'
 import { openBackgroundChecks, type BackgroundChecks } from './background-checks.ts'
 import { openBilling } from './billing.ts'
+import { startBudgetAlerts } from './budget-alerts.ts'
 import { openCacheSessions } from './cache-sessions.ts'
 import { connectionLimits, openFilesLimit, wantedDescriptors, type ConnectionLimits } from './connection-limits.ts'
 import { openMail } from './mail.ts'
@@ -129,6 +130,7 @@ export async function startApp(given: Config, options: AppOptions): Promise<App>
   const config = withPort(listening.port)
   const shown = { ...answers, storage, sales, offers, providers, managed, mail, status, observation, breakers, api }
   const started = withConfig(runtime, config)
+  parts.use(startBudgetAlerts(started, { storage, sendMail: mail.sendMail, onFailed }))
   web.serve(parts.use(openWeb(started, shown)).fetch)
   descriptors.start()
   status.startReporting(config.listen.port)

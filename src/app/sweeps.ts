@@ -1,3 +1,4 @@
+import { startBudgetSweep } from '../storage/sweeps/budget-sweep.ts'
 import { startCacheSessionSweep } from '../storage/sweeps/cache-session-sweep.ts'
 import { startGenerationSweep } from '../storage/sweeps/generation-sweep.ts'
 import { startProviderErrorSweep } from '../storage/sweeps/provider-error-sweep.ts'
@@ -19,6 +20,7 @@ export function startSweeps(
   sweeps.defer(startProviderErrorSweep(store, requestSweep))
   sweeps.defer(startResponseSweep(responses, responseSweep))
   sweeps.defer(startResponseSweep(conversations, responseSweep))
+  sweeps.defer(startBudgetSweep(store, { clock, onFailed }))
   sweeps.defer(startCacheSessionSweep(store, { clock, onFailed }))
   sweeps.defer(startGenerationSweep(generations, { clock, onFailed }))
   return sweeps

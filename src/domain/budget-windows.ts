@@ -44,6 +44,11 @@ export function resetsAtMs(
   return (oldestMs ?? floorTo(nowMs, bucketMs)) + lengthMs + bucketMs
 }
 
+/** Names the window for which an alert is sent once: the fixed one, or one of the same length. */
+export function alertWindowMs({ window, rolling }: Pick<BudgetKind, 'window' | 'rolling'>, nowMs: number): number {
+  return rolling ? floorTo(nowMs, rollingWindows[window].lengthMs) : fixedStart(window, nowMs)
+}
+
 /** Weeks begin on Monday; five-hour windows are counted from the beginning of 1970. All in UTC. */
 function fixedStart(window: BudgetWindow, nowMs: number): number {
   switch (window) {

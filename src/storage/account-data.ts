@@ -27,6 +27,7 @@ const ownTables = [
   'requests',
   'usage',
   'budget_spending',
+  'budget_alerts',
 ] as const satisfies readonly (keyof Tables)[]
 
 /**

@@ -51,6 +51,7 @@ const owned = [
   'meters',
   'budgets',
   'budget_spending',
+  'budget_alerts',
   'stored_responses',
   'conversations',
   'conversation_items',
@@ -281,6 +282,7 @@ describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
         .insertInto('budget_spending')
         .values({ budget_id: `bud_${n}`, bucket_ms: 1, account_id: accountId, spent: 1, held: 0 })
         .execute()
+      await store.addBudgetAlert({ budgetId: `bud_${n}`, windowMs: 1, threshold: 50, accountId, atMs: 1 })
       await db.insertInto('meters').values({ account_id: accountId, admitted: 1, last_at_ms: 1 }).execute()
       const generation = { accountId, requestId: `req_${n}` }
       const generations = createGenerationStore(db)

@@ -151,15 +151,15 @@ export class BudgetDrills {
     const booked = await this.#booked(accountId)
     const counters = await this.#db
       .selectFrom('budget_spending')
-      .select((row) => row.fn.sum<number>('held').as('held'))
+      .select('held')
       .where('account_id', '=', accountId)
-      .executeTakeFirstOrThrow()
+      .execute()
     return {
       ...counts,
       billed: this.#provider.bills.get(accountId) ?? 0,
       spent,
       held,
-      isBalanced: booked === spent && counters.held === 0,
+      isBalanced: booked === spent && counters.every((counter) => counter.held === 0),
       needless: counts.refused > 0 && limit - spent >= need ? counts.refused : 0,
     }
   }

@@ -1,5 +1,6 @@
 import { appendOnly } from './append-only.ts'
 import { backendControlsMigration } from './backend-controls.ts'
+import { budgetAlertsMigration } from './budget-alerts.ts'
 import { budgetsMigration } from './budgets.ts'
 import { cacheSessionsMigration } from './cache-sessions.ts'
 import { conversationsMigration } from './conversations.ts'
@@ -303,4 +304,5 @@ export const migrations: readonly Migration[] = [
   generationsMigration,
   cacheSessionsMigration,
   budgetsMigration,
+  budgetAlertsMigration,
 ]

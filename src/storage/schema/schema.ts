@@ -22,6 +22,7 @@ export interface Tables extends IdentityTables {
   usage: UsageRow
   budgets: BudgetRow
   budget_spending: BudgetSpendingRow
+  budget_alerts: BudgetAlertRow
   meters: MeterRow
   nodes: NodeRow
   revisions: RevisionRow
@@ -165,6 +166,15 @@ export interface BudgetRow {
   amount: number
   set_by: string
   created_at_ms: number
+}
+
+/** An alert that was sent. `window_ms` names the window: see `alertWindowMs`. */
+interface BudgetAlertRow {
+  budget_id: string
+  window_ms: number
+  threshold: number
+  account_id: string
+  at_ms: number
 }
 
 /** What was spent of a budget in one bucket of its window. `held`, by running requests, is PostgreSQL only. */

@@ -1,0 +1,16 @@
+import { dayMs } from '../../runtime/durations.ts'
+import type { Store } from '../store.ts'
+import { startSweep, type SweepOptions } from './sweep.ts'
+
+const chunkRows = 500
+/** Longer than any window with its oldest bucket. */
+const keptMs = 40 * dayMs
+
+/** Deletes counters and alerts of budgets that no window counts any more; returns a function that stops it. */
+export function startBudgetSweep(
+  store: Pick<Store, 'deleteSpendingBefore'>,
+  { clock, onFailed }: Pick<SweepOptions, 'clock' | 'onFailed'>,
+): () => void {
+  const deleteOld = (nowMs: number, rows: number): Promise<number> => store.deleteSpendingBefore(nowMs - keptMs, rows)
+  return startSweep({ deleteOld, chunkRows, clock, onFailed })
+}
