@@ -88,7 +88,7 @@ export interface BudgetAlertQueries {
 }
 
 /** An alert. `windowMs` names the window of the budget: see `alertWindowMs`. */
-export interface BudgetAlert {
+interface BudgetAlert {
   readonly budgetId: string
   readonly windowMs: number
   /** In percent of the limit. */
