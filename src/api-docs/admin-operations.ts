@@ -1,5 +1,6 @@
 import type { AdminScope } from '../domain/admin-tokens.ts'
 import { holdReasons } from '../domain/backend-controls.ts'
+import { budgetWindows } from '../domain/budgets.ts'
 import { rotationOverlapsMs } from '../domain/keys.ts'
 import type { Schema } from './operation.ts'
 
@@ -213,6 +214,39 @@ export const adminOperations = {
     scope: 'write',
     summary: 'Revoke a key permanently',
     answer: 'The key.',
+  },
+  listBudgets: {
+    method: 'GET',
+    path: `${base}/accounts/{id}/budgets`,
+    scope: 'read',
+    summary: 'List the budgets of an account',
+    answer: 'Its budgets, with what is spent, held by running requests, and left.',
+  },
+  setBudget: {
+    method: 'POST',
+    path: `${base}/accounts/{id}/budgets`,
+    scope: 'write',
+    summary: 'Set a budget of the operator, or another limit for the one of the same kind',
+    answer: 'The budget.',
+    body: {
+      required: [],
+      fields: {
+        usd: { type: 'number', description: 'The limit in US dollars. Either this or `tokens`.' },
+        tokens: { type: 'integer', description: 'The limit in tokens of input and output.' },
+        window: { enum: budgetWindows, description: 'Default month.' },
+        rolling: { ...flag, description: 'Whether the window slides. Default true for 5h and week.' },
+        key: { ...text, description: 'The ID of a key, for a budget of its requests only.' },
+        profile: { ...text, description: 'A profile, for a budget of requests to it only.' },
+      },
+    },
+  },
+  removeBudget: {
+    method: 'DELETE',
+    path: `${base}/accounts/{id}/budgets`,
+    scope: 'write',
+    summary: 'Remove a budget',
+    answer: 'The ID of the budget.',
+    query: { budget: { ...text, description: 'The ID of the budget.' } },
   },
   listPlans: plans.list,
   getPlan: plans.get,

@@ -13,6 +13,7 @@ import { accountHandlers } from './account-handlers.ts'
 import type { AdminCall, AdminHandler } from './admin-call.ts'
 import type { AdminDeps } from './admin-deps.ts'
 import { AdminError, adminErrorResponse } from './admin-error.ts'
+import { budgetHandlers } from './budget-handlers.ts'
 import { settingHandlers } from './setting-handlers.ts'
 
 /** The largest body (contract 38.13). */
@@ -40,6 +41,7 @@ const handlers: Readonly<Record<AdminOperationId, AdminHandler>> = {
     }),
   openapi: ({ admin }) => Promise.resolve(admin.openApi),
   ...accountHandlers,
+  ...budgetHandlers,
   ...settingHandlers,
 }
 

@@ -374,3 +374,36 @@ test('without the setting there is no admin API', async () => {
     await other.stop()
   }
 })
+
+test('budgets are set, listed with their state, given another limit, and removed, as the operator’s', async () => {
+  const { account, stored } = await service.addAccount('spender', 'max')
+  const path = `/accounts/${account.id}/budgets`
+  const set = await ask('POST', path, { usd: 0.1, window: 'day' })
+  expect(set.body).toMatchObject({
+    object: 'budget',
+    scope: 'account',
+    unit: 'usd',
+    window: 'day',
+    rolling: false,
+    set_by: 'operator',
+    limit: 0.1,
+    spent: 0,
+    held: 0,
+    left: 0.1,
+  })
+  expect(await lastEvent()).toMatchObject({
+    actor: { kind: 'token' },
+    event: { type: 'budget.set', amount: 100_000_000 },
+  })
+  expect((await ask('POST', path, { usd: 5, window: 'day' })).body).toMatchObject({ id: set.body.id, limit: 5 })
+  const ofKey = await ask('POST', path, { tokens: 5_000, window: 'week', key: stored.id })
+  expect(ofKey.body).toMatchObject({ scope: 'key', key: stored.id, unit: 'tokens', rolling: true, limit: 5_000 })
+  expect((await ask('GET', path)).body.data).toHaveLength(2)
+  expect((await ask('DELETE', `${path}?budget=${set.body.id}`)).body).toMatchObject({ deleted: true })
+  expect((await ask('DELETE', `${path}?budget=${set.body.id}`)).status).toBe(404)
+  expect((await ask('GET', path)).body.data).toHaveLength(1)
+  expect((await ask('POST', path, { usd: 1, tokens: 1 })).status).toBe(400)
+  expect((await ask('POST', path, { usd: 0 })).status).toBe(422)
+  expect((await ask('POST', path, { usd: 1, profile: 'no/such' })).status).toBe(422)
+  expect((await ask('GET', '/accounts/acc_none/budgets')).status).toBe(404)
+})

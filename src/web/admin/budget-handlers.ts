@@ -1,0 +1,78 @@
+import { AccountsError } from '../../accounts/accounts-error.ts'
+import { type AskedBudget, type BudgetState, budgetStates, removeBudget, setBudget } from '../../accounts/budgets.ts'
+import { amountOut } from '../../domain/budget-text.ts'
+import { type BudgetScope, type BudgetUnit, budgetWindows, nanoPerUsd } from '../../domain/budgets.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import { invalid, oneOfIn, optionalFlagIn, optionalTextIn, type AdminCall, type AdminHandler } from './admin-call.ts'
+
+/** The operator's budgets of accounts (contract 46.1). */
+export const budgetHandlers = {
+  async listBudgets(call) {
+    const id = await accountIdOf(call)
+    const states = await budgetStates(call.deps.budgets.store, id, call.deps.clock.nowMs())
+    return { object: 'list', data: states.map(plainBudget), has_more: false }
+  },
+
+  async setBudget(call) {
+    const { control, admin, deps, body } = call
+    const id = await accountIdOf(call)
+    const { profiles } = await admin.readServed()
+    const budgetDeps = { ...control, store: deps.budgets.store }
+    const names = profiles.map((profile) => profile.id)
+    const budget = await setBudget(budgetDeps, id, readBudget(body), 'operator', names)
+    const states = await budgetStates(deps.budgets.store, id, deps.clock.nowMs())
+    return plainBudget(states.find((state) => state.budget.id === budget.id)!)
+  },
+
+  async removeBudget(call) {
+    const { control, deps, query } = call
+    const accountId = await accountIdOf(call)
+    const budgetDeps = { ...control, store: deps.budgets.store }
+    const { id } = await removeBudget(budgetDeps, accountId, query.get('budget') ?? '', 'operator')
+    return { object: 'budget', id, deleted: true }
+  },
+} as const satisfies Readonly<Record<string, AdminHandler>>
+
+async function accountIdOf({ control, id }: AdminCall): Promise<string> {
+  if ((await control.store.findAccount(id)) === undefined) throw new AccountsError('account_unknown')
+  return id
+}
+
+/** @throws AdminError `body_invalid` */
+function readBudget(body: JsonObject): AskedBudget {
+  const { usd, tokens } = body
+  if ((usd === undefined) === (tokens === undefined))
+    throw invalid('usd', 'there must be either usd or tokens', 'send one of them')
+  const unit: BudgetUnit = usd === undefined ? 'tokens' : 'usd'
+  const amount = usd ?? tokens
+  if (typeof amount !== 'number') throw invalid(unit, 'it must be a number', `send "${unit}": 20`)
+  const window = oneOfIn(body, 'window', budgetWindows, 'month')
+  const [key, profile] = [optionalTextIn(body, 'key'), optionalTextIn(body, 'profile')]
+  if (key !== undefined && profile !== undefined)
+    throw invalid('key', 'there cannot be both a key and a profile', 'send one of them')
+  const scope: BudgetScope = key !== undefined ? 'key' : profile !== undefined ? 'profile' : 'account'
+  const rolling = optionalFlagIn(body, 'rolling') ?? (window === '5h' || window === 'week')
+  // Rounded, because a decimal number is not exact; the control plane checks the rest.
+  const limit = unit === 'usd' ? Math.round(amount * nanoPerUsd) : amount
+  return { scope, subject: key ?? profile ?? '', unit, window, rolling, limit }
+}
+
+function plainBudget({ budget, spent, held, left, resetsAtMs }: BudgetState): JsonObject {
+  const { id, accountId, scope, subject, unit, window, rolling, limit, setBy } = budget
+  return {
+    object: 'budget',
+    id,
+    account: accountId,
+    scope,
+    ...(subject === '' ? {} : { [scope]: subject }),
+    unit,
+    window,
+    rolling,
+    set_by: setBy,
+    limit: amountOut(unit, limit),
+    spent: amountOut(unit, spent),
+    held: amountOut(unit, held),
+    left: amountOut(unit, left),
+    resets_at: new Date(resetsAtMs).toISOString(),
+  }
+}
