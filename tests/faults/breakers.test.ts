@@ -65,7 +65,7 @@ describe('after an outage', () => {
 
   test('long non-streaming answers block no other requests', async () => {
     service = await Service.start({ settings, formats: ['openai-chat'] })
-    script(0, ...Array.from({ length: 5 }, () => ({ do: 'reset' }) as const))
+    script(0, { do: 'reset', repeat: true })
     for (let count = 0; count < 5; count++) expect(await isServed('svc-router/frontier', false)).toBe(false)
     await delay(1_300)
     script(0, ...Array.from({ length: 64 }, () => ({ do: 'slow_headers', ms: 2_000 }) as const))

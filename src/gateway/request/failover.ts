@@ -113,8 +113,7 @@ export class Failover implements AnswerSource {
     let lastError: ServiceError | undefined
     for (;;) {
       let backend = this.#nextBackend()
-      if (backend !== undefined && (this.#warmWait !== undefined || this.attempts.length > 0))
-        backend = await this.#orWaited(backend)
+      if (this.#warmWait !== undefined || this.attempts.length > 0) backend = await this.#orWaited(backend)
       if (backend === undefined) {
         this.#noteSkippedBackends()
         this.isExhausted = true
@@ -181,20 +180,21 @@ export class Failover implements AnswerSource {
   }
 
   /** The backend to ask: `next`, or after a wait one that failed before (contract 7.33, 45.6). */
-  async #orWaited(next: Backend): Promise<Backend> {
+  async #orWaited(next: Backend | undefined): Promise<Backend | undefined> {
     const { current } = this
     let waiting: WaitingRun | undefined
     const begin = (): Promise<never> => {
-      waiting ??= new WaitingRun(next, this.#laneFor(next), this.#options.conversation.stream, this.#deps.clock)
+      const target = next ?? current!.target
+      waiting ??= new WaitingRun(target, this.#laneFor(target), this.#options.conversation.stream, this.#deps.clock)
       this.current = waiting
       return waiting.stopped
     }
     try {
-      const warm = await this.#warmWait?.insteadOf(next, begin)
+      const warm = next && (await this.#warmWait?.insteadOf(next, begin))
       const found = warm ?? (await this.#shortWait.insteadOf(next, this.attempts, begin))
-      if (found === undefined) return next
-      this.#candidates.askInstead(found, next)
-      this.#retriesIfAny?.refund()
+      if (found === undefined || (found !== warm && !this.#retries.takeInstead(found))) return next
+      if (found === warm) this.#retriesIfAny?.refund()
+      if (next !== undefined) this.#candidates.askInstead(found, next)
       return found
     } finally {
       this.current = current

@@ -44,6 +44,16 @@ export class RequestRetries {
     return this.#taken !== undefined
   }
 
+  /** Like `take`, in place of what was taken for another backend, which then is not asked. */
+  takeInstead(backend: Backend): boolean {
+    const before = this.#taken
+    this.#taken = undefined
+    const isTaken = this.take(backend)
+    if (isTaken) before?.refund()
+    else this.#taken = before
+    return isTaken
+  }
+
   /** Whether `take` would allow it now. */
   has(backend: Backend): boolean {
     if (!this.#isFailing(backend)) return true

@@ -5,6 +5,7 @@ import type { LoadShedder } from '../overload/load-shedder.ts'
 import type { Backend } from '../ports.ts'
 import type { BreakerKey } from '../routing/backend-breakers.ts'
 import type { BackendStatistics } from '../routing/backend-statistics.ts'
+import { maxAttempts } from '../routing/candidates.ts'
 import type { CircuitBreakers } from '../routing/circuit-breakers.ts'
 import type { PromptKind } from '../routing/prompt-kind.ts'
 import type { FailoverOptions } from './failover-deps.ts'
@@ -13,6 +14,8 @@ import type { FailoverOptions } from './failover-deps.ts'
 const longestMs = 2_000
 /** Added to the wait, milliseconds: a timer can end a little before the breaker's time. */
 const marginMs = 20
+/** After a dropped connection, requests ask again at different moments within this time, milliseconds. */
+const spreadMs = 250
 /** The largest share of the time that the request has left. */
 const shareOfTime = 0.25
 
@@ -20,13 +23,15 @@ interface ShortWaitDeps {
   readonly clock: Clock
   readonly breakers: CircuitBreakers
   readonly statistics: BackendStatistics
+  /** From 0 to 1. */
+  readonly random: () => number
   readonly shedder?: LoadShedder | undefined
 }
 
 /**
  * Waits, once, for a backend that rejected the request and named a time of at most 2 s, if that is better than another
- * backend: with `order` if the other one has another model, with any other sort if it is expected to be slower
- * (contract 7.33).
+ * backend: with `order` if the other one has another model, with any other sort if it is expected to be slower. If no
+ * other backend is left, also for one that dropped the connection before content (contract 7.33).
  */
 export class ShortWait {
   readonly #deps: ShortWaitDeps
@@ -45,25 +50,25 @@ export class ShortWait {
   }
 
   /**
-   * The backend to ask instead of `next`, after a wait; undefined if `next` is to be asked. `stopped` rejects if the
-   * request ends in between.
+   * The backend to ask instead of `next`, after a wait; undefined if `next` is to be asked, which is undefined if none
+   * is left. `stopped` rejects if the request ends in between.
    */
   async insteadOf(
-    next: Backend,
+    next: Backend | undefined,
     attempts: readonly Attempt[],
     stopped: () => Promise<never>,
   ): Promise<Backend | undefined> {
     const { clock, breakers, shedder } = this.#deps
     if (this.#options.request.isRetry === true || shedder?.sheds('retries') === true) return undefined
-    const failed = attempts.at(-1)?.backend
-    const backend = this.#options.backends.find(({ id }) => id === failed)
-    if (backend === undefined || this.#hasWaited) return undefined
-    if (attempts.filter((attempt) => attempt.backend === failed).length > 1) return undefined
-    const availability = breakers.availability(backend.id, this.#caller)
-    if (availability.usable || availability.reason !== 'rate') return undefined
-    const waitMs = availability.untilMs - clock.nowMs()
+    const failed = attempts.at(-1)
+    const backend = this.#options.backends.find(({ id }) => id === failed?.backend)
+    if (backend === undefined || failed === undefined || this.#hasWaited) return undefined
+    if (attempts.filter((attempt) => attempt.backend === backend.id).length > 1) return undefined
+    if (next === undefined && attempts.length >= maxAttempts) return undefined
+    const waitMs = this.#waitMs(backend, failed, next)
     const leftMs = (this.#deadlineMs - clock.monotonicMs()) * shareOfTime
-    if (waitMs <= 0 || waitMs > Math.min(longestMs, leftMs) || !this.#isBetter(backend, next, waitMs)) return undefined
+    if (waitMs === undefined || waitMs > Math.min(longestMs, leftMs)) return undefined
+    if (next !== undefined && !this.#isBetter(backend, next, waitMs)) return undefined
     this.#hasWaited = true
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = clock.after(waitMs + marginMs, resolve)
@@ -74,6 +79,15 @@ export class ShortWait {
     }
     // Another request may be the probe, which is the only call to the backend until it is answered (contract 8.7).
     return breakers.availability(backend.id, this.#caller).usable ? backend : undefined
+  }
+
+  /** How long until the backend may be asked again; undefined if it did not say so. */
+  #waitMs({ id }: Backend, { outcome }: Attempt, next: Backend | undefined): number | undefined {
+    const { clock, breakers, random } = this.#deps
+    const availability = breakers.availability(id, this.#caller)
+    if (availability.usable) return outcome === 'reset' && next === undefined ? random() * spreadMs : undefined
+    const waitMs = availability.untilMs - clock.nowMs()
+    return availability.reason === 'rate' && waitMs > 0 ? waitMs : undefined
   }
 
   #isBetter(backend: Backend, next: Backend, waitMs: number): boolean {

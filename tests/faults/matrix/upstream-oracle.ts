@@ -45,6 +45,8 @@ const longestWaitSeconds = 2
 /** Shorter times may be over when they are read. */
 const shortestObservedSeconds = 5
 
+type Failure = Extract<UpstreamCell['is'], { is: 'failure' }>
+
 /** What the contract promises for a cell. Reads nothing of the service. */
 export function expectedOf(cell: UpstreamCell): CellResult {
   const { is } = cell
@@ -73,18 +75,23 @@ export function expectedOf(cell: UpstreamCell): CellResult {
   return afterFailures(cell, is)
 }
 
-function afterFailures(
-  { faulty, backends }: UpstreamCell,
-  is: Extract<UpstreamCell['is'], { is: 'failure' }>,
-): CellResult {
+/** Each attempt at the first `asked` backends, which all fail (contract 7.9, 7.33). */
+function failedAttempts(backends: number, asked: number, is: Failure): CellResult['attempts'] {
+  const isNamed = is.opens?.reason === 'rate' && is.opens.seconds <= longestWaitSeconds
+  const attempts = Array.from({ length: asked }, (_, place) => {
+    // The first backend is asked again after a short time: the next one has another model, or there is none.
+    const times = is.again || (isNamed && place === 0) ? 2 : 1
+    return Array<`${number} ${AttemptOutcome}`>(times).fill(`${place} ${is.outcome}`)
+  }).flat()
+  // Without another backend, also after a dropped connection.
+  const isLast = asked === backends && attempts.length < mostAsked
+  return isLast && is.outcome === 'reset' ? [...attempts, `${asked - 1} ${is.outcome}`] : attempts
+}
+
+function afterFailures({ faulty, backends }: UpstreamCell, is: Failure): CellResult {
   const asked = Math.min(faulty, mostAsked)
   const places = Array.from({ length: asked }, (_, place) => place)
-  // Contract 7.33: the first backend is asked again after a short time, because the next one has another model.
-  const isWaitedFor = is.opens?.reason === 'rate' && is.opens.seconds <= longestWaitSeconds && backends > 1
-  const attempts = places.flatMap((place) => {
-    const times = is.again || (isWaitedFor && place === 0) ? 2 : 1
-    return Array<`${number} ${AttemptOutcome}`>(times).fill(`${place} ${is.outcome}`)
-  })
+  const attempts = failedAttempts(backends, asked, is)
   const opened = is.opens === undefined ? [] : places.map((place) => `${place} ${is.opens!.reason}` as const)
   const openSeconds =
     is.opens !== undefined && is.opens.seconds >= shortestObservedSeconds ? is.opens.seconds : undefined
