@@ -235,9 +235,9 @@ export interface Usage {
   readonly imageOutputTokens?: number
   /** Searches that the provider ran. */
   readonly webSearches?: number
-  /** The service tier that the provider says it used, in lowercase, such as `flex`. */
+  /** The service tier that the provider says it used, in lowercase, such as `flex`; absent for the usual one. */
   readonly serviceTier?: string
-  /** Where the provider says that it processed the request, in lowercase, if that changes its price. */
+  /** Where the provider says that it processed the request, in lowercase; absent for anywhere. */
   readonly region?: string
   /** The cost that the provider states: decimal picodollars. */
   readonly statedCost?: string

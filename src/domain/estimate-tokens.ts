@@ -32,6 +32,12 @@ export function estimateUsage(conversation: Conversation, outputTokens: number):
   return estimatedUsage(estimateTokens(conversation), outputTokens)
 }
 
+/** Usage that the backend did not finish counting, with at least the output that it delivered. */
+export function withDeliveredOutput(usage: Usage, deliveredTokens: number): Usage {
+  if (usage.source === 'counted' || usage.outputTokens >= deliveredTokens) return usage
+  return { ...usage, outputTokens: deliveredTokens }
+}
+
 /** Usage marked as estimated. */
 export function estimatedUsage(inputTokens: number, outputTokens: number): Usage {
   return { inputTokens, outputTokens, cachedTokens: 0, reasoningTokens: 0, source: 'estimated' }

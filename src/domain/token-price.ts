@@ -53,9 +53,9 @@ export interface TokenParts {
 type CountedUsage = Omit<Usage, 'parts' | 'source'>
 
 /** Names for the usual service tier. Any other needs a price of its own (contract 42.5). */
-const usualTiers: ReadonlySet<string> = new Set(['default', 'standard', 'auto', 'on_demand'])
+export const usualTiers: ReadonlySet<string> = new Set(['default', 'standard', 'auto', 'on_demand'])
 /** Names for processing anywhere. */
-const anyRegion: ReadonlySet<string> = new Set(['global', 'not_available'])
+export const anyRegion: ReadonlySet<string> = new Set(['global', 'not_available'])
 
 /** Divides usage into disjoint parts. A count that is larger than the count that it is part of is reduced to it. */
 export function tokenParts(usage: CountedUsage): TokenParts {

@@ -1,5 +1,6 @@
 import type { Usage } from '../domain/conversation.ts'
-import type { Json } from '../domain/json.ts'
+import { type Json, isObject } from '../domain/json.ts'
+import { anyRegion, usualTiers } from '../domain/token-price.ts'
 import { maxTokenCount } from '../runtime/token-counts.ts'
 
 /** A provider's token count: 0 if absent or null, undefined if it is not a token count. */
@@ -9,12 +10,28 @@ function readCount(value: Json | undefined): number | undefined {
   return Math.round(value)
 }
 
-/** The four counts of one answer, as the provider sent them. */
-interface GivenCounts {
+/** The counts of one answer, as the provider sent them. */
+interface GivenCounts extends GivenDetails {
   readonly input: readonly (Json | undefined)[]
   readonly output: readonly (Json | undefined)[]
   readonly cached: Json | undefined
   readonly reasoning: Json | undefined
+  readonly written?: Json | undefined
+}
+
+/** What not every provider sends. A count that is not plausible is ignored. */
+interface GivenDetails {
+  readonly written1h?: Json | undefined
+  readonly audioInput?: Json | undefined
+  readonly cachedAudio?: Json | undefined
+  readonly audioOutput?: Json | undefined
+  readonly imageInput?: Json | undefined
+  readonly imageOutput?: Json | undefined
+  readonly webSearches?: Json | undefined
+  readonly serviceTier?: Json | undefined
+  readonly region?: Json | undefined
+  /** Picodollars. */
+  readonly statedCost?: bigint | undefined
 }
 
 /**
@@ -26,10 +43,52 @@ export function usageFrom(given: GivenCounts): Usage | undefined {
   const outputTokens = sum(given.output)
   const cachedTokens = readCount(given.cached)
   const reasoningTokens = readCount(given.reasoning)
+  const written = readCount(given.written)
   if (inputTokens === undefined || outputTokens === undefined) return undefined
-  if (cachedTokens === undefined || reasoningTokens === undefined) return undefined
+  if (cachedTokens === undefined || reasoningTokens === undefined || written === undefined) return undefined
   if (inputTokens === 0 && outputTokens === 0) return undefined
-  return { inputTokens, outputTokens, cachedTokens, reasoningTokens, source: 'counted' }
+  return {
+    inputTokens,
+    outputTokens,
+    cachedTokens,
+    reasoningTokens,
+    source: 'counted',
+    ...(written > 0 && { cacheWriteTokens: written }),
+    ...details(given),
+  }
+}
+
+/** Only what is not zero, because most answers have none of it. */
+function details(given: GivenDetails): Partial<Usage> {
+  const counts = {
+    cacheWrite1hTokens: given.written1h,
+    audioInputTokens: given.audioInput,
+    cachedAudioTokens: given.cachedAudio,
+    audioOutputTokens: given.audioOutput,
+    imageInputTokens: given.imageInput,
+    imageOutputTokens: given.imageOutput,
+    webSearches: given.webSearches,
+  }
+  const counted: Record<string, number> = {}
+  for (const [name, value] of Object.entries(counts)) {
+    const count = readCount(value)
+    if (count !== undefined && count > 0) counted[name] = count
+  }
+  const serviceTier = readName(given.serviceTier, usualTiers)
+  const region = readName(given.region, anyRegion)
+  return {
+    ...counted,
+    ...(serviceTier !== undefined && { serviceTier }),
+    ...(region !== undefined && { region }),
+    ...(given.statedCost !== undefined && { statedCost: given.statedCost.toString() }),
+  }
+}
+
+/** A provider's short name for something unusual, in lowercase. Anything longer has no known price: `other`. */
+function readName(value: Json | undefined, usual: ReadonlySet<string>): string | undefined {
+  if (typeof value !== 'string' || value === '') return undefined
+  const name = /^[A-Za-z0-9_-]{1,32}$/.test(value) ? value.toLowerCase() : 'other'
+  return usual.has(name) ? undefined : name
 }
 
 function sum(values: readonly (Json | undefined)[]): number | undefined {
@@ -40,4 +99,13 @@ function sum(values: readonly (Json | undefined)[]): number | undefined {
     total += count
   }
   return total <= maxTokenCount ? total : undefined
+}
+
+/** The first of several names for a count under which the provider counted anything; otherwise the first it sent. */
+export function firstCount(...values: readonly (Json | undefined)[]): Json | undefined {
+  return values.find((value) => value !== undefined && value !== null && value !== 0) ?? values.find(isSent)
+}
+
+function isSent(value: Json | undefined): boolean {
+  return value !== undefined && value !== null && !isObject(value)
 }

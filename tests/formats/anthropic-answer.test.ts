@@ -102,7 +102,14 @@ const expected = {
     { kind: 'function', id: 'toolu_1', name: 'f', namespace: undefined, arguments: '{"city":"Oslo"}' },
     { kind: 'function', id: 'toolu_2', name: 'g', namespace: undefined, arguments: '' },
   ],
-  usage: { inputTokens: 330, outputTokens: 50, cachedTokens: 300, reasoningTokens: 7, source: 'counted' },
+  usage: {
+    inputTokens: 330,
+    outputTokens: 50,
+    cachedTokens: 300,
+    cacheWriteTokens: 20,
+    reasoningTokens: 7,
+    source: 'counted',
+  },
   reasons: ['tool_calls'],
 }
 

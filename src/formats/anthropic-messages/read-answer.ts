@@ -89,6 +89,10 @@ export class MessagesReader implements AnswerReader {
       ...(typeof id === 'string' && id !== '' && { id }),
       ...(typeof model === 'string' && model !== '' && { model }),
     })
+    const { usage } = this.#usage
+    // A stream that breaks off costs its input, and its output is only known at its end.
+    if (usage !== undefined && message['stop_reason'] == null)
+      events.push({ type: 'usage', usage: { ...usage, source: 'estimated' } })
   }
 
   #readDelta({ delta, usage: counted }: JsonObject, events: AnswerEvent[]): void {

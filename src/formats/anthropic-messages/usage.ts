@@ -1,47 +1,93 @@
 import type { Usage } from '../../domain/conversation.ts'
 import { type Json, type JsonObject, isObject, objectOf } from '../../domain/json.ts'
+import { tokenParts } from '../../domain/token-price.ts'
 import { usageFrom } from '../token-count.ts'
 
-const countNames = ['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens', 'output_tokens'] as const
+const names = [
+  'input_tokens',
+  'cache_read_input_tokens',
+  'cache_creation_input_tokens',
+  'output_tokens',
+  'service_tier',
+  'inference_geo',
+  'speed',
+] as const
 
 /**
  * Tracks the usage of one answer: a stream reports the input at its start and the output at its end, each count being
  * the total so far. Tokens read from or written to the cache are not part of `input_tokens` here, but are part of ours.
  */
 export class UsageReader {
-  /** The last value of each count; absent or null means no change. */
+  /** The last value of each member; absent, null, or 0 means no change. */
   readonly #given: Record<string, Json> = {}
 
   read(usage: Json | undefined): void {
     if (!isObject(usage)) return
-    for (const name of countNames) this.#note(name, usage[name])
+    for (const name of names) this.#note(name, usage[name])
     this.#note('thinking_tokens', objectOf(usage['output_tokens_details'])['thinking_tokens'])
+    const created = objectOf(usage['cache_creation'])
+    this.#note('written_5m', created['ephemeral_5m_input_tokens'])
+    this.#note('written_1h', created['ephemeral_1h_input_tokens'])
+    this.#note('web_searches', objectOf(usage['server_tool_use'])['web_search_requests'])
   }
 
   /** Undefined if there is no plausible usage. @see usageFrom */
   get usage(): Usage | undefined {
     const given = this.#given
+    const written = this.#written
     return usageFrom({
-      input: [given['input_tokens'], given['cache_read_input_tokens'], given['cache_creation_input_tokens']],
+      input: [given['input_tokens'], given['cache_read_input_tokens'], ...written],
       output: [given['output_tokens']],
       cached: given['cache_read_input_tokens'],
+      written: written.length === 1 ? written[0] : sumOf(written),
+      written1h: given['written_1h'],
       reasoning: given['thinking_tokens'],
+      webSearches: given['web_searches'],
+      // Fast answers have prices of their own.
+      serviceTier: given['speed'] === 'fast' ? 'fast' : given['service_tier'],
+      region: given['inference_geo'],
     })
   }
 
+  /** The total, or the counts by lifetime if there is none. */
+  get #written(): readonly (Json | undefined)[] {
+    const total = this.#given['cache_creation_input_tokens']
+    const parts = [this.#given['written_5m'], this.#given['written_1h']]
+    return (total === undefined || total === 0) && parts.some((part) => part !== undefined) ? parts : [total]
+  }
+
   #note(name: string, value: Json | undefined): void {
-    if (value !== undefined && value !== null) this.#given[name] = value
+    if (value === undefined || value === null) return
+    if (value === 0 && this.#given[name] !== undefined) return
+    this.#given[name] = value
   }
 }
 
+function sumOf(counts: readonly (Json | undefined)[]): Json {
+  return counts.reduce<number>((total, count) => total + (typeof count === 'number' ? count : 0), 0)
+}
+
+const none: Usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0, source: 'counted' }
+
+/** Names of service tiers in this format. */
+const tiers: ReadonlySet<string> = new Set(['priority', 'batch'])
+
 /** Usage for the client; zeros if nothing was counted, because clients expect numbers. */
-export function writeUsage(usage: Usage | undefined): JsonObject {
-  const cached = usage?.cachedTokens ?? 0
+export function writeUsage(usage: Usage = none): JsonObject {
+  const { serviceTier, region, webSearches } = usage
+  const { cacheRead, audioCacheRead, cacheWrite, cacheWrite1h } = tokenParts(usage)
+  const [read, written] = [cacheRead + audioCacheRead, cacheWrite + cacheWrite1h]
   return {
-    input_tokens: Math.max(0, (usage?.inputTokens ?? 0) - cached),
-    cache_creation_input_tokens: 0,
-    cache_read_input_tokens: cached,
-    output_tokens: usage?.outputTokens ?? 0,
-    output_tokens_details: { thinking_tokens: usage?.reasoningTokens ?? 0 },
+    input_tokens: usage.inputTokens - read - written,
+    cache_creation_input_tokens: written,
+    cache_read_input_tokens: read,
+    ...(written > 0 && {
+      cache_creation: { ephemeral_5m_input_tokens: cacheWrite, ephemeral_1h_input_tokens: cacheWrite1h },
+    }),
+    output_tokens: usage.outputTokens,
+    output_tokens_details: { thinking_tokens: usage.reasoningTokens },
+    ...(webSearches !== undefined && { server_tool_use: { web_search_requests: webSearches } }),
+    ...(serviceTier !== undefined && tiers.has(serviceTier) && { service_tier: serviceTier }),
+    ...(region !== undefined && { inference_geo: region }),
   }
 }

@@ -33,6 +33,7 @@ export class ChatReader implements AnswerReader {
   #started = false
   /** Whether any content has arrived. */
   #hasContent = false
+  #serviceTier: string | undefined
   #finished = false
   readonly #parser = new EventParser()
   readonly #calls = new CallReader()
@@ -165,9 +166,10 @@ export class ChatReader implements AnswerReader {
   }
 
   #readUsage(chunk: JsonObject, events: AnswerEvent[]): void {
-    const value = chunk['usage']
+    const { usage: value, service_tier: tier } = chunk
+    if (typeof tier === 'string') this.#serviceTier = tier
     if (value === undefined || value === null) return
-    const usage = readUsage(value)
+    const usage = readUsage(value, this.#serviceTier)
     if (usage !== undefined) events.push({ type: 'usage', usage })
   }
 }

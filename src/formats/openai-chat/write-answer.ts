@@ -4,6 +4,7 @@ import { CallIds } from '../call-ids.ts'
 import { unwrapInput } from '../custom-tools.ts'
 import { errorFields } from '../error-fields.ts'
 import { shownModel, type AnswerContext, type AnswerWriter } from '../format.ts'
+import { writeServiceTier } from '../openai/service-tier.ts'
 import type { StreamFailure } from '../stream-failure.ts'
 import { ToolNames } from '../tool-names.ts'
 import { writeUsage } from './usage.ts'
@@ -63,8 +64,8 @@ export class ChatWriter implements AnswerWriter {
 
   writeEnd(): string {
     if (!this.#context.conversation.streamUsage || this.#usage === undefined) return done
-    const usage = JSON.stringify(writeUsage(this.#usage))
-    return `${this.#head}],"usage":${usage}${this.#report}}\n\n${done}`
+    const counted = JSON.stringify({ usage: writeUsage(this.#usage), ...writeServiceTier(this.#usage) })
+    return `${this.#head}],${counted.slice(1, -1)}${this.#report}}\n\n${done}`
   }
 
   /** No finish reason, so that the answer does not look complete (contract 10.2). */

@@ -3,6 +3,7 @@ import type { Json, JsonObject } from '../../domain/json.ts'
 import { CallIds } from '../call-ids.ts'
 import { unwrapInput } from '../custom-tools.ts'
 import { shownModel, type AnswerContext } from '../format.ts'
+import { writeServiceTier } from '../openai/service-tier.ts'
 import { ToolNames } from '../tool-names.ts'
 import { writeUsage } from './usage.ts'
 
@@ -30,6 +31,7 @@ export function writeWhole(events: readonly AnswerEvent[], id: string, context: 
       },
     ],
     ...(usage !== undefined && { usage: writeUsage(usage) }),
+    ...writeServiceTier(usage),
     ...(report !== undefined && { svc_router: report }),
   }
 }

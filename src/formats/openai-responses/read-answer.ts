@@ -82,7 +82,7 @@ export class ResponsesReader implements AnswerReader {
     // Some endpoints send the whole answer only here.
     if (isArray(output)) this.#items.readOutput(output, events)
     else if (output != null || !this.#items.hasAny) throw new UpstreamError('broken')
-    const usage = readUsage(response['usage'])
+    const usage = readUsage(response['usage'], response['service_tier'])
     if (usage !== undefined) events.push({ type: 'usage', usage })
     const reason = finishReason(response, this.#items.callCount)
     this.#finished = true

@@ -2,6 +2,7 @@ import type { Conversation, Hints, Sampling, Tool, Usage } from '../../domain/co
 import type { Json, JsonObject } from '../../domain/json.ts'
 import type { Draft } from '../fields.ts'
 import { shownModel, type AnswerContext } from '../format.ts'
+import { writeServiceTier } from '../openai/service-tier.ts'
 import { writeUsage } from './usage.ts'
 import { writeOutputFormat, writeToolChoice } from './write-request.ts'
 
@@ -44,6 +45,7 @@ export function responseObject(id: string, context: AnswerContext, state: Respon
     store: context.isStored,
     ...repeatSampling(conversation.sampling),
     ...repeatChoices(conversation),
+    ...writeServiceTier(state.usage),
     usage: state.usage === undefined ? null : writeUsage(state.usage),
     ...(state.report !== undefined && { svc_router: state.report }),
   }

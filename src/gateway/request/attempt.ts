@@ -161,7 +161,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
    */
   #finish(): void {
     if (this.#over) return
-    const mayCount = this.lane.usage === undefined && this.target.dialect?.streamUsage === true
+    const mayCount = this.lane.usage?.source !== 'counted' && this.target.dialect?.streamUsage === true
     if (mayCount) this.#lateUsage = Promise.withResolvers()
     else this.#call?.abort()
     this.#end(this.lane.end())

@@ -355,7 +355,7 @@ export class RequestRun extends SetEntry {
     const { current, recordMembers } = this.#source
     const usage =
       current !== undefined && this.#firstContentMs !== undefined
-        ? usageOf(current.lane, this.#options.request)
+        ? usageOf(current.lane, this.#options.request, this.#options.context.conversation)
         : undefined
     return {
       charged,

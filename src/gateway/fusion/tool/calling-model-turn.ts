@@ -1,5 +1,5 @@
 import type { AnswerEvent, Conversation, Usage } from '../../../domain/conversation.ts'
-import { estimateUsage } from '../../../domain/estimate-tokens.ts'
+import { estimateUsage, withDeliveredOutput } from '../../../domain/estimate-tokens.ts'
 import { fusionDepthHeaders } from '../../../domain/profiles.ts'
 import { UpstreamError } from '../../../domain/upstream.ts'
 import type { Backend } from '../../ports.ts'
@@ -71,8 +71,12 @@ export class CallingModelCall implements Disposable {
 
   /** The usage of the reply, estimated if the backend reported none. */
   get usage(): Usage | undefined {
-    if (this.#usage !== undefined || this.#run === undefined) return this.#usage
-    return this.#run.lane.usage ?? estimateUsage(this.#conversation, this.#run.lane.estimatedTokens)
+    const { lane } = this.#run ?? {}
+    const usage = this.#usage ?? lane?.usage
+    if (lane === undefined) return usage
+    return usage === undefined
+      ? estimateUsage(this.#conversation, lane.estimatedTokens)
+      : withDeliveredOutput(usage, lane.estimatedTokens)
   }
 
   /**

@@ -1,0 +1,190 @@
+import { assert, integer, property, record } from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { AnswerEvent, Usage } from '../../src/domain/conversation.ts'
+import type { Json, JsonObject } from '../../src/domain/json.ts'
+import { anthropicMessages } from '../../src/formats/anthropic-messages/anthropic-messages.ts'
+import { UsageReader, writeUsage as writeMessagesUsage } from '../../src/formats/anthropic-messages/usage.ts'
+import { readUsage as readGeminiUsage } from '../../src/formats/gemini/usage.ts'
+import { readUsage as readChatUsage, writeUsage as writeChatUsage } from '../../src/formats/openai-chat/usage.ts'
+import {
+  readUsage as readResponsesUsage,
+  writeUsage as writeResponsesUsage,
+} from '../../src/formats/openai-responses/usage.ts'
+
+function readMessagesUsage(...reports: JsonObject[]): Usage | undefined {
+  const reader = new UsageReader()
+  for (const report of reports) reader.read(report)
+  return reader.usage
+}
+
+const plain = { inputTokens: 100, outputTokens: 10, cachedTokens: 0, reasoningTokens: 0, source: 'counted' }
+
+describe('usage of an Anthropic answer', () => {
+  const start = {
+    input_tokens: 12,
+    cache_read_input_tokens: 300,
+    cache_creation_input_tokens: 50,
+    cache_creation: { ephemeral_5m_input_tokens: 20, ephemeral_1h_input_tokens: 30 },
+    output_tokens: 1,
+    service_tier: 'standard',
+    inference_geo: 'us',
+  }
+  const whole = {
+    inputTokens: 362,
+    outputTokens: 9,
+    cachedTokens: 300,
+    cacheWriteTokens: 50,
+    cacheWrite1hTokens: 30,
+    reasoningTokens: 0,
+    region: 'us',
+    source: 'counted',
+  }
+
+  test('writes are split by lifetime, and a zero in a later event erases nothing', () => {
+    const end = {
+      input_tokens: 0,
+      cache_read_input_tokens: 0,
+      cache_creation_input_tokens: 0,
+      cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
+      output_tokens: 9,
+    }
+    expect(readMessagesUsage(start, end)).toEqual(whole)
+    expect(readMessagesUsage(start, { output_tokens: 9 })).toEqual(whole)
+  })
+
+  test('writes count even if only their lifetimes are reported', () => {
+    const { cache_creation_input_tokens: _total, ...rest } = start
+    expect(readMessagesUsage(rest, { output_tokens: 9 })).toEqual(whole)
+  })
+
+  test('fast processing, other tiers, and web searches are read', () => {
+    const searches = { server_tool_use: { web_search_requests: 2 } }
+    expect(readMessagesUsage({ ...start, ...searches, speed: 'fast' })).toMatchObject({
+      serviceTier: 'fast',
+      webSearches: 2,
+    })
+    expect(readMessagesUsage({ ...start, service_tier: 'priority' })).toMatchObject({ serviceTier: 'priority' })
+  })
+
+  test('a stream that is cut after its start has the input that it reported', () => {
+    const reader = anthropicMessages.readAnswer()
+    const message = { id: 'msg_1', type: 'message', model: 'claude', usage: start }
+    const events = reader.readEvent(JSON.stringify({ type: 'message_start', message }), 'message_start')
+    const usage = events.find((event): event is AnswerEvent & { type: 'usage' } => event.type === 'usage')?.usage
+    expect(usage).toEqual({ ...whole, outputTokens: 1, source: 'estimated' })
+  })
+})
+
+describe('usage of a chat answer', () => {
+  const usage = { prompt_tokens: 100, completion_tokens: 10 }
+
+  test.each<[string, JsonObject, Partial<Usage>]>([
+    [
+      'OpenAI',
+      { prompt_tokens_details: { cached_tokens: 64, cache_write_tokens: 30 } },
+      { cachedTokens: 64, cacheWriteTokens: 30 },
+    ],
+    [
+      'DeepSeek',
+      { prompt_tokens_details: {}, prompt_cache_hit_tokens: 64, prompt_cache_miss_tokens: 36 },
+      { cachedTokens: 64 },
+    ],
+    [
+      'DeepSeek with a zero',
+      { prompt_tokens_details: { cached_tokens: 0 }, prompt_cache_hit_tokens: 64 },
+      { cachedTokens: 64 },
+    ],
+    ['Moonshot', { cached_tokens: 64 }, { cachedTokens: 64 }],
+    ['a gateway with the names of Anthropic', { cache_creation_input_tokens: 30 }, { cacheWriteTokens: 30 }],
+    [
+      'an audio model',
+      { prompt_tokens_details: { audio_tokens: 40 }, completion_tokens_details: { audio_tokens: 5 } },
+      { audioInputTokens: 40, audioOutputTokens: 5 },
+    ],
+    ['OpenRouter', { cost: 0.00014775 }, { statedCost: '147750000' }],
+    [
+      'OpenRouter with an own key',
+      { cost: 0.001, is_byok: true, cost_details: { upstream_inference_cost: 0.02 } },
+      { statedCost: '21000000000' },
+    ],
+    ['Perplexity', { cost: { total_cost: 0.5 } }, { statedCost: '500000000000' }],
+    ['xAI', { cost_in_usd_ticks: 37_756_000 }, { statedCost: '3775600000' }],
+    ['a cost that is none', { cost: -1 }, {}],
+  ])('of %s', (_of, more, expected) => {
+    expect(readChatUsage({ ...usage, ...more })).toEqual({ ...plain, ...expected })
+  })
+
+  test('the service tier is the one beside it, unless it is the usual one', () => {
+    expect(readChatUsage(usage, 'flex')).toEqual({ ...plain, serviceTier: 'flex' })
+    expect(readChatUsage(usage, 'default')).toEqual(plain)
+    expect(readChatUsage(usage, 'a tier of many words, which has no price')).toEqual({ ...plain, serviceTier: 'other' })
+  })
+})
+
+test('usage of Gemini has its modalities and tier', () => {
+  const usage = {
+    promptTokenCount: 90,
+    toolUsePromptTokenCount: 10,
+    cachedContentTokenCount: 40,
+    candidatesTokenCount: 7,
+    thoughtsTokenCount: 3,
+    promptTokensDetails: [
+      { modality: 'TEXT', tokenCount: 20 },
+      { modality: 'AUDIO', tokenCount: 50 },
+      { modality: 'IMAGE', tokenCount: 20 },
+    ],
+    cacheTokensDetails: [{ modality: 'AUDIO', tokenCount: 30 }],
+    candidatesTokensDetails: [{ modality: 'IMAGE', tokenCount: 5 }],
+    trafficType: 'ON_DEMAND_PRIORITY',
+  }
+  expect(readGeminiUsage(usage)).toEqual({
+    ...plain,
+    cachedTokens: 40,
+    reasoningTokens: 3,
+    audioInputTokens: 50,
+    imageInputTokens: 20,
+    cachedAudioTokens: 30,
+    imageOutputTokens: 5,
+    serviceTier: 'priority',
+  })
+  expect(readGeminiUsage({ ...usage, trafficType: 'ON_DEMAND' })).not.toHaveProperty('serviceTier')
+})
+
+describe('every translation of usage conserves it', () => {
+  const count = integer({ min: 0, max: 100_000 })
+  const counted = record({
+    fresh: count,
+    read: count,
+    written5m: count,
+    written1h: count,
+    output: count,
+    reasoning: count,
+  })
+  const formats: Readonly<Record<string, (usage: Usage) => Usage | undefined>> = {
+    'openai-chat': (usage) => readChatUsage(writeChatUsage(usage) as Json),
+    'openai-responses': (usage) => readResponsesUsage(writeResponsesUsage(usage) as Json),
+    'anthropic-messages': (usage) => readMessagesUsage(writeMessagesUsage(usage)),
+  }
+
+  test.each(Object.keys(formats))('in %s', (format) => {
+    assert(
+      property(counted, ({ fresh, read, written5m, written1h, output, reasoning }) => {
+        const report: JsonObject = {
+          input_tokens: fresh,
+          cache_read_input_tokens: read,
+          cache_creation_input_tokens: written5m + written1h,
+          cache_creation: { ephemeral_5m_input_tokens: written5m, ephemeral_1h_input_tokens: written1h },
+          output_tokens: output,
+          output_tokens_details: { thinking_tokens: Math.min(output, reasoning) },
+        }
+        const usage = readMessagesUsage(report)
+        if (usage === undefined) return
+        // OpenAI's formats have one count of writes.
+        const { cacheWrite1hTokens, ...rest } = usage
+        const isSplit = format === 'anthropic-messages' && cacheWrite1hTokens !== undefined
+        expect(formats[format]!(usage)).toEqual(isSplit ? usage : rest)
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
