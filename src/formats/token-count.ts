@@ -36,7 +36,7 @@ interface GivenDetails {
 
 /**
  * Usage from a provider's counts; `input` and `output` are totals. Undefined if nothing was counted, so that 0 is not
- * taken as a result, and if a count is implausible: then the usage is estimated (contract 10.13).
+ * taken as a result, and if a count is implausible: then the usage is estimated (contract 10.13, 42.7).
  */
 export function usageFrom(given: GivenCounts): Usage | undefined {
   const inputTokens = sum(given.input)

@@ -1,7 +1,7 @@
 import { assert, integer, property, record } from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { AnswerEvent, Usage } from '../../src/domain/conversation.ts'
-import type { Json, JsonObject } from '../../src/domain/json.ts'
+import type { JsonObject } from '../../src/domain/json.ts'
 import { anthropicMessages } from '../../src/formats/anthropic-messages/anthropic-messages.ts'
 import { UsageReader, writeUsage as writeMessagesUsage } from '../../src/formats/anthropic-messages/usage.ts'
 import { readUsage as readGeminiUsage } from '../../src/formats/gemini/usage.ts'
@@ -161,8 +161,8 @@ describe('every translation of usage conserves it', () => {
     reasoning: count,
   })
   const formats: Readonly<Record<string, (usage: Usage) => Usage | undefined>> = {
-    'openai-chat': (usage) => readChatUsage(writeChatUsage(usage) as Json),
-    'openai-responses': (usage) => readResponsesUsage(writeResponsesUsage(usage) as Json),
+    'openai-chat': (usage) => readChatUsage(writeChatUsage(usage)),
+    'openai-responses': (usage) => readResponsesUsage(writeResponsesUsage(usage)),
     'anthropic-messages': (usage) => readMessagesUsage(writeMessagesUsage(usage)),
   }
 
