@@ -64,6 +64,8 @@ export interface KeyQueries {
 export interface BudgetQueries {
   /** In the order in which they were set. */
   listBudgets(accountId: string): Promise<readonly Budget[]>
+  /** Budgets that operators set, of all accounts, at most `limit`. */
+  listOperatorBudgets(limit: number): Promise<readonly Budget[]>
   /**
    * Adds a budget, or gives the one with this id another limit. False if the account is unknown, or has `maxOfSetter`
    * others with the same `setBy`.

@@ -15,6 +15,7 @@ import { flag, group, map, text, whole } from './settings.ts'
 export const maxFileBytes = 16 * 1024 ** 2
 const maxAccounts = 10_000
 const maxKeys = 100
+const maxBudgets = 16
 const maxListed = 200
 const maxNetworks = 50
 const maxNameCharacters = 100
@@ -25,6 +26,10 @@ const maxDepth = 100
 
 /** One line without surrounding space, as the names of accounts and keys are. */
 const visibleShape = /^(?!\s)[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]{1,100}(?<!\s)$/u
+
+/** See `readBudgetLabel`. */
+const budgetShape =
+  /^(?:usd|tokens) (?:5h|day|week|month)(?: (?:rolling|calendar))?(?: (?:key|profile) [^\p{Cc}\p{Cs}]{1,140})?$/u
 
 const listOf = (what: string, max: number) =>
   z
@@ -48,6 +53,16 @@ const account = group({
   keys: map(visibleShape, 'a name of 1 to 100 visible characters', key, maxKeys)
     .optional()
     .describe('Its keys by name. If omitted, the file declares no keys of this account.'),
+  budgets: map(
+    budgetShape,
+    'a budget such as "usd month", "tokens day key NAME", or "usd week calendar profile ID"',
+    z.number({ error: 'expected a number' }).positive({ error: 'expected a number above 0' }),
+    maxBudgets,
+  )
+    .optional()
+    .describe(
+      'Budgets that the account cannot change, in US dollars or tokens: a unit (usd, tokens), a window (5h, day, week, month), whether it is rolling or calendar, and a key or profile.',
+    ),
 })
 
 const uses = ['active', 'drained', 'quarantined'] as const satisfies readonly BackendUse[]

@@ -50,6 +50,11 @@ export function readBudgetAmount(unit: BudgetUnit, text: string): number | undef
   return parts === null ? undefined : Number(parts[1]) * nanoPerUsd + Number((parts[2] ?? '').padEnd(9, '0'))
 }
 
+/** An amount as the API and files write it, in the unit of budgets. A fraction of a token makes it invalid. */
+export function budgetAmountIn(unit: BudgetUnit, amount: number): number {
+  return unit === 'tokens' ? amount : Math.round(amount * nanoPerUsd)
+}
+
 /** The amount as the API shows it: US dollars, or tokens. */
 export function amountOut(unit: BudgetUnit, amount: number): number {
   return unit === 'tokens' ? amount : amount / nanoPerUsd

@@ -48,6 +48,8 @@ export interface DeclaredAccount {
   readonly suspended?: boolean | undefined
   /** Absent: the file declares no keys of this account, and its keys stay as they are. */
   readonly keys?: Readonly<Record<string, DeclaredKey>> | undefined
+  /** The operator's budgets in US dollars or tokens, by name (`readBudgetLabel`). Absent: the file declares none. */
+  readonly budgets?: Readonly<Record<string, number>> | undefined
 }
 
 /** A checked file. An absent section declares nothing, and its objects stay as they are. */

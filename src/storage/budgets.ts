@@ -17,6 +17,19 @@ import type { BudgetRow, Tables } from './schema/schema.ts'
 export const budgetStore = defineStore<BudgetAlertQueries & BudgetQueries>({
   listBudgets: (db, accountId) => budgetsOf(db, accountId),
 
+  async listOperatorBudgets(db, limit) {
+    const rows = await db
+      .selectFrom('budgets')
+      .selectAll()
+      .where('set_by', '=', 'operator')
+      .orderBy('account_id')
+      .orderBy('created_at_ms')
+      .orderBy('id')
+      .limit(limit)
+      .execute()
+    return rows.map(readBudget)
+  },
+
   putBudget(db, budget, maxOfSetter, record) {
     return change(db, record, async (transaction) => {
       const known = await transaction.selectFrom('accounts').select('id').where('id', '=', budget.accountId).execute()

@@ -230,6 +230,7 @@ function hostile(): Harness {
         },
       ]),
     readBudgetSpending: () => Promise.resolve([]),
+    listOperatorBudgets: () => Promise.resolve([]),
     listBackendControls: () => Promise.resolve([{ backendId: evil, kind: 'drained', atMs, by: evil, reason: evil }]),
     listManagedRequests: () =>
       Promise.resolve([{ id: evil, accountId: evil, state: 'requested', createdAtMs: atMs, decidedAtMs: null }]),

@@ -1,12 +1,15 @@
+import { budgetAmountIn } from '../../domain/budget-text.ts'
+import { readBudgetLabel } from '../../domain/declared-budgets.ts'
 import { limitsOf, settingKinds, type Declaration, type SettingKind, type Settings } from '../../domain/declared.ts'
 import type { Plan } from '../../domain/plans.ts'
 import { AccountsError } from '../accounts-error.ts'
 import { changePlan, createAccount, resumeAccount, suspendAccount } from '../accounts.ts'
 import { controlBackend } from '../backends/backend-controls.ts'
+import { setBudget } from '../budgets.ts'
 import { auditRecord, type AccountsDeps } from '../control-plane.ts'
 import { deleteAccount } from '../delete-account.ts'
 import { checkLimits, type LimitBounds } from '../key-limits.ts'
-import { createKey, limitKey, revokeKey, type MintedKey } from '../keys.ts'
+import { createKey, limitKey, maxListedKeys, revokeKey, type MintedKey } from '../keys.ts'
 import { putSetting, removeSetting } from '../settings.ts'
 import { DeclarationError, planIdOf, type Change, type DeclarationProblem, type Undeclared } from './change.ts'
 import { checkTarget, type ServedTarget } from './check-target.ts'
@@ -191,6 +194,7 @@ const makers: Readonly<Record<Change['kind'], (making: Making, change: Change) =
   profile: changeSetting,
   account: changeAccount,
   key: changeKey,
+  budget: changeBudget,
 }
 
 async function changeSetting(
@@ -245,6 +249,18 @@ async function changeKey(
   const limits = checkLimits(limitsOf(declared.keys![name]!), boundsOf(planned.served, declared.plan))
   if (before !== undefined) await limitKey(deps, before.id, limits)
   else created.push({ accountName, ...(await createKey(deps, accountId, name, limits)) })
+}
+
+/** A budget of a key that the same file creates comes after that key. */
+async function changeBudget({ deps, planned, declaration, accountIds }: Making, { path }: Change): Promise<void> {
+  const [, accountName = '', , label = ''] = path
+  const accountId = accountIds.get(accountName)!
+  const { subject, ...kind } = readBudgetLabel(label)!
+  const limit = budgetAmountIn(kind.unit, declaration.accounts![accountName]!.budgets![label]!)
+  const keys = kind.scope === 'key' ? await deps.store.listKeys(accountId, maxListedKeys) : []
+  const key = keys.find(({ name, state }) => name === subject && state === 'active')
+  const profiles = planned.served.profiles.map(({ id }) => id)
+  await setBudget(deps, accountId, { ...kind, subject: key?.id ?? subject, limit }, 'operator', profiles)
 }
 
 function boundsOf({ profiles, plans }: ServedTarget, planId: string): LimitBounds {

@@ -1,7 +1,7 @@
 import { canonicalJson, fingerprint } from '../../domain/declared.ts'
 import type { FieldChange } from '../settings.ts'
 
-export type ChangedKind = 'plan' | 'backend' | 'profile' | 'account' | 'key'
+export type ChangedKind = 'plan' | 'backend' | 'profile' | 'account' | 'key' | 'budget'
 
 /** One object that differs from the file. */
 export interface Change {

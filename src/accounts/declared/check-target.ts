@@ -1,3 +1,6 @@
+import { budgetAmountIn } from '../../domain/budget-text.ts'
+import { budgetBounds } from '../../domain/budgets.ts'
+import { readBudgetLabel } from '../../domain/declared-budgets.ts'
 import { limitsOf, type Declaration } from '../../domain/declared.ts'
 import type { Plan } from '../../domain/plans.ts'
 import { AccountsError, isName, maxNameCharacters } from '../accounts-error.ts'
@@ -42,6 +45,7 @@ export function checkTarget(
       else problems.push(...limitProblems(path, limitsOf(declared.keys[keyName]), planOf(declared.plan), served))
     }
   }
+  problems.push(...budgetProblems(state, accounts, changes, served))
   if (target.size > maxListedAccounts)
     problems.push({
       path: ['accounts'],
@@ -49,6 +53,33 @@ export function checkTarget(
       fix: 'declare fewer',
     })
   return [...problems, ...lostPlans(changes, target, planOf), ...lostOwners(state, target, served)]
+}
+
+/** Budgets that name what does not exist afterwards, or are too small or too large. */
+function budgetProblems(
+  state: ServiceState,
+  accounts: Declaration['accounts'],
+  changes: ChangeList['changes'],
+  { profiles }: ServedTarget,
+): readonly DeclarationProblem[] {
+  return changes.flatMap(({ kind, path }): readonly DeclarationProblem[] => {
+    const [, account = '', , label = ''] = path
+    const budget = kind === 'budget' ? readBudgetLabel(label) : undefined
+    if (budget === undefined) return []
+    const { scope, subject, unit } = budget
+    const { min, max } = budgetBounds[unit]
+    const limit = budgetAmountIn(unit, accounts![account]!.budgets![label]!)
+    if (!Number.isSafeInteger(limit) || limit < min || limit > max) {
+      const fix = 'use 0.01 to 1,000,000 US dollars, or 1,000 to 1,000,000,000,000 tokens'
+      return [{ path, what: 'the budget is too small or too large', fix }]
+    }
+    const hasKey = state.accounts.get(account)?.keys.has(subject) ?? false
+    if (scope === 'key' && !hasKey && accounts?.[account]?.keys?.[subject] === undefined)
+      return [{ path, what: `the account has no key "${subject}"`, fix: 'declare that key, or name another one' }]
+    if (scope === 'profile' && !profiles.some(({ id }) => id === subject))
+      return [{ path, what: `there is no profile "${subject}"`, fix: 'declare that profile, or name another one' }]
+    return []
+  })
 }
 
 function limitProblems(

@@ -2,7 +2,7 @@ import type { StoredKey } from '../../domain/accounts.ts'
 import type { AuditRecord } from '../../domain/audit.ts'
 import type { SettingKind, StoredSetting } from '../../domain/declared.ts'
 import type { BackendControlStore } from '../backends/backend-ports.ts'
-import type { AccountDataStore, AccountStore, AuditStore } from '../ports.ts'
+import type { AccountDataStore, AccountStore, AuditStore, BudgetQueries } from '../ports.ts'
 
 /** An account that a file declares or, with a name, one of its keys. */
 interface DeclaredMark {
@@ -34,6 +34,7 @@ export interface DeclaredQueries {
 
 /** Everything that an apply reads and changes. */
 export type ChangeStore = AccountStore &
+  BudgetQueries &
   BackendControlStore &
   DeclaredQueries & {
     /** Incremented by every change. */

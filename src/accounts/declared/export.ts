@@ -35,7 +35,7 @@ export function exportState(state: ServiceState, which: 'all' | 'managed'): Expo
 }
 
 function plainAccount(
-  { account, keys }: AccountInForce,
+  { account, keys, budgets }: AccountInForce,
   isIncluded: (key: { readonly isManaged: boolean }) => boolean,
 ): JsonObject {
   const included = [...keys].filter(([, key]) => isIncluded(key))
@@ -43,6 +43,7 @@ function plainAccount(
     plan: account.planId,
     ...(account.suspended ? { suspended: true } : {}),
     keys: inOrder(included.map(([name, { key }]) => [name, plainKey(declaredKey(key.limits))])),
+    ...(budgets.size === 0 ? {} : { budgets: inOrder([...budgets]) }),
   }
 }
 

@@ -1,3 +1,4 @@
+import { readBudgetLabel, writeBudgetLabel } from '../../domain/declared-budgets.ts'
 import {
   canonicalJson,
   declaredKey,
@@ -132,6 +133,7 @@ function compareAccount(
   if (declared.suspended === undefined && suspended)
     found.undeclared.push({ path: [...path, 'suspended'], isManaged: false, note: 'true' })
   if (declared.keys !== undefined) compareKeys(found, [...path, 'keys'], declared.keys, before)
+  if (declared.budgets !== undefined) compareBudgets(found, [...path, 'budgets'], declared.budgets, before)
 }
 
 function compareKeys(
@@ -159,6 +161,27 @@ function compareKeys(
     const isManaged = account?.keys.get(name)?.isManaged ?? false
     leaveOut(found, { kind: 'key', path: [...path, name], isManaged, fields: [] })
   }
+}
+
+/** Operators' budgets that the file does not name stay: nobody should lose a limit because a line is missing. */
+function compareBudgets(
+  { changes, undeclared }: Found,
+  path: readonly string[],
+  declared: Readonly<Record<string, number>>,
+  account: AccountInForce | undefined,
+): void {
+  const named = new Set<string>()
+  for (const [given, limit] of inOrder(declared)) {
+    const kind = readBudgetLabel(given)
+    const label = kind === undefined ? given : writeBudgetLabel(kind)
+    named.add(label)
+    const before = account?.budgets.get(label)
+    if (before === limit) continue
+    const fields = [{ field: 'limit', before, after: limit }]
+    changes.push({ action: before === undefined ? 'create' : 'update', kind: 'budget', path: [...path, given], fields })
+  }
+  for (const label of [...(account?.budgets.keys() ?? [])].toSorted(compareText))
+    if (!named.has(label)) undeclared.push({ path: [...path, label], isManaged: false })
 }
 
 /** The limits in one form: lists are sorted and without duplicates, because their order has no meaning. */

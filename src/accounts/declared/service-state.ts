@@ -1,5 +1,8 @@
 import type { Account, StoredKey } from '../../domain/accounts.ts'
 import { holdsOf } from '../../domain/backend-controls.ts'
+import { amountOut } from '../../domain/budget-text.ts'
+import type { Budget } from '../../domain/budgets.ts'
+import { writeBudgetLabel } from '../../domain/declared-budgets.ts'
 import { settingKinds, type BackendUse, type SettingKind, type Settings } from '../../domain/declared.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { maxListedAccounts } from '../accounts.ts'
@@ -7,6 +10,8 @@ import type { ChangeStore } from './declared-ports.ts'
 
 /** Maximum number of working keys read: 100 of each of 10,000 accounts. */
 const maxKeys = 1_000_000
+/** 16 of each of 10,000 accounts. */
+const maxBudgets = 160_000
 
 /** A setting that is in force. */
 interface SettingInForce {
@@ -28,6 +33,8 @@ export interface AccountInForce {
   readonly keys: ReadonlyMap<string, KeyInForce>
   /** Names that several active keys have: no file can mean one of them. */
   readonly ambiguousKeys: ReadonlySet<string>
+  /** The operator's budgets in US dollars or tokens, by their names in a file. */
+  readonly budgets: ReadonlyMap<string, number>
 }
 
 /** Plans, backends, and profiles as they are now. */
@@ -45,11 +52,12 @@ export interface ServiceState extends SettingsState {
 /** Reads the state. The revision comes first, so that a concurrent change makes it stale. */
 export async function readServiceState(store: ChangeStore, configured: Settings, nowMs: number): Promise<ServiceState> {
   const revision = await store.revision()
-  const [settings, accounts, keys, marks] = await Promise.all([
+  const [settings, accounts, keys, marks, budgets] = await Promise.all([
     readSettingsState(store, configured),
     store.listAccounts(maxListedAccounts),
     store.listWorkingKeys(nowMs, maxKeys),
     store.listDeclared(),
+    store.listOperatorBudgets(maxBudgets),
   ])
   return {
     revision,
@@ -57,6 +65,7 @@ export async function readServiceState(store: ChangeStore, configured: Settings,
     accounts: accountsInForce(
       accounts,
       keys,
+      budgets,
       new Set(marks.map(({ accountId, keyName }) => markOf(accountId, keyName))),
     ),
   }
@@ -86,9 +95,11 @@ export async function readSettingsState(
 function accountsInForce(
   accounts: readonly Account[],
   keys: readonly StoredKey[],
+  budgets: readonly Budget[],
   marks: ReadonlySet<string>,
 ): ReadonlyMap<string, AccountInForce> {
   const byAccount = Map.groupBy(keys, ({ accountId }) => accountId)
+  const budgetsByAccount = Map.groupBy(budgets, ({ accountId }) => accountId)
   return new Map(
     accounts.map((account): [string, AccountInForce] => {
       const byName = Map.groupBy(byAccount.get(account.id) ?? [], ({ name }) => name)
@@ -105,8 +116,24 @@ function accountsInForce(
           isManaged: marks.has(markOf(account.id, '')),
           keys: new Map(inForce),
           ambiguousKeys: new Set(several),
+          budgets: budgetsInForce(budgetsByAccount.get(account.id) ?? [], new Map(inForce)),
         },
       ]
+    }),
+  )
+}
+
+/** Those that a file can name: of the account, a profile, or a key with a name of its own. */
+function budgetsInForce(
+  budgets: readonly Budget[],
+  keys: ReadonlyMap<string, KeyInForce>,
+): ReadonlyMap<string, number> {
+  const keyNames = new Map([...keys].map(([name, { key }]) => [key.id, name]))
+  return new Map(
+    budgets.flatMap((budget): [string, number][] => {
+      const subject = budget.scope === 'key' ? keyNames.get(budget.subject) : budget.subject
+      if (subject === undefined) return []
+      return [[writeBudgetLabel({ ...budget, subject }), amountOut(budget.unit, budget.limit)]]
     }),
   )
 }

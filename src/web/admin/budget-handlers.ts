@@ -1,7 +1,7 @@
 import { AccountsError } from '../../accounts/accounts-error.ts'
 import { type AskedBudget, type BudgetState, budgetStates, removeBudget, setBudget } from '../../accounts/budgets.ts'
-import { amountOut } from '../../domain/budget-text.ts'
-import { type BudgetScope, type BudgetUnit, budgetWindows, nanoPerUsd } from '../../domain/budgets.ts'
+import { amountOut, budgetAmountIn } from '../../domain/budget-text.ts'
+import { type BudgetScope, type BudgetUnit, budgetWindows } from '../../domain/budgets.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { invalid, oneOfIn, optionalFlagIn, optionalTextIn, type AdminCall, type AdminHandler } from './admin-call.ts'
 
@@ -52,9 +52,7 @@ function readBudget(body: JsonObject): AskedBudget {
     throw invalid('key', 'there cannot be both a key and a profile', 'send one of them')
   const scope: BudgetScope = key !== undefined ? 'key' : profile !== undefined ? 'profile' : 'account'
   const rolling = optionalFlagIn(body, 'rolling') ?? (window === '5h' || window === 'week')
-  // Rounded, because a decimal number is not exact; the control plane checks the rest.
-  const limit = unit === 'usd' ? Math.round(amount * nanoPerUsd) : amount
-  return { scope, subject: key ?? profile ?? '', unit, window, rolling, limit }
+  return { scope, subject: key ?? profile ?? '', unit, window, rolling, limit: budgetAmountIn(unit, amount) }
 }
 
 function plainBudget({ budget, spent, held, left, resetsAtMs }: BudgetState): JsonObject {

@@ -284,6 +284,47 @@ test('the audit log has the actor, each field before and after, and no free text
   ])
 })
 
+test('budgets are set as the operator’s, once, and those that the file omits stay', async () => {
+  const acme = (budgets: object) => ({
+    version: 1,
+    accounts: { acme: { plan: 'pro', keys: { ci: {} }, budgets } },
+  })
+  const declared = { 'usd month': 20.5, 'tokens day key ci': 5_000, 'usd week calendar profile svc-router/frontier': 3 }
+  const first = await world.apply(acme(declared))
+  expect(linesOf(first).filter((line) => line.includes('budgets'))).toEqual([
+    'create accounts.acme.budgets.tokens day key ci limit',
+    'create accounts.acme.budgets.usd month limit',
+    'create accounts.acme.budgets.usd week calendar profile svc-router/frontier limit',
+  ])
+  expect(linesOf(await world.apply(acme(declared)))).toEqual([])
+  expect(linesOf(await world.apply(await world.export()))).toEqual([])
+  const stored = await store.listBudgets(await accountId())
+  expect(stored.map(({ setBy, scope, limit }) => [setBy, scope, limit])).toEqual(
+    expect.arrayContaining([
+      ['operator', 'account', 20_500_000_000],
+      ['operator', 'key', 5_000],
+      ['operator', 'profile', 3_000_000_000],
+    ]),
+  )
+  const changed = await world.apply(acme({ 'usd month calendar': 30 }), true)
+  expect(linesOf(changed)).toEqual(['update accounts.acme.budgets.usd month calendar limit'])
+  expect(changed.undeclared.map(({ path }) => path.at(-1))).toEqual(
+    expect.arrayContaining(['tokens day key ci', 'usd week calendar profile svc-router/frontier']),
+  )
+  expect(await store.listBudgets(await accountId())).toHaveLength(3)
+})
+
+test.each([
+  [{ 'usd month key gone': 1 }, 'the account has no key "gone"'],
+  [{ 'usd month profile no/such': 1 }, 'there is no profile "no/such"'],
+  [{ 'usd month': 0.001 }, 'the budget is too small or too large'],
+  [{ 'tokens month': 1_000.5 }, 'the budget is too small or too large'],
+  [{ 'euro month': 1 }, 'a budget such as'],
+])('a file with the budget %o is rejected', async (budgets, problem) => {
+  const file = { version: 1, accounts: { acme: { plan: 'pro', keys: { ci: {} }, budgets } } }
+  await expect((async () => world.apply(file))()).rejects.toThrow(problem)
+})
+
 describe.runIf(hasPostgres('applying a file'))('on PostgreSQL', () => {
   let server: TestPostgres
   beforeAll(async () => {
