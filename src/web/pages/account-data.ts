@@ -1,3 +1,4 @@
+import { budgetStates } from '../../accounts/budgets.ts'
 import { maxListedKeys } from '../../accounts/keys.ts'
 import { streamTexts } from '../http/text-stream.ts'
 import type { AccountVisit } from '../http/visit.ts'
@@ -65,6 +66,7 @@ async function* sectionsOf(visit: AccountVisit): AsyncGenerator<Section> {
   yield ['upgradeRequests', await billing.listUpgradeRequests({ accountId: id, limit: maxOthers })]
   yield ['managedRequests', await deps.records.listManagedRequests({ accountId: id, limit: maxOthers })]
   yield ['tickets', await deps.accountData.store.listOwnTickets(id, maxOthers)]
+  yield ['budgets', await budgetStates(deps.budgets.store, id, deps.clock.nowMs())]
   yield ['usedUnits', await deps.accountData.store.listUsedUnits(id, maxOthers)]
   yield ['requests', () => requestsOf(visit)]
   yield ['refusedRequests', () => refusedOf(visit)]

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { Budget } from '../../../src/domain/budgets.ts'
 import type { Plan } from '../../../src/domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../../../src/domain/requests.ts'
 import { decideBatch } from '../../../src/storage/ledger/admission-batches.ts'
@@ -101,6 +102,35 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
     expect(await recordOf('req_1')).toEqual({ state: 'done', charged: 1, node_id: null })
     expect(await used()).toBe(1)
     expect(other.healthy()).toBe(true)
+    await paused.close()
+  })
+
+  test('what a node without a heartbeat holds of budgets counts as spent, until it says what was', async () => {
+    const pausedClock = new ManualClock()
+    const paused = await open('paused', pausedClock)
+    const budget: Budget = {
+      ...{ id: 'bud_1', accountId: 'acc_1', scope: 'account', subject: '', unit: 'usd', window: 'day', rolling: true },
+      ...{ limit: 1_000, setBy: 'account', createdAtMs: 0 },
+    }
+    const none = { nanoUsd: 0, tokens: 0 }
+    const base = { nanoUsd: 700, tokens: 5 }
+    const claim = { budgets: [budget], base, perOutputToken: none, leastOutput: 0, mostOutput: 0 }
+    const admission = await paused.admit(openingOf('req_1'), plan, undefined, claim)
+    const counters = () => db.selectFrom('budget_spending').select(['spent', 'held']).execute()
+    expect(await counters()).toEqual([{ spent: 0, held: 700 }])
+    await sql`update nodes set seen_at_ms = seen_at_ms - ${deadMs}`.execute(db)
+    ledgers.splice(0)
+    const other = await open('other')
+    await until(async () => (await counters())[0]!.held === 0)
+    expect(await counters()).toEqual([{ spent: 700, held: 0 }])
+    await expect(other.admit(openingOf('req_2'), plan, undefined, claim)).rejects.toMatchObject({
+      code: 'budget_exceeded',
+    })
+    admission.settle(answered, 'done', { nanoUsd: 40, tokens: 5 })
+    await until(async () => (await counters())[0]!.spent === 40, pausedClock)
+    // A node that got a refusal does not ask again for a second.
+    await clock.advance(1_000)
+    await other.admit(openingOf('req_3'), plan, undefined, claim)
     await paused.close()
   })
 

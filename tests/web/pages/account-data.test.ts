@@ -61,6 +61,7 @@ describe('downloading', () => {
       'upgradeRequests',
       'managedRequests',
       'tickets',
+      'budgets',
       'usedUnits',
       'requests',
       'refusedRequests',
