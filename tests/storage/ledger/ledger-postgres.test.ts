@@ -109,8 +109,16 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
     const pausedClock = new ManualClock()
     const paused = await open('paused', pausedClock)
     const budget: Budget = {
-      ...{ id: 'bud_1', accountId: 'acc_1', scope: 'account', subject: '', unit: 'usd', window: 'day', rolling: true },
-      ...{ limit: 1_000, setBy: 'account', createdAtMs: 0 },
+      id: 'bud_1',
+      accountId: 'acc_1',
+      scope: 'account',
+      subject: '',
+      unit: 'usd',
+      window: 'day',
+      rolling: true,
+      limit: 1_000,
+      setBy: 'account',
+      createdAtMs: 0,
     }
     const none = { nanoUsd: 0, tokens: 0 }
     const base = { nanoUsd: 700, tokens: 5 }
