@@ -133,14 +133,12 @@ describe.each(calls)('$api', ({ send }) => {
   })
 
   test('if no backend answers, the error is a 503 overloaded_error, and the SDK’s own retry succeeds after recovery', async () => {
-    const down = { do: 'status', status: 503, retryAfter: '1' } as const
+    const down = { do: 'status', status: 503 } as const
     const impatient = connectAnthropic(service, { maxRetries: 0 })
     service.providers[0]!.script([down])
     const error = await rejectionOf(() => send(impatient.client), impatient.traffic)
     expect(error).toMatchObject({ status: 503, errorCode: 'server_is_overloaded', type: 'overloaded_error' })
     expect(error.headers!.get('x-should-retry')).toBe('true')
-    // The breaker stays open for the backend's Retry-After; then the backend fails once more.
-    await new Promise((resolve) => setTimeout(resolve, 1_050))
     const { client, traffic } = connectAnthropic(service, { maxRetries: 1 })
     service.providers[0]!.script([down])
     await send(client)

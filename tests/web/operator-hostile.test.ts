@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createAdminToken } from '../../src/accounts/admin/admin-tokens.ts'
 import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
+import { setBudget } from '../../src/accounts/budgets.ts'
 import { requestManagedAccess } from '../../src/accounts/managed-access/managed-access.ts'
 import { createOperator } from '../../src/accounts/operators/operators.ts'
 import { openIncident } from '../../src/accounts/status/incidents.ts'
@@ -51,8 +52,19 @@ async function someOfEach(): Promise<
   const ticket = await ticketOf('Every request fails.')
   const helper = await createOperator(operatorsDeps(service), `h${Math.random()}@example.com`, 'viewer')
   const minted = await createAdminToken(accountsDeps(), { name: 'deploy', scope: 'read', days: 1 })
+  const limited = {
+    scope: 'account',
+    subject: '',
+    unit: 'tokens',
+    window: 'day',
+    rolling: false,
+    limit: 1_000,
+  } as const
+  const budget = await setBudget(accountsDeps(), other.id, limited, 'operator', [])
   const of = `/operator/accounts/${account.id}`
   return [
+    [`${of}/budgets`, { scope: 'account', unit: 'tokens', window: 'day', amount: '1000' }, 'budget.set'],
+    [`/operator/accounts/${other.id}/budgets/${budget.id}/remove`, {}, 'budget.removed'],
     [`${of}/plan`, { plan: 'max' }, 'account.plan_changed'],
     [`${of}/suspend`, {}, 'account.suspended'],
     [`${of}/resume`, {}, 'account.resumed'],
@@ -108,7 +120,7 @@ test('the page shows whether managed access works at this moment, not the result
 describe('every console action', () => {
   test('every changing route is covered here', async () => {
     const tried = new Set(
-      (await someOfEach()).map(([path]) => path.replaceAll(/(acc|key|upg|mar|inc|tic|opr|adt)_\w+/g, ':')),
+      (await someOfEach()).map(([path]) => path.replaceAll(/(acc|bud|key|upg|mar|inc|tic|opr|adt)_\w+/g, ':')),
     )
     const known = routes.filter(({ method, access }) => method === 'POST' && access === 'operator')
     const apart = /sign-out|confirm|\/accounts$|\/audit\//
