@@ -78,7 +78,7 @@ export async function openEvalModels(
   })
   const owned = opened.move()
   return {
-    candidates: candidatesOf(backends),
+    candidates: candidatesOf(backends, clock.nowMs()),
     callModel(member, call, signal) {
       const backend = backends.find(({ id }) => id === member.id)
       if (backend === undefined) throw new UpstreamError('unreachable')
@@ -92,8 +92,8 @@ export async function openEvalModels(
 }
 
 /** The backends as fusion sees them. Each simulated one counts as its own model family. */
-function candidatesOf(backends: readonly Backend[]): EvalCandidate[] {
-  return membersOf(backends).map((member, index) => {
+function candidatesOf(backends: readonly Backend[], nowMs: number): EvalCandidate[] {
+  return membersOf(backends, nowMs).map((member, index) => {
     const { id, simulated } = backends[index]!
     return { ...member, simulated, family: simulated ? id : member.family }
   })

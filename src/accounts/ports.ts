@@ -5,7 +5,6 @@ import type { BucketCounters } from '../domain/budget-meter.ts'
 import type { Budget } from '../domain/budgets.ts'
 import type { CacheGroup } from '../domain/cache-usage.ts'
 import type { Checkpoint } from '../domain/checkpoint.ts'
-import type { Usage } from '../domain/conversation.ts'
 import type { AccountEmail, Passkey, Session, SignInProof } from '../domain/identity.ts'
 import type { KeyLimits } from '../domain/key-limits.ts'
 import type {
@@ -288,16 +287,18 @@ export interface UsageGroup {
   readonly outputTokens: number
   /** Requests whose token counts are our own estimates. */
   readonly estimated: number
-  /** The inputs of the cost estimate. */
-  readonly costBasis: CostBasis
+  readonly cachedTokens: number
+  readonly cacheWriteTokens: number
+  readonly cost: GroupCost
 }
 
-/** The inputs of a cost estimate: requests with known usage, with fused requests counted separately. */
-export interface CostBasis {
-  /** Tokens of requests without fusion, which have the price of the group's backend. */
-  readonly plain: { readonly requests: number } & Pick<Usage, 'inputTokens' | 'outputTokens' | 'cachedTokens'>
-  /** Requests with fusion: their number, how many have a recorded cost, and the sum of those costs in US dollars. */
-  readonly fused: { readonly requests: number; readonly priced: number; readonly usd: number }
+/** What the requests of a group cost: exact decimal US dollars (contract 42.1). */
+export interface GroupCost {
+  readonly usd: string
+  /** What caching saved; negative if writes cost more than reads saved. */
+  readonly savedUsd: string
+  /** How many requests have a known cost; the others are not in the sums. */
+  readonly priced: number
 }
 
 /** Filters for an account's requests. */

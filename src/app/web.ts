@@ -4,7 +4,6 @@ import { openApiDocument } from '../api-docs/openapi.ts'
 import { publicBackends, type Config } from '../config/config.ts'
 import { ServiceError } from '../domain/errors.ts'
 import { openProviderErrors } from '../domain/provider-error.ts'
-import { priceBook } from '../domain/request-cost.ts'
 import { formatById } from '../formats/formats.ts'
 import type { ManagedAccess } from '../gateway/ports.ts'
 import type { Conversations } from '../gateway/responses/conversations.ts'
@@ -82,7 +81,6 @@ export function openWeb(runtime: Runtime, deps: OpenWebDeps): Web {
       },
       sales,
       offers: deps.offers,
-      prices: (upstreams) => priceBook(served.backends, upstreams, config.modelFacts),
       defaultPlan: config.defaultPlan,
       ...mail,
       limiters: createLimiters(clock),
@@ -149,9 +147,10 @@ function createLimiters(clock: Clock): WebDeps['limiters'] {
 
 /** The public facts about the backends. */
 function shownBackends(config: Pick<Config, 'mode' | 'backends'>): readonly ShownBackend[] {
-  return publicBackends(config).map(({ id, provider, simulated, facts }) => ({
+  return publicBackends(config).map(({ id, provider, model, simulated, facts }) => ({
     id,
     provider: provider.preset,
+    model,
     simulated,
     facts,
   }))

@@ -1,5 +1,5 @@
 import type { CallRecord, FusionRecord } from '../domain/fusion-record.ts'
-import { writeUsd } from '../domain/request-cost.ts'
+import { writeUsd } from '../domain/money.ts'
 import { counted } from '../runtime/counted.ts'
 import { writeTable } from './terminal/table.ts'
 
@@ -19,7 +19,7 @@ export function writeFusion(fusion: FusionRecord): string {
     ],
     ['verdict', verdictOf(fusion)],
     ['phases', `panel ${fusion.panelMs} ms, judge ${fusion.judgeMs} ms, total ${fusion.totalMs} ms`],
-    ['cost', fusion.costUsd === undefined ? 'unknown: no price is configured' : writeUsd(fusion.costUsd)],
+    ['cost', fusion.costUsd === undefined ? 'unknown: a price is unknown' : writeUsd(fusion.costUsd)],
     ['degraded', degraded.length === 0 ? 'no' : degraded.join(', ')],
     ['dropped', dropOuts.length === 0 ? 'none' : dropOuts.map(({ member, why }) => `${member} (${why})`).join(', ')],
     ['prompts', Object.values(fusion.prompts).join(', ')],

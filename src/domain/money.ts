@@ -36,6 +36,7 @@ export function inDollars(amount: Picodollars): number {
 
 /** Dollars as a decimal text without rounding, such as `0.000123`: for CSV, JSON, and headers. */
 export function writeDollars(amount: Picodollars): string {
+  if (amount < 0n) return `-${writeDollars(-amount)}`
   const whole = amount / picodollarsPerDollar
   const fraction = (amount % picodollarsPerDollar).toString().padStart(12, '0')
   let digits = fraction.length
@@ -43,8 +44,22 @@ export function writeDollars(amount: Picodollars): string {
   return digits === 0 ? `${whole}` : `${whole}.${fraction.slice(0, digits)}`
 }
 
-/** An amount for people, such as `0.0312 USD`, with four decimals because single requests cost little. */
-export function writeUsd(amount: Picodollars): string {
+/** The amount that `writeDollars` wrote; undefined if it is none. Negative for what caching cost more than it saved. */
+export function readDollars(text: string): Picodollars | undefined {
+  const found = /^(-?)(\d{1,18})(?:\.(\d{1,12}))?$/.exec(text)
+  if (found === null) return undefined
+  const [, sign, whole = '', fraction = ''] = found
+  const amount = BigInt(whole) * picodollarsPerDollar + BigInt(fraction.padEnd(12, '0'))
+  return sign === '-' ? -amount : amount
+}
+
+/**
+ * An amount for people, such as `0.0312 USD`, with four decimals because single requests cost little. A number is in
+ * dollars.
+ */
+export function writeUsd(amount: Picodollars | number): string {
+  if (typeof amount === 'number') return writeUsd(fromDollars(amount) ?? 0n)
+  if (amount < 0n) return `-${writeUsd(-amount)}`
   if (amount === 0n) return '0 USD'
   const hundredMicros = picodollarsPerMicrodollar * 100
   if (amount < BigInt(hundredMicros)) return 'less than 0.0001 USD'

@@ -2,6 +2,7 @@ import type { SkippedBackend } from './backend-state.ts'
 import type { Usage } from './conversation.ts'
 import { type ErrorCode, errorCatalog } from './errors.ts'
 import type { FusionRecord } from './fusion-record.ts'
+import type { CostRecord } from './request-cost.ts'
 import { type Attempt, blameOf } from './upstream.ts'
 
 /** What is known of a request at admission. Its text is never stored (contract 28.3). */
@@ -26,6 +27,8 @@ export interface RequestOutcome {
   /** Backends before the one that answered, or all of them, that were skipped; absent if none were. */
   readonly passedBy?: readonly SkippedBackend[]
   readonly usage?: Usage
+  /** What all its attempts cost together; absent if that is unknown (contract 42.8). */
+  readonly cost?: CostRecord
   readonly errorCode?: ErrorCode | 'client_closed'
   readonly firstContentMs?: number
   readonly totalMs: number

@@ -103,7 +103,7 @@ export function costOf(usage: CountedUsage | undefined, price: TokenPrice | unde
 
 /**
  * What caching saved in a call: the cost of the same tokens without a cache, minus what they cost. Negative if writes
- * cost more than reads saved. Undefined if there is no price.
+ * cost more than reads saved (contract 42.9). Undefined if there is no price.
  */
 export function cacheSavings(usage: CountedUsage | undefined, price: TokenPrice | undefined): Picodollars | undefined {
   if (usage === undefined || price === undefined) return undefined

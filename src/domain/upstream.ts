@@ -1,4 +1,5 @@
 import type { CacheVerdict } from './cache-verdict.ts'
+import type { Usage } from './conversation.ts'
 
 /** The result of one attempt, as a category for errors, records, and operator pages (contract 28.6). */
 export type AttemptOutcome =
@@ -32,6 +33,12 @@ export interface Attempt {
   readonly upstreamRequestId?: string
   /** Whether the model or its provider refused to answer for safety, in its answer or with an error (contract 7.29). */
   readonly refused?: true
+  /**
+   * What it used and costs, if the request had several attempts: decimal US dollars, null if unknown. Absent if nothing is
+   * due (contract 42.8).
+   */
+  readonly usage?: Usage
+  readonly costUsd?: string | null
   /** How it continued the answer of the attempt before it, which broke off after content (contract 40.8). */
   readonly rescued?: Seam
   /** Of an answer: what the provider read from its cache, and why not more (contract 45.12, 45.13). */

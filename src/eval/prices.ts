@@ -1,15 +1,16 @@
-import type { UsdPerMillion } from '../domain/model-facts.ts'
-import { usageCostUsd } from '../domain/request-cost.ts'
+import { operatorsPrice } from '../domain/model-price.ts'
+import { inDollars } from '../domain/money.ts'
+import { type TokenPrice, worstCost } from '../domain/token-price.ts'
 import type { EvalCandidate, EvalMember } from './ports.ts'
 
-/** US dollars per million tokens. */
-export function makePrice(input: number, output: number): UsdPerMillion {
-  return { input, output }
+/** A price in US dollars per million tokens. */
+export function makePrice(input: number, output: number): TokenPrice {
+  return operatorsPrice({ input, output })
 }
 
-/** The cost of these tokens at a member's price, in US dollars. */
+/** The highest cost of these tokens at a member's price, in US dollars. */
 export function usdOf({ price }: EvalMember, inputTokens: number, outputTokens: number): number {
-  return usageCostUsd(price, { inputTokens, outputTokens, cachedTokens: 0 })
+  return inDollars(worstCost(price, { inputTokens, outputTokens })!)
 }
 
 /** The invented price of simulated models. */
@@ -21,7 +22,7 @@ const pretended = makePrice(0.2, 0.8)
  */
 export function withPrices(
   candidates: readonly EvalCandidate[],
-  said: ReadonlyMap<string, UsdPerMillion>,
+  said: ReadonlyMap<string, TokenPrice>,
 ): { readonly members: readonly EvalMember[]; readonly unpriced: readonly EvalCandidate[] } {
   const members: EvalMember[] = []
   const unpriced: EvalCandidate[] = []

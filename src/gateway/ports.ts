@@ -133,6 +133,8 @@ export interface CallTarget {
   readonly owner?: string | undefined
   /** The deadlines that the attempt enforces. If absent, whatever is called must enforce its own. */
   readonly timeouts?: BackendTimeouts
+  /** What its provider charges; absent if that is unknown. */
+  readonly price?: ModelPrice | undefined
   /** Absent if it never reports usage after its terminal event. */
   readonly dialect?: Pick<Dialect, 'streamUsage'>
   /**
@@ -159,8 +161,6 @@ export interface Backend extends CallTarget, BackendFacts {
   readonly owner?: string | undefined
   /** Whether it uses the operator's credential on behalf of accounts with managed access. */
   readonly isManaged?: boolean | undefined
-  /** What its provider charges; absent if that is unknown. */
-  readonly price?: ModelPrice | undefined
   /**
    * Identifies who encrypts reasoning there: equal for two backends only if each can read what the other encrypted. A
    * digest of the endpoint and its credential; callers may see it.

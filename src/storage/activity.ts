@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Kysely, sql, SqliteAdapter } from 'kysely'
 import type { ActivityQueries, UsageGroup } from '../accounts/ports.ts'
+import { writeDollars } from '../domain/money.ts'
 import { dayOf } from '../domain/uptime.ts'
 import { dayMs } from '../runtime/durations.ts'
 import { addUpCache } from './cache-usage.ts'
@@ -18,13 +19,13 @@ interface GroupRow {
   readonly input_tokens: number
   readonly output_tokens: number
   readonly estimated: number
-  readonly plain_requests: number
-  readonly plain_input: number
-  readonly plain_output: number
-  readonly plain_cached: number
-  readonly fused_requests: number
-  readonly fused_priced: number
-  readonly fused_usd: number
+  readonly cached_tokens: number
+  readonly cache_write_tokens: number
+  readonly priced: number
+  readonly cost_micro: number
+  readonly cost_rest: number
+  readonly saved_micro: number
+  readonly saved_rest: number
 }
 
 /** An account's own requests. */
@@ -86,27 +87,22 @@ async function addUpDay(
   // The engines have no common syntax for the last element of a list.
   const isSqlite = db.getExecutor().adapter instanceof SqliteAdapter
   const lastBackend = isSqlite ? sql`json_extract(attempts, '$[#-1].backend')` : sql`attempts::json -> -1 ->> 'backend'`
-  // For a request with several fusions, all costs must be known.
-  const fusedUsd = isSqlite
-    ? sql`(select case when count(*) = count(json_extract(value, '$.costUsd')) then sum(json_extract(value, '$.costUsd')) end
-        from json_each(fusions))`
-    : sql`(select case when count(*) = count(value ->> 'costUsd') then sum((value ->> 'costUsd')::double precision) end
-        from json_array_elements(fusions::json))`
-  const ofPlain = (column: string): ReturnType<typeof sql> =>
-    sql`cast(sum(case when fusions is null then coalesce(${sql.ref(column)}, 0) else 0 end) as bigint)`
+  // A sum of picodollars could exceed what a double, or SQLite, represents exactly: millions and the rest are added apart.
+  const sums = (column: string, name: string): ReturnType<typeof sql> => sql`
+      cast(sum(coalesce(${sql.ref(column)} / 1000000, 0)) as bigint) as ${sql.ref(`${name}_micro`)},
+      cast(sum(coalesce(${sql.ref(column)} % 1000000, 0)) as bigint) as ${sql.ref(`${name}_rest`)}`
   const { rows } = await sql<GroupRow>`
     select profile, key_id, backend, error_code,
       count(*) as requests, cast(sum(charged) as bigint) as charged,
       cast(sum(coalesce(input_tokens, 0)) as bigint) as input_tokens,
       cast(sum(coalesce(output_tokens, 0)) as bigint) as output_tokens,
       cast(sum(case when usage_source = 'estimated' then 1 else 0 end) as bigint) as estimated,
-      cast(sum(case when fusions is null and usage_source is not null then 1 else 0 end) as bigint) as plain_requests,
-      ${ofPlain('input_tokens')} as plain_input, ${ofPlain('output_tokens')} as plain_output,
-      ${ofPlain('cached_tokens')} as plain_cached,
-      count(fusions) as fused_requests, count(fused_usd) as fused_priced, coalesce(sum(fused_usd), 0) as fused_usd
+      cast(sum(coalesce(cached_tokens, 0)) as bigint) as cached_tokens,
+      cast(sum(coalesce(cache_write_tokens, 0)) as bigint) as cache_write_tokens,
+      count(cost) as priced, ${sums('cost', 'cost')}, ${sums('cache_saved', 'saved')}
     from (
-      select profile, key_id, error_code, charged, input_tokens, output_tokens, cached_tokens, usage_source, fusions,
-        case when fusions is null then null else ${fusedUsd} end as fused_usd, ${lastBackend} as backend
+      select profile, key_id, error_code, charged, input_tokens, output_tokens, cached_tokens, cache_write_tokens,
+        usage_source, cost, cache_saved, ${lastBackend} as backend
       from requests
       where account_id = ${accountId} and admitted_at_ms >= ${startMs} and admitted_at_ms < ${startMs + dayMs}
       order by admitted_at_ms desc limit ${maxPerDay}
@@ -128,14 +124,16 @@ function groupOf(day: string, row: GroupRow): UsageGroup {
     inputTokens: row.input_tokens,
     outputTokens: row.output_tokens,
     estimated: row.estimated,
-    costBasis: {
-      plain: {
-        requests: row.plain_requests,
-        inputTokens: row.plain_input,
-        outputTokens: row.plain_output,
-        cachedTokens: row.plain_cached,
-      },
-      fused: { requests: row.fused_requests, priced: row.fused_priced, usd: row.fused_usd },
+    cachedTokens: row.cached_tokens,
+    cacheWriteTokens: row.cache_write_tokens,
+    cost: {
+      usd: sumText(row.cost_micro, row.cost_rest),
+      savedUsd: sumText(row.saved_micro, row.saved_rest),
+      priced: row.priced,
     },
   }
+}
+
+function sumText(micro: number, rest: number): string {
+  return writeDollars(BigInt(micro) * 1_000_000n + BigInt(rest))
 }

@@ -1,6 +1,9 @@
 import { sql } from 'kysely'
 import type { SkippedBackend } from '../domain/backend-state.ts'
+import type { Usage } from '../domain/conversation.ts'
 import { boundRecord, type FusionRecord } from '../domain/fusion-record.ts'
+import { readDollars } from '../domain/money.ts'
+import { type CostRecord, costRecord } from '../domain/request-cost.ts'
 import type { RequestOutcome, RequestRecord, RequestState } from '../domain/requests.ts'
 import type { Attempt } from '../domain/upstream.ts'
 import { lowestIdAt } from '../runtime/ids.ts'
@@ -125,8 +128,39 @@ export function outcomeColumns(outcome: RequestOutcome) {
     first_content_ms: outcome.firstContentMs === undefined ? null : Math.round(outcome.firstContentMs),
     total_ms: Math.round(outcome.totalMs),
     fusions: outcome.fusions === undefined ? null : writeFusions(outcome.fusions),
+    ...costColumns(outcome),
     passed_by: outcome.passedBy === undefined ? null : JSON.stringify(outcome.passedBy.slice(0, maxSkippedBackends)),
   }
+}
+
+/** What it cost, in picodollars. An amount beyond what a double represents exactly is as good as unknown. */
+function costColumns({ usage, cost }: RequestOutcome) {
+  const {
+    inputTokens: _i,
+    outputTokens: _o,
+    cachedTokens: _c,
+    reasoningTokens: _r,
+    source: _s,
+    parts: _p,
+    ...more
+  } = usage ?? none
+  const { cacheWriteTokens, ...details } = more
+  const amount = amountColumn(cost?.usd)
+  return {
+    cache_write_tokens: countColumn(cacheWriteTokens),
+    usage_details: Object.keys(details).length === 0 ? null : JSON.stringify(details),
+    cost: amount,
+    cost_source: amount === null ? null : cost?.estimated === true ? 'estimated' : 'counted',
+    cache_saved: amount === null ? null : amountColumn(cost?.savedUsd),
+    price_version: cost?.prices ?? null,
+  }
+}
+
+const none: Usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0, source: 'counted' }
+
+function amountColumn(usd: string | undefined): number | null {
+  const amount = Number(usd === undefined ? NaN : readDollars(usd))
+  return Number.isSafeInteger(amount) ? amount : null
 }
 
 /** Bounded, so that rows and their sums can always be read, whatever a provider or a large fusion counted. */
@@ -156,6 +190,7 @@ export function readRequest(row: RequestRow): RequestRecord {
     attempts: row.attempts === null ? [] : (JSON.parse(row.attempts) as Attempt[]),
     totalMs: row.total_ms ?? 0,
     ...(row.usage_source === null ? undefined : { usage: readUsage(row) }),
+    ...(row.cost === null ? undefined : { cost: readCost(row, row.cost) }),
     ...(row.error_code === null ? undefined : { errorCode: row.error_code as NonNullable<RequestRecord['errorCode']> }),
     ...(row.first_content_ms === null ? undefined : { firstContentMs: row.first_content_ms }),
     ...(row.passed_by === null ? undefined : { passedBy: JSON.parse(row.passed_by) as SkippedBackend[] }),
@@ -170,5 +205,19 @@ function readUsage(row: RequestRow): NonNullable<RequestRecord['usage']> {
     cachedTokens: row.cached_tokens ?? 0,
     reasoningTokens: row.reasoning_tokens ?? 0,
     source: row.usage_source as 'counted' | 'estimated',
+    ...(row.cache_write_tokens === null ? undefined : { cacheWriteTokens: row.cache_write_tokens }),
+    ...(row.usage_details === null ? undefined : (JSON.parse(row.usage_details) as Partial<Usage>)),
   }
+}
+
+function readCost(
+  { cost_source: source, cache_saved: saved, price_version: prices }: RequestRow,
+  cost: number,
+): CostRecord {
+  return costRecord({
+    amount: BigInt(cost),
+    saved: saved === null ? undefined : BigInt(saved),
+    isEstimated: source === 'estimated',
+    ...(prices === null ? {} : { prices }),
+  })
 }

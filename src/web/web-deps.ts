@@ -17,14 +17,13 @@ import type {
 import type { StatusBoard } from '../accounts/status/status-board.ts'
 import type { SupportDeps } from '../accounts/support/support.ts'
 import type { UsageSignals } from '../domain/account-meter.ts'
-import type { Account, Upstream } from '../domain/accounts.ts'
+import type { Account } from '../domain/accounts.ts'
 import type { Offer } from '../domain/billing.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { ModelFacts } from '../domain/model-facts.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { Profile } from '../domain/profiles.ts'
 import type { ProviderError } from '../domain/provider-error.ts'
-import type { FindPrice } from '../domain/request-cost.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { AdminDeps } from './admin/admin-deps.ts'
@@ -49,6 +48,7 @@ interface Limiters {
 export interface ShownBackend {
   readonly id: string
   readonly provider: string
+  readonly model: string
   /** Whether it is simulated. */
   readonly simulated: boolean
   readonly facts: ModelFacts
@@ -136,8 +136,6 @@ export interface WebDeps {
   readonly status: Pick<StatusBoard, 'read'>
   readonly profiles: readonly Profile[]
   readonly backends: readonly ShownBackend[]
-  /** The configured prices of backends, and of an account's own upstreams. */
-  prices(upstreams: readonly Upstream[]): FindPrice
   /** The prices of plans; empty if plans are not sold or prices are unavailable. */
   offers(): Promise<readonly Offer[]>
   /** The account's newest recorded request, if any. */

@@ -100,10 +100,7 @@ describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
       )
       const groups = await store.addUpUsage('acc_1', noonMs - dayMs, noonMs + dayMs, 1000)
       const common = { profile: 'svc-router/frontier', keyId: 'key_1', backend: 'beta', errorCode: null }
-      const plain = (requests: number) => ({
-        plain: { requests, inputTokens: 10 * requests, outputTokens: 5 * requests, cachedTokens: 0 },
-        fused: { requests: 0, priced: 0, usd: 0 },
-      })
+      const nothing = { cachedTokens: 0, cacheWriteTokens: 0, cost: { usd: '0', savedUsd: '0', priced: 0 } }
       expect(groups).toEqual([
         {
           ...common,
@@ -113,7 +110,7 @@ describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
           inputTokens: 10,
           outputTokens: 5,
           estimated: 0,
-          costBasis: plain(1),
+          ...nothing,
         },
         {
           ...common,
@@ -123,7 +120,7 @@ describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
           inputTokens: 20,
           outputTokens: 10,
           estimated: 1,
-          costBasis: plain(2),
+          ...nothing,
         },
         expect.objectContaining({ errorCode: 'server_is_overloaded', requests: 1, charged: 0, inputTokens: 0 }),
         expect.objectContaining({ keyId: 'key_2', backend: null, requests: 1 }),
@@ -132,22 +129,22 @@ describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
       expect(bounded.reduce((sum, { requests }) => sum + requests, 0)).toBe(2)
     })
 
-    test('cost sums count requests answered by fusion separately', async () => {
-      const fused = (...costs: readonly (number | undefined)[]) => ({
-        fusions: JSON.stringify(costs.map((costUsd) => ({ costUsd, calls: [{ costUsd: 9 }] }))),
-      })
+    test('costs are summed exactly, beyond what a double can hold, and unknown ones are counted', async () => {
+      const most = Number.MAX_SAFE_INTEGER
       await addRows(
-        answeredRow('req_1', { cached_tokens: 4 }),
-        answeredRow('req_2', fused(0.5, 0.25)),
-        answeredRow('req_3', fused(0.125, undefined)),
-        answeredRow('req_4', fused(0.25)),
-        answeredRow('req_5', { usage_source: null, input_tokens: null, output_tokens: null, cached_tokens: null }),
+        answeredRow('req_1', { cost: most, cache_saved: -3, cached_tokens: 4, cache_write_tokens: 7 }),
+        answeredRow('req_2', { cost: most, cache_saved: null }),
+        answeredRow('req_3', { cost: 1, cache_saved: -4, cache_write_tokens: 2 }),
+        answeredRow('req_4', { cost: null }),
+        answeredRow('req_5', { cost: 0, cache_saved: 0 }),
       )
       const [group, ...others] = await store.addUpUsage('acc_1', noonMs - dayMs, noonMs + 1, 1000)
       expect(others).toEqual([])
-      expect(group?.costBasis).toEqual({
-        plain: { requests: 1, inputTokens: 10, outputTokens: 5, cachedTokens: 4 },
-        fused: { requests: 3, priced: 2, usd: 1 },
+      expect(group).toMatchObject({
+        requests: 5,
+        cachedTokens: 4,
+        cacheWriteTokens: 9,
+        cost: { usd: '18014.398509481983', savedUsd: '-0.000000000007', priced: 4 },
       })
     })
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { fromDollars, inDollars, readAmount, writeDollars, writeUsd } from '../../src/domain/money.ts'
+import { fromDollars, inDollars, readAmount, readDollars, writeDollars, writeUsd } from '../../src/domain/money.ts'
 
 test('dollars that a provider wrote become exact picodollars, and come back with the same digits', () => {
   for (const [dollars, picodollars] of [
@@ -36,4 +36,12 @@ test('amounts are written exactly for programs, and with four decimals for peopl
   expect(writeUsd(31_250_000_000n)).toBe('0.0313 USD')
   expect(writeUsd(999_999_999_999n)).toBe('1.0000 USD')
   expect(inDollars(2_500_000_000_000n)).toBe(2.5)
+})
+
+test('written dollars are read back exactly, negative ones too', () => {
+  for (const amount of [0n, 1n, 10n ** 12n, 123_456_789_012_345n, -7n, -(10n ** 20n) - 1n])
+    expect(readDollars(writeDollars(amount))).toBe(amount)
+  for (const text of ['', '.5', '1.', '1e3', '0.0000000000001', '--1']) expect(readDollars(text)).toBeUndefined()
+  expect(writeUsd(-31_250_000_000n)).toBe('-0.0313 USD')
+  expect(writeUsd(0.03125)).toBe('0.0313 USD')
 })

@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import type { AnswerEvent, Conversation } from '../../src/domain/conversation.ts'
+import { operatorsPrice } from '../../src/domain/model-price.ts'
 import type { AttemptOutcome } from '../../src/domain/upstream.ts'
 import { fuse } from '../../src/gateway/fusion/engine/fusion.ts'
 import type { FusionOutcome } from '../../src/gateway/fusion/engine/outcome.ts'
@@ -133,7 +134,7 @@ function randomMember(dice: Dice, index: number): FusionMember {
     failureDomain: `domain-private-${dice.upTo(4)}`,
     quality: dice.pick([80, 80, 78, 60]),
     capabilities: { reasoning: dice.chance(0.3), structured_outputs: dice.chance(0.5) },
-    price: { input: 3, output: 15 },
+    price: operatorsPrice({ input: 3, output: 15 }),
     ...(dice.chance(0.5) ? { slowAfterMs: dice.ms(8_000) } : {}),
     ...(dice.chance(0.1) ? { contextWindow: 2_000 + dice.upTo(10_000) } : {}),
   }

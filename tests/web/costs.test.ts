@@ -27,21 +27,26 @@ async function pageOf(answer: Response): Promise<string> {
   return textOf(`/activity/${id}`)
 }
 
-test("the trail, the list, and the sum show a request's estimated cost if the price is known", async () => {
+test('the trail, the list, the sums, and the downloads show what a request costs', async () => {
   const answer = await service.chat()
   const { usage } = (await answer.json()) as { usage: { prompt_tokens: number; completion_tokens: number } }
-  const cost = `${((usage.prompt_tokens + usage.completion_tokens) / 1000).toFixed(4)} USD`
+  const thousandths = usage.prompt_tokens + usage.completion_tokens
+  const cost = `${(thousandths / 1000).toFixed(4)} USD`
   const text = await pageOf(answer)
-  expect(text).toContain('<dt>Estimated cost</dt>')
-  expect(text).toContain(cost)
-  expect(await textOf('/activity')).toContain(`estimated ${cost}`)
+  expect(text).toContain(`<dd>${cost}`)
+  expect(text).toMatch(/prices of \d{4}-\d\d-\d\d\+[0-9a-f]{8}/)
+  expect(await textOf('/activity')).toContain(` · ${cost}`)
+  const [header, row] = (await textOf('/activity.csv')).trimEnd().split('\r\n')
+  const column = header!.split(',').indexOf('cost_usd')
+  expect(row!.split(',').slice(column, column + 3)).toEqual([String(thousandths / 1000), 'counted', '0'])
 
   service.providers[0]!.script([{ do: 'status', status: 503 }])
-  expect(await pageOf(await service.chat()), 'answered by a backend without a price').not.toContain('Estimated cost')
+  expect(await pageOf(await service.chat()), 'answered by a backend without a price').toContain('<dd>unknown')
   const usagePage = await textOf('/usage')
-  expect(usagePage).toContain(cost)
-  expect(usagePage).toContain('The price of 1 request is unknown and not included.')
+  expect(usagePage).toContain(`<dd>${cost}</dd>`)
+  expect(usagePage).toContain('The cost of 1 request is unknown and not included.')
   const rows = (await textOf('/usage.csv')).trimEnd().split('\r\n')
-  expect(rows[0]).toMatch(/,estimated_cost_usd$/)
-  expect(rows.slice(1).filter((row) => !row.endsWith(',')).length).toBe(1)
+  expect(rows[0]).toMatch(/,cost_usd,cache_saved_usd,requests_with_unknown_cost$/)
+  expect(rows.slice(1).filter((row) => row.endsWith(`,${thousandths / 1000},0,0`)).length).toBe(1)
+  expect(rows.slice(1).filter((row) => row.endsWith(',,,1')).length).toBe(1)
 })

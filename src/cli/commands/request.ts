@@ -1,6 +1,7 @@
 import { describeVerdict, verdictIn } from '../../domain/cache-verdict.ts'
+import type { Usage } from '../../domain/conversation.ts'
 import type { ProviderError } from '../../domain/provider-error.ts'
-import { priceBook, requestCostUsd, writeUsd } from '../../domain/request-cost.ts'
+import { describeCost, describeSavings } from '../../domain/request-cost.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
 import { describeExclusion } from '../../domain/routing-plan-text.ts'
 import { uuidOf } from '../../runtime/ids.ts'
@@ -19,7 +20,7 @@ export const request: Command = {
   example: 'request req_… --json',
   run(invocation) {
     const id = invocation.argument(0, 'the ID of the request', 'requests')
-    return invocation.withStore(async ({ config, accountsDeps, requests }) => {
+    return invocation.withStore(async ({ config, requests }) => {
       const record = await requests.find(id)
       if (record === undefined)
         throw new CommandError(
@@ -32,14 +33,11 @@ export const request: Command = {
         requests.errorsOf(id, null),
         config.mode === 'local' ? requests.errorsOf(id, record.accountId) : [],
       ])
-      const upstreams = await accountsDeps.store.listUpstreams(record.accountId)
-      const costUsd = requestCostUsd(record, priceBook(config.backends, upstreams, config.modelFacts))
       const errors = invocation.ports.openErrors(config, sealed.flat())
       return {
-        text: writeRecord(record, errors, costUsd),
+        text: writeRecord(record, errors),
         json: {
           ...record,
-          ...(costUsd === undefined ? {} : { estimatedCostUsd: costUsd }),
           ...(errors.length === 0 ? {} : { providerErrors: errors }),
         },
         talk: [`Next: ${invocation.command('requests')}`],
@@ -48,7 +46,7 @@ export const request: Command = {
   },
 }
 
-function writeRecord(record: RequestRecord, errors: readonly ProviderError[], costUsd: number | undefined): string {
+function writeRecord(record: RequestRecord, errors: readonly ProviderError[]): string {
   const { usage } = record
   const cache = verdictIn(record.attempts)
   const rows = [
@@ -66,13 +64,8 @@ function writeRecord(record: RequestRecord, errors: readonly ProviderError[], co
       'time',
       `${Math.round(record.totalMs)} ms${record.firstContentMs === undefined ? '' : `, first content after ${Math.round(record.firstContentMs)} ms`}`,
     ],
-    [
-      'tokens',
-      usage === undefined
-        ? 'unknown'
-        : `${usage.inputTokens} in, ${usage.outputTokens} out${usage.source === 'estimated' ? ' (estimated)' : ''}`,
-    ],
-    ...(costUsd === undefined ? [] : [['cost', `${writeUsd(costUsd)} (estimated)`]]),
+    ['tokens', usage === undefined ? 'unknown' : writeTokens(usage)],
+    ['cost', writeCost(record)],
     ...(cache === undefined ? [] : [['cache', describeVerdict(cache)]]),
     ...record.attempts.map((attempt, index) => [
       `attempt ${index + 1}`,
@@ -83,6 +76,7 @@ function writeRecord(record: RequestRecord, errors: readonly ProviderError[], co
         attempt.rescued === undefined ? undefined : `continued the answer, ${attempt.rescued}`,
         attempt.status,
         `${Math.round(attempt.ms)} ms`,
+        attempt.costUsd === undefined ? undefined : `${attempt.costUsd ?? 'unknown'} USD`,
         attempt.upstreamRequestId,
       ]
         .filter((part) => part !== undefined)
@@ -99,4 +93,20 @@ function writeRecord(record: RequestRecord, errors: readonly ProviderError[], co
     ...(said.length === 0 ? [] : [said.join('\n')]),
     ...(record.fusions ?? []).map(writeFusion),
   ].join('\n\n')
+}
+
+function writeCost({ cost, state }: RequestRecord): string {
+  if (cost === undefined) return state === 'open' || state === 'delivered' ? 'not known yet' : 'unknown'
+  const savings = describeSavings(cost)
+  return [describeCost(cost), savings, cost.prices === undefined ? undefined : `prices of ${cost.prices}`]
+    .filter((part) => part !== undefined)
+    .join(', ')
+}
+
+function writeTokens({ inputTokens, outputTokens, cachedTokens, cacheWriteTokens = 0, source }: Usage): string {
+  const cached =
+    cachedTokens === 0 && cacheWriteTokens === 0
+      ? ''
+      : ` (${cachedTokens} from the cache, ${cacheWriteTokens} to the cache)`
+  return `${inputTokens} in${cached}, ${outputTokens} out${source === 'estimated' ? ' (estimated)' : ''}`
 }

@@ -2,6 +2,7 @@ import { findAccount } from '../../accounts/accounts.ts'
 import { cacheUses, type CacheGroup, writeMisses, writeReadShare } from '../../domain/cache-usage.ts'
 import { linksFor } from '../../domain/links.ts'
 import type { RefusedCount } from '../../domain/refused-requests.ts'
+import { describeCost } from '../../domain/request-cost.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
 import { dayMs } from '../../runtime/durations.ts'
 import { readWhole } from '../command-line.ts'
@@ -66,6 +67,7 @@ export const requests: Command = {
         record.errorCode ?? record.state,
         writeCourse(record),
         String(record.charged),
+        record.cost === undefined ? '-' : describeCost(record.cost),
         `${Math.round(record.totalMs)} ms`,
       ])
       const next = records.length === 0 ? invocation.command('start') : invocation.command('request ID')
@@ -74,7 +76,7 @@ export const requests: Command = {
         text:
           records.length === 0
             ? ''
-            : writeTable([['ID', 'ADMITTED', 'PROFILE', 'RESULT', 'ATTEMPTS', 'CHARGED', 'TIME'], ...rows]),
+            : writeTable([['ID', 'ADMITTED', 'PROFILE', 'RESULT', 'ATTEMPTS', 'CHARGED', 'COST', 'TIME'], ...rows]),
         json: records,
         talk: [
           ...(sum === 0

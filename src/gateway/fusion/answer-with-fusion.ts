@@ -36,7 +36,7 @@ export async function answerWithFusion(session: FusionSession, options: FusionAn
     return last === 0 ? undefined : port.emit(events.slice(0, last))
   }
   const settings = withTimeLimit(options.settings, totalMs * shareOfTime)
-  const members = membersOf(backends)
+  const members = membersOf(backends, port.clock.nowMs())
   const request = { conversation, members, settings, ...(pinned === undefined ? {} : { pinned }) }
   const outcome = await fuse(request, { ...port, emit }, signal)
   session.recordFusion(outcome.record)

@@ -119,7 +119,7 @@ export class FusedAnswer implements AnswerSource {
     const { request, context } = this.#options
     const { stream } = context.conversation
     const target = { id: fusedUpstream, call: () => this.#call() }
-    const run = new AttemptRun(target, this.#lane, stream, this.#deps.clock)
+    const run = new AttemptRun(target, { lane: this.#lane, stream, clock: this.#deps.clock })
     this.current = run
     await run.open({ body: '', stream, requestId: request.id }, alwaysGranted)
     return run

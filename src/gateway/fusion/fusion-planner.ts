@@ -239,7 +239,7 @@ function withinCostLimit(
 ): readonly Backend[] {
   if (settings.maxCostUsd === undefined) return backends
   assertPlannable(conversation, backends, settings)
-  return backends.filter(({ usdPerMillion }) => usdPerMillion !== undefined)
+  return backends.filter(({ price }) => price !== undefined)
 }
 
 function isUsable({ isAllowed, settings }: FusionTool, { toolChoice }: Conversation): boolean {

@@ -127,7 +127,7 @@ class MemberCall implements Disposable {
     const kind = promptKindOf(body.length, conversation)
     const measured = { backendId: backend.id, accountId, kind }
     const observer = deps.statistics.begin(measured, deps.breakers.begin(backend.id, breakerKey))
-    const run = new AttemptRun(backend, lane, stream, deps.clock, observer)
+    const run = new AttemptRun(backend, { lane, stream, clock: deps.clock, observer, conversation })
     this.#events = events
     this.#run = run
     this.#trace = this.#options.trace?.attempt(backend)

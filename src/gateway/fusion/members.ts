@@ -8,20 +8,20 @@ const defaultQuality = 50
 
 /**
  * Converts backends to fusion members. If only some are rated, the others get the lowest quality that is still asked:
- * nothing says that they are worse, and nothing that they should come first (contract 15.2).
+ * nothing says that they are worse, and nothing that they should come first (contract 15.2). `atMs` is when they are called: without it, their prices only show which are known.
  */
-export function membersOf(backends: readonly Backend[]): FusionMember[] {
+export function membersOf(backends: readonly Backend[], atMs = 0): FusionMember[] {
   const rated = backends.flatMap(({ quality }) => (quality === undefined ? [] : [quality]))
   const otherwise = rated.length === 0 ? defaultQuality : Math.max(0, Math.max(...rated) - qualityFloor)
   return backends.map((backend): FusionMember => {
-    const { id, model, failureDomain, contextWindow, maxOutputTokens, capabilities, quality, usdPerMillion } = backend
+    const { id, model, failureDomain, contextWindow, maxOutputTokens, capabilities, quality, price } = backend
     return {
       id,
       model,
       family: familyOf(model),
       failureDomain,
       quality: quality ?? otherwise,
-      ...(usdPerMillion === undefined ? {} : { price: usdPerMillion }),
+      ...(price === undefined ? {} : { price: price.at(atMs) }),
       ...(contextWindow === undefined ? {} : { contextWindow }),
       ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
       ...(capabilities === undefined ? {} : { capabilities }),

@@ -6,7 +6,7 @@ import type {
   ReplayShares,
   UnseenCalls,
 } from '../../domain/replay.ts'
-import { requestCostUsd, type FindPrice } from '../../domain/request-cost.ts'
+import { usageCostUsd, type FindPrice } from '../../domain/request-cost.ts'
 import { resultOf } from '../../domain/requests.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
 import { seededRandom } from '../fusion/engine/seeded-random.ts'
@@ -178,13 +178,20 @@ function blocksOf(replayable: readonly ReplayableRecord[], { configured, policy 
   return blocks
 }
 
+/** What the answer of a request without fusion cost, at the same prices as a replayed one. */
+function recordedCostUsd({ usage, attempts, fusions }: RequestRecord, priceOf: FindPrice): number | undefined {
+  const backend = attempts.at(-1)?.backend
+  const price = backend === undefined || fusions !== undefined ? undefined : priceOf(backend)
+  return usage === undefined || price === undefined ? undefined : usageCostUsd(price, usage)
+}
+
 function recordedOutcome(record: RequestRecord, priceOf: FindPrice): RunOutcome {
   const { attempts, firstContentMs } = record
   const answer = attempts.findLast(({ outcome }) => outcome === 'answered')
   return {
     failed: resultOf(record) === 'failed',
     firstContentMs: answer === undefined ? undefined : firstContentMs,
-    costUsd: answer === undefined ? 0 : requestCostUsd(record, priceOf),
+    costUsd: answer === undefined ? 0 : recordedCostUsd(record, priceOf),
     calls: attempts.length,
     backend: answer?.backend,
   }

@@ -1,7 +1,8 @@
 import { UpstreamError } from '../../domain/upstream.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { AnswerSink } from '../ports.ts'
-import type { AttemptRun, AnswerFlow } from './attempt.ts'
+import type { AnswerFlow } from './attempt-options.ts'
+import type { AttemptRun } from './attempt.ts'
 
 /** A client that reads nothing for this long is dropped (contract 9.12). */
 const slowReaderMs = 60_000

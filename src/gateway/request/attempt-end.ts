@@ -1,13 +1,14 @@
 import type { CacheVerdict } from '../../domain/cache-verdict.ts'
 import type { EventLog } from '../../domain/events.ts'
 import { isRefusal, UpstreamError, type Attempt } from '../../domain/upstream.ts'
+import { billed, type OpenAttempt } from './attempt-bill.ts'
 import type { AttemptRun } from './attempt.ts'
 
 /**
  * The record of an attempt that ends now, answered or with `error`. An error that does not come from the provider
  * counts as `cancelled`.
  */
-export function attemptRecord(run: AttemptRun, nowMs: number, error?: unknown): Attempt {
+export function attemptRecord(run: AttemptRun, nowMs: number, error?: unknown): OpenAttempt {
   const { target, startedMs, upstreamRequestId } = run
   const status = error instanceof UpstreamError ? error.status : undefined
   return {
@@ -17,6 +18,7 @@ export function attemptRecord(run: AttemptRun, nowMs: number, error?: unknown): 
     ...(status === undefined ? {} : { status }),
     ...(upstreamRequestId === undefined ? {} : { upstreamRequestId }),
     ...(isRefusal(error) || run.lane.refused ? { refused: true } : {}),
+    [billed]: run.bill,
   }
 }
 

@@ -14,6 +14,8 @@ import type {
   UpstreamListener,
   UpstreamRequest,
 } from '../ports.ts'
+import { AttemptBill } from './attempt-bill.ts'
+import type { AnswerFlow, AttemptOptions } from './attempt-options.ts'
 import type { ProviderErrors } from './provider-errors.ts'
 
 /** Bytes of a rejection's body that are read for its error codes. */
@@ -34,15 +36,6 @@ const maxEarlyBytes = 256 * 1024
 /** plus this many times the size of the request: the first events of a response repeat its instructions and tools. */
 const requestEchoes = 3
 
-/** Receives an attempt's text from the first content on. */
-export interface AnswerFlow {
-  write(text: string): void
-  /** The answer is complete; `last` is the last piece of a stream, or a whole answer. */
-  ended(last: string | Buffer): void
-  /** `error` is an UpstreamError, or a bug. */
-  broke(error: Error): void
-}
-
 /** Whether a silent backend may be abandoned for another one. */
 type MayFailOver = (sawHeaders: boolean) => boolean
 
@@ -60,6 +53,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
   readonly #clock: Clock
   readonly #stream: boolean
   readonly observer: AttemptObserver | undefined
+  readonly bill: AttemptBill
   /** What arrived before content, as latin1, for another lane to read again: whole events, and an incomplete one. */
   readonly #early = new TextBuffer()
   readonly #incomplete = new TextBuffer()
@@ -84,8 +78,9 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
   #resolve: (() => void) | undefined
   #reject: ((error: Error) => void) | undefined
 
-  constructor(target: Target, lane: Lane, stream: boolean, clock: Clock, observer?: AttemptObserver) {
+  constructor(target: Target, { lane, stream, clock, observer, conversation }: AttemptOptions) {
     this.observer = observer
+    this.bill = new AttemptBill(target, clock, conversation)
     this.target = target
     this.lane = lane
     this.#stream = stream
@@ -119,6 +114,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
     })
     if (this.target.timeouts !== undefined) this.#setDeadline(this.target.timeouts, mayLeave)
     this.#maxEarlyBytes = maxEarlyBytes + requestEchoes * request.body.length
+    this.bill.sent(request.body.length)
     this.#call = this.target.call(request, this)
     return ready
   }
@@ -208,6 +204,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
   /** Before content: switches to another lane, which first reads what has arrived so far. */
   changeLane(lane: Lane): void {
     this.lane = lane
+    this.bill.follow(lane)
     this.#held = ''
     try {
       this.#held = lane.push(Buffer.from(this.#early.take() + this.#incomplete.take(), 'latin1'))
@@ -227,6 +224,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
       return
     }
     this.observer?.sawAnswer()
+    this.bill.accepted(this.lane)
     if (this.#stream && !mayStream(head.contentType)) {
       this.stop(new UpstreamError('broken', { status: head.status }))
     }
@@ -320,6 +318,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
     if (this.#lateUsage === undefined) return
     this.#timer?.cancel()
     this.#call?.abort()
+    this.bill.countedLate(this.lane)
     this.#lateUsage.resolve()
   }
 
@@ -367,6 +366,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
 
   #close(): void {
     this.#over = true
+    this.bill.close()
     this.#timer?.cancel()
   }
 

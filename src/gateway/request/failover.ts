@@ -185,7 +185,8 @@ export class Failover implements AnswerSource {
     let waiting: WaitingRun | undefined
     const begin = (): Promise<never> => {
       const target = next ?? current!.target
-      waiting ??= new WaitingRun(target, this.#laneFor(target), this.#options.conversation.stream, this.#deps.clock)
+      const { stream } = this.#options.conversation
+      waiting ??= new WaitingRun(target, { lane: this.#laneFor(target), stream, clock: this.#deps.clock })
       this.current = waiting
       return waiting.stopped
     }
@@ -324,12 +325,13 @@ export class Failover implements AnswerSource {
 
   #start(backend: Backend): AttemptRun<Backend> {
     const { clock, breakers, statistics } = this.#deps
+    const { conversation } = this.#options
     const lane = this.#laneFor(backend)
     const { id: backendId } = backend
     const hedge = this.#hedge?.backend.id === backendId ? this.#hedge : undefined
     const call = { backendId, accountId: this.#caller.accountId, kind: this.#kind, isSecond: hedge !== undefined }
     const observer = statistics.begin(call, breakers.begin(backendId, this.#caller))
-    const run = new AttemptRun(backend, lane, this.#options.conversation.stream, clock, observer)
+    const run = new AttemptRun(backend, { lane, stream: conversation.stream, clock, observer, conversation })
     if (hedge === undefined) this.current = run
     else hedge.run = run
     return run

@@ -3,7 +3,8 @@ import { dataOfLines, patchEvent } from '../../formats/patch-json.ts'
 import { asError } from '../../runtime/describe-bug.ts'
 import { yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
 import type { ResponsePersister } from '../responses/response-persister.ts'
-import type { AttemptRun, AnswerFlow } from './attempt.ts'
+import type { AnswerFlow } from './attempt-options.ts'
+import type { AttemptRun } from './attempt.ts'
 
 /** Maximum characters after the terminal event that are buffered. */
 const maxTailChars = 64 * 1024

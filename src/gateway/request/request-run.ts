@@ -12,6 +12,7 @@ import type { Backend } from '../ports.ts'
 import { contentRejected } from '../routing/rejection-errors.ts'
 import { AnswerDelivery, type AnswerDeliveryEnd } from './answer-delivery.ts'
 import type { AnswerSource, OwnStream } from './answer-source.ts'
+import { billFor } from './attempt-bill.ts'
 import { withEnd } from './attempt-end.ts'
 import type { AttemptRun } from './attempt.ts'
 import { relayRulesFor, type BackendRequestBody } from './backend-request.ts'
@@ -353,13 +354,14 @@ export class RequestRun extends SetEntry {
 
   #outcome(charged: number, errorCode?: RequestOutcome['errorCode']): RequestOutcome {
     const { current, recordMembers } = this.#source
+    const { request, context } = this.#options
     const usage =
       current !== undefined && this.#firstContentMs !== undefined
-        ? usageOf(current.lane, this.#options.request, this.#options.context.conversation)
+        ? usageOf(current.lane, context.conversation, request.bytes.length)
         : undefined
     return {
       charged,
-      attempts: this.#attempts(errorCode, usage),
+      ...billFor(this.#attempts(errorCode, usage)),
       totalMs: Math.round(this.#elapsedMs()),
       ...recordMembers,
       ...(usage === undefined ? {} : { usage }),

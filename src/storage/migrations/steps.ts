@@ -4,6 +4,7 @@ import { budgetAlertsMigration } from './budget-alerts.ts'
 import { budgetsMigration } from './budgets.ts'
 import { cacheSessionsMigration } from './cache-sessions.ts'
 import { conversationsMigration } from './conversations.ts'
+import { costsMigration } from './costs.ts'
 import { declaredMigration } from './declared.ts'
 import { expiringBatchesMigration } from './expiring-batches.ts'
 import { generationsMigration } from './generations.ts'
@@ -305,4 +306,5 @@ export const migrations: readonly Migration[] = [
   cacheSessionsMigration,
   budgetsMigration,
   budgetAlertsMigration,
+  costsMigration,
 ]

@@ -115,7 +115,14 @@ export type OutcomeCells = ReturnType<typeof outcomeCells>
 export function outcomeCells(columns: OutcomeColumns) {
   const { charged, attempts, input_tokens: input, output_tokens: output, cached_tokens: cached } = columns
   const { reasoning_tokens: reasoning, usage_source: source, error_code: code, first_content_ms: firstMs } = columns
-  const { total_ms: totalMs, fusions, passed_by: passedBy } = columns
+  const {
+    total_ms: totalMs,
+    fusions,
+    passed_by: passedBy,
+    cache_write_tokens: written,
+    usage_details: details,
+  } = columns
+  const { cost, cost_source: costSource, cache_saved: saved, price_version: prices } = columns
   return [
     charged,
     attempts,
@@ -129,6 +136,12 @@ export function outcomeCells(columns: OutcomeColumns) {
     totalMs,
     fusions,
     passedBy,
+    written,
+    details,
+    cost,
+    costSource,
+    saved,
+    prices,
   ] as const
 }
 
@@ -146,11 +159,17 @@ export function outcomeOf(cells: OutcomeCells): OutcomeColumns {
     total_ms: cells[9],
     fusions: cells[10],
     passed_by: cells[11],
+    cache_write_tokens: cells[12],
+    usage_details: cells[13],
+    cost: cells[14],
+    cost_source: cells[15],
+    cache_saved: cells[16],
+    price_version: cells[17],
   }
 }
 
 /** The number of cells of an outcome. */
-export const outcomeLength = 12
+export const outcomeLength = 18
 
 /** The figures of an admission without their names. */
 export type SignalCells = ReturnType<typeof signalCells>

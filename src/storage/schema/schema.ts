@@ -141,6 +141,15 @@ export interface RequestRow {
   cached_tokens: number | null
   reasoning_tokens: number | null
   usage_source: string | null
+  cache_write_tokens: number | null
+  /** The parts of its usage that have no column, as JSON. */
+  usage_details: string | null
+  /** What it cost, in picodollars; null if that is unknown. */
+  cost: number | null
+  cost_source: string | null
+  /** What caching saved, in picodollars. */
+  cache_saved: number | null
+  price_version: string | null
   error_code: string | null
   first_content_ms: number | null
   total_ms: number | null

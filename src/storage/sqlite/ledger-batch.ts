@@ -41,6 +41,12 @@ const outcomeColumns = [
   'total_ms',
   'fusions',
   'passed_by',
+  'cache_write_tokens',
+  'usage_details',
+  'cost',
+  'cost_source',
+  'cache_saved',
+  'price_version',
 ]
 
 /** The kinds of records by number: the count of cells that follow, and the statement that takes them. */

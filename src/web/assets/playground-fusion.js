@@ -55,7 +55,7 @@ function runFacts({ dropOuts, costUsd }) {
   const dropped = dropOuts.map(({ member, why }) => `${member} (${plain(why)})`).join(', ')
   return [
     ['Dropped', dropped || 'none'],
-    ['Cost', costUsd === undefined ? 'unknown: no price is configured' : `${costUsd.toFixed(costDigits)} USD`],
+    ['Cost', costUsd === undefined ? 'unknown: a price is unknown' : `${costUsd.toFixed(costDigits)} USD`],
   ]
 }
 

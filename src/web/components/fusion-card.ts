@@ -5,7 +5,7 @@ import {
   type CallRecord,
   type FusionRecord,
 } from '../../domain/fusion-record.ts'
-import { writeUsd } from '../../domain/request-cost.ts'
+import { writeUsd } from '../../domain/money.ts'
 import type { Html } from './html.ts'
 import type { Names } from './names.ts'
 import { writeMs } from './request-line.ts'
@@ -27,7 +27,7 @@ export function fusionCard(fusion: FusionRecord, names: Names): Html {
       <dt>Phases</dt>
       <dd>panel ${writeMs(fusion.panelMs)}, judge ${writeMs(fusion.judgeMs)}, total ${writeMs(fusion.totalMs)}</dd>
       <dt>Cost</dt>
-      <dd>${fusion.costUsd === undefined ? 'unknown: no price is configured' : writeUsd(fusion.costUsd)}</dd>
+      <dd>${fusion.costUsd === undefined ? 'unknown: a price is unknown' : writeUsd(fusion.costUsd)}</dd>
       <dt>Degraded</dt>
       <dd>${degraded.length === 0 ? 'no' : degraded.map((step) => step.replaceAll('_', ' ')).join(', ')}</dd>
       <dt>Dropped</dt>

@@ -1,6 +1,6 @@
 import type { UsageGroup } from '../../accounts/ports.ts'
 import type { UsageSignals } from '../../domain/account-meter.ts'
-import { usageCostUsd, type FindPrice } from '../../domain/request-cost.ts'
+import { type Picodollars, readDollars } from '../../domain/money.ts'
 import { dayOf } from '../../domain/uptime.ts'
 import { dayMs } from '../../runtime/durations.ts'
 import type { DayBar } from './chart.ts'
@@ -26,20 +26,42 @@ export function sumOf(groups: readonly UsageGroup[], valueOf: (group: UsageGroup
   return groups.reduce((sum, group) => sum + valueOf(group), 0)
 }
 
-/** The estimated cost in US dollars, and how many requests have no known price. Undefined if no cost is known. */
-export function costOf(
-  groups: readonly UsageGroup[],
-  priceOf: FindPrice,
-): { readonly usd: number; readonly unpriced: number } | undefined {
-  let [usd, priced, unpriced] = [0, 0, 0]
-  for (const { backend, costBasis } of groups) {
-    const { plain, fused } = costBasis
-    const price = backend === null ? undefined : priceOf(backend)
-    usd += fused.usd + (price === undefined ? 0 : usageCostUsd(price, plain))
-    priced += fused.priced + (price === undefined ? 0 : plain.requests)
-    unpriced += fused.requests - fused.priced + (price === undefined ? plain.requests : 0)
+/** What requests cost, what caching saved, and how many have no known cost, which are not in the sums. */
+export interface CostSum {
+  readonly amount: Picodollars
+  readonly saved: Picodollars
+  readonly unknown: number
+}
+
+/** The exact cost of all groups. Undefined if no cost is known (contract 42.10). */
+export function costOf(groups: readonly UsageGroup[]): CostSum | undefined {
+  let [amount, saved, known, requests] = [0n, 0n, 0, 0]
+  for (const group of groups) {
+    amount += readDollars(group.cost.usd) ?? 0n
+    saved += readDollars(group.cost.savedUsd) ?? 0n
+    known += group.cost.priced
+    requests += group.requests
   }
-  return priced === 0 ? undefined : { usd, unpriced }
+  return known === 0 ? undefined : { amount, saved, unknown: requests - known }
+}
+
+/** Request counts and costs by name, the most expensive first; groups without a name are left out. */
+export function costBy(
+  groups: readonly UsageGroup[],
+  nameOf: (group: UsageGroup) => string | null,
+): readonly { readonly name: string; readonly count: number; readonly cost: CostSum | undefined }[] {
+  const named = Map.groupBy(
+    groups.filter((group) => nameOf(group) !== null),
+    (group) => nameOf(group)!,
+  )
+  return [...named]
+    .map(([name, its]) => ({ name, count: sumOf(its, ({ requests }) => requests), cost: costOf(its) }))
+    .sort((a, b) => byAmount(a.cost, b.cost) || b.count - a.count)
+}
+
+function byAmount(a: CostSum | undefined, b: CostSum | undefined): number {
+  const [of, other] = [a?.amount ?? -1n, b?.amount ?? -1n]
+  return of === other ? 0 : of < other ? 1 : -1
 }
 
 /** One bar for each day of `[fromMs, untilMs)`, including days without requests. */

@@ -4,7 +4,7 @@ import type { ActivitySelection } from '../../accounts/ports.ts'
 import type { StoredKey } from '../../domain/accounts.ts'
 import { playgroundKeyId } from '../../domain/keys.ts'
 import type { RefusedCount } from '../../domain/refused-requests.ts'
-import { requestCostUsd, writeUsd } from '../../domain/request-cost.ts'
+import { describeCost } from '../../domain/request-cost.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
 import { dayMs } from '../../runtime/durations.ts'
 import { select } from '../components/field.ts'
@@ -85,7 +85,6 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
   ])
   const shown = found.slice(0, perPage)
   const names = buildNames(keys, upstreams)
-  const priceOf = deps.prices(upstreams)
   const last = found.length > perPage ? shown.at(-1) : undefined
   const isFiltered = Object.keys(filter).length > 0
   return page(visit, {
@@ -102,7 +101,7 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
           shown.length === 0
             ? emptyNote(isFiltered || query.has('before'))
             : html`<ul class="rows">
-                ${shown.map((record) => row(record, names, requestCostUsd(record, priceOf)))}
+                ${shown.map((record) => row(record, names))}
               </ul>`
         }
         ${activityPaging(filter, query.has('before'), last?.id)}
@@ -184,8 +183,8 @@ function filterForm(filter: Filter, keys: readonly StoredKey[], profiles: readon
   </form>`
 }
 
-function row(record: RequestRecord, names: Names, costUsd: number | undefined): Html {
-  const { id, profile, keyId, admittedAtMs, attempts, totalMs } = record
+function row(record: RequestRecord, names: Names): Html {
+  const { id, profile, keyId, admittedAtMs, attempts, totalMs, cost } = record
   const backend = attempts.at(-1)?.backend
   return html`<li>
     <div>
@@ -195,7 +194,7 @@ function row(record: RequestRecord, names: Names, costUsd: number | undefined): 
         >${profile} ·
         ${names.key(keyId)}${backend === undefined ? '' : html` · ${names.backend(backend)}`}${
           attempts.length > 1 ? ` · ${attempts.length} attempts` : ''
-        }${costUsd === undefined ? '' : ` · estimated ${writeUsd(costUsd)}`}</span
+        }${cost === undefined ? '' : ` · ${describeCost(cost)}`}</span
       >
     </div>
     <span class="faint">${writeMs(totalMs)}</span>
@@ -219,6 +218,12 @@ const columns = [
   'input_tokens',
   'output_tokens',
   'tokens_from',
+  'cached_tokens',
+  'cache_write_tokens',
+  'cost_usd',
+  'cost_from',
+  'cache_saved_usd',
+  'prices',
 ] as const
 
 async function readAll({ deps, signedIn, query }: AccountVisit): Promise<readonly RequestRecord[]> {
@@ -243,6 +248,12 @@ async function giveCsv(visit: AccountVisit): Promise<Response> {
     it.usage?.inputTokens ?? null,
     it.usage?.outputTokens ?? null,
     it.usage?.source ?? null,
+    it.usage?.cachedTokens ?? null,
+    it.usage === undefined ? null : (it.usage.cacheWriteTokens ?? 0),
+    it.cost?.usd ?? null,
+    it.cost === undefined ? null : it.cost.estimated === true ? 'estimated' : 'counted',
+    it.cost?.savedUsd === undefined ? null : Number(it.cost.savedUsd),
+    it.cost?.prices ?? null,
   ])
   return download('svc-router-activity.csv', writeCsv(columns, rows))
 }

@@ -1,9 +1,11 @@
 import { html } from 'hono/html'
 import { maxListedKeys } from '../../accounts/keys.ts'
 import { describeVerdict, verdictIn } from '../../domain/cache-verdict.ts'
+import type { Usage } from '../../domain/conversation.ts'
 import { embeddingsFormatId } from '../../domain/format-id.ts'
+import { readDollars, writeUsd } from '../../domain/money.ts'
 import type { ProviderError } from '../../domain/provider-error.ts'
-import { requestCostUsd, writeUsd } from '../../domain/request-cost.ts'
+import { describeCost, describeSavings } from '../../domain/request-cost.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
 import { describeExclusion } from '../../domain/routing-plan-text.ts'
 import type { Attempt } from '../../domain/upstream.ts'
@@ -52,7 +54,7 @@ async function showRequest(visit: AccountVisit): Promise<Response> {
     lead: html`<code>${record.id}</code> ${stateTag(record)}`,
     body: html`<section class="card">
         <h2>Result</h2>
-        ${facts(record, names, requestCostUsd(record, deps.prices(upstreams)))}
+        ${facts(record, names)}
       </section>
       <section class="card">
         <h2>Attempts</h2>
@@ -73,7 +75,7 @@ async function showRequest(visit: AccountVisit): Promise<Response> {
   })
 }
 
-function facts(record: RequestRecord, names: Names, costUsd: number | undefined): Html {
+function facts(record: RequestRecord, names: Names): Html {
   const { usage, errorCode, firstContentMs, totalMs, charged, units, periodId } = record
   const cache = verdictIn(record.attempts)
   return html`<dl class="facts">
@@ -96,7 +98,7 @@ function facts(record: RequestRecord, names: Names, costUsd: number | undefined)
       ${
         usage === undefined
           ? 'unknown'
-          : `${writeNumber(usage.inputTokens)} in, ${writeNumber(usage.outputTokens)} out, ${usage.source === 'estimated' ? 'estimated by us' : 'counted by the provider'}`
+          : `${writeNumber(usage.inputTokens)} in${cachedText(usage)}, ${writeNumber(usage.outputTokens)} out, ${usage.source === 'estimated' ? 'estimated by us' : 'counted by the provider'}`
       }
     </dd>
     ${
@@ -105,15 +107,26 @@ function facts(record: RequestRecord, names: Names, costUsd: number | undefined)
         : html`<dt>Cache</dt>
             <dd>${describeVerdict(cache)} · <a href="/docs/caching#why-a-cache-missed">reasons</a></dd>`
     }
-    ${
-      costUsd === undefined
-        ? ''
-        : html`<dt>Estimated cost</dt>
-            <dd>${writeUsd(costUsd)}, at the configured price</dd>`
-    }
+    <dt>Cost</dt>
+    <dd>${costText(record)}</dd>
     <dt>Quota</dt>
     <dd>${writeNumber(charged)} of ${writeCount(units, 'request')} charged to ${periodId}</dd>
   </dl>`
+}
+
+function cachedText({ cachedTokens, cacheWriteTokens = 0 }: Usage): string {
+  if (cachedTokens === 0 && cacheWriteTokens === 0) return ''
+  return ` (${writeNumber(cachedTokens)} read from the cache, ${writeNumber(cacheWriteTokens)} written to it)`
+}
+
+/** A request that runs has no cost yet; one whose price is unknown never shows 0 (contract 42.5). */
+function costText({ cost, state }: RequestRecord): Html | string {
+  if (state === 'open' || state === 'delivered') return 'not known yet'
+  if (cost === undefined) return html`unknown · <a href="/docs/costs#why-a-cost-is-unknown">why</a>`
+  const savings = describeSavings(cost)
+  return html`${describeCost(cost)}${savings === undefined ? '' : `, ${savings}`}${
+    cost.prices === undefined ? '' : html` <span class="faint">(prices of ${cost.prices})</span>`
+  }`
 }
 
 function errorLink(code: RequestRecord['errorCode']): string | Html {
@@ -153,6 +166,7 @@ function passedByList(passedBy: RequestRecord['passedBy'] = [], names: Names): H
 
 function attemptTable(attempts: readonly Attempt[], names: Names): Html {
   if (attempts.length === 0) return html`<p class="empty">No backend was tried.</p>`
+  const hasCosts = attempts.some(({ costUsd }) => costUsd !== undefined)
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Attempts">
     <table>
       <thead>
@@ -161,12 +175,13 @@ function attemptTable(attempts: readonly Attempt[], names: Names): Html {
           <th scope="col">Outcome</th>
           <th scope="col" class="number">Status</th>
           <th scope="col" class="number">Time</th>
+          ${hasCosts ? html`<th scope="col" class="number">Cost</th>` : ''}
           <th scope="col">Provider’s request ID</th>
         </tr>
       </thead>
       <tbody>
         ${attempts.map(
-          ({ backend, outcome, status, ms, upstreamRequestId, refused, rescued }) =>
+          ({ backend, outcome, status, ms, upstreamRequestId, refused, rescued, costUsd }) =>
             html`<tr>
               <th scope="row">${names.backend(backend)}</th>
               <td>
@@ -175,10 +190,17 @@ function attemptTable(attempts: readonly Attempt[], names: Names): Html {
               </td>
               <td class="number">${status ?? '–'}</td>
               <td class="number">${writeMs(ms)}</td>
+              ${hasCosts ? html`<td class="number">${attemptCost(costUsd)}</td>` : ''}
               <td>${upstreamRequestId === undefined ? '–' : html`<code>${upstreamRequestId}</code>`}</td>
             </tr>`,
         )}
       </tbody>
     </table>
   </div>`
+}
+
+/** Nothing is due for an attempt that no provider accepted. */
+function attemptCost(costUsd: Attempt['costUsd']): string {
+  if (costUsd === undefined) return '–'
+  return costUsd === null ? 'unknown' : writeUsd(readDollars(costUsd) ?? 0n)
 }

@@ -3,7 +3,7 @@ import { budgetStates } from '../../accounts/budgets.ts'
 import { maxListedKeys } from '../../accounts/keys.ts'
 import type { UsageGroup } from '../../accounts/ports.ts'
 import { type Period, periodAt, type UsageSignals } from '../../domain/account-meter.ts'
-import { writeUsd, type FindPrice } from '../../domain/request-cost.ts'
+import { writeUsd } from '../../domain/money.ts'
 import { dayMs } from '../../runtime/durations.ts'
 import { budgetList } from '../components/budget-list.ts'
 import { cacheCard } from '../components/cache-card.ts'
@@ -13,7 +13,7 @@ import { page } from '../components/layout.ts'
 import { buildNames, type Names } from '../components/names.ts'
 import { quotaBar } from '../components/quota-bar.ts'
 import { writeCount, writeDay, writeNumber } from '../components/time.ts'
-import { barsByDay, costOf, countBy, projectMonth, sumOf } from '../components/usage-sums.ts'
+import { barsByDay, costBy, costOf, type CostSum, countBy, projectMonth, sumOf } from '../components/usage-sums.ts'
 import { download, writeCsv } from '../http/download.ts'
 import type { PageRoute } from '../http/route.ts'
 import type { AccountVisit } from '../http/visit.ts'
@@ -66,6 +66,7 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
     deps.control.store.listUpstreams(id),
     budgetStates(deps.budgets.store, id, nowMs),
   ])
+  const names = buildNames(keys, upstreams, deps.backends)
   return page(visit, {
     title: 'Usage',
     lead: html`Your requests, tokens, and remaining monthly quota. To see individual requests, open
@@ -82,7 +83,7 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
               : html`${quotaBar(usage, nowMs)} ${projectionOf(usage, periodAt(nowMs), nowMs)}`
           }
         </section>
-        ${totals(groups, deps.prices(upstreams))}
+        ${totals(groups)}
       </div>
       ${
         budgets.length === 0
@@ -116,8 +117,9 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
           <a class="button secondary" href="/usage.json?range=${span.range}">Download JSON</a>
         </p>
       </section>
-      ${groups.length === 0 ? '' : html`<div class="cards wide">${shares(groups, buildNames(keys, upstreams))}</div>`}
-      ${cacheCard(cache, buildNames(keys, upstreams))}`,
+      ${groups.length === 0 ? '' : html`<div class="cards wide">${shares(groups, names)}</div>`}
+      ${groups.length === 0 ? '' : html`<div class="cards wide">${costs(groups, names)}</div>`}
+      ${cacheCard(cache, names)}`,
   })
 }
 
@@ -137,8 +139,8 @@ function projectionOf(usage: UsageSignals, { startMs }: Period, nowMs: number): 
       </p>`
 }
 
-function totals(groups: readonly UsageGroup[], priceOf: FindPrice): Html {
-  const cost = costOf(groups, priceOf)
+function totals(groups: readonly UsageGroup[]): Html {
+  const cost = costOf(groups)
   const requests = sumOf(groups, (group) => group.requests)
   const failed = sumOf(groups, (group) => (group.errorCode === null ? 0 : group.requests))
   const estimated = sumOf(groups, (group) => group.estimated)
@@ -160,11 +162,13 @@ function totals(groups: readonly UsageGroup[], priceOf: FindPrice): Html {
       ${
         cost === undefined
           ? ''
-          : html`<dt>Estimated cost</dt>
-              <dd>${writeUsd(cost.usd)}</dd>`
+          : html`<dt>Cost at the providers</dt>
+              <dd>${writeUsd(cost.amount)}</dd>
+              <dt>Saved by caching</dt>
+              <dd>${writeUsd(cost.saved)}</dd>`
       }
     </dl>
-    ${cost === undefined ? '' : html`<p class="faint">${costNote(cost.unpriced)}</p>`}
+    ${groups.length === 0 ? '' : html`<p class="faint">${costNote(cost)} <a href="/docs/costs">How costs are computed</a></p>`}
     ${
       estimated === 0
         ? ''
@@ -175,10 +179,10 @@ function totals(groups: readonly UsageGroup[], priceOf: FindPrice): Html {
   </section>`
 }
 
-function costNote(unpriced: number): string {
-  const note = 'Estimated from recorded tokens and configured model prices.'
-  if (unpriced === 0) return note
-  return `${note} The price of ${unpriced === 1 ? '1 request' : `${writeNumber(unpriced)} requests`} is unknown and not included.`
+function costNote(cost: CostSum | undefined): string {
+  if (cost === undefined) return 'The cost of these requests is unknown.'
+  if (cost.unknown === 0) return 'Computed from the usage that providers reported.'
+  return `Computed from the usage that providers reported. The cost of ${writeCount(cost.unknown, 'request')} is unknown and not included.`
 }
 
 function percent(part: number, whole: number): string {
@@ -234,6 +238,41 @@ function shares(groups: readonly UsageGroup[], names: Names): Html {
     </section>`
 }
 
+/** What requests cost, and what caching saved, by key and by model. */
+function costs(groups: readonly UsageGroup[], names: Names): Html {
+  const listed = (title: string, nameOf: (group: UsageGroup) => string): Html => {
+    const all = costBy(groups, nameOf)
+    return html`<section class="card">
+      <h2>${title}</h2>
+      <div class="scroll" tabindex="0" role="region" aria-label="${title}">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Name</th>
+              <th scope="col" class="number">Requests</th>
+              <th scope="col" class="number">Cost</th>
+              <th scope="col" class="number">Saved by caching</th>
+            </tr>
+          </thead>
+          <tbody>
+            ${all.slice(0, maxShares).map(
+              ({ name, count, cost }) =>
+                html`<tr>
+                  <th scope="row">${name}</th>
+                  <td class="number">${writeNumber(count)}</td>
+                  <td class="number">${cost === undefined ? 'unknown' : writeUsd(cost.amount)}</td>
+                  <td class="number">${cost === undefined ? 'unknown' : writeUsd(cost.saved)}</td>
+                </tr>`,
+            )}
+          </tbody>
+        </table>
+      </div>
+    </section>`
+  }
+  return html`${listed('Cost by key', ({ keyId }) => names.key(keyId))}
+  ${listed('Cost by model', ({ backend }) => (backend === null ? 'none' : names.model(backend)))}`
+}
+
 const columns = [
   'day',
   'profile',
@@ -245,16 +284,16 @@ const columns = [
   'input_tokens',
   'output_tokens',
   'requests_with_estimated_tokens',
-  'estimated_cost_usd',
+  'cached_tokens',
+  'cache_write_tokens',
+  'cost_usd',
+  'cache_saved_usd',
+  'requests_with_unknown_cost',
 ] as const
-
-async function readPrices({ deps, signedIn }: AccountVisit): Promise<FindPrice> {
-  return deps.prices(await deps.control.store.listUpstreams(signedIn.account.id))
-}
 
 async function giveCsv(visit: AccountVisit): Promise<Response> {
   const span = spanOf(visit)
-  const [{ groups }, priceOf] = await Promise.all([readGroups(visit, span), readPrices(visit)])
+  const { groups } = await readGroups(visit, span)
   const rows = groups
     .slice(0, maxRows)
     .map((it) => [
@@ -268,14 +307,18 @@ async function giveCsv(visit: AccountVisit): Promise<Response> {
       it.inputTokens,
       it.outputTokens,
       it.estimated,
-      costOf([it], priceOf)?.usd ?? null,
+      it.cachedTokens,
+      it.cacheWriteTokens,
+      it.cost.priced === 0 ? null : it.cost.usd,
+      it.cost.priced === 0 ? null : Number(it.cost.savedUsd),
+      it.requests - it.cost.priced,
     ])
   return download(`svc-router-usage-${span.range}.csv`, writeCsv(columns, rows))
 }
 
 async function giveJson(visit: AccountVisit): Promise<Response> {
   const span = spanOf(visit)
-  const [{ groups, isPartial }, priceOf] = await Promise.all([readGroups(visit, span), readPrices(visit)])
+  const { groups, isPartial } = await readGroups(visit, span)
   const usage = await visit.deps.usageOf(visit.signedIn.account)
   const body = {
     from: new Date(span.fromMs).toISOString(),
@@ -283,10 +326,7 @@ async function giveJson(visit: AccountVisit): Promise<Response> {
     /** Whether requests or groups were left out. */
     truncated: isPartial || groups.length > maxRows,
     quota: usage ?? null,
-    usage: groups.slice(0, maxRows).map(({ costBasis, ...group }) => {
-      const cost = costOf([{ ...group, costBasis }], priceOf)
-      return { ...group, ...(cost === undefined ? {} : { estimatedCostUsd: cost.usd }) }
-    }),
+    usage: groups.slice(0, maxRows),
   }
   return download(`svc-router-usage-${span.range}.json`, `${JSON.stringify(body, undefined, 2)}\n`)
 }

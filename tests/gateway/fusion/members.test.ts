@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import type { ModelFacts } from '../../../src/domain/model-facts.ts'
+import type { UsdPerMillion } from '../../../src/domain/model-facts.ts'
+import { operatorsPrice } from '../../../src/domain/model-price.ts'
 import { CostTracker } from '../../../src/gateway/fusion/engine/cost-tracker.ts'
 import { planFusion } from '../../../src/gateway/fusion/engine/plan.ts'
 import { settingsFrom, settingsOf } from '../../../src/gateway/fusion/engine/settings.ts'
@@ -7,7 +8,7 @@ import { membersOf } from '../../../src/gateway/fusion/members.ts'
 import type { Backend } from '../../../src/gateway/ports.ts'
 import { question } from '../../simulation/conversations.ts'
 
-const backend = (id: string, facts: ModelFacts = {}): Backend =>
+const backend = (id: string, facts: Partial<Backend> = {}): Backend =>
   ({ id, model: `${id}-model`, failureDomain: id, ...facts }) as Backend
 const qualities = (all: readonly Backend[]): number[] => membersOf(all).map(({ quality }) => quality)
 
@@ -30,10 +31,10 @@ test('an unrated model may be asked, but never before the best rated one', () =>
 })
 
 test('a call’s cost is computed from its model’s price, with a separate price for cached tokens', () => {
-  const usdPerMillion = { input: 2, output: 10, cachedInput: 0.5 }
+  const priced = (own: UsdPerMillion) => ({ price: { version: 'v', at: () => operatorsPrice(own) } })
   const [member, plain] = membersOf([
-    backend('a', { usdPerMillion }),
-    backend('b', { usdPerMillion: { input: 2, output: 10 } }),
+    backend('a', priced({ input: 2, output: 10, cachedInput: 0.5 })),
+    backend('b', priced({ input: 2, output: 10 })),
   ])
   const usage = {
     inputTokens: 1_000_000,

@@ -21,7 +21,7 @@ test.each([
   const events = new AnswerEvents(clock)
   const context = contextOf(formatById('openai-chat').readRequest({ model: 'p', messages: [], stream: true }))
   const lane = events.laneOf({ context, backend, backendFormat: formatById('openai-chat') })
-  const run = new AttemptRun(backend, lane, true, clock)
+  const run = new AttemptRun(backend, { lane, stream: true, clock })
   const opened = run.open({ body: '{}', stream: true, requestId: 'req_1' }, alwaysGranted)
   backend.head()
   backend.send(chunk({ content: 'Hi.' }))

@@ -38,7 +38,7 @@ function begin(bodyBytes = 0, limits: { timeouts?: Backend['timeouts'] } = { tim
   const format = formatById('openai-responses')
   const open = (relay: LaneOptions['relay']): Lane =>
     openLane({ context, client: format, backend, backendFormat: format, relay })
-  const run = new AttemptRun(backend, open(relayById('openai-responses')), true, clock)
+  const run = new AttemptRun(backend, { lane: open(relayById('openai-responses')), stream: true, clock })
   const ended = { error: undefined as unknown, isReady: false }
   run.open({ body: 'x'.repeat(bodyBytes), stream: true, requestId: 'req_1' }, alwaysGranted).then(
     () => (ended.isReady = true),

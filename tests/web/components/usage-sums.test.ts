@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type { CostBasis, UsageGroup } from '../../../src/accounts/ports.ts'
+import type { UsageGroup } from '../../../src/accounts/ports.ts'
 import type { UsageSignals } from '../../../src/domain/account-meter.ts'
-import { barsByDay, costOf, countBy, projectMonth } from '../../../src/web/components/usage-sums.ts'
+import { barsByDay, costBy, costOf, countBy, projectMonth } from '../../../src/web/components/usage-sums.ts'
 import { writeCsv } from '../../../src/web/http/download.ts'
 
 const dayMs = 86_400_000
@@ -15,10 +15,6 @@ const usage = (quotaUsed: number): UsageSignals => ({
   quotaRemaining: 300 - quotaUsed,
   quotaReset: Date.UTC(2026, 11, 1) / 1000,
 })
-const basis = (plain: Partial<CostBasis['plain']> = {}, fused: Partial<CostBasis['fused']> = {}): CostBasis => ({
-  plain: { requests: 0, inputTokens: 0, outputTokens: 0, cachedTokens: 0, ...plain },
-  fused: { requests: 0, priced: 0, usd: 0, ...fused },
-})
 const group = (day: string, requests: number, more: Partial<UsageGroup> = {}): UsageGroup => ({
   day,
   profile: 'a',
@@ -30,7 +26,9 @@ const group = (day: string, requests: number, more: Partial<UsageGroup> = {}): U
   inputTokens: 0,
   outputTokens: 0,
   estimated: 0,
-  costBasis: basis(),
+  cachedTokens: 0,
+  cacheWriteTokens: 0,
+  cost: { usd: '0', savedUsd: '0', priced: 0 },
   ...more,
 })
 
@@ -81,22 +79,28 @@ test('a CSV cell is quoted if necessary and never starts a formula', () => {
 })
 
 describe('costs of groups', () => {
-  const priceOf = (id: string) => (id === 'alpha' ? { input: 2, output: 10, cachedInput: 1 } : undefined)
-  const million = { inputTokens: 1_000_000, outputTokens: 1_000_000, cachedTokens: 500_000 }
+  const cost = (usd: string, priced: number, savedUsd = '0') => ({ cost: { usd, savedUsd, priced } })
+  const groups = [
+    group('d', 3, { backend: 'beta', ...cost('0.1', 3, '0.000000000001') }),
+    group('d', 2, cost('0.2', 1, '-0.5')),
+    group('e', 4, { backend: 'beta', ...cost('0.7', 4) }),
+    group('e', 9, { backend: 'unpriced', ...cost('0', 0) }),
+  ]
 
-  test("a group's cost sums priced backends and fusions, and counts the requests without a price", () => {
-    const groups = [
-      group('2026-11-01', 3, { costBasis: basis({ requests: 3, ...million }) }),
-      group('2026-11-01', 2, { backend: 'unpriced', costBasis: basis({ requests: 2, ...million }) }),
-      group('2026-11-01', 4, { backend: null, costBasis: basis({}, { requests: 4, priced: 3, usd: 0.5 }) }),
-    ]
-    expect(costOf(groups, priceOf)).toEqual({ usd: 12, unpriced: 3 })
+  test('costs are added exactly, and requests without a known cost are counted', () => {
+    expect(costOf(groups)).toEqual({ amount: 10n ** 12n, saved: 1n - 5n * 10n ** 11n, unknown: 10 })
   })
 
-  test("a group's cost is unknown if no price is known", () => {
-    expect(
-      costOf([group('2026-11-01', 1, { backend: 'b', costBasis: basis({ requests: 1 }) })], priceOf),
-    ).toBeUndefined()
-    expect(costOf([], priceOf)).toBeUndefined()
+  test('a cost is unknown if none of its requests has a known one', () => {
+    expect(costOf(groups.slice(3))).toBeUndefined()
+    expect(costOf([])).toBeUndefined()
+  })
+
+  test('names are listed by what they cost, those of unknown cost last', () => {
+    expect(costBy(groups, ({ backend }) => backend).map(({ name, count }) => [name, count])).toEqual([
+      ['beta', 7],
+      ['alpha', 2],
+      ['unpriced', 9],
+    ])
   })
 })

@@ -1,6 +1,7 @@
 import type { Conversation, Usage, UsagePart } from '../../../domain/conversation.ts'
 import type { CallRecord, CallRole, CallStatus } from '../../../domain/fusion-record.ts'
-import { usageCostUsd } from '../../../domain/request-cost.ts'
+import { inDollars } from '../../../domain/money.ts'
+import { costOf, worstCost } from '../../../domain/token-price.ts'
 import { cautiousInputTokens, assumedOutputTokens } from './measure-conversation.ts'
 import type { FusionMember } from './ports.ts'
 
@@ -81,7 +82,7 @@ export class CostTracker {
     if (this.#maxCostUsd === undefined || member.price === undefined) return 0
     const outputTokens = conversation.sampling.maxOutputTokens ?? assumedOutputTokens
     const inputTokens = cautiousInputTokens(conversation) + furtherInputTokens
-    return usageCostUsd(member.price, { inputTokens, outputTokens, cachedTokens: 0 })
+    return inDollars(worstCost(member.price, { inputTokens, outputTokens })!)
   }
 
   /** Reserves the worst-case cost of a call, leaving `keepUsd` for later ones; undefined if that exceeds the limit. */
@@ -97,18 +98,24 @@ export class CostTracker {
     this.#reservedUsd -= worstUsd
     const { price } = member
     const { usage } = end
-    const knownUsd = price === undefined || usage === undefined ? undefined : usageCostUsd(price, usage)
+    const cost = costOf(usage, price)
+    const knownUsd = cost === undefined ? undefined : inDollars(cost)
     this.#spentUsd += knownUsd ?? (unbilled.has(end.status) ? 0 : worstUsd)
     this.#records.push({ role, member: member.id, ...end, ...(knownUsd === undefined ? {} : { costUsd: knownUsd }) })
   }
 }
 
+/** The sum of what every format has a field for. Each call has its own service tier and cost. */
 function add(a: Usage, b: Usage): Usage {
+  const written = (a.cacheWriteTokens ?? 0) + (b.cacheWriteTokens ?? 0)
+  const writtenLong = (a.cacheWrite1hTokens ?? 0) + (b.cacheWrite1hTokens ?? 0)
   return {
     inputTokens: a.inputTokens + b.inputTokens,
     outputTokens: a.outputTokens + b.outputTokens,
     cachedTokens: a.cachedTokens + b.cachedTokens,
     reasoningTokens: a.reasoningTokens + b.reasoningTokens,
     source: a.source === 'estimated' || b.source === 'estimated' ? 'estimated' : 'counted',
+    ...(written > 0 && { cacheWriteTokens: written }),
+    ...(writtenLong > 0 && { cacheWrite1hTokens: writtenLong }),
   }
 }

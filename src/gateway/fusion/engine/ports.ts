@@ -1,7 +1,8 @@
 import type { AnswerEvent, Conversation } from '../../../domain/conversation.ts'
 import type { FusionMemo } from '../../../domain/fusion-memo.ts'
 import type { CallRole } from '../../../domain/fusion-record.ts'
-import type { ModelFacts, UsdPerMillion } from '../../../domain/model-facts.ts'
+import type { ModelFacts } from '../../../domain/model-facts.ts'
+import type { TokenPrice } from '../../../domain/token-price.ts'
 import type { Clock } from '../../../runtime/clock.ts'
 import type { RandomBytes } from '../../../runtime/random.ts'
 
@@ -16,8 +17,8 @@ export interface FusionMember extends Omit<ModelFacts, 'quality' | 'usdPerMillio
   readonly failureDomain: string
   /** The assumed quality of the model, 0 to 100; the same for all if none is rated. */
   readonly quality: number
-  /** US dollars per million tokens; absent if unknown. */
-  readonly price?: UsdPerMillion
+  /** Absent if unknown. */
+  readonly price?: TokenPrice
   /** The 90th percentile of its time to a complete answer, milliseconds; absent if too few were seen. */
   readonly slowAfterMs?: number
 }

@@ -89,7 +89,11 @@ class ToolAnswer {
       port,
       signal,
       costs: this.#costs,
-      members: () => membersOf(options.members.filter(({ id }) => deps.breakers.availability(id, breakerKey).usable)),
+      members: () =>
+        membersOf(
+          options.members.filter(({ id }) => deps.breakers.availability(id, breakerKey).usable),
+          port.clock.nowMs(),
+        ),
       listener: this.#reporter.listener,
       takeSlot: options.takeSlot,
       onRecord: (record) => session.recordFusion(record),

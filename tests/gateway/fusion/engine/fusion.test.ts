@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { AnswerEvent, Conversation } from '../../../../src/domain/conversation.ts'
 import type { CallRole } from '../../../../src/domain/fusion-record.ts'
+import { operatorsPrice } from '../../../../src/domain/model-price.ts'
 import { fuse } from '../../../../src/gateway/fusion/engine/fusion.ts'
 import type { FusionOutcome } from '../../../../src/gateway/fusion/engine/outcome.ts'
 import type { FusionMember } from '../../../../src/gateway/fusion/engine/ports.ts'
@@ -452,7 +453,7 @@ describe('time limits', () => {
 })
 
 describe('a cost limit', () => {
-  const price = { input: 1, output: 10 }
+  const price = operatorsPrice({ input: 1, output: 10 })
   const priced = three.map((member): FusionMember => ({ ...member, price }))
   const behave: Behave = (member, { role, conversation }) => {
     if (role === 'panel') return textAnswer(`Answer ${priced.indexOf(member)}.`, 1_000)

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { operatorsPrice } from '../../../../src/domain/model-price.ts'
 import { familyOf } from '../../../../src/gateway/fusion/engine/model-family.ts'
 import { assertConnected, planFusion, type FusionPlan } from '../../../../src/gateway/fusion/engine/plan.ts'
 import type { FusionMember } from '../../../../src/gateway/fusion/engine/ports.ts'
@@ -117,7 +118,7 @@ describe('the panel', () => {
   })
 
   test('with a cost limit, only members of known price take part, and having none is an error', () => {
-    const priced = member('gpt1', { price: { input: 1, output: 2 } })
+    const priced = member('gpt1', { price: operatorsPrice({ input: 1, output: 2 }) })
     expect(idsOf(plan([member('claude1', { quality: 99 }), priced], { maxCostUsd: 1, panelSize: 1 }))).toEqual(['gpt1'])
     expect(() => plan([member('claude1')], { maxCostUsd: 1 })).toThrow(expect.objectContaining({ status: 400 }))
   })

@@ -1,0 +1,117 @@
+import type { Conversation, Usage } from '../../domain/conversation.ts'
+import { writeDollars } from '../../domain/money.ts'
+import {
+  addCosts,
+  type CostRecord,
+  costRecord,
+  type PossibleCost,
+  type RequestCost,
+  unknownCost,
+} from '../../domain/request-cost.ts'
+import { cacheSavings, costOf } from '../../domain/token-price.ts'
+import type { Attempt } from '../../domain/upstream.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { Lane } from '../lanes/lane.ts'
+import type { CallTarget } from '../ports.ts'
+import { usageOf } from './request-usage.ts'
+
+const nothingDue: RequestCost = { amount: 0n, saved: 0n, isEstimated: false }
+/** Outcomes after which a provider may have begun to work, although nothing of an answer arrived. */
+const uncertain: ReadonlySet<string> = new Set(['timeout', 'reset', 'cancelled'])
+
+/**
+ * What one call costs. Its input is due once the provider has accepted it with a successful status, and its output as
+ * far as it was delivered; a call without that costs nothing (contract 42.8).
+ */
+export class AttemptBill {
+  readonly #target: CallTarget
+  readonly #startedAtMs: number
+  #conversation: Conversation | undefined
+  #bodyLength = 0
+  #isAccepted = false
+  #lane: Lane | undefined
+  #usage: Usage | undefined
+
+  constructor(target: CallTarget, clock: Clock, conversation: Conversation | undefined) {
+    this.#target = target
+    this.#startedAtMs = clock.nowMs()
+    this.#conversation = conversation
+  }
+
+  /** The request is sent, with a body of this length. */
+  sent(bodyLength: number): void {
+    this.#bodyLength = bodyLength
+  }
+
+  /** The provider answers with a successful status. */
+  accepted(lane: Lane): void {
+    this.#isAccepted = true
+    this.#lane = lane
+  }
+
+  /** Another lane reads the answer. */
+  follow(lane: Lane): void {
+    if (this.#lane !== undefined) this.#lane = lane
+  }
+
+  /** Nothing more is read: keeps the usage instead of what it was read from. */
+  close(): void {
+    this.#usage = this.usage
+    this.#lane = this.#conversation = undefined
+  }
+
+  /** The answer's counts arrived after its end. */
+  countedLate({ usage }: Lane): void {
+    if (this.#isAccepted && usage?.source === 'counted') this.#usage = usage
+  }
+
+  /** Undefined if nothing is due. */
+  get usage(): Usage | undefined {
+    const lane = this.#lane
+    return lane === undefined ? this.#usage : usageOf(lane, this.#conversation, this.#bodyLength)
+  }
+
+  /** The cost of the attempt that ended with this outcome. */
+  costFor(outcome: Attempt['outcome']): PossibleCost {
+    const { usage } = this
+    if (usage === undefined) return { ...nothingDue, isEstimated: this.#bodyLength > 0 && uncertain.has(outcome) }
+    const { price } = this.#target
+    const rates = price?.at(this.#startedAtMs)
+    const amount = costOf(usage, rates)
+    if (amount === undefined) return unknownCost
+    return {
+      amount,
+      saved: cacheSavings(usage, rates),
+      isEstimated: usage.source === 'estimated',
+      ...(price === undefined ? {} : { prices: price.version }),
+    }
+  }
+}
+
+/** The bill of an attempt, until the request has ended. Not part of its record: JSON has no symbols. */
+export const billed = Symbol('bill')
+
+/** An attempt whose final cost is not known yet. */
+export interface OpenAttempt extends Attempt {
+  readonly [billed]?: AttemptBill
+}
+
+/**
+ * The final records of a request's attempts, and what they cost together, absent if that is unknown. If there are
+ * several, each one has its own usage and cost; a single one has those of the request.
+ */
+export function billFor(attempts: readonly OpenAttempt[]): {
+  readonly attempts: readonly Attempt[]
+  readonly cost?: CostRecord
+} {
+  let total: PossibleCost = nothingDue
+  const closed: Attempt[] = []
+  for (const { [billed]: bill, ...attempt } of attempts) {
+    const cost = bill?.costFor(attempt.outcome) ?? nothingDue
+    total = addCosts(total, cost)
+    const usage = bill?.usage
+    if (attempts.length === 1 || usage === undefined) closed.push(attempt)
+    else closed.push({ ...attempt, usage, costUsd: cost === unknownCost ? null : writeDollars(cost.amount) })
+  }
+  return { attempts: closed, ...(total === unknownCost ? {} : { cost: costRecord(total) }) }
+}
