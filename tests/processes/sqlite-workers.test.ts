@@ -48,7 +48,14 @@ describe.runIf(existsSync('/proc/self/task'))('two workers on SQLite', () => {
       {
         workers: 2,
         plans: { max: plan(100_000, 1_000_000), minute: plan(400, 1_000_000), month: plan(500, 300) },
-        backends: { alpha: { provider: 'alpha', model: 'simulated' } },
+        backends: {
+          alpha: { provider: 'alpha', model: 'simulated' },
+          beta: { provider: 'alpha', model: 'simulated' },
+        },
+        profiles: {
+          'svc-router/frontier': { backends: ['alpha'] },
+          'test/balanced': { backends: ['alpha', 'beta'], routing: { sort: 'balanced' } },
+        },
         admin_api: { enabled: true },
       },
       {
@@ -116,6 +123,36 @@ describe.runIf(existsSync('/proc/self/task'))('two workers on SQLite', () => {
       inRow = isChanged ? inRow + 1 : 0
     }
   }
+
+  test(
+    'the second turn of a session goes to the backend of the first one, whichever worker gets it',
+    async () => {
+      const turns = (session: string, count: number) => ({
+        model: 'test/balanced',
+        prompt_cache_key: session,
+        messages: [
+          { role: 'system', content: `${session} ${'Be brief. '.repeat(10_000)}` },
+          ...Array.from({ length: count }, (_, index) => ({
+            role: index % 2 === 0 ? 'user' : 'assistant',
+            content: `${session} ${index}`,
+          })),
+        ],
+      })
+      const sessions = Array.from({ length: 24 }, (_, index) => `session ${index}`)
+      const used = async (count: number) => {
+        const upstreams: (string | undefined)[] = []
+        for (const session of sessions)
+          upstreams.push((await ask({ body: turns(session, count) })).headers['x-svc-router-upstream'])
+        return upstreams
+      }
+      const first = await used(1)
+      expect(new Set(first)).toEqual(new Set(['alpha', 'beta']))
+      // Sessions are written within 250 ms.
+      await sleep(700)
+      expect(await used(3)).toEqual(first)
+    },
+    limitMs,
+  )
 
   test.each([
     ['400 a minute', 'minute', 400, 429],

@@ -48,7 +48,7 @@ const lifetimeMs = 300_000
 const outputTokens = 300
 
 /** What a backend does at one moment. */
-export type CacheCondition = 'answers' | 'refuses' | { readonly retryAfterMs: number }
+export type CacheCondition = 'answers' | 'refuses' | { readonly retryAfterMs: number } | { readonly cutAfter: number }
 
 /** One simulated backend with a cache of its own. Times are milliseconds since the start. */
 export interface CachingBackend {
@@ -68,6 +68,8 @@ export interface SentTurn {
   readonly routing?: object
   /** The body names no session. */
   readonly isAnonymous?: boolean
+  /** Gets the client's side of the answer before the request begins. */
+  readonly onSink?: (sink: FakeSink) => void
 }
 
 /** What became of one request. */
@@ -85,7 +87,7 @@ export interface CacheWorldOptions {
   readonly seed?: number
   readonly store?: CacheSessionStore
   readonly clock?: SimulatedTime
-  /** Forgets what it cached. */
+  readonly profileId?: string
   readonly caches?: Map<string, Map<number, number>>
 }
 
@@ -95,6 +97,8 @@ export class CacheWorld {
   /** What providers bill for all answers, US dollars. */
   costUsd = 0
   calls = 0
+  /** When the last call began. */
+  calledMs = 0
   readonly sessions: CacheSessions
   readonly breakers: CircuitBreakers
   /** By domain: the hash of a beginning, and until when it is cached. */
@@ -103,16 +107,20 @@ export class CacheWorld {
   readonly #gateway: Gateway
   readonly #settled = new Map<string, RequestOutcome>()
   readonly #seed: number
+  readonly #profileId: string
   #requests = 0
 
-  constructor({
-    backends,
-    routing,
-    seed = 1,
-    store,
-    clock = new SimulatedTime(),
-    caches = new Map(),
-  }: CacheWorldOptions) {
+  constructor(options: CacheWorldOptions) {
+    const {
+      backends,
+      routing,
+      seed = 1,
+      store,
+      clock = new SimulatedTime(),
+      caches = new Map(),
+      profileId = 'p',
+    } = options
+    this.#profileId = profileId
     this.clock = clock
     this.caches = caches
     this.#seed = seed
@@ -122,7 +130,7 @@ export class CacheWorld {
     this.sessions = new CacheSessions({ digest: new KeyedDigest(new Uint8Array(32)), clock, log, store })
     this.breakers = new CircuitBreakers({ clock, random, log })
     const served = backends.map((one) => this.#backend(one))
-    const profile: Profile = { id: 'p', description: '', backends: [], premium: false, quotaUnits: 1, routing }
+    const profile: Profile = { id: profileId, description: '', backends: [], premium: false, quotaUnits: 1, routing }
     const keys = { find: () => Promise.resolve(undefined), revision: () => Promise.resolve(1) }
     this.#gateway = new Gateway({
       clock,
@@ -167,13 +175,15 @@ export class CacheWorld {
   }
 
   /** Sends one request and waits for the end of its answer. */
-  async send({ session, accountId = 'acc_1', messages, tools, routing, isAnonymous }: SentTurn): Promise<TurnResult> {
+  async send(turn: SentTurn): Promise<TurnResult> {
+    const { session, accountId = 'acc_1', messages, tools, routing, isAnonymous, onSink } = turn
     const sink = new FakeSink()
+    onSink?.(sink)
     const principal: Principal = { accountId, keyId: 'k', plan, limits: undefined, recheck: () => principal }
     const id = `req_${(this.#requests += 1)}`
     const named = isAnonymous === true ? {} : { prompt_cache_key: session }
     const body = {
-      model: 'p',
+      model: this.#profileId,
       stream: true,
       ...named,
       stream_options: { include_usage: true },
@@ -213,6 +223,7 @@ export class CacheWorld {
 
   #call(one: CachingBackend, request: UpstreamRequest, listener: UpstreamListener) {
     this.calls += 1
+    this.calledMs = this.nowMs
     let isOver = false
     const after = (ms: number, run: () => void): void =>
       void this.clock.after(ms, () => {
@@ -223,13 +234,14 @@ export class CacheWorld {
     }
     const condition = one.conditionAt(this.nowMs)
     if (condition === 'refuses') after(5, () => listener.onError(new UpstreamError('unreachable')))
-    else if (condition !== 'answers') {
+    else if (condition !== 'answers' && 'retryAfterMs' in condition) {
+      const { retryAfterMs } = condition
       after(20, () => {
-        const { retryAfterMs } = condition
         listener.onHead({ status: 429, contentType: 'application/json', retryAfterMs, requestId: undefined })
         listener.onEnd()
       })
-    } else this.#answer(one, request, { listener, after })
+    } else if (condition === 'answers') this.#answer(one, request, { listener, after })
+    else this.#answer(one, request, { listener: cutListener(listener, condition.cutAfter, abort), after })
     return { pause: () => {}, resume: () => {}, abort }
   }
 
@@ -262,6 +274,23 @@ export class CacheWorld {
       listener.onData(Buffer.from(`${chunk(choice({}, 'stop'))}${chunk({ usage })}data: [DONE]\n\n`))
       listener.onEnd()
     })
+  }
+}
+
+/** A connection that breaks after so many bytes of an answer. */
+function cutListener(listener: UpstreamListener, bytes: number, abort: () => void): UpstreamListener {
+  let left = bytes
+  return {
+    onHead: (head) => listener.onHead(head),
+    onData(chunk) {
+      if (left > 0) listener.onData(chunk.subarray(0, left))
+      left -= chunk.length
+      if (left >= 0) return
+      abort()
+      listener.onError(new UpstreamError('reset'))
+    },
+    onEnd: () => listener.onEnd(),
+    onError: (error) => listener.onError(error),
   }
 }
 

@@ -24,13 +24,18 @@ import { SessionWriter } from './session-writer.ts'
 
 /** Shorter bodies have no session: no provider caches a prompt of about 500 tokens. */
 const leastBytes = 2_000
-/** How long a request waits for the store, and how long nothing is read after it took longer. */
+/** How long a request waits for the store. */
 const lookupMs = 5
+/** After so many lookups in a row that took longer or failed, nothing is read for a while. */
+const lateToPause = 8
 const pauseMs = 1_000
 /** Lookups at once. Further requests are routed by what is in memory. */
 const maxLookups = 64
 /** How long a session is remembered after its last turn, so that an expired cache can be explained. */
 const rememberedMs = 24 * hourMs
+
+/** Begins the digest of a session that the client named. */
+const named = 'named:'
 
 export interface CacheSessionsDeps {
   readonly digest: KeyedDigest
@@ -54,6 +59,7 @@ export class CacheSessions implements AsyncDisposable {
   readonly #table = new SessionTable()
   readonly #writer: SessionWriter | undefined
   #lookups = 0
+  #lateInARow = 0
   #pausedUntilMs = 0
 
   constructor(deps: CacheSessionsDeps) {
@@ -75,7 +81,8 @@ export class CacheSessions implements AsyncDisposable {
     }
     const prompt = this.#read(of, known)
     const continued = findContinued(known, prompt)
-    const found = continued !== undefined && isBehind(continued, prompt) ? this.#find(accountId, session) : undefined
+    const isMissing = continued === undefined ? isContinuing : isBehind(continued, prompt)
+    const found = isMissing ? this.#find(accountId, session) : undefined
     if (found === undefined) return this.#turnOf(of, session, prompt, continued)
     return found.then((newer) =>
       this.#turnOf(of, session, prompt, newer === undefined ? continued : findContinued(newer, prompt)),
@@ -90,7 +97,7 @@ export class CacheSessions implements AsyncDisposable {
   #sessionOf({ accountId, profile, request, conversation }: SessionRequest): string {
     const { digest } = this.#deps
     const identity = sessionIdentity(request.statedSession, request.body, conversation)
-    if (identity.kind === 'named') return digest.ofText(JSON.stringify([accountId, profile, identity.name]))
+    if (identity.kind === 'named') return named + digest.ofText(JSON.stringify([accountId, profile, identity.name]))
     return digest.of(Buffer.from(JSON.stringify([accountId, profile, identity.texts])))
   }
 
@@ -122,7 +129,7 @@ export class CacheSessions implements AsyncDisposable {
         },
         reported(of, domain, update) {
           const branches = known()
-          const branch = branches.find((one) => one.prompt.whole === of.whole && one.prompt.count === of.count)
+          const branch = branches.find((one) => one.prompt.raw === of.raw)
           if (branch === undefined) return
           const holders = branch.holders.map((holder) => (holder.domain === domain ? update(holder) : holder))
           change(branches.map((one) => (one === branch ? { ...branch, holders } : one)))
@@ -134,7 +141,7 @@ export class CacheSessions implements AsyncDisposable {
   #remember(accountId: string, session: string, branches: SessionBranches): void {
     const updatedMs = Math.round(this.#deps.clock.nowMs())
     this.#table.set(accountId, session, { branches, updatedMs })
-    if (this.#writer === undefined || !branches.some(isWorthStoring)) return
+    if (this.#writer === undefined || !(session.startsWith(named) || branches.some(isWorthStoring))) return
     const read = (): StoredCacheSession => ({
       accountId,
       session,
@@ -156,7 +163,9 @@ export class CacheSessions implements AsyncDisposable {
       .findCacheSession(accountId, session)
       .then((stored) => this.#readStored(accountId, session, stored, isLate))
       .catch((error: unknown) => {
-        this.#pausedUntilMs = clock.monotonicMs() + pauseMs
+        // Not counted twice.
+        if (!isLate) this.#wasLate()
+        isLate = true
         log({ event: 'store_failing', reason: errorName(error) })
         return undefined
       })
@@ -164,14 +173,22 @@ export class CacheSessions implements AsyncDisposable {
     return new Promise((resolve) => {
       const timer = clock.after(lookupMs, () => {
         isLate = true
-        this.#pausedUntilMs = clock.monotonicMs() + pauseMs
+        this.#wasLate()
         resolve(undefined)
       })
       void found.then((branches) => {
+        if (!isLate) this.#lateInARow = 0
         timer.cancel()
         resolve(branches)
       })
     })
+  }
+
+  #wasLate(): void {
+    this.#lateInARow += 1
+    if (this.#lateInARow < lateToPause) return
+    this.#lateInARow = 0
+    this.#pausedUntilMs = this.#deps.clock.monotonicMs() + pauseMs
   }
 
   #readStored(
@@ -191,7 +208,7 @@ export class CacheSessions implements AsyncDisposable {
   }
 }
 
-/** Whether other processes should know it: an agent's conversation, not a single question. */
+/** Whether other processes should know a session without a name: an agent's conversation, not a single question. */
 function isWorthStoring({ prompt, turns }: Branch): boolean {
   return turns > 1 || prompt.count > 1 || prompt.tools !== 0
 }

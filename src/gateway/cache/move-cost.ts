@@ -1,9 +1,7 @@
-import type { UsdPerMillion } from '../../domain/model-facts.ts'
-
 /** What a second of waiting costs the person or agent that waits, US dollars. */
 const usdPerSecond = 0.02
 /** Prices where no backend has one, US dollars per million tokens: only their proportions matter. */
-const assumedPrice: UsdPerMillion = { input: 3, output: 15 }
+const assumedPrice: PlacePrice = { input: 3, output: 15 }
 /** What reading from a cache costs where only the price of input is known, as a share of it. */
 const assumedReadShare = 0.1
 /** Tokens that a turn adds to the prompt, and tokens of its answer. */
@@ -15,10 +13,18 @@ const failureSeconds = 5
 const mostTurns = 20
 const million = 1_000_000
 
+/** US dollars per million tokens. */
+export interface PlacePrice {
+  readonly input: number
+  readonly output: number
+  readonly cacheRead?: number | undefined
+  readonly cacheWrite?: number | undefined
+}
+
 /** One way to answer a turn. */
 export interface Place {
-  readonly price: UsdPerMillion | undefined
-  /** What writing to the cache costs, as a multiple of the input price. */
+  readonly price: PlacePrice | undefined
+  /** What writing to the cache costs where its price is unknown, as a multiple of the input price. */
   readonly writeFactor: number
   /** Tokens of the prompt that its cache holds. */
   readonly warmTokens: number
@@ -72,16 +78,20 @@ export function affordableWaitSeconds(turn: Turn, stay: Place, move: Place): num
   return Math.max(0, refillUsd + laterUsd) / usdPerSecond
 }
 
-function inputUsd({ promptTokens }: Turn, { warmTokens, writeFactor }: Place, price: UsdPerMillion): number {
+function inputUsd({ promptTokens }: Turn, { warmTokens, writeFactor }: Place, price: PlacePrice): number {
   const warm = Math.min(warmTokens, promptTokens)
-  return (warm * readPrice(price) + (promptTokens - warm) * writeFactor * price.input) / million
+  return (warm * readPrice(price) + (promptTokens - warm) * writePrice(price, writeFactor)) / million
 }
 
-function laterTurnUsd({ promptTokens }: Turn, { writeFactor }: Place, price: UsdPerMillion): number {
-  const input = promptTokens * readPrice(price) + addedTokens * writeFactor * price.input
+function laterTurnUsd({ promptTokens }: Turn, { writeFactor }: Place, price: PlacePrice): number {
+  const input = promptTokens * readPrice(price) + addedTokens * writePrice(price, writeFactor)
   return (input + answerTokens * price.output) / million
 }
 
-function readPrice({ input, cachedInput = input * assumedReadShare }: UsdPerMillion): number {
-  return cachedInput
+function readPrice({ input, cacheRead = input * assumedReadShare }: PlacePrice): number {
+  return cacheRead
+}
+
+function writePrice({ input, cacheWrite }: PlacePrice, writeFactor: number): number {
+  return cacheWrite ?? input * writeFactor
 }

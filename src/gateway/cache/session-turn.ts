@@ -6,12 +6,13 @@ import type { Clock } from '../../runtime/clock.ts'
 import type { Backend } from '../ports.ts'
 import { cacheDomainOf, cacheLifetimeMs, needsMarks } from './cache-lifetime.ts'
 import { warmTokens, withReport, type BegunAnswer, type Branch, type Continued } from './cached-prefix.ts'
-import { affordableWaitSeconds, moveCost, type Place, type Turn } from './move-cost.ts'
+import { affordableWaitSeconds, moveCost, type Place, type PlacePrice, type Turn } from './move-cost.ts'
 import type { ReadPrompt } from './prompt-digest.ts'
 import { verdictOf } from './verdict.ts'
 
 /** Writing to a cache costs this much more than reading it for the first time, at providers that charge for it. */
 const writeFactorOfMarks = 1.25
+const microdollars = 1_000_000
 /** The longest wait for a backend that holds the cache, seconds (contract 45.6). */
 const longestWaitSeconds = 10
 
@@ -163,12 +164,25 @@ export class SessionTurn {
     const there = measure(move)
     const isComparable = here.seconds !== undefined && there.seconds !== undefined
     const place = (backend: Backend, { seconds = 0, failureRate }: Measured): Place => ({
-      price: backend.usdPerMillion,
+      price: priceOf(backend, this.#options.clock.nowMs()),
       writeFactor: needsMarks(backend) ? writeFactorOfMarks : 1,
       warmTokens: this.warmTokens(backend),
       seconds: isComparable ? seconds : 0,
       failureRate,
     })
     return [place(stay, here), place(move, there)]
+  }
+}
+
+/** The published or the operator's price of a backend at this time, US dollars per million tokens. */
+function priceOf({ price, usdPerMillion }: Backend, nowMs: number): PlacePrice | undefined {
+  if (price === undefined) return usdPerMillion && { ...usdPerMillion, cacheRead: usdPerMillion.cachedInput }
+  const { input, output, cacheRead, cacheWrite } = price.at(nowMs).rates
+  const usd = (rate: number | undefined): number | undefined => rate && rate / microdollars
+  return {
+    input: input / microdollars,
+    output: output / microdollars,
+    cacheRead: usd(cacheRead),
+    cacheWrite: usd(cacheWrite),
   }
 }

@@ -10,6 +10,7 @@ import {
   type SentTurn,
   type TurnResult,
 } from '../../simulation/cache-world.ts'
+import type { FakeSink } from '../fake-gateway.ts'
 
 const minuteMs = 60_000
 
@@ -204,6 +205,33 @@ describe('a short Retry-After of the backend that holds the cache', () => {
     expect(moved.waitedMs).toBeLessThan(11_000)
   })
 
+  test('is no longer waited out once the client disconnected, before and after an attempt', async () => {
+    const world = worldOf({ backends: limited(4_000) })
+    const sessions = [new AgentSession('one', 200_000), new AgentSession('two', 200_000)]
+    for (const session of sessions) await turn(world, session.next(), 0)
+    await world.clock.until(world.pause(60_000 - world.nowMs))
+    const called = world.calls
+    const results = await world.clock.until(
+      Promise.all(
+        sessions.map(async (session, index) => {
+          await world.pause(index * 100)
+          const onSink = (sink: FakeSink): void => void world.clock.after(1_000, () => sink.disconnect())
+          return await world.send({ ...session.next(), onSink })
+        }),
+      ),
+    )
+    for (const { outcome, waitedMs } of results) {
+      expect(outcome?.errorCode).toBe('client_closed')
+      expect(waitedMs).toBe(1_000)
+    }
+    // The second one found the circuit breaker open, and asked nobody.
+    expect(results.map(({ outcome }) => [outcome?.attempts.length, outcome?.charged])).toEqual([
+      [1, 1],
+      [0, 0],
+    ])
+    expect(world.calls).toBe(called + 1)
+  })
+
   test('is not waited out by a session that has nothing cached there', async () => {
     const world = worldOf({ backends: limited(2_000) })
     await turn(world, new AgentSession('one').next(), 0)
@@ -278,6 +306,52 @@ describe('why the cache missed', () => {
   })
 })
 
+test('a stream that is cut at any byte leaves a session whose next turn is explained', async () => {
+  let cutAfter: number | undefined
+  const world = worldOf({
+    backends: backends(2, (id) => (id === 'b0' && cutAfter !== undefined ? { cutAfter } : 'answers')),
+  })
+  const reasons = new Map<string, number>()
+  for (let bytes = 0; bytes < 480; bytes += 1) {
+    const session = new AgentSession(`s${bytes}`)
+    await turn(world, session.next(), 100)
+    cutAfter = bytes
+    const cut = await turn(world, session.next(), 100)
+    cutAfter = undefined
+    world.breakers.reset('b0')
+    expect(cut.outcome).toBeDefined()
+    const next = await turn(world, session.next(), 100)
+    expect(next.outcome?.errorCode).toBeUndefined()
+    const reason = reasonOf(next)!
+    reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
+  }
+  expect([...reasons.keys()].filter((reason) => reason !== 'hit' && reason !== 'backend')).toEqual([])
+  expect(reasons.get('hit')).toBeGreaterThan(400)
+})
+
+test('a fusion that a single model answers stays at the backend that holds the cache', async () => {
+  let isDown = true
+  const world = worldOf({
+    backends: backends(3, (id) => (id === 'b0' && isDown ? 'refuses' : 'answers')),
+    profileId: 'svc-router/fusion',
+  })
+  const session = new AgentSession('s')
+  /** The model works with its tools, so nobody deliberates. */
+  const inTools = (sent: SentTurn): SentTurn => ({
+    ...sent,
+    messages: [
+      ...sent.messages,
+      { role: 'assistant', tool_calls: [{ id: 'c', type: 'function', function: { name: 'look', arguments: '{}' } }] },
+      { role: 'tool', tool_call_id: 'c', content: 'Found.' },
+    ],
+  })
+  const first = await turn(world, inTools(session.next()))
+  expect(first.backend).toBe('b1')
+  isDown = false
+  world.breakers.reset('b0')
+  expect((await turn(world, inTools(session.next()))).backend).toBe('b1')
+})
+
 /** A store in memory that can be slow. */
 class FakeStore implements CacheSessionStore {
   readonly rows = new Map<string, StoredCacheSession>()
@@ -339,24 +413,28 @@ describe('sessions that other processes know', () => {
     const text = JSON.stringify([...store.rows.values()])
     for (const part of ['secret', 'Be brief', 'Question', 'look']) expect(text).not.toContain(part)
     expect(text.length).toBeLessThan(600)
+    await turn(world, { ...session.next(), accountId: 'acc_2' })
+    await world.sessions[Symbol.asyncDispose]()
+    // Nobody can see that two accounts use the same name.
+    expect(new Set([...store.rows.values()].map((row) => row.session)).size).toBe(2)
   })
 
-  test('are not waited for longer than 5 ms, and not at all after that for a while', async () => {
+  test('are not waited for longer than 5 ms, and not at all for a while after that happened often', async () => {
     const store = new FakeStore(() => new Promise(() => {}))
     const world = worldOf({ store, backends: backends(2).map((one) => ({ ...one, medianMs: 0 })) })
-    const sentTo = async (session: AgentSession): Promise<number> => {
+    const send = (name: string): Promise<unknown> => {
+      const session = new AgentSession(name)
       session.next()
-      const before = world.nowMs
-      const result = world.clock.until(world.send(session.next()))
-      const called = world.calls
-      while (world.calls === called)
-        await world.clock.until(new Promise<void>((resolve) => void world.clock.after(0.5, resolve)))
-      const ms = world.nowMs - before
-      await result
-      return ms
+      return world.send(session.next())
     }
-    expect(await sentTo(new AgentSession('one'))).toBeLessThanOrEqual(6)
-    expect(store.lookups).toBe(1)
-    expect(await sentTo(new AgentSession('two'))).toBeLessThanOrEqual(6)
+    const sent = Array.from({ length: 8 }, (_, index) => send(`s${index}`))
+    await world.clock.until(world.pause(6))
+    expect(world.calls).toBe(8)
+    expect(world.calledMs).toBe(5)
+    const later = Array.from({ length: 20 }, (_, index) => send(`later ${index}`))
+    await world.clock.until(world.pause(0))
+    expect(world.calls).toBe(28)
+    expect(store.lookups).toBe(8)
+    await world.clock.until(Promise.all([...sent, ...later]))
   })
 })

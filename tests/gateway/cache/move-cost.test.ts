@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { affordableWaitSeconds, moveCost, type Place, type Turn } from '../../../src/gateway/cache/move-cost.ts'
 
 /** Claude Opus 5: the example of decision 64. */
-const opus = { input: 5, output: 25, cachedInput: 0.5 }
+const opus = { input: 5, output: 25, cacheRead: 0.5 }
 const turn: Turn = { promptTokens: 150_000, turns: 5, comparesPrices: true }
 const place = (changes: Partial<Place> = {}): Place => ({
   price: opus,
@@ -34,10 +34,10 @@ describe('leaving a backend that holds the cache', () => {
   })
 
   test('is worth it for a much lower price over enough turns, if prices decide', () => {
-    const cheap = place({ price: { input: 0.5, output: 2.5, cachedInput: 0.05 } })
+    const cheap = place({ price: { input: 0.5, output: 2.5, cacheRead: 0.05 } })
     expect(moveCost(turn, warm, cheap).moves).toBe(true)
     expect(moveCost({ ...turn, comparesPrices: false }, warm, cheap).moves).toBe(false)
-    const slightly = place({ price: { input: 4.5, output: 22.5, cachedInput: 0.45 } })
+    const slightly = place({ price: { input: 4.5, output: 22.5, cacheRead: 0.45 } })
     expect(moveCost({ ...turn, turns: 1 }, warm, slightly).moves).toBe(false)
   })
 
