@@ -293,7 +293,7 @@ export interface UsageGroup {
 }
 
 /** What the requests of a group cost: exact decimal US dollars (contract 42.1). */
-export interface GroupCost {
+interface GroupCost {
   readonly usd: string
   /** What caching saved; negative if writes cost more than reads saved. */
   readonly savedUsd: string

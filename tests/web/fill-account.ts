@@ -9,6 +9,18 @@ import type { RequestRow } from '../../src/storage/schema/schema.ts'
 import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import type { Service } from '../service.ts'
 
+/** What a request cost; every seventh one has no known price. */
+function costColumns(
+  count: number,
+  isFailed: boolean,
+): Pick<RequestRow, 'cost' | 'cost_source' | 'cache_saved' | 'price_version'> {
+  const price_version = isFailed ? null : '2026-11-25'
+  if (count % 7 === 6) return { cost: null, cost_source: null, cache_saved: null, price_version }
+  if (isFailed) return { cost: 0, cost_source: 'estimated', cache_saved: 0, price_version }
+  const cache_saved = count % 3 === 0 ? -1_062_500_000 : 3_825_000_000
+  return { cost: 3_450_000_000 + count * 1_234_567, cost_source: 'counted', cache_saved, price_version }
+}
+
 /** A past month of requests, as the ledger stores it. */
 async function fillPast({ config, account, store }: Service): Promise<void> {
   const [key] = await store.listKeys(account.id, 1)
@@ -49,10 +61,7 @@ async function fillPast({ config, account, store }: Service): Promise<void> {
           usage_source: isFailed ? null : 'counted',
           cache_write_tokens: isFailed || count % 3 !== 0 ? null : 850,
           usage_details: null,
-          cost: count % 7 === 6 ? null : isFailed ? 0 : 3_450_000_000 + count * 1_234_567,
-          cost_source: count % 7 === 6 ? null : isFailed ? 'estimated' : 'counted',
-          cache_saved: count % 7 === 6 ? null : isFailed ? 0 : count % 3 === 0 ? -1_062_500_000 : 3_825_000_000,
-          price_version: isFailed ? null : '2026-11-25',
+          ...costColumns(count, isFailed),
           error_code: isFailed ? 'upstream_timeout' : null,
           first_content_ms: isFailed ? null : 320,
           total_ms: 1250,

@@ -230,6 +230,23 @@ async function readAll({ deps, signedIn, query }: AccountVisit): Promise<readonl
   return deps.activity.listActivity(signedIn.account.id, selectionOf(filterOf(query), maxRows, null), among)
 }
 
+function usageCells({ usage }: RequestRecord): readonly (string | number | null)[] {
+  if (usage === undefined) return [null, null, null, null, null]
+  const { inputTokens, outputTokens, source, cachedTokens, cacheWriteTokens = 0 } = usage
+  return [inputTokens, outputTokens, source, cachedTokens, cacheWriteTokens]
+}
+
+function costCells({ cost }: RequestRecord): readonly (string | number | null)[] {
+  if (cost === undefined) return [null, null, null, null]
+  const { usd, estimated, savedUsd, prices } = cost
+  return [
+    usd ?? null,
+    estimated === true ? 'estimated' : 'counted',
+    savedUsd === undefined ? null : Number(savedUsd),
+    prices ?? null,
+  ]
+}
+
 async function giveCsv(visit: AccountVisit): Promise<Response> {
   const rows = (await readAll(visit)).map((it) => [
     it.id,
@@ -245,15 +262,8 @@ async function giveCsv(visit: AccountVisit): Promise<Response> {
     it.attempts.at(-1)?.backend ?? null,
     it.firstContentMs ?? null,
     it.totalMs,
-    it.usage?.inputTokens ?? null,
-    it.usage?.outputTokens ?? null,
-    it.usage?.source ?? null,
-    it.usage?.cachedTokens ?? null,
-    it.usage === undefined ? null : (it.usage.cacheWriteTokens ?? 0),
-    it.cost?.usd ?? null,
-    it.cost === undefined ? null : it.cost.estimated === true ? 'estimated' : 'counted',
-    it.cost?.savedUsd === undefined ? null : Number(it.cost.savedUsd),
-    it.cost?.prices ?? null,
+    ...usageCells(it),
+    ...costCells(it),
   ])
   return download('svc-router-activity.csv', writeCsv(columns, rows))
 }
