@@ -3,6 +3,9 @@ import { isObject, type JsonObject } from '../../domain/json.ts'
 
 /** Longer values are ignored: no client sends one. */
 const longest = 256
+/** How much of each text of an opening is read, UTF-16 code units, and of how many texts. */
+const maxText = 32_768
+const maxTexts = 64
 /** Headers in which clients name their session, in the order in which they are read (contract 45.1). */
 const sessionHeaders = [
   'x-session-id',
@@ -64,10 +67,11 @@ function sessionOfUser(user: string): string | undefined {
 
 /** The system prompt and the first thing that the user said. */
 function openingOf({ turns, hints }: Pick<Conversation, 'turns' | 'hints'>): readonly string[] {
-  const texts = [hints.instructions ?? '']
+  const texts = [(hints.instructions ?? '').slice(0, maxText)]
   for (const { role, parts } of turns) {
-    for (const part of parts) texts.push(`${role} ${'text' in part ? part.text : part.type}`)
-    if (role === 'user') break
+    for (const part of parts.slice(0, maxTexts))
+      texts.push(`${role} ${'text' in part ? part.text.slice(0, maxText) : part.type}`)
+    if (role === 'user' || texts.length > maxTexts) break
   }
   return texts
 }
