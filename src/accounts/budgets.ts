@@ -1,5 +1,5 @@
 import { type BucketCounters, BudgetMeter } from '../domain/budget-meter.ts'
-import { budgetLabel } from '../domain/budget-text.ts'
+import { amountOut, budgetLabel } from '../domain/budget-text.ts'
 import { resetsAtMs } from '../domain/budget-windows.ts'
 import {
   type Budget,
@@ -9,6 +9,7 @@ import {
   isSameKind,
   maxBudgetsPerSetter,
 } from '../domain/budgets.ts'
+import type { JsonObject } from '../domain/json.ts'
 import { dayMs } from '../runtime/durations.ts'
 import { idMinter } from '../runtime/ids.ts'
 import { AccountsError } from './accounts-error.ts'
@@ -129,4 +130,25 @@ async function checkSubject(
   if (scope !== 'key') return
   const key = await deps.store.findKey(subject)
   if (key?.accountId !== accountId || key.state === 'revoked') throw new AccountsError('key_unknown')
+}
+
+/** A budget in answers of the API and the admin API. */
+export function plainBudget({ budget, spent, held, left, resetsAtMs }: BudgetState): JsonObject {
+  const { id, accountId, scope, subject, unit, window, rolling, limit, setBy } = budget
+  return {
+    object: 'budget',
+    id,
+    account: accountId,
+    scope,
+    ...(subject === '' ? {} : { [scope]: subject }),
+    unit,
+    window,
+    rolling,
+    set_by: setBy,
+    limit: amountOut(unit, limit),
+    spent: amountOut(unit, spent),
+    held: amountOut(unit, held),
+    left: amountOut(unit, left),
+    resets_at: new Date(resetsAtMs).toISOString(),
+  }
 }

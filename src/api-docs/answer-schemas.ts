@@ -83,6 +83,34 @@ const itemList = object({
 const conversation = object({ id: text, object: { const: 'conversation' }, created_at: whole, metadata: map })
 
 /** What a 200 of each operation holds, by its id. Members that providers add are not named. */
+const optionalTime: Schema = { type: ['string', 'null'] }
+const optionalWhole: Schema = { type: ['integer', 'null'], minimum: 0 }
+const dollars: Schema = { type: ['string', 'null'], description: 'Exact US dollars.' }
+const usage = object(
+  {
+    input_tokens: whole,
+    cached_tokens: whole,
+    cache_write_tokens: whole,
+    output_tokens: whole,
+    reasoning_tokens: whole,
+    estimated: yes,
+  },
+  {
+    cache_write_1h_tokens: whole,
+    audio_input_tokens: whole,
+    audio_output_tokens: whole,
+    image_input_tokens: whole,
+    image_output_tokens: whole,
+    web_searches: whole,
+    service_tier: text,
+    region: text,
+  },
+)
+const attempt = object(
+  { backend: text, model: optionalText, outcome: text, ms: { type: 'number', minimum: 0 } },
+  { status: whole, refused: yes, rescued: text, usage, cost_usd: dollars },
+)
+
 export const apiAnswers: Readonly<Record<string, Schema>> = {
   createChatCompletion: object(
     {
@@ -140,6 +168,50 @@ export const apiAnswers: Readonly<Record<string, Schema>> = {
   getConversationItem: object({ type: text, id: text }),
   deleteConversationItem: conversation,
   countInputTokens: object({ object: { const: 'response.input_tokens' }, input_tokens: whole }),
+  getKey: object({
+    object: { const: 'key' },
+    id: text,
+    name: text,
+    account: text,
+    expires_at: optionalTime,
+    limits: object({
+      profiles: { anyOf: [list(text), { type: 'null' }] },
+      requests_per_minute: optionalWhole,
+      addresses: { anyOf: [list(text), { type: 'null' }] },
+    }),
+    budgets: list(map),
+    plan: object({ id: text, name: text, premium: yes }),
+    requests_per_minute: object({ limit: whole, remaining: whole, resets_at: text }),
+    quota: object({ period: { const: 'month' }, limit: whole, used: whole, remaining: whole, resets_at: text }),
+  }),
+  getRequest: object(
+    {
+      object: { const: 'request' },
+      id: text,
+      created_at: text,
+      key: text,
+      profile: text,
+      format: text,
+      stream: yes,
+      status: { enum: ['open', 'delivered', 'done', 'lost'] },
+      error: optionalText,
+      backend: optionalText,
+      model: optionalText,
+      attempts: list(attempt),
+      skipped: list(object({ backend: text, reason: text })),
+      usage: { anyOf: [usage, { type: 'null' }] },
+      cost: {
+        anyOf: [
+          object({ usd: text, cache_saved_usd: dollars, estimated: yes, prices: optionalText }),
+          { type: 'null' },
+        ],
+      },
+      quota_units: whole,
+      first_content_ms: { type: ['number', 'null'] },
+      total_ms: { type: 'number' },
+    },
+    { cache: map },
+  ),
   explainRoute: object({
     object: { const: 'route' },
     profile: text,

@@ -1,6 +1,7 @@
 import { rescueModes, routingSorts } from '../domain/routing-policy.ts'
 import { conversationOperations, paging } from './conversation-operations.ts'
 import type { ApiOperation } from './operation.ts'
+import { selfServiceOperations } from './self-service-operations.ts'
 
 const profile = 'svc-router/frontier'
 const model = { type: 'string', description: 'A profile, such as `svc-router/frontier`.' }
@@ -348,6 +349,7 @@ export const apiOperations: readonly ApiOperation[] = [
     answer: 'The compacted conversation, to send as input.',
   },
   ...conversationOperations,
+  ...selfServiceOperations,
   {
     ...open,
     method: 'get',

@@ -39,6 +39,7 @@ import { openCacheSessions } from './cache-sessions.ts'
 import { connectionLimits, openFilesLimit, wantedDescriptors, type ConnectionLimits } from './connection-limits.ts'
 import { openMail } from './mail.ts'
 import { openObservation, type Observation } from './observation.ts'
+import { ownRecords } from './own-records.ts'
 import { openProviders, type Providers } from './providers.ts'
 import { rehashKeys } from './rehash-keys.ts'
 import { createRuntime, withConfig, type Runtime } from './runtime.ts'
@@ -348,6 +349,7 @@ export function buildApi(runtime: Runtime, deps: BuildApiDeps): Api {
     stored,
     catalog: new Catalog(catalogDeps),
     conversations,
+    ownRecords: ownRecords(runtime, deps.storage.store),
     links,
     baseUrl,
     edgeGate: config.edgeGate.enabled,

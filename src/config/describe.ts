@@ -52,6 +52,7 @@ export function plainConfig(config: Config): Record<string, unknown> {
       premium: profile.premium,
       quota_units: profile.quotaUnits,
       reports_model: profile.reportsModel ?? false,
+      reports_cost: profile.reportsCost ?? false,
       price: profile.price,
       routing: plainRouting(profile.routing),
       fusion: plainFusion(profile.fusion),

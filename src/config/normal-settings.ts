@@ -12,6 +12,7 @@ const defaults: Readonly<Record<SettingKind, (name: string, value: JsonObject) =
     premium: name === fusionId,
     quota_units: 1,
     reports_model: false,
+    reports_cost: false,
     // Without backends, this one uses those of svc-router/frontier.
     ...(name === fusionId ? {} : { backends: [] }),
   }),

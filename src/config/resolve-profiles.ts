@@ -34,6 +34,7 @@ export function resolveProfiles(file: ConfigFile, backends: readonly BackendConf
       premium: profile.premium ?? id === fusionId,
       quotaUnits: profile.quota_units ?? 1,
       ...(profile.reports_model === true ? { reportsModel: true } : {}),
+      ...(profile.reports_cost === true ? { reportsCost: true } : {}),
       ...(embeddings === undefined ? {} : { embeddings }),
       ...(profile.price === undefined ? {} : { price: resolvePrice(profile.price) }),
       ...(profile.routing === undefined

@@ -182,6 +182,9 @@ const profile = group({
     .describe(
       'Whether responses report the model of the backend that answered, instead of the profile. Default false.',
     ),
+  reports_cost: flag
+    .optional()
+    .describe('Whether answers that are not streamed report their cost in X-Svc-Router-Cost. Default false.'),
   price: price.optional().describe('The price shown in GET /v1/models. Informational only; it is never charged.'),
   routing: routing.optional().describe('How the profile chooses among its backends.'),
   fusion: fusion.optional().describe('Fusion settings. Only for the profile svc-router/fusion.'),

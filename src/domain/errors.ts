@@ -2,7 +2,7 @@ import type { Budget } from './budgets.ts'
 import { authentication, type ErrorEntry, forbidden, invalid, limited, overBudget, unavailable } from './error-entry.ts'
 
 /**
- * Every error the service can return, one entry per row of contract 4.12-4.63. Statuses, bodies, headers, and docs
+ * Every error the service can return, one entry per row of contract 4.12-4.64. Statuses, bodies, headers, and docs
  * derive from it.
  */
 export const errorCatalog = {
@@ -62,6 +62,12 @@ export const errorCatalog = {
     ...invalid,
     status: 404,
     message: 'There is no item with this ID in the conversation. List its items to see their IDs.',
+  },
+  request_not_found: {
+    ...invalid,
+    status: 404,
+    message:
+      'There is no request with this ID. It may be too old, or have been rejected before it was admitted. Check the ID, and that your key belongs to its account.',
   },
   context_length_exceeded: {
     ...invalid,

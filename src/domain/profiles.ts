@@ -14,6 +14,8 @@ export interface Profile {
   readonly quotaUnits: number
   /** Whether `model` in answers is the backend's model instead of this profile (contract 2.31). */
   readonly reportsModel?: boolean
+  /** Whether answers that are not streamed have their cost in a header (contract 42.11). */
+  readonly reportsCost?: boolean
   /** The name of the vectors that its embeddings backends return; absent for conversations. */
   readonly embeddings?: string
   /** The price that clients are shown. Nothing is charged by it (contract 17.9). */

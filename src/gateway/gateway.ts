@@ -305,6 +305,7 @@ export class Gateway {
       totalMs,
       persister,
       reportsModel: profile.reportsModel,
+      reportsCost: profile.reportsCost,
       source,
     }
     await this.#run(opening, options, written)

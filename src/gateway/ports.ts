@@ -274,6 +274,8 @@ export interface AnswerHead {
   readonly simulated: boolean
   readonly retryCount: number
   readonly signals: UsageSignals
+  /** What it cost in US dollars, if its profile reports that; undefined also if it is unknown (contract 42.11). */
+  readonly costUsd?: string | undefined
   /** Whether another request produced it. */
   readonly isReplayed?: true
 }

@@ -27,6 +27,7 @@ import { ConversationsApi } from './endpoints/conversations-api.ts'
 import { Estimates } from './endpoints/estimates.ts'
 import { KeyedApi } from './endpoints/keyed-api.ts'
 import { ResponsesApi } from './endpoints/responses-api.ts'
+import { type OwnRecords, SelfService } from './endpoints/self-service.ts'
 import { errorBody, writeErrorResponse } from './error-response.ts'
 import { baseUrlFor, isModelPath, conventionsAt, modelNameOf, pathOf } from './paths.ts'
 import { readJsonBody, type BodyLimits, type JsonBody } from './read-body.ts'
@@ -49,6 +50,7 @@ export interface ApiDeps extends CallersDeps {
   readonly gateway: Gateway
   readonly stored: StoredResponses
   readonly conversations: Conversations
+  readonly ownRecords: OwnRecords
   readonly generations: Generations
   readonly catalog: Catalog
   readonly links: Links
@@ -90,6 +92,7 @@ export class Api {
   readonly #responses: ResponsesApi
   readonly #conversations: ConversationsApi
   readonly #estimates: Estimates
+  readonly #selfService: SelfService
   /** Connections that stay open for many answers. */
   readonly sockets: ResponsesSockets
   readonly #bodyLimits: BodyLimits
@@ -174,6 +177,7 @@ export class Api {
       readRequest: (exchange, format) => this.#readRequest(exchange, format),
       headersFor: (principal, limiter) => this.#uncountedHeaders(principal, limiter),
     })
+    this.#selfService = new SelfService(shared, deps.ownRecords)
     this.#conversations = new ConversationsApi({
       ...shared,
       readBody: async (exchange) => (await this.#readBody(exchange, this.#beginWork(exchange))).body,
@@ -261,7 +265,7 @@ export class Api {
     if (Object.hasOwn(this.#routes, path)) return this.#routes[path]
     if (isModelPath(path)) return this.#model
     const found = this.#responses.routeOf(path, method) ?? this.#conversations.routeOf(path, method)
-    return found ?? (method === 'HEAD' ? this.#routes[`HEAD ${path}`] : undefined)
+    return found ?? this.#selfService.routeOf(path) ?? (method === 'HEAD' ? this.#routes[`HEAD ${path}`] : undefined)
   }
 
   /** The methods of a path, as `Allow` lists them (contract 2.21). */

@@ -60,6 +60,7 @@ export function reliabilityHeaders({
   model,
   retryCount,
   simulated,
+  costUsd,
 }: Omit<AnswerHead, 'signals' | 'stream'>): HeaderList {
   const count = String(retryCount)
   const headers =
@@ -67,6 +68,7 @@ export function reliabilityHeaders({
       ? ['X-Svc-Router-Retry-Count', count]
       : ['X-Svc-Router-Retry-Count', count, 'X-Svc-Router-Upstream', upstream]
   if (model !== undefined) headers.push('X-Svc-Router-Model', model.replace(notInHeader, '?').slice(0, longestModel))
+  if (costUsd !== undefined) headers.push('X-Svc-Router-Cost', costUsd)
   if (simulated) headers.push('X-Svc-Router-Simulated', 'true')
   return headers
 }

@@ -88,6 +88,7 @@ describe('the OpenAPI document', () => {
           .replace('{model}', 'svc-router/frontier')
           .replace('{response_id}', 'resp_0123456789')
           .replace('{conversation_id}', 'conv_0123456789')
+          .replace('{request_id}', 'req_0123456789')
           .replace('{item_id}', 'msg_1'),
       )
       const code = await codeOf(response)
@@ -96,6 +97,7 @@ describe('the OpenAPI document', () => {
           undefined,
           'invalid_request',
           'response_not_found',
+          'request_not_found',
           'conversation_not_found',
           'unsupported_parameter',
           'model_not_found',

@@ -23,6 +23,7 @@ interface Document {
 let service: Service
 let document: Document
 let conversation: string
+let request: string
 beforeAll(async () => {
   service = await startEmbeddingsService({
     plans: { max: { name: 'Max', requests_per_minute: 100_000, requests_per_month: 1_000_000, premium: true } },
@@ -30,6 +31,9 @@ beforeAll(async () => {
   document = (await (await fetch(`${service.config.appUrl}/openapi.json`)).json()) as Document
   const made = await post('/v1/conversations', { items: [{ role: 'user', content: 'x', id: 'msg_1' }] })
   conversation = ((await made.json()) as { id: string }).id
+  const answer = await service.chat()
+  await answer.text()
+  request = answer.headers.get('x-request-id')!
 })
 afterAll(() => service.stop())
 
@@ -110,7 +114,7 @@ describe('responses', () => {
   test.each(apiOperations.filter(({ method }) => method !== 'head').map((one) => [one.id, one] as const))(
     '%s: every error response matches its schema',
     async (_, { method, path, access }) => {
-      const url = `${service.origin}${path.replace('{model}', 'none').replace('{response_id}', 'resp_0123456789').replace('{conversation_id}', 'conv_0123456789').replace('{item_id}', 'msg_1')}`
+      const url = `${service.origin}${path.replace('{model}', 'none').replace('{response_id}', 'resp_0123456789').replace('{conversation_id}', 'conv_0123456789').replace('{request_id}', 'req_0123456789').replace('{item_id}', 'msg_1')}`
       const keyed = { authorization: `Bearer ${service.key}` }
       const asked: readonly (readonly [string, Record<string, string>, string])[] = [
         [method, { 'user-agent': '-' }, '{}'],
@@ -149,7 +153,7 @@ describe('responses', () => {
 })
 
 async function expectFit(method: string, path: string, id: string, example?: object): Promise<void> {
-  const url = `${service.origin}${path.replace('{model}', 'svc-router/frontier').replace('{response_id}', id).replace('{conversation_id}', conversation).replace('{item_id}', 'msg_1')}`
+  const url = `${service.origin}${path.replace('{model}', 'svc-router/frontier').replace('{response_id}', id).replace('{conversation_id}', conversation).replace('{request_id}', request).replace('{item_id}', 'msg_1')}`
   const answer = await fetch(url, {
     method: method.toUpperCase(),
     headers: { 'user-agent': 't/1', 'content-type': 'application/json', authorization: `Bearer ${service.key}` },

@@ -161,6 +161,12 @@ export const clientRefusals: readonly RefusalRow[] = [
   },
   {
     ...refused,
+    code: 'request_not_found',
+    status: 404,
+    provoke: (service) => ask(service, { path: '/requests/req_0123456789ABCDEFGHIJKLMN', method: 'GET' }),
+  },
+  {
+    ...refused,
     code: 'conversation_not_found',
     status: 404,
     param: 'conversation',

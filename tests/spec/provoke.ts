@@ -57,7 +57,7 @@ export async function ask(of: Service, changes: RequestChanges = {}): Promise<An
   const found = await fetch(`${of.baseUrl}${path}`, {
     method,
     headers: { ...headersFor(key), ...headers },
-    body: typeof body === 'string' ? body : JSON.stringify(body),
+    ...(method !== 'GET' && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   })
   return readAnswer(found)
 }

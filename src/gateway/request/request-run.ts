@@ -49,6 +49,7 @@ export class RequestRun extends SetEntry {
   #clientDisconnected = false
   #answerOpened = false
   #settled = false
+  #costUsd: string | undefined
   /** Opens lanes once the run has opened the stream itself: all of them continue the same response. */
   #continuedLane: ((backend: Backend) => Lane) | undefined
   #firstContentMs: number | undefined
@@ -107,6 +108,7 @@ export class RequestRun extends SetEntry {
     const flow = (): void => run.flowTo({ write: send, ended: send, broke: () => {} })
     if (sink.stored !== undefined) return this.#storeWhole(flow)
     const outcome = this.#outcome(units, this.#clientDisconnected ? 'client_closed' : undefined)
+    if (this.#options.reportsCost === true) this.#costUsd = outcome.cost?.usd
     // Settled first, so that one record holds everything; the delivery mark follows with the first byte.
     this.#settle(outcome, this.#clientDisconnected ? 'none' : 'due')
     if (this.#clientDisconnected) return outcome
@@ -122,6 +124,7 @@ export class RequestRun extends SetEntry {
     const written = admission.durable()
     if (written !== undefined) await this.#deps.commits.of(written)
     if (this.#clientDisconnected) throw new UpstreamError('cancelled')
+    if (this.#options.reportsCost === true) this.#costUsd = this.#outcome(units).cost?.usd
     await this.#storeFirst(flow)
     const outcome = this.#outcome(units)
     this.#settle(outcome, 'done')
@@ -246,6 +249,7 @@ export class RequestRun extends SetEntry {
       model: origin?.model,
       simulated: origin?.simulated ?? false,
       retryCount,
+      costUsd: this.#costUsd,
       signals: this.#options.admission.signals(),
     })
   }

@@ -1,6 +1,6 @@
 import { AccountsError } from '../../accounts/accounts-error.ts'
-import { type AskedBudget, type BudgetState, budgetStates, removeBudget, setBudget } from '../../accounts/budgets.ts'
-import { amountOut, budgetAmountIn } from '../../domain/budget-text.ts'
+import { type AskedBudget, budgetStates, plainBudget, removeBudget, setBudget } from '../../accounts/budgets.ts'
+import { budgetAmountIn } from '../../domain/budget-text.ts'
 import { type BudgetScope, type BudgetUnit, budgetWindows } from '../../domain/budgets.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { invalid, oneOfIn, optionalFlagIn, optionalTextIn, type AdminCall, type AdminHandler } from './admin-call.ts'
@@ -53,24 +53,4 @@ function readBudget(body: JsonObject): AskedBudget {
   const scope: BudgetScope = key !== undefined ? 'key' : profile !== undefined ? 'profile' : 'account'
   const rolling = optionalFlagIn(body, 'rolling') ?? (window === '5h' || window === 'week')
   return { scope, subject: key ?? profile ?? '', unit, window, rolling, limit: budgetAmountIn(unit, amount) }
-}
-
-function plainBudget({ budget, spent, held, left, resetsAtMs }: BudgetState): JsonObject {
-  const { id, accountId, scope, subject, unit, window, rolling, limit, setBy } = budget
-  return {
-    object: 'budget',
-    id,
-    account: accountId,
-    scope,
-    ...(subject === '' ? {} : { [scope]: subject }),
-    unit,
-    window,
-    rolling,
-    set_by: setBy,
-    limit: amountOut(unit, limit),
-    spent: amountOut(unit, spent),
-    held: amountOut(unit, held),
-    left: amountOut(unit, left),
-    resets_at: new Date(resetsAtMs).toISOString(),
-  }
 }

@@ -10,6 +10,7 @@ const first = [
   'upstreams.md',
   'routing.md',
   'caching.md',
+  'costs.md',
   'budgets.md',
   'retries.md',
   'contract.md',

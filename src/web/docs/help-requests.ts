@@ -91,6 +91,12 @@ export const requestHelp = {
     fix: ['List the items of the conversation to see their IDs.'],
     example: {},
   },
+  request_not_found: {
+    why: 'This account has no record of a request with this ID. Records are stored for 90 days unless the operator configures another period, and requests that were rejected before they were admitted have none.',
+    fix: ['Check the ID in the response header `X-Request-Id`.', 'Use a key of the account that sent the request.'],
+    at: { path: '/activity', name: 'Activity' },
+    example: {},
+  },
   context_length_exceeded: {
     why: 'The conversation is longer than the context window of every backend of this profile. We tried backends with larger windows before we returned this error.',
     fix: [

@@ -1,0 +1,36 @@
+import { budgetStates, plainBudget } from '../accounts/budgets.ts'
+import type { Budget } from '../domain/budgets.ts'
+import type { OwnRecords } from '../http/endpoints/self-service.ts'
+import type { Store } from '../storage/store.ts'
+import type { Runtime } from './runtime.ts'
+
+/** What keys can read about themselves and their account's requests (contract 43). */
+export function ownRecords({ served, clock }: Runtime, store: Store): OwnRecords {
+  return {
+    findRequest: (accountId, id) => store.findActivity(accountId, id),
+    async modelsFor(accountId) {
+      const models = new Map(
+        [...served.backends, ...(await store.listUpstreams(accountId))].map(({ id, model }) => [id, model]),
+      )
+      return (backendId) => models.get(backendId)
+    },
+    async describeKey(accountId, keyId) {
+      const [key, budgets] = await Promise.all([store.findKey(keyId), budgetStates(store, accountId, clock.nowMs())])
+      if (key === undefined) return undefined
+      const { profiles, perMinute, addresses } = key.limits
+      return {
+        id: key.id,
+        name: key.name,
+        account: accountId,
+        expires_at: key.endsAtMs === null ? null : new Date(key.endsAtMs).toISOString(),
+        limits: { profiles, requests_per_minute: perMinute, addresses },
+        budgets: budgets.filter(({ budget }) => counts(budget, keyId)).map(plainBudget),
+      }
+    },
+  }
+}
+
+/** Whether a budget can count requests of the key: those of other keys are not its business. */
+function counts({ scope, subject, formerKeys = [] }: Budget, keyId: string): boolean {
+  return scope !== 'key' || subject === keyId || formerKeys.includes(keyId)
+}
