@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { FormatId } from '../../src/domain/format-id.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
 import { uuidOf } from '../../src/runtime/ids.ts'
-import { casesOf } from '../long-run.ts'
+import { casesOf, isLongRun } from '../long-run.ts'
 import { Service } from '../service.ts'
 import { type MeteredCall, MeteredProviders } from './bills/metered-provider.ts'
 import { recomputed, type Tariff } from './bills/recomputed-bill.ts'
@@ -280,7 +280,7 @@ test(
   async () => {
     const profiles = [...backends.map((id) => `one/${id}`), ...formats.map((format) => `two/${format}`)]
     await checkMany(answers, () => dice.pick(profiles), atOnce)
-    console.log('bills', answers, { ...seen, total: seen.total.toString() })
+    if (isLongRun) console.log('bills', answers, { ...seen, total: seen.total.toString() })
     expect(seen.counted).toBeGreaterThan(answers * 0.6)
     expect(seen.cut).toBeGreaterThan(answers * 0.01)
     expect(seen.severalCalls).toBeGreaterThan(answers * 0.01)
@@ -292,7 +292,7 @@ test(
 test('the bill of a fusion is that of all its calls', { timeout: 1_700_000 }, async () => {
   const before = { ...seen }
   await checkMany(fusions, () => 'svc-router/fusion', 2)
-  console.log('bills of fusions', fusions, { ...seen, total: seen.total.toString() })
+  if (isLongRun) console.log('bills of fusions', fusions, { ...seen, total: seen.total.toString() })
   expect(seen.counted - before.counted).toBeGreaterThan(fusions)
 })
 
