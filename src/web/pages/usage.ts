@@ -118,8 +118,7 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
         </p>
       </section>
       ${groups.length === 0 ? '' : html`<div class="cards wide">${shares(groups, names)}</div>`}
-      ${groups.length === 0 ? '' : html`<div class="cards wide">${costs(groups, names)}</div>`}
-      ${cacheCard(cache, names)}`,
+      ${groups.length === 0 ? '' : costs(groups, names)} ${cacheCard(cache, names)}`,
   })
 }
 
@@ -260,7 +259,7 @@ function costs(groups: readonly UsageGroup[], names: Names): Html {
                 html`<tr>
                   <th scope="row">${name}</th>
                   <td class="number">${writeNumber(count)}</td>
-                  <td class="number">${cost === undefined ? 'unknown' : writeUsd(cost.amount)}</td>
+                  <td class="number">${cost === undefined ? 'unknown' : writeUsd(cost.amount)}${unknownPart(cost)}</td>
                   <td class="number">${cost === undefined ? 'unknown' : writeUsd(cost.saved)}</td>
                 </tr>`,
             )}
@@ -271,6 +270,13 @@ function costs(groups: readonly UsageGroup[], names: Names): Html {
   }
   return html`${listed('Cost by key', ({ keyId }) => names.key(keyId))}
   ${listed('Cost by model', ({ backend }) => (backend === null ? 'none' : names.model(backend)))}`
+}
+
+/** A sum must not look complete if it is not (contract 42.5). */
+function unknownPart(cost: CostSum | undefined): Html | string {
+  return cost === undefined || cost.unknown === 0
+    ? ''
+    : html` <span class="faint">without ${writeNumber(cost.unknown)} unknown</span>`
 }
 
 const columns = [
