@@ -1,4 +1,4 @@
-/** Clients that are told apart in figures, by their `User-Agent`. Everything else is `other`. */
+/** Clients that figures distinguish, by their `User-Agent`. Everything else is `other`. */
 const patterns = [
   ['claude-code', /^claude-(cli|code)/i],
   ['codex', /^codex/i],
