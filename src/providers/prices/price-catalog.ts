@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { UsdPerMillion } from '../../domain/model-facts.ts'
 import { type ModelPrice, operatorsPrice } from '../../domain/model-price.ts'
+import type { TokenPrice } from '../../domain/token-price.ts'
 import { type PricedModel, publishedPriceOf, publishedPrices } from './published-prices.ts'
 
 const digestCharacters = 8
@@ -25,8 +26,25 @@ export function openPriceCatalog(stated: readonly (readonly [string, UsdPerMilli
     priceOf(model, price) {
       const published = publishedPriceOf(model)
       if (price === undefined) return published === undefined ? undefined : { version, at: published }
-      return { version, at: (timeMs) => operatorsPrice(price, published?.(timeMs)) }
+      return { version, at: perPublished(published, (usual) => operatorsPrice(price, usual)) }
     },
+  }
+}
+
+/** A price that follows the published one is made again only when that one changes: every call asks for it. */
+function perPublished(
+  published: ((atMs: number) => TokenPrice) | undefined,
+  make: (published: TokenPrice | undefined) => TokenPrice,
+): (atMs: number) => TokenPrice {
+  let usual = published?.(0)
+  let price = make(usual)
+  return (atMs) => {
+    const now = published?.(atMs)
+    if (now !== usual) {
+      usual = now
+      price = make(now)
+    }
+    return price
   }
 }
 

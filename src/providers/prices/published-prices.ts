@@ -78,7 +78,8 @@ function factorsFor({ model, region }: PricedModel, { tiers = [], regions, fixed
 }
 
 function priceOver(prices: readonly ListedPrice[], { fixed, ...factors }: Factors): (atMs: number) => TokenPrice {
-  const all = prices.map((listed) => ({
+  const all = prices.map(({ from, ...listed }) => ({
+    fromMs: from === undefined ? Number.NEGATIVE_INFINITY : Date.parse(`${from}T00:00:00Z`),
     listed,
     price: {
       rates: scaleRates(listed.rates, fixed),
@@ -89,11 +90,11 @@ function priceOver(prices: readonly ListedPrice[], { fixed, ...factors }: Factor
       ...factors,
     },
   }))
-  return (atMs) => (all.findLast(({ listed }) => appliesAt(listed, atMs)) ?? all[0]!).price
+  return (atMs) => (all.findLast(({ fromMs, listed }) => atMs >= fromMs && appliesAt(listed, atMs)) ?? all[0]!).price
 }
 
-function appliesAt({ from, minutes, weekdays = false }: ListedPrice, atMs: number): boolean {
-  if (from !== undefined && atMs < Date.parse(`${from}T00:00:00Z`)) return false
+/** Whether a price applies at this time of the day and the week. */
+function appliesAt({ minutes, weekdays = false }: Pick<ListedPrice, 'minutes' | 'weekdays'>, atMs: number): boolean {
   if (minutes === undefined) return true
   const at = new Date(atMs)
   const minute = at.getUTCHours() * 60 + at.getUTCMinutes()
