@@ -1,5 +1,6 @@
-import { budgetName, writeBudgetAmount, writeReset } from '../domain/budget-text.ts'
+import { budgetName, writeBudgetAmount } from '../domain/budget-text.ts'
 import { alertWindowMs } from '../domain/budget-windows.ts'
+import { writeReset } from '../domain/reset-text.ts'
 import type { Clock, Timer } from '../runtime/clock.ts'
 import { type BudgetState, budgetStates } from './budgets.ts'
 import type { BudgetAlertQueries, BudgetQueries, EmailQueries, Mail, SendMail } from './ports.ts'

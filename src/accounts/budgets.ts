@@ -1,5 +1,5 @@
 import { type BucketCounters, BudgetMeter } from '../domain/budget-meter.ts'
-import { amountOut, budgetLabel } from '../domain/budget-text.ts'
+import { amountOut, budgetLabel, plainState } from '../domain/budget-text.ts'
 import { resetsAtMs } from '../domain/budget-windows.ts'
 import {
   type Budget,
@@ -134,21 +134,12 @@ async function checkSubject(
 
 /** A budget in answers of the API and the admin API. */
 export function plainBudget({ budget, spent, held, left, resetsAtMs }: BudgetState): JsonObject {
-  const { id, accountId, scope, subject, unit, window, rolling, limit, setBy } = budget
   return {
     object: 'budget',
-    id,
-    account: accountId,
-    scope,
-    ...(subject === '' ? {} : { [scope]: subject }),
-    unit,
-    window,
-    rolling,
-    set_by: setBy,
-    limit: amountOut(unit, limit),
-    spent: amountOut(unit, spent),
-    held: amountOut(unit, held),
-    left: amountOut(unit, left),
+    id: budget.id,
+    account: budget.accountId,
+    ...plainState(budget, { spent, held }),
+    left: amountOut(budget.unit, left),
     resets_at: new Date(resetsAtMs).toISOString(),
   }
 }

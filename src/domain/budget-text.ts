@@ -1,5 +1,13 @@
 import { counted } from '../runtime/counted.ts'
-import { nanoPerUsd, type Budget, type BudgetKind, type BudgetUnit, type BudgetWindow } from './budgets.ts'
+import {
+  nanoPerUsd,
+  type Budget,
+  type BudgetKind,
+  type BudgetStanding,
+  type BudgetUnit,
+  type BudgetWindow,
+} from './budgets.ts'
+import type { JsonObject } from './json.ts'
 
 const fixedNames: Readonly<Record<BudgetWindow, string>> = {
   '5h': '5-hour',
@@ -60,6 +68,24 @@ export function amountOut(unit: BudgetUnit, amount: number): number {
   return unit === 'tokens' ? amount : amount / nanoPerUsd
 }
 
+/** A budget and its state as answers write it: amounts in US dollars, or tokens. */
+export function plainState(
+  { scope, subject, unit, window, rolling, setBy, limit }: Omit<Budget, 'id' | 'accountId' | 'createdAtMs'>,
+  { spent, held }: Pick<BudgetStanding, 'spent' | 'held'>,
+): JsonObject {
+  return {
+    scope,
+    ...(subject === '' ? {} : { [scope]: subject }),
+    unit,
+    window,
+    rolling,
+    set_by: setBy,
+    limit: amountOut(unit, limit),
+    spent: amountOut(unit, spent),
+    held: amountOut(unit, held),
+  }
+}
+
 /** Names a budget in records, such as `account:key:key_…:usd:month:fixed`. */
 export function budgetLabel({
   setBy,
@@ -70,12 +96,4 @@ export function budgetLabel({
   rolling,
 }: BudgetKind & Pick<Budget, 'setBy'>): string {
   return [setBy, scope, ...(subject === '' ? [] : [subject]), unit, window, rolling ? 'rolling' : 'fixed'].join(':')
-}
-
-const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
-
-/** When a window ends, such as `Dec 1 at 00:00 UTC`, rounded up to a minute. */
-export function writeReset(timeMs: number): string {
-  const at = new Date(Math.ceil(timeMs / 60_000) * 60_000)
-  return `${months[at.getUTCMonth()]} ${at.getUTCDate()} at ${at.toISOString().slice(11, 16)} UTC`
 }

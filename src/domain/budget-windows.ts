@@ -1,9 +1,7 @@
+import { dayMs, hourMs } from '../runtime/durations.ts'
+import { minuteMs } from '../runtime/minute-log.ts'
 import { periodAt } from './account-meter.ts'
 import type { BudgetKind, BudgetStanding, BudgetWindow } from './budgets.ts'
-
-const minuteMs = 60_000
-const hourMs = 60 * minuteMs
-const dayMs = 24 * hourMs
 
 /** The length of a sliding window, and of the buckets that it is counted in. A sliding month has 30 days. */
 export const rollingWindows: Readonly<Record<BudgetWindow, { readonly lengthMs: number; readonly bucketMs: number }>> =

@@ -92,6 +92,11 @@ export interface BudgetStanding {
   readonly oldestMs: number | null
 }
 
+/** Whether a window slides if nobody says. */
+export function isUsuallyRolling(window: BudgetWindow): boolean {
+  return window === '5h' || window === 'week'
+}
+
 /** Whether an account can have only one of both. */
 export function isSameKind(a: BudgetKind, b: BudgetKind): boolean {
   return (

@@ -1,4 +1,4 @@
-import { type BudgetKind, budgetUnits, budgetWindows } from './budgets.ts'
+import { type BudgetKind, budgetUnits, budgetWindows, isUsuallyRolling } from './budgets.ts'
 
 /** A budget as a file names it (contract 46.12): `usd month`, `tokens day key ci`, `usd week calendar profile svc-router/frontier`. */
 const labelShape = new RegExp(
@@ -12,7 +12,7 @@ export function readBudgetLabel(label: string): BudgetKind | undefined {
   return {
     unit: unit as BudgetKind['unit'],
     window: window as BudgetKind['window'],
-    rolling: kind === undefined ? isUsuallyRolling(window) : kind === 'rolling',
+    rolling: kind === undefined ? isUsuallyRolling(window as BudgetKind['window']) : kind === 'rolling',
     scope: scope as BudgetKind['scope'],
     subject,
   }
@@ -22,8 +22,4 @@ export function readBudgetLabel(label: string): BudgetKind | undefined {
 export function writeBudgetLabel({ unit, window, rolling, scope, subject }: BudgetKind): string {
   const kind = rolling === isUsuallyRolling(window) ? [] : [rolling ? 'rolling' : 'calendar']
   return [unit, window, ...kind, ...(scope === 'account' ? [] : [scope, subject])].join(' ')
-}
-
-function isUsuallyRolling(window: string): boolean {
-  return window === '5h' || window === 'week'
 }

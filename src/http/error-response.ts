@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { UsageSignals } from '../domain/account-meter.ts'
-import { amountOut } from '../domain/budget-text.ts'
+import { plainState } from '../domain/budget-text.ts'
 import { errorMessage } from '../domain/error-text.ts'
 import type { BudgetFacts, ServiceError } from '../domain/errors.ts'
 import { keyPrefix } from '../domain/keys.ts'
@@ -88,23 +88,9 @@ function challenge({ code }: ServiceError): string {
   return code === 'key_missing' ? realm : `${realm}, error="invalid_token"`
 }
 
-/** The state of the budget that refused the request: amounts in US dollars, or tokens (contract 46.6). */
-function budgetFields({ scope, subject, unit, window, rolling, setBy, ...state }: BudgetFacts) {
-  const { limit, spent, held, resetsAtMs } = state
-  return {
-    resets_at: Math.ceil(resetsAtMs / 1000),
-    budget: {
-      scope,
-      ...(subject === '' ? {} : { [scope]: subject }),
-      unit,
-      window,
-      rolling,
-      set_by: setBy,
-      limit: amountOut(unit, limit),
-      spent: amountOut(unit, spent),
-      held: amountOut(unit, held),
-    },
-  }
+/** The state of the budget that refused the request (contract 46.6). */
+function budgetFields(budget: BudgetFacts) {
+  return { resets_at: Math.ceil(budget.resetsAtMs / 1000), budget: plainState(budget, budget) }
 }
 
 /** The header fields of contract 4.4 and 4.5 for this kind of error. */

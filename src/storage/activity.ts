@@ -1,11 +1,11 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type Kysely, sql, SqliteAdapter } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { ActivityQueries, UsageGroup } from '../accounts/ports.ts'
 import { writeDollars } from '../domain/money.ts'
 import { dayOf } from '../domain/uptime.ts'
 import { dayMs } from '../runtime/durations.ts'
 import { addUpCache } from './cache-usage.ts'
 import { defineStore } from './define-store.ts'
+import { dayByDay, lastAttempt } from './request-sums.ts'
 import { readRequest } from './requests.ts'
 import type { Tables } from './schema/schema.ts'
 
@@ -30,15 +30,13 @@ interface GroupRow {
 
 /** An account's own requests. */
 export const activityStore = defineStore<ActivityQueries>({
-  /** One day at a time, yielding to the event loop in between, because a statement on SQLite blocks it. */
   async addUpUsage(db, accountId, fromMs, untilMs, maxPerDay) {
     const groups: UsageGroup[] = []
-    for (let startMs = Math.floor(fromMs / dayMs) * dayMs; startMs < untilMs; startMs += dayMs) {
+    await dayByDay(fromMs, untilMs, async (startMs) => {
       const rows = await addUpDay(db, accountId, startMs, maxPerDay)
       const day = dayOf(startMs)
       groups.push(...rows.map((row) => groupOf(day, row)))
-      await nextTurn()
-    }
+    })
     return groups
   },
 
@@ -84,9 +82,6 @@ async function addUpDay(
   startMs: number,
   maxPerDay: number,
 ): Promise<readonly GroupRow[]> {
-  // The engines have no common syntax for the last element of a list.
-  const isSqlite = db.getExecutor().adapter instanceof SqliteAdapter
-  const lastBackend = isSqlite ? sql`json_extract(attempts, '$[#-1].backend')` : sql`attempts::json -> -1 ->> 'backend'`
   // A sum of picodollars could exceed what a double, or SQLite, represents exactly: millions and the rest are added apart.
   const sums = (column: string, name: string): ReturnType<typeof sql> => sql`
       cast(sum(coalesce(${sql.ref(column)} / 1000000, 0)) as bigint) as ${sql.ref(`${name}_micro`)},
@@ -102,7 +97,7 @@ async function addUpDay(
       count(cost) as priced, ${sums('cost', 'cost')}, ${sums('cache_saved', 'saved')}
     from (
       select profile, key_id, error_code, charged, input_tokens, output_tokens, cached_tokens, cache_write_tokens,
-        usage_source, cost, cache_saved, ${lastBackend} as backend
+        usage_source, cost, cache_saved, ${lastAttempt(db, 'backend')} as backend
       from requests
       where account_id = ${accountId} and admitted_at_ms >= ${startMs} and admitted_at_ms < ${startMs + dayMs}
       order by admitted_at_ms desc limit ${maxPerDay}

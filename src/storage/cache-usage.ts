@@ -1,28 +1,27 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type Kysely, sql, SqliteAdapter } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { CacheSelection } from '../accounts/ports.ts'
 import type { CacheGroup } from '../domain/cache-usage.ts'
 import { dayMs } from '../runtime/durations.ts'
 import { lowestIdAt } from '../runtime/ids.ts'
+import { dayByDay, lastAttempt } from './request-sums.ts'
 import type { Tables } from './schema/schema.ts'
 
 /** At most this many requests are counted per day. */
 const maxPerDay = 50_000
 
-/** What providers read from their caches. One day at a time, because a statement on SQLite blocks the event loop. */
+/** What providers read from their caches. */
 export async function addUpCache(
   db: Kysely<Tables>,
   { accountId, fromMs, untilMs }: CacheSelection,
 ): Promise<readonly CacheGroup[]> {
   const groups = new Map<string, CacheGroup>()
-  for (let startMs = Math.floor(fromMs / dayMs) * dayMs; startMs < untilMs; startMs += dayMs) {
+  await dayByDay(fromMs, untilMs, async (startMs) => {
     for (const group of await addUpDay(db, accountId, startMs)) {
       const name = `${group.keyId} ${group.client} ${group.reason}`
       const before = groups.get(name)
       groups.set(name, before === undefined ? group : joined(before, group))
     }
-    await nextTurn()
-  }
+  })
   return [...groups.values()]
 }
 
@@ -41,12 +40,7 @@ async function addUpDay(
   startMs: number,
 ): Promise<readonly CacheGroup[]> {
   const untilMs = startMs + dayMs
-  // The engines have no common syntax for the last element of a list.
-  const isSqlite = db.getExecutor().adapter instanceof SqliteAdapter
-  const of = (name: string) =>
-    isSqlite
-      ? sql`json_extract(attempts, ${sql.lit(`$[#-1].cache.${name}`)})`
-      : sql`attempts::json -> -1 -> 'cache' ->> ${sql.lit(name)}`
+  const of = (name: string) => lastAttempt(db, 'cache', name)
   const selected =
     accountId === undefined
       ? sql`id >= ${lowestIdAt('req_', startMs)} and id < ${lowestIdAt('req_', untilMs)} order by id desc`

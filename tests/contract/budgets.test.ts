@@ -1,55 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import type { Kysely } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Budget, BudgetClaim } from '../../src/domain/budgets.ts'
 import { ServiceError } from '../../src/domain/errors.ts'
-import type { Plan } from '../../src/domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../../src/domain/requests.ts'
-import type { Ledger } from '../../src/gateway/ports.ts'
-import { systemClock } from '../../src/runtime/clock.ts'
-import { idMinter } from '../../src/runtime/ids.ts'
-import { systemRandom } from '../../src/runtime/random.ts'
-import { openPostgresLedger } from '../../src/storage/ledger/ledger-postgres.ts'
-import { openSqliteLedger } from '../../src/storage/ledger/ledger-sqlite.ts'
-import { openPostgres } from '../../src/storage/postgres/open-postgres.ts'
-import type { Tables } from '../../src/storage/schema/schema.ts'
-import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
-import { openOwnedLedger } from '../storage/owner/owned-ledger.ts'
-import { enginesWith, sqliteEngine } from './engines.ts'
+import { type ClosableLedger, ledgersFor, type LedgerPlace, roomy } from './ledger-engines.ts'
 
-type ClosableLedger = Ledger & { close(): Promise<void> }
-
-interface Place {
-  readonly db: Kysely<Tables>
-  open(): Promise<ClosableLedger>
-}
-
-const folders = mkdtempSync(join(tmpdir(), 'svc-router-budgets-'))
-afterAll(() => rmSync(folders, { recursive: true }))
-const clock = systemClock()
-const mintId = idMinter('req_', () => clock.nowMs(), systemRandom())
-const roomy: Plan = { id: 'max', name: 'Max', requestsPerMinute: 10_000, requestsPerMonth: 10_000, premium: true }
-
-const stores = enginesWith<Place>('budgets', {
-  openIn: async (folder) => ({ db: await openSqlite(folder), open: () => openSqliteLedger(folder, clock) }),
-  openAt: async (url) => {
-    const db = await openPostgres(url)
-    return { db, open: () => openPostgresLedger(db, mkdtempSync(join(folders, 'node-')), clock) }
-  },
-  durable: true,
-})
-const ofWorker = sqliteEngine<Place>(async (folder) => ({
-  db: await openSqlite(folder),
-  open: () => openOwnedLedger(folder, clock),
-}))
-const engines: typeof stores = [...stores, ['SQLite of a worker', ofWorker]]
-
-function openingOf(changes: Partial<RequestOpening> = {}): RequestOpening {
-  const facts = { accountId: 'acc_1', keyId: 'key_1', profile: 'svc-router/frontier', format: 'openai-chat' }
-  return { id: mintId(), ...facts, stream: false, units: 1, ...changes }
-}
+const { engines, openingOf } = ledgersFor('budgets')
 
 function budgetOf(changes: Partial<Budget> = {}): Budget {
   return {
@@ -81,7 +36,7 @@ function claimOf(budgets: readonly Budget[], base: number, least = 0, most = lea
 const answered: RequestOutcome = { charged: 1, attempts: [], totalMs: 12 }
 
 describe.each(engines)('budgets on %s', (_, engine) => {
-  let place: Place
+  let place: LedgerPlace
   let ledger: ClosableLedger
 
   beforeAll(() => engine.start())

@@ -1,62 +1,16 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import type { Kysely } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type KeyRate, periodAt } from '../../src/domain/account-meter.ts'
 import { ServiceError } from '../../src/domain/errors.ts'
 import type { FusionRecord } from '../../src/domain/fusion-record.ts'
 import type { Plan } from '../../src/domain/plans.ts'
-import type { RequestOpening, RequestOutcome } from '../../src/domain/requests.ts'
+import type { RequestOutcome } from '../../src/domain/requests.ts'
 import type { Admission, Ledger } from '../../src/gateway/ports.ts'
-import { systemClock } from '../../src/runtime/clock.ts'
-import { idMinter } from '../../src/runtime/ids.ts'
-import { systemRandom } from '../../src/runtime/random.ts'
-import { openPostgresLedger } from '../../src/storage/ledger/ledger-postgres.ts'
-import { openSqliteLedger } from '../../src/storage/ledger/ledger-sqlite.ts'
 import { LedgerUnavailable } from '../../src/storage/ledger/ledger-unavailable.ts'
-import { openPostgres } from '../../src/storage/postgres/open-postgres.ts'
-import type { Tables } from '../../src/storage/schema/schema.ts'
-import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import { createStore } from '../../src/storage/store.ts'
-import { openOwnedLedger } from '../storage/owner/owned-ledger.ts'
-import { enginesWith, postgresEngine, sqliteEngine } from './engines.ts'
+import { postgresEngine } from './engines.ts'
+import { type ClosableLedger, ledgersFor, type LedgerPlace, roomy } from './ledger-engines.ts'
 
-type ClosableLedger = Ledger & { close(): Promise<void>; healthy(): boolean }
-
-/** A fresh database: `db` reads it, and `open` opens a ledger on it, any number of times in sequence. */
-interface Place {
-  readonly db: Kysely<Tables>
-  open(): Promise<ClosableLedger>
-}
-
-const folders = mkdtempSync(join(tmpdir(), 'svc-router-nodes-'))
-afterAll(() => rmSync(folders, { recursive: true }))
-const clock = systemClock()
-const mintId = idMinter('req_', () => clock.nowMs(), systemRandom())
-const roomy: Plan = { id: 'max', name: 'Max', requestsPerMinute: 10_000, requestsPerMonth: 10_000, premium: true }
-
-/** Each ledger is a node with its own data folder. */
-async function openAt(url: string): Promise<Place> {
-  const db = await openPostgres(url)
-  return { db, open: () => openPostgresLedger(db, mkdtempSync(join(folders, 'node-')), clock) }
-}
-
-const stores = enginesWith<Place>('the ledger', {
-  openIn: async (folder) => ({ db: await openSqlite(folder), open: () => openSqliteLedger(folder, clock) }),
-  openAt,
-  durable: true,
-})
-const ofWorker = sqliteEngine<Place>(async (folder) => ({
-  db: await openSqlite(folder),
-  open: () => openOwnedLedger(folder, clock),
-}))
-const engines: typeof stores = [...stores, ['SQLite of a worker', ofWorker]]
-
-function openingOf(changes: Partial<RequestOpening> = {}): RequestOpening {
-  const facts = { accountId: 'acc_1', keyId: 'key_1', profile: 'svc-router/frontier', format: 'openai-chat' }
-  return { id: mintId(), ...facts, stream: false, units: 1, ...changes }
-}
+const { clock, openAt, stores, engines, openingOf } = ledgersFor('the ledger')
 
 const answered: RequestOutcome = {
   charged: 1,
@@ -126,7 +80,7 @@ async function admitMany(ledgers: readonly Ledger[], count: number, plan: Plan, 
 }
 
 describe.each(engines)('the ledger on %s', (_name, engine) => {
-  let place: Place
+  let place: LedgerPlace
   let ledger: ClosableLedger
   const periodId = periodAt(clock.nowMs()).id
   const usedUnits = () => createStore(place.db).usedUnits('acc_1', periodId)

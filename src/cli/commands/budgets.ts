@@ -1,5 +1,5 @@
 import { removeBudget, setBudget, budgetStates } from '../../accounts/budgets.ts'
-import { readBudgetAmount, scopeName, windowName, writeBudgetAmount, writeReset } from '../../domain/budget-text.ts'
+import { readBudgetAmount, scopeName, windowName, writeBudgetAmount } from '../../domain/budget-text.ts'
 import {
   type Budget,
   type BudgetKind,
@@ -7,7 +7,9 @@ import {
   type BudgetUnit,
   type BudgetWindow,
   budgetWindows,
+  isUsuallyRolling,
 } from '../../domain/budgets.ts'
+import { writeReset } from '../../domain/reset-text.ts'
 import type { CommandLine, Option } from '../command-line.ts'
 import { accountOption, type Command, type Invocation } from '../command.ts'
 import { CommandError, exitCodes } from '../failures.ts'
@@ -119,7 +121,7 @@ function readBudget({ line }: Invocation): BudgetKind & { readonly limit: number
   if (limit === undefined) throw usage(`--${unit} is not an amount`)
   if (!isWindow(window)) throw usage(`--window must be one of ${budgetWindows.join(', ')}`)
   if (line.flag('rolling') && line.flag('calendar')) throw usage('specify either --rolling or --calendar')
-  const rolling = line.flag('rolling') || (!line.flag('calendar') && (window === '5h' || window === 'week'))
+  const rolling = line.flag('rolling') || (!line.flag('calendar') && isUsuallyRolling(window))
   const [key, profile] = [line.option('for-key'), line.option('for-profile')]
   if (key !== undefined && profile !== undefined) throw usage('specify either --for-key or --for-profile')
   const scope = key !== undefined ? 'key' : profile !== undefined ? 'profile' : 'account'

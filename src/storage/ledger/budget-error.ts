@@ -1,5 +1,5 @@
 import { affordable } from '../../domain/budget-meter.ts'
-import { budgetName, writeBudgetAmount, writeReset } from '../../domain/budget-text.ts'
+import { budgetName, writeBudgetAmount } from '../../domain/budget-text.ts'
 import { resetsAtMs } from '../../domain/budget-windows.ts'
 import {
   affordableOutput,
@@ -10,6 +10,7 @@ import {
   type BudgetStanding,
 } from '../../domain/budgets.ts'
 import { ServiceError } from '../../domain/errors.ts'
+import { writeReset } from '../../domain/reset-text.ts'
 
 /** A refusal says when to retry only if running requests will probably have ended by then (contract 46.6). */
 const longestWaitMs = 60_000

@@ -1,9 +1,8 @@
 import type { QuotaDenial, UsageSignals } from '../../domain/account-meter.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { Plan } from '../../domain/plans.ts'
+import { writeReset } from '../../domain/reset-text.ts'
 import { counted } from '../../runtime/counted.ts'
-
-const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
 /** The error that a refused admission becomes (contract 4.43, 4.45). */
 export function denialError(denial: QuotaDenial, plan: Plan, signals: UsageSignals): ServiceError {
@@ -13,8 +12,7 @@ export function denialError(denial: QuotaDenial, plan: Plan, signals: UsageSigna
     const words = { limit: counted(denial.limit, 'request'), scope, seconds }
     return new ServiceError('rate_limit_exceeded', { retryAfterSeconds: seconds, words })
   }
-  const resets = new Date(denial.resetsAt * 1000)
-  const resetsOn = `${months[resets.getUTCMonth()]} ${resets.getUTCDate()} at 00:00 UTC`
+  const resetsOn = writeReset(denial.resetsAt * 1000)
   const words = { used: signals.quotaUsed, limit: plan.requestsPerMonth, plan: plan.name, resetsOn }
   return new ServiceError('insufficient_quota', { resetsAt: denial.resetsAt, words })
 }

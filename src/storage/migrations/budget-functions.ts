@@ -1,9 +1,6 @@
 import { rollingWindows } from '../../domain/budget-windows.ts'
-
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
-/** As for admissions. */
-const lockTimeout = '2s'
+import { dayMs, hourMs } from '../../runtime/durations.ts'
+import { lockTimeout } from './migration.ts'
 
 /** One of the lengths of sliding windows, by the name of the window. */
 function rollingCase(of: 'lengthMs' | 'bucketMs'): string {

@@ -1,3 +1,6 @@
+/** How long a batch on PostgreSQL waits for another node's batch with the same account. */
+export const lockTimeout = '2s'
+
 /** One schema migration. Never changed once released: a checksum verifies what was applied. */
 export interface Migration {
   readonly name: string

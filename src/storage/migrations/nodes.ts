@@ -1,9 +1,8 @@
-import type { Migration } from './migration.ts'
+import { lockTimeout, type Migration } from './migration.ts'
+import { createSettle } from './settle-function.ts'
 
 /** The length of the sliding minute (contract 5.10). */
 const minuteMs = 60_000
-/** How long a batch waits for another node's batch with the same account. */
-const lockTimeout = '2s'
 
 /**
  * Decides a batch of admissions in one statement (contract 36.2): every account's row is locked in the order of their ids, then the
@@ -151,45 +150,6 @@ begin
     on conflict (account_id, period_id) do update set used = u.used + excluded.used;
 end $$`
 
-/**
- * Ends a batch of requests and refunds the units that they did not use. Safe to repeat: a request ends once. Rows are
- * locked in the order of their keys, requests before usage.
- */
-const settle = `create function svc_router_settle_1(batch jsonb) returns void
-language plpgsql set enable_seqscan = off as $$
-declare
-  refunds jsonb;
-begin
-  perform set_config('lock_timeout', '${lockTimeout}', true);
-  perform 1 from requests
-    where id in (select g.id from jsonb_to_recordset(batch) as g(id text)) and state in ('open', 'lost')
-    order by id for update;
-  with ended as (
-    update requests q set state = g.state, charged = g.charged, attempts = g.attempts,
-      input_tokens = g.input_tokens, output_tokens = g.output_tokens, cached_tokens = g.cached_tokens,
-      reasoning_tokens = g.reasoning_tokens, usage_source = g.usage_source, error_code = g.error_code,
-      first_content_ms = g.first_content_ms, total_ms = g.total_ms, fusions = g.fusions, passed_by = g.passed_by,
-      due_mark = null, node_id = null
-    from jsonb_to_recordset(batch) as g(id text, state text, charged bigint, attempts text, input_tokens bigint,
-      output_tokens bigint, cached_tokens bigint, reasoning_tokens bigint, usage_source text, error_code text,
-      first_content_ms bigint, total_ms bigint, fusions text, passed_by text)
-    where q.id = g.id and q.node_id is not null and q.state in ('open', 'lost')
-    returning q.account_id, q.period_id, q.units - q.charged as back
-  )
-  select jsonb_agg(jsonb_build_object('account_id', s.account_id, 'period_id', s.period_id, 'back', s.back)) into refunds
-  from (select account_id, period_id, sum(back) as back from ended group by account_id, period_id having sum(back) <> 0) s;
-  if refunds is null then
-    return;
-  end if;
-  perform 1 from usage u
-    join jsonb_to_recordset(refunds) as g(account_id text, period_id text)
-      on u.account_id = g.account_id and u.period_id = g.period_id
-    order by u.account_id, u.period_id for update of u;
-  update usage u set used = u.used - g.back
-    from jsonb_to_recordset(refunds) as g(account_id text, period_id text, back bigint)
-    where u.account_id = g.account_id and u.period_id = g.period_id;
-end $$`
-
 /** Several nodes on one PostgreSQL database. SQLite has the columns, too, so that data can move between engines. */
 export const nodesMigration: Migration = {
   name: '020-nodes',
@@ -206,7 +166,7 @@ export const nodesMigration: Migration = {
       `create index requests_by_account on requests (account_id, admitted_at_ms, number)`,
       `create index requests_by_node on requests (node_id, id) where node_id is not null`,
       admit,
-      settle,
+      createSettle('svc_router_settle_1'),
     ],
   },
 }

@@ -1,7 +1,7 @@
 import { AccountsError } from '../../accounts/accounts-error.ts'
 import { type AskedBudget, budgetStates, plainBudget, removeBudget, setBudget } from '../../accounts/budgets.ts'
 import { budgetAmountIn } from '../../domain/budget-text.ts'
-import { type BudgetScope, type BudgetUnit, budgetWindows } from '../../domain/budgets.ts'
+import { type BudgetScope, type BudgetUnit, budgetWindows, isUsuallyRolling } from '../../domain/budgets.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { invalid, oneOfIn, optionalFlagIn, optionalTextIn, type AdminCall, type AdminHandler } from './admin-call.ts'
 
@@ -51,6 +51,6 @@ function readBudget(body: JsonObject): AskedBudget {
   if (key !== undefined && profile !== undefined)
     throw invalid('key', 'there cannot be both a key and a profile', 'send one of them')
   const scope: BudgetScope = key !== undefined ? 'key' : profile !== undefined ? 'profile' : 'account'
-  const rolling = optionalFlagIn(body, 'rolling') ?? (window === '5h' || window === 'week')
+  const rolling = optionalFlagIn(body, 'rolling') ?? isUsuallyRolling(window)
   return { scope, subject: key ?? profile ?? '', unit, window, rolling, limit: budgetAmountIn(unit, amount) }
 }
