@@ -38,6 +38,13 @@ export function withDeliveredOutput(usage: Usage, deliveredTokens: number): Usag
   return { ...usage, outputTokens: deliveredTokens }
 }
 
+/** The usage of an answer, estimated as far as its backend did not count it. */
+export function completeUsage(usage: Usage | undefined, conversation: Conversation, deliveredTokens: number): Usage {
+  return usage === undefined
+    ? estimateUsage(conversation, deliveredTokens)
+    : withDeliveredOutput(usage, deliveredTokens)
+}
+
 /** Usage marked as estimated. */
 export function estimatedUsage(inputTokens: number, outputTokens: number): Usage {
   return { inputTokens, outputTokens, cachedTokens: 0, reasoningTokens: 0, source: 'estimated' }

@@ -1,6 +1,6 @@
 import type { AnswerEvent, Conversation } from '../domain/conversation.ts'
 import type { ClientFormatId, FormatId } from '../domain/format-id.ts'
-import type { JsonObject } from '../domain/json.ts'
+import type { Json, JsonObject } from '../domain/json.ts'
 import type { ClientConventions } from './client-conventions.ts'
 import type { StreamFailure } from './stream-failure.ts'
 
@@ -25,6 +25,14 @@ export interface ProviderFormat {
   readAnswer(): AnswerReader
 }
 
+/** How requests of a format limit the length of an answer. */
+export interface OutputLimit {
+  /** The members of a body that set this limit, in tokens; undefined ones are removed. */
+  members(limit: number): Readonly<Record<string, Json | undefined>>
+  /** Whether every request has a limit, so that it does not say that the caller needs that much. */
+  readonly isRequired?: boolean
+}
+
 /**
  * A wire format of clients and providers: four pure functions over one `Conversation` and one union of `AnswerEvent`s
  * (contract 35.2). Writing and then reading returns the original, for everything that both sides can express.
@@ -35,6 +43,8 @@ export interface Format extends ProviderFormat {
   readonly path: string
   /** The request's field with the conversation or other input, for errors about its content. */
   readonly inputField: string
+  /** Absent if answers are not written. */
+  readonly outputLimit?: OutputLimit
   /** Whether answers are stored, so that a later request may continue them (contract 12.1). */
   readonly storesAnswers?: boolean
   /** Whether answers have items for calls of the service's own tools. */

@@ -67,6 +67,7 @@ export async function admitRequest(
     request,
     conversation,
     profile: profile.id,
+    outputLimit: formats(format).outputLimit,
     backends: called,
     calls,
     nowMs: deps.clock.nowMs(),

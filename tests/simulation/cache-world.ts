@@ -1,43 +1,20 @@
-import { linksFor } from '../../src/domain/links.ts'
-import type { Profile } from '../../src/domain/profiles.ts'
 import type { RequestOutcome } from '../../src/domain/requests.ts'
 import type { RoutingPolicy } from '../../src/domain/routing-policy.ts'
 import { UpstreamError } from '../../src/domain/upstream.ts'
-import { formatById, relayById } from '../../src/formats/formats.ts'
 import { bodyShape, JsonScan } from '../../src/formats/json-scan.ts'
-import { DigestCache } from '../../src/gateway/auth/digest-cache.ts'
-import { KeyCache } from '../../src/gateway/auth/key-cache.ts'
 import { CacheSessions } from '../../src/gateway/cache/cache-sessions.ts'
 import type { CacheSessionStore } from '../../src/gateway/cache/session-store.ts'
 import { hashText, seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
-import { Gateway } from '../../src/gateway/gateway.ts'
+import type { Gateway } from '../../src/gateway/gateway.ts'
 import type { Backend, Principal, UpstreamListener, UpstreamRequest } from '../../src/gateway/ports.ts'
 import { BackendStatistics } from '../../src/gateway/routing/backend-statistics.ts'
 import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
-import { LearnedLimits } from '../../src/gateway/routing/learned-limits.ts'
 import { KeyedDigest } from '../../src/runtime/keyed-digest.ts'
 import { FakeSink } from '../gateway/fake-gateway.ts'
 import { someBackend } from '../gateway/routing/some-backend.ts'
+import { plan, signals, simulatedGateway, timeouts } from './simulated-gateway.ts'
 import { SimulatedTime } from './simulated-time.ts'
 
-const plan = { id: 'max', name: 'Max', requestsPerMinute: 1e9, requestsPerMonth: 1e9, premium: true }
-const signals = {
-  rateLimit: 10,
-  rateRemaining: 9,
-  rateReset: 0,
-  quotaLimit: 10,
-  quotaUsed: 1,
-  quotaRemaining: 9,
-  quotaReset: 0,
-}
-const timeouts = {
-  connectMs: 2_000,
-  headersMs: 10_000,
-  firstContentMs: 30_000,
-  wholeAnswerMs: 300_000,
-  idleMs: 30_000,
-  totalMs: 120_000,
-}
 /** Claude Opus 5 without marks: writing costs as much as input. US dollars per million tokens. */
 const price = { input: 5, output: 25, cachedInput: 0.5 }
 /** Bodies are short, so that thousands of sessions can be simulated: each byte stands for this many tokens. */
@@ -130,39 +107,21 @@ export class CacheWorld {
     this.sessions = new CacheSessions({ digest: new KeyedDigest(new Uint8Array(32)), clock, log, store })
     this.breakers = new CircuitBreakers({ clock, random, log })
     const served = backends.map((one) => this.#backend(one))
-    const profile: Profile = { id: profileId, description: '', backends: [], premium: false, quotaUnits: 1, routing }
-    const keys = { find: () => Promise.resolve(undefined), revision: () => Promise.resolve(1) }
-    this.#gateway = new Gateway({
+    this.#gateway = simulatedGateway({
       clock,
+      random,
+      profileId,
+      routing,
+      served,
       sessions: this.sessions,
       breakers: this.breakers,
       statistics: new BackendStatistics(clock),
-      learned: new LearnedLimits(clock),
-      randomBytes: (length) => Uint8Array.from({ length }, () => random() * 256),
-      log,
-      links: linksFor('https://example.com'),
-      authentication: {
-        keys: new KeyCache(keys, clock, log, log),
-        digests: new DigestCache([]),
-        planById: () => plan,
-        findAccount: () => Promise.resolve(undefined),
-        nowMs: () => clock.nowMs(),
-      },
-      profiles: [profile],
-      backends: { forProfile: () => served, stillServes: () => true },
-      ledger: {
-        admit: ({ id }) => ({
-          signals: () => signals,
-          durable: () => undefined,
-          deliver: () => {},
-          settle: (outcome) => void this.#settled.set(id, outcome),
-        }),
+      admit: ({ id }) => ({
         signals: () => signals,
-      },
-      formats: formatById,
-      relays: relayById,
-      mintId: () => 'x',
-      keepAliveMs: 10_000,
+        durable: () => undefined,
+        deliver: () => {},
+        settle: (outcome) => void this.#settled.set(id, outcome),
+      }),
     })
   }
 

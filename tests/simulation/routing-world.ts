@@ -1,40 +1,17 @@
-import { linksFor } from '../../src/domain/links.ts'
-import type { Profile } from '../../src/domain/profiles.ts'
 import type { RequestOpening, RequestOutcome, RequestRecord } from '../../src/domain/requests.ts'
 import type { RoutingPolicy } from '../../src/domain/routing-policy.ts'
 import { UpstreamError } from '../../src/domain/upstream.ts'
-import { formatById, relayById } from '../../src/formats/formats.ts'
 import { bodyShape, JsonScan } from '../../src/formats/json-scan.ts'
-import { DigestCache } from '../../src/gateway/auth/digest-cache.ts'
-import { KeyCache } from '../../src/gateway/auth/key-cache.ts'
 import { hashText, seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
-import { Gateway } from '../../src/gateway/gateway.ts'
+import type { Gateway } from '../../src/gateway/gateway.ts'
 import type { Backend, Principal, UpstreamCall, UpstreamListener, UpstreamRequest } from '../../src/gateway/ports.ts'
 import { BackendStatistics, type BackendReading } from '../../src/gateway/routing/backend-statistics.ts'
 import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
-import { LearnedLimits } from '../../src/gateway/routing/learned-limits.ts'
 import { FakeSink } from '../gateway/fake-gateway.ts'
 import { someBackend } from '../gateway/routing/some-backend.ts'
+import { plan, signals, simulatedGateway, timeouts } from './simulated-gateway.ts'
 import { SimulatedTime } from './simulated-time.ts'
 
-const plan = { id: 'max', name: 'Max', requestsPerMinute: 1e9, requestsPerMonth: 1e9, premium: true }
-const signals = {
-  rateLimit: 10,
-  rateRemaining: 9,
-  rateReset: 0,
-  quotaLimit: 10,
-  quotaUsed: 1,
-  quotaRemaining: 9,
-  quotaReset: 0,
-}
-const timeouts = {
-  connectMs: 2_000,
-  headersMs: 10_000,
-  firstContentMs: 30_000,
-  wholeAnswerMs: 300_000,
-  idleMs: 30_000,
-  totalMs: 120_000,
-}
 const bytes = Buffer.from(JSON.stringify({ model: 'p', stream: true, messages: [{ role: 'user', content: 'Why?' }] }))
 const body = JSON.parse(bytes.toString()) as { model: string }
 const scan = new JsonScan(bodyShape)
@@ -107,33 +84,17 @@ export class RoutingWorld {
     this.#seed = seed
     const clock = this.#clock
     const random = seededRandom(seed)
-    const log = (): void => {}
-    this.#breakers = new CircuitBreakers({ clock, random, log })
+    this.#breakers = new CircuitBreakers({ clock, random, log: () => {} })
     const served = backends.map((one) => this.#backend(one))
-    const profile: Profile = { id: 'p', description: '', backends: [], premium: false, quotaUnits: 1, routing }
-    const keys = { find: () => Promise.resolve(undefined), revision: () => Promise.resolve(1) }
-    this.#gateway = new Gateway({
+    this.#gateway = simulatedGateway({
       clock,
+      random,
+      profileId: 'p',
+      routing,
+      served,
       breakers: this.#breakers,
       statistics: isLoadOnly ? new LoadOnly(clock) : new BackendStatistics(clock),
-      learned: new LearnedLimits(clock),
-      randomBytes: (length) => Uint8Array.from({ length }, () => random() * 256),
-      log,
-      links: linksFor('https://example.com'),
-      authentication: {
-        keys: new KeyCache(keys, clock, log, log),
-        digests: new DigestCache([]),
-        planById: () => plan,
-        findAccount: () => Promise.resolve(undefined),
-        nowMs: () => clock.nowMs(),
-      },
-      profiles: [profile],
-      backends: { forProfile: () => served, stillServes: () => true },
-      ledger: { admit: (opening) => this.#admit(opening), signals: () => signals },
-      formats: formatById,
-      relays: relayById,
-      mintId: () => 'x',
-      keepAliveMs: 10_000,
+      admit: (opening) => this.#admit(opening),
     })
   }
 

@@ -10,6 +10,8 @@ export const openaiChat: Format = {
   id: 'openai-chat',
   path: '/chat/completions',
   inputField: 'messages',
+  // Of chat's two names, backends that want the newer one get that.
+  outputLimit: { members: (limit) => ({ max_tokens: limit, max_completion_tokens: undefined }) },
   hasOneText: true,
   conventions: openaiConventions,
   fieldNames: { input: 'messages' },

@@ -1,6 +1,6 @@
 import type { Usage } from '../../domain/conversation.ts'
 import { type Json, type JsonObject, isObject, objectOf } from '../../domain/json.ts'
-import { readStatedCost } from '../stated-cost.ts'
+import { readUsageDetails } from '../openai/usage-details.ts'
 import { firstCount, usageFrom } from '../token-count.ts'
 import { writeUsageParts } from '../usage-parts.ts'
 
@@ -20,13 +20,8 @@ export function readUsage(usage: Json | undefined, serviceTier?: Json): Usage | 
     // Other gateways use Anthropic's name.
     written: firstCount(input['cache_write_tokens'], usage['cache_creation_input_tokens']),
     written1h: objectOf(input['cache_creation_token_details'])['ephemeral_1h_input_tokens'],
-    reasoning: output['reasoning_tokens'],
-    audioInput: input['audio_tokens'],
-    audioOutput: output['audio_tokens'],
-    imageInput: input['image_tokens'],
-    imageOutput: output['image_tokens'],
     serviceTier,
-    statedCost: readStatedCost(usage),
+    ...readUsageDetails(usage, input, output),
   })
 }
 

@@ -18,6 +18,7 @@ export const openaiCompletions: Format = {
   id: 'openai-completions',
   path: '/completions',
   inputField: 'prompt',
+  outputLimit: { members: (limit) => ({ max_tokens: limit }) },
   conventions: openaiConventions,
   fieldNames: { input: 'prompt', messages: 'prompt' },
   upstreamPath: () => '/completions',

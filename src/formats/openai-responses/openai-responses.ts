@@ -10,6 +10,7 @@ export const openaiResponses: Format = {
   id: 'openai-responses',
   path: '/responses',
   inputField: 'input',
+  outputLimit: { members: (limit) => ({ max_output_tokens: limit }) },
   storesAnswers: true,
   hasServiceCalls: true,
   conventions: openaiConventions,

@@ -4,6 +4,7 @@ import type { Conversation } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { estimateTokens } from '../../domain/estimate-tokens.ts'
 import { objectOf } from '../../domain/json.ts'
+import type { OutputLimit } from '../../formats/format.ts'
 import type { Backend, ModelRequest } from '../ports.ts'
 import { dearestCost, pricedRequest } from './dearest-cost.ts'
 import { inputBound } from './input-bound.ts'
@@ -28,6 +29,8 @@ export interface ClaimingRequest {
   readonly conversation: Conversation
   readonly backends: readonly Backend[]
   readonly profile: string
+  /** That of the request's format. */
+  readonly outputLimit: OutputLimit | undefined
   readonly nowMs: number
   /** Upstream calls that are planned: one, or those of a fusion. */
   readonly calls: number
@@ -89,11 +92,10 @@ export function withinWindow(inputTokens: number, { contextWindow }: Pick<Backen
 }
 
 /** The output limits that the request allows: its own, if it is a wish of the caller (contract 46.4). */
-function outputLimits({ request, conversation }: ClaimingRequest, backends: readonly Backend[]) {
-  if (request.format === 'openai-embeddings') return { least: 0, most: 0 }
+function outputLimits({ request, conversation, outputLimit }: ClaimingRequest, backends: readonly Backend[]) {
+  if (outputLimit === undefined) return { least: 0, most: 0 }
   const { maxOutputTokens } = conversation.sampling
-  // Every request in this format has a limit, so it does not say that the caller needs that much.
-  if (maxOutputTokens !== undefined && request.format !== 'anthropic-messages')
+  if (maxOutputTokens !== undefined && outputLimit.isRequired !== true)
     return { least: maxOutputTokens, most: maxOutputTokens }
   const most = maxOutputTokens ?? usualOutput(conversation, backends)
   const { budget_tokens: thinking = 0 } = objectOf(request.body['thinking'])

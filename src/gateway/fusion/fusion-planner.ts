@@ -246,12 +246,12 @@ function isUsable({ isAllowed, settings }: FusionTool, { toolChoice }: Conversat
   return toolChoice?.type !== 'none' && (isAllowed || settings.mode === 'always')
 }
 
-/** The backends in order, with the one that wrote before first. Its availability is checked when it is called. */
 /** The backend that wrote earlier in the conversation, or else the one that holds its cache (contract 45.7). */
 function pinnedOf({ session, backends }: FusableRequest, recalled: RecalledNotes | undefined): string | undefined {
   return recalled?.pinned ?? session?.latestWarm(backends)?.id
 }
 
+/** The backends in order, with the one that wrote before first. Its availability is checked when it is called. */
 function pinnedFirst(backends: readonly Backend[], id: string | undefined): readonly Backend[] {
   const pinned = backends.find((backend) => backend.id === id)
   return pinned === undefined ? backends : [pinned, ...backends.filter((backend) => backend !== pinned)]

@@ -1,5 +1,5 @@
 import { isContent, showsRefusal, type AnswerEvent, type Conversation, type Usage } from '../../domain/conversation.ts'
-import { charsPerToken, estimateUsage, withDeliveredOutput } from '../../domain/estimate-tokens.ts'
+import { charsPerToken, completeUsage } from '../../domain/estimate-tokens.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { markEvent } from '../../formats/encrypted-reasoning.ts'
@@ -85,10 +85,7 @@ export class TranslationLane implements Lane {
   /** Clients measure their conversations by it: an estimate if the backend did not count, never 0 (contract 10.13). */
   #estimate(): string {
     if (this.usage?.source === 'counted') return ''
-    this.usage =
-      this.usage === undefined
-        ? estimateUsage(this.#conversation, this.estimatedTokens)
-        : withDeliveredOutput(this.usage, this.estimatedTokens)
+    this.usage = completeUsage(this.usage, this.#conversation, this.estimatedTokens)
     return this.writer.writeEvents([{ type: 'usage', usage: this.usage }])
   }
 

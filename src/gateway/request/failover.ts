@@ -182,17 +182,18 @@ export class Failover implements AnswerSource {
   /** The backend to ask: `next`, or after a wait one that failed before (contract 7.33, 45.6). */
   async #orWaited(next: Backend | undefined): Promise<Backend | undefined> {
     const { current } = this
+    const { clock } = this.#deps
     let waiting: WaitingRun | undefined
-    const begin = (): Promise<never> => {
+    const pause = (ms: number): Promise<void> => {
       const target = next ?? current!.target
       const { stream } = this.#options.conversation
-      waiting ??= new WaitingRun(target, { lane: this.#laneFor(target), stream, clock: this.#deps.clock })
+      waiting ??= new WaitingRun(target, { lane: this.#laneFor(target), stream, clock })
       this.current = waiting
-      return waiting.stopped
+      return waiting.wait(ms, clock)
     }
     try {
-      const warm = next && (await this.#warmWait?.insteadOf(next, begin))
-      const found = warm ?? (await this.#shortWait.insteadOf(next, this.attempts, begin))
+      const warm = next && (await this.#warmWait?.insteadOf(next, pause))
+      const found = warm ?? (await this.#shortWait.insteadOf(next, this.attempts, pause))
       if (found === undefined || (found !== warm && !this.#retries.takeInstead(found))) return next
       if (found === warm) this.#retriesIfAny?.refund()
       if (next !== undefined) this.#candidates.askInstead(found, next)

@@ -7,9 +7,9 @@ import type { Lane } from '../lanes/lane.ts'
  * was cut, the output is what it delivered.
  */
 export function usageOf(lane: Lane, conversation: Conversation | undefined, bodyLength: number): Usage {
-  if (lane.usage !== undefined) return withDeliveredOutput(lane.usage, lane.estimatedTokens)
+  const { usage, estimatedTokens } = lane
+  if (usage !== undefined) return withDeliveredOutput(usage, estimatedTokens)
   // Images and files are not as long in tokens as in bytes. Requests for embeddings are not conversations.
-  if (conversation !== undefined && conversation.turns.length > 0)
-    return estimateUsage(conversation, lane.estimatedTokens)
-  return estimatedUsage(Math.ceil(bodyLength / charsPerToken), lane.estimatedTokens)
+  if (conversation !== undefined && conversation.turns.length > 0) return estimateUsage(conversation, estimatedTokens)
+  return estimatedUsage(Math.ceil(bodyLength / charsPerToken), estimatedTokens)
 }

@@ -51,12 +51,12 @@ export class ShortWait {
 
   /**
    * The backend to ask instead of `next`, after a wait; undefined if `next` is to be asked, which is undefined if none
-   * is left. `stopped` rejects if the request ends in between.
+   * is left. `pause` rejects if the request ends in between.
    */
   async insteadOf(
     next: Backend | undefined,
     attempts: readonly Attempt[],
-    stopped: () => Promise<never>,
+    pause: (ms: number) => Promise<void>,
   ): Promise<Backend | undefined> {
     const { clock, breakers, shedder } = this.#deps
     if (this.#options.request.isRetry === true || shedder?.sheds('retries') === true) return undefined
@@ -70,13 +70,7 @@ export class ShortWait {
     if (waitMs === undefined || waitMs > Math.min(longestMs, leftMs)) return undefined
     if (next !== undefined && !this.#isBetter(backend, next, waitMs)) return undefined
     this.#hasWaited = true
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = clock.after(waitMs + marginMs, resolve)
-    try {
-      await Promise.race([promise, stopped()])
-    } finally {
-      timer.cancel()
-    }
+    await pause(waitMs + marginMs)
     // Another request may be the probe, which is the only call to the backend until it is answered (contract 8.7).
     return breakers.availability(backend.id, this.#caller).usable ? backend : undefined
   }

@@ -54,10 +54,10 @@ export class WarmWait {
   }
 
   /**
-   * The backend to ask instead of `other`, after a wait; undefined if `other` is to be asked. `stopped` rejects if the
+   * The backend to ask instead of `other`, after a wait; undefined if `other` is to be asked. `pause` rejects if the
    * request ends in between.
    */
-  async insteadOf(other: Backend, stopped: () => Promise<never>): Promise<Backend | undefined> {
+  async insteadOf(other: Backend, pause: (ms: number) => Promise<void>): Promise<Backend | undefined> {
     const { session, backends, routing, measure, deadlineMs } = this.#options
     const { clock, shedder } = this.#deps
     const warm = session.latestWarm(backends)
@@ -65,28 +65,18 @@ export class WarmWait {
       return undefined
     const leftMs = (deadlineMs - clock.monotonicMs()) * shareOfTime
     const affordableMs = Math.min(session.affordableWaitMs(warm, other, routing.sort, measure), leftMs)
-    let stop: Promise<never> | undefined
+    const waitedBeforeMs = this.#waitedMs
     for (;;) {
       const waitMs = this.#waitMs(warm)
       if (waitMs === undefined || this.#waitedMs + waitMs > affordableMs) return undefined
       if (waitMs === 0) break
       this.#waitedMs += waitMs
-      await this.#wait(waitMs, (stop ??= stopped()))
+      await pause(waitMs)
     }
     // Without a wait, it failed for another reason.
-    if (stop === undefined) return undefined
+    if (this.#waitedMs === waitedBeforeMs) return undefined
     this.#waits += 1
     return warm
-  }
-
-  async #wait(ms: number, stop: Promise<never>): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = this.#deps.clock.after(ms, resolve)
-    try {
-      await Promise.race([promise, stop])
-    } finally {
-      timer.cancel()
-    }
   }
 
   /** How long until the backend may be asked; undefined if that is not a matter of a time that it named. */
@@ -117,9 +107,15 @@ export function warmWaitFor(
 export class WaitingRun extends AttemptRun<Backend> {
   readonly #stopped = Promise.withResolvers<never>()
 
-  /** Rejects when the request ends. */
-  get stopped(): Promise<never> {
-    return this.#stopped.promise
+  /** Resolves after this time; rejects when the request ends. */
+  async wait(ms: number, clock: Clock): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = clock.after(ms, resolve)
+    try {
+      await Promise.race([promise, this.#stopped.promise])
+    } finally {
+      timer.cancel()
+    }
   }
 
   override stop(error: Error): void {

@@ -1,5 +1,5 @@
 import type { AnswerEvent, Conversation, Usage } from '../../../domain/conversation.ts'
-import { estimateUsage, withDeliveredOutput } from '../../../domain/estimate-tokens.ts'
+import { completeUsage } from '../../../domain/estimate-tokens.ts'
 import { fusionDepthHeaders } from '../../../domain/profiles.ts'
 import { UpstreamError } from '../../../domain/upstream.ts'
 import type { Backend } from '../../ports.ts'
@@ -73,10 +73,7 @@ export class CallingModelCall implements Disposable {
   get usage(): Usage | undefined {
     const { lane } = this.#run ?? {}
     const usage = this.#usage ?? lane?.usage
-    if (lane === undefined) return usage
-    return usage === undefined
-      ? estimateUsage(this.#conversation, lane.estimatedTokens)
-      : withDeliveredOutput(usage, lane.estimatedTokens)
+    return lane === undefined ? usage : completeUsage(usage, this.#conversation, lane.estimatedTokens)
   }
 
   /**
