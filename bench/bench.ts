@@ -94,7 +94,7 @@ export class Bench {
   /** A separate gateway for one scenario, which the caller must stop. */
   async startFresh(
     name: GatewayName,
-    more: Pick<StartOptions, 'connections' | 'workers' | 'databaseUrl'> = {},
+    more: Pick<StartOptions, 'connections' | 'workers' | 'databaseUrl' | 'program'> = {},
   ): Promise<Gateway> {
     await this.setMode({ name: 'whole', bodyBytes: 1024 })
     return await startGateway(name, { ...this.#start, ...more })

@@ -46,6 +46,8 @@ export interface StartOptions {
   /** For svc-router: how many processes share the port, and its PostgreSQL database if it uses one. */
   readonly workers?: number
   readonly databaseUrl?: string
+  /** For svc-router: the folder of another copy of the program. */
+  readonly program?: string
 }
 
 /** Why a gateway cannot be measured on this machine; undefined if it can. */
@@ -75,7 +77,7 @@ function isSvcRouter(name: GatewayName): name is SvcRouterName {
 async function startSvcRouter(name: SvcRouterName, options: StartOptions): Promise<Gateway> {
   const folder = mkdtempSync(join(options.folder, 'svc-router-'))
   const port = await freePort()
-  const { upstreamPort, workers, databaseUrl } = options
+  const { upstreamPort, workers, databaseUrl, program } = options
   const args = svcRouterCommand(folder, {
     port,
     appPort: await freePort(),
@@ -83,10 +85,15 @@ async function startSvcRouter(name: SvcRouterName, options: StartOptions): Promi
     observed: observing[name],
     workers,
     usesPostgres: databaseUrl !== undefined,
+    program,
   })
   const child = options.processes.start(name.replaceAll(' ', ''), 'gateway', args, {
     talks: false,
-    environment: databaseUrl === undefined ? nodeEnvironment : { ...nodeEnvironment, DATABASE_URL: databaseUrl },
+    // Another copy of the program sets its own.
+    environment: {
+      ...(program === undefined ? nodeEnvironment : {}),
+      ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
+    },
   })
   return await whenReady(name, child, port, () => {
     const key = readFirstKey(folder)

@@ -10,6 +10,7 @@ import { Processes } from './processes.ts'
 import { writeReport } from './report.ts'
 import type { Row } from './rows.ts'
 import { measureAdmissions } from './scenarios/admissions.ts'
+import { measureAgainst } from './scenarios/against.ts'
 import { measureChoice } from './scenarios/choice.ts'
 import { measureBurst, measurePaced, measureTranslate, measureWhole } from './scenarios/cpu.ts'
 import { measureIdle } from './scenarios/idle.ts'
@@ -59,9 +60,12 @@ async function main(options: Options): Promise<number> {
   try {
     const bench = await Bench.open(options, processes, folder, machine.maxOpenFiles)
     const rows: Row[] = []
-    for (const name of options.scenarios) {
-      console.error(`${name} …`)
-      rows.push(...(await runScenario(bench, name)))
+    if (options.against.length > 0) rows.push(...(await measureAgainst(bench)))
+    else {
+      for (const name of options.scenarios) {
+        console.error(`${name} …`)
+        rows.push(...(await runScenario(bench, name)))
+      }
     }
     const seconds = (performance.now() - startMs) / 1000
     console.log(writeReport(rows, bench, machine, seconds))

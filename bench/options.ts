@@ -28,6 +28,8 @@ export interface Options {
   readonly gateways: readonly GatewayName[]
   /** Whether non-streaming answers of `floor.ts` are measured, too. */
   readonly floor: boolean
+  /** Commits of this program, or folders with copies of it, that are compared with it instead of other gateways. */
+  readonly against: readonly string[]
   /** Where svc-router stores everything in the scenario `workers`. */
   readonly store: 'postgres' | 'sqlite'
   readonly jsonFile: string | undefined
@@ -43,15 +45,18 @@ export interface Options {
 
 const maxRounds = 50
 const maxLongRounds = 3
+const maxWarmUpS = 60
 export const usage = `usage: npm run bench -- [--quick] [--rounds N] [--only name,name] [--json FILE] [--control] [--floor]
-                           [--store postgres|sqlite]
+                           [--store postgres|sqlite] [--against COMMIT,…] [--warm-up SECONDS]
   --quick     about a minute, fewer and shorter rounds: for a first look, not for a claim
   --rounds    rounds for each comparison (default 5, with --quick 2)
   --only      some of: ${scenarioNames.join(', ')}
   --json      also write every figure of every round to FILE
   --control   measure a second relay too: how far its ratio is from 1.00 is the noise of this machine
   --floor     measure whole answers of a gateway without all that could be left out, too
-  --store     the store of the scenario workers (default postgres)`
+  --store     the store of the scenario workers (default postgres)
+  --against   compare the CPU of this program only with other commits of it, or with copies in other folders
+  --warm-up   seconds of load before a gateway is measured (default 5, with --quick 0.5)`
 
 /** Parses the command line. @throws Error with one sentence that explains the problem */
 export function readOptions(argv: readonly string[]): Options {
@@ -64,25 +69,23 @@ export function readOptions(argv: readonly string[]): Options {
       json: { type: 'string' },
       control: { type: 'boolean', default: false },
       floor: { type: 'boolean', default: false },
+      against: { type: 'string' },
+      'warm-up': { type: 'string' },
       store: { type: 'string', default: 'postgres' },
     },
   })
   const quick = values.quick
-  const rounds = Number(values.rounds ?? (quick ? 2 : 5))
-  if (!Number.isInteger(rounds) || rounds < 1 || rounds > maxRounds) {
-    throw new Error(`--rounds takes a whole number from 1 to ${maxRounds}.`)
-  }
-  const { store } = values
-  if (store !== 'postgres' && store !== 'sqlite') throw new Error('--store takes postgres or sqlite.')
+  const rounds = readRounds(values.rounds ?? (quick ? 2 : 5))
   return {
     quick,
     rounds,
     scenarios: readScenarios(values.only),
     gateways: ['relay', ...(values.control ? (['relay-again'] as const) : []), 'svc-router', 'portkey'],
     floor: values.floor,
-    store,
+    store: readStore(values.store),
+    against: values.against?.split(',') ?? [],
     jsonFile: values.json,
-    warmUpMs: quick ? 500 : 5000,
+    warmUpMs: readWarmUpMs(values['warm-up'] ?? (quick ? 0.5 : 5)),
     runMs: quick ? 700 : 1500,
     pacedEvents: quick ? 50 : 200,
     latencyMs: quick ? 1000 : 2000,
@@ -90,6 +93,23 @@ export function readOptions(argv: readonly string[]): Options {
     soakRequests: quick ? 20_000 : 300_000,
     longRounds: quick ? 1 : Math.min(rounds, maxLongRounds),
   }
+}
+
+function readRounds(value: string | number): number {
+  const rounds = Number(value)
+  if (Number.isInteger(rounds) && rounds >= 1 && rounds <= maxRounds) return rounds
+  throw new Error(`--rounds takes a whole number from 1 to ${maxRounds}.`)
+}
+
+function readWarmUpMs(value: string | number): number {
+  const seconds = Number(value)
+  if (seconds > 0 && seconds <= maxWarmUpS) return seconds * 1000
+  throw new Error(`--warm-up takes up to ${maxWarmUpS} seconds.`)
+}
+
+function readStore(value: string): Options['store'] {
+  if (value === 'postgres' || value === 'sqlite') return value
+  throw new Error('--store takes postgres or sqlite.')
 }
 
 function readScenarios(only: string | undefined): readonly ScenarioName[] {

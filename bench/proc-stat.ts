@@ -23,6 +23,18 @@ export function readCpuNs(pid: number): number {
   )
 }
 
+/** Nanoseconds of CPU of all threads of a process, and of its main thread. */
+export interface ThreadCpu {
+  readonly all: number
+  readonly main: number
+}
+
+/** CPU of a process so far, by thread. */
+export function readThreadCpuNs(pid: number): ThreadCpu {
+  const stat = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'latin1')
+  return { all: readCpuNs(pid), main: Number(stat.split(' ', 1)[0]) }
+}
+
 /** Resident memory of a process and its children, in MB of a million bytes. */
 export function readRssMb(pid: number): number {
   return family(pid).reduce((sum, member) => {

@@ -1,9 +1,10 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { nodeFlags } from '../bin/boot.mjs'
+import { programFile } from './programs.ts'
 
 const repository = join(import.meta.dirname, '..')
-const program = join(repository, 'src', 'main.ts')
+const currentProgram = join(repository, 'src', 'main.ts')
 /**
  * The maximum of the configuration. A run that exceeds it in any minute gets 429s and is reported as failed.
  */
@@ -20,20 +21,21 @@ export interface SvcRouterStart {
   readonly workers?: number | undefined
   /** Whether the URL in `DATABASE_URL` stores everything, instead of SQLite. */
   readonly usesPostgres?: boolean | undefined
+  /** The folder of another copy of the program. */
+  readonly program?: string | undefined
 }
 
 /** Returns the arguments for `node` that start the real program on a port, with a provider at `upstreamPort`. */
 export function svcRouterCommand(
   folder: string,
-  { port, appPort, upstreamPort, observed, workers, usesPostgres = false }: SvcRouterStart,
+  { port, appPort, upstreamPort, observed, workers, usesPostgres = false, program }: SvcRouterStart,
 ): readonly string[] {
   const config = join(folder, 'svc-router.yaml')
   const scale = workers === undefined ? '' : `workers: ${workers}\n`
   const store = usesPostgres ? 'database:\n  url_env: DATABASE_URL\n' : ''
   writeFileSync(config, configuration(upstreamPort) + observation(observed, upstreamPort) + scale + store)
   return [
-    ...nodeFlags,
-    program,
+    ...(program === undefined ? [...nodeFlags, currentProgram] : [programFile(program)]),
     'start',
     '--port',
     String(port),
@@ -85,5 +87,5 @@ export function readFirstKey(folder: string): string | undefined {
 
 /** Why the program cannot be measured on this machine; undefined if it can. */
 export function whyNoSvcRouter(): string | undefined {
-  return existsSync(program) ? undefined : 'src/main.ts is not there'
+  return existsSync(currentProgram) ? undefined : 'src/main.ts is not there'
 }
