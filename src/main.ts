@@ -6,6 +6,7 @@ import type { AuditStore, CheckpointStore } from './accounts/ports.ts'
 import type { AppOptions } from './app/app.ts'
 import { openLogOutput } from './app/log-output.ts'
 import { openLog } from './app/log.ts'
+import { optimizeEarly } from './app/optimize-early.ts'
 import type { Owner } from './app/owner.ts'
 import { releaseStartMemory } from './app/release-memory.ts'
 import { planRoutingAlone } from './app/routing-planner.ts'
@@ -275,6 +276,7 @@ async function startService(
   const { startApp } = await import('./app/app.ts')
   const app = await startApp(config, { clock, random, log, ...options })
   releaseStartMemory()
+  optimizeEarly()
   return {
     config: app.config,
     stopped: app.failed.then(throwUnrecorded),
