@@ -5,10 +5,21 @@ import { createAccount } from './accounts/accounts.ts'
 import { createKey } from './accounts/keys.ts'
 import { startApp } from './app/app.ts'
 import { openStore } from './app/storage.ts'
-import type { DemoFailure, DemoService, DemoServiceOptions } from './cli/commands/demo/demo-ports.ts'
+import type {
+  DemoCache,
+  DemoFailure,
+  DemoInput,
+  DemoService,
+  DemoServiceOptions,
+} from './cli/commands/demo/demo-ports.ts'
 import type { Config } from './config/config.ts'
 import { loadConfig } from './config/load.ts'
+import { costOf } from './domain/token-price.ts'
+import { publishedPriceOf } from './providers/prices/published-prices.ts'
 import type { RandomBytes } from './runtime/random.ts'
+import { AnthropicCache } from './simulation/caches/anthropic-cache.ts'
+import { MarkedOpenAiCache } from './simulation/caches/openai-cache.ts'
+import { agentTurns, codexSession } from './simulation/caches/recorded-session.ts'
 import type { ScriptStep } from './simulation/providers/script.ts'
 import {
   startSimulatedProvider,
@@ -24,6 +35,8 @@ const drainMs = 500
 /** How long the record of a request may take to be written. */
 const recordMs = 2_000
 const pollMs = 5
+const credentialVariable = 'SIMULATED_KEY'
+const picodollarsPerUsd = 1e12
 
 const steps: Readonly<Record<Exclude<DemoFailure, 'refuses connections'>, ScriptStep>> = {
   'answers 503': { do: 'status', status: 503, repeat: true },
@@ -37,30 +50,34 @@ export async function openDemoService(options: DemoServiceOptions, random: Rando
   const clock = new SkippingClock()
   const folder = opened.use(new TemporaryFolder())
   const providers = new Map<string, DemoProvider>()
-  for (const name of options.providers) providers.set(name, opened.use(await DemoProvider.start(name, options.say)))
+  for (const name of options.providers) providers.set(name, opened.use(await DemoProvider.start(name, options)))
   const given = loadConfig({
     path: 'demo',
     explicit: false,
     given: { text: JSON.stringify(writeConfig(options, folder.path, providers)) },
     overrides: {},
-    env: {},
+    env: { [credentialVariable]: 'simulated' },
     random,
     localSecrets: 'make',
   })
+  // Backends name the account, so it must exist when the service starts.
+  const store = await openStore(given)
+  opened.defer(() => store.close())
+  const deps = { store, clock, random, pepper: given.secrets.pepper, actor: { kind: 'cli' } } as const
+  const account = await createAccount(deps, plan, plan, given.plans)
+  const { key } = await createKey(deps, account.id, plan)
   const app = await startApp({ ...given, drainDelayMs: 0, drainMs }, { clock, random, log: () => {} })
   opened.defer(() => app.stop())
   const { config } = app
-  const store = await openStore(config)
-  opened.defer(() => store.close())
-  const deps = { store, clock, random, pepper: config.secrets.pepper, actor: { kind: 'cli' } } as const
-  const account = await createAccount(deps, plan, plan, config.plans)
-  const { key } = await createKey(deps, account.id, plan)
   const owned = opened.move()
   return {
     baseUrl: config.baseUrl,
     key,
     fail: async (name, failure) => providers.get(name)!.fail(failure),
     skip: (ms) => clock.skip(ms),
+    urlOf: (name) => providers.get(name)!.baseUrl,
+    recordedSession: (turns) => codexSession(agentTurns(turns), () => undefined),
+    inputUsd: (name, input) => inputUsd(options.caching![name]!, input),
     async recordOf(id) {
       const untilMs = performance.now() + recordMs
       for (;;) {
@@ -74,7 +91,7 @@ export async function openDemoService(options: DemoServiceOptions, random: Rando
 }
 
 function writeConfig(
-  { requestsPerMinute, requestsPerMonth }: DemoServiceOptions,
+  { requestsPerMinute, requestsPerMonth, caching = {} }: DemoServiceOptions,
   folder: string,
   providers: ReadonlyMap<string, DemoProvider>,
 ): object {
@@ -87,11 +104,52 @@ function writeConfig(
     data: join(folder, 'data'),
     plans: { [plan]: { name: 'Demo', ...limits, premium: true, fusions_at_once: 8 } },
     default_plan: plan,
-    providers: Object.fromEntries(
-      entries.map(([name, { baseUrl }]) => [name, { preset: 'custom', base_url: baseUrl, format: 'openai-chat' }]),
-    ),
-    backends: Object.fromEntries(entries.map(([name]) => [name, { provider: name, model: `${name}-model` }])),
+    providers: Object.fromEntries(entries.map(([name, { baseUrl }]) => [name, writeProvider(caching[name], baseUrl)])),
+    backends: Object.fromEntries(entries.map(([name]) => [name, writeBackend(caching[name], name)])),
+    // One profile for each of them, so that a demo can compare them.
+    profiles: Object.fromEntries(Object.keys(caching).map((name) => [`${plan}/${name}`, { backends: [name] }])),
   }
+}
+
+function writeProvider(caching: DemoCache | undefined, baseUrl: string): object {
+  if (caching === undefined) return { preset: 'custom', base_url: baseUrl, format: 'openai-chat' }
+  return { preset: caching.like, base_url: baseUrl }
+}
+
+function writeBackend(caching: DemoCache | undefined, name: string): object {
+  if (caching === undefined) return { provider: name, model: `${name}-model` }
+  const { model, addsMarks } = caching
+  return {
+    provider: name,
+    model,
+    credential_env: credentialVariable,
+    account: plan,
+    cache: { marks: addsMarks ? 'auto' : 'off' },
+  }
+}
+
+const caches: Readonly<Record<DemoCache['like'], () => NonNullable<SimulatedOptions['caches']>>> = {
+  openai: () => ({ '/v1/responses': new MarkedOpenAiCache() }),
+  anthropic: () => ({ '/v1/messages': new AnthropicCache({ minimum: 512 }) }),
+}
+
+/** The caches of a provider by path: those of its vendor's current models. */
+function cachesOf(caching: DemoCache | undefined): SimulatedOptions['caches'] {
+  return caching === undefined ? undefined : caches[caching.like]()
+}
+
+function inputUsd({ like, model }: DemoCache, { input, read, written }: DemoInput): number {
+  const price = publishedPriceOf({ vendor: like, model })?.(Date.now())
+  const counted = {
+    inputTokens: input,
+    cachedTokens: read,
+    cacheWriteTokens: written,
+    outputTokens: 0,
+    reasoningTokens: 0,
+  }
+  const cost = costOf(counted, price)
+  if (cost === undefined) throw new Error(`the model ${model} has no published price`)
+  return Number(cost) / picodollarsPerUsd
 }
 
 /** A folder that is deleted at the latest when the process ends, also if a reader closes the pipe or a second Ctrl-C comes. */
@@ -121,8 +179,13 @@ class DemoProvider implements AsyncDisposable {
     this.#running = running
   }
 
-  static async start(name: string, say: DemoServiceOptions['say']): Promise<DemoProvider> {
-    const options = { name, tokenDelayMs, say: (request: string) => say?.(name, request) }
+  static async start(name: string, { say, caching }: DemoServiceOptions): Promise<DemoProvider> {
+    const options = {
+      name,
+      tokenDelayMs,
+      caches: cachesOf(caching?.[name]),
+      say: (request: string) => say?.(name, request),
+    }
     return new DemoProvider(await startSimulatedProvider(options), options)
   }
 

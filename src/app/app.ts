@@ -27,6 +27,7 @@ import { DescriptorWatch } from '../providers/http/descriptor-watch.ts'
 import { systemClock, type Clock } from '../runtime/clock.ts'
 import { errorName } from '../runtime/describe-bug.ts'
 import { randomBase62 } from '../runtime/ids.ts'
+import { deriveMacKeys } from '../runtime/mac.ts'
 import { systemRandom, type RandomBytes } from '../runtime/random.ts'
 import { createSealer } from '../runtime/sealer.ts'
 import { readVersion } from '../runtime/version.ts'
@@ -274,6 +275,7 @@ function buildGateway(runtime: Runtime, deps: BuildGatewayDeps): Gateway {
     tracer: observation.tracer,
     mintId: () => randomBase62(itemIdLength, random),
     keepAliveMs: config.keepAliveMs,
+    cacheKeys: deriveMacKeys(runtime.keys, 'provider-cache').current,
   })
 }
 

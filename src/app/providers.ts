@@ -127,8 +127,8 @@ export async function openProviders(
   }
 }
 
-function common({ id, model, provider, failureDomain, facts, timeouts }: BackendConfig): ConfiguredBackend {
-  return { id, model, provider: provider.preset as VendorId, failureDomain, facts, timeouts }
+function common({ id, model, provider, failureDomain, facts, timeouts, addsMarks }: BackendConfig): ConfiguredBackend {
+  return { id, model, provider: provider.preset as VendorId, failureDomain, facts, timeouts, leavesMarks: !addsMarks }
 }
 
 function configuredBackend(backend: BackendConfig, account: string | undefined): ConfiguredBackend {

@@ -171,6 +171,8 @@ export interface BackendConfig {
   readonly facts: BackendFacts
   /** The name of its embedding vectors; undefined for a backend of conversations. */
   readonly embeddings: string | undefined
+  /** Whether cache marks are added to requests. */
+  readonly addsMarks: boolean
   readonly timeouts: BackendTimeouts
   readonly simulated: boolean
 }

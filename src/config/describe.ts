@@ -53,6 +53,7 @@ export function plainConfig(config: Config): Record<string, unknown> {
       quota_units: profile.quotaUnits,
       reports_model: profile.reportsModel ?? false,
       reports_cost: profile.reportsCost ?? false,
+      cache: { marks: profile.leavesMarks === true ? 'off' : 'auto' },
       price: profile.price,
       routing: plainRouting(profile.routing),
       fusion: plainFusion(profile.fusion),
@@ -116,6 +117,7 @@ function plainBackend(backend: BackendConfig): Record<string, unknown> {
     cache_lifetime: facts.cacheMs === undefined ? undefined : writeDuration(facts.cacheMs),
     cache_domain: facts.cacheDomain,
     embeddings: backend.embeddings,
+    cache: { marks: backend.addsMarks ? 'auto' : 'off' },
     simulated: backend.simulated,
     timeouts: {
       connect: writeDuration(timeouts.connectMs),

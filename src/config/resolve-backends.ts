@@ -126,6 +126,7 @@ function resolveBackend(
     failureDomain: given.failure_domain ?? provider.name,
     facts,
     embeddings: given.embeddings,
+    addsMarks: given.cache?.marks !== 'off',
     timeouts: resolveTimeouts(given.timeouts, defaultTimeouts(facts.capabilities?.reasoning === true, provider.preset)),
     simulated: false,
   }
@@ -228,6 +229,7 @@ function simulatedBackend(id: string): BackendConfig {
     failureDomain: id,
     facts: { capabilities: simulatedCapabilities },
     embeddings: undefined,
+    addsMarks: true,
     timeouts: defaultTimeouts(false),
     simulated: true,
   }

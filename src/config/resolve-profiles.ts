@@ -35,6 +35,7 @@ export function resolveProfiles(file: ConfigFile, backends: readonly BackendConf
       quotaUnits: profile.quota_units ?? 1,
       ...(profile.reports_model === true ? { reportsModel: true } : {}),
       ...(profile.reports_cost === true ? { reportsCost: true } : {}),
+      ...(profile.cache?.marks === 'off' ? { leavesMarks: true } : {}),
       ...(embeddings === undefined ? {} : { embeddings }),
       ...(profile.price === undefined ? {} : { price: resolvePrice(profile.price) }),
       ...(profile.routing === undefined

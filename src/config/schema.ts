@@ -119,6 +119,15 @@ const plan = group({
   fusions_at_once: whole(1, maxFusionsAtOnce).optional().describe('Concurrent fusion requests per account. Default 2.'),
 })
 
+const cache = group({
+  marks: z
+    .enum(['auto', 'off'], { error: 'expected auto or off' })
+    .optional()
+    .describe(
+      'Whether requests are marked so that the provider stores what will be read again. auto adds marks where they pay off. Marks of clients are kept in any case. Default auto.',
+    ),
+})
+
 export const backendSchema = group({
   provider: text('the name of a provider or preset', 64).meta({
     description: 'A name from providers, or a preset.',
@@ -161,6 +170,7 @@ export const backendSchema = group({
     .describe(
       'Declares that this backend only creates embeddings, and names its embedding space. Vectors of different models cannot be compared, so failover happens only between backends with the same name.',
     ),
+  cache: cache.optional().describe("The provider's prompt cache."),
   timeouts: timeouts.optional().describe('How long this backend may take.'),
 })
 
@@ -186,6 +196,7 @@ const profile = group({
     .optional()
     .describe('Whether answers that are not streamed report their cost in X-Svc-Router-Cost. Default false.'),
   price: price.optional().describe('The price shown in GET /v1/models. Informational only; it is never charged.'),
+  cache: cache.optional().describe("Providers' prompt caches, for requests to this profile."),
   routing: routing.optional().describe('How the profile chooses among its backends.'),
   fusion: fusion.optional().describe('Fusion settings. Only for the profile svc-router/fusion.'),
 })

@@ -53,6 +53,8 @@ export interface Hints {
   readonly fusionEchoes?: boolean
   /** Responses only: whether the input has reasoning items that consist of an id only. */
   readonly bareReasoning?: boolean
+  /** Responses only: how many of the tools, the last ones, came with later input items (`additional_tools`). */
+  readonly lateTools?: number
   /**
    * Fields that exist only in the client's own format. A request with such fields is rejected if it must be translated.
    */
@@ -94,14 +96,21 @@ export interface ToolTurn {
   readonly role: 'tool'
   readonly callId: string
   readonly parts: readonly InputPart[]
+  readonly mark?: CacheLifetime
   /** `custom` for the result of a custom tool call; `function` for all others. */
   readonly kind: 'function' | 'custom'
 }
 
+/**
+ * How long a provider stores the prompt up to a part that has a cache mark (contract 44.2). The client sets `mark`
+ * where it marks a part itself.
+ */
+export type CacheLifetime = '5m' | '1h'
+
 export type InputPart =
-  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'text'; readonly text: string; readonly mark?: CacheLifetime }
   /** `url` is an http(s) URL or a data URL. */
-  | { readonly type: 'image'; readonly url: string; readonly detail?: string }
+  | { readonly type: 'image'; readonly url: string; readonly detail?: string; readonly mark?: CacheLifetime }
   /** One of `data` (a data URL or bare base64), `url`, or the id of a file at the provider. */
   | {
       readonly type: 'file'
@@ -109,11 +118,12 @@ export type InputPart =
       readonly url?: string
       readonly id?: string
       readonly filename?: string
+      readonly mark?: CacheLifetime
     }
   | { readonly type: 'audio'; readonly data: string; readonly format: string }
 
 export type AssistantPart =
-  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'text'; readonly text: string; readonly mark?: CacheLifetime }
   | { readonly type: 'refusal'; readonly text: string }
   /**
    * `sealed` is encrypted reasoning: when read, with the mark of its issuer; when written, only for the backend that
@@ -131,6 +141,7 @@ export interface ToolCall {
   readonly namespace?: string
   /** The arguments as JSON text, exactly as the model wrote them; for a custom call, its input. */
   readonly arguments: string
+  readonly mark?: CacheLifetime
 }
 
 export type Tool =
@@ -141,6 +152,7 @@ export type Tool =
       readonly description?: string
       readonly parameters?: JsonObject
       readonly strict?: boolean
+      readonly mark?: CacheLifetime
     }
   | {
       readonly type: 'custom'

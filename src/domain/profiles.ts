@@ -16,6 +16,8 @@ export interface Profile {
   readonly reportsModel?: boolean
   /** Whether answers that are not streamed have their cost in a header (contract 42.11). */
   readonly reportsCost?: boolean
+  /** Whether no cache marks are added to requests (contract 44.8). */
+  readonly leavesMarks?: boolean
   /** The name of the vectors that its embeddings backends return; absent for conversations. */
   readonly embeddings?: string
   /** The price that clients are shown. Nothing is charged by it (contract 17.9). */

@@ -1,6 +1,7 @@
 import type { AnswerEvent, Conversation } from '../domain/conversation.ts'
 import type { ClientFormatId, FormatId } from '../domain/format-id.ts'
 import type { Json, JsonObject } from '../domain/json.ts'
+import type { MarkOptions } from './cache/plan-marks.ts'
 import type { ClientConventions } from './client-conventions.ts'
 import type { StreamFailure } from './stream-failure.ts'
 
@@ -51,6 +52,8 @@ export interface Format extends ProviderFormat {
   readonly hasServiceCalls?: boolean
   /** Whether an answer has one text, which progress does not end; otherwise progress is an item that ends the text. */
   readonly hasOneText?: boolean
+  /** Whether its requests cannot send encrypted reasoning back. */
+  readonly losesReasoning?: boolean
   /** What its clients expect of HTTP besides the body. */
   readonly conventions: ClientConventions
   /** The clients' name for a field that an error names by another format's word: `input`, `messages`, `stop`. */
@@ -84,6 +87,20 @@ export interface Dialect {
   readonly cacheMs?: number
   /** Top-level request fields that this endpoint rejects: left out even when relaying. */
   readonly refusedFields: readonly string[]
+  /** How marks in the prompt are written, for models that need or take them (contract 44.2). */
+  readonly cacheMarks?: 'cache_control' | 'prompt_cache_breakpoint'
+  /** Whether the operator turned off adding marks (contract 44.8). */
+  readonly leavesMarks?: boolean
+  /** Where a key goes that leads requests with the same beginning to the same cache (contract 44.7). */
+  readonly cacheKey?: 'prompt_cache_key' | 'x-grok-conv-id'
+}
+
+/** What is decided about a provider's prompt cache for one request to one backend (contract 44). */
+export interface CacheRequest extends MarkOptions {
+  /** Whether marks may be added. The caller's own are always kept. */
+  readonly addsMarks: boolean
+  /** The value for `prompt_cache_key`, in place of the caller's; undefined for none. */
+  readonly key?: string | undefined
 }
 
 /** Formats by name. */
@@ -96,6 +113,10 @@ export interface WriteTarget {
   readonly model: string
   readonly stream: boolean
   readonly dialect: Dialect
+  /** Whether the caller's format cannot send encrypted reasoning back with a tool call. */
+  readonly losesReasoning?: boolean
+  /** If absent, no marks are added and the caller's key is written where it is known to be accepted. */
+  readonly cache?: CacheRequest | undefined
 }
 
 export interface AnswerReader {

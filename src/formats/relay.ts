@@ -2,6 +2,7 @@ import type { Conversation } from '../domain/conversation.ts'
 import { type JsonObject, objectOf } from '../domain/json.ts'
 import { fusionToolType } from '../domain/profiles.ts'
 import { routingField } from '../domain/routing-policy.ts'
+import type { MarkInsertion } from './cache/insert-marks.ts'
 import type { EncryptedReasoningRules } from './encrypted-reasoning.ts'
 import { isArray } from './fields.ts'
 import type { AnswerContext, Dialect, WriteTarget } from './format.ts'
@@ -24,6 +25,8 @@ export interface RelayRules {
   requestChanges?(body: JsonObject, conversation: Conversation, target: WriteTarget): RequestChanges
   /** Request headers, in lowercase, that affect how the body is read and are therefore forwarded. */
   readonly passedHeaders?: readonly string[]
+  /** The cache marks to add to a request of this many bytes (contract 44.3). Absent if the format has none. */
+  marks?(body: JsonObject, bytes: number, target: WriteTarget): readonly MarkInsertion[]
   /** Where requests and answers contain values that providers encrypt for themselves. */
   readonly encryptedReasoning?: EncryptedReasoningRules
   /** Where a request contains the users' words: the list of messages, and the type of a text part. */
@@ -87,6 +90,8 @@ export function relayChanges(
   if (conversation.fusionTool !== undefined) Object.assign(changes, withoutFusionTool(body))
   if (Object.hasOwn(body, routingField)) changes[routingField] = undefined
   if (rules.requestChanges !== undefined) Object.assign(changes, rules.requestChanges(body, conversation, target))
+  const key = target.cache?.key
+  if (key !== undefined && body['prompt_cache_key'] !== key) changes['prompt_cache_key'] = JSON.stringify(key)
   for (const field of target.dialect.refusedFields) changes[field] = undefined
   return changes
 }

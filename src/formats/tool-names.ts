@@ -33,8 +33,8 @@ export class ToolNames {
       if (tool.type === 'hosted' || tool.namespace !== undefined) continue
       if (!this.#tools.has(tool.name)) this.#tools.set(tool.name, tool)
     }
-    for (const tool of tools) {
-      if (tool.type === 'hosted' || tool.namespace === undefined) continue
+    // In an order of their own, so that names do not depend on the order in which the caller lists the tools.
+    for (const tool of tools.filter(hasNamespace).toSorted(compareNames)) {
       const key = keyOf(tool.name, tool.namespace)
       if (this.#flat.has(key)) continue
       let flat = flatName(tool.name, tool.namespace, 0)
@@ -66,6 +66,17 @@ export class ToolNames {
     const kind = wrapped ? 'custom' : call.kind
     return namespace === undefined ? { kind, name, wrapped } : { kind, name, namespace, wrapped }
   }
+}
+
+type NamespacedTool = NamedTool & { readonly namespace: string }
+
+function hasNamespace(tool: Tool): tool is NamespacedTool {
+  return tool.type !== 'hosted' && tool.namespace !== undefined
+}
+
+function compareNames(one: NamespacedTool, other: NamespacedTool): number {
+  const [first, second] = [keyOf(one.name, one.namespace), keyOf(other.name, other.namespace)]
+  return first < second ? -1 : first > second ? 1 : 0
 }
 
 function keyOf(name: string, namespace: string): string {

@@ -8,9 +8,12 @@ import type { ClientFormatId } from '../formats/format.ts'
 import type { RelayRules } from '../formats/relay.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { errorName } from '../runtime/describe-bug.ts'
+import type { SealingKey } from '../runtime/sealer.ts'
 import { callGrant } from './auth/call-grant.ts'
 import { budgetedFor, mayHaveBudgets } from './budgets/budgeted-request.ts'
 import type { ClaimingRequest } from './budgets/request-claim.ts'
+import { cacheContext } from './cache/provider-cache.ts'
+import type { SessionTurn } from './cache/session-turn.ts'
 import type { AnswerPlan } from './fusion/fusion-planner.ts'
 import { orFailed } from './or-failed.ts'
 import type { Admission, AllowedRequest, Backend, Backends, Ledger, Principal, RequestTrace } from './ports.ts'
@@ -31,9 +34,14 @@ export interface AdmitDeps extends BackendRequestDeps {
   readonly log: EventLog
   readonly relays: (id: ClientFormatId) => RelayRules
   readonly commits: DurabilityWait
+  /** Signs the keys that lead requests to providers' caches; without it none are sent. */
+  readonly cacheKeys?: SealingKey | undefined
   /** The budgets of an account. */
   readonly readBudgets?: ((accountId: string) => Promise<readonly Budget[]>) | undefined
 }
+
+/** A request whose session was looked up; undefined if no provider caches its prompt. */
+type SessionRequest = ServedRequest & { readonly session: SessionTurn | undefined }
 
 /** A request that was admitted, in the form in which it is sent. */
 export interface AdmittedRequest {
@@ -51,11 +59,12 @@ export interface AdmittedRequest {
 export async function admitRequest(
   deps: AdmitDeps,
   principal: Principal,
-  { profile, request, conversation, backends: served }: ServedRequest,
+  { profile, request: given, conversation, backends: served, session }: SessionRequest,
   plan: AnswerPlan | undefined,
 ): Promise<AdmittedRequest> {
   const { formats, learned, readBudgets } = deps
   const { accountId, keyId, limits } = principal
+  const request = { ...given, cache: cacheContext(deps.cacheKeys, accountId, profile, session) }
   const { id, format } = request
   const isFused = plan?.runner !== undefined
   // A fusion chooses its members by capability itself.

@@ -89,6 +89,7 @@ export interface GatewayDeps {
   readonly readBudgets?: ((accountId: string) => Promise<readonly Budget[]>) | undefined
   readonly mintId: () => string
   readonly keepAliveMs: number
+  readonly cacheKeys?: AdmitDeps['cacheKeys']
 }
 
 /** A profile and the backends that serve one account under its name. */
@@ -268,11 +269,11 @@ export class Gateway {
 
   /** Admits a checked request and runs it. Whatever is rejected before costs nothing (contract 6.1). */
   async #serve(principal: Principal, served: ServedRequest, sink: AnswerSink, plan?: AnswerPlan): Promise<void> {
-    const { profile, routing, begun, persister, previousResponseId, conversationId } = served
-    const admitted = await admitRequest(this.#admitDeps, principal, served, plan)
+    const { profile, routing, persister, previousResponseId, conversationId } = served
+    const session = served.begun instanceof Promise ? await served.begun : served.begun
+    const admitted = await admitRequest(this.#admitDeps, principal, { ...served, session }, plan)
     const { request, conversation, opening, backends, doubtful, admission, written } = admitted
     const { id, accountId } = opening
-    const session = begun instanceof Promise ? await begun : begun
     request.trace = this.#deps.tracer?.begin(opening, request.traceparent)
     request.work?.admitted()
     const nowSeconds = this.#nowSeconds

@@ -11,6 +11,7 @@ import type { AnswerContext, ClientFormatId, Dialect, FormatId } from '../format
 import type { JsonMember } from '../formats/json-scan.ts'
 import type { EnforcedLimits } from './auth/key-limits.ts'
 import type { RequestWork } from './auth/unadmitted-work.ts'
+import type { CacheContext } from './cache/cache-context.ts'
 
 /** The authenticated caller. Created only in `authenticate.ts`. */
 export interface Principal {
@@ -314,6 +315,8 @@ export interface ModelRequest {
   readonly fusionDepth?: number | undefined
   /** True for the service's own question about a conversation, which is not a user's turn: one model answers it. */
   readonly isOwnQuestion?: true
+  /** Absent for the service's own requests. */
+  readonly cache?: CacheContext | undefined
   /** Called once the request is admitted. */
   readonly onAdmitted?: ((context: AnswerContext) => void) | undefined
   /** Whether its response runs in the background. */

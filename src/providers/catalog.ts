@@ -43,6 +43,8 @@ export interface ConfiguredBackend {
    * Instead of `account`: the provider's name if the credential is the operator's, for accounts with managed access.
    */
   readonly managedBy?: string | undefined
+  /** Whether no cache marks are added to requests. */
+  readonly leavesMarks?: boolean
 }
 
 export interface BackendsOptions {
@@ -259,7 +261,7 @@ export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools, p
           entry.facts?.usdPerMillion,
         ),
         timeouts: entry.timeouts,
-        dialect: vendorApi.dialect,
+        dialect: entry.leavesMarks === true ? { ...vendorApi.dialect, leavesMarks: true } : vendorApi.dialect,
         baseUrl: fillBaseUrl(baseUrl, { region: entry.region ?? own.region, project: own.project }),
         authHeader: entry.authHeader ?? vendorApi.authHeader,
         credential: entry.credential,

@@ -71,6 +71,9 @@ const classic = {
 } as const
 /** A server of one's own forgets prompts when its memory is needed for others. */
 const localServer = { ...classic, cacheMs: hourMs / 2 } as const
+/** Endpoints where a key leads requests with the same beginning to the same cache. */
+const keyed = { cacheKey: 'prompt_cache_key' } as const
+const xai = { ...current, developerRole: false, hostedTools: hostedTools.xai } as const
 const chat = ['openai-chat'] as const
 const chatFirst = ['openai-chat', 'openai-responses'] as const
 const everyFormat = ['openai-chat', 'openai-responses', 'anthropic-messages'] as const
@@ -109,7 +112,7 @@ export const vendors = {
     baseUrl: 'https://api.openai.com/v1',
     formats: responsesFirst,
     endpoints: responsesFirst,
-    dialect: current,
+    dialect: { ...current, ...keyed, cacheMarks: 'prompt_cache_breakpoint' },
     exampleModel: 'gpt-5.1',
     keyVariable: 'OPENAI_API_KEY',
     priceLists: ['openai'],
@@ -137,7 +140,7 @@ export const vendors = {
     endpoints: responsesFirst,
     authHeader: 'api-key',
     credential: 'required',
-    dialect: current,
+    dialect: { ...current, ...keyed },
     exampleModel: 'my-gpt-5-deployment',
     keyVariable: 'AZURE_OPENAI_API_KEY',
     priceLists: ['azure', 'openai'],
@@ -147,7 +150,7 @@ export const vendors = {
     name: 'OpenRouter',
     baseUrl: 'https://openrouter.ai/api/v1',
     formats: chatFirst,
-    dialect: { ...current, hostedTools: hostedTools.openrouter },
+    dialect: { ...current, ...keyed, hostedTools: hostedTools.openrouter, cacheMarks: 'cache_control' },
     exampleModel: 'anthropic/claude-sonnet-4.5',
     keyVariable: 'OPENROUTER_API_KEY',
     priceLists: ['openrouter'],
@@ -187,6 +190,7 @@ export const vendors = {
     // Answers 422 to any unknown field; it reports usage in streams without being asked.
     dialect: {
       ...classic,
+      ...keyed,
       streamUsage: false,
       refusedFields: [
         'stream_options',
@@ -198,7 +202,6 @@ export const vendors = {
         'logit_bias',
         'service_tier',
         'safety_identifier',
-        'prompt_cache_key',
         'verbosity',
         'modalities',
         'audio',
@@ -226,7 +229,8 @@ export const vendors = {
     baseUrl: 'https://api.x.ai/v1',
     formats: chatFirst,
     endpoints: chatFirst,
-    dialect: { ...current, developerRole: false, hostedTools: hostedTools.xai },
+    dialect: { ...xai, cacheKey: 'x-grok-conv-id' },
+    byFormat: { 'openai-responses': { dialect: { ...xai, ...keyed } } },
     exampleModel: 'grok-4',
     keyVariable: 'XAI_API_KEY',
     priceLists: ['x-ai'],

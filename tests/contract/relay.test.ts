@@ -105,8 +105,10 @@ describe.each(clients)('%s, relayed', (id) => {
         const request = requestOf(id, json)
         const conversation = format.readRequest(request.body)
         const parts = { formats: formatById, relays: relayById, learned: new LearnedLimits(systemClock()) }
-        const written = writeBody(backendOf(id), request, conversation, parts)
-        const expected = json.replace(`"model":"${model}"`, '"model":"backend-model"')
+        // Claude Code's report about itself reaches no other model (contract 44.9).
+        const backend = { ...backendOf(id), model: 'claude-opus-5' }
+        const written = writeBody(backend, request, conversation, parts)
+        const expected = json.replace(`"model":"${model}"`, '"model":"claude-opus-5"')
         expect(Buffer.from(written as Uint8Array).toString()).toBe(expected)
       }),
       { numRuns: 300 },

@@ -48,7 +48,7 @@ describe('a request from an Anthropic client', () => {
     expect(turns[0]).toEqual({
       role: 'system',
       parts: [
-        { type: 'text', text: 'One.' },
+        { type: 'text', text: 'One.', mark: '5m' },
         { type: 'text', text: 'Two.' },
       ],
     })
@@ -161,7 +161,7 @@ describe('a request from an Anthropic client', () => {
       'memory',
       'web_search_20250305',
     ])
-    expect(tools[0]).toEqual({ type: 'function', name: 'f', description: 'd', parameters: { type: 'object' } })
+    expect(tools[0]).toMatchObject({ type: 'function', name: 'f', description: 'd', parameters: { type: 'object' } })
     expect(tools[1]).toEqual({ type: 'function', name: 'g', parameters: { type: 'object' } })
     expect(tools[2]).toMatchObject({ type: 'function', parameters: { properties: { command: { type: 'string' } } } })
     expect(fusionTool).toEqual({ type: 'svc-router:fusion' })
@@ -318,10 +318,7 @@ describe('a request to an Anthropic backend', () => {
       model: 'claude-sonnet-4-5',
       max_tokens: 32_000,
       stream: false,
-      system: [
-        { type: 'text', text: 'Be brief.' },
-        { type: 'text', text: 'Hurry.' },
-      ],
+      system: [{ type: 'text', text: 'Be brief.' }],
       messages: [
         {
           role: 'user',
@@ -342,6 +339,7 @@ describe('a request to an Anthropic backend', () => {
           content: [
             { type: 'tool_result', tool_use_id: 'functions_f_0', content: [{ type: 'text', text: 'rain' }] },
             { type: 'tool_result', tool_use_id: 'functions_f_0_2', content: 'aborted' },
+            { type: 'text', text: '<system>\nHurry.\n</system>' },
             { type: 'text', text: 'And?' },
           ],
         },
@@ -362,7 +360,7 @@ describe('a request to an Anthropic backend', () => {
     expect(fromChat({ messages: [{ role: 'system', content: 'Tell a joke.' }] })['messages']).toHaveLength(1)
   })
 
-  test('later instructions keep their position only for models that accept them there', () => {
+  test('later instructions follow the user’s words, as a message of their own for models that accept one', () => {
     const messages = [...hi, { role: 'system', content: 'Now.' }, { role: 'assistant', content: 'ok' }, ...hi]
     expect(fromChat({ messages }, 'claude-opus-4-8')['messages']).toMatchObject([
       { role: 'user' },
@@ -371,13 +369,19 @@ describe('a request to an Anthropic backend', () => {
       { role: 'user' },
     ])
     const before = [...hi, { role: 'assistant', content: 'ok' }, { role: 'system', content: 'Now.' }, ...hi]
-    for (const written of [
-      fromChat({ messages }, 'claude-sonnet-5'),
-      fromChat({ messages: before }, 'claude-opus-5'),
-    ]) {
-      expect(written['system']).toEqual([{ type: 'text', text: 'Now.' }])
-      expect(written['messages']).toHaveLength(3)
-    }
+    const placed = fromChat({ messages: before }, 'claude-fable-5-1')
+    expect(placed['messages']).toMatchObject([
+      {},
+      {},
+      { role: 'user' },
+      { role: 'system', content: [{ text: 'Now.' }] },
+    ])
+    const note = { type: 'text', text: '<system>\nNow.\n</system>' }
+    const last = (written: JsonObject) => (written['messages'] as JsonObject[]).at(-1)?.['content']
+    expect(last(fromChat({ messages: before }, 'claude-sonnet-5'))).toEqual([{ type: 'text', text: 'Hi' }, note])
+    const first = fromChat({ messages }, 'claude-sonnet-5')
+    expect(first).not.toHaveProperty('system')
+    expect(first['messages']).toMatchObject([{ content: [{ type: 'text', text: 'Hi' }, note] }, {}, {}])
   })
 
   test('tools that were called earlier are declared even if the client no longer declares them', () => {
@@ -520,8 +524,9 @@ describe('a request to an Anthropic backend', () => {
     })
     const older = fromChat({ response_format }, 'claude-sonnet-4-20250514')
     expect(older).not.toHaveProperty('output_config')
-    expect(JSON.stringify(older['system'])).toContain('JSON schema')
-    expect(JSON.stringify(fromChat({ response_format: { type: 'json_object' } })['system'])).toContain(
+    expect(older).not.toHaveProperty('system')
+    expect(JSON.stringify((older['messages'] as JsonObject[]).at(-1))).toContain('JSON schema')
+    expect(JSON.stringify(fromChat({ response_format: { type: 'json_object' } })['messages'])).toContain(
       'one JSON object',
     )
   })

@@ -151,7 +151,7 @@ describe('a request to Gemini', () => {
     expect(body['toolConfig']).toEqual({ functionCallingConfig: expected })
   })
 
-  test('only allowed tools are declared, namespaces and custom tools become functions, and hosted tools are omitted', () => {
+  test('only allowed tools can be called, namespaces and custom tools become functions, and hosted tools are omitted', () => {
     const tools = [
       { type: 'function', name: 'look', parameters: null },
       { type: 'namespace', name: 'agents', tools: [{ type: 'function', name: 'wait', parameters }] },
@@ -167,8 +167,8 @@ describe('a request to Gemini', () => {
     expect(JSON.stringify(declared)).not.toContain('"name":"look","parametersJsonSchema"')
     const allowed = { type: 'allowed_tools', mode: 'required', tools: [{ type: 'function', name: 'look' }] }
     const body = fromResponses({ tools, tool_choice: allowed })
-    expect(body['tools']).toEqual([{ functionDeclarations: [{ name: 'look' }] }])
-    expect(body['toolConfig']).toEqual({ functionCallingConfig: { mode: 'ANY' } })
+    expect(body['tools']).toEqual([{ functionDeclarations: declared }])
+    expect(body['toolConfig']).toEqual({ functionCallingConfig: { mode: 'ANY', allowedFunctionNames: ['look'] } })
     expect(fromResponses({ tools: [{ type: 'web_search' }], tool_choice: 'auto' })).not.toHaveProperty('tools')
   })
 
@@ -208,7 +208,7 @@ describe('a request to Gemini', () => {
     })
     const both = fromChat({ response_format: format, tools: [weather] })
     expect(both).not.toHaveProperty('generationConfig')
-    expect(JSON.stringify(both['systemInstruction'])).toContain('JSON Schema')
+    expect(JSON.stringify((both['contents'] as JsonObject[]).at(-1))).toContain('JSON Schema')
     expect(fromChat({ response_format: format, tools: [weather] }, 'gemini-3-flash-preview')).toHaveProperty(
       'generationConfig.responseJsonSchema',
     )

@@ -213,7 +213,7 @@ describe('a request from Responses to chat', () => {
     })
   })
 
-  test('only the allowed tools are sent', () => {
+  test('all tools are sent even if only some are allowed, and a note after the messages says which', () => {
     const tools = ['a', 'b'].map((name) => ({ type: 'function', name, parameters }))
     const allowed = (names: string[]): JsonObject =>
       chatBody({
@@ -224,9 +224,14 @@ describe('a request from Responses to chat', () => {
           tools: names.map((name) => ({ type: 'function', name })),
         },
       })
-    expect(allowed(['b'])).toMatchObject({ tools: [{ function: { name: 'b' } }], tool_choice: 'required' })
-    expect(allowed([])).not.toHaveProperty('tools')
-    expect(allowed([])).not.toHaveProperty('tool_choice')
+    const both = [{ function: { name: 'a' } }, { function: { name: 'b' } }]
+    const written = allowed(['b'])
+    expect(written).toMatchObject({ tools: both, tool_choice: 'required' })
+    expect((written['messages'] as JsonObject[]).at(-1)).toEqual({
+      role: 'user',
+      content: 'For this answer, call only these tools: b.',
+    })
+    expect(allowed([])).toMatchObject({ tools: both, tool_choice: 'none' })
   })
 
   test.each([

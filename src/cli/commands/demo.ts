@@ -2,6 +2,7 @@ import { nearest } from '../../domain/profiles.ts'
 import type { Command, Invocation, Result } from '../command.ts'
 import { CommandError, exitCodes } from '../failures.ts'
 import { writeTable } from '../terminal/table.ts'
+import { cache } from './demo/cache.ts'
 import type { Demo } from './demo/demo.ts'
 import { failover } from './demo/failover.ts'
 import { fusion } from './demo/fusion.ts'
@@ -9,7 +10,7 @@ import { quota } from './demo/quota.ts'
 import { ratelimit } from './demo/ratelimit.ts'
 import { runDemo } from './demo/run-demo.ts'
 
-const demos: readonly Demo[] = [failover, ratelimit, quota, fusion]
+const demos: readonly Demo[] = [failover, ratelimit, quota, fusion, cache]
 const names = demos.map(({ name }) => name)
 
 /** Shows a promise of the service with real requests to a service of its own (contract 33.11). */

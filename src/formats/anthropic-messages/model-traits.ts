@@ -17,6 +17,10 @@ export interface ModelTraits {
   readonly forcedTools: boolean
   /** Whether `system` messages may appear between other messages. If unknown, they are moved to the top. */
   readonly systemTurns: boolean
+  /** Whether the prompt is only cached up to marks (contract 44.2). */
+  readonly cacheMarks: boolean
+  /** The number of tokens below which a prompt is never cached. */
+  readonly cacheMinimum: number
 }
 
 /** Every Claude since 4 can write this much, and Claude Code requests this much (contract 11.14). */
@@ -32,6 +36,8 @@ const others: ModelTraits = {
   structured: true,
   forcedTools: true,
   systemTurns: false,
+  cacheMarks: false,
+  cacheMinimum: 1_024,
 }
 
 /**
@@ -53,6 +59,20 @@ export function traitsOf(model: string): ModelTraits {
     highestEfforts: version >= 4.07,
     structured: version >= 4.05 || (family === 'opus' && version >= 4.01),
     forcedTools: version < 5.01 || family === 'haiku',
-    systemTurns: family === 'opus' && version >= 4.08,
+    systemTurns: (family === 'opus' && version >= 4.08) || (isLargest(family) && version >= 5.01),
+    cacheMarks: true,
+    cacheMinimum: cacheMinimumOf(family, version),
   }
+}
+
+function isLargest(family: string): boolean {
+  return family === 'fable' || family === 'mythos'
+}
+
+function cacheMinimumOf(family: string, version: number): number {
+  if (version === Infinity) return 512
+  if (family === 'haiku') return version >= 5 ? 512 : version >= 4.05 ? 4_096 : 2_048
+  if (isLargest(family) || (family === 'opus' && version >= 5)) return 512
+  if (family !== 'opus' || version >= 4.08 || version < 4.05) return 1_024
+  return version >= 4.07 ? 2_048 : 4_096
 }

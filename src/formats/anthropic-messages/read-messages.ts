@@ -1,24 +1,19 @@
 import type { AssistantPart, InputPart, Turn } from '../../domain/conversation.ts'
 import { invalidRequest } from '../../domain/errors.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
+import { lifetimeOf } from '../cache/placed-blocks.ts'
 import { isArray, requiredString, wrongType } from '../fields.ts'
+import { isBillingText } from './billing-report.ts'
 import { encryptedFromRedacted, encryptedFromThinking } from './encrypted-reasoning.ts'
 import { readPart, readParts } from './read-parts.ts'
 
-/**
- * Claude Code reports about itself to Anthropic in this block: it is not an instruction, and only noise for other
- * providers.
- */
-const billingHeader = 'x-anthropic-billing-header:'
 /** Replaces a tool result that only says it failed: other formats have no flag for that. */
 const failed = 'The tool failed.'
 
 /** The turns of `system` and `messages`. @throws ServiceError `invalid_request` */
 export function readMessages(system: Json | undefined, messages: readonly Json[]): Turn[] {
   const turns: Turn[] = []
-  const instructions = readParts(system, 'system').filter(
-    (part) => part.type === 'text' && !part.text.startsWith(billingHeader),
-  )
+  const instructions = readParts(system, 'system').filter((part) => part.type === 'text' && !isBillingText(part.text))
   if (instructions.length > 0) turns.push({ role: 'system', parts: instructions })
   for (let index = 0; index < messages.length; index++) {
     const message = messages[index]
@@ -58,7 +53,10 @@ function readResult(block: JsonObject, path: string): Turn {
   const callId = requiredString(block, 'tool_use_id', `${path}.`)
   const parts = readParts(block['content'], `${path}.content`)
   if (parts.length === 0 && block['is_error'] === true) parts.push({ type: 'text', text: failed })
-  return { role: 'tool', callId, parts, kind: 'function' }
+  const mark = lifetimeOf(block['cache_control'])
+  return mark === undefined
+    ? { role: 'tool', callId, parts, kind: 'function' }
+    : { role: 'tool', callId, parts, mark, kind: 'function' }
 }
 
 function readAssistant(content: Json | undefined, path: string): AssistantPart[] {
@@ -80,7 +78,7 @@ function readAssistantBlock(block: JsonObject, path: string): AssistantPart | un
   switch (block['type']) {
     case 'text': {
       const text = requiredString(block, 'text', `${path}.`)
-      return text === '' ? undefined : { type: 'text', text }
+      return text === '' ? undefined : marked({ type: 'text', text }, block)
     }
     case 'thinking': {
       const { thinking, signature } = block
@@ -92,15 +90,24 @@ function readAssistantBlock(block: JsonObject, path: string): AssistantPart | un
     case 'redacted_thinking':
       return { type: 'reasoning', text: '', sealed: encryptedFromRedacted(requiredString(block, 'data', `${path}.`)) }
     case 'tool_use':
-      return {
-        type: 'call',
-        kind: 'function',
-        id: requiredString(block, 'id', `${path}.`),
-        name: requiredString(block, 'name', `${path}.`),
-        arguments: JSON.stringify(block['input'] ?? {}),
-      }
+      return marked(
+        {
+          type: 'call',
+          kind: 'function',
+          id: requiredString(block, 'id', `${path}.`),
+          name: requiredString(block, 'name', `${path}.`),
+          arguments: JSON.stringify(block['input'] ?? {}),
+        },
+        block,
+      )
     default:
       // Results of tools that Anthropic ran are reflected in the text that follows.
       return undefined
   }
+}
+
+/** The part with the caller's cache mark, if the block has one. */
+function marked(part: Extract<AssistantPart, { type: 'text' | 'call' }>, block: JsonObject): AssistantPart {
+  const mark = lifetimeOf(block['cache_control'])
+  return mark === undefined ? part : { ...part, mark }
 }

@@ -1,5 +1,6 @@
 import type { InputPart } from '../../domain/conversation.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
+import { lifetimeOf } from '../cache/placed-blocks.ts'
 import { type Draft, isArray, objectField, requiredString, stringField, wrongType } from '../fields.ts'
 
 /**
@@ -26,6 +27,15 @@ export function readParts(content: Json | undefined, path: string): InputPart[] 
 
 /** Reads one input block and adds its content to `parts`. @throws ServiceError `invalid_request` */
 export function readPart(block: JsonObject, path: string, parts: InputPart[]): void {
+  const before = parts.length
+  readContent(block, path, parts)
+  const mark = lifetimeOf(block['cache_control'])
+  const last = parts.at(-1)
+  if (mark === undefined || last === undefined || parts.length === before || last.type === 'audio') return
+  parts[parts.length - 1] = { ...last, mark }
+}
+
+function readContent(block: JsonObject, path: string, parts: InputPart[]): void {
   switch (block['type']) {
     case 'text':
       pushText(requiredString(block, 'text', `${path}.`), parts)

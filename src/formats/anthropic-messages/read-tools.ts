@@ -1,6 +1,7 @@
 import type { Conversation, Tool, ToolChoice } from '../../domain/conversation.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { fusionToolType } from '../../domain/profiles.ts'
+import { lifetimeOf } from '../cache/placed-blocks.ts'
 import { booleanField, type Draft, objectField, requiredString, stringField, wrongType } from '../fields.ts'
 import { addFusionTool } from '../fusion-tool.ts'
 import { clientTool } from './client-tools.ts'
@@ -45,6 +46,8 @@ function readFunction(tool: JsonObject, path: string): Tool {
   const parameters = objectField(tool, 'input_schema', `${path}.`)
   if (description !== undefined) read.description = description
   if (parameters !== undefined) read.parameters = parameters
+  const mark = lifetimeOf(tool['cache_control'])
+  if (mark !== undefined) read.mark = mark
   // `strict` is dropped: its requirements on the schema differ between vendors, which reject schemas that do not meet
   // them.
   return read

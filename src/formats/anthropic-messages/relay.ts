@@ -1,9 +1,21 @@
 import type { JsonObject } from '../../domain/json.ts'
+import { isArray } from '../fields.ts'
 import type { RelayRules } from '../relay.ts'
+import { isBillingReport } from './billing-report.ts'
 import { failureFrame, pingFrame } from './frames.ts'
+import { traitsOf } from './model-traits.ts'
+import { relayMarks } from './write-marks.ts'
 
 /** Messages, relayed. The stream ends with its own last event; a ping keeps it alive at any position. */
 export const anthropicMessagesRelay: RelayRules = {
+  requestChanges: ({ system }, _conversation, { model }) => {
+    // The report changes with each version and each request, and so would the beginning of the prompt.
+    if (traitsOf(model).cacheMarks || !isArray(system) || !system.some(isBillingReport)) return {}
+    return { system: JSON.stringify(system.filter((block) => !isBillingReport(block))) }
+  },
+
+  marks: relayMarks,
+
   // Beta fields are rejected without it; Claude Code sends such fields in every request.
   passedHeaders: ['anthropic-beta'],
 

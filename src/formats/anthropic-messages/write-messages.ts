@@ -1,4 +1,11 @@
-import type { AssistantTurn, Conversation, InputPart, ToolCall, Turn } from '../../domain/conversation.ts'
+import type {
+  AssistantTurn,
+  CacheLifetime,
+  Conversation,
+  InputPart,
+  ToolCall,
+  Turn,
+} from '../../domain/conversation.ts'
 import { invalidRequest } from '../../domain/errors.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import type { Draft } from '../fields.ts'
@@ -7,7 +14,7 @@ import { ToolResults } from '../tool-results.ts'
 import { writeReasoning } from './encrypted-reasoning.ts'
 import type { ModelTraits } from './model-traits.ts'
 import { ToolUseIds } from './tool-use-ids.ts'
-import { isEncodable, writeInput, writeParts } from './write-parts.ts'
+import { isEncodable, withMark, writeInput, writeParts } from './write-parts.ts'
 
 /** Result of a call that was never answered: providers reject a call without a result. */
 const missingResult = 'aborted'
@@ -51,6 +58,8 @@ class MessageList {
   readonly #system: JsonObject[] = []
   readonly #messages: Message[] = []
   readonly #called = new Set<string>()
+  /** Instructions that wait for the user's words, because they stand after them. */
+  #pending: JsonObject[] = []
 
   constructor(turns: readonly Turn[], traits: ModelTraits, names: ToolNames, replaysReasoning: boolean) {
     this.#turns = turns
@@ -60,17 +69,16 @@ class MessageList {
     this.#results = new ToolResults(turns)
   }
 
+  /** Adds what the whole conversation is told before it begins. */
   instruct(parts: readonly InputPart[]): void {
-    for (const part of parts) {
-      if (part.type === 'text' && isEncodable(part.text)) this.#system.push({ type: 'text', text: part.text })
-    }
+    this.#system.push(...this.#write(parts.filter(isText)))
   }
 
   writeTurns(): void {
     for (let position = 0; position < this.#turns.length; position++) {
       const turn = this.#turns[position]!
       if (turn.role === 'assistant') this.#writeAssistant(turn)
-      else if (turn.role === 'user') this.#say('user', writeParts(turn.parts))
+      else if (turn.role === 'user') this.#say('user', this.#write(turn.parts))
       else if (turn.role !== 'tool') this.#writeInstruction(turn.parts)
       else if (!this.#results.isTaken(position)) {
         throw invalidRequest(
@@ -79,6 +87,7 @@ class MessageList {
         )
       }
     }
+    this.#place()
   }
 
   finish(): WrittenMessages {
@@ -97,10 +106,15 @@ class MessageList {
         if (block !== undefined) content.push(block)
       } else if (part.type === 'call') {
         const id = this.#ids.unique(part.id)
-        content.push(this.#writeCall(part, id))
-        results.push(writeResult(id, this.#results.take(part.id)?.parts))
-      } else if (isEncodable(part.text)) content.push({ type: 'text', text: part.text })
+        content.push(this.#mark(this.#writeCall(part, id), part.mark))
+        const result = this.#results.take(part.id)
+        results.push(this.#mark(this.#writeResult(id, result?.parts), result?.mark))
+      } else if (isEncodable(part.text)) {
+        const mark = part.type === 'text' ? part.mark : undefined
+        content.push(this.#mark({ type: 'text', text: part.text }, mark))
+      }
     }
+    this.#place()
     this.#say('assistant', content)
     this.#say('user', results)
   }
@@ -117,23 +131,50 @@ class MessageList {
   }
 
   /**
-   * Instructions stay in place if the model accepts them there, which preserves the cache; otherwise they move to the
-   * top.
+   * Instructions before the first message are the system prompt. Later ones stand after the user's words, so that all
+   * before them stays in the cache (contract 44.6): as a message of their own where the model takes one, otherwise as a
+   * block of the user's message.
    */
   #writeInstruction(parts: readonly InputPart[]): void {
-    const last = this.#messages.at(-1)?.role
-    const isPlaced = this.#traits.systemTurns && (last === 'user' || last === 'system')
-    if (!isPlaced) return this.instruct(parts)
-    this.#say('system', writeParts(parts.filter(({ type }) => type === 'text')))
+    if (this.#messages.length === 0) return this.instruct(parts)
+    this.#pending.push(...this.#write(parts.filter(isText)))
+    if (this.#messages.at(-1)?.role === 'user' && !this.#traits.systemTurns) this.#place()
   }
 
-  #say(role: Role, blocks: readonly JsonObject[]): void {
+  /** Writes the waiting instructions after the user's last message. */
+  #place(): void {
+    const blocks = this.#pending
     if (blocks.length === 0) return
-    // Instructions may only be placed between the user and the answer.
-    if (role === 'user' && this.#messages.at(-1)?.role === 'system') this.#system.push(...this.#messages.pop()!.content)
+    this.#pending = []
+    if (this.#traits.systemTurns && this.#messages.at(-1)?.role === 'user') this.#push('system', blocks)
+    else this.#push('user', blocks.map(asNote))
+  }
+
+  #say(role: 'user' | 'assistant', blocks: readonly JsonObject[]): void {
+    if (blocks.length === 0) return
+    this.#push(role, blocks)
+    if (role === 'user' && !this.#traits.systemTurns) this.#place()
+  }
+
+  #push(role: Role, blocks: readonly JsonObject[]): void {
     const last = this.#messages.at(-1)
     if (last?.role !== role) this.#messages.push({ role, content: [...blocks] })
     else for (const block of blocks) last.content.push(block)
+  }
+
+  #write(parts: readonly InputPart[]): JsonObject[] {
+    return writeParts(parts, this.#traits.cacheMarks)
+  }
+
+  #mark(block: JsonObject, mark: CacheLifetime | undefined): JsonObject {
+    return this.#traits.cacheMarks ? withMark(block, mark) : block
+  }
+
+  #writeResult(id: string, parts: readonly InputPart[] | undefined): JsonObject {
+    const block: Draft<JsonObject> = { type: 'tool_result', tool_use_id: id }
+    const content = parts === undefined ? missingResult : this.#write(parts)
+    if (content.length > 0) block['content'] = content
+    return block
   }
 
   /** An answer to be continued may not end in whitespace. */
@@ -145,9 +186,12 @@ class MessageList {
   }
 }
 
-function writeResult(id: string, parts: readonly InputPart[] | undefined): JsonObject {
-  const block: Draft<JsonObject> = { type: 'tool_result', tool_use_id: id }
-  const content = parts === undefined ? missingResult : writeParts(parts)
-  if (content.length > 0) block['content'] = content
-  return block
+function isText({ type }: InputPart): boolean {
+  return type === 'text'
+}
+
+/** Marks an instruction as one where it stands among the user's words. */
+function asNote(block: JsonObject): JsonObject {
+  const { text } = block
+  return { ...block, text: `<system>\n${typeof text === 'string' ? text : ''}\n</system>` }
 }

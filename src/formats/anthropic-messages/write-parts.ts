@@ -1,7 +1,8 @@
 import { Buffer } from 'node:buffer'
-import type { InputPart } from '../../domain/conversation.ts'
+import type { CacheLifetime, InputPart } from '../../domain/conversation.ts'
 import { type JsonObject, isObject } from '../../domain/json.ts'
 import { unsupported } from '../assert-translatable.ts'
+import { cacheControl } from '../cache/placed-blocks.ts'
 import type { Draft } from '../fields.ts'
 
 /** Image types that models accept. */
@@ -16,16 +17,21 @@ export function isEncodable(text: string): boolean {
 }
 
 /**
- * Writes the content of a user or a tool as blocks. @throws ServiceError `unsupported_parameter` for audio, file ids,
- * and unsupported file types
+ * Writes the content of a user or a tool as blocks, with the caller's cache marks if the model takes them. @throws
+ * ServiceError `unsupported_parameter` for audio, file ids, and unsupported file types
  */
-export function writeParts(parts: readonly InputPart[]): JsonObject[] {
+export function writeParts(parts: readonly InputPart[], takesMarks: boolean): JsonObject[] {
   const blocks: JsonObject[] = []
   for (const part of parts) {
     const block = writePart(part)
-    if (block !== undefined) blocks.push(block)
+    if (block !== undefined) blocks.push(takesMarks && part.type !== 'audio' ? withMark(block, part.mark) : block)
   }
   return blocks
+}
+
+/** The block with the caller's cache mark, if it has one. */
+export function withMark(block: JsonObject, mark: CacheLifetime | undefined): JsonObject {
+  return mark === undefined ? block : { ...block, cache_control: cacheControl(mark) }
 }
 
 function writePart(part: InputPart): JsonObject | undefined {

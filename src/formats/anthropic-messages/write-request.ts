@@ -1,11 +1,13 @@
 import type { Conversation, Hints, OutputFormat, Sampling } from '../../domain/conversation.ts'
 import type { JsonObject } from '../../domain/json.ts'
+import { allowedNote } from '../allowed-tools.ts'
 import { assertTranslatable, unsupported } from '../assert-translatable.ts'
 import type { Draft } from '../fields.ts'
 import type { WriteTarget } from '../format.ts'
 import { ToolNames } from '../tool-names.ts'
 import { closedSchema } from './json-schema.ts'
 import { type ModelTraits, traitsOf } from './model-traits.ts'
+import { markBody } from './write-marks.ts'
 import { writeMessages } from './write-messages.ts'
 import { isEncodable } from './write-parts.ts'
 import { writeThinking } from './write-thinking.ts'
@@ -28,16 +30,24 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
   const maxTokens = sampling.maxOutputTokens ?? traits.maxTokens
   const body: Draft<JsonObject> = { model: target.model, max_tokens: maxTokens, messages, stream: target.stream }
   const instruction = writeOutputFormat(body, conversation.outputFormat, traits)
-  if (instruction !== undefined) system.push({ type: 'text', text: instruction })
   if (system.length > 0) body['system'] = system
   writeTools(body, conversation, called, names, traits)
-  const thinks = writeThinking(body, conversation, traits, maxTokens)
+  if (traits.cacheMarks) markBody(body, target)
+  // After the marks, because the next turn does not repeat it here.
+  addNote(messages, [instruction, allowedNote(conversation, names)])
+  const thinks = writeThinking(body, conversation, traits, { maxTokens, losesReasoning: target.losesReasoning })
   if (traits.samples && !thinks) writeSampling(body, sampling)
   const stop = sampling.stop?.filter(isEncodable) ?? []
   if (stop.length > 0) body['stop_sequences'] = stop
   writeHints(body, conversation.hints)
   for (const field of target.dialect.refusedFields) delete body[field]
   return body
+}
+
+/** Adds to the user's last message what the model must know for this answer alone. */
+function addNote(messages: readonly JsonObject[], notes: readonly (string | undefined)[]): void {
+  const content = messages.findLast(({ role }) => role === 'user')?.['content'] as JsonObject[] | undefined
+  for (const text of notes) if (text !== undefined) content?.push({ type: 'text', text })
 }
 
 function writeHints(body: Draft<JsonObject>, { user, safetyIdentifier, serviceTier }: Hints): void {

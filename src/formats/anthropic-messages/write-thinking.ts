@@ -1,4 +1,4 @@
-import type { Conversation, Turn } from '../../domain/conversation.ts'
+import type { Conversation } from '../../domain/conversation.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import type { Draft } from '../fields.ts'
 import { readEncrypted } from './encrypted-reasoning.ts'
@@ -14,8 +14,8 @@ const budgets: Readonly<Record<string, number>> = {
   xhigh: 24_576,
   max: 24_576,
 }
-/** The smallest accepted budget, and how much of the answer must be left for text. */
-const leastBudget = 1_024
+const steps = [...new Set(Object.values(budgets))].toSorted((one, other) => one - other)
+/** How much of the answer may be thinking; the rest is left for text. */
 const shareOfThinking = 0.8
 
 /** Adds the thinking settings; returns whether the model will think. `maxTokens` limits thinking and text together. */
@@ -23,7 +23,7 @@ export function writeThinking(
   body: Draft<JsonObject>,
   conversation: Conversation,
   traits: ModelTraits,
-  maxTokens: number,
+  { maxTokens, losesReasoning = false }: { readonly maxTokens: number; readonly losesReasoning?: boolean | undefined },
 ): boolean {
   const effort = conversation.reasoning?.effort
   // A forced tool call and thinking exclude each other.
@@ -35,10 +35,19 @@ export function writeThinking(
     body['output_config'] = { ...(body['output_config'] as JsonObject | undefined), effort: effortFor(effort, traits) }
     return true
   }
-  const budget = Math.min(budgets[effort] ?? budgets['medium']!, Math.floor(maxTokens * shareOfThinking))
-  if (traits.thinking === 'never' || budget < leastBudget || lacksThoughts(conversation.turns)) return false
+  const budget = budgetFor(effort, maxTokens)
+  if (traits.thinking === 'never' || budget === undefined || lacksThoughts(conversation, losesReasoning)) return false
   body['thinking'] = { type: 'enabled', budget_tokens: budget }
   return true
+}
+
+/**
+ * One of a few budgets, so that a session whose answers may differ in length keeps its budget: another one would lose
+ * the cache of all messages. Undefined if none fits.
+ */
+function budgetFor(effort: string, maxTokens: number): number | undefined {
+  const most = Math.min(budgets[effort] ?? budgets['medium']!, Math.floor(maxTokens * shareOfThinking))
+  return steps.findLast((step) => step <= most)
 }
 
 function effortFor(effort: string, traits: ModelTraits): string {
@@ -49,18 +58,19 @@ function effortFor(effort: string, traits: ModelTraits): string {
 }
 
 /**
- * Whether the model is in the middle of tool calls whose thinking blocks are not available: it would reject thinking
- * now.
+ * Whether thoughts that the model would need are or will be missing. The model rejects thinking in the middle of tool
+ * calls without their thoughts, and turning it on and off loses the cache of all messages (contract 44.6). So thinking
+ * is off from the first call without its thoughts to the end of the session, and from the start if the caller has no
+ * way to send thoughts back with calls.
  */
-function lacksThoughts(turns: readonly Turn[]): boolean {
-  for (let position = turns.length - 1; position >= 0; position--) {
-    const turn = turns[position]!
-    if (turn.role === 'user') return false
-    if (turn.role !== 'assistant') continue
+function lacksThoughts({ turns, tools, hints }: Conversation, losesReasoning: boolean): boolean {
+  // Within one request, the service itself sends the thoughts back.
+  if (losesReasoning && hints.sealedReasoning !== true && tools.some(({ type }) => type !== 'hosted')) return true
+  return turns.some((turn) => {
+    if (turn.role !== 'assistant' || !turn.parts.some(({ type }) => type === 'call')) return false
     const [first] = turn.parts
     const isSealed =
       first?.type === 'reasoning' && first.sealed !== undefined && readEncrypted(first.sealed) !== undefined
-    if (!isSealed && turn.parts.some(({ type }) => type === 'call')) return true
-  }
-  return false
+    return !isSealed
+  })
 }

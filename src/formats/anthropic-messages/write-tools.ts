@@ -1,10 +1,12 @@
-import type { Conversation, Tool, ToolChoice } from '../../domain/conversation.ts'
-import type { Json, JsonObject } from '../../domain/json.ts'
+import type { CacheLifetime, Conversation, Tool, ToolChoice } from '../../domain/conversation.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import { modeOf } from '../allowed-tools.ts'
 import { customAsFunction } from '../custom-tools.ts'
 import type { Draft } from '../fields.ts'
 import type { ToolNames } from '../tool-names.ts'
 import { inputSchema, unlistedChoices } from './json-schema.ts'
 import type { ModelTraits } from './model-traits.ts'
+import { withMark } from './write-parts.ts'
 
 /**
  * Adds `tools` and `tool_choice`. A conversation with tool calls must declare tools, so if the caller declares none,
@@ -17,14 +19,16 @@ export function writeTools(
   names: ToolNames,
   traits: ModelTraits,
 ): void {
-  const { toolChoice } = conversation
-  const tools: Json[] = []
+  const tools: JsonObject[] = []
+  let mark: CacheLifetime | undefined
   for (const tool of conversation.tools) {
     if (tool.type === 'hosted') continue
-    if (toolChoice?.type === 'allowed' && !toolChoice.names.includes(tool.name)) continue
     tools.push(writeTool(tool, names))
+    if (tool.type === 'function') mark = tool.mark ?? mark
   }
   if (tools.length > 0) {
+    // The order of the tools may differ from the caller's, so a mark on any of them stands after all.
+    if (traits.cacheMarks) tools.push(withMark(tools.pop()!, mark))
     body['tools'] = tools
     const choice = writeToolChoice(conversation, names, traits)
     if (choice !== undefined) body['tool_choice'] = choice
@@ -57,7 +61,8 @@ function writeToolChoice(
   names: ToolNames,
   traits: ModelTraits,
 ): JsonObject | undefined {
-  if (toolChoice?.type === 'none') return { type: 'none' }
+  const isNone = toolChoice?.type === 'none' || (toolChoice?.type === 'allowed' && modeOf(toolChoice) === 'none')
+  if (isNone) return { type: 'none' }
   if (toolChoice === undefined && parallelToolCalls === undefined) return undefined
   const serial = parallelToolCalls === undefined ? undefined : { disable_parallel_tool_use: !parallelToolCalls }
   if (!isForced(toolChoice) || !traits.forcedTools) return { type: 'auto', ...serial }

@@ -1,5 +1,6 @@
 import type { Conversation, OutputFormat } from '../../domain/conversation.ts'
 import type { JsonObject } from '../../domain/json.ts'
+import { allowedNote } from '../allowed-tools.ts'
 import { assertTranslatable, unsupported } from '../assert-translatable.ts'
 import { type Draft, writeFields } from '../fields.ts'
 import type { WriteTarget } from '../format.ts'
@@ -34,10 +35,19 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
   const body: Draft<JsonObject> = { contents }
   writeTools(body, conversation, names)
   const { config, instruction } = writeConfig(conversation, target, body['tools'] !== undefined)
-  const texts = instruction === undefined ? system : [...system, instruction]
-  if (texts.length > 0) body['systemInstruction'] = { parts: texts.map((text) => ({ text })) }
+  if (system.length > 0) body['systemInstruction'] = { parts: system.map((text) => ({ text })) }
+  addNote(contents, [instruction, allowedNote(conversation, names)])
   if (Object.keys(config).length > 0) body['generationConfig'] = config
   return body
+}
+
+/**
+ * Adds to the user's last content what the model must know for this answer alone: anywhere else it would change what
+ * the next turn repeats.
+ */
+function addNote(contents: readonly JsonObject[], notes: readonly (string | undefined)[]): void {
+  const parts = contents.findLast(({ role }) => role === 'user')?.['parts'] as JsonObject[] | undefined
+  for (const text of notes) if (text !== undefined) parts?.push({ text })
 }
 
 function writeConfig(

@@ -1,5 +1,6 @@
 import type { Conversation, ToolChoice } from '../../domain/conversation.ts'
 import type { Json, JsonObject } from '../../domain/json.ts'
+import { allowedNames, modeOf } from '../allowed-tools.ts'
 import { customAsFunction } from '../custom-tools.ts'
 import type { Draft } from '../fields.ts'
 import type { ToolNames } from '../tool-names.ts'
@@ -11,7 +12,6 @@ export function writeTools(body: Draft<JsonObject>, conversation: Conversation, 
   const declarations: Json[] = []
   for (const tool of conversation.tools) {
     if (tool.type === 'hosted') continue
-    if (toolChoice?.type === 'allowed' && !toolChoice.names.includes(tool.name)) continue
     const name = names.flatten(tool.name, tool.namespace)
     const { description, parameters } = tool.type === 'custom' ? customAsFunction(tool) : tool
     const declaration: Draft<JsonObject> = { name }
@@ -22,15 +22,16 @@ export function writeTools(body: Draft<JsonObject>, conversation: Conversation, 
   }
   if (declarations.length === 0) return
   body['tools'] = [{ functionDeclarations: declarations }]
-  const calling = toolChoice === undefined ? undefined : writeChoice(toolChoice, names)
+  const calling = toolChoice === undefined ? undefined : writeChoice(toolChoice, conversation, names)
   if (calling !== undefined) body['toolConfig'] = { functionCallingConfig: calling }
 }
 
-function writeChoice(choice: ToolChoice, names: ToolNames): JsonObject {
+function writeChoice(choice: ToolChoice, conversation: Conversation, names: ToolNames): JsonObject {
   if (choice.type === 'tool') {
     return { mode: 'ANY', allowedFunctionNames: [names.flatten(choice.name, choice.namespace)] }
   }
-  // Tools that are not allowed were left out of the declarations.
-  const mode = choice.type === 'allowed' ? choice.mode : choice.type
+  const mode = choice.type === 'allowed' ? modeOf(choice) : choice.type
+  const allowed = mode === 'required' ? allowedNames(conversation, names) : undefined
+  if (allowed !== undefined) return { mode: 'ANY', allowedFunctionNames: allowed }
   return { mode: mode === 'none' ? 'NONE' : mode === 'required' ? 'ANY' : 'AUTO' }
 }

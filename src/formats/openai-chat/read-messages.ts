@@ -2,7 +2,8 @@ import type { AssistantPart, InputTurn, Turn } from '../../domain/conversation.t
 import { invalidRequest } from '../../domain/errors.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { arrayField, requiredString, stringField, wrongType } from '../fields.ts'
-import { readAssistantParts, readInputParts } from '../openai/read-parts.ts'
+import { readMark } from '../openai/cache-marks.ts'
+import { readAssistantParts, readInputParts, withMark } from '../openai/read-parts.ts'
 
 /** Reads chat messages, one turn each. @throws ServiceError `invalid_request` */
 export function readMessages(messages: readonly Json[]): Turn[] {
@@ -27,7 +28,11 @@ export function readMessages(messages: readonly Json[]): Turn[] {
         // The older `function` role names its call by the function's name.
         const callId = requiredString(message, role === 'tool' ? 'tool_call_id' : 'name', `${path}.`)
         const kind = customCallIds.has(callId) ? 'custom' : 'function'
-        turns.push({ role: 'tool', callId, parts: readInputParts(message['content'], `${path}.content`), kind })
+        const parts = readInputParts(message['content'], `${path}.content`)
+        const mark = readMark(message)
+        turns.push(
+          mark === undefined ? { role: 'tool', callId, parts, kind } : { role: 'tool', callId, parts, mark, kind },
+        )
         break
       }
       default:
@@ -39,6 +44,10 @@ export function readMessages(messages: readonly Json[]): Turn[] {
 
 function readInput(message: JsonObject, role: InputTurn['role'], path: string): InputTurn {
   const parts = readInputParts(message['content'], `${path}.content`)
+  // Some clients mark the message instead of its last part.
+  const last = parts.pop()
+  if (last !== undefined)
+    parts.push(withMark(last, readMark(message) ?? (last.type === 'audio' ? undefined : last.mark)))
   const name = stringField(message, 'name', `${path}.`)
   return name === undefined ? { role, parts } : { role, parts, name }
 }

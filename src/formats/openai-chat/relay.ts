@@ -3,6 +3,7 @@ import { objectOf, type JsonObject } from '../../domain/json.ts'
 import { errorFields } from '../error-fields.ts'
 import { isArray } from '../fields.ts'
 import type { WriteTarget } from '../format.ts'
+import { relayMarks } from '../openai/cache-marks.ts'
 import { limitNames } from '../rejections/optional-fields.ts'
 import type { RelayRules, RequestChanges, StreamRules } from '../relay.ts'
 
@@ -70,6 +71,8 @@ export const openaiChatRelay: RelayRules = {
     }
     return changes
   },
+
+  marks: (body, _bytes, target) => relayMarks('messages', body, target),
 
   words: { member: 'messages', part: 'text' },
 

@@ -1,10 +1,12 @@
-import type { AssistantTurn, Conversation, InputPart } from '../../domain/conversation.ts'
+import type { AssistantTurn, CacheLifetime, Conversation, InputPart } from '../../domain/conversation.ts'
 import { invalidRequest } from '../../domain/errors.ts'
 import type { Json, JsonObject } from '../../domain/json.ts'
 import { unsupported } from '../assert-translatable.ts'
+import { isMarkableText } from '../cache/placed-blocks.ts'
 import { wrapInput } from '../custom-tools.ts'
 import type { Draft } from '../fields.ts'
-import type { Dialect } from '../format.ts'
+import type { Dialect, WriteTarget } from '../format.ts'
+import { type MarkStyle, markMember, markStyle } from '../openai/cache-marks.ts'
 import { resultText } from '../result-text.ts'
 import type { ToolNames } from '../tool-names.ts'
 import { ToolResults } from '../tool-results.ts'
@@ -16,8 +18,10 @@ const missingResult = 'aborted'
  * Writes the turns as messages. Results directly follow their calls, in the calls' order; their non-text parts go into
  * one user message after the last result (contract 11.16). @throws ServiceError if chat cannot express the request
  */
-export function writeMessages(conversation: Conversation, dialect: Dialect, names: ToolNames): JsonObject[] {
+export function writeMessages(conversation: Conversation, target: WriteTarget, names: ToolNames): JsonObject[] {
   const { turns, hints } = conversation
+  const { dialect } = target
+  const style = markStyle(dialect, target.model)
   const messages: JsonObject[] = []
   if (hints.instructions !== undefined && hints.instructions !== '') {
     messages.push({ role: 'system', content: hints.instructions })
@@ -28,7 +32,7 @@ export function writeMessages(conversation: Conversation, dialect: Dialect, name
     if (turn.role === 'assistant') {
       const message = writeAssistant(turn, dialect, names)
       if (message !== undefined) messages.push(message)
-      writeResults(turn, results, messages)
+      writeResults(turn, results, style, messages)
     } else if (turn.role === 'tool') {
       if (results.isTaken(position)) continue
       throw invalidRequest(
@@ -37,7 +41,8 @@ export function writeMessages(conversation: Conversation, dialect: Dialect, name
       )
     } else {
       const role = turn.role === 'developer' && !dialect.developerRole ? 'system' : turn.role
-      const content = turn.role === 'user' ? writeContent(turn.parts) : joinText(turn.parts)
+      const isMarked = style !== undefined && turn.parts.some((part) => markOf(part) !== undefined)
+      const content = turn.role === 'user' || isMarked ? writeContent(turn.parts, style) : joinText(turn.parts)
       messages.push(turn.name === undefined ? { role, content } : { role, content, name: turn.name })
     }
   }
@@ -71,16 +76,25 @@ function writeAssistant(turn: AssistantTurn, dialect: Dialect, names: ToolNames)
   return message
 }
 
-function writeResults(turn: AssistantTurn, results: ToolResults, messages: JsonObject[]): void {
+function writeResults(
+  turn: AssistantTurn,
+  results: ToolResults,
+  style: MarkStyle | undefined,
+  messages: JsonObject[],
+): void {
   const attachments: InputPart[] = []
   for (const part of turn.parts) {
     if (part.type !== 'call') continue
     const result = results.take(part.id)
-    const content = result === undefined ? missingResult : resultText(result.parts)
+    const text = result === undefined ? missingResult : resultText(result.parts)
+    const mark = result?.mark ?? result?.parts.findLast((one) => markOf(one) !== undefined)
+    const lifetime = typeof mark === 'object' ? markOf(mark) : mark
+    const isMarked = style !== undefined && lifetime !== undefined && isMarkableText(text)
+    const content = isMarked ? [{ type: 'text', text, ...markMember(style, lifetime) }] : text
     messages.push({ role: 'tool', tool_call_id: part.id, content })
     for (const attachment of result?.parts ?? []) if (attachment.type !== 'text') attachments.push(attachment)
   }
-  if (attachments.length > 0) messages.push({ role: 'user', content: writeContent(attachments) })
+  if (attachments.length > 0) messages.push({ role: 'user', content: writeContent(attachments, style) })
 }
 
 /** Many providers accept only a string in system messages. */
@@ -90,10 +104,24 @@ function joinText(parts: readonly InputPart[]): string {
   return parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
 }
 
-function writeContent(parts: readonly InputPart[]): Json {
+function writeContent(parts: readonly InputPart[], style: MarkStyle | undefined): Json {
   const first = parts[0]
   if (first === undefined) return ''
-  return parts.length === 1 && first.type === 'text' ? first.text : parts.map(writePart)
+  const isMarked = style !== undefined && markOf(first) !== undefined
+  return parts.length === 1 && first.type === 'text' && !isMarked ? first.text : parts.map((part) => mark(part, style))
+}
+
+function mark(part: InputPart, style: MarkStyle | undefined): JsonObject {
+  const written = writePart(part)
+  const lifetime = style === undefined ? undefined : markOf(part)
+  const isBlank = part.type === 'text' && !isMarkableText(part.text)
+  return style === undefined || lifetime === undefined || isBlank
+    ? written
+    : { ...written, ...markMember(style, lifetime) }
+}
+
+function markOf(part: InputPart): CacheLifetime | undefined {
+  return part.type === 'audio' ? undefined : part.mark
 }
 
 function writePart(part: InputPart): JsonObject {

@@ -1,9 +1,11 @@
 import type { Conversation, OutputFormat, Tool, ToolChoice } from '../../domain/conversation.ts'
 import type { Json, JsonObject } from '../../domain/json.ts'
+import { allowedNote, modeOf } from '../allowed-tools.ts'
 import { assertTranslatable } from '../assert-translatable.ts'
 import { customAsFunction } from '../custom-tools.ts'
 import { type Draft, writeFields } from '../fields.ts'
 import type { WriteTarget } from '../format.ts'
+import { markList } from '../openai/cache-marks.ts'
 import { ToolNames } from '../tool-names.ts'
 import { hintNames, openaiHintNames, samplingNames } from './fields.ts'
 import { writeMessages } from './write-messages.ts'
@@ -14,13 +16,12 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
   const { sampling, hints, reasoning, outputFormat } = conversation
   const { dialect } = target
   const names = new ToolNames(conversation.tools)
-  const body: Draft<JsonObject> = {
-    model: target.model,
-    messages: writeMessages(conversation, dialect, names),
-    stream: target.stream,
-  }
+  const messages = writeMessages(conversation, target, names)
+  const body: Draft<JsonObject> = { model: target.model, messages, stream: target.stream }
   if (target.stream && dialect.streamUsage) body['stream_options'] = { include_usage: true }
   writeTools(body, conversation, names)
+  markList('messages', messages, body['tools'] !== undefined, target)
+  addNote(messages, allowedNote(conversation, names))
   if (outputFormat !== undefined) body['response_format'] = writeOutputFormat(outputFormat)
   if (reasoning?.effort !== undefined) body['reasoning_effort'] = reasoning.effort
   if (sampling.maxOutputTokens !== undefined) body[dialect.maxTokensField] = sampling.maxOutputTokens
@@ -33,9 +34,15 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
   writeFields(body, hintNames, hints)
   // Endpoints that support OpenAI's newest role also support these fields; others answer 400.
   if (dialect.developerRole) writeFields(body, openaiHintNames, hints)
+  if (target.cache?.key !== undefined) body['prompt_cache_key'] = target.cache.key
   if (hints.metadata !== undefined) body['metadata'] = hints.metadata
   for (const field of dialect.refusedFields) delete body[field]
   return body
+}
+
+/** Adds what the model must know for this answer alone, after everything that the next turn repeats. */
+function addNote(messages: JsonObject[], text: string | undefined): void {
+  if (text !== undefined) messages.push({ role: 'user', content: text })
 }
 
 function writeTools(body: Draft<JsonObject>, conversation: Conversation, names: ToolNames): void {
@@ -43,7 +50,6 @@ function writeTools(body: Draft<JsonObject>, conversation: Conversation, names: 
   const tools: Json[] = []
   for (const tool of conversation.tools) {
     if (tool.type === 'hosted') continue
-    if (toolChoice?.type === 'allowed' && !toolChoice.names.includes(tool.name)) continue
     tools.push(writeTool(tool, names))
   }
   // Providers reject an empty list, and a tool choice without tools.
@@ -64,8 +70,8 @@ function writeTool(tool: Exclude<Tool, { readonly type: 'hosted' }>, names: Tool
 }
 
 function writeToolChoice(choice: ToolChoice, names: ToolNames): Json {
-  // Tools that are not allowed were left out of the list.
-  if (choice.type === 'allowed') return choice.mode
+  // Which tools are allowed stands after the messages, where many endpoints have no field for it.
+  if (choice.type === 'allowed') return modeOf(choice)
   if (choice.type !== 'tool') return choice.type
   return { type: 'function', function: { name: names.choose(choice.name, choice.namespace) } }
 }

@@ -24,7 +24,9 @@ export function readRequest(body: JsonObject): Conversation {
   const declared: DeclaredTools = { tools: [] }
   const tools = arrayField(body, 'tools')
   if (tools !== undefined) addTools(declared, tools, 'tools')
+  const listed = declared.tools.length
   const input = readInput(body['input'], declared)
+  const lateTools = declared.tools.length - listed
   const text = objectField(body, 'text')
   const conversation: Draft<Conversation> = {
     profile,
@@ -33,7 +35,7 @@ export function readRequest(body: JsonObject): Conversation {
     tools: declared.tools,
     sampling: readSampling(body),
     streamUsage: false,
-    hints: readHints(body, text, input),
+    hints: readHints(body, text, input, lateTools),
   }
   if (declared.fusionTool !== undefined) conversation.fusionTool = declared.fusionTool
   const toolChoice = readToolChoice(body['tool_choice'])
@@ -64,7 +66,7 @@ function readReasoning(reasoning: JsonObject | undefined): Conversation['reasoni
   return { ...(effort !== undefined && { effort }), ...(summary !== undefined && { summary }) }
 }
 
-function readHints(body: JsonObject, text: JsonObject | undefined, input: ReadInput): Hints {
+function readHints(body: JsonObject, text: JsonObject | undefined, input: ReadInput, lateTools: number): Hints {
   const hints: Draft<Hints> = stringFields(body, hintNames)
   const metadata = objectField(body, 'metadata')
   if (metadata !== undefined) hints.metadata = metadata
@@ -82,6 +84,7 @@ function readHints(body: JsonObject, text: JsonObject | undefined, input: ReadIn
   if (maxToolCalls !== undefined) hints.maxToolCalls = maxToolCalls
   const verbosity = text === undefined ? undefined : stringField(text, 'verbosity', 'text.')
   if (verbosity !== undefined) hints.verbosity = verbosity
+  if (lateTools > 0) hints.lateTools = lateTools
   if (input.references.length > 0) hints.references = input.references
   if (input.compactions === true) hints.compactions = true
   if (input.fusionEchoes === true) hints.fusionEchoes = true

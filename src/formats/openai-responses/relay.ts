@@ -2,6 +2,7 @@ import type { Conversation } from '../../domain/conversation.ts'
 import { type JsonObject, isObject } from '../../domain/json.ts'
 import { errorFields } from '../error-fields.ts'
 import { isArray } from '../fields.ts'
+import { relayMarks } from '../openai/cache-marks.ts'
 import type { RelayRules, RequestChanges } from '../relay.ts'
 import { withoutFusionItems } from './fusion-echo.ts'
 import { responseIdFor } from './response-object.ts'
@@ -27,6 +28,8 @@ export const openaiResponsesRelay: RelayRules = {
     if (fusionEchoes === true || dropsBare) changes['input'] = asProvidersKnow(body, dropsBare)
     return changes
   },
+
+  marks: (body, _bytes, target) => relayMarks('input', body, target),
 
   words: { member: 'input', part: 'input_text' },
 

@@ -5,6 +5,7 @@ import { unsupported } from '../assert-translatable.ts'
 import { wrapInput } from '../custom-tools.ts'
 import type { Draft } from '../fields.ts'
 import type { WriteTarget } from '../format.ts'
+import { type MarkStyle, markMember, markStyle } from '../openai/cache-marks.ts'
 import { resultText } from '../result-text.ts'
 import type { ToolNames } from '../tool-names.ts'
 
@@ -18,10 +19,11 @@ export function writeInput(
   names: ToolNames | undefined,
 ): JsonObject[] {
   const items: JsonObject[] = []
+  const style = markStyle(target.dialect, target.model)
   /** Non-text parts of results for such an endpoint: they follow the last result. */
   let deferred: InputPart[] = []
   const show = (): void => {
-    if (deferred.length > 0) items.push({ type: 'message', role: 'user', content: writeContent(deferred) })
+    if (deferred.length > 0) items.push({ type: 'message', role: 'user', content: writeContent(deferred, style) })
     deferred = []
   }
   const called = new Set<string>()
@@ -34,14 +36,14 @@ export function writeInput(
       if (!called.has(turn.callId)) throw orphanedOutput()
       if (names === undefined) {
         const type = turn.kind === 'custom' ? 'custom_tool_call_output' : 'function_call_output'
-        items.push({ type, call_id: turn.callId, output: writeContent(turn.parts) })
+        items.push({ type, call_id: turn.callId, output: writeContent(turn.parts, undefined) })
       } else {
         items.push({ type: 'function_call_output', call_id: turn.callId, output: resultText(turn.parts) })
         deferred.push(...turn.parts.filter(({ type }) => type !== 'text'))
       }
     } else {
       const role = turn.role === 'developer' && !target.dialect.developerRole ? 'system' : turn.role
-      items.push({ type: 'message', role, content: writeContent(turn.parts) })
+      items.push({ type: 'message', role, content: writeContent(turn.parts, style) })
     }
   }
   show()
@@ -107,10 +109,17 @@ function writeMessage(content: readonly JsonObject[]): JsonObject {
   return { type: 'message', role: 'assistant', content: isPlain ? first['text'] : content }
 }
 
-function writeContent(parts: readonly InputPart[]): Json {
+function writeContent(parts: readonly InputPart[], style: MarkStyle | undefined): Json {
   const first = parts[0]
   if (first === undefined) return ''
-  return parts.length === 1 && first.type === 'text' ? first.text : parts.map(writePart)
+  const isMarked = style !== undefined && first.type === 'text' && first.mark !== undefined
+  return parts.length === 1 && first.type === 'text' && !isMarked ? first.text : parts.map((part) => mark(part, style))
+}
+
+function mark(part: InputPart, style: MarkStyle | undefined): JsonObject {
+  const written = writePart(part)
+  if (style === undefined || part.type === 'audio' || part.mark === undefined) return written
+  return { ...written, ...markMember(style, part.mark) }
 }
 
 function writePart(part: InputPart): JsonObject {

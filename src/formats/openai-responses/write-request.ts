@@ -1,9 +1,11 @@
 import type { Conversation, OutputFormat, Tool, ToolChoice } from '../../domain/conversation.ts'
 import type { Json, JsonObject } from '../../domain/json.ts'
+import { allowedNote, modeOf } from '../allowed-tools.ts'
 import { assertTranslatable, unsupported } from '../assert-translatable.ts'
 import { customAsFunction } from '../custom-tools.ts'
 import { type Draft, writeFields } from '../fields.ts'
 import type { Dialect, WriteTarget } from '../format.ts'
+import { markList } from '../openai/cache-marks.ts'
 import { ToolNames } from '../tool-names.ts'
 import { hintNames, includeLogprobs, includeSealed, penaltyNames, samplingNames } from './fields.ts'
 import { writeInput } from './write-input.ts'
@@ -22,14 +24,16 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
     )
   }
   const names = namesFor(conversation.tools, target.dialect)
+  const input = writeInput(conversation, target, names)
   const body: Draft<JsonObject> = {
     model: target.model,
-    input: writeInput(conversation, target, names),
+    input,
     stream: target.stream,
     // Providers must not store our callers' data (contract 11.6).
     store: false,
   }
   writeTools(body, conversation, target.dialect, names)
+  finishInput(input, body, conversation, { target, names })
   const format = outputFormat === undefined ? undefined : writeOutputFormat(outputFormat)
   if (format !== undefined || hints.verbosity !== undefined) {
     body['text'] = {
@@ -45,9 +49,22 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
   writeFields(body, samplingNames, sampling)
   for (const [wire, ours] of penaltyNames) if (sampling[ours]) body[wire] = sampling[ours]
   writeFields(body, hintNames, hints)
+  if (target.cache?.key !== undefined) body['prompt_cache_key'] = target.cache.key
   if (hints.metadata !== undefined) body['metadata'] = hints.metadata
   for (const field of target.dialect.refusedFields) delete body[field]
   return body
+}
+
+interface InputEnd {
+  readonly target: WriteTarget
+  readonly names: ToolNames | undefined
+}
+
+/** Marks the input, and adds to its end what the model must know for this answer alone. */
+function finishInput(input: JsonObject[], body: JsonObject, asked: Conversation, { target, names }: InputEnd): void {
+  markList('input', input, body['tools'] !== undefined, target)
+  const note = names === undefined ? undefined : allowedNote(asked, names)
+  if (note !== undefined) input.push({ type: 'message', role: 'user', content: note })
 }
 
 /** Tool names for an endpoint that supports only functions; undefined if tools keep their own names. */
@@ -73,7 +90,7 @@ function writeTools(
 }
 
 /** Every tool as a function, and the hosted tools that the endpoint runs. */
-function writeFunctions({ tools, toolChoice }: Conversation, { hostedTools }: Dialect, names: ToolNames): Json[] {
+function writeFunctions({ tools }: Conversation, { hostedTools }: Dialect, names: ToolNames): Json[] {
   const written: Json[] = []
   for (const tool of tools) {
     if (tool.type === 'hosted') {
@@ -81,7 +98,6 @@ function writeFunctions({ tools, toolChoice }: Conversation, { hostedTools }: Di
       if (typeof type === 'string' && hostedTools?.includes(type) === true) written.push(tool.declaration)
       continue
     }
-    if (toolChoice?.type === 'allowed' && !toolChoice.names.includes(tool.name)) continue
     const name = names.flatten(tool.name, tool.namespace)
     if (tool.type === 'function') written.push({ ...writeTool(tool), name })
     else written.push({ type: 'function', name, ...customAsFunction(tool), strict: false })
@@ -90,8 +106,8 @@ function writeFunctions({ tools, toolChoice }: Conversation, { hostedTools }: Di
 }
 
 function chooseFunction(choice: ToolChoice, names: ToolNames): Json {
-  // Tools that are not allowed were left out of the list.
-  if (choice.type === 'allowed') return choice.mode
+  // Which tools are allowed stands after the input.
+  if (choice.type === 'allowed') return modeOf(choice)
   if (choice.type !== 'tool') return choice.type
   return { type: 'function', name: names.choose(choice.name, choice.namespace) }
 }

@@ -1,6 +1,7 @@
-import type { AssistantPart, InputPart } from '../../domain/conversation.ts'
+import type { AssistantPart, CacheLifetime, InputPart } from '../../domain/conversation.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { type Draft, isArray, requiredString, stringField, wrongType } from '../fields.ts'
+import { readMark } from './cache-marks.ts'
 
 const contentTypes = 'a string or an array of parts'
 
@@ -15,10 +16,16 @@ export function readInputParts(content: Json | undefined, path: string): InputPa
   if (!isArray(content)) throw wrongType(path, contentTypes)
   const parts: InputPart[] = []
   for (let index = 0; index < content.length; index++) {
-    const part = readInputPart(content[index], `${path}[${index}]`)
-    if (part !== undefined) parts.push(part)
+    const given = content[index]
+    const part = readInputPart(given, `${path}[${index}]`)
+    if (part !== undefined) parts.push(isObject(given) ? withMark(part, readMark(given)) : part)
   }
   return parts
+}
+
+/** The part with the caller's cache mark, if it has one. */
+export function withMark(part: InputPart, mark: CacheLifetime | undefined): InputPart {
+  return mark === undefined || part.type === 'audio' ? part : { ...part, mark }
 }
 
 /** As `readInputParts`, for the model's content; adds to `parts`. @throws ServiceError `invalid_request` */

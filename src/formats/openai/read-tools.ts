@@ -12,6 +12,7 @@ import {
   wrongType,
 } from '../fields.ts'
 import { addFusionTool } from '../fusion-tool.ts'
+import { readMark } from './cache-marks.ts'
 
 /** The tools of one request while they are collected; `fusionTool` is our `svc-router:fusion` (contract 16.1). */
 export interface DeclaredTools {
@@ -54,6 +55,8 @@ function readFunction(tool: JsonObject, path: string, namespace: string | undefi
   if (description !== undefined) read.description = description
   if (parameters !== undefined) read.parameters = parameters
   if (strict !== undefined) read.strict = strict
+  const mark = readMark(tool)
+  if (mark !== undefined) read.mark = mark
   return read
 }
 

@@ -18,6 +18,7 @@ export const optionalFields: Readonly<Record<string, readonly string[]>> = {
   parallel_tool_calls: [],
   prediction: [],
   presence_penalty: [],
+  prompt_cache_breakpoint: [],
   prompt_cache_key: [],
   prompt_cache_retention: [],
   reasoning: ['include'],
@@ -34,6 +35,7 @@ export const optionalFields: Readonly<Record<string, readonly string[]>> = {
   user: [],
   verbosity: [],
   // Anthropic.
+  cache_control: [],
   context_management: [],
   thinking: [],
   top_k: [],

@@ -1,3 +1,4 @@
+import { isMarkedGpt } from '../../formats/openai/cache-marks.ts'
 import { hourMs } from '../../runtime/durations.ts'
 import type { Backend } from '../ports.ts'
 
@@ -7,8 +8,6 @@ const usualMs = hourMs / 12
 const hourMark = Buffer.from('"1h"')
 const mark = Buffer.from('"cache_control"')
 const dayRetention = Buffer.from('"24h"')
-/** Models that store a prompt for at least half an hour. */
-const newerOpenAi = /^(?:openai\/)?gpt-(?:5\.[6-9]|[6-9]|\d\d)/
 
 /** Backends with the same cache: the same endpoint, credential, and model, unless the operator says more (contract 45.3). */
 export function cacheDomainOf({ cacheDomain, issuer, model }: Backend): string {
@@ -21,7 +20,8 @@ export function cacheLifetimeMs({ cacheMs, dialect, format, model }: Backend, by
   if (format === 'anthropic-messages') return has(bytes, hourMark) ? hourMs : usualMs
   if (dialect.cacheMs !== undefined) return dialect.cacheMs
   if (has(bytes, dayRetention)) return 24 * hourMs
-  return newerOpenAi.test(model) ? hourMs / 2 : usualMs
+  // Models that take marks store a prompt for at least half an hour.
+  return isMarkedGpt(model) ? hourMs / 2 : usualMs
 }
 
 /** Whether a provider caches only what is marked. */

@@ -44,6 +44,8 @@ interface BegunAttempt {
 }
 
 interface SessionTurnOptions {
+  /** The session's identity, as a digest. */
+  readonly session: string
   readonly prompt: ReadPrompt
   /** The earlier turn that this one continues. */
   readonly continued: Continued | undefined
@@ -62,6 +64,10 @@ export class SessionTurn {
 
   constructor(options: SessionTurnOptions) {
     this.#options = options
+  }
+
+  get session(): string {
+    return this.#options.session
   }
 
   /** Whether an earlier turn exists, so that the prompt is probably read again (contract 45.2). */

@@ -1,12 +1,13 @@
 import type { Lane, LaneOptions } from './lane.ts'
-import { rejectingUnofferedCalls } from './refuse-unoffered-calls.ts'
+import { rejectingDisallowedCalls, rejectingUnofferedCalls } from './refuse-unoffered-calls.ts'
 import { RelayLane } from './relay-lane.ts'
 import { TranslationLane } from './translation-lane.ts'
 import { WholeLane } from './whole-lane.ts'
 
 /** Opens the lane for one attempt: a relay if `relayRulesFor` gave rules, otherwise a translation. */
 export function openLane(given: LaneOptions): Lane {
-  const choice = given.refusesOurCalls === true ? rejectingUnofferedCalls(given) : given
+  const offered = given.refusesOurCalls === true ? rejectingUnofferedCalls(given) : given
+  const choice = offered.relay === undefined ? rejectingDisallowedCalls(offered) : offered
   if (!choice.context.conversation.stream) return new WholeLane(choice)
   if (choice.relay === undefined) {
     const { backend, backendFormat, client, context } = choice

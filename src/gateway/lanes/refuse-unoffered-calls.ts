@@ -3,6 +3,7 @@ import type { JsonObject } from '../../domain/json.ts'
 import { fusionFunctionName } from '../../domain/profiles.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import type { AnswerReader } from '../../formats/format.ts'
+import { ToolNames } from '../../formats/tool-names.ts'
 import type { LaneOptions } from './lane.ts'
 
 /** How every format names the called function. Inside a JSON string the quotes would be preceded by backslashes. */
@@ -19,6 +20,44 @@ export function rejectingUnofferedCalls(choice: LaneOptions): LaneOptions {
     return choice
   const refusing = { ...backendFormat, readAnswer: () => new CallRejectingReader(backendFormat.readAnswer()) }
   return { ...choice, backendFormat: refusing }
+}
+
+/**
+ * Guards answers to a request that allows only some of its tools. The backend is told of all of them, because another
+ * list would lose its cache (contract 44.6); if the model calls one that is not allowed, the attempt fails.
+ */
+export function rejectingDisallowedCalls(choice: LaneOptions): LaneOptions {
+  const { backendFormat, context } = choice
+  const { toolChoice, tools } = context.conversation
+  if (toolChoice?.type !== 'allowed') return choice
+  const names = new ToolNames(tools)
+  const check = (events: readonly AnswerEvent[]): readonly AnswerEvent[] => {
+    for (const event of events) {
+      if (event.type === 'call' && !toolChoice.names.includes(names.identify(event).name))
+        throw new UpstreamError('broken')
+    }
+    return events
+  }
+  return {
+    ...choice,
+    backendFormat: { ...backendFormat, readAnswer: () => checking(backendFormat.readAnswer(), check) },
+  }
+}
+
+type EventCheck = (events: readonly AnswerEvent[]) => readonly AnswerEvent[]
+
+function checking(reader: AnswerReader, check: EventCheck): AnswerReader {
+  return {
+    readEvent: (data, name) => check(reader.readEvent(data, name)),
+    readEnd: () => check(reader.readEnd?.() ?? []),
+    readWhole: (body) => check(reader.readWhole(body)),
+    get lastData() {
+      return reader.lastData
+    },
+    get finished() {
+      return reader.finished
+    },
+  }
 }
 
 class CallRejectingReader implements AnswerReader {

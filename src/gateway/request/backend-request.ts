@@ -1,12 +1,16 @@
 import type { Conversation } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { unsupported } from '../../formats/assert-translatable.ts'
+import { insertMarks } from '../../formats/cache/insert-marks.ts'
+import { withStableTools } from '../../formats/cache/stable-tools.ts'
 import { mayBeEncrypted, unmarkConversation, unmarkMember } from '../../formats/encrypted-reasoning.ts'
-import type { ClientFormatId, Dialect, Formats } from '../../formats/format.ts'
+import type { ClientFormatId, Dialect, Formats, WriteTarget } from '../../formats/format.ts'
 import { patchMembers } from '../../formats/json-scan.ts'
 import { withRejectedFields } from '../../formats/rejections/optional-fields.ts'
 import { relayChanges, type RelayRules, type RequestChanges } from '../../formats/relay.ts'
 import { assertManagedScope } from '../auth/operator-scope.ts'
+import type { CacheContext } from '../cache/cache-context.ts'
+import { cacheRequestFor } from '../cache/provider-cache.ts'
 import type { Backend, ModelRequest } from '../ports.ts'
 import type { LearnedLimits } from '../routing/learned-limits.ts'
 
@@ -68,7 +72,7 @@ export function translatedWriter(
 ): RequestWriter {
   return {
     endpointsOf: (backend) => knownEndpoints(backend, parts.learned),
-    write: (endpoint, without) => writeTranslated(endpoint, conversation, parts, without),
+    write: (endpoint, without) => writeTranslated(endpoint, conversation, parts, { without }),
   }
 }
 
@@ -109,36 +113,60 @@ export function writeBody(
   deps: BackendRequestDeps,
   without?: readonly string[],
 ): Uint8Array | string {
-  const { bytes, members, body, format } = request
+  const { body, format, cache } = request
   const relay = relayRulesFor(backend, request, deps.relays)
   if (relay !== undefined) {
     if (backend.isManaged) assertManagedScope(body)
-    const target = {
-      model: backend.model,
-      stream: conversation.stream,
-      dialect: dialectFor(backend, deps.learned, without),
-    }
+    const target = targetFor(backend, conversation, deps.learned, { without, cache })
+    const added = relay.marks?.(body, request.bytes.length, target) ?? []
+    const marked = added.length === 0 ? request : { ...request, ...insertMarks(request.bytes, request.members, added) }
     const changes = relayChanges(relay, body, conversation, target)
-    return patchMembers(bytes, members, withoutForeignSeals(relay, request, changes, backend.issuer))
+    return patchMembers(marked.bytes, marked.members, withoutForeignSeals(relay, marked, changes, backend.issuer))
   }
+  const { losesReasoning, fieldNames } = deps.formats(format)
   try {
-    return writeTranslated(backend, conversation, deps, without)
+    return writeTranslated(backend, conversation, deps, { without, cache, losesReasoning })
   } catch (error) {
-    throw inCallersWords(error, deps.formats(format).fieldNames)
+    throw inCallersWords(error, fieldNames)
   }
+}
+
+interface WriteOptions {
+  /** Optional fields to leave out. */
+  readonly without?: readonly string[] | undefined
+  /** What the gateway knows about caching for the request; absent for the service's own requests. */
+  readonly cache?: CacheContext | undefined
+  readonly losesReasoning?: boolean | undefined
 }
 
 function writeTranslated(
   backend: Backend,
   conversation: Conversation,
   { formats, learned }: Pick<BackendRequestDeps, 'formats' | 'learned'>,
-  without?: readonly string[],
+  options: WriteOptions,
 ): string {
-  const { model, issuer, format } = backend
-  const target = { model, stream: conversation.stream, dialect: dialectFor(backend, learned, without) }
-  const written = formats(format).writeRequest(unmarkConversation(conversation, issuer), target)
+  const { issuer, format } = backend
+  const target = targetFor(backend, conversation, learned, options)
+  const written = formats(format).writeRequest(withStableTools(unmarkConversation(conversation, issuer)), target)
   if (backend.isManaged) assertManagedScope(written)
   return JSON.stringify(written)
+}
+
+function targetFor(
+  backend: Backend,
+  { stream, hints }: Conversation,
+  learned: LearnedLimits,
+  { without, cache, losesReasoning = false }: WriteOptions,
+): WriteTarget {
+  const dialect = dialectFor(backend, learned, without)
+  const { model } = backend
+  return {
+    model,
+    stream,
+    dialect,
+    losesReasoning,
+    cache: cacheRequestFor(backend, dialect, hints.promptCacheKey, cache),
+  }
 }
 
 function dialectFor(backend: Backend, learned: LearnedLimits, without: readonly string[] = []): Dialect {

@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '../../domain/json.ts'
+import { inputOf, type CacheReport } from '../caches/simulated-cache.ts'
 import { wordsOf, type SimulatedAnswer, type SimulatedCall } from './model.ts'
 import type { Prompt } from './prompt.ts'
 
@@ -10,6 +11,8 @@ export interface AnswerStamp {
   readonly createdAt: number
   /** The encrypted form of reasoning, in formats that have it. */
   readonly sealed?: string
+  /** What a simulated cache counted, in place of the usual count of input. */
+  readonly cache?: CacheReport | undefined
 }
 
 /** Builds a whole `chat.completion`. */
@@ -31,7 +34,7 @@ export function writeChat(answer: SimulatedAnswer, prompt: Prompt, stamp: Answer
       logprobs: prompt.logprobs ? logprobsOf(wordsOf(answer.text ?? '')) : null,
       finish_reason: answer.finish,
     })),
-    usage: usageOf(answer, prompt),
+    usage: usageOf(answer, prompt, stamp),
   }
 }
 
@@ -63,7 +66,7 @@ export function* streamChat(answer: SimulatedAnswer, prompt: Prompt, stamp: Answ
     }
     yield chunk(index, {}, answer.finish)
   }
-  if (prompt.includeUsage) yield frame({ ...head, choices: [], usage: usageOf(answer, prompt) })
+  if (prompt.includeUsage) yield frame({ ...head, choices: [], usage: usageOf(answer, prompt, stamp) })
   yield doneFrame
 }
 
@@ -110,13 +113,14 @@ function writeCall(call: SimulatedCall, stamp: AnswerStamp, position: number): J
     : { id, type: 'function', function: { name: call.name, arguments: call.arguments } }
 }
 
-function usageOf(answer: SimulatedAnswer, prompt: Prompt): JsonObject {
+function usageOf(answer: SimulatedAnswer, prompt: Prompt, { cache }: AnswerStamp): JsonObject {
   const written = answer.outputTokens * prompt.choices
+  const input = cache === undefined ? answer.inputTokens : inputOf(cache)
   return {
-    prompt_tokens: answer.inputTokens,
+    prompt_tokens: input,
     completion_tokens: written,
-    total_tokens: answer.inputTokens + written,
-    prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
+    total_tokens: input + written,
+    prompt_tokens_details: { cached_tokens: cache?.readTokens ?? 0, audio_tokens: 0 },
     completion_tokens_details: { reasoning_tokens: answer.reasoningTokens * prompt.choices, audio_tokens: 0 },
   }
 }

@@ -11,13 +11,13 @@ export function writeMessage(answer: SimulatedAnswer, prompt: Prompt, stamp: Ans
     ...headOf(prompt, stamp),
     content: blocksOf(answer, prompt, stamp),
     ...endOf(answer),
-    usage: usageOf(answer),
+    usage: usageOf(answer, stamp),
   }
 }
 
 /** The same as server-sent events, each a whole block; the last is `message_stop`. */
 export function* streamMessage(answer: SimulatedAnswer, prompt: Prompt, stamp: AnswerStamp): Generator<string> {
-  const usage = { ...usageOf(answer), output_tokens: 1 }
+  const usage = { ...usageOf(answer, stamp), output_tokens: 1 }
   const end = { stop_reason: null, stop_sequence: null }
   yield frame('message_start', { message: { ...headOf(prompt, stamp), content: [], ...end, usage } })
   yield frame('ping', {})
@@ -84,11 +84,15 @@ function endOf(answer: SimulatedAnswer): JsonObject {
   return { stop_reason: stopReasons[answer.finish], stop_sequence: null }
 }
 
-function usageOf(answer: SimulatedAnswer): JsonObject {
+function usageOf(answer: SimulatedAnswer, { cache }: AnswerStamp): JsonObject {
+  const [written5m, written1h] = [cache?.written5mTokens ?? 0, cache?.written1hTokens ?? 0]
   return {
-    input_tokens: answer.inputTokens,
-    cache_creation_input_tokens: 0,
-    cache_read_input_tokens: 0,
+    input_tokens: cache?.newTokens ?? answer.inputTokens,
+    cache_creation_input_tokens: written5m + written1h,
+    cache_read_input_tokens: cache?.readTokens ?? 0,
+    ...(cache !== undefined && {
+      cache_creation: { ephemeral_5m_input_tokens: written5m, ephemeral_1h_input_tokens: written1h },
+    }),
     output_tokens: answer.outputTokens,
     output_tokens_details: { thinking_tokens: answer.reasoningTokens },
     service_tier: 'standard',

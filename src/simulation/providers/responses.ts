@@ -1,4 +1,5 @@
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
+import { inputOf } from '../caches/simulated-cache.ts'
 import { callId, doneFrame, piecesOf, type AnswerStamp } from './chat.ts'
 import { wordsOf, type SimulatedAnswer, type SimulatedCall } from './model.ts'
 
@@ -163,16 +164,20 @@ function responseOf(
     top_logprobs: 0,
     presence_penalty: 0,
     frequency_penalty: 0,
-    usage: answer === undefined ? null : usageOf(answer),
+    usage: answer === undefined ? null : usageOf(answer, stamp),
   }
 }
 
-function usageOf(answer: SimulatedAnswer): JsonObject {
+function usageOf(answer: SimulatedAnswer, { cache }: AnswerStamp): JsonObject {
+  const input = cache === undefined ? answer.inputTokens : inputOf(cache)
   return {
-    input_tokens: answer.inputTokens,
-    input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+    input_tokens: input,
+    input_tokens_details: {
+      cached_tokens: cache?.readTokens ?? 0,
+      cache_write_tokens: cache?.written5mTokens ?? 0,
+    },
     output_tokens: answer.outputTokens,
     output_tokens_details: { reasoning_tokens: answer.reasoningTokens },
-    total_tokens: answer.inputTokens + answer.outputTokens,
+    total_tokens: input + answer.outputTokens,
   }
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { parseObject } from '../../domain/json.ts'
+import { isRejected, type SimulatedCache } from '../caches/simulated-cache.ts'
 import { behave, sendStatus } from './behave.ts'
 import { chatErrorBody } from './chat.ts'
 import { hasForeignSeal } from './encrypted-reasoning.ts'
@@ -32,6 +33,8 @@ export interface SimulatedOptions {
   readonly control?: boolean
   /** Overrides the text of an answer, given the text of the request; undefined keeps the default text. */
   readonly say?: ((request: string) => string | undefined) | undefined
+  /** The prompt cache of each path, such as `/v1/messages`: it decides the input that usage reports, and rejects marks. */
+  readonly caches?: Readonly<Record<string, SimulatedCache>> | undefined
 }
 
 export interface SimulatedProvider {
@@ -76,7 +79,7 @@ interface CapturedRequest {
  * answer and in `x-simulated` that it is simulated, and can be scripted to fail. @throws what `listen` throws
  */
 export async function startSimulatedProvider(options: SimulatedOptions): Promise<SimulatedProvider> {
-  const { name, port = 0, tokenDelayMs = 0, capture = false, control = false, say } = options
+  const { name, port = 0, tokenDelayMs = 0, capture = false, control = false, say, caches = {} } = options
   // Different from the ids of another simulated provider, or of this one before a restart: a conversation may contain
   // both.
   const idPrefix = `sim${name.replace(/[^A-Za-z0-9]/g, '').slice(0, 12)}${Date.now().toString(36)}`
@@ -98,9 +101,12 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
     }
     if (hasOrphanedOutput(body)) return sendStatus(response, 400, speaker.errorBody, { body: orphanedOutputBody })
     const step = withWords(unsignedStep(body) ?? script.next(), say?.(textsIn(body)))
+    const cache = caches[(request.url ?? '').split('?')[0]!]?.ask(body, { nowMs: Date.now() })
+    if (cache !== undefined && isRejected(cache)) return sendStatus(response, 400, speaker.errorBody)
     const stamp = {
       id: `${idPrefix}${counted.number.toString(36).padStart(5, '0')}`,
       createdAt: Math.floor(Date.now() / 1000),
+      cache,
     }
     response.setHeader('x-request-id', `simulated-${stamp.id}`)
     await behave({

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import type { DemoService } from '../../../src/cli/commands/demo/demo-ports.ts'
 import { Harness } from '../harness.ts'
 
-const names = ['failover', 'ratelimit', 'quota', 'fusion'] as const
+const names = ['failover', 'ratelimit', 'quota', 'fusion', 'cache'] as const
 /** How many requests the demo `quota` sends. */
 const requestsOfQuota = 11
 const usual = process.env['TMPDIR']

@@ -1,3 +1,4 @@
+import type { JsonObject } from '../../../domain/json.ts'
 import type { RequestRecord } from '../../../domain/requests.ts'
 import type { Secret } from '../../../runtime/secret.ts'
 
@@ -10,8 +11,27 @@ export interface DemoServiceOptions {
   readonly requestsPerMonth: number
   /** The simulated providers that serve `svc-router/frontier` and `svc-router/fusion`, in order. */
   readonly providers: readonly string[]
+  /** Providers with a prompt cache, by name; all others have none. */
+  readonly caching?: Readonly<Record<string, DemoCache>>
   /** The text with which a provider answers a request; undefined for its usual one. */
   readonly say?: (provider: string, request: string) => string | undefined
+}
+
+/** A provider of a demo that caches prompts as a real one does. */
+export interface DemoCache {
+  /** Whose rules and prices it has. */
+  readonly like: 'anthropic' | 'openai'
+  /** The name of a model of that provider. */
+  readonly model: string
+  /** Whether the service adds cache marks to its requests. */
+  readonly addsMarks: boolean
+}
+
+/** The input of a request as its answer counts it. Tokens that were read or written are part of `input`. */
+export interface DemoInput {
+  readonly input: number
+  readonly read: number
+  readonly written: number
 }
 
 /** A service that runs for one demo: on a free port, in a temporary folder, with simulated providers. */
@@ -25,6 +45,12 @@ export interface DemoService {
   skip(ms: number): Promise<void>
   /** The record of a request once it has ended; undefined if it was not admitted. */
   recordOf(requestId: string): Promise<RequestRecord | undefined>
+  /** The base URL of a provider, for requests that do not go through the service. */
+  urlOf(provider: string): string
+  /** The requests of a session of Codex that was recorded, with so many turns after the first. */
+  recordedSession(turns: number): readonly JsonObject[]
+  /** What a provider with a prompt cache charges for input, in US dollars at its published price. */
+  inputUsd(provider: string, input: DemoInput): number
   /** Stops everything and deletes the folder. */
   close(): Promise<void>
 }

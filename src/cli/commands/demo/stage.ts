@@ -96,11 +96,7 @@ export class Stage {
 
   async send(body: JsonObject): Promise<DemoAnswer> {
     const startedMs = performance.now()
-    const { response, raw } = await this.#fetch({
-      method: 'POST',
-      headers: { authorization: `Bearer ${this.service.key.reveal()}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    })
+    const { response, raw } = await this.#fetch(this.#init(body))
     const ms = performance.now() - startedMs
     const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
     const answer = isStream ? undefined : parseObject(raw)
@@ -117,10 +113,33 @@ export class Stage {
     }
   }
 
-  async #fetch(init: RequestInit): Promise<{ readonly response: Response; readonly raw: string }> {
+  /** Sends a request to `/responses` of the service or of a provider, and returns its answer without printing either. */
+  async post(baseUrl: string, body: JsonObject): Promise<JsonObject> {
+    const { response, raw } = await this.#fetch(this.#init(body), `${baseUrl}/responses`)
+    const answer = parseObject(raw)
+    if (response.status === 200 && answer !== undefined) return answer
+    throw new CommandError(
+      exitCodes.failure,
+      `${baseUrl} answered ${response.status}: ${shorten(textOf(answer))}`,
+      'this is a bug of the demo: report it',
+    )
+  }
+
+  #init(body: JsonObject): RequestInit {
+    return {
+      method: 'POST',
+      headers: { authorization: `Bearer ${this.service.key.reveal()}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    }
+  }
+
+  async #fetch(
+    init: RequestInit,
+    url = `${this.service.baseUrl}${chatPath}`,
+  ): Promise<{ readonly response: Response; readonly raw: string }> {
     const signal = AbortSignal.any([this.signal, AbortSignal.timeout(maxAnswerMs)])
     try {
-      const response = await fetch(`${this.service.baseUrl}${chatPath}`, { ...init, signal })
+      const response = await fetch(url, { ...init, signal })
       return { response, raw: await response.text() }
     } catch {
       this.signal.throwIfAborted()

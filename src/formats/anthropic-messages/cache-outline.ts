@@ -1,0 +1,90 @@
+import type { CacheLifetime } from '../../domain/conversation.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
+import { innerMarks, isMarkableText, lifetimeOf, type PlacedBlock, type PlacedOutline } from '../cache/placed-blocks.ts'
+import { isArray } from '../fields.ts'
+
+/** Blocks that take a mark, besides text with content. */
+const markable = new Set<Json | undefined>(['image', 'document', 'tool_use', 'tool_result'])
+
+/** The blocks of a body in the order in which Anthropic caches them. Unknown shapes take no mark. */
+export function outlineOf(body: JsonObject): PlacedOutline {
+  const outline = new OutlineBuilder()
+  const { tools, system, messages, cache_control: automatic } = body
+  if (isArray(tools)) for (const [index, tool] of tools.entries()) outline.addTool(tool, index)
+  const toolsEnd = outline.blocks.length
+  outline.addContent('system', -1, system)
+  const systemEnd = outline.blocks.length
+  const list = isArray(messages) ? messages : []
+  let openAnswer: number | undefined
+  let answerStart: number | undefined
+  let end = systemEnd
+  for (let index = 0; index < list.length; index += 1) {
+    const message = list[index]
+    if (!isObject(message)) continue
+    const isAnswer = message['role'] === 'assistant'
+    // An answer that the model is to continue is not a turn of its own.
+    if (isAnswer) openAnswer ??= outline.blocks.length
+    else {
+      answerStart = openAnswer ?? answerStart
+      openAnswer = undefined
+    }
+    outline.addContent('messages', index, message['content'])
+    if (!isAnswer) end = outline.blocks.length
+  }
+  outline.addAutomatic(automatic)
+  return { blocks: outline.blocks, toolsEnd, systemEnd, answerStart, end, taken: outline.taken }
+}
+
+class OutlineBuilder {
+  readonly blocks: PlacedBlock[] = []
+  taken = 0
+
+  addTool(tool: Json | undefined, index: number): void {
+    const isPlain = isObject(tool) && isObject(tool['input_schema']) && tool['defer_loading'] !== true
+    const isMarkable = isPlain && tool['cache_control'] === undefined
+    this.#add('tools', index, -1, isMarkable, isObject(tool) ? lifetimeOf(tool['cache_control']) : undefined)
+  }
+
+  addContent(member: 'system' | 'messages', index: number, content: Json | undefined): void {
+    if (typeof content === 'string') this.#add(member, index, -1, isMarkableText(content), undefined)
+    if (!isArray(content)) return
+    for (let part = 0; part < content.length; part += 1) {
+      const block = content[part]
+      // The list of instructions has no messages around its blocks.
+      if (member === 'system') this.#addBlock(member, part, -1, block)
+      else this.#addBlock(member, index, part, block)
+    }
+  }
+
+  /** A mark at the top of the body is one on the last block that takes it. */
+  addAutomatic(control: Json | undefined): void {
+    const lifetime = lifetimeOf(control)
+    if (lifetime === undefined) return
+    this.taken += 1
+    const last = this.blocks.findLastIndex(({ isMarkable }) => isMarkable)
+    if (last >= 0) this.blocks[last] = { ...this.blocks[last]!, isMarkable: false, lifetime }
+  }
+
+  #addBlock(member: 'system' | 'messages', index: number, part: number, block: Json | undefined): void {
+    if (!isObject(block)) return this.#add(member, index, part, false, undefined)
+    const { type, text, cache_control: control } = block
+    const isMarkable = control === undefined && (type === 'text' ? isMarkableText(text) : markable.has(type))
+    const own = lifetimeOf(control)
+    const inner = member === 'messages' ? innerMarks(block) : []
+    this.taken += own === undefined ? Math.max(0, inner.length - 1) : inner.length
+    this.#add(member, index, part, isMarkable, own ?? (inner.includes('1h') ? '1h' : inner[0]))
+  }
+
+  #add(
+    member: PlacedBlock['member'],
+    index: number,
+    part: number,
+    isMarkable: boolean,
+    lifetime: CacheLifetime | undefined,
+  ): void {
+    if (lifetime !== undefined) this.taken += 1
+    this.blocks.push(
+      lifetime === undefined ? { isMarkable, member, index, part } : { isMarkable, lifetime, member, index, part },
+    )
+  }
+}

@@ -1,0 +1,61 @@
+import { charsPerToken } from '../../domain/estimate-tokens.ts'
+import { type JsonObject, isObject } from '../../domain/json.ts'
+import type { MarkInsertion } from '../cache/insert-marks.ts'
+import { cacheControl, type PlacedBlock } from '../cache/placed-blocks.ts'
+import { planMarks } from '../cache/plan-marks.ts'
+import { type Draft, isArray } from '../fields.ts'
+import type { WriteTarget } from '../format.ts'
+import { outlineOf } from './cache-outline.ts'
+import { traitsOf } from './model-traits.ts'
+
+const mostMarks = 4
+/** Our estimate of tokens may be this much too low. */
+const surelyShort = 0.7
+
+/** Adds cache marks to a body that was just written, and removes those of the caller that are too many. */
+export function markBody(body: Draft<JsonObject>, { cache, dialect }: WriteTarget): void {
+  const outline = outlineOf(body)
+  if (outline.taken > mostMarks) dropMarks(body, outline.blocks, outline.taken - mostMarks)
+  if (cache?.addsMarks !== true || dialect.refusedFields.includes('cache_control')) return
+  for (const { at, lifetime } of planMarks(outline, cache).marks) {
+    const block = blockAt(body, outline.blocks[at]!)
+    if (block !== undefined) block['cache_control'] = cacheControl(lifetime)
+  }
+}
+
+/** The marks to add to a request that is relayed. */
+export function relayMarks(body: JsonObject, bytes: number, { model, dialect, cache }: WriteTarget): MarkInsertion[] {
+  const { cacheMarks, cacheMinimum } = traitsOf(model)
+  if (!cacheMarks || cache?.addsMarks !== true || dialect.refusedFields.includes('cache_control')) return []
+  // A shorter prompt is not stored, whatever its marks.
+  if (bytes / charsPerToken < cacheMinimum * surelyShort) return []
+  const outline = outlineOf(body)
+  return planMarks(outline, cache).marks.map(({ at, lifetime }) => {
+    const { member, index, part } = outline.blocks[at]!
+    const mark = `"cache_control":${JSON.stringify(cacheControl(lifetime))}`
+    return member === 'messages'
+      ? { member, index, part, mark, textType: 'text' }
+      : { member, index, mark, textType: 'text' }
+  })
+}
+
+/** Removes the marks nearest to the beginning: the later ones cover their prefixes too. */
+function dropMarks(body: JsonObject, blocks: readonly PlacedBlock[], count: number): void {
+  let left = count
+  for (const placed of blocks) {
+    if (left === 0) return
+    const block = placed.lifetime === undefined ? undefined : blockAt(body, placed)
+    if (block?.['cache_control'] === undefined) continue
+    delete block['cache_control']
+    left -= 1
+  }
+}
+
+/** The block itself. Writers create every block, so it may be changed. */
+function blockAt(body: JsonObject, { member, index, part }: PlacedBlock): Draft<JsonObject> | undefined {
+  const list = body[member]
+  const entry = isArray(list) ? list[index] : undefined
+  const content = isObject(entry) && part >= 0 ? entry['content'] : undefined
+  const block = part < 0 ? entry : isArray(content) ? content[part] : undefined
+  return isObject(block) ? block : undefined
+}

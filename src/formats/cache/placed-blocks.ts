@@ -1,0 +1,44 @@
+import type { CacheLifetime } from '../../domain/conversation.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
+import { isArray } from '../fields.ts'
+import type { CacheBlock, CacheOutline } from './plan-marks.ts'
+
+/** A block, and where it is in the request body. */
+export interface PlacedBlock extends CacheBlock {
+  /** The member of the body, and the position in its list; -1 if the member is a text. */
+  readonly member: 'tools' | 'system' | 'messages' | 'input'
+  readonly index: number
+  /** The position in the content of a message; -1 if the content is a text, or the entry is the block itself. */
+  readonly part: number
+}
+
+export interface PlacedOutline extends CacheOutline {
+  readonly blocks: readonly PlacedBlock[]
+}
+
+/** The lifetime of a `cache_control`; undefined if it is absent. */
+export function lifetimeOf(control: Json | undefined): CacheLifetime | undefined {
+  if (control === undefined || control === null) return undefined
+  return isObject(control) && control['ttl'] === '1h' ? '1h' : '5m'
+}
+
+/** `cache_control` for a mark. */
+export function cacheControl(lifetime: CacheLifetime): JsonObject {
+  return lifetime === '1h' ? { type: 'ephemeral', ttl: '1h' } : { type: 'ephemeral' }
+}
+
+/** Whether text may be marked: providers answer 400 for a mark on nothing but whitespace. */
+export function isMarkableText(text: Json | undefined): boolean {
+  return typeof text === 'string' && /\S/.test(text)
+}
+
+/** The marks inside a block: those of a tool result's or a document's own content. */
+export function innerMarks({ content, source }: JsonObject): readonly CacheLifetime[] {
+  const inner = isArray(content) ? content : isObject(source) && isArray(source['content']) ? source['content'] : []
+  const found: CacheLifetime[] = []
+  for (const part of inner) {
+    const lifetime = isObject(part) ? lifetimeOf(part['cache_control']) : undefined
+    if (lifetime !== undefined) found.push(lifetime)
+  }
+  return found
+}

@@ -1,0 +1,152 @@
+import type { CacheLifetime } from '../../domain/conversation.ts'
+import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
+import type { MarkInsertion } from '../cache/insert-marks.ts'
+import {
+  cacheControl,
+  isMarkableText,
+  lifetimeOf,
+  type PlacedBlock,
+  type PlacedOutline,
+} from '../cache/placed-blocks.ts'
+import { planMarks, type PlannedMark } from '../cache/plan-marks.ts'
+import { type Draft, isArray } from '../fields.ts'
+import type { Dialect, WriteTarget } from '../format.ts'
+
+export type MarkStyle = NonNullable<Dialect['cacheMarks']>
+
+/** The first model with marks: before it, OpenAI's models cache every prefix and reject marks. */
+const firstMarked = 5.06
+const gptVersion = /gpt-(\d+)(?:\.(\d{1,2}))?/
+/** Content that takes a mark in the request of either format. */
+const markable = new Set<Json | undefined>(['image_url', 'input_image', 'file', 'input_file'])
+
+/** How marks are written for a model; undefined if it takes none. */
+export function markStyle({ cacheMarks, refusedFields }: Dialect, model: string): MarkStyle | undefined {
+  if (cacheMarks === undefined || refusedFields.includes(cacheMarks)) return undefined
+  return (cacheMarks === 'cache_control' ? /claude/i.test(model) : isMarkedGpt(model)) ? cacheMarks : undefined
+}
+
+/** Whether an OpenAI model stores prompts at marks only. */
+export function isMarkedGpt(model: string): boolean {
+  const [, major = '0', minor = '0'] = gptVersion.exec(model.toLowerCase()) ?? []
+  return Number(major) + Number(minor) / 100 >= firstMarked
+}
+
+/** The member that marks a part. */
+export function markMember(style: MarkStyle, lifetime: CacheLifetime): JsonObject {
+  return style === 'cache_control'
+    ? { cache_control: cacheControl(lifetime) }
+    : { prompt_cache_breakpoint: { mode: 'explicit' } }
+}
+
+/** The caller's mark on a part of either format; undefined if there is none. */
+export function readMark(part: JsonObject): CacheLifetime | undefined {
+  if (part['prompt_cache_breakpoint'] !== undefined && part['prompt_cache_breakpoint'] !== null) return '5m'
+  return lifetimeOf(part['cache_control'])
+}
+
+/** Adds marks to messages or items that were just written. `hasTools` is whether any are declared. */
+export function markList(
+  member: 'messages' | 'input',
+  list: readonly JsonObject[],
+  hasTools: boolean,
+  target: WriteTarget,
+): void {
+  const style = markStyle(target.dialect, target.model)
+  if (style === undefined || target.cache?.addsMarks !== true) return
+  const outline = outlineOf(member, list, hasTools)
+  for (const { at, lifetime } of marksFor(style, outline, target)) {
+    const { index, part } = outline.blocks[at]!
+    const message = list[index] as Draft<JsonObject>
+    const mark = markMember(style, lifetime)
+    const { content } = message
+    if (part < 0) message['content'] = [{ type: textTypeOf(member), text: content, ...mark }]
+    else Object.assign((content as JsonObject[])[part]!, mark)
+  }
+}
+
+/** The marks to add to a request that is relayed. */
+export function relayMarks(member: 'messages' | 'input', body: JsonObject, target: WriteTarget): MarkInsertion[] {
+  const style = markStyle(target.dialect, target.model)
+  const list = body[member]
+  if (style === undefined || target.cache?.addsMarks !== true || !isArray(list)) return []
+  const outline = outlineOf(member, list, isArray(body['tools']) && body['tools'].length > 0)
+  const textType = textTypeOf(member)
+  return marksFor(style, outline, target).map(({ at, lifetime }) => {
+    const { index, part } = outline.blocks[at]!
+    const mark = JSON.stringify(markMember(style, lifetime)).slice(1, -1)
+    return { member, index, part, mark, textType }
+  })
+}
+
+/** The marks to add to a request with this outline. */
+function marksFor(style: MarkStyle, outline: PlacedOutline, { cache }: WriteTarget): readonly PlannedMark[] {
+  const { marks } = planMarks(outline, cache)
+  // These models mark the newest message themselves: only the end of the instructions is worth a mark of its own.
+  return style === 'cache_control' ? marks : marks.filter(({ reason }) => reason === 'instructions')
+}
+
+/** The type of a text in the content of a message. */
+function textTypeOf(member: 'messages' | 'input'): string {
+  return member === 'messages' ? 'text' : 'input_text'
+}
+
+/**
+ * The parts of messages or items in their order. Tools take no mark and count as one block; neither do answers and
+ * calls.
+ */
+function outlineOf(member: 'messages' | 'input', list: readonly Json[], hasTools: boolean): PlacedOutline {
+  const blocks: PlacedBlock[] = hasTools ? [{ isMarkable: false, member: 'tools', index: -1, part: -1 }] : []
+  const toolsEnd = blocks.length
+  let systemEnd = -1
+  let openAnswer: number | undefined
+  let answerStart: number | undefined
+  let end = toolsEnd
+  for (let index = 0; index < list.length; index += 1) {
+    const entry = list[index]
+    if (!isObject(entry)) continue
+    const isInstruction = entry['role'] === 'system' || entry['role'] === 'developer'
+    if (systemEnd < 0 && !isInstruction && entry['type'] !== 'additional_tools') systemEnd = blocks.length
+    const isAnswer = isAnswered(entry)
+    // An answer that the model is to continue is not a turn of its own.
+    if (!isAnswer) {
+      answerStart = openAnswer ?? answerStart
+      openAnswer = undefined
+    } else openAnswer ??= blocks.length
+    addContent(blocks, member, index, entry, isAnswer)
+    if (!isAnswer) end = blocks.length
+  }
+  const taken = blocks.filter(({ lifetime }) => lifetime !== undefined).length
+  return { blocks, toolsEnd, systemEnd: systemEnd < 0 ? blocks.length : systemEnd, answerStart, end, taken }
+}
+
+/** Whether the model wrote the entry. */
+function isAnswered({ role, type }: JsonObject): boolean {
+  return role === 'assistant' || type === 'reasoning' || type === 'function_call' || type === 'custom_tool_call'
+}
+
+function addContent(
+  blocks: PlacedBlock[],
+  member: 'messages' | 'input',
+  index: number,
+  entry: JsonObject,
+  isAnswer: boolean,
+): void {
+  const { content } = entry
+  if (!isArray(content)) {
+    const isMarkable = !isAnswer && isMarkableText(content)
+    blocks.push({ isMarkable, member, index, part: -1 })
+    return
+  }
+  for (let part = 0; part < content.length; part += 1) {
+    const block = content[part]
+    if (!isObject(block)) continue
+    const { type, text } = block
+    const lifetime = readMark(block)
+    const isText = type === 'text' || type === 'input_text'
+    const isMarkable = !isAnswer && lifetime === undefined && (isText ? isMarkableText(text) : markable.has(type))
+    blocks.push(
+      lifetime === undefined ? { isMarkable, member, index, part } : { isMarkable, lifetime, member, index, part },
+    )
+  }
+}

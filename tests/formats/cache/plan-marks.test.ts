@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest'
+import type { CacheLifetime } from '../../../src/domain/conversation.ts'
+import { planMarks, type CacheBlock, type CacheOutline } from '../../../src/formats/cache/plan-marks.ts'
+
+const plain: CacheBlock = { isMarkable: true }
+const never: CacheBlock = { isMarkable: false }
+const marked = (lifetime: CacheLifetime): CacheBlock => ({ isMarkable: false, lifetime })
+
+/** A prompt of tools, instructions, and messages; `answerStart` counts messages. */
+function outline(
+  tools: readonly CacheBlock[],
+  system: readonly CacheBlock[],
+  messages: readonly CacheBlock[],
+  answerStart?: number,
+): CacheOutline {
+  const blocks = [...tools, ...system, ...messages]
+  const systemEnd = tools.length + system.length
+  return {
+    blocks,
+    toolsEnd: tools.length,
+    systemEnd,
+    answerStart: answerStart === undefined ? undefined : systemEnd + answerStart,
+    end: blocks.length,
+    taken: blocks.filter(({ lifetime }) => lifetime !== undefined).length,
+  }
+}
+
+const positions = (of: CacheOutline, options?: Parameters<typeof planMarks>[1]) =>
+  planMarks(of, options).marks.map(({ at, reason }) => [at, reason])
+
+describe('which blocks are marked', () => {
+  test('the tools, the instructions, where the previous request ended, and the end of the request', () => {
+    expect(positions(outline([plain, plain], [plain], [plain, plain, plain], 1))).toEqual([
+      [1, 'tools'],
+      [2, 'instructions'],
+      [3, 'previous request'],
+      [5, 'request'],
+    ])
+  })
+
+  test('a request without tools only if its session was seen before', () => {
+    const single = outline([], [plain], [plain])
+    expect(planMarks(single)).toEqual({ marks: [], reason: 'not read again' })
+    expect(positions(single, { isReread: true })).toEqual([
+      [0, 'instructions'],
+      [1, 'request'],
+    ])
+  })
+
+  test('the last block that takes a mark, instead of one that does not', () => {
+    expect(positions(outline([plain, never], [], [plain, never, never]))).toEqual([
+      [0, 'tools'],
+      [2, 'request'],
+    ])
+  })
+
+  test('a long turn gets one more mark, so that the next request finds it', () => {
+    const messages = Array.from({ length: 46 }, () => plain)
+    expect(positions(outline([plain], [plain], messages, 1))).toEqual([
+      [1, 'instructions'],
+      [2, 'previous request'],
+      [31, 'long turn'],
+      [47, 'request'],
+    ])
+  })
+})
+
+describe('marks of the caller', () => {
+  test('four leave none', () => {
+    const four = outline([marked('5m')], [marked('5m')], [marked('5m'), plain, marked('5m')])
+    expect(planMarks(four)).toEqual({ marks: [], reason: 'no mark left' })
+  })
+
+  test('the end of messages that the caller marks is the caller’s', () => {
+    expect(positions(outline([plain], [marked('5m')], [plain, plain, marked('5m')], 1))).toEqual([])
+    const long = Array.from({ length: 30 }, () => plain)
+    expect(positions(outline([plain], [marked('5m')], [...long, marked('5m')], 1))).toEqual([
+      [2, 'previous request'],
+      [16, 'long turn'],
+    ])
+  })
+
+  test('a mark before one for an hour lasts an hour, and all others 5 minutes', () => {
+    const lifetimes = (of: CacheOutline, lifetime?: CacheLifetime) =>
+      planMarks(of, { lifetime }).marks.map((mark) => mark.lifetime)
+    expect(lifetimes(outline([plain], [plain], [marked('1h'), plain], 1))).toEqual(['1h'])
+    expect(lifetimes(outline([plain], [marked('1h')], [plain]))).toEqual(['5m'])
+    expect(lifetimes(outline([plain], [marked('5m')], [plain]), '1h')).toEqual(['5m'])
+    expect(lifetimes(outline([plain], [plain], [plain]), '1h')).toEqual(['1h', '1h', '1h'])
+  })
+})

@@ -1,0 +1,135 @@
+import type { Json, JsonObject } from '../../../src/domain/json.ts'
+import type { ClientFormatId } from '../../../src/formats/format.ts'
+import { codexSession, filled, textOf, type AgentTurn } from '../../../src/simulation/caches/recorded-session.ts'
+import { recordedRequests } from '../../formats/exchange.ts'
+
+/** How a backend's encrypted reasoning looks to a client of a session, by turn. */
+type Sealed = (turn: number) => string
+
+/** A client whose requests were recorded, and the session that its first request begins. */
+export interface ClientSession {
+  readonly client: string
+  readonly format: ClientFormatId
+  requests(turns: readonly AgentTurn[], sealed: Sealed): JsonObject[]
+}
+
+/** SDKs send what their caller gives them: their recorded requests get instructions of this length. */
+const sdkInstructions = 24_000
+
+function recorded(file: string): JsonObject {
+  const body = recordedRequests().find((one) => one.file === `${file}.json`)?.body
+  if (body === undefined) throw new Error(`there is no recording ${file}`)
+  return filled(body) as JsonObject
+}
+
+/** A session of a client of chat completions. */
+function chatSession(file: string, instructions: boolean): ClientSession['requests'] {
+  return (turns) => {
+    const base = recorded(file)
+    const system = instructions ? [{ role: 'system', content: textOf(sdkInstructions, 5) }] : []
+    const messages: JsonObject[] = [...system, ...(base['messages'] as readonly JsonObject[])]
+    const name = ((base['tools'] as readonly JsonObject[])[0]!['function'] as JsonObject)['name'] as string
+    return grow({ ...base, messages }, 'messages', turns, (turn) => {
+      if (turn.type === 'answer') {
+        return [
+          { role: 'assistant', content: turn.text },
+          { role: 'user', content: turn.next },
+        ]
+      }
+      const calls = turn.calls.map(({ id }) => ({ id, type: 'function', function: { name, arguments: '{}' } }))
+      const results = turn.calls.map(({ id, output }) => ({ role: 'tool', tool_call_id: id, content: output }))
+      return [{ role: 'assistant', content: null, tool_calls: calls }, ...results]
+    })
+  }
+}
+
+/** A session of a client of Responses other than Codex. */
+function responsesSession(file: string, instructions: boolean): ClientSession['requests'] {
+  return (turns, sealed) => {
+    const base = recorded(file)
+    const given = base['input']
+    const first = typeof given === 'string' ? [{ role: 'user', content: given }] : (given as readonly JsonObject[])
+    const input = instructions ? [{ role: 'system', content: textOf(sdkInstructions, 5) }, ...first] : first
+    const name = (base['tools'] as readonly JsonObject[])[0]!['name'] as string
+    return grow({ ...base, input, store: false }, 'input', turns, (turn, at) => {
+      const thought = { type: 'reasoning', summary: [], encrypted_content: sealed(at) }
+      if (turn.type === 'answer') {
+        const said = { role: 'assistant', content: [{ type: 'output_text', text: turn.text }] }
+        return [thought, said, { role: 'user', content: [{ type: 'input_text', text: turn.next }] }]
+      }
+      return [
+        thought,
+        ...turn.calls.map(({ id }) => ({ type: 'function_call', call_id: id, name, arguments: '{}' })),
+        ...turn.calls.map(({ id, output }) => ({ type: 'function_call_output', call_id: id, output })),
+      ]
+    })
+  }
+}
+
+/** A session of Claude Code, which marks its instructions and the end of each request. */
+const claudeCode: ClientSession['requests'] = (turns, sealed) => {
+  const base = recorded('claude-code-messages')
+  const mark = { cache_control: { type: 'ephemeral' } }
+  const requests = grow(base, 'messages', turns, (turn, at) => {
+    const thought = { type: 'thinking', thinking: '', signature: sealed(at) }
+    if (turn.type === 'answer') {
+      return [
+        { role: 'assistant', content: [thought, { type: 'text', text: turn.text }] },
+        { role: 'user', content: [{ type: 'text', text: turn.next }] },
+      ]
+    }
+    const calls = turn.calls.map(({ id }) => ({ type: 'tool_use', id, name: 'Bash', input: {} }))
+    const results = turn.calls.map(({ id, output }) => ({ type: 'tool_result', tool_use_id: id, content: output }))
+    return [
+      { role: 'assistant', content: [thought, ...calls] },
+      { role: 'user', content: results },
+    ]
+  })
+  return requests.map((request) => {
+    const messages = (request['messages'] as readonly JsonObject[]).map((message) => ({
+      ...message,
+      content: (message['content'] as readonly JsonObject[]).map(({ cache_control: _old, ...block }) => block),
+    }))
+    const last: JsonObject[] = messages.at(-1)!.content
+    last.push({ ...last.pop()!, ...mark })
+    return { ...request, messages }
+  })
+}
+
+function grow(
+  base: JsonObject,
+  member: string,
+  turns: readonly AgentTurn[],
+  write: (turn: AgentTurn, at: number) => readonly Json[],
+): JsonObject[] {
+  const list = [...(base[member] as readonly Json[])]
+  const requests = [{ ...base, [member]: [...list] }]
+  for (const [at, turn] of turns.entries()) {
+    list.push(...write(turn, at))
+    requests.push({ ...base, [member]: [...list] })
+  }
+  return requests
+}
+
+export const clientSessions: readonly ClientSession[] = [
+  { client: 'Codex', format: 'openai-responses', requests: codexSession },
+  { client: 'Claude Code', format: 'anthropic-messages', requests: claudeCode },
+  { client: 'opencode, chat', format: 'openai-chat', requests: chatSession('opencode-chat-main', false) },
+  {
+    client: 'opencode, Responses',
+    format: 'openai-responses',
+    requests: responsesSession('opencode-responses-main', false),
+  },
+  { client: 'AI SDK, chat', format: 'openai-chat', requests: chatSession('aisdk-chat-tool-turn2', true) },
+  {
+    client: 'AI SDK, Responses',
+    format: 'openai-responses',
+    requests: responsesSession('aisdk-responses-tool-turn2', true),
+  },
+  { client: 'OpenAI SDK, chat', format: 'openai-chat', requests: chatSession('openai-chat-tools', true) },
+  {
+    client: 'OpenAI SDK, Responses',
+    format: 'openai-responses',
+    requests: responsesSession('openai-responses-tools', true),
+  },
+]
