@@ -31,22 +31,19 @@ export function rejectingDisallowedCalls(choice: LaneOptions): LaneOptions {
   const { toolChoice, tools } = context.conversation
   if (toolChoice?.type !== 'allowed') return choice
   const names = new ToolNames(tools)
-  const check = (events: readonly AnswerEvent[]): readonly AnswerEvent[] => {
-    for (const event of events) {
-      if (event.type === 'call' && !toolChoice.names.includes(names.identify(event).name))
-        throw new UpstreamError('broken')
-    }
-    return events
-  }
-  return {
-    ...choice,
-    backendFormat: { ...backendFormat, readAnswer: () => checking(backendFormat.readAnswer(), check) },
-  }
+  const isAllowed = (event: AnswerEvent): boolean =>
+    event.type !== 'call' || toolChoice.names.includes(names.identify(event).name)
+  const readAnswer = (): AnswerReader => checking(backendFormat.readAnswer(), isAllowed)
+  return { ...choice, backendFormat: { ...backendFormat, readAnswer } }
 }
 
-type EventCheck = (events: readonly AnswerEvent[]) => readonly AnswerEvent[]
-
-function checking(reader: AnswerReader, check: EventCheck): AnswerReader {
+function checking(reader: AnswerReader, isAllowed: (event: AnswerEvent) => boolean): AnswerReader {
+  let hasFailed = false
+  const check = (events: readonly AnswerEvent[]): readonly AnswerEvent[] => {
+    if (events.every(isAllowed)) return events
+    hasFailed = true
+    throw new UpstreamError('broken')
+  }
   return {
     readEvent: (data, name) => check(reader.readEvent(data, name)),
     readEnd: () => check(reader.readEnd?.() ?? []),
@@ -54,8 +51,9 @@ function checking(reader: AnswerReader, check: EventCheck): AnswerReader {
     get lastData() {
       return reader.lastData
     },
+    // Some backends send a call and the end of the answer in one event: it has still failed.
     get finished() {
-      return reader.finished
+      return !hasFailed && reader.finished
     },
   }
 }
