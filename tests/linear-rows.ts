@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { clientAddress } from '../src/domain/client-address.ts'
 import type { ConversationFormatId, FormatId } from '../src/domain/format-id.ts'
+import type { JsonObject } from '../src/domain/json.ts'
 import { classifyRejection } from '../src/formats/answer-faults.ts'
 import { markText, unmarkMember } from '../src/formats/encrypted-reasoning.ts'
 import { formatById, relayById } from '../src/formats/formats.ts'
@@ -16,14 +17,18 @@ import { shortenMiddle } from '../src/gateway/fusion/engine/shorten-middle.ts'
 import { splitIntoPieces } from '../src/gateway/fusion/engine/split-into-pieces.ts'
 import { RelayLane } from '../src/gateway/lanes/relay-lane.ts'
 import { TranslationLane } from '../src/gateway/lanes/translation-lane.ts'
+import { writeBody } from '../src/gateway/request/backend-request.ts'
+import { LearnedLimits } from '../src/gateway/routing/learned-limits.ts'
 import { EdgeGate } from '../src/http/edge-gate.ts'
 import { pathOf } from '../src/http/paths.ts'
 import { readJsonBody } from '../src/http/read-body.ts'
 import { parseRequestHeaders } from '../src/http/request-headers.ts'
 import { AnswerParser } from '../src/providers/http/answer-parser.ts'
 import { readHead } from '../src/providers/http/head.ts'
+import { systemClock } from '../src/runtime/clock.ts'
 import { readSessionToken } from '../src/web/http/session-cookie.ts'
 import { contextOf } from './formats/exchange.ts'
+import { someBackend } from './gateway/routing/some-backend.ts'
 
 /**
  * One parser, pattern, or buffer with its worst-case input. `prepare` creates an input of about `size` bytes (or
@@ -170,6 +175,46 @@ function answerFraming(): LinearRow[] {
   ]
 }
 
+/** Marks for prompt caches, in bodies of many small blocks, messages, tools, and escaped quotes. */
+function cacheMarks(): LinearRow[] {
+  const parts: Readonly<Record<string, (size: number) => string>> = {
+    'many blocks with marks': (size) => {
+      const block = '{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}'
+      return `"messages":[{"role":"user","content":[${Array.from({ length: size }, () => block).join()}]}]`
+    },
+    'many messages': (size) => {
+      const turns = '{"role":"assistant","content":"\\\\\\""},{"role":"user","content":" "}'
+      return `"messages":[${Array.from({ length: size }, () => turns).join()}]`
+    },
+    'many tools': (size) => {
+      const tools = Array.from({ length: size }, (_, at) => `{"name":"t${at}","input_schema":{"a":[1,2,{}]}}`)
+      return `"tools":[${tools.join()}],"messages":[{"role":"user","content":"${'\\"'.repeat(size)}"}]`
+    },
+  }
+  const backend = someBackend('b', { format: 'anthropic-messages', model: 'claude-opus-5' })
+  const chat = someBackend('c', { model: 'anthropic/claude-opus-5' })
+  const openRouter = { ...chat, dialect: { ...chat.dialect, cacheMarks: 'cache_control' as const } }
+  const deps = { formats: formatById, relays: relayById, learned: new LearnedLimits(systemClock()) }
+  return Object.entries(parts).flatMap(([what, write]) =>
+    [backend, openRouter].map((one) => ({
+      what: `cache marks for ${one.format} in ${what}`,
+      size: 2_000,
+      prepare: (size: number) => {
+        const bytes = Buffer.from(`{"model":"p","max_tokens":9,${write(size)}}`)
+        const scan = new JsonScan(bodyShape)
+        scan.push(bytes)
+        const body = JSON.parse(bytes.toString()) as JsonObject
+        const cache = { accountId: 'a', addsMarks: true, keys: undefined, isReread: true }
+        const id = 'req_1'
+        const format = 'anthropic-messages'
+        const request = { id, format, bytes, members: scan.members(bytes), body, timeoutMs: undefined, cache } as const
+        const conversation = formatById(format).readRequest(body)
+        return () => void writeBody(one, request, conversation, deps)
+      },
+    })),
+  )
+}
+
 function jsonText(): LinearRow[] {
   const chatSealing = relayById('openai-responses').encryptedReasoning!
   const messagesSealing = relayById('anthropic-messages').encryptedReasoning!
@@ -188,6 +233,7 @@ function jsonText(): LinearRow[] {
       size: 50_000,
       prepare: (size) => pushAll(new JsonScan(bodyShape), [Buffer.from(`[${'"\\"",'.repeat(size)}`)]),
     },
+    ...cacheMarks(),
     {
       what: 'the elements of a list of escaped quotes',
       size: 50_000,

@@ -1,6 +1,6 @@
 import { stringify } from 'yaml'
 import type { ModelFacts, UsdRates } from '../domain/model-facts.ts'
-import type { FusionDefaults } from '../domain/profiles.ts'
+import type { FusionDefaults, Profile } from '../domain/profiles.ts'
 import type { RoutingPolicy } from '../domain/routing-policy.ts'
 import type { BackendConfig, BillingConfig, Config, ListenConfig } from './config.ts'
 import { writeDuration, writeSize } from './measures.ts'
@@ -46,18 +46,7 @@ export function plainConfig(config: Config): Record<string, unknown> {
     billing: config.billing === undefined ? undefined : plainBilling(config.billing),
     backends: byId(config.backends, plainBackend),
     models: Object.fromEntries(Array.from(config.modelFacts, ([model, facts]) => [model, plainFacts(facts)])),
-    profiles: byId(config.profiles, (profile) => ({
-      description: profile.description,
-      backends: profile.backends,
-      premium: profile.premium,
-      quota_units: profile.quotaUnits,
-      reports_model: profile.reportsModel ?? false,
-      reports_cost: profile.reportsCost ?? false,
-      cache: { marks: profile.leavesMarks === true ? 'off' : 'auto' },
-      price: profile.price,
-      routing: plainRouting(profile.routing),
-      fusion: plainFusion(profile.fusion),
-    })),
+    profiles: byId(config.profiles, plainProfile),
     limits: {
       body: writeSize(config.limits.bodyBytes),
       headers: writeSize(config.limits.headerBytes),
@@ -84,6 +73,21 @@ export function plainConfig(config: Config): Record<string, unknown> {
 }
 
 const masked = '********'
+
+function plainProfile(profile: Profile): Record<string, unknown> {
+  return {
+    description: profile.description,
+    backends: profile.backends,
+    premium: profile.premium,
+    quota_units: profile.quotaUnits,
+    reports_model: profile.reportsModel ?? false,
+    reports_cost: profile.reportsCost ?? false,
+    cache: { marks: profile.leavesMarks === true ? 'off' : 'auto' },
+    price: profile.price,
+    routing: plainRouting(profile.routing),
+    fusion: plainFusion(profile.fusion),
+  }
+}
 
 function plainBilling({ stripe, graceMs }: BillingConfig): Record<string, unknown> {
   return {

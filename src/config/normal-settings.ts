@@ -3,16 +3,18 @@ import { isObject, type Json, type JsonObject } from '../domain/json.ts'
 import { defaultPlans, usualFusionsAtOnce, type Plan } from '../domain/plans.ts'
 import { fusionId } from '../domain/profiles.ts'
 
+const usualCache = { marks: 'auto' }
 /** Settings that have the same effect if they are omitted, by kind. */
 const defaults: Readonly<Record<SettingKind, (name: string, value: JsonObject) => JsonObject>> = {
   plans: (_, { premium }) => ({ premium: false, ...(premium === true ? { fusions_at_once: usualFusionsAtOnce } : {}) }),
-  backends: (_, { provider }) => ({ managed: false, reasoning: false, failure_domain: provider }),
+  backends: (_, { provider }) => ({ managed: false, reasoning: false, failure_domain: provider, cache: usualCache }),
   profiles: (name) => ({
     description: '',
     premium: name === fusionId,
     quota_units: 1,
     reports_model: false,
     reports_cost: false,
+    cache: usualCache,
     // Without backends, this one uses those of svc-router/frontier.
     ...(name === fusionId ? {} : { backends: [] }),
   }),
@@ -68,5 +70,5 @@ function withoutEmpty(value: Json | undefined): Json | undefined {
 }
 
 function isSame(value: Json, usual: Json | undefined): boolean {
-  return value === usual || (Array.isArray(value) && Array.isArray(usual) && value.length === 0 && usual.length === 0)
+  return value === usual || (usual !== undefined && JSON.stringify(value) === JSON.stringify(usual))
 }

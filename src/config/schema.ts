@@ -4,6 +4,7 @@ import { formatIds } from '../domain/format-id.ts'
 import { fusionPresetNames, maxPanelSize } from '../domain/fusion-presets.ts'
 import type { CapabilityId } from '../domain/model-facts.ts'
 import { billingSchema } from './billing-schema.ts'
+import { cache } from './cache-schema.ts'
 import { presetNames } from './presets.ts'
 import { amount, usdPerMillion } from './price-schema.ts'
 import { place, routing } from './routing-schema.ts'
@@ -117,15 +118,6 @@ const plan = group({
   requests_per_month: whole(1, maxPerMonth).describe('Units per UTC calendar month.'),
   premium: flag.optional().describe('Whether premium profiles and tools may be used. Default false.'),
   fusions_at_once: whole(1, maxFusionsAtOnce).optional().describe('Concurrent fusion requests per account. Default 2.'),
-})
-
-const cache = group({
-  marks: z
-    .enum(['auto', 'off'], { error: 'expected auto or off' })
-    .optional()
-    .describe(
-      'Whether requests are marked so that the provider stores what will be read again. auto adds marks where they pay off. Marks of clients are kept in any case. Default auto.',
-    ),
 })
 
 export const backendSchema = group({

@@ -7,8 +7,9 @@ import type { ToolNames } from './tool-names.ts'
  */
 export function allowedNames({ tools, toolChoice }: Conversation, names: ToolNames): readonly string[] | undefined {
   if (toolChoice?.type !== 'allowed') return undefined
+  const chosen = new Set(toolChoice.names)
   const allowed = tools.filter((tool): tool is Exclude<Tool, { readonly type: 'hosted' }> => {
-    return tool.type !== 'hosted' && toolChoice.names.includes(tool.name)
+    return tool.type !== 'hosted' && chosen.has(tool.name)
   })
   return allowed.map(({ name, namespace }) => names.flatten(name, namespace))
 }

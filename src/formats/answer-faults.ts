@@ -2,7 +2,7 @@ import { type Json, type JsonObject, isObject, objectOf, parseObject } from '../
 import { UpstreamError, type AttemptOutcome, type ProviderRejection } from '../domain/upstream.ts'
 import { classifyGoogleError } from './google-faults.ts'
 import { isTooComplex } from './json-limits.ts'
-import { isLimitName, withCompanions } from './rejections/optional-fields.ts'
+import { fieldOfPath, isLimitName, markFields, withCompanions } from './rejections/optional-fields.ts'
 import { readError, readRejection, type RejectionBody } from './rejections/rejection-body.ts'
 import {
   isRefusalCode,
@@ -203,15 +203,17 @@ function describeRejection(read: RejectionBody): ProviderRejection {
   const { code, message, unknownFields } = read
   const param = paramOf(read)
   const isGeneral = fieldCodes.get(code)
-  const field = param?.split(/[.[]/)[0]
+  const field = param === undefined ? undefined : fieldOfPath(param.split(/[.[\]]+/))
   const named = isGeneral !== undefined && field !== undefined ? [field] : unsupportedFields(message)
   // A rejected value of the length limit says nothing about the field's name.
   const fields = withCompanions([...unknownFields, ...named]).filter((one) => isGeneral !== false || !isLimitName(one))
   const rule = violatedRule(message) ?? fieldRule(isGeneral, unknownFields)
-  return {
-    ...(fields.length > 0 && { fields, isGeneral: isGeneral ?? true }),
-    ...(rule !== undefined && { rule }),
+  if (fields.length === 0) {
+    // A mark in the wrong place says nothing about marks in general.
+    const marks = markFields.filter((name) => message.includes(name))
+    return { ...(marks.length > 0 && { fields: marks, isGeneral: false }), ...(rule !== undefined && { rule }) }
   }
+  return { fields, isGeneral: isGeneral ?? true, ...(rule !== undefined && { rule }) }
 }
 
 function fieldRule(isGeneral: boolean | undefined, unknownFields: readonly string[]): ProviderRejection['rule'] {

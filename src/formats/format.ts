@@ -52,8 +52,6 @@ export interface Format extends ProviderFormat {
   readonly hasServiceCalls?: boolean
   /** Whether an answer has one text, which progress does not end; otherwise progress is an item that ends the text. */
   readonly hasOneText?: boolean
-  /** Whether its requests cannot send encrypted reasoning back. */
-  readonly losesReasoning?: boolean
   /** What its clients expect of HTTP besides the body. */
   readonly conventions: ClientConventions
   /** The clients' name for a field that an error names by another format's word: `input`, `messages`, `stop`. */
@@ -93,6 +91,8 @@ export interface Dialect {
   readonly leavesMarks?: boolean
   /** Where a key goes that leads requests with the same beginning to the same cache (contract 44.7). */
   readonly cacheKey?: 'prompt_cache_key' | 'x-grok-conv-id'
+  /** Whether requests without that key do not find what others with the same beginning have stored. */
+  readonly needsCacheKey?: boolean
 }
 
 /** What is decided about a provider's prompt cache for one request to one backend (contract 44). */
@@ -113,8 +113,6 @@ export interface WriteTarget {
   readonly model: string
   readonly stream: boolean
   readonly dialect: Dialect
-  /** Whether the caller's format cannot send encrypted reasoning back with a tool call. */
-  readonly losesReasoning?: boolean
   /** If absent, no marks are added and the caller's key is written where it is known to be accepted. */
   readonly cache?: CacheRequest | undefined
 }

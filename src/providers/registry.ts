@@ -73,7 +73,10 @@ const classic = {
 const localServer = { ...classic, cacheMs: hourMs / 2 } as const
 /** Endpoints where a key leads requests with the same beginning to the same cache. */
 const keyed = { cacheKey: 'prompt_cache_key' } as const
-const xai = { ...current, developerRole: false, hostedTools: hostedTools.xai } as const
+/** The same where, without a key, requests with the same beginning do not find each other's cache. */
+const keyedOnly = { needsCacheKey: true } as const
+const openRouter = { ...current, ...keyed, hostedTools: hostedTools.openrouter } as const
+const xai = { ...current, ...keyedOnly, developerRole: false, hostedTools: hostedTools.xai } as const
 const chat = ['openai-chat'] as const
 const chatFirst = ['openai-chat', 'openai-responses'] as const
 const everyFormat = ['openai-chat', 'openai-responses', 'anthropic-messages'] as const
@@ -150,7 +153,9 @@ export const vendors = {
     name: 'OpenRouter',
     baseUrl: 'https://openrouter.ai/api/v1',
     formats: chatFirst,
-    dialect: { ...current, ...keyed, hostedTools: hostedTools.openrouter, cacheMarks: 'cache_control' },
+    dialect: { ...openRouter, cacheMarks: 'cache_control' },
+    // It documents marks for chat only.
+    byFormat: { 'openai-responses': { dialect: openRouter } },
     exampleModel: 'anthropic/claude-sonnet-4.5',
     keyVariable: 'OPENROUTER_API_KEY',
     priceLists: ['openrouter'],
@@ -191,6 +196,7 @@ export const vendors = {
     dialect: {
       ...classic,
       ...keyed,
+      ...keyedOnly,
       streamUsage: false,
       refusedFields: [
         'stream_options',

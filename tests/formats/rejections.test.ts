@@ -439,6 +439,38 @@ describe('rejected optional fields', () => {
       'presence_penalty',
       true,
     ],
+    [
+      'OpenAI, for a mark inside the content',
+      400,
+      nested("Unknown parameter: 'input[3].content[0].prompt_cache_breakpoint'.", {
+        ...invalid,
+        param: 'input[3].content[0].prompt_cache_breakpoint',
+        code: 'unknown_parameter',
+      }),
+      'prompt_cache_breakpoint',
+      true,
+    ],
+    [
+      'Anthropic, for a mark inside the content',
+      400,
+      { type: 'error', ...nested('messages.0.content.0.text.cache_control: Extra inputs are not permitted') },
+      'cache_control',
+      true,
+    ],
+    [
+      'a strict Python server, for a mark inside the content',
+      422,
+      { detail: [{ type: 'extra_forbidden', loc: ['body', 'messages', 0, 'content', 0, 'cache_control'], msg: 'x' }] },
+      'cache_control',
+      true,
+    ],
+    [
+      'Anthropic, for a mark too many',
+      400,
+      { type: 'error', ...nested('A maximum of 4 blocks with cache_control may be provided. Found 5.') },
+      'cache_control',
+      false,
+    ],
   ])('%s', (_, status, body, field, isGeneral) => {
     const fault = classifyRejection({ status }, JSON.stringify(body))
     expect(fault).toMatchObject({ outcome: 'rejected_content', blames: 'request', rejection: { isGeneral } })

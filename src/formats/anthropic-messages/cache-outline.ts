@@ -1,6 +1,13 @@
 import type { CacheLifetime } from '../../domain/conversation.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
-import { innerMarks, isMarkableText, lifetimeOf, type PlacedBlock, type PlacedOutline } from '../cache/placed-blocks.ts'
+import {
+  innerMarks,
+  isForcedChoice,
+  isMarkableText,
+  lifetimeOf,
+  type PlacedBlock,
+  type PlacedOutline,
+} from '../cache/placed-blocks.ts'
 import { isArray } from '../fields.ts'
 
 /** Blocks that take a mark, besides text with content. */
@@ -9,7 +16,7 @@ const markable = new Set<Json | undefined>(['image', 'document', 'tool_use', 'to
 /** The blocks of a body in the order in which Anthropic caches them. Unknown shapes take no mark. */
 export function outlineOf(body: JsonObject): PlacedOutline {
   const outline = new OutlineBuilder()
-  const { tools, system, messages, cache_control: automatic } = body
+  const { tools, system, messages, tool_choice: choice, cache_control: automatic } = body
   if (isArray(tools)) for (const [index, tool] of tools.entries()) outline.addTool(tool, index)
   const toolsEnd = outline.blocks.length
   outline.addContent('system', -1, system)
@@ -32,7 +39,8 @@ export function outlineOf(body: JsonObject): PlacedOutline {
     if (!isAnswer) end = outline.blocks.length
   }
   outline.addAutomatic(automatic)
-  return { blocks: outline.blocks, toolsEnd, systemEnd, answerStart, end, taken: outline.taken }
+  const { blocks, taken } = outline
+  return { blocks, toolsEnd, systemEnd, forcesCall: isForcedChoice(choice), answerStart, end, taken }
 }
 
 class OutlineBuilder {

@@ -13,10 +13,10 @@ const mostMarks = 4
 const surelyShort = 0.7
 
 /** Adds cache marks to a body that was just written, and removes those of the caller that are too many. */
-export function markBody(body: Draft<JsonObject>, { cache, dialect }: WriteTarget): void {
+export function markBody(body: Draft<JsonObject>, { cache }: WriteTarget): void {
   const outline = outlineOf(body)
   if (outline.taken > mostMarks) dropMarks(body, outline.blocks, outline.taken - mostMarks)
-  if (cache?.addsMarks !== true || dialect.refusedFields.includes('cache_control')) return
+  if (cache?.addsMarks !== true) return
   for (const { at, lifetime } of planMarks(outline, cache).marks) {
     const block = blockAt(body, outline.blocks[at]!)
     if (block !== undefined) block['cache_control'] = cacheControl(lifetime)

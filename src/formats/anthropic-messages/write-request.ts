@@ -23,7 +23,7 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
   if ((sampling.choices ?? 1) > 1) {
     throw unsupported('n', 'The backends of this profile return one answer per request. Set n to 1, or leave it out.')
   }
-  const traits = traitsOf(target.model)
+  const traits = traitsFor(target)
   const names = new ToolNames(conversation.tools)
   const replaysReasoning = target.dialect.replaysReasoning === true
   const { system, messages, called } = writeMessages(conversation, traits, names, replaysReasoning)
@@ -35,7 +35,7 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
   if (traits.cacheMarks) markBody(body, target)
   // After the marks, because the next turn does not repeat it here.
   addNote(messages, [instruction, allowedNote(conversation, names)])
-  const thinks = writeThinking(body, conversation, traits, { maxTokens, losesReasoning: target.losesReasoning })
+  const thinks = writeThinking(body, conversation, traits, maxTokens)
   if (traits.samples && !thinks) writeSampling(body, sampling)
   const stop = sampling.stop?.filter(isEncodable) ?? []
   if (stop.length > 0) body['stop_sequences'] = stop
@@ -44,9 +44,15 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
   return body
 }
 
-/** Adds to the user's last message what the model must know for this answer alone. */
+/** A backend that rejects marks gets none, as if the model took none. */
+function traitsFor({ model, dialect }: WriteTarget): ModelTraits {
+  const traits = traitsOf(model)
+  return dialect.refusedFields.includes('cache_control') ? { ...traits, cacheMarks: false } : traits
+}
+
+/** Adds what the model must know for this answer alone, after everything that the model reads before it answers. */
 function addNote(messages: readonly JsonObject[], notes: readonly (string | undefined)[]): void {
-  const content = messages.findLast(({ role }) => role === 'user')?.['content'] as JsonObject[] | undefined
+  const content = messages.findLast(({ role }) => role !== 'assistant')?.['content'] as JsonObject[] | undefined
   for (const text of notes) if (text !== undefined) content?.push({ type: 'text', text })
 }
 

@@ -1,4 +1,4 @@
-import type { Conversation } from '../../domain/conversation.ts'
+import type { Conversation, Turn } from '../../domain/conversation.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import type { Draft } from '../fields.ts'
 import { readEncrypted } from './encrypted-reasoning.ts'
@@ -23,7 +23,7 @@ export function writeThinking(
   body: Draft<JsonObject>,
   conversation: Conversation,
   traits: ModelTraits,
-  { maxTokens, losesReasoning = false }: { readonly maxTokens: number; readonly losesReasoning?: boolean | undefined },
+  maxTokens: number,
 ): boolean {
   const effort = conversation.reasoning?.effort
   // A forced tool call and thinking exclude each other.
@@ -36,7 +36,7 @@ export function writeThinking(
     return true
   }
   const budget = budgetFor(effort, maxTokens)
-  if (traits.thinking === 'never' || budget === undefined || lacksThoughts(conversation, losesReasoning)) return false
+  if (traits.thinking === 'never' || budget === undefined || lacksThoughts(conversation.turns)) return false
   body['thinking'] = { type: 'enabled', budget_tokens: budget }
   return true
 }
@@ -58,14 +58,11 @@ function effortFor(effort: string, traits: ModelTraits): string {
 }
 
 /**
- * Whether thoughts that the model would need are or will be missing. The model rejects thinking in the middle of tool
- * calls without their thoughts, and turning it on and off loses the cache of all messages (contract 44.6). So thinking
- * is off from the first call without its thoughts to the end of the session, and from the start if the caller has no
- * way to send thoughts back with calls.
+ * Whether a call of the conversation has lost its thoughts, as in chat, which cannot send them back. The model rejects
+ * thinking in the middle of such calls, and turning it off and on again with each task loses the cache of all messages
+ * (contract 44.6). So it is off from the first such call to the end of the session.
  */
-function lacksThoughts({ turns, tools, hints }: Conversation, losesReasoning: boolean): boolean {
-  // Within one request, the service itself sends the thoughts back.
-  if (losesReasoning && hints.sealedReasoning !== true && tools.some(({ type }) => type !== 'hosted')) return true
+function lacksThoughts(turns: readonly Turn[]): boolean {
   return turns.some((turn) => {
     if (turn.role !== 'assistant' || !turn.parts.some(({ type }) => type === 'call')) return false
     const [first] = turn.parts

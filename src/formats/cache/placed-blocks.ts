@@ -27,6 +27,13 @@ export function cacheControl(lifetime: CacheLifetime): JsonObject {
   return lifetime === '1h' ? { type: 'ephemeral', ttl: '1h' } : { type: 'ephemeral' }
 }
 
+/** Whether a `tool_choice` of any format makes the model call a tool. */
+export function isForcedChoice(choice: Json | undefined): boolean {
+  if (!isObject(choice)) return choice === 'required'
+  const { type } = choice
+  return type !== 'auto' && type !== 'none' && type !== 'allowed_tools'
+}
+
 /** Whether text may be marked: providers answer 400 for a mark on nothing but whitespace. */
 export function isMarkableText(text: Json | undefined): boolean {
   return typeof text === 'string' && /\S/.test(text)

@@ -22,6 +22,11 @@ export interface CacheOutline {
   /** Where the instructions begin, and where the messages do. */
   readonly toolsEnd: number
   readonly systemEnd: number
+  /**
+   * Whether the model must call a tool. Extracting data works that way, and usually no request follows; an agent's first
+   * answer is free.
+   */
+  readonly forcesCall: boolean
   /** Where the newest turn of the model begins; undefined if it has not spoken. */
   readonly answerStart: number | undefined
   /** Where the prompt ends for marks: before an unfinished answer that the model continues. */
@@ -31,13 +36,8 @@ export interface CacheOutline {
 }
 
 export interface MarkOptions {
-  /**
-   * Whether the session or the prompt's beginning was seen within the lifetime, so that it will be read again. Requests
-   * with tools are assumed to.
-   */
+  /** Whether the session was seen before, so that it probably goes on. */
   readonly isReread?: boolean | undefined
-  /** The lifetime of added marks, unless the caller's own marks require another one. Default 5m. */
-  readonly lifetime?: CacheLifetime | undefined
 }
 
 export interface PlannedMark {
@@ -58,12 +58,13 @@ export interface MarkPlan {
  * (contract 44.1-44.5). The caller's own marks stay, and all together are at most four.
  *
  * A mark costs a quarter more for each token that is stored and saves nine tenths for each that is read, so it pays off
- * if more than 28 % of the requests are followed by another one. That holds where tools are declared, and where a
- * session has been seen; a single question is not marked.
+ * if more than 28 % of the requests are followed by another one. That holds where tools are declared, unless the first
+ * answer has to call one, and where a session has been seen; a single question is not marked.
  */
 export function planMarks(outline: CacheOutline, options: MarkOptions = {}): MarkPlan {
-  const { toolsEnd, taken } = outline
-  if (options.isReread !== true && toolsEnd === 0) return { marks: [], reason: 'not read again' }
+  const { toolsEnd, taken, forcesCall, answerStart } = outline
+  const isAgent = toolsEnd > 0 && !(forcesCall && answerStart === undefined)
+  if (options.isReread !== true && !isAgent) return { marks: [], reason: 'not read again' }
   if (taken >= mostMarks) return { marks: [], reason: 'no mark left' }
   const chosen = new Map<number, PlannedMark['reason']>()
   for (const [at, reason] of candidates(outline)) {
@@ -71,7 +72,7 @@ export function planMarks(outline: CacheOutline, options: MarkOptions = {}): Mar
     if (at >= 0 && outline.blocks[at]!.lifetime === undefined && !chosen.has(at)) chosen.set(at, reason)
   }
   if (chosen.size === 0) return { marks: [], reason: 'nothing to mark' }
-  const marks = Array.from(chosen, ([at, reason]) => ({ at, reason, lifetime: lifetimeAt(at, outline, options) }))
+  const marks = Array.from(chosen, ([at, reason]) => ({ at, reason, lifetime: lifetimeAt(at, outline) }))
   return { marks: marks.toSorted((one, other) => one.at - other.at) }
 }
 
@@ -109,8 +110,8 @@ function lastMarkable({ blocks }: CacheOutline, from: number, to: number): numbe
 }
 
 /** Providers answer 400 to an hour after five minutes, so a mark before one of the caller's for an hour lasts as long. */
-function lifetimeAt(at: number, { blocks, taken }: CacheOutline, { lifetime = '5m' }: MarkOptions): CacheLifetime {
-  if (taken === 0) return lifetime
+function lifetimeAt(at: number, { blocks, taken }: CacheOutline): CacheLifetime {
+  if (taken === 0) return '5m'
   for (let after = at + 1; after < blocks.length; after += 1) if (blocks[after]!.lifetime === '1h') return '1h'
   return '5m'
 }

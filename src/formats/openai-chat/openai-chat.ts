@@ -13,7 +13,6 @@ export const openaiChat: Format = {
   // Of chat's two names, backends that want the newer one get that.
   outputLimit: { members: (limit) => ({ max_tokens: limit, max_completion_tokens: undefined }) },
   hasOneText: true,
-  losesReasoning: true,
   conventions: openaiConventions,
   fieldNames: { input: 'messages' },
   upstreamPath: () => '/chat/completions',

@@ -5,7 +5,7 @@ import { assertTranslatable } from '../assert-translatable.ts'
 import { customAsFunction } from '../custom-tools.ts'
 import { type Draft, writeFields } from '../fields.ts'
 import type { WriteTarget } from '../format.ts'
-import { markList } from '../openai/cache-marks.ts'
+import { markBody } from '../openai/cache-marks.ts'
 import { ToolNames } from '../tool-names.ts'
 import { hintNames, openaiHintNames, samplingNames } from './fields.ts'
 import { writeMessages } from './write-messages.ts'
@@ -20,7 +20,7 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
   const body: Draft<JsonObject> = { model: target.model, messages, stream: target.stream }
   if (target.stream && dialect.streamUsage) body['stream_options'] = { include_usage: true }
   writeTools(body, conversation, names)
-  markList('messages', messages, body['tools'] !== undefined, target)
+  markBody('messages', body, target)
   addNote(messages, allowedNote(conversation, names))
   if (outputFormat !== undefined) body['response_format'] = writeOutputFormat(outputFormat)
   if (reasoning?.effort !== undefined) body['reasoning_effort'] = reasoning.effort

@@ -19,7 +19,6 @@ export const openaiCompletions: Format = {
   path: '/completions',
   inputField: 'prompt',
   outputLimit: { members: (limit) => ({ max_tokens: limit }) },
-  losesReasoning: true,
   conventions: openaiConventions,
   fieldNames: { input: 'prompt', messages: 'prompt' },
   upstreamPath: () => '/completions',

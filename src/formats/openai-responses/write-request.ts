@@ -5,7 +5,7 @@ import { assertTranslatable, unsupported } from '../assert-translatable.ts'
 import { customAsFunction } from '../custom-tools.ts'
 import { type Draft, writeFields } from '../fields.ts'
 import type { Dialect, WriteTarget } from '../format.ts'
-import { markList } from '../openai/cache-marks.ts'
+import { markBody } from '../openai/cache-marks.ts'
 import { ToolNames } from '../tool-names.ts'
 import { hintNames, includeLogprobs, includeSealed, penaltyNames, samplingNames } from './fields.ts'
 import { writeInput } from './write-input.ts'
@@ -62,7 +62,7 @@ interface InputEnd {
 
 /** Marks the input, and adds to its end what the model must know for this answer alone. */
 function finishInput(input: JsonObject[], body: JsonObject, asked: Conversation, { target, names }: InputEnd): void {
-  markList('input', input, body['tools'] !== undefined, target)
+  markBody('input', body, target)
   const note = names === undefined ? undefined : allowedNote(asked, names)
   if (note !== undefined) input.push({ type: 'message', role: 'user', content: note })
 }

@@ -3,6 +3,7 @@ import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import type { MarkInsertion } from '../cache/insert-marks.ts'
 import {
   cacheControl,
+  isForcedChoice,
   isMarkableText,
   lifetimeOf,
   type PlacedBlock,
@@ -16,7 +17,8 @@ export type MarkStyle = NonNullable<Dialect['cacheMarks']>
 
 /** The first model with marks: before it, OpenAI's models cache every prefix and reject marks. */
 const firstMarked = 5.06
-const gptVersion = /gpt-(\d+)(?:\.(\d{1,2}))?/
+/** Azure writes 3.5 as 35. */
+const gptVersion = /gpt-(?!35)(\d{1,2})(?:\.(\d{1,2}))?/
 /** Content that takes a mark in the request of either format. */
 const markable = new Set<Json | undefined>(['image_url', 'input_image', 'file', 'input_file'])
 
@@ -45,16 +47,12 @@ export function readMark(part: JsonObject): CacheLifetime | undefined {
   return lifetimeOf(part['cache_control'])
 }
 
-/** Adds marks to messages or items that were just written. `hasTools` is whether any are declared. */
-export function markList(
-  member: 'messages' | 'input',
-  list: readonly JsonObject[],
-  hasTools: boolean,
-  target: WriteTarget,
-): void {
+/** Adds marks to the messages or items of a body that was just written. */
+export function markBody(member: 'messages' | 'input', body: JsonObject, target: WriteTarget): void {
   const style = markStyle(target.dialect, target.model)
   if (style === undefined || target.cache?.addsMarks !== true) return
-  const outline = outlineOf(member, list, hasTools)
+  const outline = outlineOf(member, body)
+  const list = listIn(body, member)
   for (const { at, lifetime } of marksFor(style, outline, target)) {
     const { index, part } = outline.blocks[at]!
     const message = list[index] as Draft<JsonObject>
@@ -68,9 +66,8 @@ export function markList(
 /** The marks to add to a request that is relayed. */
 export function relayMarks(member: 'messages' | 'input', body: JsonObject, target: WriteTarget): MarkInsertion[] {
   const style = markStyle(target.dialect, target.model)
-  const list = body[member]
-  if (style === undefined || target.cache?.addsMarks !== true || !isArray(list)) return []
-  const outline = outlineOf(member, list, isArray(body['tools']) && body['tools'].length > 0)
+  if (style === undefined || target.cache?.addsMarks !== true) return []
+  const outline = outlineOf(member, body)
   const textType = textTypeOf(member)
   return marksFor(style, outline, target).map(({ at, lifetime }) => {
     const { index, part } = outline.blocks[at]!
@@ -95,7 +92,9 @@ function textTypeOf(member: 'messages' | 'input'): string {
  * The parts of messages or items in their order. Tools take no mark and count as one block; neither do answers and
  * calls.
  */
-function outlineOf(member: 'messages' | 'input', list: readonly Json[], hasTools: boolean): PlacedOutline {
+function outlineOf(member: 'messages' | 'input', body: JsonObject): PlacedOutline {
+  const list = listIn(body, member)
+  const hasTools = listIn(body, 'tools').length > 0
   const blocks: PlacedBlock[] = hasTools ? [{ isMarkable: false, member: 'tools', index: -1, part: -1 }] : []
   const toolsEnd = blocks.length
   let systemEnd = -1
@@ -117,7 +116,14 @@ function outlineOf(member: 'messages' | 'input', list: readonly Json[], hasTools
     if (!isAnswer) end = blocks.length
   }
   const taken = blocks.filter(({ lifetime }) => lifetime !== undefined).length
-  return { blocks, toolsEnd, systemEnd: systemEnd < 0 ? blocks.length : systemEnd, answerStart, end, taken }
+  if (systemEnd < 0) systemEnd = blocks.length
+  const forcesCall = isForcedChoice(body['tool_choice'])
+  return { blocks, toolsEnd, systemEnd, forcesCall, answerStart, end, taken }
+}
+
+function listIn(body: JsonObject, member: string): readonly Json[] {
+  const list = body[member]
+  return isArray(list) ? list : []
 }
 
 /** Whether the model wrote the entry. */

@@ -48,6 +48,14 @@ export const optionalFields: Readonly<Record<string, readonly string[]>> = {
   topP: [],
 }
 
+/** Optional fields that stand inside content and tools: marks for prompt caches (contract 44.5). */
+export const markFields = ['cache_control', 'prompt_cache_breakpoint'] as const
+
+/** The field of the request that a path such as `messages`, `0`, `content` names: the outermost, or a mark inside it. */
+export function fieldOfPath(path: readonly string[]): string | undefined {
+  return markFields.find((name) => path.includes(name)) ?? path[0]
+}
+
 /**
  * Chat's two names for the answer length limit. It is never left out: a rejected name is replaced by the other
  * (contract 7.12).

@@ -1,9 +1,12 @@
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
+import { fieldOfPath } from './optional-fields.ts'
 
 /** Rejections state the problem within this length; longer messages repeat the request. */
 const maxMessageChars = 600
 const maxDetails = 20
+/** Entries of a path into the request that are read. */
+const maxPath = 16
 
 /** A provider's rejection, independent of its server's shape. Its message never leaves `formats/`. */
 export interface RejectionBody {
@@ -63,9 +66,10 @@ function describe(error: JsonObject): RejectionBody {
   }
 }
 
-/** The outermost request field of a FastAPI location, `["body", "logprobs"]`. */
+/** The request field of a FastAPI location, `["body", "logprobs"]`. */
 function fieldAt(location: Json | undefined): string[] {
   if (!isArray(location)) return []
-  const field = location[0] === 'body' ? location[1] : location[0]
-  return typeof field === 'string' ? [field] : []
+  const path = (location[0] === 'body' ? location.slice(1, maxPath) : location.slice(0, maxPath)).map(String)
+  const field = fieldOfPath(path)
+  return field === undefined ? [] : [field]
 }

@@ -1,5 +1,5 @@
-import type { CacheLifetime } from '../../domain/conversation.ts'
 import type { SealingKey } from '../../runtime/sealer.ts'
+import type { SessionKey } from './session-turn.ts'
 
 /** What the gateway knows about one request, as far as providers' prompt caches depend on it. */
 export interface CacheContext {
@@ -8,10 +8,8 @@ export interface CacheContext {
   readonly addsMarks: boolean
   /** Signs keys, so that none of them tells a provider, or another account, anything. */
   readonly keys: SealingKey | undefined
-  /** The session's identity, as a digest; undefined if it is not known. */
-  readonly session?: string | undefined
-  /** Whether this session or the beginning of its prompt was seen within the lifetime of a mark. */
+  /** Undefined if no provider caches the prompt, because it is too short. */
+  readonly session?: SessionKey | undefined
+  /** Whether this session was seen before. */
   readonly isReread?: boolean | undefined
-  /** How long added marks should last. */
-  readonly lifetime?: CacheLifetime | undefined
 }

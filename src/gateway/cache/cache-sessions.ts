@@ -117,7 +117,7 @@ export class CacheSessions implements AsyncDisposable {
     const known = (): SessionBranches => this.#table.get(accountId, session)?.branches ?? []
     const before = known()
     return new SessionTurn({
-      session,
+      session: { digest: session, isNamed: session.startsWith(named) },
       prompt,
       continued,
       client: clientFamilyOf(request.userAgent),

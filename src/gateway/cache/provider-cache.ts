@@ -34,8 +34,7 @@ export function cacheRequestFor(
 ): CacheRequest {
   const addsMarks = dialect.leavesMarks !== true && context?.addsMarks !== false
   if (context === undefined) return { addsMarks }
-  const { isReread, lifetime } = context
-  return { addsMarks, isReread, lifetime, key: keyFor(backend, dialect, callerKey, context) }
+  return { addsMarks, isReread: context.isReread, key: keyFor(backend, dialect, callerKey, context) }
 }
 
 /**
@@ -44,7 +43,7 @@ export function cacheRequestFor(
  */
 function keyFor(
   { model, isManaged }: Backend,
-  { cacheKey, refusedFields }: Dialect,
+  { cacheKey, needsCacheKey, refusedFields }: Dialect,
   callerKey: string | undefined,
   { accountId, session, keys }: CacheContext,
 ): string | undefined {
@@ -56,7 +55,11 @@ function keyFor(
   }
   // These models keep what one key stored from another: all sessions of an account share its beginning.
   if (isMarkedGpt(model)) return signed(keys, [accountId])
-  return session === undefined ? undefined : signed(keys, [accountId, session])
+  // Elsewhere a key keeps a new session from the beginning that earlier ones stored, so only a session that goes on for
+  // sure gets one.
+  return session !== undefined && (session.isNamed || needsCacheKey === true)
+    ? signed(keys, [accountId, session.digest])
+    : undefined
 }
 
 /** The header that leads requests of one conversation to one server; undefined if the endpoint has none. */
@@ -67,7 +70,7 @@ export function cacheHeader(
 ): readonly [name: string, value: string] | undefined {
   const { cacheKey } = dialect
   if (context?.keys === undefined || cacheKey !== 'x-grok-conv-id') return undefined
-  const own = typeof callerKey === 'string' && callerKey !== '' ? callerKey : context.session
+  const own = typeof callerKey === 'string' && callerKey !== '' ? callerKey : context.session?.digest
   // A header takes fewer characters than a key may have, so it is always signed.
   return own === undefined ? undefined : [cacheKey, signed(context.keys, [context.accountId, own])]
 }

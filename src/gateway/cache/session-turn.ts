@@ -43,9 +43,16 @@ interface BegunAttempt {
   readonly startedMs: number
 }
 
+/** Which session it is. */
+export interface SessionKey {
+  /** Its identity, as a digest. */
+  readonly digest: string
+  /** Whether the client named it; otherwise it is one only by its opening. */
+  readonly isNamed: boolean
+}
+
 interface SessionTurnOptions {
-  /** The session's identity, as a digest. */
-  readonly session: string
+  readonly session: SessionKey
   readonly prompt: ReadPrompt
   /** The earlier turn that this one continues. */
   readonly continued: Continued | undefined
@@ -66,7 +73,7 @@ export class SessionTurn {
     this.#options = options
   }
 
-  get session(): string {
+  get session(): SessionKey {
     return this.#options.session
   }
 

@@ -206,6 +206,8 @@ export class FusedAnswer implements AnswerSource {
               spending: request.spending,
               trace: request.trace,
               held: request.held,
+              // A session is no reason to mark the questions of a panel and a judge: they differ each time.
+              cache: request.cache && { ...request.cache, isReread: undefined },
             },
             callSignal,
           )

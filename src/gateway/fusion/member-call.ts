@@ -4,6 +4,7 @@ import { traceHeader } from '../../domain/trace-header.ts'
 import { UpstreamError, type Attempt } from '../../domain/upstream.ts'
 import type { AnswerContext } from '../../formats/format.ts'
 import { inputBound } from '../budgets/input-bound.ts'
+import type { CacheContext } from '../cache/cache-context.ts'
 import type { AttemptTrace, CallGrant, CallSpending, Backend, HeldBytes, RequestTrace } from '../ports.ts'
 import { AnswerEvents } from '../request/answer-events.ts'
 import { attemptRecord, logConfigurationFault } from '../request/attempt-end.ts'
@@ -31,6 +32,8 @@ export interface MemberCallOptions {
   readonly trace?: RequestTrace | undefined
   /** Counts the bytes of a whole answer. */
   readonly held?: HeldBytes | undefined
+  /** What is known about caching for the request that the fusion answers. */
+  readonly cache?: CacheContext | undefined
 }
 
 /**
@@ -78,8 +81,8 @@ class MemberCall implements Disposable {
 
   /** Resolves when the first content has arrived; for a whole answer, all of it. @throws UpstreamError, ServiceError */
   async open(): Promise<void> {
-    const { deps, backend } = this.#options
-    const writer = translatedWriter(this.#conversation, deps)
+    const { deps, backend, cache } = this.#options
+    const writer = translatedWriter(this.#conversation, deps, cache)
     const first = writeFor(backend, writer)
     let sentLength = first.body.length
     let sent = bytesOf(first)

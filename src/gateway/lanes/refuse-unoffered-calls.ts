@@ -31,8 +31,8 @@ export function rejectingDisallowedCalls(choice: LaneOptions): LaneOptions {
   const { toolChoice, tools } = context.conversation
   if (toolChoice?.type !== 'allowed') return choice
   const names = new ToolNames(tools)
-  const isAllowed = (event: AnswerEvent): boolean =>
-    event.type !== 'call' || toolChoice.names.includes(names.identify(event).name)
+  const allowed = new Set(toolChoice.names)
+  const isAllowed = (event: AnswerEvent): boolean => event.type !== 'call' || allowed.has(names.identify(event).name)
   const readAnswer = (): AnswerReader => checking(backendFormat.readAnswer(), isAllowed)
   return { ...choice, backendFormat: { ...backendFormat, readAnswer } }
 }
@@ -42,7 +42,8 @@ function checking(reader: AnswerReader, isAllowed: (event: AnswerEvent) => boole
   const check = (events: readonly AnswerEvent[]): readonly AnswerEvent[] => {
     if (events.every(isAllowed)) return events
     hasFailed = true
-    throw new UpstreamError('broken')
+    // The caller's choice, not an error of the backend.
+    throw new UpstreamError('broken', { blames: 'request' })
   }
   return {
     readEvent: (data, name) => check(reader.readEvent(data, name)),

@@ -69,10 +69,11 @@ export class CallerRequestWriter implements RequestWriter {
 export function translatedWriter(
   conversation: Conversation,
   parts: Pick<BackendRequestDeps, 'formats' | 'learned'>,
+  cache?: CacheContext,
 ): RequestWriter {
   return {
     endpointsOf: (backend) => knownEndpoints(backend, parts.learned),
-    write: (endpoint, without) => writeTranslated(endpoint, conversation, parts, { without }),
+    write: (endpoint, without) => writeTranslated(endpoint, conversation, parts, { without, cache }),
   }
 }
 
@@ -123,11 +124,10 @@ export function writeBody(
     const changes = relayChanges(relay, body, conversation, target)
     return patchMembers(marked.bytes, marked.members, withoutForeignSeals(relay, marked, changes, backend.issuer))
   }
-  const { losesReasoning, fieldNames } = deps.formats(format)
   try {
-    return writeTranslated(backend, conversation, deps, { without, cache, losesReasoning })
+    return writeTranslated(backend, conversation, deps, { without, cache })
   } catch (error) {
-    throw inCallersWords(error, fieldNames)
+    throw inCallersWords(error, deps.formats(format).fieldNames)
   }
 }
 
@@ -136,7 +136,6 @@ interface WriteOptions {
   readonly without?: readonly string[] | undefined
   /** What the gateway knows about caching for the request; absent for the service's own requests. */
   readonly cache?: CacheContext | undefined
-  readonly losesReasoning?: boolean | undefined
 }
 
 function writeTranslated(
@@ -156,17 +155,11 @@ function targetFor(
   backend: Backend,
   { stream, hints }: Conversation,
   learned: LearnedLimits,
-  { without, cache, losesReasoning = false }: WriteOptions,
+  { without, cache }: WriteOptions,
 ): WriteTarget {
   const dialect = dialectFor(backend, learned, without)
   const { model } = backend
-  return {
-    model,
-    stream,
-    dialect,
-    losesReasoning,
-    cache: cacheRequestFor(backend, dialect, hints.promptCacheKey, cache),
-  }
+  return { model, stream, dialect, cache: cacheRequestFor(backend, dialect, hints.promptCacheKey, cache) }
 }
 
 function dialectFor(backend: Backend, learned: LearnedLimits, without: readonly string[] = []): Dialect {

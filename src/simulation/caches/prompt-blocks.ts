@@ -114,7 +114,9 @@ function blockOf(part: Json, context: BlockContext, takesMark: boolean): PromptB
   const mark = isObject(part)
     ? markNames.map((name) => part[name]).find((one) => one !== undefined && one !== null)
     : undefined
-  const text = JSON.stringify(part, (name, value: Json) => (isMarkName(name) ? undefined : value))
+  const whole = JSON.stringify(part)
+  const hasMarks = markNames.some((name) => whole.includes(name))
+  const text = hasMarks ? JSON.stringify(part, (name, value: Json) => (isMarkName(name) ? undefined : value)) : whole
   const isThought = type === 'thinking' || type === 'redacted_thinking'
   return { ...context, text, bytes: Buffer.byteLength(text), mark, takesMark, isThought }
 }

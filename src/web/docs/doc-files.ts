@@ -10,6 +10,7 @@ const first = [
   'upstreams.md',
   'routing.md',
   'caching.md',
+  'cached-turns.md',
   'costs.md',
   'budgets.md',
   'retries.md',

@@ -19,6 +19,7 @@ function outline(
     blocks,
     toolsEnd: tools.length,
     systemEnd,
+    forcesCall: false,
     answerStart: answerStart === undefined ? undefined : systemEnd + answerStart,
     end: blocks.length,
     taken: blocks.filter(({ lifetime }) => lifetime !== undefined).length,
@@ -45,6 +46,13 @@ describe('which blocks are marked', () => {
       [0, 'instructions'],
       [1, 'request'],
     ])
+  })
+
+  test('a request that must begin with a call only if its session was seen before', () => {
+    const forced = { ...outline([plain], [plain], [plain]), forcesCall: true }
+    expect(planMarks(forced)).toEqual({ marks: [], reason: 'not read again' })
+    expect(positions(forced, { isReread: true })).toHaveLength(3)
+    expect(positions({ ...outline([plain], [plain], [plain, plain, plain], 1), forcesCall: true })).toHaveLength(4)
   })
 
   test('the last block that takes a mark, instead of one that does not', () => {
@@ -81,11 +89,9 @@ describe('marks of the caller', () => {
   })
 
   test('a mark before one for an hour lasts an hour, and all others 5 minutes', () => {
-    const lifetimes = (of: CacheOutline, lifetime?: CacheLifetime) =>
-      planMarks(of, { lifetime }).marks.map((mark) => mark.lifetime)
+    const lifetimes = (of: CacheOutline) => planMarks(of).marks.map((mark) => mark.lifetime)
     expect(lifetimes(outline([plain], [plain], [marked('1h'), plain], 1))).toEqual(['1h'])
     expect(lifetimes(outline([plain], [marked('1h')], [plain]))).toEqual(['5m'])
-    expect(lifetimes(outline([plain], [marked('5m')], [plain]), '1h')).toEqual(['5m'])
-    expect(lifetimes(outline([plain], [plain], [plain]), '1h')).toEqual(['1h', '1h', '1h'])
+    expect(lifetimes(outline([plain], [plain], [plain]))).toEqual(['5m', '5m', '5m'])
   })
 })

@@ -7,7 +7,9 @@ import { cachingProviders, session, written } from '../../simulation/caches/cach
 import { someBackend } from '../routing/some-backend.ts'
 
 const keys = { id: 'k', key: new Secret(new Uint8Array(32)) }
-const context: CacheContext = { accountId: 'acc_1', addsMarks: true, keys, session: 'session' }
+const named = { digest: 'session', isNamed: true }
+const unnamed = { digest: 'session', isNamed: false }
+const context: CacheContext = { accountId: 'acc_1', addsMarks: true, keys, session: named }
 
 function keyOf(
   vendor: VendorId,
@@ -23,7 +25,7 @@ describe('the key that leads requests to one cache', () => {
   test('is the caller’s own, and otherwise one of the session', () => {
     expect(keyOf('mistral', 'mine')).toBe('mine')
     expect(keyOf('mistral')).toMatch(/^[\w-]{43}$/)
-    expect(keyOf('mistral', undefined, { session: 'other' })).not.toBe(keyOf('mistral'))
+    expect(keyOf('mistral', undefined, { session: { ...named, digest: 'other' } })).not.toBe(keyOf('mistral'))
     expect(keyOf('mistral', undefined, { session: undefined })).toBeUndefined()
   })
 
@@ -32,10 +34,17 @@ describe('the key that leads requests to one cache', () => {
     expect(keyOf('openai', 'x'.repeat(65))).toHaveLength(43)
   })
 
+  test('is none for a session that its client did not name, unless nothing is cached without one', () => {
+    expect(keyOf('openai')).toMatch(/^[\w-]{43}$/)
+    expect(keyOf('openai', undefined, { session: unnamed })).toBeUndefined()
+    expect(keyOf('openai', 'mine', { session: unnamed })).toBe('mine')
+    expect(keyOf('mistral', undefined, { session: unnamed })).toBe(keyOf('mistral'))
+  })
+
   test('is one of the account for models that keep keys apart', () => {
     const own = keyOf('openai', undefined, { model: 'gpt-5.6' })
     expect(own).toMatch(/^[\w-]{43}$/)
-    expect(keyOf('openai', undefined, { model: 'gpt-5.6', session: 'other' })).toBe(own)
+    expect(keyOf('openai', undefined, { model: 'gpt-5.6', session: unnamed })).toBe(own)
     expect(keyOf('openai', undefined, { model: 'gpt-5.6', accountId: 'acc_2' })).not.toBe(own)
   })
 

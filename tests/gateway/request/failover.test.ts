@@ -127,6 +127,45 @@ describe('an optional field that a backend rejects', () => {
     },
   )
 
+  const marked = (): ScriptedRun => {
+    const scripted = new ScriptedRun(['openai-chat'], [{ model: 'gpt-5.6' }])
+    const [backend] = scripted.gateway.backends
+    Object.assign(backend!, { dialect: { ...backend!.dialect, cacheMarks: 'prompt_cache_breakpoint' } })
+    return scripted
+  }
+  const agent = {
+    messages: [{ role: 'system', content: 'You are an agent.' }, ...messages],
+    tools: [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }],
+  }
+  const marksIn = ({ asked }: ScriptedRun) => asked.map(({ body }) => JSON.stringify(body).includes('breakpoint'))
+
+  test.each([
+    ['relayed', 'openai-chat', agent],
+    [
+      'translated',
+      'anthropic-messages',
+      { system: 'You are an agent.', max_tokens: 10, tools: [{ name: 'look', input_schema: { type: 'object' } }] },
+    ],
+  ] as const)('may be a mark inside the content: added ones are removed (%s)', async (_, format, body) => {
+    const scripted = marked()
+    const unknown = {
+      message: "Unknown parameter: 'messages[0].content[0].prompt_cache_breakpoint'.",
+      param: 'messages[0].content[0].prompt_cache_breakpoint',
+      code: 'unknown_parameter',
+    }
+    expect(await scripted.ask(body, [[400, unknown], 'answers'], format)).toBeUndefined()
+    expect(await scripted.ask(body, ['answers'], format)).toBeUndefined()
+    expect(marksIn(scripted)).toEqual([true, false, false])
+  })
+
+  test('may be a mark in the wrong place: the request is retried without added ones, and later ones have them', async () => {
+    const scripted = marked()
+    const misplaced = { message: 'prompt_cache_breakpoint cannot be set here.', type: 'invalid_request_error' }
+    expect(await scripted.ask(agent, [[400, misplaced], 'answers'])).toBeUndefined()
+    expect(await scripted.ask(agent, ['answers'])).toBeUndefined()
+    expect(marksIn(scripted)).toEqual([true, false, true])
+  })
+
   test('it is sent again after the learned limit expires', async () => {
     const scripted = new ScriptedRun(['openai-chat'])
     await scripted.ask(effort, [[400, noThinking], 'answers'])

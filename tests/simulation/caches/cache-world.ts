@@ -89,7 +89,12 @@ export const cachingProviders: readonly CachingProvider[] = [
 const deps = { formats: formatById, relays: relayById, learned: new LearnedLimits(systemClock()) }
 const keys = { id: 'k', key: new Secret(new Uint8Array(32)) }
 
-export const session: CacheContext = { accountId: 'acc_1', addsMarks: true, keys, session: 'session-digest' }
+export const session: CacheContext = {
+  accountId: 'acc_1',
+  addsMarks: true,
+  keys,
+  session: { digest: 'session-digest', isNamed: true },
+}
 
 /** The body that the service sends to a backend for a client's request. */
 export function written(

@@ -16,7 +16,8 @@ export interface ClientSession {
 /** SDKs send what their caller gives them: their recorded requests get instructions of this length. */
 const sdkInstructions = 24_000
 
-function recorded(file: string): JsonObject {
+/** A recorded request with texts of the recorded lengths. */
+export function recorded(file: string): JsonObject {
   const body = recordedRequests().find((one) => one.file === `${file}.json`)?.body
   if (body === undefined) throw new Error(`there is no recording ${file}`)
   return filled(body) as JsonObject

@@ -25,9 +25,8 @@ describe('marks never turn a request into a 400', () => {
       expect(isRejected(direct) ? direct.rejected : 'accepted', `seed ${seed} itself`).toBe('accepted')
       const isReread = dice.chance(0.5)
       const { backend } = dice.pick(claudes)
-      const lifetime = dice.pick(['5m', '1h'] as const)
       const json = dice.chance(0.5) ? JSON.stringify(body) : JSON.stringify(body, null, 2)
-      const own = { ...session, isReread, lifetime }
+      const own = { ...session, isReread }
       const sent = written(backend, 'anthropic-messages', body, own, json).body
       const answer = new AnthropicCache({ minimum: 0 }).ask(sent, at)
       expect(isRejected(answer) ? answer.rejected : 'accepted', `seed ${seed}`).toBe('accepted')
