@@ -2,7 +2,7 @@ import type { HoldKind } from './backend-controls.ts'
 import type { AttemptOutcome } from './upstream.ts'
 
 /** Why a backend's circuit breaker is open (contract 7.17, 8). */
-export type OpenReason = 'credentials' | 'rate' | 'failing'
+export type OpenReason = 'credentials' | 'rate' | 'failing' | 'slow'
 
 /** Why a backend is not asked: its circuit breaker is open, or an operator took it out of use. */
 export type SkipReason = OpenReason | HoldKind

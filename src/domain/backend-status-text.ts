@@ -24,6 +24,7 @@ export const openNotes: Readonly<Record<OpenReason, string>> = {
   credentials: 'its provider rejects the credential',
   rate: 'its provider is limiting our request rate',
   failing: 'it fails too often',
+  slow: 'its answers take too long to begin',
 }
 /** The note for a backend that an operator took out of use. */
 export const heldNote = 'taken out of service by the operator'

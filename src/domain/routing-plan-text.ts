@@ -5,6 +5,7 @@ const reasonWords: Readonly<Record<ExclusionReason, string>> = {
   credentials: 'its provider rejected the credential',
   rate: 'its provider is limiting our request rate',
   failing: 'it fails too often',
+  slow: 'its answers take too long to begin',
   drained: 'drained by an operator',
   quarantined: 'quarantined by an operator',
   another_account: 'its credential belongs to another account',

@@ -371,18 +371,14 @@ export interface AttemptTrace {
   ended(record: Attempt, isOpen?: boolean): void
 }
 
-/** Receives the outcome of an attempt, for the circuit breaker of its backend (contract 8). */
-export interface OutcomeObserver {
+/** Receives the progress of an attempt, for what is known of its backend (contract 7.21, 8). */
+export interface AttemptObserver {
   /** The backend has begun to answer: the headers of a success are there. */
   sawAnswer(): void
-  /** The attempt is over: complete, or with what ended it, before its content or after. Later calls are ignored. */
-  ended(error?: Error): void
-}
-
-/** Receives the progress of an attempt. */
-export interface AttemptObserver extends OutcomeObserver {
   /** The first content of a stream, or all of a whole answer, has arrived. Later calls are ignored. */
   sawContent(): void
   /** Another backend has answered the same request first: how long there was no content is measured. */
   lost(): void
+  /** The attempt is over: complete, or with what ended it, before its content or after. Later calls are ignored. */
+  ended(error?: Error): void
 }

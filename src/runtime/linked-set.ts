@@ -24,6 +24,16 @@ export class LinkedSet<T extends LinkedEntry> {
     return this.#first === undefined
   }
 
+  /** The entry that was added first. */
+  get first(): T | undefined {
+    return this.#first
+  }
+
+  /** Whether an entry is in this set: it must be in no other. */
+  has(entry: T): boolean {
+    return entry[links] !== undefined
+  }
+
   /** Adds an entry that is in no set. */
   add(entry: T): void {
     const last = this.#last
@@ -45,8 +55,13 @@ export class LinkedSet<T extends LinkedEntry> {
     else after[links]!.before = before
   }
 
-  /** The entries, the one that was added first in front. The set must not change meanwhile. */
+  /** The entries, the one that was added first in front. Only the current entry can be deleted meanwhile. */
   *[Symbol.iterator](): Generator<T, void, undefined> {
-    for (let entry = this.#first; entry !== undefined; entry = entry[links]!.after) yield entry
+    let entry = this.#first
+    while (entry !== undefined) {
+      const next: T | undefined = entry[links]!.after
+      yield entry
+      entry = next
+    }
   }
 }

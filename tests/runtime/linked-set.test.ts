@@ -17,9 +17,24 @@ test('after random additions and removals, the set has the entries and the order
         if (!isAdded) linked.delete(item)
         if (isAdded) set.add(item)
         else set.delete(item)
+        expect(linked.has(item)).toBe(set.has(item))
+        expect(linked.first).toBe([...set][0])
         expect(linked.isEmpty).toBe(set.size === 0)
         expect([...linked].map((one) => items.indexOf(one))).toEqual([...set].map((one) => items.indexOf(one)))
       }
     }),
   )
+})
+
+test('the current entry can be deleted while the set is read', () => {
+  const items = [new Item(), new Item(), new Item()]
+  const linked = new LinkedSet<Item>()
+  for (const item of items) linked.add(item)
+  const read: Item[] = []
+  for (const item of linked) {
+    read.push(item)
+    linked.delete(item)
+  }
+  expect(read).toEqual(items)
+  expect(linked.isEmpty).toBe(true)
 })

@@ -6,6 +6,7 @@ import type { Backend } from '../../src/gateway/ports.ts'
 import { replay } from '../../src/gateway/replay/replay.ts'
 import { someBackend } from '../gateway/routing/some-backend.ts'
 import { poisson, quantile, RoutingWorld, unsteadyBackends, type SimulatedBackend } from './routing-world.ts'
+import { timeouts } from './simulated-gateway.ts'
 
 /** US dollars per million tokens of the simulated backends, by ID. */
 const prices = ['b0', 'b1', 'b2', 'b3', 'b4']
@@ -49,7 +50,7 @@ export function replayOf(
   records: readonly RequestRecord[],
 ): ReplayReport {
   const served: readonly Backend[] = backends(seed, seconds * 1000).map(({ id, failureDomain }) =>
-    someBackend(id, { failureDomain, ...(priceOf(id) && { usdPerMillion: priceOf(id)! }) }),
+    someBackend(id, { failureDomain, timeouts, ...(priceOf(id) && { usdPerMillion: priceOf(id)! }) }),
   )
   const policyOf = (routing: RoutingPolicy) => ({ routing: routingFor(routing, undefined), backendsFor: () => served })
   const [configured, policy] = [policyOf(recordedUnder), policyOf(replayedUnder)]

@@ -60,12 +60,12 @@ export interface Death {
   readonly shareBack: number
 }
 
-/** One of five equal backends is down from the second to the third minute. */
-export async function deathOf(how: Condition & string, seed: number): Promise<Death> {
+/** One of five equal backends is down from the second to the third minute, at so many requests per second. */
+export async function deathOf(how: Condition & string, seed: number, rate: number): Promise<Death> {
   const [downMs, upMs, endMs] = [120_000, 180_000, 230_000]
   const backends = steadyBackends(5, 20, (id, ms) => (id === 'b0' && ms >= downMs && ms < upMs ? how : { slower: 1 }))
   const world = new RoutingWorld(seed, { sort: 'balanced' }, backends)
-  const { outcomes, calls } = await world.run(poisson(seed, 4 * perSecond, 0, endMs))
+  const { outcomes, calls } = await world.run(poisson(seed, rate, 0, endMs))
   const failed = calls.filter((call) => call.backend === 'b0' && call.failed)
   const share = (fromMs: number, toMs: number): number => {
     const sent = outcomes.filter(({ sentMs }) => sentMs >= fromMs && sentMs < toMs)

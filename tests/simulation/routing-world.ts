@@ -4,7 +4,15 @@ import { UpstreamError } from '../../src/domain/upstream.ts'
 import { bodyShape, JsonScan } from '../../src/formats/json-scan.ts'
 import { hashText, seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
 import type { Gateway } from '../../src/gateway/gateway.ts'
-import type { Backend, Principal, UpstreamCall, UpstreamListener, UpstreamRequest } from '../../src/gateway/ports.ts'
+import type {
+  AttemptObserver,
+  Backend,
+  Principal,
+  UpstreamCall,
+  UpstreamListener,
+  UpstreamRequest,
+} from '../../src/gateway/ports.ts'
+import type { BreakerKey } from '../../src/gateway/routing/backend-breakers.ts'
 import { BackendStatistics, type BackendReading } from '../../src/gateway/routing/backend-statistics.ts'
 import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
 import { FakeSink } from '../gateway/fake-gateway.ts'
@@ -47,6 +55,13 @@ class LoadOnly extends BackendStatistics {
   }
 }
 
+/** Knows only failures: nothing of calls that wait. */
+class FailuresOnly extends CircuitBreakers {
+  override begin(backendId: string, breakerKey: BreakerKey): AttemptObserver {
+    return super.begin(backendId, breakerKey)
+  }
+}
+
 /** The result of one request. */
 export interface Outcome {
   readonly sentMs: number
@@ -84,7 +99,7 @@ export class RoutingWorld {
     this.#seed = seed
     const clock = this.#clock
     const random = seededRandom(seed)
-    this.#breakers = new CircuitBreakers({ clock, random, log: () => {} })
+    this.#breakers = new (isLoadOnly ? FailuresOnly : CircuitBreakers)({ clock, random, log: () => {} })
     const served = backends.map((one) => this.#backend(one))
     this.#gateway = simulatedGateway({
       clock,

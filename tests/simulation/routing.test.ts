@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { casesOf, isLongRun } from '../long-run.ts'
 import { filterViolations } from './filter-experiment.ts'
 import { deathOf, surgeOf, waitsOf } from './routing-experiments.ts'
+import { poisson, RoutingWorld, steadyBackends } from './routing-world.ts'
 
 const limitMs = 600_000
 const seeds = casesOf({ sample: 1, all: 10 })
@@ -29,7 +30,7 @@ test(
   async () => {
     let back = 0
     for (let seed = 1; seed <= seeds; seed++) {
-      const { failedAtFirst, unanswered, shareBack } = await deathOf('refuses', seed)
+      const { failedAtFirst, unanswered, shareBack } = await deathOf('refuses', seed, 32)
       expect(failedAtFirst, `seed ${seed}`).toBeLessThanOrEqual(3)
       expect(unanswered).toBe(0)
       back += shareBack / seeds
@@ -38,6 +39,31 @@ test(
   },
   limitMs,
 )
+
+test(
+  'a backend that hangs gets at most three calls before it is avoided, and its share back within 30 s',
+  async () => {
+    let back = 0
+    for (let seed = 1; seed <= seeds; seed++) {
+      const { failedAtFirst, unanswered, shareBack } = await deathOf('hangs', seed, 8)
+      expect(failedAtFirst, `seed ${seed}`).toBeLessThanOrEqual(3)
+      expect(unanswered).toBe(0)
+      back += shareBack / seeds
+    }
+    expect(back).toBeGreaterThan(0.8)
+  },
+  limitMs,
+)
+
+test('if the first backend in the order hangs, later requests do not wait for it', async () => {
+  const downMs = 60_000
+  const backends = steadyBackends(2, 20, (id, ms) => (id === 'b0' && ms >= downMs ? 'hangs' : { slower: 1 }))
+  const { outcomes } = await new RoutingWorld(1, { sort: 'order' }, backends).run(poisson(1, 8, 0, downMs + 12_000))
+  const later = outcomes.filter(({ sentMs }) => sentMs > downMs + 4_000)
+  const slow = later.filter(({ firstContentMs = Infinity }) => firstContentMs > 10_000)
+  expect(later.length).toBeGreaterThan(50)
+  expect(slow.length, 'those that came while it was noticed, and probes').toBeLessThanOrEqual(3)
+})
 
 test(
   'after a surge, every request is answered again, about as fast as before',

@@ -12,6 +12,7 @@ import { AttemptRun } from '../request/attempt.ts'
 import { translatedWriter, writeFor, type BackendRequestBody } from '../request/backend-request.ts'
 import type { FailoverDeps } from '../request/failover-deps.ts'
 import { secondAttempt, type SecondAttempt } from '../request/second-attempt.ts'
+import { beginAttempt } from '../routing/begin-attempt.ts'
 import { contentKindOf } from '../routing/content-kind.ts'
 import { promptKindOf } from '../routing/prompt-kind.ts'
 import type { ModelAnswer, SubCall } from './engine/ports.ts'
@@ -126,10 +127,13 @@ class MemberCall implements Disposable {
       refusesOurCalls: true,
       held: this.#options.held,
     })
-    const breakerKey = { accountId, contentKind: () => contentKindOf(conversation) }
-    const kind = promptKindOf(body.length, conversation)
-    const measured = { backendId: backend.id, accountId, kind }
-    const observer = deps.statistics.begin(measured, deps.breakers.begin(backend.id, breakerKey))
+    const caller = { accountId, contentKind: () => contentKindOf(conversation) }
+    const observer = beginAttempt(deps, {
+      backend,
+      caller,
+      kind: promptKindOf(body.length, conversation),
+      isSecond: false,
+    })
     const run = new AttemptRun(backend, { lane, stream, clock: deps.clock, observer, conversation })
     this.#events = events
     this.#run = run

@@ -29,7 +29,7 @@ const mostUnseen = 0.02
 const mostBorrowed = 20
 /** Backends with fewer borrowed results than this share of the requests do not matter. */
 const fewBorrowed = 0.01
-/** A backend with more than this many times the recorded open calls may be slower than recorded. */
+/** A backend with more than this many times the recorded open calls, and more than now, may be slower than recorded. */
 const muchLoad = 1.5
 /** The recorded figures may differ from those of the replayed configured policy by this share. */
 const tolerance = 0.25
@@ -227,9 +227,14 @@ function loadWarnings(pairs: readonly RunPair[], seen: readonly Observation[]): 
   const recorded = openCallsOf(seen)
   const names = new Set(pairs.flatMap(({ policy }) => [...policy.openCalls.keys()]))
   return [...names].flatMap((backend): LoadWarning[] => {
-    const openCalls = Math.round(mean(pairs.map(({ policy }) => policy.openCalls.get(backend) ?? 0)))
+    const openIn = (runs: readonly ReplayRun[]): number =>
+      Math.round(mean(runs.map(({ openCalls }) => openCalls.get(backend) ?? 0)))
+    const openCalls = openIn(pairs.map(({ policy }) => policy))
+    const configured = openIn(pairs.map((pair) => pair.configured))
     const recordedOpenCalls = recorded.get(backend) ?? 0
-    return openCalls > recordedOpenCalls * muchLoad ? [{ backend, openCalls, recordedOpenCalls }] : []
+    return openCalls > Math.max(recordedOpenCalls * muchLoad, configured)
+      ? [{ backend, openCalls, recordedOpenCalls }]
+      : []
   })
 }
 

@@ -7,6 +7,7 @@ import type { BreakerKey } from '../routing/backend-breakers.ts'
 import { BackendChoice } from '../routing/backend-choice.ts'
 import { nothingCached } from '../routing/backend-score.ts'
 import type { BackendStatistics } from '../routing/backend-statistics.ts'
+import { beginAttempt } from '../routing/begin-attempt.ts'
 import { Candidates, maxAttempts } from '../routing/candidates.ts'
 import type { CircuitBreakers } from '../routing/circuit-breakers.ts'
 import type { HedgeBudget } from '../routing/hedge-budget.ts'
@@ -80,7 +81,14 @@ export class ReplayedRequest {
     const key: BreakerKey = { accountId, contentKind: () => 'plain' }
     this.#key = key
     this.#startMs = clock.nowMs()
-    const context = { routing, kind, promptTokens, nowMs: this.#startMs, cacheFactor: nothingCached }
+    const context = {
+      routing,
+      kind,
+      promptTokens,
+      nowMs: this.#startMs,
+      cacheFactor: nothingCached,
+      unanswered: ({ id }: Backend) => breakers.unanswered(id),
+    }
     const choice = routing.sort === 'order' ? undefined : new BackendChoice(statistics, context, random)
     this.#candidates = new Candidates({ backends, routing, breakers, breakerKey: key, statistics, choice })
     this.#retries = new RequestRetries({ breakers, budget }, key, {})
@@ -114,11 +122,11 @@ export class ReplayedRequest {
   }
 
   #call(backend: Backend, position: Position, isSecond = false): void {
-    const { world, accountId, kind, resultOf } = this.#options
-    const { clock, breakers, statistics } = world
+    const { world, kind, resultOf } = this.#options
+    const { clock } = world
     const { id: backendId } = backend
     this.#calls += 1
-    const observer = statistics.begin({ backendId, accountId, kind, isSecond }, breakers.begin(backendId, this.#key))
+    const observer = beginAttempt(world, { backend, caller: this.#key, kind, isSecond })
     const call: OpenCall = { backend, observer, isOver: false }
     this.#open.add(call)
     const result = resultOf(backendId, position)

@@ -8,6 +8,7 @@ import { isCacheable } from '../cache/cache-lifetime.ts'
 import type { Lane } from '../lanes/lane.ts'
 import type { AttemptTrace, Backend } from '../ports.ts'
 import type { BreakerKey } from '../routing/backend-breakers.ts'
+import { beginAttempt } from '../routing/begin-attempt.ts'
 import { Candidates, maxAttempts } from '../routing/candidates.ts'
 import { contentKindOf, type ContentKind } from '../routing/content-kind.ts'
 import { hedgingFor, type Hedging } from '../routing/hedging.ts'
@@ -325,13 +326,12 @@ export class Failover implements AnswerSource {
   }
 
   #start(backend: Backend): AttemptRun<Backend> {
-    const { clock, breakers, statistics } = this.#deps
+    const { clock } = this.#deps
     const { conversation } = this.#options
     const lane = this.#laneFor(backend)
-    const { id: backendId } = backend
-    const hedge = this.#hedge?.backend.id === backendId ? this.#hedge : undefined
-    const call = { backendId, accountId: this.#caller.accountId, kind: this.#kind, isSecond: hedge !== undefined }
-    const observer = statistics.begin(call, breakers.begin(backendId, this.#caller))
+    const hedge = this.#hedge?.backend.id === backend.id ? this.#hedge : undefined
+    const begun = { backend, caller: this.#caller, kind: this.#kind, isSecond: hedge !== undefined }
+    const observer = beginAttempt(this.#deps, begun)
     const run = new AttemptRun(backend, { lane, stream: conversation.stream, clock, observer, conversation })
     if (hedge === undefined) this.current = run
     else hedge.run = run

@@ -1,7 +1,11 @@
 import { UpstreamError, type AttemptOutcome } from '../../domain/upstream.ts'
-import type { OutcomeObserver } from '../ports.ts'
+import type { AttemptObserver } from '../ports.ts'
 import type { CircuitBreaker, Ticket } from './circuit-breaker.ts'
 import type { ContentKind } from './content-kind.ts'
+import { AwaitedCall, leastSlowCalls, SlowCalls, type Pace } from './slow-calls.ts'
+
+/** Whether a backend is slow is decided at most once in this time, milliseconds. */
+const betweenChecksMs = 100
 
 /** The caller and the kind of content that select a circuit breaker. */
 export interface BreakerKey {
@@ -24,9 +28,11 @@ export interface BackendBreakersDeps {
  */
 export class BackendBreakers {
   readonly overall: CircuitBreaker
+  readonly slowCalls = new SlowCalls()
   lastFailure: { readonly outcome: AttemptOutcome; readonly atMs: number } | undefined
   readonly #deps: BackendBreakersDeps
   readonly #byKind = new Map<ContentKind, CircuitBreaker>()
+  #checkedMs = -Infinity
 
   constructor(deps: BackendBreakersDeps) {
     this.#deps = deps
@@ -35,7 +41,16 @@ export class BackendBreakers {
 
   /** Whether no breaker holds back any request. */
   get isClosed(): boolean {
-    return this.overall.reason === undefined && this.#byKind.size === 0
+    return this.overall.isPassable && this.#byKind.size === 0
+  }
+
+  /** Opens the breaker of the whole backend if its calls show that it is slow (contract 8.11). */
+  noticeSlow(): void {
+    if (this.slowCalls.count < leastSlowCalls || this.overall.reason !== undefined) return
+    const nowMs = this.#deps.nowMs()
+    if (nowMs - this.#checkedMs < betweenChecksMs) return
+    this.#checkedMs = nowMs
+    if (this.slowCalls.areSlow(nowMs, this.overall.accounts(nowMs))) this.overall.slow(nowMs)
   }
 
   /** The breaker that applies besides the whole backend's; undefined if that kind of content never failed. */
@@ -43,8 +58,8 @@ export class BackendBreakers {
     return this.#byKind.size === 0 ? undefined : this.#byKind.get(contentKind())
   }
 
-  begin(breakerKey: BreakerKey): OutcomeObserver {
-    return new ObservedAttempt(this, this.#deps, breakerKey)
+  begin(breakerKey: BreakerKey, pace: Pace | undefined): AttemptObserver {
+    return new ObservedAttempt(this, this.#deps, breakerKey, pace)
   }
 
   /** The breaker for the request's kind of content, created on demand; undefined for plain text. */
@@ -58,7 +73,10 @@ export class BackendBreakers {
 }
 
 /** Reports one attempt to the breakers of one backend. Its probe is always released when it ends. */
-class ObservedAttempt implements OutcomeObserver {
+class ObservedAttempt extends AwaitedCall implements AttemptObserver {
+  readonly account: string
+  readonly startedMs: number
+  readonly pace: Pace | undefined
   readonly #breakers: BackendBreakers
   readonly #deps: BackendBreakersDeps
   readonly #key: BreakerKey
@@ -66,24 +84,42 @@ class ObservedAttempt implements OutcomeObserver {
   readonly #ofKind: { readonly breaker: CircuitBreaker; readonly ticket: Ticket } | undefined
   #isOver = false
 
-  constructor(breakers: BackendBreakers, deps: BackendBreakersDeps, breakerKey: BreakerKey) {
+  constructor(breakers: BackendBreakers, deps: BackendBreakersDeps, breakerKey: BreakerKey, pace: Pace | undefined) {
+    super()
     this.#breakers = breakers
     this.#deps = deps
     this.#key = breakerKey
+    this.account = breakerKey.accountId
+    this.pace = pace
     const nowMs = deps.nowMs()
+    this.startedMs = nowMs
     const breaker = breakers.breakerFor(breakerKey)
     this.#whole = breakers.overall.begin(nowMs)
     this.#ofKind = breaker && { breaker, ticket: breaker.begin(nowMs) }
+    if (pace !== undefined) breakers.slowCalls.began(this)
   }
 
   sawAnswer(): void {
-    this.#breakers.overall.sawAnswer(this.#whole)
-    this.#ofKind?.breaker.sawAnswer(this.#ofKind.ticket)
+    const nowMs = this.#deps.nowMs()
+    this.#breakers.overall.sawAnswer(this.#whole, nowMs)
+    this.#ofKind?.breaker.sawAnswer(this.#ofKind.ticket, nowMs)
+  }
+
+  sawContent(): void {
+    const nowMs = this.#deps.nowMs()
+    const isLate = this.#breakers.slowCalls.answered(this, nowMs)
+    this.#breakers.overall.sawContent(this.#whole, isLate, nowMs)
+    this.#ofKind?.breaker.sawContent(this.#ofKind.ticket, isLate, nowMs)
+  }
+
+  lost(): void {
+    this.#breakers.slowCalls.wasLate(this)
   }
 
   ended(error?: Error): void {
     if (this.#isOver) return
     this.#isOver = true
+    this.#breakers.slowCalls.ended(this)
     if (error === undefined) this.#succeeded()
     else if (!(error instanceof UpstreamError) || error.blames === 'gateway') this.#release()
     else if (error.blames === 'request') this.#succeeded()

@@ -1,3 +1,4 @@
+import type { RequestRouting } from '../../domain/routing-policy.ts'
 import type { Backend } from '../ports.ts'
 import { costOf, scoreBackends, type ScoreContext, type ScoredBackend } from './backend-score.ts'
 import type { BackendStatistics } from './backend-statistics.ts'
@@ -7,6 +8,9 @@ const untriedMs = 10_000
 
 /** Scores up to this many times the best one are good. */
 const goodFactor = 2
+
+/** A backend with this many unanswered calls, or more if its weight is larger, gets no more while another has fewer. */
+const mostUnanswered = 3
 
 /** Why one backend is chosen more often than another. */
 export interface ChoiceDetails {
@@ -65,24 +69,62 @@ export class BackendChoice {
   /** The backends among which the price leaves a choice, with their scores. */
   #scored(backends: readonly Backend[]): readonly ScoredBackend[] {
     const { routing, promptTokens } = this.#context
-    if (routing.sort !== 'price') return scoreBackends(backends, this.#statistics, this.#context)
+    if (routing.sort !== 'price') return this.#answering(scoreBackends(backends, this.#statistics, this.#context))
     const costs = backends.map((backend) => costOf(backend, promptTokens) ?? Infinity)
     const cheapest = Math.min(...costs)
     const chosen = backends.filter((_, index) => costs[index] === cheapest)
-    return scoreBackends(chosen, this.#statistics, this.#context)
+    return this.#answering(scoreBackends(chosen, this.#statistics, this.#context))
   }
+
+  /**
+   * Those with few unanswered calls; if no backend with a good score has few, the one of these that has the fewest, or
+   * the newest. One that has just begun to hang cannot be told from one that takes its usual time, so none gets many
+   * calls before it answers one (contract 7.34).
+   */
+  #answering(scored: readonly ScoredBackend[]): readonly ScoredBackend[] {
+    if (scored.length === 1) return scored
+    const { unanswered, routing } = this.#context
+    const meanWeight =
+      routing.weights === undefined ? 1 : meanOf(scored.map(({ backend }) => weightOf(backend, routing)))
+    const good = best(scored).score * goodFactor
+    const answering: ScoredBackend[] = []
+    let isGood = false
+    let fewest: ScoredBackend | undefined
+    let [least, latestMs] = [Infinity, -Infinity]
+    for (const one of scored) {
+      const { count = 0, sinceMs = Infinity } = unanswered(one.backend) ?? {}
+      const calls = (count * meanWeight) / weightOf(one.backend, routing)
+      if (calls < mostUnanswered) {
+        answering.push(one)
+        isGood ||= one.score <= good
+      } else if (one.score <= good && (calls < least || (calls === least && sinceMs > latestMs))) {
+        fewest = one
+        least = calls
+        latestMs = sinceMs
+      }
+    }
+    return isGood ? answering : [fewest!]
+  }
+}
+
+function weightOf({ id }: Backend, { weights }: RequestRouting): number {
+  return weights?.[id] ?? 1
+}
+
+function meanOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length
 }
 
 /**
  * How likely each backend is to be drawn. They add up to 1. Proportional to the weights of those with about the best
  * score, so that small differences do not send everything to one backend, and the less the worse the score.
  */
-function sharesOf(scored: readonly ScoredBackend[], { routing: { weights } }: ScoreContext): readonly number[] {
+function sharesOf(scored: readonly ScoredBackend[], { routing }: ScoreContext): readonly number[] {
   const good = best(scored).score * goodFactor
   let sum = 0
   const shares: number[] = []
   for (const { backend, score } of scored) {
-    const share = (weights?.[backend.id] ?? 1) * Math.min(1, good / score) ** 2
+    const share = weightOf(backend, routing) * Math.min(1, good / score) ** 2
     shares.push(share)
     sum += share
   }

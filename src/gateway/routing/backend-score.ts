@@ -2,6 +2,7 @@ import type { RequestRouting } from '../../domain/routing-policy.ts'
 import type { Backend } from '../ports.ts'
 import type { BackendReading, BackendStatistics } from './backend-statistics.ts'
 import { priorMsOf, type PromptKind } from './prompt-kind.ts'
+import type { SlowCalls } from './slow-calls.ts'
 
 /** How much a price weighs against speed: 0 not at all, 1 as much. */
 const priceExponent = 0.3
@@ -27,6 +28,8 @@ export interface ScoreContext {
    * seam for prompt caches.
    */
   readonly cacheFactor: (backend: Backend) => number
+  /** The calls of a backend that were begun after the newest one that was answered in time; undefined if it had none. */
+  readonly unanswered: (backend: Backend) => Pick<SlowCalls, 'count' | 'sinceMs'> | undefined
 }
 
 /** No backend is known to have cached anything. */

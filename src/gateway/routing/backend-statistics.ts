@@ -1,7 +1,7 @@
 import { UpstreamError } from '../../domain/upstream.ts'
 import { BoundedMap } from '../../runtime/bounded-map.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import type { AttemptObserver, OutcomeObserver } from '../ports.ts'
+import type { AttemptObserver } from '../ports.ts'
 import { ConcurrencyLimit } from './concurrency-limit.ts'
 import { ErrorRate } from './error-rate.ts'
 import { LatencyEstimate, WaitingAttempt } from './latency-estimate.ts'
@@ -52,7 +52,7 @@ export class BackendStatistics {
   }
 
   /** Starts measuring an attempt; what it reports also goes to `next`. */
-  begin(call: MeasuredCall, next: OutcomeObserver): AttemptObserver {
+  begin(call: MeasuredCall, next: AttemptObserver): AttemptObserver {
     let measurements = this.#byBackend.get(call.backendId)
     if (measurements === undefined)
       this.#byBackend.set(call.backendId, (measurements = { ...noMeasurements(), inFlight: 0, calledMs: 0 }))
@@ -130,14 +130,14 @@ class MeasuredAttempt extends WaitingAttempt implements AttemptObserver {
   readonly #clock: MonotonicClock
   readonly #measurements: Measurements
   readonly #call: MeasuredCall
-  readonly #next: OutcomeObserver
+  readonly #next: AttemptObserver
   readonly #latency: LatencyEstimate
   readonly account: string
   readonly startedMs: number
   #isMeasured = false
   #isOver = false
 
-  constructor(clock: MonotonicClock, measurements: Measurements, call: MeasuredCall, next: OutcomeObserver) {
+  constructor(clock: MonotonicClock, measurements: Measurements, call: MeasuredCall, next: AttemptObserver) {
     super()
     this.#clock = clock
     this.#measurements = measurements
@@ -156,10 +156,12 @@ class MeasuredAttempt extends WaitingAttempt implements AttemptObserver {
   }
 
   sawContent(): void {
+    this.#next.sawContent()
     this.#measure(false)
   }
 
   lost(): void {
+    this.#next.lost()
     this.#measure(true)
   }
 

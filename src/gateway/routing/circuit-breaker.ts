@@ -24,6 +24,15 @@ const shareOfDowntime = 0.25
 const shortestOpenMs = 1_000
 const longestOpenMs = 25_000
 const jitter = 0.2
+/** A slow backend has calls that wait: they are its probes for this long (contract 8.11). */
+const shortestSlowMs = 10_000
+
+/**
+ * After it closed, calls that wait for content are limited for this long: to two at first, and to twice as many after
+ * each step (contract 8.12).
+ */
+const recoveryMs = 10_000
+const recoveryStepMs = 2_000
 
 /** For a 429 without `Retry-After`. */
 const defaultRetryAfterMs = 5_000
@@ -52,6 +61,8 @@ export type BreakerState = 'closed' | 'open' | 'half_open'
 /** A breaker's view of one attempt. Attempts that started before the last state change are ignored (contract 8.9). */
 export interface Ticket {
   epoch: number
+  /** Whether it counts toward the limit of a recovering backend. */
+  isLimited: boolean
 }
 
 export interface CircuitBreakerOptions {
@@ -76,6 +87,10 @@ export class CircuitBreaker {
   #failuresInARow = 0
   #probe: Ticket | undefined
   #probeUntilMs = 0
+  /** When it closed; cleared when the recovery is over. */
+  #closedMs: number | undefined
+  /** Calls without content that were begun during the recovery. */
+  #limited = 0
 
   constructor(options: CircuitBreakerOptions) {
     this.#options = options
@@ -83,6 +98,21 @@ export class CircuitBreaker {
 
   get reason(): OpenReason | undefined {
     return this.#reason
+  }
+
+  /** Why it is open, or was before it recovered. */
+  get lastReason(): OpenReason {
+    return this.#reason ?? this.#downReason
+  }
+
+  /** Whether it lets every request through. */
+  get isPassable(): boolean {
+    return this.#reason === undefined && this.#closedMs === undefined
+  }
+
+  /** The accounts with outcomes in its window. */
+  accounts(nowMs: number): number {
+    return this.#window.accounts(nowMs)
   }
 
   get untilMs(): number {
@@ -100,7 +130,7 @@ export class CircuitBreaker {
 
   /** Whether a request may go there, as to any healthy backend or as the probe. */
   isUsable(nowMs: number): boolean {
-    if (this.#reason === undefined) return true
+    if (this.#reason === undefined) return !this.#isRecovering(nowMs) || this.#limited < this.#limit(nowMs)
     return nowMs >= this.#untilMs && !this.#isProbeOut(nowMs)
   }
 
@@ -109,7 +139,8 @@ export class CircuitBreaker {
    * occasionally with rejected credentials.
    */
   isLastResort(nowMs: number): boolean {
-    if (this.#reason === 'failing' || nowMs >= this.#untilMs) return true
+    const mayAnswer = this.#reason === undefined || this.#reason === 'failing' || this.#reason === 'slow'
+    if (mayAnswer || nowMs >= this.#untilMs) return true
     return this.#mayRetryCredentials(nowMs)
   }
 
@@ -127,8 +158,10 @@ export class CircuitBreaker {
 
   /** Starts an attempt. It becomes the probe if the breaker is half-open and no probe is running. */
   begin(nowMs: number): Ticket {
-    const ticket = { epoch: this.#epoch }
-    if (this.#reason !== undefined && (this.isUsable(nowMs) || this.#mayRetryCredentials(nowMs))) {
+    const ticket: Ticket = { epoch: this.#epoch, isLimited: false }
+    if (this.#reason === undefined) {
+      if (this.#isRecovering(nowMs)) this.#limitCall(ticket)
+    } else if (this.isUsable(nowMs) || this.#mayRetryCredentials(nowMs)) {
       this.#probe = ticket
       this.#probeUntilMs = nowMs + probeLeaseMs
     }
@@ -138,20 +171,28 @@ export class CircuitBreaker {
   /** The attempt ended without a verdict on the backend. */
   release(ticket: Ticket): void {
     if (this.#probe === ticket) this.#probe = undefined
+    this.#endLimit(ticket)
   }
 
-  /** The first sign of an answer: closes the breaker. */
-  sawAnswer(ticket: Ticket): void {
-    if (ticket.epoch !== this.#epoch || this.#reason === undefined) return
-    this.#reason = undefined
-    this.#probe = undefined
-    this.#epoch += 1
-    ticket.epoch = this.#epoch
+  /** The first sign of an answer: closes the breaker, unless answers begin and their content is slow. */
+  sawAnswer(ticket: Ticket, nowMs: number): void {
+    if (this.#reason !== 'slow') this.#close(ticket, nowMs)
+  }
+
+  /** The first content has arrived: if in time, the backend is not slow. */
+  sawContent(ticket: Ticket, isLate: boolean, nowMs: number): void {
+    this.#endLimit(ticket)
+    if (this.#reason !== 'slow') return
+    if (ticket.epoch !== this.#epoch) {
+      // A call that had waited before is answered: the backend does not hang.
+      this.#untilMs = Math.min(this.#untilMs, nowMs)
+    } else if (isLate) this.slow(nowMs)
+    else this.#close(ticket, nowMs)
   }
 
   /** The answer is complete. */
   succeeded(ticket: Ticket, account: string, nowMs: number): void {
-    this.sawAnswer(ticket)
+    this.#close(ticket, nowMs)
     this.release(ticket)
     if (ticket.epoch !== this.#epoch) return
     this.#failuresInARow = 0
@@ -177,15 +218,54 @@ export class CircuitBreaker {
       this.#open(isRejected ? 'credentials' : 'failing', this.#openIntervalMs(nowMs), nowMs)
   }
 
+  /** Its calls have waited too long for content, and no later one has been answered in time (contract 8.11). */
+  slow(nowMs: number): void {
+    this.#open('slow', this.#openIntervalMs(nowMs, shortestSlowMs), nowMs)
+  }
+
+  #close(ticket: Ticket, nowMs: number): void {
+    if (ticket.epoch !== this.#epoch || this.#reason === undefined) return
+    const wasOverloaded = this.#reason === 'failing' || this.#reason === 'slow'
+    this.#reason = undefined
+    this.#probe = undefined
+    this.#epoch += 1
+    ticket.epoch = this.#epoch
+    if (!wasOverloaded) return
+    this.#closedMs = nowMs
+    this.#limited = 0
+    this.#limitCall(ticket)
+  }
+
+  #isRecovering(nowMs: number): boolean {
+    if (this.#closedMs !== undefined && nowMs >= this.#closedMs + recoveryMs) this.#closedMs = undefined
+    return this.#closedMs !== undefined
+  }
+
+  /** How many calls may wait for content at this moment of the recovery. */
+  #limit(nowMs: number): number {
+    return 2 ** (1 + (nowMs - this.#closedMs!) / recoveryStepMs)
+  }
+
+  #limitCall(ticket: Ticket): void {
+    ticket.isLimited = true
+    this.#limited += 1
+  }
+
+  #endLimit(ticket: Ticket): void {
+    if (!ticket.isLimited) return
+    ticket.isLimited = false
+    if (ticket.epoch === this.#epoch) this.#limited -= 1
+  }
+
   #failsTooOften(nowMs: number): boolean {
     const { failures, rate } = this.#window.read(nowMs)
     const least = this.#downSinceMs === undefined ? failuresToOpen : failuresToReopen
     return failures >= least && rate > rateToOpen
   }
 
-  #openIntervalMs(nowMs: number): number {
+  #openIntervalMs(nowMs: number, shortestMs = shortestOpenMs): number {
     const downMs = this.#downSinceMs === undefined ? 0 : nowMs - this.#downSinceMs
-    const intervalMs = Math.min(longestOpenMs, Math.max(shortestOpenMs, downMs * shareOfDowntime))
+    const intervalMs = Math.min(longestOpenMs, Math.max(shortestMs, downMs * shareOfDowntime))
     return intervalMs * (1 - jitter + 2 * jitter * this.#options.random())
   }
 
@@ -197,6 +277,8 @@ export class CircuitBreaker {
     this.#untilMs = untilMs
     this.#openedMs = nowMs
     this.#probe = undefined
+    this.#closedMs = undefined
+    this.#limited = 0
     this.#epoch += 1
     this.#window.clear()
     if (this.#downSinceMs !== undefined) return

@@ -3,9 +3,10 @@ import type { BackendState, SkipReason } from '../../domain/backend-state.ts'
 import type { EventLog } from '../../domain/events.ts'
 import { BoundedMap } from '../../runtime/bounded-map.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import type { OutcomeObserver } from '../ports.ts'
+import type { AttemptObserver } from '../ports.ts'
 import { BackendBreakers, type BreakerKey } from './backend-breakers.ts'
 import { CircuitBreaker } from './circuit-breaker.ts'
+import type { Pace, SlowCalls } from './slow-calls.ts'
 
 /** Maximum number of backends; the oldest entry is evicted first. */
 const maxBackends = 10_000
@@ -50,7 +51,9 @@ export class CircuitBreakers {
     if (hold !== undefined)
       return { usable: false, reason: hold.kind, untilMs: Number.POSITIVE_INFINITY, isLastResort: false }
     const breakers = this.#byBackend.get(backendId)
-    if (breakers === undefined || breakers.isClosed) return usable
+    if (breakers === undefined) return usable
+    breakers.noticeSlow()
+    if (breakers.isClosed) return usable
     const nowMs = this.#nowMs()
     const applying = [breakers.overall, breakerKey && breakers.breakerFor(breakerKey)].filter(
       (breaker) => breaker !== undefined,
@@ -59,7 +62,7 @@ export class CircuitBreakers {
     if (blocking === undefined) return usable
     return {
       usable: false,
-      reason: blocking.reason ?? 'failing',
+      reason: blocking.lastReason,
       untilMs: this.#wallMs(Math.max(blocking.untilMs, nowMs)),
       isLastResort: applying.every((breaker) => breaker.isLastResort(nowMs)),
     }
@@ -77,8 +80,16 @@ export class CircuitBreakers {
     return Math.max(breakers.overall.failuresInARow, breakers.breakerFor(breakerKey)?.failuresInARow ?? 0)
   }
 
-  /** Starts an attempt at this backend; the observer takes its events and its end. */
-  begin(backendId: string, breakerKey: BreakerKey): OutcomeObserver {
+  /** The calls begun after the newest one that was answered in time (contract 7.34); undefined if there were no calls. */
+  unanswered(backendId: string): Pick<SlowCalls, 'count' | 'sinceMs'> | undefined {
+    return this.#byBackend.get(backendId)?.slowCalls
+  }
+
+  /**
+   * Starts an attempt at this backend; the observer takes its events and its end. Without `pace` its first content says
+   * nothing of the backend's speed.
+   */
+  begin(backendId: string, breakerKey: BreakerKey, pace?: Pace): AttemptObserver {
     let breakers = this.#byBackend.get(backendId)
     if (breakers === undefined) {
       breakers = new BackendBreakers({
@@ -88,7 +99,7 @@ export class CircuitBreakers {
       })
       this.#byBackend.set(backendId, breakers)
     }
-    return breakers.begin(breakerKey)
+    return breakers.begin(breakerKey, pace)
   }
 
   /**

@@ -51,6 +51,7 @@ export function candidatesOptions(
     promptTokens: tokensIn(length),
     nowMs: clock.monotonicMs(),
     cacheFactor: nothingCached,
+    unanswered: ({ id }: Backend) => breakers.unanswered(id),
   }
   return { ...shared, choice: new BackendChoice(statistics, context, random) }
 }

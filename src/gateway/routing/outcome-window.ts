@@ -52,6 +52,13 @@ export class OutcomeWindow {
     return { failures, rate: accounts === 0 ? 0 : rates / accounts }
   }
 
+  /** How many accounts it has outcomes of. */
+  accounts(nowMs: number): number {
+    let accounts = 0
+    for (const { atMs } of this.#byAccount.values()) accounts += Number(nowMs - atMs <= windowMs)
+    return accounts
+  }
+
   clear(): void {
     this.#byAccount.clear()
   }

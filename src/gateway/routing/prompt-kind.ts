@@ -32,6 +32,11 @@ export function isShortPrompt(kind: PromptKind): boolean {
   return kind < 2
 }
 
+/** Whether the first content comes about when the prompt is read: it is streamed, and no reasoning comes before it. */
+export function isPrompt(kind: PromptKind): boolean {
+  return kind < sizes
+}
+
 /** The time to first content that is assumed without measurements, milliseconds. */
 export function priorMsOf(kind: PromptKind): number {
   if (kind === promptKinds - 1) return wholePriorMs

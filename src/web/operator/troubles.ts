@@ -117,6 +117,11 @@ function findNodes(health: ServiceHealth): readonly Trouble[] {
   })
 }
 
+const skipReasons: Readonly<Partial<Record<NonNullable<BackendState['reason']>, string>>> = {
+  rate: 'is rate limited',
+  slow: 'is slow',
+}
+
 function findBackend(condition: BackendState): Trouble | undefined {
   const { backendId, state, reason, sinceMs, lastFailure, isTroubled, skippedBy } = condition
   const path = `/operator/backends/${backendId}`
@@ -133,7 +138,7 @@ function findBackend(condition: BackendState): Trouble | undefined {
     return {
       tone: 'bad',
       atMs: sinceMs,
-      what: `${backendId} is skipped because it ${reason === 'rate' ? 'is rate limited' : 'fails'}${last}`,
+      what: `${backendId} is skipped because it ${(reason && skipReasons[reason]) ?? 'fails'}${last}`,
       path,
       link: 'See why',
     }

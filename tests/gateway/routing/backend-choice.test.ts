@@ -12,7 +12,7 @@ import { someBreakerKey } from './breaker-outcomes.ts'
 import { someBackend } from './some-backend.ts'
 
 const kind = 0
-const nothing = { sawAnswer: () => {}, ended: () => {} }
+const nothing = { sawAnswer: () => {}, sawContent: () => {}, lost: () => {}, ended: () => {} }
 
 /** Backends with measurements, and choices among them. */
 class Choosing {
@@ -20,6 +20,9 @@ class Choosing {
   readonly statistics = new BackendStatistics({ monotonicMs: () => this.nowMs })
   readonly random = seededRandom(7)
   readonly breakers = new CircuitBreakers({ clock: new ManualClock(), random: () => 0.5, log: () => {} })
+
+  /** Calls that were begun after the newest one that was answered in time, by backend. */
+  unanswered: Readonly<Record<string, { count: number; sinceMs: number }>> = {}
 
   begin(backendId: string) {
     return this.statistics.begin({ backendId, accountId: 'acc', kind }, nothing)
@@ -33,7 +36,14 @@ class Choosing {
   }
 
   context(routing: RequestRouting) {
-    return { routing, kind, promptTokens: 1_000, nowMs: this.nowMs, cacheFactor: () => 1 }
+    return {
+      routing,
+      kind,
+      promptTokens: 1_000,
+      nowMs: this.nowMs,
+      cacheFactor: () => 1,
+      unanswered: ({ id }: Backend) => this.unanswered[id],
+    }
   }
 
   candidates(backends: readonly Backend[], routing: RequestRouting, random: (() => number) | undefined = this.random) {
@@ -160,6 +170,34 @@ describe('a balanced choice', () => {
     const shares = choosing.shares([a, b, c], routing, 20_000)
     for (const [id, { share }] of details) expect(shares[id]).toBeCloseTo(share, 1.5)
     expect([...details.values()].reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(1)
+  })
+
+  const few = { count: 2, sinceMs: 0 }
+  const many = { count: 3, sinceMs: 0 }
+
+  test('gives no more calls to one with three unanswered ones while an equally good one has fewer', () => {
+    const choosing = new Choosing()
+    for (const id of ['a', 'b', 'c']) choosing.measure(id, 500)
+    choosing.unanswered = { a: many, b: few }
+    expect(choosing.shares([a, b, c], balanced, 500)['a']).toBe(0)
+    choosing.measure('b', 5_000)
+    choosing.measure('c', 5_000)
+    expect(choosing.shares([a, b, c], balanced, 500)['a'], 'the others are much slower').toBeGreaterThan(0.9)
+  })
+
+  test('if all have as many, chooses the one with the fewest, or whose calls have waited for the shortest time', () => {
+    const choosing = new Choosing()
+    for (const id of ['a', 'b', 'c']) choosing.measure(id, 500)
+    choosing.unanswered = { a: { count: 9, sinceMs: 9 }, b: { count: 5, sinceMs: 3 }, c: { count: 5, sinceMs: 6 } }
+    expect(choosing.shares([a, b, c], balanced, 500)).toEqual({ a: 0, b: 0, c: expect.closeTo(1) })
+  })
+
+  test('gives a backend with a larger weight as many more of them', () => {
+    const choosing = new Choosing()
+    for (const id of ['a', 'b']) choosing.measure(id, 500)
+    choosing.unanswered = { a: { count: 4, sinceMs: 0 }, b: few }
+    const shares = choosing.shares([a, b], { sort: 'balanced', weights: { a: 3 } }, 500)
+    expect(shares['a'], 'it may have 4.5, and the other one 1.5').toBeCloseTo(1)
   })
 })
 

@@ -6,7 +6,7 @@ import { promptKindOf, promptKinds } from '../../../src/gateway/routing/prompt-k
 
 const short = promptKindOf(400, { stream: true })
 const long = promptKindOf(400_000, { stream: true })
-const nothing = { sawAnswer: () => {}, ended: () => {} }
+const nothing = { sawAnswer: () => {}, sawContent: () => {}, lost: () => {}, ended: () => {} }
 
 class Measuring {
   #nowMs = 1_000

@@ -276,3 +276,166 @@ describe('a probe', () => {
     }
   })
 })
+
+describe('a slow backend', () => {
+  const pace = { leastMs: 2_500, slowMs: () => 4_000 }
+  const accounts = ['acc_1', 'acc_2', 'acc_3']
+
+  /** Three accounts use the backend, and calls of theirs have waited for this long. */
+  async function waiting(ms: number, callers: readonly string[] = accounts) {
+    const world = opened()
+    for (const account of accounts) answerOnce(world.breakers, 'a', breakerKeyOf(account))
+    const calls = callers.map((account) => world.breakers.begin('a', breakerKeyOf(account), pace))
+    await world.clock.advance(ms)
+    return { ...world, calls }
+  }
+
+  test('it is skipped once three calls of three accounts have waited too long, before any of them times out', async () => {
+    expect((await waiting(4_000)).breakers.availability('a').usable).toBe(true)
+    const { breakers, clock, events } = await waiting(4_001)
+    expect(breakers.availability('a')).toEqual({
+      usable: false,
+      reason: 'slow',
+      untilMs: clock.nowMs() + 10_000,
+      isLastResort: true,
+    })
+    expect(events).toEqual([{ event: 'backend_down', backend: 'a', contentKind: 'plain', reason: 'slow' }])
+  })
+
+  test('it is used while a call that was begun later is answered in time', async () => {
+    const { breakers, clock } = await waiting(4_000)
+    breakers.begin('a', breakerKeyOf('acc_1'), pace).sawContent()
+    await clock.advance(60_000)
+    expect(breakers.availability('a').usable).toBe(true)
+  })
+
+  test.each([
+    ['that wait', () => {}],
+    ['whose content comes late', (call: { sawContent: () => void }) => call.sawContent()],
+  ])('the calls %s of one account make it slow only if no other account uses it', async (_, end) => {
+    const shared = await waiting(4_001, ['acc_1', 'acc_1', 'acc_1', 'acc_2'])
+    for (const call of shared.calls) end(call)
+    expect(shared.breakers.availability('a').usable).toBe(true)
+    const alone = opened()
+    const calls = accounts.map(() => alone.breakers.begin('a', breakerKeyOf('acc_1'), pace))
+    await alone.clock.advance(4_001)
+    for (const call of calls) end(call)
+    expect(alone.breakers.availability('a')).toMatchObject({ usable: false, reason: 'slow' })
+  })
+
+  test('calls that were cancelled, and late content of over a minute ago, do not count', async () => {
+    const cancelled = await waiting(4_001)
+    cancelled.calls[0]!.ended(new UpstreamError('cancelled'))
+    expect(cancelled.breakers.availability('a').usable).toBe(true)
+    const late = await waiting(4_001)
+    for (const call of late.calls) call.sawContent()
+    await late.clock.advance(60_000)
+    expect(late.breakers.availability('a').usable).toBe(true)
+  })
+
+  test('calls that another backend answered first count as late', async () => {
+    const { breakers, calls } = await waiting(1_000)
+    for (const call of calls) call.lost()
+    expect(breakers.availability('a')).toMatchObject({ usable: false, reason: 'slow' })
+  })
+
+  test('an answer to a call that waited lets a probe through at once', async () => {
+    const { breakers, calls } = await waiting(4_001)
+    expect(breakers.availability('a').usable).toBe(false)
+    calls[0]!.sawAnswer()
+    expect(breakers.availability('a').usable).toBe(false)
+    calls[0]!.sawContent()
+    expect(breakers.availability('a').usable).toBe(true)
+    const probe = breakers.begin('a', breakerKeyOf('acc_1'), pace)
+    expect(breakers.availability('a')).toMatchObject({ usable: false, reason: 'slow' })
+    probe.sawAnswer()
+    expect(breakers.condition('a').state).toBe('half_open')
+    probe.sawContent()
+    expect(breakers.condition('a').state).toBe('closed')
+  })
+
+  test('it stays skipped if the content of its probe comes late', async () => {
+    const { breakers, calls, clock } = await waiting(4_001)
+    expect(breakers.availability('a').usable).toBe(false)
+    for (const call of calls) call.ended(new UpstreamError('timeout'))
+    await clock.advance(10_000)
+    const probe = breakers.begin('a', breakerKeyOf('acc_1'), pace)
+    await clock.advance(4_500)
+    probe.sawAnswer()
+    probe.sawContent()
+    expect(waitOf(breakers, clock)).toBe(10_000)
+  })
+
+  test('it is open for at most 30 s, however long it was slow', async () => {
+    const world = await waiting(4_001)
+    for (let probes = 0; probes < 50; probes++) {
+      const waitMs = waitOf(world.breakers, world.clock)
+      expect(waitMs).toBeLessThanOrEqual(30_000)
+      await world.clock.advance(waitMs)
+      const probe = world.breakers.begin('a', breakerKeyOf('acc_1'), pace)
+      await world.clock.advance(4_500)
+      probe.sawContent()
+    }
+  })
+})
+
+describe('a backend that recovers', () => {
+  /** Its breaker has just been closed by a probe. */
+  async function recovering() {
+    const world = opened()
+    failTimes(world.breakers, 5)
+    await world.clock.advance(1_000)
+    const probe = world.breakers.begin('a', someBreakerKey)
+    probe.sawAnswer()
+    return { ...world, probe }
+  }
+
+  /** Begins calls until it takes no more. */
+  function fill({ breakers }: { breakers: CircuitBreakers }): number {
+    let calls = 0
+    for (; calls < 1_000 && breakers.availability('a').usable; calls++) breakers.begin('a', someBreakerKey)
+    return calls
+  }
+
+  test('it may have two calls without content at first, and twice as many every 2 s, until 10 s have passed', async () => {
+    const world = await recovering()
+    const taken: number[] = []
+    for (let step = 0; step < 6; step++) {
+      taken.push(fill(world))
+      await world.clock.advance(2_000)
+    }
+    expect(taken).toEqual([1, 2, 4, 8, 16, 1_000])
+  })
+
+  test('calls with content do not count, so a fast backend gets all requests at once', async () => {
+    const { breakers, probe } = await recovering()
+    probe.sawContent()
+    for (let call = 0; call < 100; call++) {
+      expect(breakers.availability('a').usable).toBe(true)
+      breakers.begin('a', someBreakerKey).sawContent()
+    }
+  })
+
+  test('those beyond that are asked elsewhere, or there as a last resort', async () => {
+    const world = await recovering()
+    fill(world)
+    expect(world.breakers.availability('a')).toMatchObject({ usable: false, reason: 'failing', isLastResort: true })
+    expect(world.breakers.condition('a').state).toBe('closed')
+  })
+
+  test('a rate limit that ended leaves no steps: its time is known', async () => {
+    const world = opened()
+    failOnce(world.breakers, 'a', new UpstreamError('rate_limited', { retryAfterMs: 1_000 }))
+    await world.clock.advance(1_000)
+    world.breakers.begin('a', someBreakerKey).sawAnswer()
+    expect(fill(world)).toBe(1_000)
+  })
+
+  test('a second failure ends the recovery', async () => {
+    const { breakers } = await recovering()
+    failTimes(breakers, 1)
+    expect(breakers.availability('a').usable).toBe(true)
+    failTimes(breakers, 1)
+    expect(breakers.condition('a').state).toBe('open')
+  })
+})
