@@ -221,6 +221,11 @@ export class Gateway {
     if (limits !== undefined && profile !== undefined) assertProfileAllowed(limits, profile.id)
   }
 
+  /** @throws ServiceError `load_shed` if an overloaded process rejects the request (contract 41.3) */
+  assertAccepted(plan: Pick<Principal['plan'], 'premium' | 'name'>, isRetry: boolean): void {
+    this.#deps.shedder?.assertAccepted(plan, isRetry)
+  }
+
   /**
    * Answers one request into the sink. The profile, plan, and limits are checked before the counters (contract 3.14).
    * @throws ServiceError if the error is to be the whole response
@@ -228,7 +233,7 @@ export class Gateway {
   async answer(principal: Principal, given: ModelRequest, sink: AnswerSink): Promise<void> {
     const { formats, stored } = this.#deps
     const { accountId } = principal
-    this.#deps.shedder?.assertAccepted(principal.plan, given.isRetry === true)
+    this.assertAccepted(principal.plan, given.isRetry === true)
     const read = formats(given.format).readRequest(given.body)
     const profile = this.#profileOf(principal, read, given.format)
     const routing = routingFor(profile.routing, readRoutingPreferences(given.body))

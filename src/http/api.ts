@@ -143,7 +143,7 @@ export class Api {
       'for lists, stored answers, and token counts of one account',
       deps.clock,
     )
-    this.#intake = new Intake(deps.limits)
+    this.#intake = new Intake(deps.limits, deps.clock, (plan, isRetry) => deps.gateway.assertAccepted(plan, isRetry))
     this.#work = new UnadmittedWork(deps.limits.bodyBytes, deps.clock)
     this.#streamProbes = new StreamProbes(deps.clock)
     this.#callers = new Callers(deps)
@@ -290,7 +290,7 @@ export class Api {
     const request = await this.#readRequest(exchange, format)
     if (this.#keyed.takes(exchange, request)) return this.#keyed.answer(exchange, request)
     const sink = new ResponseSink(response, requestId, nowMs, formatById(format).conventions.requestIdHeader)
-    const held = this.#intake.answerUntilClosed(exchange, principal.accountId, request.bytes.length)
+    const held = await this.#intake.answerUntilClosed(exchange, principal, request)
     await gateway.answer(principal, Object.assign(request, { held }), sink)
   }
 

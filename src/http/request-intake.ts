@@ -1,6 +1,9 @@
 import { ServiceError } from '../domain/errors.ts'
 import type { RequestWork } from '../gateway/auth/unadmitted-work.ts'
-import type { HeldBytes } from '../gateway/ports.ts'
+import type { LoadShedder } from '../gateway/overload/load-shedder.ts'
+import type { HeldBytes, Principal } from '../gateway/ports.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { FairQueue } from '../runtime/fair-queue.ts'
 import { FairShare } from '../runtime/fair-share.ts'
 import type { BodyCost } from './read-body.ts'
 import type { Exchange } from './route.ts'
@@ -20,6 +23,11 @@ const minAnsweringBodies = 100
  * another.
  */
 const maxAnswerBytes = 256 * 1024 * 1024
+/** Requests that wait for others to end (contract 29.15): at most this many, for at most this long, */
+const maxWaiting = 256
+const longestWaitMs = 1_000
+/** and this share of the time that a request has. */
+const shareOfTime = 0.25
 
 /**
  * Limits what requests hold at once, shared fairly among accounts and, until admission, among addresses (contract
@@ -28,8 +36,16 @@ const maxAnswerBytes = 256 * 1024 * 1024
 export class Intake {
   readonly #reading: ReadingResources
   readonly #answering: AnsweringResources
+  readonly #assertAccepted: LoadShedder['assertAccepted']
+  readonly #places: FairShare
+  readonly #queue: FairQueue
 
-  constructor({ bodyBytes, streams }: { readonly bodyBytes: number; readonly streams: number }) {
+  constructor(
+    { bodyBytes, streams }: { readonly bodyBytes: number; readonly streams: number },
+    clock: Clock,
+    assertAccepted: LoadShedder['assertAccepted'],
+  ) {
+    this.#assertAccepted = assertAccepted
     this.#reading = {
       bodies: new FairShare(Math.min(streams, maxReadingBodies)),
       bytes: new FairShare(Math.max(minReadingBytes, minReadingBodies * bodyBytes)),
@@ -40,6 +56,8 @@ export class Intake {
       requestBytes: new FairShare(Math.max(minAnsweringBytes, minAnsweringBodies * bodyBytes)),
       answerBytes: new FairShare(maxAnswerBytes),
     }
+    this.#places = new FairShare(maxWaiting)
+    this.#queue = new FairQueue(clock, this.#places)
   }
 
   /** The requests being answered, as a share of their limit. */
@@ -59,6 +77,7 @@ export class Intake {
       requests,
       request_bytes: requestBytes,
       answer_bytes: answerBytes,
+      waiting_requests: this.#places,
     }
   }
 
@@ -82,17 +101,63 @@ export class Intake {
       requests.give(accountId)
       throw busy()
     }
-    return new AnsweringShare(this.#answering, accountId, bytes)
+    return this.#shareOf(accountId, bytes)
   }
 
-  /** Like `answer`, until the response is closed. */
-  answerUntilClosed(exchange: Exchange, accountId: string, bytes: number): AnsweringShare {
-    const share = this.answer(accountId, bytes)
+  /**
+   * Like `answer`, but waits a short time for room among the requests (contract 29.15).
+   * @throws ServiceError `server_busy`, `load_shed`
+   */
+  async answerInTurn(principal: Principal, request: TakenRequest): Promise<AnsweringShare> {
+    const { accountId } = principal
+    const { requests, requestBytes } = this.#answering
+    const { length } = request.bytes
+    if (!requestBytes.take(accountId, length)) throw busy()
+    try {
+      if (!requests.take(accountId)) await this.#waitForTurn(principal, request)
+    } catch (error) {
+      requestBytes.give(accountId, length)
+      throw error
+    }
+    return this.#shareOf(accountId, length)
+  }
+
+  /** Resolves once a place among the requests was taken for the account. */
+  async #waitForTurn(
+    { accountId, plan }: Principal,
+    { timeoutMs = Infinity, isRetry = false }: TakenRequest,
+  ): Promise<void> {
+    if (isRetry) throw busy()
+    this.#assertAccepted(plan, isRetry)
+    const turn = this.#queue.wait(accountId, Math.min(longestWaitMs, timeoutMs * shareOfTime))
+    if (turn === undefined || !(await turn.came)) throw busy()
+  }
+
+  #shareOf(accountId: string, bytes: number): AnsweringShare {
+    const { requests } = this.#answering
+    const take = (account: string): boolean => requests.has(account) && requests.take(account)
+    const onEnd = (): void => {
+      if (this.#queue.isEmpty) return
+      while (this.#queue.next(take));
+    }
+    return new AnsweringShare(this.#answering, accountId, bytes, onEnd)
+  }
+
+  /** Like `answerInTurn`, until the response is closed. */
+  async answerUntilClosed(exchange: Exchange, principal: Principal, request: TakenRequest): Promise<AnsweringShare> {
+    const share = await this.answerInTurn(principal, request)
     exchange.held = share
-    // If the client disconnected while the body was read, nothing releases it later.
+    // If the client disconnected while the body was read or the request waited, nothing releases it later.
     if (exchange.response.destroyed) share[Symbol.dispose]()
     return share
   }
+}
+
+/** What is known of a request before it is answered. */
+interface TakenRequest {
+  readonly bytes: { readonly length: number }
+  readonly timeoutMs?: number | undefined
+  readonly isRetry?: boolean | undefined
 }
 
 type ReadingResources = Readonly<Record<'bodies' | 'bytes' | 'slow', FairShare>>
@@ -103,13 +168,15 @@ export class AnsweringShare implements HeldBytes, Disposable {
   readonly #shared: AnsweringResources
   readonly #accountId: string
   readonly #requestBytes: number
+  readonly #onEnd: () => void
   #answerBytes = 0
   #isHeld = true
 
-  constructor(shared: AnsweringResources, accountId: string, requestBytes: number) {
+  constructor(shared: AnsweringResources, accountId: string, requestBytes: number, onEnd: () => void) {
     this.#shared = shared
     this.#accountId = accountId
     this.#requestBytes = requestBytes
+    this.#onEnd = onEnd
   }
 
   /**
@@ -130,6 +197,7 @@ export class AnsweringShare implements HeldBytes, Disposable {
     requests.give(this.#accountId)
     requestBytes.give(this.#accountId, this.#requestBytes)
     answerBytes.give(this.#accountId, this.#answerBytes)
+    this.#onEnd()
   }
 }
 

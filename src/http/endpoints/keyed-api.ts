@@ -52,8 +52,7 @@ export class KeyedApi {
   /** @throws ServiceError */
   async answer(exchange: Exchange, request: ModelRequest): Promise<void> {
     const { generations, intake } = this.#deps
-    const { accountId } = principalOf(exchange)
-    intake.answerUntilClosed(exchange, accountId, request.bytes.length)
+    await intake.answerUntilClosed(exchange, principalOf(exchange), request)
     const keyed = await this.#keyedOf(exchange, request)
     if (!keyed.isBackground || request.body['stream'] === true) return generations.answer(keyed)
     const response = await generations.start(keyed)
@@ -66,7 +65,7 @@ export class KeyedApi {
     const principal = principalOf(exchange)
     const { accountId, requestId, format } = generation
     const after = wholeNumberOf('starting_after', queryOf(exchange.request.url).get('starting_after') ?? undefined)
-    intake.answerUntilClosed(exchange, accountId, 0)
+    await intake.answerUntilClosed(exchange, principal, { bytes: { length: 0 } })
     await generations.resume(generation, {
       principal,
       requestId,

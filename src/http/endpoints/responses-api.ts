@@ -69,7 +69,7 @@ export class ResponsesApi {
     const handle = async (exchange: Exchange): Promise<void> => {
       const { gateway, stored, intake, readRequest, sinkFor } = this.#deps
       const read = await readRequest(exchange)
-      const held = intake.answerUntilClosed(exchange, principalOf(exchange).accountId, read.bytes.length)
+      const held = await intake.answerUntilClosed(exchange, principalOf(exchange), read)
       await answerCompaction({ gateway, stored }, principalOf(exchange), { ...read, held }, sinkFor(exchange))
     }
     return { method: 'POST', access: 'key', gated: true, handle }

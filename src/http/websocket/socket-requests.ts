@@ -146,7 +146,7 @@ export class SocketRequests {
     if (!message.generate) {
       await this.#prepare(options, principal, message, modelRequest, before)
     } else {
-      const held = intake.answer(principal.accountId, modelRequest.bytes.length)
+      const held = await intake.answerInTurn(principal, modelRequest)
       this.#answering += 1
       const answered = gateway.answer(principal, { ...modelRequest, held }, sink).finally(() => {
         this.#answering -= 1
