@@ -113,17 +113,17 @@ function writeAlertMail(to: string, state: BudgetState, threshold: number, budge
   const isUsedUp = threshold === 100
   return {
     to,
-    subject: isUsedUp ? 'A budget is used up' : `${threshold} % of a budget are spent`,
+    subject: isUsedUp ? 'A budget is used up' : `${threshold}% of a budget is spent`,
     text: [
-      isUsedUp ? `${name} is used up.` : `${threshold} % of a budget are spent: ${name}.`,
+      isUsedUp ? `${name} is used up.` : `${threshold}% of a budget is spent: ${name}.`,
       '',
       `Spent: ${write(spent)} of ${write(budget.limit)}`,
       `Left: ${write(left)}`,
       `More becomes available on ${writeReset(resetsAtMs)}.`,
       '',
       isUsedUp
-        ? 'Requests that it cannot pay for are refused until then.'
-        : 'Nothing else changes until it is used up.',
+        ? 'Until then, requests that it cannot pay for are rejected.'
+        : 'Requests are not affected until it is used up.',
       'See and change budgets:',
       budgetsUrl,
       '',

@@ -23,15 +23,15 @@ const leftOutTexts: Readonly<Record<LeftOutReason, string>> = {
   fusion: 'were fusions',
   rejected: 'were rejected for their content',
   canceled: 'were canceled by their clients',
-  own_routing: 'had preferences of their own',
+  own_routing: 'had their own routing preferences',
   without_kind: 'do not say what kind of request it was (earlier versions)',
 }
 
 const unseenTexts: Readonly<Record<UnseenReason, string>> = {
   never: 'has no record for this kind of request',
-  only_after_failures: 'was only asked after another backend had failed, because of its place in the order',
-  not_then: 'was not asked within two minutes of these requests',
-  rarely: 'has too few records: each would stand for more than 20 calls',
+  only_after_failures: 'was called only after another backend had failed, because of its place in the order',
+  not_then: 'was not called within two minutes of these requests',
+  rarely: 'has too few records: each would represent more than 20 calls',
 }
 
 /** The figures as a table; nothing if the records do not tell. */
@@ -75,14 +75,14 @@ function linesOf(report: ReplayReport, assumesCapacity: boolean): readonly strin
     lines.push(
       assumesCapacity
         ? `${load} The figures assume that it stays as fast.`
-        : `${load} The records cannot tell how fast it is then. If you know that it is, add --assume-capacity.`,
+        : `${load} The records do not show how fast it is then. If you know that it stays as fast, add --assume-capacity.`,
     )
   }
   if (report.unpriced.length > 0)
     lines.push(`The cost is unknown: ${report.unpriced.join(', ')} has no price. Set usd_per_million.`)
   if (report.recordedOtherwise)
     lines.push(
-      'RECORDED differs much from CONFIGURED: the records were probably made with other settings or at another load.',
+      'RECORDED differs a lot from CONFIGURED: the settings or the load were probably different at the time of the records.',
     )
   lines.push('CHANGE compares POLICY with CONFIGURED, both replayed. An interval that contains 0 shows no difference.')
   return lines
@@ -91,10 +91,10 @@ function linesOf(report: ReplayReport, assumesCapacity: boolean): readonly strin
 function whyUnknown({ tooLittle, unseen, unseenShare }: ReplayReport): readonly string[] {
   if (tooLittle !== undefined)
     return [
-      `The records cannot tell: at least ${tooLittle.leastRequests} requests over ${tooLittle.leastMs / 60_000} minutes are needed.`,
+      `There are too few records: at least ${tooLittle.leastRequests} requests over ${tooLittle.leastMs / 60_000} minutes are needed.`,
     ]
   return [
-    `The records cannot tell what would have changed: ${writePercent(unseenShare)} of the requests would have made calls with unknown results.`,
+    `The records do not show what would have changed: ${writePercent(unseenShare)} of the requests would have made calls with unknown results.`,
     ...unseen.map(
       ({ backend, why, requests }) => `  ${backend} ${unseenTexts[why]}: about ${Math.ceil(requests)} calls.`,
     ),

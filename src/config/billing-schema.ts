@@ -33,7 +33,7 @@ const stripe = group({
 
 /** How plans are sold. */
 export const billingSchema = group({
-  stripe: stripe.optional().describe('Sells plans through Stripe: checkout, customer portal and webhooks.'),
+  stripe: stripe.optional().describe('Sells plans through Stripe: checkout, customer portal, and webhooks.'),
   simulated: flag
     .optional()
     .describe(

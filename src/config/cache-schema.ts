@@ -7,6 +7,6 @@ export const cache = group({
     .enum(['auto', 'off'], { error: 'expected auto or off' })
     .optional()
     .describe(
-      'Whether requests are marked so that the provider stores what will be read again. auto adds marks where they pay off. Marks of clients are kept in any case. Default auto.',
+      'Whether svc-router adds marks to requests so that the provider caches their prompts. auto adds them where they save money. Marks that clients send are always kept. Default auto.',
     ),
 })

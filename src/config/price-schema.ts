@@ -22,7 +22,7 @@ const rates = {
   cached_input: amount
     .optional()
     .describe(
-      'Price per million input tokens read from a cache. Default: in the published proportion to the input price, or else the same.',
+      'Price per million input tokens read from a cache. Default: the published share of the input price, or the input price if none is published.',
     ),
   cache_write: amount
     .optional()
@@ -30,10 +30,10 @@ const rates = {
   cache_write_1h: amount
     .optional()
     .describe('Price per million input tokens written to a cache for an hour. Default: as for cached_input.'),
-  audio_input: amount.optional().describe('Price per million input tokens of audio.'),
-  audio_output: amount.optional().describe('Price per million output tokens of audio.'),
-  image_input: amount.optional().describe('Price per million input tokens of images.'),
-  image_output: amount.optional().describe('Price per million output tokens of images.'),
+  audio_input: amount.optional().describe('Price per million tokens of audio input.'),
+  audio_output: amount.optional().describe('Price per million tokens of audio output.'),
+  image_input: amount.optional().describe('Price per million tokens of image input.'),
+  image_output: amount.optional().describe('Price per million tokens of image output.'),
 }
 
 /** A provider's prices of a model, in US dollars per million tokens (contract 42.4). */
@@ -44,10 +44,10 @@ export const usdPerMillion = group({
     ...rates,
   })
     .optional()
-    .describe('Prices of all tokens of requests with long input. Default: the same prices.'),
+    .describe('Prices of all tokens of requests with long input. Default: the usual prices.'),
   service_tiers: map(/^[a-z_]{1,32}$/, 'the name of a service tier, such as flex', multiplier, 16)
     .optional()
     .describe(
-      'Prices of service tiers relative to the usual ones, such as flex: 0.5. Default: the published proportions.',
+      'Prices of service tiers relative to the usual prices, such as flex: 0.5. Default: the published ratios.',
     ),
 })

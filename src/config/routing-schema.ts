@@ -58,13 +58,13 @@ export const routing = group({
   sticky: flag
     .optional()
     .describe(
-      'Whether a session stays at the backend that holds its prompt cache while that is cheaper. Default true.',
+      'Whether a session stays with the backend that has its prompt cached, as long as that is cheaper. Default true.',
     ),
   rescue: z
     .enum(rescueModes, { error: `expected ${rescueModes.join(', ')}` })
     .optional()
     .describe(
-      'Whether another backend continues a stream that breaks off. verified: only with an answer that begins with the text so far. marked: otherwise with its whole answer after a note. Default never.',
+      'Whether another backend continues a stream that breaks off. verified: only if its answer begins with the text so far. marked: if it does not, with a note and its whole answer. Default never.',
     ),
   zero_retention: flag.optional().describe('Excludes backends that are not declared to have zero retention.'),
 })

@@ -150,12 +150,12 @@ export const backendSchema = group({
   cache_lifetime: duration(0)
     .optional()
     .describe(
-      'How long the provider caches a prompt after its last use. Sessions stay at the backend for that long. Default: what is known of the provider, usually 5m.',
+      'How long the provider caches a prompt after its last use. Sessions stay at the backend for that long. Default: the known lifetime of the provider, usually 5m.',
     ),
   cache_domain: text('a name', 64)
     .optional()
     .describe(
-      'Backends with the same name and model share one prompt cache, such as two credentials of one organization. Default: backends with the same endpoint and credential.',
+      'A name for a shared prompt cache. Backends with the same name and model share it, such as two credentials of one organization. Default: backends with the same endpoint, credential, and model share one.',
     ),
   embeddings: text('the name of the embedding space, usually the model, such as text-embedding-3-small', 200)
     .optional()
@@ -255,7 +255,7 @@ export const configSchema = group({
     .describe(
       'Names of environment variables. In local mode, missing secrets are generated once and stored in secrets.json in the data folder.',
     ),
-  plans: settingSchemas.plans.optional().describe('Replaces the plans free, pro and max.'),
+  plans: settingSchemas.plans.optional().describe('Replaces the plans free, pro, and max.'),
   default_plan: text('the ID of a plan', 64)
     .optional()
     .describe('The plan of new accounts. Default free if it exists, otherwise the first plan.'),

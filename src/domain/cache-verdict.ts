@@ -3,7 +3,7 @@ import type { ClientFamily } from './client-family.ts'
 /**
  * Why a provider read a prompt from its cache, or did not (contract 45.12). `first`: no earlier turn has this
  * beginning. `tools`, `system`, `settings`, `item`: this part differs from the previous turn. `backend`: another
- * backend answered. `expired`: the provider no longer stores it. `short`: below the least length that providers cache.
+ * backend answered. `expired`: the provider no longer stores it. `short`: the prompt is too short for providers to cache.
  * `unmarked`: the provider caches only what is marked, and nothing was. `unread`: the provider had it, as far as is
  * known, and read less. `uncounted`: the provider reported no usage.
  */
@@ -40,13 +40,13 @@ export interface CacheVerdict {
 const texts: Readonly<Record<CacheReason, string>> = {
   hit: 'read from the cache',
   first: 'first request with this beginning',
-  backend: 'another backend answered than before',
+  backend: 'a different backend answered',
   expired: 'the provider no longer stored it',
   tools: 'the tools changed',
   system: 'the system prompt changed',
-  settings: 'settings changed that the cache depends on, such as reasoning or tool choice',
+  settings: 'a setting that the cache depends on changed, such as reasoning or tool choice',
   item: 'an earlier item changed',
-  short: 'below the least length that providers cache',
+  short: 'the prompt is too short for providers to cache',
   unmarked: 'nothing was marked for caching',
   unread: 'the provider did not read it, although it should have it',
   uncounted: 'the provider reported no usage',

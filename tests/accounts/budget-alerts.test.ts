@@ -68,7 +68,7 @@ test('each threshold is told once for each window, by one of several nodes', asy
   await spend(500)
   await Promise.all([node().check(), node().check()])
   await node().check()
-  expect(subjects()).toEqual(['50 % of a budget are spent'])
+  expect(subjects()).toEqual(['50% of a budget is spent'])
   expect(mails[0]).toMatchObject({ to: 'ada@example.com' })
   expect(mails[0]!.text).toContain('Spent: 500 tokens of 1000 tokens')
   expect(mails[0]!.text).toContain('https://app.example.com/account/budgets')
@@ -79,7 +79,7 @@ test('each threshold is told once for each window, by one of several nodes', asy
   nowMs += 86_400_000
   await spend(850)
   await node().check()
-  expect(subjects().slice(2)).toEqual(['80 % of a budget are spent'])
+  expect(subjects().slice(2)).toEqual(['80% of a budget is spent'])
 })
 
 test('a budget that refuses requests is used up, although something is left', async () => {
@@ -95,7 +95,7 @@ test('a budget that refuses requests is used up, although something is left', as
   }
   await store.addRefused([{ ...refused, lastAtMs: nowMs, hourMs }])
   await node().check()
-  expect(subjects()).toEqual(['80 % of a budget are spent', 'A budget is used up'])
+  expect(subjects()).toEqual(['80% of a budget is spent', 'A budget is used up'])
 })
 
 test('old counters and alerts are deleted, and those that hold something are not', async () => {

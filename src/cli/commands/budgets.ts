@@ -17,17 +17,27 @@ import { writeTable } from '../terminal/table.ts'
 
 const ownOption: Option = {
   name: 'own',
-  summary: 'As the account’s own budget, which the account can change. Default: as the operator’s.',
+  summary:
+    'Set a budget of the account, which the account can change. Default: a budget of the operator, which it cannot change.',
 }
 
 export const budgetsSet: Command = {
   name: 'budgets set',
-  summary: 'Limit what an account, one of its keys, or its requests to a profile may spend, or change that limit.',
+  summary:
+    'Set or change a budget: a limit on what an account, one of its keys, or its requests to a profile can spend.',
   arguments: [],
   options: [
-    { name: 'usd', value: 'AMOUNT', summary: 'The limit in US dollars, such as 20 or 0.50. Either this or --tokens.' },
+    {
+      name: 'usd',
+      value: 'AMOUNT',
+      summary: 'The limit in US dollars, such as 20 or 0.50. Use either this or --tokens.',
+    },
     { name: 'tokens', value: 'N', summary: 'The limit in tokens, of input and output together.' },
-    { name: 'window', value: 'WINDOW', summary: `For how long: ${budgetWindows.join(', ')}. Default month.` },
+    {
+      name: 'window',
+      value: 'WINDOW',
+      summary: `The period that the limit applies to: ${budgetWindows.join(', ')}. Default month.`,
+    },
     {
       name: 'rolling',
       summary: 'A sliding window: the last 5 hours, 24 hours, 7 days, or 30 days. This is the default for 5h and week.',
@@ -59,7 +69,7 @@ export const budgetsSet: Command = {
 
 export const budgetsList: Command = {
   name: 'budgets list',
-  summary: 'List the budgets of an account, with what is spent, held by running requests, and left.',
+  summary: 'List the budgets of an account, with the amounts that are spent, held by running requests, and left.',
   arguments: [],
   options: [accountOption],
   example: 'budgets list --json',
@@ -78,7 +88,7 @@ export const budgetsList: Command = {
         text:
           rows.length === 0
             ? ''
-            : writeTable([['ID', 'BUDGET', 'SET BY', 'LIMIT', 'SPENT', 'HELD', 'LEFT', 'MORE ON'], ...rows]),
+            : writeTable([['ID', 'BUDGET', 'SET BY', 'LIMIT', 'SPENT', 'HELD', 'LEFT', 'MORE AVAILABLE'], ...rows]),
         json: states.map(({ budget, spent, held, left, resetsAtMs }) => ({
           ...budgetJson(budget),
           spent,
@@ -104,7 +114,7 @@ export const budgetsRemove: Command = {
       return {
         text: budget.id,
         json: { id: budget.id, account: budget.accountId, removed: true },
-        talk: [`The ${describe(budget)} is removed. Running servers no longer apply it within a second.`],
+        talk: [`The ${describe(budget)} is removed. Running servers stop applying it within a second.`],
       }
     })
   },

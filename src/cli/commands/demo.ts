@@ -16,7 +16,7 @@ const names = demos.map(({ name }) => name)
 /** Shows a promise of the service with real requests to a service of its own (contract 33.11). */
 export const demo: Command = {
   name: 'demo',
-  summary: `See a promise kept, with simulated providers: ${names.join(', ')}.`,
+  summary: `Watch the service keep a promise, with simulated providers: ${names.join(', ')}.`,
   arguments: ['[NAME]'],
   options: [
     {

@@ -36,7 +36,7 @@ export const explain: Command = {
       value: 'FILE',
       summary: 'The body of the request, as JSON. "-" reads standard input. Default: a sample.',
     },
-    { name: 'messages', summary: 'The file is a request in the format of Anthropic’s Messages.' },
+    { name: 'messages', summary: 'The file contains a request in Anthropic’s Messages format.' },
     { name: 'routing', value: 'JSON', summary: 'Preferences to add, such as {"sort":"latency"}.' },
     {
       name: 'tokens',

@@ -34,7 +34,7 @@ export const replay: Command = {
     {
       name: 'policy',
       value: 'FILE',
-      summary: 'A file with the other "backends" and "routing" of a profile, as in the configuration. Required.',
+      summary: 'A file with a profile that has other "backends" or "routing", as in the configuration. Required.',
     },
     { name: 'profile', value: 'PROFILE', summary: 'The profile. Default: the only one in the file.' },
     {
@@ -47,11 +47,11 @@ export const replay: Command = {
       name: 'limit',
       value: 'COUNT',
       shape: whole(1, maxLimit, defaultLimit),
-      summary: `Maximum number of records, the latest, at most ${maxLimit}. Default ${defaultLimit}.`,
+      summary: `Maximum number of records to read, newest first, at most ${maxLimit}. Default ${defaultLimit}.`,
     },
     {
       name: 'assume-capacity',
-      summary: 'Assume that backends stay as fast with more open calls than the records show.',
+      summary: 'Assume that backends stay equally fast with more open calls than the records show.',
     },
   ],
   example: 'replay --policy policy.yaml --since 24h',

@@ -36,14 +36,14 @@ const clientTools: Readonly<Record<string, ClientTool>> = {
   },
   text_editor: {
     description:
-      'Looks at and changes text files. view shows a file or folder, create writes file_text, str_replace replaces old_str, which must occur once, by new_str, and insert puts text behind the line insert_line.',
+      'Views and edits text files. view shows a file or folder, create writes file_text, str_replace replaces old_str, which must occur exactly once, with new_str, and insert inserts text after line insert_line.',
     parameters: object({ command: choice('view', 'create', 'str_replace', 'insert', 'undo_edit'), ...files }, [
       'command',
       'path',
     ]),
   },
   memory: {
-    description: 'Keeps notes as files below /memories, which outlast the conversation.',
+    description: 'Stores notes as files under /memories, which remain after the conversation.',
     parameters: object(
       {
         command: choice('view', 'create', 'str_replace', 'insert', 'delete', 'rename'),
@@ -55,7 +55,7 @@ const clientTools: Readonly<Record<string, ClientTool>> = {
     ),
   },
   computer: {
-    description: 'Uses the screen, the mouse and the keyboard of a computer. screenshot shows the screen.',
+    description: 'Uses the screen, mouse, and keyboard of a computer. screenshot shows the screen.',
     parameters: object(
       {
         action: choice(

@@ -105,7 +105,7 @@ export class ResponsesApi {
     if (generation?.isBackground !== true) await stored.find(accountId, id, work.begin(accountId))
     throw invalidRequest(
       'stream',
-      'The events of this response are not stored: it was not created with "stream": true and "background": true or an Idempotency-Key, or they have expired. Retrieve it without stream.',
+      'The events of this response are not stored: they have expired, or it was not created with "stream": true and either "background": true or an Idempotency-Key. Retrieve it without stream.',
     )
   }
 

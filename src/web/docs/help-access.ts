@@ -97,10 +97,10 @@ export const accessHelp = {
     },
   },
   budget_exceeded: {
-    why: 'A budget of the account, the key, or the profile is used up. Before a request is sent, its worst case is held: all of its input at the dearest price of the backends that may answer, and its output limit. What a request does not use is free again when it ends. `budget` in the error says which budget it is, and what is spent and held; `resets_at` says when more becomes available.',
+    why: 'A budget of the account, the key, or the profile cannot pay for this request. Before we send a request, we hold its highest possible cost in the budget: the whole input and as much output as its limit allows, at the highest prices of the backends that may answer. When the request ends, we release what it did not use. In the error, `budget` names the budget and shows what is spent and held, and `resets_at` says when more becomes available.',
     fix: [
-      'Raise the budget, or ask the operator to raise theirs. It applies within a second.',
-      'Or send a shorter request, or one with a lower output limit: the worst case is lower.',
+      'Raise the budget. If the operator set it, ask them to raise it. The change applies within a second.',
+      'Or lower the highest possible cost: send a shorter request, or one with a lower output limit.',
       'Or wait until `resets_at`. Retrying before then will not succeed.',
     ],
     at: budgets,
@@ -128,9 +128,9 @@ export const accessHelp = {
     },
   },
   budget_held: {
-    why: 'Running requests hold what is left of a budget: each holds its worst case until it ends. Most use much less, so more becomes free soon.',
+    why: 'Running requests hold what is left of a budget. Each holds its highest possible cost until it ends. Most use much less, so part of the budget becomes available soon.',
     fix: [
-      'Wait for the time in `Retry-After`; most clients do this by themselves.',
+      'Wait for the number of seconds in `Retry-After`, then retry. Most clients do this automatically.',
       'Send fewer requests at once, or requests with a lower output limit.',
     ],
     at: budgets,
@@ -159,10 +159,10 @@ export const accessHelp = {
     },
   },
   budget_price_unknown: {
-    why: 'A budget in US dollars counts this request, and the price of none of the profile’s backends is known. Their costs cannot be limited, so they are not asked.',
+    why: 'A budget in US dollars applies to this request, but none of the profile’s backends has a known price. We cannot limit their cost, so we do not send them the request.',
     fix: [
-      'Use a profile with backends whose price is known, or a budget in tokens.',
-      'Or ask the operator to set the price of the backend (`usd_per_million`).',
+      'Use a profile with backends whose prices are known, or a budget in tokens.',
+      'Or ask the operator to set the price of a backend (`usd_per_million`).',
     ],
     at: budgets,
     example: { words: { budget: 'The monthly budget of this account', profile: 'svc-router/frontier' } },

@@ -54,10 +54,10 @@ export const requestHelp = {
     example: { param: 'tools', words: { name: 'svc_router_fusion', type: 'svc-router:fusion' } },
   },
   idempotency_key_reused: {
-    why: 'An earlier request of this account had the same `Idempotency-Key` with another body, path, or header that affects the answer. A key stands for one request.',
+    why: 'An earlier request of this account had the same `Idempotency-Key`, but a different path or body, or a different header that affects the answer. Each key identifies one request.',
     fix: [
-      'To retry, send exactly the bytes of the first request.',
-      'For another request, use a new key, such as a random UUID.',
+      'To retry, send exactly the same request again. The body must have the same bytes.',
+      'For a different request, use a new key, such as a random UUID.',
     ],
     at: api,
     example: {},

@@ -6,7 +6,7 @@ const again = 'Send the same request again. Most clients do this automatically.'
 /** Errors on our side or a provider's. Only requests that were answered are counted. */
 export const serviceHelp = {
   server_is_overloaded: {
-    why: 'Every backend of the profile just failed, is paused because it failed earlier, or was disabled by the operator. `error.attempts` gives the outcome of each attempt, and `error.passed_by` gives the reason each of the other backends was skipped.',
+    why: 'Every backend of the profile just failed, is skipped because it failed earlier, or was disabled by the operator. `error.attempts` gives the outcome of each attempt, and `error.passed_by` gives the reason each of the other backends was skipped.',
     fix: [
       'Wait for the number of seconds in `Retry-After`, then send the same request again.',
       'If you have only one provider, connect a second one as a fallback.',
@@ -43,10 +43,10 @@ export const serviceHelp = {
     example: { retryAfterSeconds: 1 },
   },
   load_shed: {
-    why: 'The server has more work than it can do. Until it has caught up, it rejects retries first, then fusion, then some of the requests of accounts without a premium plan, and uses what it has for the others. Your request was not counted.',
+    why: 'The server has more work than it can do. Until it catches up, it rejects retries first, then fusion, then some requests of accounts without a premium plan, so that it can answer the other requests in time. Your request was not counted.',
     fix: [
       again,
-      'If fusion is rejected, use another profile, or attach the fusion tool without forcing it: a single model then answers.',
+      'If fusion is rejected, use another profile, or attach the fusion tool without forcing it. A single model then answers.',
     ],
     at: status,
     example: { retryAfterSeconds: 2, words: { what: 'retries', seconds: 2 } },
@@ -73,7 +73,7 @@ export const serviceHelp = {
     example: { upstream: 'openai-main' },
   },
   answer_interrupted: {
-    why: 'The server that generated the response stopped, or every client disconnected for too long, or the response was too large to be stored for retries. The request is counted once. A retry with the same `Idempotency-Key` gets the same part and this error, so that nothing is generated twice without your consent.',
+    why: 'The server that generated the response stopped, all of its clients were disconnected for too long, or the response was too large to be stored for retries. The request is counted once. A retry with the same `Idempotency-Key` gets the same partial answer and this error, because a second answer would be charged again.',
     fix: ['Discard the partial answer, and send the request with a new `Idempotency-Key`.'],
     at: status,
     example: {},

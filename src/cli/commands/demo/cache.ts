@@ -18,8 +18,9 @@ interface Bill extends DemoInput {
 /** The demo of contract 44.1 and 44.6. */
 export const cache: Demo = {
   name: 'cache',
-  summary: `A recorded session of Codex with ${turns + 1} requests, directly and through the service: what the cache leaves of the bill.`,
-  promise: 'A session reads as much from the cache through the service as directly, also at another vendor.',
+  summary: `A Codex session of ${turns + 1} requests, sent directly and through the service: what it costs with prompt caches.`,
+  promise:
+    'Through the service, a session reads at least 95% as much from the cache as directly, even at another provider.',
   service: {
     requestsPerMinute: 1_000,
     requestsPerMonth: 10_000,
@@ -33,8 +34,10 @@ export const cache: Demo = {
   headers: [],
   async run(stage) {
     const session = stage.service.recordedSession(turns).map((body) => ({ ...body, stream: false }))
-    stage.title(`The session: ${session.length} requests, made from a recorded one; a token is four bytes`)
-    stage.note('The caches are simulated by published rules, and the prices are published ones. Bills are for input.')
+    stage.title(
+      `The session: ${session.length} requests, based on a recorded first request; four bytes count as a token`,
+    )
+    stage.note('The caches are simulated from published rules. Costs use published prices and cover input only.')
     const direct = await replay(stage, gpt, session, true)
     show(stage, 'directly to GPT-5.6', direct)
     const relayed = await replay(stage, gpt, session)
@@ -47,7 +50,7 @@ export const cache: Demo = {
     stage.title('What that means')
     stage.check('through the service, the session costs no more at GPT-5.6 than directly', relayed.usd <= direct.usd)
     const least = leastOfDirect * share(direct)
-    stage.check('at GPT-5.6, it reads at least 95 % of what it reads directly', share(relayed) >= least)
+    stage.check('at GPT-5.6, it reads at least 95% of what it reads directly', share(relayed) >= least)
     stage.check('at Claude, too', share(translated) >= least)
     const times = plain.usd / translated.usd
     stage.check(`at Claude, it would cost ${times.toFixed(1)} times as much without marks`, times > 1)
@@ -79,7 +82,7 @@ async function replay(stage: Stage, provider: string, session: readonly JsonObje
 function show(stage: Stage, title: string, bill: Bill): void {
   const { input, read, written, usd } = bill
   const counts = `${input} tokens of input, ${read} read from the cache, ${written} written to it`
-  stage.note(`${title}: ${usd.toFixed(4)} USD (${counts}: ${(100 * share(bill)).toFixed(1)} % read)`)
+  stage.note(`${title}: ${usd.toFixed(4)} USD (${counts}: ${(100 * share(bill)).toFixed(1)}% read)`)
 }
 
 function share({ read, input }: DemoInput): number {

@@ -22,7 +22,7 @@ export async function runDemo(invocation: Invocation, demo: Demo): Promise<Resul
       headers: demo.headers,
       terminal: isJson ? undefined : terminal,
     })
-    stage.note(`svc-router demo ${demo.name}: a service of its own at ${service.baseUrl}, without configuration.`)
+    stage.note(`svc-router demo ${demo.name} runs a separate service at ${service.baseUrl}, without configuration.`)
     stage.note(`Its providers (${demo.service.providers.join(', ')}) are simulated: no real model is called.`)
     await demo.run(stage)
     const seconds = (performance.now() - startedMs) / 1000
