@@ -14,7 +14,8 @@ const fresh = ['tests/faults/leaks.test.ts', 'tests/simulation/overhead.test.ts'
 const waiting = ['tests/faults/**/*.test.ts', 'tests/spec/{fusion,fusion-record,fusion-tool,managed-access}.test.ts']
 /** Measures the memory of a service under attack, so it runs alone. */
 const alone = ['tests/faults/hostile-neighbors.test.ts']
-const elsewhere = ['agents', 'install', 'long', 'processes', 'servers'].map((name) => `tests/${name}/**`)
+const folders = ['agents', 'install', 'long', 'processes', 'servers'].map((name) => `tests/${name}/**`)
+const elsewhere = [...folders, 'tests/deploy/chart.test.ts']
 
 /** What the projects of `npm test` and of `npm run test:processes` have in common. */
 export const shared = {
