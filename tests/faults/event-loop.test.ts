@@ -15,6 +15,7 @@ import { systemRandom } from '../../src/runtime/random.ts'
 import { startSimulatedProvider, type SimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
 import { createStore } from '../../src/storage/store.ts'
+import { casesOf } from '../long-run.ts'
 import { slowdown } from './machine-speed.ts'
 import type { Held } from './measured-service.ts'
 
@@ -89,11 +90,14 @@ const responseSaying = (text: string): string =>
   `{"id":"r","object":"response","model":"m","status":"completed","output":[{"type":"message","id":"i","role":"assistant","content":[{"type":"output_text","text":${text}}]}]}`
 const vectors = (bytes: number): string =>
   `{"object":"list","model":"m","data":[${list(Math.floor(bytes / 32_020), (index) => `{"object":"embedding","index":${index % 9_999},"embedding":[${list(1_600, (place) => `-0.0123456${place % 10}89012345`)}]}`)}]}`
-const texts: readonly (readonly [name: string, text: (bytes: number) => string])[] = [
-  ['letters', (bytes) => filled('a', bytes)],
+type Text = readonly [name: string, text: (bytes: number) => string]
+/** Letters take the least time in every lane. The other two differ in which lanes they are the slowest. */
+const letters: Text = ['letters', (bytes) => filled('a', bytes)]
+const slow: readonly Text[] = [
   ['escaped quotes', (bytes) => filled('\\"', bytes)],
   ['line feeds and one wide character', (bytes) => `"漢${filled('\\n', bytes).slice(1)}`],
 ]
+const texts = casesOf({ sample: slow, all: [letters, ...slow] })
 
 /** The largest answers: how they are requested, and what the provider sends. */
 const answers: readonly (readonly [name: string, path: string, model: string, more: string, body: () => string])[] = [
@@ -162,7 +166,8 @@ beforeAll(async () => {
   const account = await createAccount(accountsDeps, 'tester', 'max', config.plans)
   key = (await createKey(accountsDeps, account.id, 'test')).key.reveal()
   await store.close()
-  child = fork(new URL('measured-service.ts', import.meta.url), [path], { execArgv: [], env: {} })
+  const { NODE_COMPILE_CACHE } = process.env
+  child = fork(new URL('measured-service.ts', import.meta.url), [path], { execArgv: [], env: { NODE_COMPILE_CACHE } })
   ;({ baseUrl } = await tell<{ baseUrl: string }>())
 })
 
