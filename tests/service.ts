@@ -58,6 +58,8 @@ export class Service {
   /** An account on the plan `max`, and its key. */
   account!: Account
   key!: string
+  /** How many accounts were created under each name. */
+  readonly #named = new Map<string, number>()
 
   private constructor(
     parts: Pick<Service, 'app' | 'config' | 'providers' | 'store' | 'accountsDeps' | 'events' | 'folder'>,
@@ -137,11 +139,15 @@ export class Service {
     return new URL(this.baseUrl).origin
   }
 
+  /** Creates an account with a key. A repeated name gets a number, because tests may share a service. */
   async addAccount(
     name: string,
     plan: string,
   ): Promise<{ account: Account; key: string; stored: MintedKey['stored'] }> {
-    const account = await createAccount(this.accountsDeps, name, plan, this.config.plans)
+    const count = (this.#named.get(name) ?? 0) + 1
+    this.#named.set(name, count)
+    const unique = count === 1 ? name : `${name} ${count}`
+    const account = await createAccount(this.accountsDeps, unique, plan, this.config.plans)
     const { key, stored } = await createKey(this.accountsDeps, account.id, 'test')
     return { account, key: key.reveal(), stored }
   }

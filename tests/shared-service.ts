@@ -6,37 +6,65 @@ import { Service, type ServiceOptions } from './service.ts'
 /** How long a finished test may take until its requests are logged. */
 const settledWithinMs = 200
 const pollMs = 5
+/** Events of a service in which nothing has failed. The limit of descriptors is the machine's. */
+const usual: readonly string[] = ['started', 'descriptor_limit_low', 'audit_checkpoint']
+
+/** Options that are values, so that equal ones are the same service. */
+type SharedOptions = Omit<ServiceOptions, 'clock' | 'random'>
 
 /**
- * Shares one service among the tests of a file, because each start takes 80 ms of CPU time. Call it at the top of the file.
- * It returns a function for each test to call first: the test gets its own account and key, no events, and providers
- * without a script that count from 0. The service remembers failures, so after a test in which a backend failed, or a
- * client disconnected, the next test gets another service. The end of the file stops it.
+ * Shares services among the tests of a file, one for each set of options, because each start takes 80 ms of CPU time.
+ * Call it at the top of the file. It returns a function for each test to call first: the test gets its own account and
+ * key, no events, and providers without a script that count from 0. A service remembers failures, so after a test in
+ * which a backend failed, or a client disconnected, the next test gets another service. The end of the file stops them.
  */
-export function shareService(options: ServiceOptions = {}): () => Promise<Service> {
-  let shared: Service | undefined
-  let providers: readonly CountedProvider[] = []
-  let number = 0
-  const stop = async (): Promise<void> => {
-    await shared?.stop()
-    shared = undefined
+export function shareServices(): (options?: SharedOptions) => Promise<Service> {
+  const byOptions = new Map<string, SharedService>()
+  afterAll(async () => {
+    for (const shared of byOptions.values()) await shared.stop()
+  })
+  return (options = {}) => {
+    const key = JSON.stringify(options)
+    const shared = byOptions.get(key) ?? new SharedService(options)
+    byOptions.set(key, shared)
+    return shared.lend()
   }
-  afterAll(stop)
-  return async () => {
-    if (shared !== undefined && (await isSettled(shared)) && !hasFailed(shared, providers)) {
-      shared.events.length = 0
-      for (const provider of providers) provider.countFromZero()
-      return Object.assign(shared, await shared.addAccount(`tester ${(number += 1)}`, 'max'))
+}
+
+/** Like `shareServices`, if all tests of a file use the same options. */
+export function shareService(options: SharedOptions = {}): () => Promise<Service> {
+  const share = shareServices()
+  return () => share(options)
+}
+
+class SharedService {
+  readonly #options: SharedOptions
+  #service: Service | undefined
+  #providers: CountedProvider[] = []
+
+  constructor(options: SharedOptions) {
+    this.#options = options
+  }
+
+  async lend(): Promise<Service> {
+    const service = this.#service
+    if (service !== undefined && (await isSettled(service)) && !hasFailed(service, this.#providers)) {
+      service.events.length = 0
+      for (const provider of this.#providers) provider.countFromZero()
+      return Object.assign(service, await service.addAccount('tester', 'max'))
     }
-    await stop()
-    const counted: CountedProvider[] = []
-    shared = await Service.start(options, (provider) => {
-      const wrapped = new CountedProvider(provider)
-      counted.push(wrapped)
-      return wrapped
-    })
-    providers = counted
-    return shared
+    await this.stop()
+    this.#providers = []
+    return (this.#service = await Service.start(this.#options, (provider) => {
+      const counted = new CountedProvider(provider)
+      this.#providers.push(counted)
+      return counted
+    }))
+  }
+
+  async stop(): Promise<void> {
+    await this.#service?.stop()
+    this.#service = undefined
   }
 }
 
@@ -52,7 +80,7 @@ async function isSettled({ events, providers }: Service): Promise<boolean> {
 }
 
 function hasFailed({ events }: Service, providers: readonly CountedProvider[]): boolean {
-  const isUsual = events.every((event) => event.event === 'started' || (event.event === 'request' && !event.failed))
+  const isUsual = events.every((each) => usual.includes(each.event) || (each.event === 'request' && !each.failed))
   return !isUsual || providers.some((provider) => provider.hasFailed)
 }
 

@@ -5,7 +5,7 @@ import { progressAfterMs } from '../../src/gateway/fusion/fused-answer.ts'
 import { type Clock, systemClock } from '../../src/runtime/clock.ts'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { Service, type ServiceOptions } from '../service.ts'
-import { shareService } from '../shared-service.ts'
+import { shareServices } from '../shared-service.ts'
 
 type RequestEvent = Extract<Service['events'][number], { event: 'request' }>
 
@@ -25,14 +25,15 @@ export function withoutProgress(): Clock {
 type StartScripted = (scripts: readonly (readonly ScriptStep[])[], options?: ServiceOptions) => Promise<Service>
 
 /**
- * Returns a function that starts a service with one script for each provider. The end of the test stops it. Without
- * options, the tests of the file share one as `shareService` says.
+ * Returns a function that starts a service with one script for each provider. The tests of the file share services as
+ * `shareServices` says, but for a test with its own clock or random source, whose end stops its service.
  */
 export function scriptedServices(): StartScripted {
-  const share = shareService()
-  return async (scripts, options) => {
-    const service = options === undefined ? await share() : await Service.start(options)
-    if (options !== undefined) onTestFinished(() => service.stop())
+  const share = shareServices()
+  return async (scripts, options = {}) => {
+    const isOwn = options.clock !== undefined || options.random !== undefined
+    const service = await (isOwn ? Service.start(options) : share(options))
+    if (isOwn) onTestFinished(() => service.stop())
     for (const [index, steps] of scripts.entries()) service.providers[index]!.script(steps)
     return service
   }
