@@ -121,6 +121,9 @@ export class FakeSink implements AnswerSink {
 export class FakeGateway {
   readonly clock = new ManualClock()
   readonly events: ServiceEvent[] = []
+  readonly statistics = new BackendStatistics(this.clock)
+  /** The account that sends requests. */
+  accountId = 'a'
   readonly sink = new FakeSink()
   readonly backends: readonly FakeBackend[]
   readonly settled: { outcome: RequestOutcome; delivery: DeliveryState }[] = []
@@ -146,7 +149,7 @@ export class FakeGateway {
     this.#gateway = new Gateway({
       clock,
       breakers: new CircuitBreakers({ clock, random: () => 0.5, log }),
-      statistics: new BackendStatistics(clock),
+      statistics: this.statistics,
       learned: new LearnedLimits(clock),
       randomBytes: (length) => new Uint8Array(length),
       log,
@@ -192,7 +195,7 @@ export class FakeGateway {
       held: this.held,
     }
     const principal: Principal = {
-      accountId: 'a',
+      accountId: this.accountId,
       keyId: 'k',
       plan,
       limits: undefined,

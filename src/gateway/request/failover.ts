@@ -25,6 +25,7 @@ import { exhaustedError } from './exhausted-error.ts'
 import type { FailoverDeps, FailoverOptions } from './failover-deps.ts'
 import { firstSettled, isPendingAfter } from './first-settled.ts'
 import { RequestRetries } from './request-retries.ts'
+import { RoomWait } from './room-wait.ts'
 import { isTransientFailure, secondAttempt, type SecondAttempt } from './second-attempt.ts'
 import { ShortWait } from './short-wait.ts'
 import { warmWaitFor, WaitingRun, type WarmWait } from './warm-wait.ts'
@@ -71,6 +72,7 @@ export class Failover implements AnswerSource {
   readonly #hedging: Hedging | undefined
   readonly #warmWait: WarmWait | undefined
   readonly #shortWait: ShortWait
+  readonly #roomWait: RoomWait
   /** Whether the last body that was answered can be cached where it was sent. */
   #isCacheable = true
   /** Backends that were asked beside the current one and have not failed. */
@@ -92,6 +94,7 @@ export class Failover implements AnswerSource {
     this.#hedging = hedgingFor(deps, options, this.#caller, this.#kind)
     this.#warmWait = warmWaitFor(deps, options, this.#caller, this.#kind)
     this.#shortWait = new ShortWait(deps, options, this.#caller, this.#kind)
+    this.#roomWait = new RoomWait(deps, options, this.#candidates)
     this.#writer = new CallerRequestWriter(request, conversation, deps)
     this.#laneFor = laneFor
   }
@@ -120,6 +123,7 @@ export class Failover implements AnswerSource {
         this.isExhausted = true
         throw lastError ?? this.#exhausted()
       }
+      await this.#waitForRoom(backend)
       let written: BackendRequestBody
       try {
         written = this.#bodyFor(backend)
@@ -183,14 +187,10 @@ export class Failover implements AnswerSource {
   /** The backend to ask: `next`, or after a wait one that failed before (contract 7.33, 45.6). */
   async #orWaited(next: Backend | undefined): Promise<Backend | undefined> {
     const { current } = this
-    const { clock } = this.#deps
     let waiting: WaitingRun | undefined
     const pause = (ms: number): Promise<void> => {
-      const target = next ?? current!.target
-      const { stream } = this.#options.conversation
-      waiting ??= new WaitingRun(target, { lane: this.#laneFor(target), stream, clock })
-      this.current = waiting
-      return waiting.wait(ms, clock)
+      waiting ??= this.#waitingRun(next ?? current!.target)
+      return waiting.wait(ms, this.#deps.clock)
     }
     try {
       const warm = next && (await this.#warmWait?.insteadOf(next, pause))
@@ -202,6 +202,26 @@ export class Failover implements AnswerSource {
     } finally {
       this.current = current
     }
+  }
+
+  /** Waits if the backend has as many open calls as it is known to accept (contract 7.35). */
+  async #waitForRoom(backend: Backend): Promise<void> {
+    const turn = this.#roomWait.begin(backend)
+    if (turn === undefined) return
+    const { current } = this
+    try {
+      await this.#waitingRun(backend).until(turn.came)
+    } finally {
+      turn.leave()
+      this.current = current
+    }
+  }
+
+  #waitingRun(target: Backend): WaitingRun {
+    const { stream } = this.#options.conversation
+    const waiting = new WaitingRun(target, { lane: this.#laneFor(target), stream, clock: this.#deps.clock })
+    this.current = waiting
+    return waiting
   }
 
   get #retries(): RequestRetries {

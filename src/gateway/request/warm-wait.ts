@@ -112,10 +112,15 @@ export class WaitingRun extends AttemptRun<Backend> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = clock.after(ms, resolve)
     try {
-      await Promise.race([promise, this.#stopped.promise])
+      await this.until(promise)
     } finally {
       timer.cancel()
     }
+  }
+
+  /** Resolves with the promise; rejects when the request ends. */
+  until<T>(promise: Promise<T>): Promise<T> {
+    return Promise.race([promise, this.#stopped.promise])
   }
 
   override stop(error: Error): void {

@@ -1,6 +1,8 @@
 import { UpstreamError } from '../../domain/upstream.ts'
 import { BoundedMap } from '../../runtime/bounded-map.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { FairQueue, type Turn } from '../../runtime/fair-queue.ts'
+import { FairShare } from '../../runtime/fair-share.ts'
 import type { AttemptObserver } from '../ports.ts'
 import { ConcurrencyLimit } from './concurrency-limit.ts'
 import { ErrorRate } from './error-rate.ts'
@@ -9,6 +11,8 @@ import { priorMsOf, type PromptKind } from './prompt-kind.ts'
 
 /** Maximum number of backends; the oldest entry is evicted first. */
 const maxBackends = 10_000
+/** Requests that wait for backends with as many open calls as they accept, in total. */
+const maxWaiting = 1_024
 /** The share of requests that can be sent to a backend that is avoided, to notice its recovery. */
 const trialShare = 0.01
 
@@ -45,6 +49,7 @@ export interface BackendReading {
 export class BackendStatistics {
   readonly #clock: MonotonicClock
   readonly #byBackend = new BoundedMap<string, Measurements>(maxBackends)
+  readonly #places = new FairShare(maxWaiting)
   #trials = 0
 
   constructor(clock: MonotonicClock) {
@@ -55,7 +60,10 @@ export class BackendStatistics {
   begin(call: MeasuredCall, next: AttemptObserver): AttemptObserver {
     let measurements = this.#byBackend.get(call.backendId)
     if (measurements === undefined)
-      this.#byBackend.set(call.backendId, (measurements = { ...noMeasurements(), inFlight: 0, calledMs: 0 }))
+      this.#byBackend.set(
+        call.backendId,
+        (measurements = { ...noMeasurements(), inFlight: 0, calledMs: 0, queue: undefined }),
+      )
     return new MeasuredAttempt(this.#clock, measurements, call, next)
   }
 
@@ -100,6 +108,17 @@ export class BackendStatistics {
   isFull(backendId: string): boolean {
     return this.loadOf(backendId) >= 1
   }
+
+  /**
+   * Takes a place among the requests that wait for room at a full backend, in turns among accounts (contract 7.35);
+   * undefined if the account has none left.
+   */
+  waitForRoom(backendId: string, account: string, longestMs: number, clock: Clock): Turn | undefined {
+    const known = this.#byBackend.get(backendId)
+    if (known === undefined) return undefined
+    known.queue ??= new FairQueue(clock, this.#places)
+    return known.queue.wait(account, longestMs)
+  }
 }
 
 interface Measurements {
@@ -110,9 +129,11 @@ interface Measurements {
   readonly errors: ErrorRate
   /** By prompt kind; sparse. */
   readonly latencies: LatencyEstimate[]
+  /** Created when the first request waits. */
+  queue: FairQueue | undefined
 }
 
-function noMeasurements(): Omit<Measurements, 'inFlight' | 'calledMs'> {
+function noMeasurements(): Omit<Measurements, 'inFlight' | 'calledMs' | 'queue'> {
   return { limit: new ConcurrencyLimit(), errors: new ErrorRate(), latencies: [] }
 }
 
@@ -134,6 +155,8 @@ class MeasuredAttempt extends WaitingAttempt implements AttemptObserver {
   readonly #latency: LatencyEstimate
   readonly account: string
   readonly startedMs: number
+  /** The calls that were open when it began, with it. */
+  readonly #openCalls: number
   #isMeasured = false
   #isOver = false
 
@@ -146,6 +169,7 @@ class MeasuredAttempt extends WaitingAttempt implements AttemptObserver {
     this.startedMs = clock.monotonicMs()
     this.account = call.accountId
     measurements.inFlight += 1
+    this.#openCalls = measurements.inFlight
     measurements.calledMs = this.startedMs
     this.#latency = measurements.latencies[call.kind] ??= new LatencyEstimate()
     this.#latency.wait(this)
@@ -183,12 +207,20 @@ class MeasuredAttempt extends WaitingAttempt implements AttemptObserver {
     const { accountId } = this.#call
     const nowMs = this.#clock.monotonicMs()
     if (error === undefined) {
-      limit.answered()
+      limit.answered(this.#openCalls, this.startedMs)
       errors.record(accountId, false, this.startedMs, nowMs)
     } else if (error instanceof UpstreamError && error.blames === 'backend') {
       if (error.outcome === 'rate_limited') limit.rejected(this.#measurements.inFlight, this.startedMs, nowMs)
       else errors.record(accountId, true, this.startedMs, nowMs)
     }
     this.#measurements.inFlight -= 1
+    this.#letNext(nowMs)
+  }
+
+  /** As many waiting requests as there is room for get their turn. */
+  #letNext(nowMs: number): void {
+    const { queue, limit, inFlight } = this.#measurements
+    if (queue === undefined || queue.isEmpty) return
+    for (let room = (limit.learned(nowMs) ?? Infinity) - inFlight; room > 0 && queue.next(() => true);) room -= 1
   }
 }

@@ -66,6 +66,11 @@ export class Candidates {
     return this.#left.some((backend) => this.#isUsable(backend))
   }
 
+  /** Whether one of them takes more calls. */
+  get hasRoom(): boolean {
+    return this.#left.some((backend) => this.#isUsable(backend) && !this.#options.statistics.isFull(backend.id))
+  }
+
   /** Another backend is asked instead of the one that `next` returned last. */
   askInstead(asked: Backend, unasked: Backend): void {
     this.#left.unshift(unasked)

@@ -2,7 +2,7 @@
 const startLimit = 32
 const leastLimit = 1
 const greatestLimit = 4_096
-/** This many complete answers raise a learned limit by 1; a 429 lowers it to this share. */
+/** This many complete answers, or one to a call beyond it, raise a learned limit by 1; a 429 lowers it to this share. */
 const answersPerStep = 20
 const shareAfterRejection = 0.7
 /** How long a learned limit applies after the last rejection (contract 7.15). */
@@ -28,10 +28,12 @@ export class ConcurrencyLimit {
     return this.#learned
   }
 
-  answered(): void {
+  /** A call that began at `startedMs` was answered completely; `openCalls` were open then, with it. */
+  answered(openCalls: number, startedMs: number): void {
     if (this.#learned === undefined) return
     this.#answers += 1
-    if (this.#answers < answersPerStep) return
+    const isBeyond = openCalls > this.#learned && startedMs > this.#loweredMs
+    if (this.#answers < answersPerStep && !isBeyond) return
     this.#answers = 0
     this.#learned = Math.min(greatestLimit, this.#learned + 1)
   }

@@ -207,6 +207,21 @@ describe('the learned limit of concurrent calls', () => {
     expect(measuring.statistics.isFull('a')).toBe(false)
   })
 
+  test('rises with each answer to a call beyond it', () => {
+    const measuring = new Measuring()
+    const open = Array.from({ length: 5 }, () => measuring.begin())
+    measuring.clock.advance(10)
+    open.pop()!.ended(rejection)
+    expect(measuring.read()).toMatchObject({ limit: 3, inFlight: 4 })
+    measuring.begin().ended()
+    expect(measuring.read().limit, 'it began before the limit could be known to be lower').toBe(3)
+    measuring.clock.advance(10)
+    for (const limit of [4, 5, 5]) {
+      measuring.begin().ended()
+      expect(measuring.read().limit).toBe(limit)
+    }
+  })
+
   test('is that of one backend alone', () => {
     const measuring = new Measuring()
     measuring.begin().ended(rejection)
