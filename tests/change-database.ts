@@ -11,9 +11,10 @@ const pauseMs = 5
  * it waits for the lock, because a transaction of the service may need the thread to finish.
  * @throws SQLite's error
  */
-export async function changeDatabase({ config }: Service, statement: string): Promise<void> {
+export async function changeDatabase(service: Service, statement: string): Promise<void> {
+  service.isChanged = true
   const giveUpAtMs = performance.now() + giveUpAfterMs
-  const database = new DatabaseSync(databasePath(config.dataDir), { timeout: 0 })
+  const database = new DatabaseSync(databasePath(service.config.dataDir), { timeout: 0 })
   try {
     for (;;) {
       try {

@@ -6,11 +6,11 @@ import { Service, type ServiceOptions } from './service.ts'
 export const embeddingsProfile = 'svc-router/embeddings'
 
 /**
- * A service with two backends for conversations and two for equal embeddings, each with its own provider.
+ * The options of a service with two backends for conversations and two for equal embeddings, each with its own provider.
  */
-export function startEmbeddingsService(settings: ServiceOptions['settings'] = {}): Promise<Service> {
+export function withEmbeddings(settings: ServiceOptions['settings'] = {}): ServiceOptions {
   const timeouts = { connect: '500ms', whole_answer: '3s' }
-  return Service.start({
+  return {
     formats: ['openai-chat', 'openai-responses'],
     settings: {
       backends: {
@@ -22,5 +22,10 @@ export function startEmbeddingsService(settings: ServiceOptions['settings'] = {}
       profiles: { [embeddingsProfile]: { backends: ['vectors-a', 'vectors-b'] } },
       ...settings,
     },
-  })
+  }
+}
+
+/** A service of its own with `withEmbeddings`. */
+export function startEmbeddingsService(settings?: ServiceOptions['settings']): Promise<Service> {
+  return Service.start(withEmbeddings(settings))
 }

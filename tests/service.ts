@@ -58,6 +58,8 @@ export class Service {
   /** An account on the plan `max`, and its key. */
   account!: Account
   key!: string
+  /** Whether a test changed its database directly, so that no other test may use it. */
+  isChanged = false
   /** How many accounts were created under each name. */
   readonly #named = new Map<string, number>()
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll } from 'vitest'
+import { afterAll, onTestFinished } from 'vitest'
 import type { SimulatedProvider } from '../src/simulation/providers/simulated-provider.ts'
 import { Service, type ServiceOptions } from './service.ts'
 
@@ -9,21 +9,24 @@ const pollMs = 5
 /** Events of a service in which nothing has failed. The limit of descriptors is the machine's. */
 const usual: readonly string[] = ['started', 'descriptor_limit_low', 'audit_checkpoint']
 
-/** Options that are values, so that equal ones are the same service. */
-type SharedOptions = Omit<ServiceOptions, 'clock' | 'random'>
-
 /**
  * Shares services among the tests of a file, one for each set of options, because each start takes 80 ms of CPU time.
  * Call it at the top of the file. It returns a function for each test to call first: the test gets its own account and
- * key, no events, and providers without a script that count from 0. A service remembers failures, so after a test in
- * which a backend failed, or a client disconnected, the next test gets another service. The end of the file stops them.
+ * key, no events, and providers without a script that count from 0. A service remembers failures, so the next test gets
+ * another service after one in which a backend failed, a client disconnected, or the database was changed. A test with
+ * a clock or a random source has a service of its own. The end of the file stops them.
  */
-export function shareServices(): (options?: SharedOptions) => Promise<Service> {
+export function shareServices(): (options?: ServiceOptions) => Promise<Service> {
   const byOptions = new Map<string, SharedService>()
   afterAll(async () => {
     for (const shared of byOptions.values()) await shared.stop()
   })
-  return (options = {}) => {
+  return async (options = {}) => {
+    if (options.clock !== undefined || options.random !== undefined) {
+      const own = await Service.start(options)
+      onTestFinished(() => own.stop())
+      return own
+    }
     const key = JSON.stringify(options)
     const shared = byOptions.get(key) ?? new SharedService(options)
     byOptions.set(key, shared)
@@ -32,23 +35,24 @@ export function shareServices(): (options?: SharedOptions) => Promise<Service> {
 }
 
 /** Like `shareServices`, if all tests of a file use the same options. */
-export function shareService(options: SharedOptions = {}): () => Promise<Service> {
-  const share = shareServices()
-  return () => share(options)
+export function shareService(options: ServiceOptions = {}): () => Promise<Service> {
+  const shared = new SharedService(options)
+  afterAll(() => shared.stop())
+  return () => shared.lend()
 }
 
 class SharedService {
-  readonly #options: SharedOptions
+  readonly #options: ServiceOptions
   #service: Service | undefined
   #providers: CountedProvider[] = []
 
-  constructor(options: SharedOptions) {
+  constructor(options: ServiceOptions) {
     this.#options = options
   }
 
   async lend(): Promise<Service> {
     const service = this.#service
-    if (service !== undefined && (await isSettled(service)) && !hasFailed(service, this.#providers)) {
+    if (service?.isChanged === false && (await isSettled(service)) && !hasFailed(service, this.#providers)) {
       service.events.length = 0
       for (const provider of this.#providers) provider.countFromZero()
       return Object.assign(service, await service.addAccount('tester', 'max'))

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openEventStream, sendJson, startScriptedUpstream, type ScriptedUpstream } from '../faults/scripted-upstream.ts'
 import { Service } from '../service.ts'
+import { shareService } from '../shared-service.ts'
 
+const share = shareService({ formats: ['openai-chat'] })
 let service: Service
-afterEach(() => service.stop())
 
 const ask = (body: object): Promise<Response> =>
   service.post('/completions', { model: 'svc-router/frontier', prompt: 'Once upon a time', ...body })
@@ -27,7 +28,7 @@ function chunksOf(text: string): Completion[] {
 
 describe('translated, if no backend has the endpoint', () => {
   beforeEach(async () => {
-    service = await Service.start({ formats: ['openai-chat'] })
+    service = await share()
   })
 
   test('a prompt becomes a user message, and the answer is a text completion', async () => {
@@ -102,7 +103,10 @@ describe('relayed, if a backend has the endpoint', () => {
       },
     })
   })
-  afterEach(() => upstream.close())
+  afterEach(async () => {
+    await service.stop()
+    await upstream.close()
+  })
 
   const choice = (text: string, reason: string | null, index = 0): object => ({
     index,

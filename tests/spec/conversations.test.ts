@@ -1,15 +1,15 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import { changeDatabase } from '../change-database.ts'
-import { Service, type ServiceOptions } from '../service.ts'
+import type { Service, ServiceOptions } from '../service.ts'
+import { shareServices } from '../shared-service.ts'
 import { SocketClient } from '../socket-client.ts'
 
+const share = shareServices()
 let service: Service
-
-afterEach(() => service.stop())
 
 const both = ['openai-chat', 'openai-responses'] as const
 const model = 'svc-router/frontier'
@@ -32,7 +32,7 @@ interface Answered {
 }
 
 async function start(options: ServiceOptions = {}): Promise<void> {
-  service = await Service.start({ formats: ['openai-responses'], ...options })
+  service = await share({ formats: ['openai-responses'], ...options })
 }
 
 async function call(method: string, path: string, body?: unknown, key = service.key): Promise<Answered> {
@@ -304,7 +304,10 @@ describe('conversations belong to their account', () => {
     const stranger = await service.addAccount('stranger', 'max')
     const id = await create({ items: [{ role: 'user', content: 'Mine.' }] })
     const other = await create({ items: [] })
-    await changeDatabase(service, `update conversation_items set conversation_id = '${other}'`)
+    await changeDatabase(
+      service,
+      `update conversation_items set conversation_id = '${other}' where conversation_id = '${id}'`,
+    )
     expect((await call('GET', `/conversations/${other}/items`)).status).toBe(404)
     await changeDatabase(service, `update conversations set account_id = '${stranger.account.id}' where id = '${id}'`)
     expect((await call('GET', `/conversations/${id}`, undefined, stranger.key)).status).toBe(404)
@@ -424,7 +427,9 @@ describe('the endpoints', () => {
     expect((await call('DELETE', `/conversations/${id}`)).status).toBe(404)
     expect((await call('GET', `/responses/${body.id}`)).status).toBe(200)
     const database = new DatabaseSync(join(service.folder, 'data', 'svc-router.db'), { readOnly: true })
-    expect(database.prepare('select count(*) as n from conversation_items').get()).toEqual({ n: 0 })
+    expect(database.prepare('select count(*) as n from conversation_items where conversation_id = ?').get(id)).toEqual({
+      n: 0,
+    })
     database.close()
   })
 })

@@ -1,15 +1,16 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
-import { embeddingsProfile as model, startEmbeddingsService } from '../embeddings-service.ts'
+import { embeddingsProfile as model, withEmbeddings } from '../embeddings-service.ts'
 import { errorOf, expectUsage } from '../refusals.ts'
-import { Service } from '../service.ts'
+import type { Service } from '../service.ts'
+import { shareServices } from '../shared-service.ts'
 import { readAnswer, type Answer } from '../wire.ts'
 
+const share = shareServices()
 let service: Service
 beforeEach(async () => {
-  service = await startEmbeddingsService()
+  service = await share(withEmbeddings())
 })
-afterEach(() => service.stop())
 
 interface Embeddings {
   readonly data: readonly { readonly index: number; readonly embedding: string | readonly number[] }[]
@@ -161,14 +162,15 @@ describe('a rejection', () => {
 
   test('a missing key, an inactive key, and an exhausted minute or month get the same errors as elsewhere', async () => {
     expect((await embed({}, { authorization: '' })).status).toBe(401)
-    await service.stop()
-    service = await startEmbeddingsService({
-      plans: {
-        max: { name: 'Max', requests_per_minute: 9, requests_per_month: 9 },
-        tiny: { name: 'Tiny', requests_per_minute: 9, requests_per_month: 1 },
-        slow: { name: 'Slow', requests_per_minute: 1, requests_per_month: 9 },
-      },
-    })
+    service = await share(
+      withEmbeddings({
+        plans: {
+          max: { name: 'Max', requests_per_minute: 9, requests_per_month: 9 },
+          tiny: { name: 'Tiny', requests_per_minute: 9, requests_per_month: 1 },
+          slow: { name: 'Slow', requests_per_minute: 1, requests_per_month: 9 },
+        },
+      }),
+    )
     for (const [plan, status, code] of [
       ['tiny', 402, 'insufficient_quota'],
       ['slow', 429, 'rate_limit_exceeded'],
@@ -183,10 +185,11 @@ describe('a rejection', () => {
   })
 
   test('a premium profile on a lower plan gets 403 before any backend is asked', async () => {
-    await service.stop()
-    service = await startEmbeddingsService({
-      profiles: { [model]: { backends: ['vectors-a'], premium: true } },
-    })
+    service = await share(
+      withEmbeddings({
+        profiles: { [model]: { backends: ['vectors-a'], premium: true } },
+      }),
+    )
     const { key } = await service.addAccount('free', 'free')
     const answer = await embed({}, { authorization: `Bearer ${key}` })
     expect(answer.status).toBe(403)
@@ -196,10 +199,11 @@ describe('a rejection', () => {
 })
 
 test('a profile counts as many units as it is configured to', async () => {
-  await service.stop()
-  service = await startEmbeddingsService({
-    profiles: { [model]: { backends: ['vectors-a'], quota_units: 3 } },
-  })
+  service = await share(
+    withEmbeddings({
+      profiles: { [model]: { backends: ['vectors-a'], quota_units: 3 } },
+    }),
+  )
   expect(expectUsage((await embed()).headers)).toMatchObject({ 'x-quota-used': 3 })
 })
 

@@ -1,9 +1,10 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { errorCodes } from '../../src/domain/error-text.ts'
 import type { ErrorCode } from '../../src/domain/errors.ts'
 import { linksFor } from '../../src/domain/links.ts'
 import { expectRefusal } from '../refusals.ts'
-import { Service } from '../service.ts'
+import type { Service } from '../service.ts'
+import { shareServices } from '../shared-service.ts'
 import { clientRefusals } from './client-refusals.ts'
 import { messagesRefusals } from './messages-refusals.ts'
 import { ask, canaries, expectNoCanary, failingRecords, prompt, withDatabase } from './provoke.ts'
@@ -21,9 +22,8 @@ const inStream: readonly ErrorCode[] = ['upstream_broken', 'restarting']
 /** Codes that occur only in WebSocket messages: provoked in http/websocket/responses-socket. */
 const onSockets: readonly ErrorCode[] = ['websocket_connection_limit_reached', 'websocket_queue_full']
 
+const share = shareServices()
 let service: Service
-
-afterEach(() => service.stop())
 
 function nameOf({ code, how, shape }: RefusalRow): string {
   return `${code}${how === undefined ? '' : `: ${how}`}${shape === undefined ? '' : ', to a client of Anthropic’s'}`
@@ -31,7 +31,7 @@ function nameOf({ code, how, shape }: RefusalRow): string {
 
 describe('every HTTP error is complete and reveals no secret', () => {
   test.each(rows.map((row) => [nameOf(row), row] as const))('%s', async (_name, row) => {
-    service = await Service.start({ formats: ['openai-chat', 'openai-chat'], ...row.options })
+    service = await share({ formats: ['openai-chat', 'openai-chat'], ...row.options })
     await service.connectOwn(canaries.credential)
     const answer = await row.provoke(service)
     const { link } = row
@@ -45,13 +45,13 @@ describe('every HTTP error is complete and reveals no secret', () => {
   })
 
   test('the table has a row for every code of the catalog', async () => {
-    service = await Service.start({ formats: [] })
+    service = await share({ formats: [] })
     const provoked = new Set<string>([...rows.map(({ code }) => code), ...inStream, ...onSockets])
     expect(errorCodes.filter((code) => !provoked.has(code))).toEqual([])
   })
 
   test('the secret credential was really sent to the provider', async () => {
-    service = await Service.start({ formats: ['openai-chat'] })
+    service = await share({ formats: ['openai-chat'] })
     await service.connectOwn(canaries.credential)
     await ask(service)
     expect(service.providers[0]!.captured()[0]?.headers.authorization).toBe(`Bearer ${canaries.credential}`)
@@ -65,7 +65,7 @@ describe('a broken stream ends with an error', () => {
     ['/responses', { input: prompt }],
     ['/messages', { messages: [{ role: 'user', content: prompt }], max_tokens: 100 }],
   ] as const)('%s ends with upstream_broken and without text of the provider', async (path, body) => {
-    service = await Service.start({ formats: [formatsByPath[path]] })
+    service = await share({ formats: [formatsByPath[path]] })
     service.providers[0]!.script([{ do: 'cut', afterEvents: 5, text: 'one two three four five six seven' }])
     const answer = await ask(service, { path, body: { model: 'svc-router/frontier', stream: true, ...body } })
     expect(answer.status).toBe(200)
@@ -105,7 +105,7 @@ describe('a broken stream ends with an error', () => {
 
 describe('after its store is back the service answers again', () => {
   test('requests are admitted again once records can be written', async () => {
-    service = await Service.start({ formats: ['openai-chat'] })
+    service = await share({ formats: ['openai-chat'] })
     const broken = await withDatabase(service, failingRecords, () => ask(service), 'drop trigger failing')
     expect(broken.status).toBe(503)
     await expect.poll(async () => (await ask(service)).status, { timeout: 10_000 }).toBe(200)
@@ -113,7 +113,7 @@ describe('after its store is back the service answers again', () => {
   })
 
   test('a key that could not be checked works again, and was never called invalid', async () => {
-    service = await Service.start({ formats: ['openai-chat'] })
+    service = await share({ formats: ['openai-chat'] })
     const broken = await withDatabase(
       service,
       'alter table keys rename to keys_away',

@@ -1,10 +1,10 @@
-import { expect, onTestFinished } from 'vitest'
+import { expect } from 'vitest'
 import type { JsonObject } from '../../src/domain/json.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
 import { progressAfterMs } from '../../src/gateway/fusion/fused-answer.ts'
 import { type Clock, systemClock } from '../../src/runtime/clock.ts'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
-import { Service, type ServiceOptions } from '../service.ts'
+import type { Service, ServiceOptions } from '../service.ts'
 import { shareServices } from '../shared-service.ts'
 
 type RequestEvent = Extract<Service['events'][number], { event: 'request' }>
@@ -24,16 +24,11 @@ export function withoutProgress(): Clock {
 
 type StartScripted = (scripts: readonly (readonly ScriptStep[])[], options?: ServiceOptions) => Promise<Service>
 
-/**
- * Returns a function that starts a service with one script for each provider. The tests of the file share services as
- * `shareServices` says, but for a test with its own clock or random source, whose end stops its service.
- */
+/** Like `shareServices`, with a script for each provider. */
 export function scriptedServices(): StartScripted {
   const share = shareServices()
-  return async (scripts, options = {}) => {
-    const isOwn = options.clock !== undefined || options.random !== undefined
-    const service = await (isOwn ? Service.start(options) : share(options))
-    if (isOwn) onTestFinished(() => service.stop())
+  return async (scripts, options) => {
+    const service = await share(options)
     for (const [index, steps] of scripts.entries()) service.providers[index]!.script(steps)
     return service
   }

@@ -1,8 +1,9 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { FormatId } from '../../src/domain/format-id.ts'
 import type { JsonObject } from '../../src/domain/json.ts'
 import { pixel } from '../clients/openai-clients.ts'
-import { Service } from '../service.ts'
+import type { Service } from '../service.ts'
+import { shareServices } from '../shared-service.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
 import { answer, recordOf, saidIn } from './fused-answers.ts'
 
@@ -16,16 +17,13 @@ const schema = {
 }
 const text = (city: string, people: number, river: string): string => JSON.stringify({ city, people, river })
 
+const share = shareServices()
 let service: Service | undefined
-afterEach(async () => {
-  await service?.stop()
-  service = undefined
-})
 
 /** Models of three families, so that the agreement of two counts. */
 async function start(facts: Record<string, object> = {}, formats?: readonly FormatId[]): Promise<Service> {
   const named = { alpha: 'gpt-5', beta: 'claude-opus-4', gamma: 'gemini-3-pro' }
-  service = await Service.start({
+  service = await share({
     facts: Object.fromEntries(Object.entries(named).map(([name, called]) => [name, { model: called, ...facts[name] }])),
     ...(formats && { formats }),
   })
@@ -111,7 +109,7 @@ describe('images', () => {
   })
 
   test("images reach an account's own model if the operator declares that it reads them", async () => {
-    service = await Service.start({ settings: { models: { own: { capabilities: { image_input: true } } } } })
+    service = await share({ settings: { models: { own: { capabilities: { image_input: true } } } } })
     await service.connectOwn('made-up-own-credential')
     const response = await service.chat({ model, messages })
     expect(response.status, await response.text()).toBe(200)

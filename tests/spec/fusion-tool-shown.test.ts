@@ -1,11 +1,12 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/domain/json.ts'
 import type { Dialect } from '../../src/formats/format.ts'
 import { readRequest } from '../../src/formats/openai-responses/read-request.ts'
 import { openaiResponsesRelay } from '../../src/formats/openai-responses/relay.ts'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { seenIn, type SeenAnswer } from '../seen-answer.ts'
-import { Service, type ServiceOptions } from '../service.ts'
+import type { Service, ServiceOptions } from '../service.ts'
+import { shareServices } from '../shared-service.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
 import { SocketClient } from '../socket-client.ts'
 import { answer, eventsOf, recordOf, until } from './fused-answers.ts'
@@ -32,14 +33,11 @@ function outputOf(text: string): JsonObject[] {
 /** Scripts for the alias, which calls its members at once. */
 const convened = [[answer('Alpha says forty.'), answer(judged), answer(reply)], ...members]
 
+const share = shareServices()
 let service: Service | undefined
-afterEach(async () => {
-  await service?.stop()
-  service = undefined
-})
 
 async function start(given: readonly (readonly ScriptStep[])[], options?: ServiceOptions): Promise<Service> {
-  service = await Service.start(options)
+  service = await share(options)
   script(given)
   return service
 }

@@ -1,8 +1,9 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
-import { embeddingsProfile, startEmbeddingsService } from '../embeddings-service.ts'
+import { embeddingsProfile, withEmbeddings } from '../embeddings-service.ts'
 import { errorOf, expectUsage, usageHeaderNames } from '../refusals.ts'
-import { Service, type ServiceOptions } from '../service.ts'
+import type { Service, ServiceOptions } from '../service.ts'
+import { shareServices } from '../shared-service.ts'
 import { refusedUpgrade, SocketClient } from '../socket-client.ts'
 import { readAnswer } from '../wire.ts'
 
@@ -13,11 +14,11 @@ const tool = { type: 'svc-router:fusion' }
 /** Longer than a running service needs to notice a change. */
 const reachMs = 3_000
 
+const share = shareServices()
 let service: Service
-afterEach(() => service.stop())
 
 async function start(options: ServiceOptions = {}): Promise<void> {
-  service = await Service.start({ formats: ['openai-chat', 'openai-chat'], ...options })
+  service = await share({ formats: ['openai-chat', 'openai-chat'], ...options })
 }
 
 const bearer = (key: string): Record<string, string> => ({ authorization: `Bearer ${key}` })
@@ -64,7 +65,7 @@ describe('a key limited to some profiles', () => {
   })
 
   test('embeddings are limited like any profile', async () => {
-    service = await startEmbeddingsService()
+    service = await share(withEmbeddings())
     const { key } = await keyWith({ profiles: [frontier] })
     const body = { model: embeddingsProfile, input: 'x' }
     const refused = await readAnswer(await service.post('/embeddings', body, bearer(key)))
@@ -189,7 +190,7 @@ describe('a key limited to some addresses', () => {
     await service.limit(id, { addresses: ['203.0.113.8', '203.0.113.9'], perMinute: 5 })
     const seen = await readAnswer(await service.chat({}, { ...bearer(key), 'x-forwarded-for': '198.51.100.9' }))
     expect(seen.text).toContain('198.51.100.9')
-    const entries = await service.store.listAudit({ limit: 10 })
+    const entries = await service.store.listAudit({ accountId: service.account.id, limit: 10 })
     expect(entries.map(({ event }) => event).filter(({ type }) => type === 'key.limited')).toEqual([
       expect.objectContaining({ keyId: id, profiles: 0, perMinute: 5, networks: 2 }),
       expect.objectContaining({ keyId: id, profiles: 0, perMinute: 0, networks: 1 }),

@@ -1,16 +1,17 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/domain/json.ts'
 import { jsonUpToDone } from '../faults/event-stream.ts'
-import { Service, type ServiceOptions } from '../service.ts'
+import type { Service, ServiceOptions } from '../service.ts'
+import { shareServices } from '../shared-service.ts'
 
+const share = shareServices()
 let service: Service
-afterEach(() => service.stop())
 
 const asked = { reasoning: { effort: 'low' }, include: ['reasoning.encrypted_content'], store: false }
 const user = { role: 'user', content: 'Say hello.' }
 
 async function start(options: ServiceOptions = {}): Promise<void> {
-  service = await Service.start({ formats: ['openai-responses', 'openai-responses'], ...options })
+  service = await share({ formats: ['openai-responses', 'openai-responses'], ...options })
 }
 
 /** Sends one turn, which must succeed. Returns the output and the backend that answered. */

@@ -1,14 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { changeDatabase } from '../change-database.ts'
-import { Service, type ServiceOptions } from '../service.ts'
+import type { Service, ServiceOptions } from '../service.ts'
+import { shareServices } from '../shared-service.ts'
 import { ask } from './provoke.ts'
 
+const share = shareServices()
 let service: Service
-
-afterEach(() => service.stop())
 
 const both = ['openai-chat', 'openai-responses'] as const
 const model = 'svc-router/frontier'
@@ -22,7 +22,7 @@ interface Kept {
 }
 
 async function start(options: ServiceOptions = {}): Promise<void> {
-  service = await Service.start({ formats: ['openai-responses'], ...options })
+  service = await share({ formats: ['openai-responses'], ...options })
 }
 
 async function post(body: object, key = service.key): Promise<{ status: number; answer: Kept; code?: string }> {

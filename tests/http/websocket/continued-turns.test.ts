@@ -1,19 +1,20 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { SkippingClock } from '../../../src/simulation/skipping-clock.ts'
-import { Service, type ServiceOptions } from '../../service.ts'
+import type { Service, ServiceOptions } from '../../service.ts'
+import { shareServices } from '../../shared-service.ts'
 import { SocketClient, type Turn } from '../../socket-client.ts'
 
+const share = shareServices()
 let service: Service
 let clients: SocketClient[] = []
 
-afterEach(async () => {
+afterEach(() => {
   for (const client of clients) client.socket.terminate()
   clients = []
-  await service.stop()
 })
 
 async function start(options: ServiceOptions = {}): Promise<void> {
-  service = await Service.start({ formats: ['openai-responses'], ...options })
+  service = await share({ formats: ['openai-responses'], ...options })
 }
 
 async function open(key = service.key): Promise<SocketClient> {
@@ -110,7 +111,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)(
       })
       expect(prepared.events[0]!.headers).toMatchObject({ 'x-quota-used': '0', 'x-ratelimit-remaining': '600' })
       expect(service.providers[0]!.captured()).toHaveLength(0)
-      expect(await service.store.listRequests({ limit: 1 })).toEqual([])
+      expect(await service.store.listRequests({ accountId: service.account.id, limit: 1 })).toEqual([])
       const turn = await client.turn({ store: false, previous_response_id: idOf(prepared), input: 'Say hello.' })
       expect(lastAsked()).toEqual(['Be brief.', 'Say hello.'])
       expect(turn.events[0]!.headers).toMatchObject({ 'x-quota-used': '1' })

@@ -5,23 +5,24 @@ import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { SkippingClock } from '../../../src/simulation/skipping-clock.ts'
 import { settingsFor, openEventStream, startScriptedUpstream } from '../../faults/scripted-upstream.ts'
 import { expectUsage } from '../../refusals.ts'
-import { Service, type ServiceOptions } from '../../service.ts'
+import type { Service, ServiceOptions } from '../../service.ts'
+import { shareServices } from '../../shared-service.ts'
 import { SocketClient, type Asked, type SocketEvent } from '../../socket-client.ts'
 
 const fixtures = join(import.meta.dirname, '..', '..', 'fixtures', 'client-requests')
 const minuteMs = 60_000
 
+const share = shareServices()
 let service: Service
 let clients: SocketClient[] = []
 
-afterEach(async () => {
+afterEach(() => {
   for (const client of clients) client.socket.terminate()
   clients = []
-  await service.stop()
 })
 
 async function start(options: ServiceOptions = {}): Promise<void> {
-  service = await Service.start({ formats: ['openai-responses'], ...options })
+  service = await share({ formats: ['openai-responses'], ...options })
 }
 
 async function open(asked: Asked = {}, options = {}): Promise<SocketClient> {
@@ -36,7 +37,7 @@ function plan(requests_per_minute: number, requests_per_month: number): Record<s
 }
 
 const records = (): Promise<readonly { readonly id: string; readonly charged: number; readonly state: string }[]> =>
-  service.store.listRequests({ limit: 100 })
+  service.store.listRequests({ accountId: service.account.id, limit: 100 })
 
 /** Events without the fields that differ between answers. */
 function shapeOf(events: readonly SocketEvent[]): unknown {
@@ -93,7 +94,7 @@ describe('each turn is a separate request', () => {
       expect(expectUsage(new Headers(events[0]!.headers))['x-quota-used']).toBe(index + 1)
       for (const event of events.slice(1)) expect(event.headers).toBeUndefined()
     }
-    const [record] = await service.store.listRequests({ limit: 1 })
+    const [record] = await records()
     expect(record).toMatchObject({ charged: 1, stream: true, format: 'openai-responses', usage: { source: 'counted' } })
   })
 

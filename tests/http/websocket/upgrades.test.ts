@@ -1,9 +1,10 @@
 import { once } from 'node:events'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { linksFor } from '../../../src/domain/links.ts'
 import { expectRefusal, expectUsage } from '../../refusals.ts'
-import { Service } from '../../service.ts'
+import type { Service } from '../../service.ts'
+import { shareService } from '../../shared-service.ts'
 import { refusedUpgrade, SocketClient } from '../../socket-client.ts'
 import { refused, unauthorized } from '../../spec/refusal-row.ts'
 import { Wire, type Answer } from '../../wire.ts'
@@ -11,12 +12,12 @@ import { Wire, type Answer } from '../../wire.ts'
 /** The connection limit of one account. */
 const mostOfAccount = 256
 
+const share = shareService({ formats: ['openai-responses'] })
 let service: Service
 
 beforeEach(async () => {
-  service = await Service.start({ formats: ['openai-responses'] })
+  service = await share()
 })
-afterEach(() => service.stop())
 
 const usual = {
   host: 'x',
