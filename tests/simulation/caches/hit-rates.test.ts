@@ -135,7 +135,7 @@ function inOneSession(body: JsonObject): JsonObject {
 const share = ({ input, read }: SessionBill): number => read / input
 
 function percent(part: number): string {
-  return `${(100 * part).toFixed(1)} %`
+  return `${(100 * part).toFixed(1)}%`
 }
 
 function withoutMarks(body: JsonObject): JsonObject {
