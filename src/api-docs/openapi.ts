@@ -49,12 +49,20 @@ const headers: Readonly<Record<string, object>> = {
   'X-Quota-Reset': integer('When the next month begins, in Unix seconds.'),
   'X-Svc-Router-Upstream': text('The backend that answered.'),
   'X-Svc-Router-Model': text('The model requested from that backend.'),
+  'X-Svc-Router-Cost': text('What a whole answer cost in US dollars, in profiles that report it.'),
+  'X-Svc-Router-Max-Output-Tokens': integer('The output limit, in tokens, if budgets set it rather than the request.'),
   'X-Svc-Router-Retry-Count': integer('The number of backends that failed before this answer.'),
   'X-Should-Retry': { description: 'Whether the same request can succeed later.', schema: { enum: ['true', 'false'] } },
   'Retry-After': { description: 'How long to wait, in seconds.', schema: { type: 'integer', minimum: 1, maximum: 60 } },
 }
 const usageNames = Object.keys(headers).filter((name) => /^X-(?:RateLimit|Quota)-/.test(name))
-const reliabilityNames = ['X-Svc-Router-Upstream', 'X-Svc-Router-Model', 'X-Svc-Router-Retry-Count']
+const reliabilityNames = [
+  'X-Svc-Router-Upstream',
+  'X-Svc-Router-Model',
+  'X-Svc-Router-Cost',
+  'X-Svc-Router-Max-Output-Tokens',
+  'X-Svc-Router-Retry-Count',
+]
 
 /** The OpenAPI 3.1 document, generated from the tables of operations and errors. */
 export function openApiDocument({ baseUrl, links, version }: OpenApiOptions): object {

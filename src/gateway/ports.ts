@@ -277,6 +277,8 @@ export interface AnswerHead {
   readonly signals: UsageSignals
   /** What it cost in US dollars, if its profile reports that; undefined also if it is unknown (contract 42.11). */
   readonly costUsd?: string | undefined
+  /** The output limit of its calls, if budgets set it (contract 46.13). */
+  readonly maxOutputTokens?: number | undefined
   /** Whether another request produced it. */
   readonly isReplayed?: true
 }
@@ -341,6 +343,8 @@ export interface AllowedRequest extends ModelRequest {
 export interface CallSpending {
   /** The output limit of each call, in tokens. */
   readonly outputTokens: number
+  /** The same, if budgets set that limit rather than the request. */
+  readonly limitOfBudgets: number | undefined
   /** A call that was granted has ended, answered or with an error. */
   ended(target: { readonly id: string }, error: unknown): void
 }

@@ -23,6 +23,8 @@ const exposed = [
   'X-Svc-Router-Upstream',
   'X-Svc-Router-Retry-Count',
   'X-Svc-Router-Model',
+  'X-Svc-Router-Cost',
+  'X-Svc-Router-Max-Output-Tokens',
   'X-Svc-Router-Simulated',
   'X-Svc-Router-Estimated',
   'X-Svc-Router-Backends',

@@ -54,13 +54,14 @@ export function usageHeaders(signals: UsageSignals, nowMs: number, limiter?: Lim
   ]
 }
 
-/** How the answer was produced (contract 2.32-2.35). */
+/** How the answer was produced (contract 2.32-2.35, 42.11, 46.13). */
 export function reliabilityHeaders({
   upstream,
   model,
   retryCount,
   simulated,
   costUsd,
+  maxOutputTokens,
 }: Omit<AnswerHead, 'signals' | 'stream'>): HeaderList {
   const count = String(retryCount)
   const headers =
@@ -69,6 +70,7 @@ export function reliabilityHeaders({
       : ['X-Svc-Router-Retry-Count', count, 'X-Svc-Router-Upstream', upstream]
   if (model !== undefined) headers.push('X-Svc-Router-Model', model.replace(notInHeader, '?').slice(0, longestModel))
   if (costUsd !== undefined) headers.push('X-Svc-Router-Cost', costUsd)
+  if (maxOutputTokens !== undefined) headers.push('X-Svc-Router-Max-Output-Tokens', String(maxOutputTokens))
   if (simulated) headers.push('X-Svc-Router-Simulated', 'true')
   return headers
 }

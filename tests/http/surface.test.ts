@@ -103,7 +103,9 @@ describe('pages from other origins', () => {
       const answer = await service.chat({ stream }, { origin: page })
       await answer.text()
       expect(answer.headers.get('access-control-allow-origin')).toBe(page)
-      expect(answer.headers.get('access-control-expose-headers')).toContain('X-Request-Id')
+      const exposed = answer.headers.get('access-control-expose-headers')?.split(', ')
+      for (const name of ['X-Request-Id', 'X-Svc-Router-Cost', 'X-Svc-Router-Max-Output-Tokens'])
+        expect(exposed).toContain(name)
       expect(answer.headers.get('vary')).toBe('Origin')
     }
     const refused = await service.post('/chat/completions', chat, { origin: page, authorization: 'Bearer none' })

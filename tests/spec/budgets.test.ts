@@ -65,6 +65,7 @@ describe('a budget of an account', () => {
     expect(lowered).toBeLessThan(2_500)
     const own = await service.chat({ max_tokens: 100 })
     expect([own.status, sent()['max_tokens']]).toEqual([200, 100])
+    expect(own.headers.has('x-svc-router-max-output-tokens')).toBe(false)
     expect((await service.chat({ max_tokens: 3_000 })).status).toBe(402)
   })
 
@@ -86,6 +87,7 @@ describe('a budget of an account', () => {
       const answer = await service.post(to, body)
       expect(answer.status, `${to} ${await answer.text()}`).toBe(200)
       const limit = Number(sent()[field])
+      expect(answer.headers.get('x-svc-router-max-output-tokens'), to).toBe(String(limit))
       expect(limit, to).toBeGreaterThan(1_024)
       expect(limit, to).toBeLessThan(3_000)
     }
@@ -185,6 +187,7 @@ describe('a fusion', () => {
     await budget({ limit: 20 * nanoPerUsd })
     const answer = await service.chat({ model: 'svc-router/fusion' })
     expect(answer.status, await answer.text()).toBe(200)
+    expect(Number(answer.headers.get('x-svc-router-max-output-tokens'))).toBeGreaterThan(1_000)
     await expect.poll(async () => (await state()).held).toBe(0)
     expect((await state()).spent).toBeGreaterThan(0)
     await budget({ limit: 0.3 * nanoPerUsd })

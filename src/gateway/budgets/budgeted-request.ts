@@ -90,9 +90,13 @@ export class BudgetedRequest {
   /** A fusion limits each of its calls instead. */
   async #limited({ outputTokens }: HeldBudgets, formats: Formats) {
     const { request, conversation, calls } = this.#asking
-    if (calls > 1 || this.claim.mostOutput === 0 || outputTokens === conversation.sampling.maxOutputTokens)
-      return { request, conversation }
+    if (calls > 1 || !this.#setsLimit(outputTokens)) return { request, conversation }
     return await withOutputLimit(request, outputTokens, formats)
+  }
+
+  /** Whether an output limit is not the request's own. */
+  #setsLimit(outputTokens: number): boolean {
+    return this.claim.mostOutput > 0 && outputTokens !== this.#asking.conversation.sampling.maxOutputTokens
   }
 
   #spendingOf(held: HeldBudgets, conversation: Conversation, clock: Clock): RequestSpending {
@@ -102,6 +106,7 @@ export class BudgetedRequest {
       inUsd: this.claim.budgets.some(({ unit }) => unit === 'usd'),
       inputTokens: this.#inputTokens,
       outputTokens,
+      limitOfBudgets: this.#setsLimit(outputTokens) ? outputTokens : undefined,
       choices: conversation.sampling.choices ?? 1,
       ...pricedRequest(conversation),
       nowMs: () => clock.nowMs(),

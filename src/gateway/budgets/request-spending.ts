@@ -15,6 +15,8 @@ interface HeldRequest extends Pick<PricedCall, 'tier' | 'searches'> {
   /** The most input tokens, and the output limit, of one call. */
   readonly inputTokens: number
   readonly outputTokens: number
+  /** The same, if budgets set that limit rather than the request. */
+  readonly limitOfBudgets: number | undefined
   /** Whether a budget is in US dollars: then no backend without a known price is called. */
   readonly inUsd: boolean
   /** Answers per call. */
@@ -47,6 +49,10 @@ export class RequestSpending {
   /** The output limit of each call. */
   get outputTokens(): number {
     return this.#request.outputTokens
+  }
+
+  get limitOfBudgets(): number | undefined {
+    return this.#request.limitOfBudgets
   }
 
   /**

@@ -250,6 +250,7 @@ export class RequestRun extends SetEntry {
       simulated: origin?.simulated ?? false,
       retryCount,
       costUsd: this.#costUsd,
+      maxOutputTokens: this.#options.request.spending?.limitOfBudgets,
       signals: this.#options.admission.signals(),
     })
   }
@@ -265,9 +266,8 @@ export class RequestRun extends SetEntry {
 
   #openStreamEarly(): void {
     const { sink, request } = this.#options
-    const { ownStream } = this.#source
     this.#open()
-    if (ownStream !== undefined) return this.#writeProgress(ownStream)
+    if (this.#source.ownStream !== undefined) return this.#writeProgress(this.#source.ownStream)
     const comment = this.#deps.relays(request.format).stream?.keepAlive({ sequence: -1, inserted: 0 })
     let text = comment
     if (text === undefined) {
