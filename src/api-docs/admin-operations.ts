@@ -231,7 +231,7 @@ export const adminOperations = {
     body: {
       required: [],
       fields: {
-        usd: { type: 'number', description: 'The limit in US dollars. Either this or `tokens`.' },
+        usd: { type: 'number', description: 'The limit in US dollars. Use either this or `tokens`.' },
         tokens: { type: 'integer', description: 'The limit in tokens of input and output.' },
         window: { enum: budgetWindows, description: 'Default month.' },
         rolling: { ...flag, description: 'Whether the window slides. Default true for 5h and week.' },

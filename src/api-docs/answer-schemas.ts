@@ -231,7 +231,7 @@ export const apiAnswers: Readonly<Record<string, Schema>> = {
         },
         {
           score: { type: 'number', description: 'Lower is better. Absent if the configured order decides.' },
-          share: { type: 'number', minimum: 0, maximum: 1, description: 'The probability to be asked first.' },
+          share: { type: 'number', minimum: 0, maximum: 1, description: 'The probability that it is tried first.' },
         },
       ),
     ),

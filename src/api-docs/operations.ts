@@ -60,7 +60,7 @@ const idempotencyKey = {
   name: 'Idempotency-Key',
   in: 'header',
   description:
-    'Names the request, with 1 to 255 characters, such as a random UUID. A retry with the same key and body gets the same answer and costs nothing.',
+    'Identifies the request: 1 to 255 characters, for example a random UUID. A retry with the same key and body gets the same answer and costs nothing.',
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 } as const
 const lastEventId = {

@@ -121,14 +121,16 @@ export const budgetsRemove: Command = {
 }
 
 /** @throws CommandError */
-function readBudget({ line }: Invocation): BudgetKind & { readonly limit: number } {
-  const usage = (problem: string): CommandError =>
-    new CommandError(exitCodes.usage, problem, 'for example: budgets set --usd 20 --window month')
+function readBudget(invocation: Invocation): BudgetKind & { readonly limit: number } {
+  const { line } = invocation
+  const example = `for example: ${invocation.command('budgets set --usd 20 --window month')}`
+  const usage = (problem: string): CommandError => new CommandError(exitCodes.usage, problem, example)
   const [usd, tokens, window = 'month'] = [line.option('usd'), line.option('tokens'), line.option('window')]
   if ((usd === undefined) === (tokens === undefined)) throw usage('specify the limit with either --usd or --tokens')
   const unit: BudgetUnit = usd === undefined ? 'tokens' : 'usd'
   const limit = readBudgetAmount(unit, usd ?? tokens!)
-  if (limit === undefined) throw usage(`--${unit} is not an amount`)
+  if (limit === undefined)
+    throw usage(`--${unit} must be ${unit === 'usd' ? 'an amount such as 20 or 0.50' : 'a whole number of tokens'}`)
   if (!isWindow(window)) throw usage(`--window must be one of ${budgetWindows.join(', ')}`)
   if (line.flag('rolling') && line.flag('calendar')) throw usage('specify either --rolling or --calendar')
   const rolling = line.flag('rolling') || (!line.flag('calendar') && isUsuallyRolling(window))

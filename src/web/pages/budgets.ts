@@ -30,7 +30,7 @@ async function showBudgets(visit: AccountVisit, errorCode?: AccountsErrorCode): 
   ])
   return page(visit, {
     title: 'Budgets',
-    lead: 'A budget limits what your requests may cost. It is never exceeded: what a request may cost at most is held until it ends.',
+    lead: 'A budget limits what your requests can cost. It is never exceeded, because the highest possible cost of a request is held until the request ends.',
     status: errorCode === undefined ? 200 : 422,
     problem: errorCode === undefined ? undefined : 'The budget was not set. Please correct the error below.',
     body: html`<section class="card">
