@@ -114,7 +114,7 @@ export class Bench {
 
   /** The address of the upstream itself, without a gateway. */
   upstreamTarget(gateway: Gateway, kind: RequestKind): Target {
-    return { port: this.#start.upstreamPort, request: gateway.target(kind).request }
+    return { port: this.#start.upstreamPort, requests: gateway.target(kind).requests }
   }
 
   /** Runs load and returns the results. @throws Error if any answer was not a complete 200 */
@@ -153,14 +153,22 @@ function sentText(mode: UpstreamMode): string {
 }
 
 interface AnyEvent {
+  readonly content?: readonly { readonly text?: string }[]
+  readonly output?: readonly { readonly content?: AnyEvent['content'] }[]
   readonly type?: string
   readonly delta?: string
   readonly choices?: readonly { readonly message?: { content: string }; readonly delta?: { content?: string } }[]
 }
 
+function textIn(parts: AnyEvent['content']): string {
+  return parts?.map(({ text }) => text ?? '').join('') ?? ''
+}
+
 /** The text of an answer. A stream without its last event counts as empty. */
 function readText(kind: RequestKind, answer: string): string {
   if (kind === 'chat') return (JSON.parse(answer) as AnyEvent).choices?.[0]?.message?.content ?? ''
+  if (kind === 'agent-messages') return textIn((JSON.parse(answer) as AnyEvent).content)
+  if (kind === 'agent-responses') return textIn((JSON.parse(answer) as AnyEvent).output?.[0]?.content)
   const data = answer
     .split('\n')
     .filter((line) => line.startsWith('data: '))

@@ -82,11 +82,96 @@ function sseEvent(value: object): string {
   return `data: ${JSON.stringify(value)}\n\n`
 }
 
-/** The kinds of requests: chat, streamed chat, and streamed Responses. */
-export type RequestKind = 'chat' | 'chat-stream' | 'responses-stream'
+/** The same answer as a message, in bytes of JSON that differ by what the format takes. */
+export function wholeMessage(bytes: number): string {
+  const { choices } = JSON.parse(wholeAnswer(bytes)) as { choices: [{ message: { content: string } }] }
+  const [{ message }] = choices
+  return JSON.stringify({
+    id: 'msg_bench00000000001',
+    type: 'message',
+    role: 'assistant',
+    model,
+    content: [{ type: 'text', text: message.content }],
+    stop_reason: 'end_turn',
+    stop_sequence: null,
+    usage: {
+      input_tokens: 143,
+      cache_creation_input_tokens: 300,
+      cache_read_input_tokens: 4_500,
+      output_tokens: 196,
+      service_tier: 'standard',
+    },
+  })
+}
+
+/** The kinds of requests: chat, streamed chat, streamed Responses, and those of an agent. */
+export type RequestKind = 'chat' | 'chat-stream' | 'responses-stream' | AgentKind
+type AgentKind = 'agent-messages' | 'agent-responses'
+
+interface ClientRequest {
+  readonly path: string
+  readonly body: string
+}
+
+/** Requests of a kind: one of about 700 bytes, or the turns of an agent. */
+export function clientRequests(kind: RequestKind): readonly [ClientRequest, ...ClientRequest[]] {
+  if (kind === 'agent-messages' || kind === 'agent-responses') return agentRequests(kind)
+  return [clientRequest(kind)]
+}
+
+const agentTools = 8
+const earlierCalls = 14
+const agentTurns = 12
+/** Stands for the number of the session in the requests of an agent. */
+export const sessionNumber = '#########'
+const agentText = prose.repeat(5)
+
+/** The next turns of an agent's session, from 20 to 28 kB: each has one call and one result more than the one before. */
+function agentRequests(kind: AgentKind): [ClientRequest, ...ClientRequest[]] {
+  const turn = (number: number): ClientRequest =>
+    kind === 'agent-messages' ? messagesTurn(number) : responsesTurn(number)
+  return [turn(0), ...Array.from({ length: agentTurns - 1 }, (_, at) => turn(at + 1))]
+}
+
+const schema = {
+  type: 'object',
+  properties: { path: { type: 'string', description: prose }, lines: { type: 'integer', description: prose } },
+  required: ['path'],
+}
+const toolNames = Array.from({ length: agentTools }, (_, at) => `tool_${at}`)
+
+function messagesTurn(number: number): ClientRequest {
+  const messages: object[] = [{ role: 'user', content: 'Find the function that picks the backend.' }]
+  for (let call = 0; call < earlierCalls + number; call++) {
+    const id = `toolu_${call}`
+    const input = { path: `src/file-${call}.ts`, lines: call }
+    messages.push(
+      { role: 'assistant', content: [{ type: 'tool_use', id, name: toolNames[call % agentTools], input }] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: `${call}: ${agentText}` }] },
+    )
+  }
+  const tools = toolNames.map((name) => ({ name, description: prose, input_schema: schema }))
+  const head = { model: 'svc-router/frontier', max_tokens: 4_000, system: agentText.repeat(8), tools }
+  return { path: '/v1/messages', body: JSON.stringify({ ...head, messages }) }
+}
+
+function responsesTurn(number: number): ClientRequest {
+  const input: object[] = [{ role: 'user', content: 'Find the function that picks the backend.' }]
+  for (let call = 0; call < earlierCalls + number; call++) {
+    const id = `call_${call}`
+    const given = JSON.stringify({ path: `src/file-${call}.ts`, lines: call })
+    input.push(
+      { type: 'function_call', call_id: id, name: toolNames[call % agentTools], arguments: given },
+      { type: 'function_call_output', call_id: id, output: `${call}: ${agentText}` },
+    )
+  }
+  const tools = toolNames.map((name) => ({ type: 'function', name, description: prose, parameters: schema }))
+  const head = { model: 'svc-router/frontier', instructions: agentText.repeat(8), store: false, tools }
+  return { path: '/v1/responses', body: JSON.stringify({ ...head, input }) }
+}
 
 /** The path and JSON body of one client request of about 700 bytes. */
-export function clientRequest(kind: RequestKind): { path: string; body: string } {
+function clientRequest(kind: Exclude<RequestKind, AgentKind>): ClientRequest {
   const instructions = prose.repeat(4).trim()
   const question = 'Say in a few sentences what a model router does, and when it asks a second backend.'
   if (kind === 'responses-stream') {
@@ -116,10 +201,13 @@ export const clientHeaders: Readonly<Record<string, string>> = {
   'accept-language': '*',
 }
 
-/** One whole HTTP/1.1 request, ready to be written to a socket. The body is ASCII. */
-export function requestBytes(kind: RequestKind, headers: Readonly<Record<string, string>>): string {
-  const { path, body } = clientRequest(kind)
-  const all = { host: '127.0.0.1', ...clientHeaders, ...headers, 'content-length': String(Buffer.byteLength(body)) }
-  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`
+/** Whole HTTP/1.1 requests, ready to be written to a socket. The bodies are ASCII. */
+export function requestBytes(kind: RequestKind, headers: Readonly<Record<string, string>>): string[] {
+  return clientRequests(kind).map(({ path, body }) => {
+    const length = String(Buffer.byteLength(body))
+    const session = kind.startsWith('agent') ? { 'x-session-id': `bench-${sessionNumber}` } : {}
+    const all = { host: '127.0.0.1', ...clientHeaders, ...headers, ...session, 'content-length': length }
+    const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
+    return `POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`
+  })
 }

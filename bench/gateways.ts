@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { nodeEnvironment, nodeFlags } from '../bin/boot.mjs'
 import { freePort } from '../src/runtime/free-port.ts'
-import { clientHeaders, clientRequest, requestBytes } from './bodies.ts'
+import { clientHeaders, clientRequests, requestBytes } from './bodies.ts'
 import type { RequestKind } from './bodies.ts'
 import type { Child, Processes } from './processes.ts'
 import type { Listening, Target } from './protocol.ts'
@@ -16,13 +16,15 @@ const relayConnections = 512
 /** A made-up key of the right length, for gateways that do not check it. */
 const nobodysKey = `sk_svc_${'0'.repeat(38)}`
 
-/** Our program with its defaults, and with what observes it. */
-const observing = {
-  'svc-router': undefined,
-  'svc-router +metrics': 'metrics',
-  'svc-router +metrics +traces': 'metrics and traces',
+/** Our program with its defaults, with what observes it, and with Claude as its backend. */
+const settings = {
+  'svc-router': {},
+  'svc-router +metrics': { observed: 'metrics' },
+  'svc-router +metrics +traces': { observed: 'metrics and traces' },
+  'svc-router, Claude': { claude: 'cached' },
+  'svc-router, Claude, cache off': { claude: 'not cached' },
 } as const
-type SvcRouterName = keyof typeof observing
+type SvcRouterName = keyof typeof settings
 
 export type GatewayName = 'relay' | 'relay-again' | 'floor' | 'portkey' | SvcRouterName
 
@@ -71,7 +73,7 @@ export async function startGateway(name: GatewayName, options: StartOptions): Pr
 }
 
 function isSvcRouter(name: GatewayName): name is SvcRouterName {
-  return Object.hasOwn(observing, name)
+  return Object.hasOwn(settings, name)
 }
 
 async function startSvcRouter(name: SvcRouterName, options: StartOptions): Promise<Gateway> {
@@ -82,12 +84,12 @@ async function startSvcRouter(name: SvcRouterName, options: StartOptions): Promi
     port,
     appPort: await freePort(),
     upstreamPort,
-    observed: observing[name],
+    ...settings[name],
     workers,
     usesPostgres: databaseUrl !== undefined,
     program,
   })
-  const child = options.processes.start(name.replaceAll(' ', ''), 'gateway', args, {
+  const child = options.processes.start(name.replaceAll(/[ ,]/g, ''), 'gateway', args, {
     talks: false,
     // Another copy of the program sets its own.
     environment: {
@@ -147,7 +149,7 @@ async function whenReady(
         return {
           name,
           pid: child.pid,
-          target: (kind) => ({ port, request: requestBytes(kind, known) }),
+          target: (kind) => ({ port, requests: requestBytes(kind, known) }),
           probe: (kind) => probe(port, known, kind),
           stop: () => child.stop(),
         }
@@ -163,7 +165,7 @@ async function whenReady(
 }
 
 async function probe(port: number, headers: Readonly<Record<string, string>>, kind: RequestKind): Promise<string> {
-  const { path, body } = clientRequest(kind)
+  const [{ path, body }] = clientRequests(kind)
   const response = await fetch(`http://127.0.0.1:${port}${path}`, {
     method: 'POST',
     headers: { ...clientHeaders, ...headers },

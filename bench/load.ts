@@ -1,4 +1,5 @@
 // The load generator, in its own process. It only counts and measures.
+import { sessionNumber } from './bodies.ts'
 import { ClientConnection } from './client-connection.ts'
 import type { WireAnswer } from './client-connection.ts'
 import type { LoadCommand, LoadReport, Target } from './protocol.ts'
@@ -49,9 +50,36 @@ class Tally {
   }
 }
 
+/** What each connection sends: the same request each time, or the turns of a session, and then those of another one. */
+class Sessions {
+  readonly #turns: readonly Buffer[]
+  /** Where the number of the session is in a request; -1 if it has none. */
+  readonly #numberAt: readonly number[]
+  readonly #sent = new WeakMap<ClientConnection, { number: string; turn: number }>()
+  #started = 0
+
+  constructor(requests: readonly string[]) {
+    this.#turns = requests.map((request) => Buffer.from(request))
+    this.#numberAt = this.#turns.map((request) => request.indexOf(sessionNumber))
+  }
+
+  next(connection: ClientConnection): Buffer {
+    if (this.#turns.length === 1) return this.#turns[0]!
+    let session = this.#sent.get(connection)
+    if (session === undefined || session.turn === this.#turns.length) {
+      session = { number: String(++this.#started).padStart(sessionNumber.length, '0'), turn: 0 }
+      this.#sent.set(connection, session)
+    }
+    const turn = session.turn++
+    const request = Buffer.from(this.#turns[turn]!)
+    request.write(session.number, this.#numberAt[turn]!, 'latin1')
+    return request
+  }
+}
+
 async function runClosed(command: LoadCommand & { do: 'closed' }): Promise<LoadReport> {
   const { target, connections: count, maxRequests, durationMs } = command
-  const request = Buffer.from(target.request)
+  const sessions = new Sessions(target.requests)
   const tally = new Tally()
   const open = new Set<ClientConnection>()
   const endMs = performance.now() + durationMs
@@ -64,7 +92,7 @@ async function runClosed(command: LoadCommand & { do: 'closed' }): Promise<LoadR
     const next = (connection: ClientConnection): void => {
       if (sent < maxRequests && performance.now() < endMs && !tally.isHopeless) {
         sent++
-        connection.send(request)
+        connection.send(sessions.next(connection))
         return
       }
       connection.destroy()
@@ -99,7 +127,7 @@ async function runClosed(command: LoadCommand & { do: 'closed' }): Promise<LoadR
 }
 
 async function runOpen(target: Target, perSecond: number, durationMs: number): Promise<LoadReport> {
-  const request = Buffer.from(target.request)
+  const request = Buffer.from(target.requests[0]!)
   const tally = new Tally()
   const free: ClientConnection[] = []
   const all = new Set<ClientConnection>()

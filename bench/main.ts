@@ -11,6 +11,7 @@ import { writeReport } from './report.ts'
 import type { Row } from './rows.ts'
 import { measureAdmissions } from './scenarios/admissions.ts'
 import { measureAgainst } from './scenarios/against.ts'
+import { measureAgents } from './scenarios/agents.ts'
 import { measureChoice } from './scenarios/choice.ts'
 import { measureBurst, measurePaced, measureTranslate, measureWhole } from './scenarios/cpu.ts'
 import { measureIdle } from './scenarios/idle.ts'
@@ -29,6 +30,7 @@ const scenarios: Readonly<Record<ScenarioName, (bench: Bench) => Promise<Row[]>>
   burst: measureBurst,
   paced: measurePaced,
   translate: measureTranslate,
+  agents: measureAgents,
   observability: measureObservability,
   workers: measureWorkers,
   admissions: measureAdmissions,

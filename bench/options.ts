@@ -9,6 +9,7 @@ const scenarioNames = [
   'burst',
   'paced',
   'translate',
+  'agents',
   'observability',
   'workers',
   'admissions',

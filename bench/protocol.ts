@@ -24,10 +24,10 @@ export interface Listening {
   readonly port: number
 }
 
-/** The target, and the bytes of one complete HTTP/1.1 request. */
+/** The target, and the bytes of complete HTTP/1.1 requests, which are sent in turns. At least one. */
 export interface Target {
   readonly port: number
-  readonly request: string
+  readonly requests: readonly string[]
 }
 
 export type LoadCommand =

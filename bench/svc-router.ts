@@ -17,6 +17,8 @@ export interface SvcRouterStart {
   readonly upstreamPort: number
   /** What is turned on besides the defaults. */
   readonly observed?: 'metrics' | 'metrics and traces' | undefined
+  /** Whether Claude is the backend, with sessions and cache marks, or without both. */
+  readonly claude?: 'cached' | 'not cached' | undefined
   /** How many processes share the port. */
   readonly workers?: number | undefined
   /** Whether the URL in `DATABASE_URL` stores everything, instead of SQLite. */
@@ -28,12 +30,12 @@ export interface SvcRouterStart {
 /** Returns the arguments for `node` that start the real program on a port, with a provider at `upstreamPort`. */
 export function svcRouterCommand(
   folder: string,
-  { port, appPort, upstreamPort, observed, workers, usesPostgres = false, program }: SvcRouterStart,
+  { port, appPort, upstreamPort, observed, claude, workers, usesPostgres = false, program }: SvcRouterStart,
 ): readonly string[] {
   const config = join(folder, 'svc-router.yaml')
   const scale = workers === undefined ? '' : `workers: ${workers}\n`
   const store = usesPostgres ? 'database:\n  url_env: DATABASE_URL\n' : ''
-  writeFileSync(config, configuration(upstreamPort) + observation(observed, upstreamPort) + scale + store)
+  writeFileSync(config, configuration(upstreamPort, claude) + observation(observed, upstreamPort) + scale + store)
   return [
     ...(program === undefined ? [...nodeFlags, currentProgram] : [programFile(program)]),
     'start',
@@ -49,7 +51,10 @@ export function svcRouterCommand(
 }
 
 /** One backend without a credential, and a plan with practically no limits. Everything else has its default. */
-function configuration(upstreamPort: number): string {
+function configuration(upstreamPort: number, claude: SvcRouterStart['claude']): string {
+  const [format, model] =
+    claude === undefined ? ['openai-chat', 'bench-model'] : ['anthropic-messages', 'claude-opus-5']
+  const off = claude === 'not cached' ? '\n    routing: { sticky: false }\n    cache: { marks: off }' : ''
   return `plans:
   max:
     name: Max
@@ -61,14 +66,14 @@ providers:
   bench:
     preset: custom
     base_url: http://127.0.0.1:${upstreamPort}/v1
-    format: openai-chat
+    format: ${format}
 backends:
   bench-chat:
     provider: bench
-    model: bench-model
+    model: ${model}
 profiles:
   svc-router/frontier:
-    backends: [bench-chat]
+    backends: [bench-chat]${off}
 `
 }
 

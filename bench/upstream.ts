@@ -1,7 +1,7 @@
 // The fake provider, in its own process: HTTP/1.1 on bare sockets, with all answers prepared in advance.
 import { createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
-import { streamEvents, wholeAnswer } from './bodies.ts'
+import { streamEvents, wholeAnswer, wholeMessage } from './bodies.ts'
 import type { Listening, UpstreamCommand, UpstreamMode, UpstreamReport } from './protocol.ts'
 
 const maxRequestBytes = 1024 * 1024
@@ -17,18 +17,16 @@ const streamHead =
   'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\n' +
   'x-request-id: req_bench_upstream\r\ntransfer-encoding: chunked\r\n\r\n'
 
-let answer: (socket: Socket) => void = (socket) => socket.destroy()
+const messagesStart = Buffer.from('POST /v1/messages ')
+
+let answer: (socket: Socket, isMessages: boolean) => void = (socket) => socket.destroy()
 let answered = 0
 const openStreams = new Set<Socket>()
 
 function setMode(mode: UpstreamMode): void {
   if (mode.name === 'whole') {
-    const body = wholeAnswer(mode.bodyBytes)
-    const bytes = Buffer.from(
-      'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-request-id: req_bench_upstream\r\n' +
-        `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-    )
-    answer = (socket) => socket.write(bytes)
+    const [chat, messages] = [wholeAnswer(mode.bodyBytes), wholeMessage(mode.bodyBytes)].map(wholeResponse)
+    answer = (socket, isMessages) => socket.write(isMessages ? messages! : chat!)
   } else if (mode.name === 'burst') {
     const bytes = Buffer.from(streamHead + streamEvents(mode.events).map(httpChunk).join('') + chunkedEnd)
     answer = (socket) => socket.write(bytes)
@@ -38,6 +36,13 @@ function setMode(mode: UpstreamMode): void {
   } else {
     answer = answerHeld
   }
+}
+
+function wholeResponse(body: string): Buffer {
+  return Buffer.from(
+    'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-request-id: req_bench_upstream\r\n' +
+      `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
 }
 
 function httpChunk(text: string): string {
@@ -93,7 +98,7 @@ function serve(socket: Socket): void {
         return
       }
       answered++
-      answer(socket)
+      answer(socket, bytes.subarray(0, messagesStart.length).equals(messagesStart))
       bytes = bytes.subarray(length)
     }
   })

@@ -32,10 +32,10 @@ export function relayMarks(body: JsonObject, bytes: number, { model, dialect, ca
   const outline = outlineOf(body)
   return planMarks(outline, cache).marks.map(({ at, lifetime }) => {
     const { member, index, part } = outline.blocks[at]!
+    const list = body[member]
+    const fromEnd = isArray(list) ? list.length - 1 - index : 0
     const mark = `"cache_control":${JSON.stringify(cacheControl(lifetime))}`
-    return member === 'messages'
-      ? { member, index, part, mark, textType: 'text' }
-      : { member, index, mark, textType: 'text' }
+    return { member, fromEnd, ...(member === 'messages' && { part }), mark, textType: 'text' }
   })
 }
 

@@ -8,14 +8,17 @@ const openBrace = 0x7b
 const closeBrace = 0x7d
 const openBracket = 0x5b
 const closeBracket = 0x5d
+const space = 0x20
 /** Longer strings are skipped by a native search. */
 const shortStringBytes = 24
+/** After an escaped quote: where escapes are dense, a native search per quote would cost more than it skips. */
+const escapedBytes = 256
 
 /** A mark for one block of a request: where the block is, and what to add to it. */
 export interface MarkInsertion {
   readonly member: string
-  /** The position in the member's list; -1 if the member is a text. */
-  readonly index: number
+  /** How many entries of the member's list follow its entry; 0 if the member is a text. */
+  readonly fromEnd: number
   /** The position in the entry's `content`; -1 if the content is a text; absent if the entry itself is the block. */
   readonly part?: number
   /** The mark as a member, as JSON without braces: `"cache_control":{…}`. */
@@ -41,9 +44,11 @@ export function insertMarks(
   const insertions: Insertion[] = []
   for (const member of members) {
     const own = marks.filter((mark) => mark.member === member.key)
-    if (own.length > 0) new Locator(bytes, member.valueEnd).locate(member.valueStart, own, insertions)
+    if (own.length > 0) new Locator(bytes, member).locate(own, insertions)
   }
   if (insertions.length === 0) return { bytes, members }
+  // Blocks are found from the end of each list.
+  insertions.sort((one, other) => one.at - other.at)
   return { bytes: splice(bytes, insertions), members: members.map((member) => shift(member, insertions)) }
 }
 
@@ -73,85 +78,100 @@ function shift({ key, keyStart, valueStart, valueEnd }: JsonMember, insertions: 
   }
 }
 
-/** Finds blocks in JSON that is known to be valid. Offsets grow with each insertion that is found. */
+/** A value in the body: where it starts, and its last byte. */
+interface Place {
+  readonly start: number
+  readonly last: number
+}
+
+/**
+ * Finds blocks in one member of JSON that is known to be valid. Marks stand near the end of a list, so its entries are
+ * searched from there: how long the conversation is does not matter.
+ */
 class Locator {
   readonly #bytes: Buffer
-  readonly #end: number
+  readonly #member: Place
 
-  constructor(bytes: Buffer, end: number) {
+  constructor(bytes: Buffer, { valueStart, valueEnd }: JsonMember) {
     this.#bytes = bytes
-    this.#end = end
+    this.#member = { start: this.#skipSpace(valueStart), last: this.#skipSpaceBack(valueEnd - 1) }
   }
 
-  locate(from: number, marks: readonly MarkInsertion[], found: Insertion[]): void {
-    const start = this.#skipSpace(from)
-    if (this.#bytes[start] === quote) {
-      this.#wrap(start, marks[0]!, found)
-      return
-    }
-    const starts = this.#elements(start, new Set(marks.map(({ index }) => index)))
-    for (const [index, at] of starts) {
+  locate(marks: readonly MarkInsertion[], found: Insertion[]): void {
+    if (this.#bytes[this.#member.start] === quote) return this.#wrap(this.#member, marks[0]!, found)
+    for (const [fromEnd, entry] of this.#entriesFromEnd(new Set(marks.map((mark) => mark.fromEnd)))) {
       this.#locateIn(
-        at,
-        marks.filter((mark) => mark.index === index),
+        entry,
+        marks.filter((mark) => mark.fromEnd === fromEnd),
         found,
       )
     }
   }
 
   /** Marks blocks of one entry of the list. */
-  #locateIn(start: number, marks: readonly MarkInsertion[], found: Insertion[]): void {
+  #locateIn(entry: Place, marks: readonly MarkInsertion[], found: Insertion[]): void {
     const [first] = marks
     if (first === undefined) return
-    if (first.part === undefined) return this.#append(start, first, found)
-    const content = this.#memberOf(start, 'content')
+    if (first.part === undefined) return this.#append(entry, first, found)
+    const content = this.#memberOf(entry, 'content')
     if (content === undefined) return
-    if (this.#bytes[content] === quote) {
-      this.#wrap(content, first, found)
-      return
-    }
-    for (const [part, at] of this.#elements(content, new Set(marks.map((mark) => mark.part!)))) {
+    if (this.#bytes[content.start] === quote) return this.#wrap(content, first, found)
+    for (const [part, at] of this.#parts(content, new Set(marks.map((mark) => mark.part!)))) {
       const mark = marks.find((one) => one.part === part)
       if (mark !== undefined) this.#append(at, mark, found)
     }
   }
 
   /** Adds the mark as the last member of an object. */
-  #append(start: number, { mark }: MarkInsertion, found: Insertion[]): void {
-    if (this.#bytes[start] === openBrace) found.push({ at: this.#skipValue(start) - 1, text: `,${mark}` })
+  #append({ start, last }: Place, { mark }: MarkInsertion, found: Insertion[]): void {
+    if (this.#bytes[start] === openBrace) found.push({ at: last, text: `,${mark}` })
   }
 
   /** Makes a list with one marked block of a text. */
-  #wrap(start: number, { mark, textType }: MarkInsertion, found: Insertion[]): void {
-    found.push({ at: start, text: `[{"type":"${textType}","text":` })
-    found.push({ at: this.#skipValue(start), text: `,${mark}}]` })
+  #wrap({ start, last }: Place, { mark, textType }: MarkInsertion, found: Insertion[]): void {
+    found.push({ at: start, text: `[{"type":"${textType}","text":` }, { at: last + 1, text: `,${mark}}]` })
   }
 
-  /** The offsets of these elements of the array that starts here, in order. */
-  *#elements(start: number, wanted: ReadonlySet<number>): Generator<readonly [index: number, at: number]> {
-    if (this.#bytes[start] !== openBracket) return
-    const last = Math.max(...wanted)
-    let at = this.#skipSpace(start + 1)
-    for (let index = 0; index <= last && at < this.#end && this.#bytes[at] !== closeBracket; index += 1) {
-      if (wanted.has(index)) yield [index, at]
-      at = this.#skipSpace(this.#skipValue(at))
+  /** These entries of the member, each with the number of entries that follow it, from the last one. */
+  *#entriesFromEnd(wanted: ReadonlySet<number>): Generator<readonly [fromEnd: number, place: Place]> {
+    if (this.#bytes[this.#member.start] !== openBracket) return
+    const most = Math.max(...wanted)
+    let last = this.#skipSpaceBack(this.#member.last - 1)
+    for (let fromEnd = 0; fromEnd <= most && last > this.#member.start; fromEnd += 1) {
+      const start = this.#startOf(last)
+      if (wanted.has(fromEnd)) yield [fromEnd, { start, last }]
+      last = this.#skipSpaceBack(start - 1)
+      if (this.#bytes[last] === comma) last = this.#skipSpaceBack(last - 1)
+    }
+  }
+
+  /** These entries of a list of parts. */
+  *#parts(list: Place, wanted: ReadonlySet<number>): Generator<readonly [index: number, place: Place]> {
+    if (this.#bytes[list.start] !== openBracket) return
+    const most = Math.max(...wanted)
+    let at = this.#skipSpace(list.start + 1)
+    for (let index = 0; index <= most && at < list.last; index += 1) {
+      const end = this.#endOf(at)
+      if (wanted.has(index)) yield [index, { start: at, last: end - 1 }]
+      at = this.#skipSpace(end)
       if (this.#bytes[at] === comma) at = this.#skipSpace(at + 1)
     }
   }
 
-  /** The offset of a member's value; of the last one, as for parsers, if there are several. */
-  #memberOf(start: number, name: string): number | undefined {
+  /** A member's value; the last one, as for parsers, if there are several. */
+  #memberOf({ start, last }: Place, name: string): Place | undefined {
     if (this.#bytes[start] !== openBrace) return undefined
-    let found: number | undefined
+    let found: Place | undefined
     let at = this.#skipSpace(start + 1)
-    while (at < this.#end && this.#bytes[at] === quote) {
-      const keyEnd = this.#skipValue(at)
+    while (at < last && this.#bytes[at] === quote) {
+      const keyEnd = this.#endOf(at)
       const key = this.#bytes.toString('latin1', at + 1, keyEnd - 1)
       // A name that is written with escapes may be any name.
       if (key.includes('\\')) return undefined
       const value = this.#skipSpace(this.#skipSpace(keyEnd) + 1)
-      if (key === name) found = value
-      at = this.#skipSpace(this.#skipValue(value))
+      const end = this.#endOf(value)
+      if (key === name) found = { start: value, last: end - 1 }
+      at = this.#skipSpace(end)
       if (this.#bytes[at] === comma) at = this.#skipSpace(at + 1)
     }
     return found
@@ -159,57 +179,102 @@ class Locator {
 
   #skipSpace(from: number): number {
     let at = from
-    while (at < this.#end && this.#bytes[at]! <= 0x20) at += 1
+    while (this.#bytes[at]! <= space) at += 1
+    return at
+  }
+
+  #skipSpaceBack(from: number): number {
+    let at = from
+    while (this.#bytes[at]! <= space) at -= 1
     return at
   }
 
   /** The offset after the value that starts here. */
-  #skipValue(start: number): number {
-    const first = this.#bytes[start]
-    if (first === quote) return this.#skipString(start)
-    if (first !== openBrace && first !== openBracket) return this.#skipScalar(start)
-    let depth = 0
+  #endOf(start: number): number {
+    const bytes = this.#bytes
+    const first = bytes[start]
+    if (first === quote) return this.#endOfString(start)
     let at = start
-    while (at < this.#end) {
-      const code = this.#bytes[at]!
+    if (first !== openBrace && first !== openBracket) {
+      while (isInScalar(bytes[at]!)) at += 1
+      return at
+    }
+    for (let depth = 0; at < bytes.length;) {
+      const code = bytes[at]!
       if (code === quote) {
-        at = this.#skipString(at)
+        at = this.#endOfString(at)
         continue
       }
       at += 1
       if (code === openBrace || code === openBracket) depth += 1
-      else if (code === closeBrace || code === closeBracket) {
-        depth -= 1
-        if (depth === 0) return at
-      }
-    }
-    return this.#end
-  }
-
-  #skipScalar(start: number): number {
-    let at = start
-    for (; at < this.#end; at += 1) {
-      const code = this.#bytes[at]!
-      if (code === comma || code === closeBrace || code === closeBracket || code === colon || code <= 0x20) break
+      else if ((code === closeBrace || code === closeBracket) && --depth === 0) break
     }
     return at
   }
 
-  #skipString(start: number): number {
-    let at = start + 1
-    const near = Math.min(this.#end, at + shortStringBytes)
-    while (at < near) {
-      const code = this.#bytes[at]!
-      if (code === quote) return at + 1
-      at += code === backslash ? 2 : 1
+  /** Where the value starts that ends with this byte. */
+  #startOf(last: number): number {
+    const bytes = this.#bytes
+    const code = bytes[last]
+    if (code === quote) return this.#startOfString(last)
+    let at = last
+    if (code !== closeBrace && code !== closeBracket) {
+      while (isInScalar(bytes[at - 1]!)) at -= 1
+      return at
     }
-    for (;;) {
-      const end = this.#bytes.indexOf(quote, at)
-      if (end < 0 || end >= this.#end) return this.#end
-      let slashes = 0
-      while (end - slashes > at && this.#bytes[end - slashes - 1] === backslash) slashes += 1
-      if (slashes % 2 === 0) return end + 1
+    for (let depth = 0; at > 0; at -= 1) {
+      const one = bytes[at]!
+      if (one === quote) at = this.#startOfString(at)
+      else if (one === closeBrace || one === closeBracket) depth += 1
+      else if ((one === openBrace || one === openBracket) && --depth === 0) break
+    }
+    return at
+  }
+
+  #endOfString(start: number): number {
+    const bytes = this.#bytes
+    let at = start + 1
+    for (let near = at + shortStringBytes; ; near = at + escapedBytes) {
+      while (at < near) {
+        const code = bytes[at]!
+        if (code === quote) return at + 1
+        at += code === backslash ? 2 : 1
+      }
+      const end = bytes.indexOf(quote, at)
+      if (end < 0) return bytes.length
+      if (this.#slashesBefore(end, at) % 2 === 0) return end + 1
       at = end + 1
     }
   }
+
+  /** Where the string starts that ends with this quote: at the nearest quote that is not escaped. */
+  #startOfString(last: number): number {
+    const bytes = this.#bytes
+    let at = last - 1
+    for (let near = Math.max(0, at - shortStringBytes); ; near = Math.max(0, at - escapedBytes)) {
+      for (; at > near; at -= 1) if (bytes[at] === quote && this.#slashesBefore(at, 0) % 2 === 0) return at
+      const start = bytes.lastIndexOf(quote, at)
+      if (start <= 0 || this.#slashesBefore(start, 0) % 2 === 0) return Math.max(0, start)
+      at = start - 1
+    }
+  }
+
+  #slashesBefore(end: number, from: number): number {
+    let at = end
+    while (at > from && this.#bytes[at - 1] === backslash) at -= 1
+    return end - at
+  }
+}
+
+/** Whether a byte belongs to a number, `true`, `false`, or `null`, and not to what surrounds one. */
+function isInScalar(code: number): boolean {
+  return (
+    code > space &&
+    code !== comma &&
+    code !== colon &&
+    code !== closeBrace &&
+    code !== closeBracket &&
+    code !== openBracket &&
+    code !== openBrace
+  )
 }

@@ -68,11 +68,12 @@ export function relayMarks(member: 'messages' | 'input', body: JsonObject, targe
   const style = markStyle(target.dialect, target.model)
   if (style === undefined || target.cache?.addsMarks !== true) return []
   const outline = outlineOf(member, body)
+  const list = listIn(body, member)
   const textType = textTypeOf(member)
   return marksFor(style, outline, target).map(({ at, lifetime }) => {
     const { index, part } = outline.blocks[at]!
     const mark = JSON.stringify(markMember(style, lifetime)).slice(1, -1)
-    return { member, index, part, mark, textType }
+    return { member, fromEnd: list.length - 1 - index, part, mark, textType }
   })
 }
 

@@ -4,10 +4,14 @@ import type { Backend } from '../ports.ts'
 
 /** Of providers that publish nothing: the shortest that any other one publishes. */
 const usualMs = hourMs / 12
-/** Where the caller's own marks ask for the longer lifetime: `"ttl": "1h"`. */
-const hourMark = Buffer.from('"1h"')
+const quote = 0x22
+/**
+ * Where the caller's own marks ask for the longer lifetime: `"ttl": "1h"`. Without the first quote, which is so frequent
+ * in JSON that a search for it takes ten times as long.
+ */
+const hourMark = Buffer.from('1h"')
+const dayRetention = Buffer.from('24h"')
 const mark = Buffer.from('"cache_control"')
-const dayRetention = Buffer.from('"24h"')
 
 /** Backends with the same cache: the same endpoint, credential, and model, unless the operator says more (contract 45.3). */
 export function cacheDomainOf({ cacheDomain, issuer, model }: Backend): string {
@@ -17,9 +21,9 @@ export function cacheDomainOf({ cacheDomain, issuer, model }: Backend): string {
 /** How long a provider stores a prompt after its last request began, milliseconds (contract 45.2). */
 export function cacheLifetimeMs({ cacheMs, dialect, format, model }: Backend, bytes: Uint8Array): number {
   if (cacheMs !== undefined) return cacheMs
-  if (format === 'anthropic-messages') return has(bytes, hourMark) ? hourMs : usualMs
+  if (format === 'anthropic-messages') return hasText(bytes, hourMark) ? hourMs : usualMs
   if (dialect.cacheMs !== undefined) return dialect.cacheMs
-  if (has(bytes, dayRetention)) return 24 * hourMs
+  if (hasText(bytes, dayRetention)) return 24 * hourMs
   // Models that take marks store a prompt for at least half an hour.
   return isMarkedGpt(model) ? hourMs / 2 : usualMs
 }
@@ -32,9 +36,17 @@ export function needsMarks({ format }: Pick<Backend, 'format'>): boolean {
 /** Whether a body that is sent to an endpoint can be cached there. Inside of a JSON text, the quotes would be escaped. */
 export function isCacheable(endpoint: Pick<Backend, 'format'>, body: Uint8Array | string): boolean {
   if (!needsMarks(endpoint)) return true
-  return typeof body === 'string' ? body.includes('"cache_control"') : has(body, mark)
+  // The last mark is nearly always at the end.
+  return typeof body === 'string' ? body.lastIndexOf('"cache_control"') >= 0 : bufferOf(body).lastIndexOf(mark) >= 0
 }
 
-function has(bytes: Uint8Array, text: Buffer): boolean {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(text)
+/** Whether a JSON text has a string of its own with this text, which lacks its first quote. */
+function hasText(bytes: Uint8Array, text: Buffer): boolean {
+  const body = bufferOf(bytes)
+  for (let at = body.indexOf(text); at >= 0; at = body.indexOf(text, at + 1)) if (body[at - 1] === quote) return true
+  return false
+}
+
+function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength)
 }
