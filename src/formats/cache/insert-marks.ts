@@ -1,4 +1,4 @@
-import type { JsonMember } from '../json-scan.ts'
+import type { JsonInsertion, JsonMember } from '../json-scan.ts'
 
 const quote = 0x22
 const backslash = 0x5c
@@ -27,55 +27,22 @@ export interface MarkInsertion {
   readonly textType: string
 }
 
-interface Insertion {
-  readonly at: number
-  readonly text: string
-}
-
 /**
- * The request's bytes with these marks, and the new positions of its members. All other bytes stay the same (contract
- * 44.3). The insertions are in the order of the body; one whose block cannot be found is skipped.
+ * What to add to the request's bytes for these marks, in the order of the bytes, so that all other bytes stay the same
+ * (contract 44.3). A mark whose block cannot be found is skipped.
  */
-export function insertMarks(
+export function insertionsOf(
   bytes: Buffer,
   members: readonly JsonMember[],
   marks: readonly MarkInsertion[],
-): { readonly bytes: Buffer; readonly members: readonly JsonMember[] } {
-  const insertions: Insertion[] = []
+): readonly JsonInsertion[] {
+  const insertions: JsonInsertion[] = []
   for (const member of members) {
     const own = marks.filter((mark) => mark.member === member.key)
     if (own.length > 0) new Locator(bytes, member).locate(own, insertions)
   }
-  if (insertions.length === 0) return { bytes, members }
-  // Blocks are found from the end of each list.
-  insertions.sort((one, other) => one.at - other.at)
-  return { bytes: splice(bytes, insertions), members: members.map((member) => shift(member, insertions)) }
-}
-
-function splice(bytes: Buffer, insertions: readonly Insertion[]): Buffer {
-  let room = bytes.length
-  for (const { text } of insertions) room += text.length
-  const out = Buffer.allocUnsafe(room)
-  let from = 0
-  let end = 0
-  for (const { at, text } of insertions) {
-    end += bytes.copy(out, end, from, at)
-    end += out.write(text, end, 'latin1')
-    from = at
-  }
-  bytes.copy(out, end, from)
-  return out
-}
-
-function shift({ key, keyStart, valueStart, valueEnd }: JsonMember, insertions: readonly Insertion[]): JsonMember {
-  const by = (offset: number, counts: (at: number) => boolean): number =>
-    insertions.reduce((sum, { at, text }) => (counts(at) ? sum + text.length : sum), offset)
-  return {
-    key,
-    keyStart: by(keyStart, (at) => at <= keyStart),
-    valueStart: by(valueStart, (at) => at < valueStart),
-    valueEnd: by(valueEnd, (at) => at <= valueEnd),
-  }
+  // Entries are found from the end of each list.
+  return insertions.sort((one, other) => one.at - other.at)
 }
 
 /** A value in the body: where it starts, and its last byte. */
@@ -97,7 +64,7 @@ class Locator {
     this.#member = { start: this.#skipSpace(valueStart), last: this.#skipSpaceBack(valueEnd - 1) }
   }
 
-  locate(marks: readonly MarkInsertion[], found: Insertion[]): void {
+  locate(marks: readonly MarkInsertion[], found: JsonInsertion[]): void {
     if (this.#bytes[this.#member.start] === quote) return this.#wrap(this.#member, marks[0]!, found)
     for (const [fromEnd, entry] of this.#entriesFromEnd(new Set(marks.map((mark) => mark.fromEnd)))) {
       this.#locateIn(
@@ -109,7 +76,7 @@ class Locator {
   }
 
   /** Marks blocks of one entry of the list. */
-  #locateIn(entry: Place, marks: readonly MarkInsertion[], found: Insertion[]): void {
+  #locateIn(entry: Place, marks: readonly MarkInsertion[], found: JsonInsertion[]): void {
     const [first] = marks
     if (first === undefined) return
     if (first.part === undefined) return this.#append(entry, first, found)
@@ -123,12 +90,12 @@ class Locator {
   }
 
   /** Adds the mark as the last member of an object. */
-  #append({ start, last }: Place, { mark }: MarkInsertion, found: Insertion[]): void {
+  #append({ start, last }: Place, { mark }: MarkInsertion, found: JsonInsertion[]): void {
     if (this.#bytes[start] === openBrace) found.push({ at: last, text: `,${mark}` })
   }
 
   /** Makes a list with one marked block of a text. */
-  #wrap({ start, last }: Place, { mark, textType }: MarkInsertion, found: Insertion[]): void {
+  #wrap({ start, last }: Place, { mark, textType }: MarkInsertion, found: JsonInsertion[]): void {
     found.push({ at: start, text: `[{"type":"${textType}","text":` }, { at: last + 1, text: `,${mark}}]` })
   }
 

@@ -1,11 +1,11 @@
 import type { Conversation } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { unsupported } from '../../formats/assert-translatable.ts'
-import { insertMarks } from '../../formats/cache/insert-marks.ts'
+import { insertionsOf } from '../../formats/cache/insert-marks.ts'
 import { withStableTools } from '../../formats/cache/stable-tools.ts'
 import { mayBeEncrypted, unmarkConversation, unmarkMember } from '../../formats/encrypted-reasoning.ts'
 import type { ClientFormatId, Dialect, Formats, WriteTarget } from '../../formats/format.ts'
-import { patchMembers } from '../../formats/json-scan.ts'
+import { type JsonInsertion, memberText, patchMembers } from '../../formats/json-scan.ts'
 import { withRejectedFields } from '../../formats/rejections/optional-fields.ts'
 import { relayChanges, type RelayRules, type RequestChanges } from '../../formats/relay.ts'
 import { assertManagedScope } from '../auth/operator-scope.ts'
@@ -120,9 +120,10 @@ export function writeBody(
     if (backend.isManaged) assertManagedScope(body)
     const target = targetFor(backend, conversation, deps.learned, { without, cache })
     const added = relay.marks?.(body, request.bytes.length, target) ?? []
-    const marked = added.length === 0 ? request : { ...request, ...insertMarks(request.bytes, request.members, added) }
+    const marks = added.length === 0 ? [] : insertionsOf(request.bytes, request.members, added)
     const changes = relayChanges(relay, body, conversation, target)
-    return patchMembers(marked.bytes, marked.members, withoutForeignSeals(relay, marked, changes, backend.issuer))
+    const all = withoutForeignSeals(relay, request, { changes, marks, issuer: backend.issuer })
+    return patchMembers(request.bytes, request.members, all, marks)
   }
   try {
     return writeTranslated(backend, conversation, deps, { without, cache })
@@ -193,6 +194,13 @@ export function relayRulesFor(
   return rules.fits?.(body, backend.dialect) === false ? undefined : rules
 }
 
+interface RelayedChanges {
+  readonly changes: RequestChanges
+  readonly marks: readonly JsonInsertion[]
+  /** Of the backend. */
+  readonly issuer: string
+}
+
 /**
  * Strips encrypted reasoning that only another backend can read, after a failover and in later requests alike
  * (contract 11.8).
@@ -200,13 +208,11 @@ export function relayRulesFor(
 function withoutForeignSeals(
   { encryptedReasoning }: RelayRules,
   { bytes, members }: ModelRequest,
-  changes: RequestChanges,
-  issuer: string,
+  { changes, marks, issuer }: RelayedChanges,
 ): RequestChanges {
   if (encryptedReasoning === undefined || !mayBeEncrypted(encryptedReasoning, bytes)) return changes
   const member = members.find(({ key }) => key === encryptedReasoning.member)
-  const json =
-    changes[encryptedReasoning.member] ?? (member && bytes.toString('utf8', member.valueStart, member.valueEnd))
+  const json = changes[encryptedReasoning.member] ?? (member && memberText(bytes, member, marks))
   return json === undefined
     ? changes
     : { ...changes, [encryptedReasoning.member]: unmarkMember(encryptedReasoning, json, issuer) }

@@ -1,21 +1,27 @@
 import { describe, expect, test } from 'vitest'
-import { insertMarks, type MarkInsertion } from '../../../src/formats/cache/insert-marks.ts'
-import { bodyShape, JsonScan, patchMembers } from '../../../src/formats/json-scan.ts'
+import { insertionsOf, type MarkInsertion } from '../../../src/formats/cache/insert-marks.ts'
+import { bodyShape, JsonScan, memberText, patchMembers } from '../../../src/formats/json-scan.ts'
 
 const mark = '"cache_control":{"type":"ephemeral"}'
 
-function inserted(json: string, places: readonly Omit<MarkInsertion, 'mark' | 'textType'>[]) {
+function inserted(
+  json: string,
+  places: readonly Omit<MarkInsertion, 'mark' | 'textType'>[],
+  changes: Readonly<Record<string, string>> = {},
+) {
   const bytes = Buffer.from(json)
   const scan = new JsonScan(bodyShape)
   scan.push(bytes)
   const marks = places.map((place) => ({ ...place, mark, textType: 'text' }))
-  return insertMarks(bytes, scan.members(bytes), marks)
+  const members = scan.members(bytes)
+  const insertions = insertionsOf(bytes, members, marks)
+  return { bytes: patchMembers(bytes, members, changes, insertions), members, insertions }
 }
 
 describe('marks in a relayed body', () => {
   test('only the mark is new, and every other byte stays', () => {
     const json =
-      '{ "system" : [ {"type":"text","text":"a\\"}"} ] ,\n "messages":[{"content":[{"type":"text","text":"ü"} , {"type":"text","text":"é"}],"role":"user"}], "x": 1}'
+      '{"system" : [ {"type":"text","text":"a\\"}"} ] ,\n "messages":[{"content":[{"type":"text","text":"ü"} , {"type":"text","text":"é"}],"role":"user"}], "x": 1}'
     const { bytes } = inserted(json, [
       { member: 'system', fromEnd: 0 },
       { member: 'messages', fromEnd: 0, part: 1 },
@@ -34,16 +40,17 @@ describe('marks in a relayed body', () => {
     )
   })
 
-  test('members are still found where they are now', () => {
+  test('together with changes of other members', () => {
     const json = '{"a":1,"messages":[{"role":"user","content":"Hi"}],"model":"m","z":[]}'
-    const { bytes, members } = inserted(json, [{ member: 'messages', fromEnd: 0, part: -1 }])
-    const patched = patchMembers(bytes, members, { model: '"other"' }).toString()
-    expect(JSON.parse(patched)).toEqual({
-      a: 1,
-      messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi', cache_control: { type: 'ephemeral' } }] }],
-      model: 'other',
-      z: [],
-    })
+    const places = [{ member: 'messages', fromEnd: 0, part: -1 }]
+    const content = [{ type: 'text', text: 'Hi', cache_control: { type: 'ephemeral' } }]
+    const { bytes, members, insertions } = inserted(json, places, { model: '"other"' })
+    expect(JSON.parse(bytes.toString())).toEqual({ a: 1, messages: [{ role: 'user', content }], model: 'other', z: [] })
+    // A member that is replaced gets its marks with its new text.
+    const text = memberText(Buffer.from(json), members[1]!, insertions)
+    expect(JSON.parse(text)).toEqual([{ role: 'user', content }])
+    const replaced = inserted(json, places, { messages: text, a: '2' }).bytes.toString()
+    expect(JSON.parse(replaced)).toEqual({ a: 2, messages: [{ role: 'user', content }], model: 'm', z: [] })
   })
 
   test('the last of two members with the same name is marked, as parsers read it', () => {
