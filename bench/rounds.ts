@@ -36,18 +36,18 @@ export interface Load {
 type Entry = Omit<Contender, 'leastBytes'> & {
   readonly mode: UpstreamMode
   readonly warm: boolean
-  readonly workers?: number
+  /** How many times the usual warm-up: every worker must see as many requests as one alone, and large bodies are slower. */
+  readonly warmUps?: number
 }
 
 /** Checks one answer and warms the gateway up. If that fails, reports it and returns undefined. */
 export async function enterOne(bench: Bench, scenario: string, entry: Entry): Promise<Contender | undefined> {
-  const { mode, warm, workers = 1, ...contender } = entry
+  const { mode, warm, warmUps = 1, ...contender } = entry
   const { label, gateway, kind } = contender
   try {
     await bench.setMode(mode)
     const leastBytes = await bench.check(gateway, kind, mode)
-    // Every worker must see as many requests as one alone before it is warm.
-    const durationMs = bench.options.warmUpMs * workers
+    const durationMs = bench.options.warmUpMs * warmUps
     const target = gateway.target(kind)
     const connections = contender.connections ?? warmUpConnections
     const load = { connections, maxRequests: maxRequestsPerRun, durationMs }

@@ -17,5 +17,5 @@ const loads = [
 
 /** What metrics and traces cost, compared with the same program without them in the same rounds. */
 export async function measureObservability(bench: Bench): Promise<Row[]> {
-  return await compareSettings(bench, { scenario: 'observability', names, loads, aimAtMost })
+  return await compareSettings(bench, { scenario: 'observability', names, loads, aimAtMost, processes: 4 })
 }

@@ -10,8 +10,6 @@ import type { Row } from '../rows.ts'
 /** Short rounds, and twice as many: the machine's speed changes within seconds. */
 const roundsFactor = 2
 const runShare = 1 / 3
-/** Processes of each: two processes of the same program differ by up to 25 %, for as long as they run. */
-const processesEach = 4
 
 /** The same program with other settings. */
 export interface SettingsComparison {
@@ -20,6 +18,8 @@ export interface SettingsComparison {
   readonly names: readonly [GatewayName, ...GatewayName[]]
   readonly loads: readonly SettingsLoad[]
   readonly aimAtMost: number
+  /** Of each: two processes of the same program differ by up to 25 %, for as long as they run. */
+  readonly processes: number
 }
 
 interface SettingsLoad {
@@ -27,14 +27,18 @@ interface SettingsLoad {
   readonly mode: UpstreamMode
   readonly figure: string
   readonly connections: number
+  readonly warmUps?: number
 }
 
 /** The CPU per answer of a program with several settings, in the same rounds. */
-export async function compareSettings(bench: Bench, { scenario, names, loads, aimAtMost }: SettingsComparison) {
+export async function compareSettings(
+  bench: Bench,
+  { scenario, names, loads, aimAtMost, processes }: SettingsComparison,
+) {
   await using started = new AsyncDisposableStack()
   const gateways: Gateway[] = []
   try {
-    for (const name of Array.from({ length: processesEach }, () => names).flat()) {
+    for (const name of Array.from({ length: processes }, () => names).flat()) {
       const gateway = await bench.startFresh(name)
       started.defer(() => gateway.stop())
       gateways.push(gateway)
@@ -44,10 +48,17 @@ export async function compareSettings(bench: Bench, { scenario, names, loads, ai
     return []
   }
   const rows: Row[] = []
-  for (const { kind, mode, figure, connections } of loads) {
+  for (const { kind, mode, figure, connections, warmUps = 1 } of loads) {
     const contenders: Contender[] = []
     for (const gateway of gateways) {
-      const contender = await enterOne(bench, scenario, { label: gateway.name, gateway, kind, mode, warm: true })
+      const contender = await enterOne(bench, scenario, {
+        label: gateway.name,
+        gateway,
+        kind,
+        mode,
+        warm: true,
+        warmUps,
+      })
       if (contender !== undefined) contenders.push(contender)
     }
     const { rounds, runMs } = bench.options

@@ -62,7 +62,7 @@ async function startWorkers(
     kind: 'chat',
     mode,
     warm: true,
-    workers: count,
+    warmUps: count,
     connections: connectionsPerWorker * count,
     // Each worker answers as many requests in a round as one alone: what it does once counts the same.
     times: count,
