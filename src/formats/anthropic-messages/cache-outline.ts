@@ -78,7 +78,8 @@ class OutlineBuilder {
     const { type, text, cache_control: control } = block
     const isMarkable = control === undefined && (type === 'text' ? isMarkableText(text) : markable.has(type))
     const own = lifetimeOf(control)
-    const inner = member === 'messages' ? innerMarks(block) : []
+    if (member === 'system' || type === 'text') return this.#add(member, index, part, isMarkable, own)
+    const inner = innerMarks(block)
     this.taken += own === undefined ? Math.max(0, inner.length - 1) : inner.length
     this.#add(member, index, part, isMarkable, own ?? (inner.includes('1h') ? '1h' : inner[0]))
   }

@@ -1,7 +1,7 @@
 import { charsPerToken } from '../../domain/estimate-tokens.ts'
 import { type JsonObject, isObject } from '../../domain/json.ts'
 import type { MarkInsertion } from '../cache/insert-marks.ts'
-import { cacheControl, type PlacedBlock } from '../cache/placed-blocks.ts'
+import { cacheControl, cacheControlText, type PlacedBlock } from '../cache/placed-blocks.ts'
 import { planMarks } from '../cache/plan-marks.ts'
 import { type Draft, isArray } from '../fields.ts'
 import type { WriteTarget } from '../format.ts'
@@ -34,8 +34,8 @@ export function relayMarks(body: JsonObject, bytes: number, { model, dialect, ca
     const { member, index, part } = outline.blocks[at]!
     const list = body[member]
     const fromEnd = isArray(list) ? list.length - 1 - index : 0
-    const mark = `"cache_control":${JSON.stringify(cacheControl(lifetime))}`
-    return { member, fromEnd, ...(member === 'messages' && { part }), mark, textType: 'text' }
+    const mark = cacheControlText[lifetime]
+    return { member, fromEnd, part: member === 'messages' ? part : undefined, mark, textType: 'text' }
   })
 }
 

@@ -20,7 +20,7 @@ export interface MarkInsertion {
   /** How many entries of the member's list follow its entry; 0 if the member is a text. */
   readonly fromEnd: number
   /** The position in the entry's `content`; -1 if the content is a text; absent if the entry itself is the block. */
-  readonly part?: number
+  readonly part?: number | undefined
   /** The mark as a member, as JSON without braces: `"cache_control":{…}`. */
   readonly mark: string
   /** The `type` of a block that is made of a text. */

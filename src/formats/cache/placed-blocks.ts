@@ -27,6 +27,12 @@ export function cacheControl(lifetime: CacheLifetime): JsonObject {
   return lifetime === '1h' ? { type: 'ephemeral', ttl: '1h' } : { type: 'ephemeral' }
 }
 
+/** The same as a member, as JSON without braces. */
+export const cacheControlText: Readonly<Record<CacheLifetime, string>> = {
+  '5m': `"cache_control":${JSON.stringify(cacheControl('5m'))}`,
+  '1h': `"cache_control":${JSON.stringify(cacheControl('1h'))}`,
+}
+
 /** Whether a `tool_choice` of any format makes the model call a tool. */
 export function isForcedChoice(choice: Json | undefined): boolean {
   if (!isObject(choice)) return choice === 'required'
@@ -39,13 +45,15 @@ export function isMarkableText(text: Json | undefined): boolean {
   return typeof text === 'string' && /\S/.test(text)
 }
 
+const none: readonly CacheLifetime[] = []
+
 /** The marks inside a block: those of a tool result's or a document's own content. */
 export function innerMarks({ content, source }: JsonObject): readonly CacheLifetime[] {
-  const inner = isArray(content) ? content : isObject(source) && isArray(source['content']) ? source['content'] : []
-  const found: CacheLifetime[] = []
+  const inner = isArray(content) ? content : isObject(source) && isArray(source['content']) ? source['content'] : none
+  let found: CacheLifetime[] | undefined
   for (const part of inner) {
     const lifetime = isObject(part) ? lifetimeOf(part['cache_control']) : undefined
-    if (lifetime !== undefined) found.push(lifetime)
+    if (lifetime !== undefined) (found ??= []).push(lifetime)
   }
-  return found
+  return found ?? none
 }
