@@ -2,6 +2,7 @@ import { budgetName, writeBudgetAmount } from '../domain/budget-text.ts'
 import { alertWindowMs } from '../domain/budget-windows.ts'
 import { writeReset } from '../domain/reset-text.ts'
 import type { Clock, Timer } from '../runtime/clock.ts'
+import type { BudgetWebhook, PassedThreshold } from './budget-webhook.ts'
 import { type BudgetState, budgetStates } from './budgets.ts'
 import type { BudgetAlertQueries, BudgetQueries, EmailQueries, Mail, SendMail } from './ports.ts'
 
@@ -21,12 +22,14 @@ export interface BudgetAlertDeps {
   readonly clock: Clock
   /** Undefined if this service sends no email. */
   readonly sendMail: SendMail | undefined
+  /** Undefined if none is configured. */
+  readonly webhook: Pick<BudgetWebhook, 'send' | 'close'> | undefined
   readonly budgetsUrl: string
   readonly onFailed: (error: unknown) => void
 }
 
 /**
- * Tells accounts by email when 50, 80, and 100 % of a budget are spent, once for each budget, window, and threshold, whichever
+ * Tells accounts by email, and the operator's program by webhook, when 50, 80, and 100 % of a budget are spent, once for each budget, window, and threshold, whichever
  * node notices it first.
  */
 export class BudgetAlerts {
@@ -40,13 +43,14 @@ export class BudgetAlerts {
   }
 
   start(): void {
-    if (this.#deps.sendMail !== undefined) this.#schedule()
+    if (this.#deps.sendMail !== undefined || this.#deps.webhook !== undefined) this.#schedule()
   }
 
   async close(): Promise<void> {
     this.#isClosed = true
     this.#timer?.cancel()
     await this.#running
+    await this.#deps.webhook?.close()
   }
 
   #schedule(): void {
@@ -88,12 +92,14 @@ export class BudgetAlerts {
       if (await store.addBudgetAlert({ budgetId, windowMs, threshold, accountId, atMs: Math.floor(nowMs) }))
         reached = threshold
     }
-    // One email says the most, if several thresholds were passed since the last check.
-    if (reached !== undefined) await this.#tell(state, reached)
+    // One alert says the most, if several thresholds were passed since the last check.
+    if (reached !== undefined) await this.#tell({ state, threshold: reached, windowMs })
   }
 
-  async #tell(state: BudgetState, threshold: number): Promise<void> {
-    const { store, sendMail, budgetsUrl, onFailed } = this.#deps
+  async #tell(passed: PassedThreshold): Promise<void> {
+    const { store, sendMail, webhook, budgetsUrl, onFailed } = this.#deps
+    const { state, threshold } = passed
+    webhook?.send(passed)
     if (sendMail === undefined) return
     for (const { address } of await store.listEmails(state.budget.accountId)) {
       try {

@@ -132,7 +132,7 @@ export async function startApp(given: Config, options: AppOptions): Promise<App>
   const config = withPort(listening.port)
   const shown = { ...answers, storage, sales, offers, providers, managed, mail, status, observation, breakers, api }
   const started = withConfig(runtime, config)
-  parts.use(startBudgetAlerts(started, { storage, sendMail: mail.sendMail, onFailed }))
+  parts.use(startBudgetAlerts(started, { storage, sendMail: mail.sendMail, postJson: providers.postJson, onFailed }))
   web.serve(parts.use(openWeb(started, shown)).fetch)
   descriptors.start()
   status.startReporting(config.listen.port)

@@ -11,7 +11,7 @@ import { BackendStatistics } from '../gateway/routing/backend-statistics.ts'
 import { LearnedLimits } from '../gateway/routing/learned-limits.ts'
 import { createVault } from '../providers/auth/vault.ts'
 import { createBackends, openUpstream, type CachedBackends, type ConfiguredBackend } from '../providers/catalog.ts'
-import { getText } from '../providers/http/get-text.ts'
+import { getText, type JsonPost, postJson } from '../providers/http/one-call.ts'
 import { createUpstreamPools, type UpstreamPoolsOptions } from '../providers/http/upstream-pools.ts'
 import type { VendorId } from '../providers/registry.ts'
 import { testUpstream } from '../providers/test-upstream.ts'
@@ -39,6 +39,8 @@ export interface Providers extends AsyncDisposable {
   test(upstream: Upstream): Promise<UpstreamTest>
   /** Fetches a public text of at most 256 KiB within a few seconds. @throws UpstreamError */
   getText(url: string): Promise<string>
+  /** Sends a message of this service to a URL of its operator, within 10 s. @throws UpstreamError */
+  readonly postJson: (post: JsonPost) => Promise<void>
 }
 
 export interface OpenProvidersDeps {
@@ -102,7 +104,6 @@ export async function openProviders(
   const owned = opened.move()
   const test = (upstream: Upstream): Promise<UpstreamTest> =>
     testUpstream(openUpstream(upstream, { vault, pools, publicOnly }), { clock, requestId: mintRequestId() })
-  const connections = (): ReturnType<Providers['connections']> => pools.counts()
   return {
     backends: {
       forProfile: (profileId, accountId) => backends.forProfile(profileId, accountId),
@@ -120,9 +121,10 @@ export async function openProviders(
     },
     learned: new LearnedLimits(clock),
     statistics: new BackendStatistics(clock),
-    connections,
+    connections: () => pools.counts(),
     test,
     getText: (url) => getText(url, pools, mintRequestId()),
+    postJson: (post) => postJson(post, pools, mintRequestId()),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }

@@ -81,6 +81,8 @@ export interface Config {
   readonly edgeGate: { readonly enabled: boolean }
   /** Undefined if no email is sent. Sign-in by email then works only in local mode, through the outbox page. */
   readonly mail: MailConfig | undefined
+  /** Where alerts of budgets are sent, in addition to email. */
+  readonly budgetWebhook: WebhookConfig | undefined
   /** The URL of the public keys of GitHub's secret scanning. */
   readonly scanningKeysUrl: string
 }
@@ -92,6 +94,12 @@ interface TracingConfig {
   readonly sampleRate: number
   /** Whether a caller's sampled flag decides instead. */
   readonly trustCallers: boolean
+}
+
+/** A program of the operator that gets messages, and the secret that signs them. */
+interface WebhookConfig {
+  readonly url: string
+  readonly secret: Secret
 }
 
 /** The mail server (SMTP) and the sender of email. */

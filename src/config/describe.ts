@@ -68,6 +68,7 @@ export function plainConfig(config: Config): Record<string, unknown> {
     cors: { origins: config.corsOrigins },
     edge_gate: config.edgeGate,
     mail: config.mail === undefined ? undefined : { ...config.mail, password: config.mail.password && masked },
+    budget_alerts: config.budgetWebhook && { webhook_url: config.budgetWebhook.url, webhook_secret: masked },
     leaked_keys: { github: { keys_url: config.scanningKeysUrl } },
   }
 }

@@ -30,6 +30,7 @@ const defaultMailPort = 587
 const defaultTlsMailPort = 465
 const lastPort = 65_535
 const defaultDataDir = './data'
+const defaultWebhookSecretEnv = 'SVC_ROUTER_WEBHOOK_SECRET'
 const defaultPepperEnv = 'SVC_ROUTER_PEPPER'
 const defaultSealingKeyEnv = 'SVC_ROUTER_SEALING_KEY'
 const modeEnv = 'SVC_ROUTER_MODE'
@@ -130,6 +131,7 @@ export function resolve(
     drainDelayMs: durationMs(file.drain_delay, defaultDrainDelayMs[mode]),
     ...resolveAccess(file),
     mail: resolveMail(file, findings),
+    budgetWebhook: resolveBudgetWebhook(file, findings),
     scanningKeysUrl: resolveScanningKeysUrl(file, mode, findings),
   }
 }
@@ -332,6 +334,21 @@ function resolveMail({ mail }: ConfigFile, findings: Findings): MailConfig | und
       : findings.secret(['mail', 'password_env'], variable, 'it must contain the password of the mail server')
   const port = mail.port ?? (security === 'tls' ? defaultTlsMailPort : defaultMailPort)
   return { host, port, security, user, password, from, support: mail.support }
+}
+
+function resolveBudgetWebhook({ budget_alerts: given }: ConfigFile, findings: Findings): Config['budgetWebhook'] {
+  if (given === undefined) return undefined
+  const { webhook_url: url, webhook_secret_env: variable = defaultWebhookSecretEnv } = given
+  const path = ['budget_alerts', 'webhook_secret_env']
+  const secret = findings.secret(path, variable, 'it must contain the secret that signs alerts of budgets')
+  if (secret === undefined) return undefined
+  if (!isPepper(secret.reveal()))
+    findings.add(
+      path,
+      `the value of the environment variable ${variable} is too short to sign with`,
+      'use at least 16 characters, for example from "openssl rand -base64 32"',
+    )
+  return { url, secret }
 }
 
 function resolveLimits(given: ConfigFile['limits']): Limits {

@@ -9,7 +9,17 @@ import { presetNames } from './presets.ts'
 import { amount, usdPerMillion } from './price-schema.ts'
 import { place, routing } from './routing-schema.ts'
 import { duration, env, flag, group, isProviderUrl, map, shaped, size, text, url, whole } from './settings.ts'
-import { adminApi, appListen, leakedKeys, mail, metricsListen, tracing, trustedProxies } from './web-settings.ts'
+import {
+  adminApi,
+  appListen,
+  budgetAlerts,
+  cors,
+  leakedKeys,
+  mail,
+  metricsListen,
+  tracing,
+  trustedProxies,
+} from './web-settings.ts'
 
 /** Bounds on the file itself (contract 30.15). */
 const maxPlans = 20
@@ -20,7 +30,6 @@ export const maxPerMinute = 10_000_000
 const maxPerMonth = 1_000_000_000
 const maxContextTokens = 100_000_000
 const maxOpen = 1_000_000
-const maxOrigins = 100
 const maxWorkers = 64
 const maxFusionsAtOnce = 1000
 const maxHeaderCharacters = 1_000
@@ -29,7 +38,6 @@ const maxHeaderCharacters = 1_000
 export const nameShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 const profileShape = /^[a-z0-9][a-z0-9._-]{0,63}(\/[a-z0-9][a-z0-9._-]{0,63})?$/
 const modelShape = /^[^\s\p{C}]{1,200}$/u
-const originShape = /^(?:\*|https?:\/\/[a-z0-9.-]{1,253}(?::\d{1,5})?|https?:\/\/\[[0-9a-f:]{2,39}\](?::\d{1,5})?)$/
 const headerShape = /^[A-Za-z0-9-]{1,64}$/
 
 const timeouts = group({
@@ -373,18 +381,9 @@ export const configSchema = group({
       'How long requests are still accepted after SIGTERM, while /ready is 503, until load balancers have noticed. Default 5s in production, 100ms in local mode.',
     ),
   mail,
+  budget_alerts: budgetAlerts,
   leaked_keys: leakedKeys,
-  cors: group({
-    origins: z
-      .array(shaped(originShape, 'an origin such as https://app.example.com, or *'), {
-        error: 'expected a list of origins',
-      })
-      .max(maxOrigins, { error: `expected at most ${maxOrigins} origins` })
-      .optional()
-      .describe('Origins whose pages may call the API, or * for all. Default none.'),
-  })
-    .optional()
-    .describe('Which web pages may call the API from a browser. Anyone who opens a page can read a key in it.'),
+  cors,
   edge_gate: group({ enabled: flag.optional().describe('Default true.') })
     .optional()
     .describe('Rejects requests without a meaningful User-Agent, and requests from scanners, with code 1010.'),

@@ -1,5 +1,8 @@
 import { z } from 'zod'
-import { env, flag, group, shaped, text, url, whole } from './settings.ts'
+import { env, flag, group, isProviderUrl, shaped, text, url, whole } from './settings.ts'
+
+const maxOrigins = 100
+const originShape = /^(?:\*|https?:\/\/[a-z0-9.-]{1,253}(?::\d{1,5})?|https?:\/\/\[[0-9a-f:]{2,39}\](?::\d{1,5})?)$/
 
 /** How many proxies are in front of a listener. */
 export const trustedProxies = (what: string) =>
@@ -80,6 +83,16 @@ export const mail = group({
   .optional()
   .describe('Sends sign-in codes by SMTP. Without it, local mode shows them on a page, and production sends none.')
 
+/** Where alerts of budgets are sent, in addition to email. */
+export const budgetAlerts = group({
+  webhook_url: url('the URL of your program', isProviderUrl).describe('Receives a signed POST for each alert.'),
+  webhook_secret_env: env(
+    'The variable with the secret that signs alerts, at least 16 characters. Default SVC_ROUTER_WEBHOOK_SECRET.',
+  ).optional(),
+})
+  .optional()
+  .describe('Sends the alerts of all budgets to a program of yours, in addition to email. Off if omitted.')
+
 /** How leaked keys are reported to us. */
 export const leakedKeys = group({
   github: group({
@@ -92,3 +105,16 @@ export const leakedKeys = group({
 })
   .optional()
   .describe('How API keys found in public are reported to the service.')
+
+/** Which web pages may call the API. */
+export const cors = group({
+  origins: z
+    .array(shaped(originShape, 'an origin such as https://app.example.com, or *'), {
+      error: 'expected a list of origins',
+    })
+    .max(maxOrigins, { error: `expected at most ${maxOrigins} origins` })
+    .optional()
+    .describe('Origins whose pages may call the API, or * for all. Default none.'),
+})
+  .optional()
+  .describe('Which web pages may call the API from a browser. Anyone who opens a page can read a key in it.')

@@ -52,6 +52,8 @@ export type ServiceEvent =
   | { readonly event: 'upstream_not_found'; readonly requestId: string; readonly backend: string }
   /** An email could not be sent. `reason` is the mail server's status or the system's error code. */
   | { readonly event: 'mail_failing'; readonly reason: string }
+  /** An alert of a budget could not be sent to the webhook. `reason` is what went wrong with the call. */
+  | { readonly event: 'budget_webhook_failing'; readonly reason: string }
   /** The secret scanner reported this many tokens, and this many keys were revoked. */
   | { readonly event: 'leak_report'; readonly reported: number; readonly revoked: number }
   /**

@@ -32,6 +32,7 @@ export const failingParts = {
   settings_failing: 'settings',
   audit_failing: 'audit',
   mail_failing: 'mail',
+  budget_webhook_failing: 'budget_webhook',
   billing_failing: 'billing',
   scanning_keys_failing: 'scanning_keys',
   tracing_failing: 'tracing',

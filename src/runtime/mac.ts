@@ -26,6 +26,11 @@ export function signText({ id, key }: SealingKey, text: string): Signature {
   return { keyId: id, mac: createHmac('sha256', key.reveal()).update(text).digest('base64url') }
 }
 
+/** The HMAC-SHA-256 of a text in hexadecimal, as receivers of webhooks check it. */
+export function hexMac(secret: Secret, text: string): string {
+  return createHmac('sha256', secret.reveal()).update(text).digest('hex')
+}
+
 /** Verifies a signature; `unknown_key` if none of these keys made it. */
 export function checkSignature(
   keys: MacKeys,

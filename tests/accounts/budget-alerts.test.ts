@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { BudgetAlerts } from '../../src/accounts/budget-alerts.ts'
+import type { PassedThreshold } from '../../src/accounts/budget-webhook.ts'
 import type { Mail } from '../../src/accounts/ports.ts'
 import type { Budget } from '../../src/domain/budgets.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
@@ -9,6 +10,7 @@ import { enginesFor } from '../contract/engines.ts'
 
 const [[, engine]] = enginesFor('budget alerts') as [ReturnType<typeof enginesFor>[0]]
 const mails: Mail[] = []
+const posted: PassedThreshold[] = []
 let store: Store
 let db: Awaited<ReturnType<Awaited<ReturnType<typeof engine.fresh>>>>
 let nowMs = Date.parse('2026-11-25T12:00:00Z')
@@ -30,6 +32,7 @@ beforeEach(async () => {
   db = await (await engine.fresh())()
   store = createStore(db)
   mails.length = 0
+  posted.length = 0
   nowMs = Date.parse('2026-11-25T12:00:00Z')
   const account = { id: 'acc_1', name: 'Ada', planId: 'free', suspended: false, createdAtMs: 1 }
   await store.addAccountWithEmail(account, 'ada@example.com', someRecord())
@@ -38,11 +41,12 @@ beforeEach(async () => {
 afterEach(() => db.destroy())
 
 /** A process that sends alerts. */
-function node(): BudgetAlerts {
+function node({ sendsMail = true } = {}): BudgetAlerts {
   return new BudgetAlerts({
     store,
     clock: { ...systemClock(), nowMs: () => nowMs },
-    sendMail: async (mail) => void mails.push(mail),
+    sendMail: sendsMail ? async (mail) => void mails.push(mail) : undefined,
+    webhook: { send: (passed) => void posted.push(passed), close: () => Promise.resolve() },
     budgetsUrl: 'https://app.example.com/account/budgets',
     onFailed: (error) => {
       throw error
@@ -80,6 +84,19 @@ test('each threshold is told once for each window, by one of several nodes', asy
   await spend(850)
   await node().check()
   expect(subjects().slice(2)).toEqual(['80% of a budget is spent'])
+})
+
+test('the webhook gets the same alerts, also without a mail server', async () => {
+  await spend(850)
+  const nodes = [node({ sendsMail: false }), node({ sendsMail: false })]
+  await Promise.all(nodes.map((one) => one.check()))
+  await nodes[0]!.check()
+  const windowMs = Date.parse('2026-11-25T00:00:00Z')
+  expect(posted).toMatchObject([{ threshold: 80, windowMs, state: { spent: 850, budget: { id: 'bud_1' } } }])
+  await spend(1_000)
+  await nodes[1]!.check()
+  expect(posted.map(({ threshold }) => threshold)).toEqual([80, 100])
+  expect(mails).toEqual([])
 })
 
 test('a budget that refuses requests is used up, although something is left', async () => {

@@ -252,6 +252,19 @@ const rows: readonly Row[] = [
     fixes: ['add "account: NAME"'],
   },
   {
+    name: 'a webhook of budgets without a secret',
+    text: 'budget_alerts:\n  webhook_url: https://hooks.example.com/x?y=1',
+    places: ['1:1'],
+    fixes: ['export SVC_ROUTER_WEBHOOK_SECRET='],
+  },
+  {
+    name: 'a secret that is too short to sign alerts of budgets with',
+    text: 'budget_alerts:\n  webhook_url: https://hooks.example.com\n  webhook_secret_env: HOOK',
+    env: { HOOK: 'short' },
+    places: ['3:23'],
+    fixes: ['at least 16 characters'],
+  },
+  {
     name: 'a pepper that is too short',
     text: 'secrets:\n  pepper_env: PEPPER',
     env: { PEPPER: 'short' },

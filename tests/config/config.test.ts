@@ -332,10 +332,13 @@ describe('published files', () => {
       STRIPE_SECRET_KEY: 'made-up',
       STRIPE_WEBHOOK_SECRET: 'made-up',
       SVC_ROUTER_MAIL_PASSWORD: 'made-up-password-of-mail',
+      SVC_ROUTER_WEBHOOK_SECRET: 'made-up-secret-of-the-webhook',
       SVC_ROUTER_DATABASE_URL: 'postgres://localhost/made-up',
     }
     const config = loadText(text, { env })
     expect(config.databaseUrl?.reveal()).toBe('postgres://localhost/made-up')
+    expect(config.budgetWebhook?.secret.reveal()).toBe('made-up-secret-of-the-webhook')
+    expect(JSON.stringify(describeConfig(config))).not.toContain('made-up-secret-of-the-webhook')
     expect(config.backends.map(({ id }) => id)).toEqual([
       'big',
       'house',

@@ -1,4 +1,7 @@
+import { createHmac } from 'node:crypto'
 import { afterEach, describe, expect, test } from 'vitest'
+import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
+import { serveHttp, until } from '../providers/support.ts'
 import { errorOf, expectUsage } from '../refusals.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 import { budgetOf, nanoPerUsd, pricedFacts, setTestBudget, usdPerMillion } from '../test-budgets.ts'
@@ -194,4 +197,42 @@ describe('a fusion', () => {
     expect((await service.chat({ model: 'svc-router/fusion' })).status).toBe(402)
     expect((await service.chat()).status).toBe(200)
   })
+})
+
+test('the operator gets a signed alert of a budget by webhook', async () => {
+  const got: { readonly signature: string; readonly body: string }[] = []
+  const { baseUrl } = await serveHttp((request, response) => {
+    let body = ''
+    request.on('data', (chunk: Buffer) => (body += chunk.toString()))
+    request.on('end', () => {
+      got.push({ signature: String(request.headers['x-svc-router-signature']), body })
+      response.writeHead(204).end()
+    })
+  })
+  const clock = new SkippingClock()
+  const secret = 'made-up-secret-of-the-webhook'
+  await start({
+    clock,
+    settings: { budget_alerts: { webhook_url: baseUrl } },
+    env: { SVC_ROUTER_WEBHOOK_SECRET: secret },
+  })
+  await budget({ limit: 1 * nanoPerUsd })
+  const answer = await service.chat({ messages: [{ role: 'user', content: 'Say hello. '.repeat(2_000) }] })
+  expect(answer.status).toBe(200)
+  await expect.poll(async () => (await state()).held).toBe(0)
+  const { spent, budget: known } = await state()
+  await budget({ limit: Math.ceil(spent / 0.6) })
+  await clock.skip(30_001)
+  await until(() => got.length > 0)
+  const { signature, body } = got[0]!
+  const [, time, mac] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(signature) ?? []
+  expect(mac).toBe(createHmac('sha256', secret).update(`${time}.${body}`).digest('hex'))
+  expect(Math.abs(Number(time) - clock.nowMs() / 1000)).toBeLessThan(5)
+  expect(JSON.parse(body)).toMatchObject({
+    type: 'budget.alert',
+    threshold_percent: 50,
+    budget: { id: known.id, account: service.account.id, spent: spent / nanoPerUsd },
+  })
+  await clock.skip(30_001)
+  expect(got).toHaveLength(1)
 })
