@@ -29,7 +29,7 @@ export function writeReport(report: Report, writeTable: TableWriter): string {
   ].join('\n')
 }
 
-const headings = ['ARM', 'RIGHT', 'ACCURACY', '95 % CI', 'NO ANSWER', 'HEADROOM', 'USD EACH', 'P50', 'P95']
+const headings = ['ARM', 'RIGHT', 'ACCURACY', '95% CI', 'NO ANSWER', 'HEADROOM', 'USD EACH', 'P50', 'P95']
 
 function rowOf(arm: ArmFigures): string[] {
   const { headroomCaptured: headroom } = arm
@@ -47,7 +47,7 @@ function rowOf(arm: ArmFigures): string[] {
 }
 
 function sentenceOf(one: NamedComparison, isSimulated: boolean): string {
-  const gain = `${points(one.gain)} points (95 % CI ${points(one.interval.low)} to ${points(one.interval.high)}, McNemar p = ${one.p.toFixed(3)})`
+  const gain = `${points(one.gain)} points (95% CI ${points(one.interval.low)} to ${points(one.interval.high)}, McNemar p = ${one.p.toFixed(3)})`
   const counts = `Only fusion was right on ${one.gained}, only the other on ${one.lost}`
   const verdict =
     one.verdict === 'no difference shown'
@@ -59,7 +59,7 @@ function sentenceOf(one: NamedComparison, isSimulated: boolean): string {
 function writeFailing({ failing, arms, best, pilotBest, meanSamples }: Report): string[] {
   const { allWrong, interval, effectiveMembers, bothWrong } = failing
   const lines = [
-    `All members are wrong on ${percent(allWrong)} of the questions (β, 95 % CI ${range(interval)}). No choice among their answers can be right on more than ${percent(1 - allWrong)}.`,
+    `All members are wrong on ${percent(allWrong)} of the questions (β, 95% CI ${range(interval)}). No choice among their answers can be right on more than ${percent(1 - allWrong)}.`,
   ]
   if (effectiveMembers !== undefined)
     lines.push(
@@ -111,7 +111,7 @@ function pairsOf(bothWrong: readonly (readonly number[])[]): string {
 }
 
 function percent(share: number): string {
-  return `${(share * 100).toFixed(1)} %`
+  return `${(share * 100).toFixed(1)}%`
 }
 
 function range({ low, high }: Interval): string {
