@@ -32,6 +32,7 @@ class DiskFull extends StoreUnavailable {
  */
 export class Disk {
   readonly database: DatabaseSync
+  readonly readSpending: ReturnType<typeof spendingReader>
   /** Called when the disk works differently. */
   onState: () => void = () => {}
   #state: DiskState = 'fast'
@@ -41,9 +42,10 @@ export class Disk {
   #isComplete = true
 
   constructor(content: Uint8Array) {
-    const { database, statements, reset } = (opened ??= openDatabase(content))
+    const { database, statements, readSpending, reset } = (opened ??= openDatabase(content))
     reset()
     this.database = database
+    this.readSpending = readSpending
     this.#statements = statements
   }
 
@@ -93,6 +95,7 @@ export class Disk {
 interface OpenDatabase {
   readonly database: DatabaseSync
   readonly statements: SqliteStatements
+  readonly readSpending: ReturnType<typeof spendingReader>
   readonly reset: () => void
 }
 
@@ -117,15 +120,14 @@ function openDatabase(content: Uint8Array): OpenDatabase {
   return {
     database,
     statements,
+    readSpending: spendingReader(database),
     reset: () => {
       statements.rollback()
-      database.exec('pragma foreign_keys = off; begin')
-      for (const { hasRows, clear, fill, isEmpty } of copies) {
-        if (isEmpty && hasRows.get() === undefined) continue
-        clear.run()
-        if (!isEmpty) fill.run()
-      }
-      database.exec('commit; pragma foreign_keys = on')
+      // Turning the checks of foreign keys off would make SQLite compile every statement again.
+      database.exec('begin; pragma defer_foreign_keys = on')
+      for (const { hasRows, clear } of copies) if (hasRows.get() !== undefined) clear.run()
+      for (const { fill, isEmpty } of copies) if (!isEmpty) fill.run()
+      database.exec('commit')
     },
   }
 }
@@ -296,7 +298,7 @@ export class SimulatedThread implements DatabaseThread {
     if (call.type === 'execute') return statements.execute(call.sql, call.parameters)
     if (call.type === 'rollback') return statements.rollback()
     if (call.type === 'prove') return undefined
-    if (call.type === 'spending') return spendingReader(this.#disk.database)(call.accountId, call.sinceMs)
+    if (call.type === 'spending') return this.#disk.readSpending(call.accountId, call.sinceMs)
     const { accountId, periodId, sinceMs } = call
     const used = statements.execute('select used from usage where account_id = ? and period_id = ?', [
       accountId,

@@ -163,7 +163,7 @@ export class World {
       },
       onEvent: (event) => {
         this.events.push({ event, process: number, atMs: timeline.nowMs })
-        timeline.note('log', JSON.stringify(event))
+        if (timeline.isTraced) timeline.note('log', JSON.stringify(event))
       },
     }
     let failures = 0
