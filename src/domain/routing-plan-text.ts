@@ -50,7 +50,7 @@ export function isDoubt(code: unknown): code is RoutingDoubt {
 
 /** How likely a backend is to be asked first; empty if the configured order decides. */
 export function describeShare({ share }: Pick<PlannedBackend, 'share'>): string {
-  return share === undefined ? '' : `asked first with ${Math.round(share * 100)}% probability`
+  return share === undefined ? '' : `tried first with ${Math.round(share * 100)}% probability`
 }
 
 /** Why a backend may fail, for operators. */

@@ -27,7 +27,7 @@ describe('explain', () => {
       '{"ignore":["alpha"],"sort":"latency"}',
     )
     expect(code).toBe(0)
-    expect(out).toMatch(/1 +beta +relay; asked first with 100% probability; score \d+/)
+    expect(out).toMatch(/1 +beta +relay; tried first with 100% probability; score \d+/)
     expect(out).toMatch(/- +alpha +the request excludes it in routing.ignore/)
   })
 
