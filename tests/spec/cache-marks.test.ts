@@ -1,0 +1,57 @@
+import { describe, expect, test } from 'vitest'
+import type { Service } from '../service.ts'
+import { shareService } from '../shared-service.ts'
+
+const service = shareService({
+  formats: ['anthropic-messages'],
+  facts: { alpha: { model: 'claude-opus-5' } },
+  settings: {
+    profiles: {
+      'svc-router/frontier': { backends: ['alpha'] },
+      'my/unmarked': { backends: ['alpha'], cache: { marks: 'off' } },
+      'svc-router/fusion': { backends: ['alpha'], cache: { marks: 'off' } },
+    },
+  },
+})
+const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }]
+/** Long enough to be a turn of a session. */
+const system = { role: 'system', content: 'You answer questions about a long story. '.repeat(100) }
+
+/** Asks through chat completions, and returns the bodies that the provider received for it. */
+async function ask(running: Service, model: string, messages: readonly object[], more: object = {}): Promise<string[]> {
+  const [provider] = running.providers
+  const before = provider!.captured().length
+  const response = await running.post('/chat/completions', { model, messages, ...more })
+  expect(response.status, await response.text()).toBe(200)
+  const sent = provider!.captured().slice(before)
+  return sent.map(({ body }) => body)
+}
+
+const countMarks = (bodies: readonly string[]): number[] =>
+  bodies.map((body) => body.split('"cache_control"').length - 1)
+
+describe('marks for the cache of a provider', () => {
+  test('are added from the second turn of a conversation without tools on', async () => {
+    const running = await service()
+    const question = [system, { role: 'user', content: 'Who is the hero?' }]
+    expect(countMarks(await ask(running, 'svc-router/frontier', question))).toEqual([0])
+    const later = [...question, { role: 'assistant', content: 'Nobody.' }, { role: 'user', content: 'And then?' }]
+    expect(countMarks(await ask(running, 'svc-router/frontier', later))).toEqual([3])
+  })
+
+  test('are added to the first turn with tools, unless the profile turns them off', async () => {
+    const running = await service()
+    const question = [system, { role: 'user', content: 'Look for the hero.' }]
+    expect(countMarks(await ask(running, 'svc-router/frontier', question, { tools }))).toEqual([3])
+    expect(countMarks(await ask(running, 'my/unmarked', question, { tools }))).toEqual([0])
+  })
+
+  test('are not added to the calls of a fusion whose profile turns them off', async () => {
+    const running = await service()
+    const counts = countMarks(
+      await ask(running, 'svc-router/fusion', [system, { role: 'user', content: 'Why?' }], { tools }),
+    )
+    expect(counts.length).toBeGreaterThan(0)
+    expect(Math.max(...counts)).toBe(0)
+  })
+})
