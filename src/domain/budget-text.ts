@@ -45,7 +45,7 @@ export function writeBudgetAmount(unit: BudgetUnit, amount: number): string {
 }
 
 /** Nanodollars as US dollars: at least two decimals, and at most six. What is less than a millionth counts as one. */
-export function writeNanoUsd(amount: number): string {
+function writeNanoUsd(amount: number): string {
   const micros = Math.ceil(amount / 1000)
   const text = (micros / 1_000_000).toFixed(6)
   return text.replace(/0{1,4}$/, '')

@@ -24,6 +24,15 @@ export interface CacheUse {
 /** Reasons that are no miss. */
 const fine: ReadonlySet<CacheReason> = new Set(['hit', 'first', 'uncounted'])
 
+/** Turns that read less than they could have, by reason, the most frequent first. */
+export function missesIn(groups: readonly CacheGroup[]): CacheUse['misses'] {
+  const misses = cacheReasons.flatMap((reason) => {
+    const turns = groups.reduce((total, group) => total + (group.reason === reason ? group.turns : 0), 0)
+    return fine.has(reason) || turns === 0 ? [] : [{ reason, turns }]
+  })
+  return misses.toSorted((one, other) => other.turns - one.turns)
+}
+
 /** One entry for each key and client, those with the most turns first. */
 export function cacheUses(groups: readonly CacheGroup[]): readonly CacheUse[] {
   const byName = new Map<string, CacheGroup[]>()
@@ -37,17 +46,13 @@ export function cacheUses(groups: readonly CacheGroup[]): readonly CacheUse[] {
     all.reduce((total, group) => total + of(group), 0)
   return Array.from(byName.values(), (all): CacheUse => {
     const { keyId, client } = all[0]!
-    const misses = cacheReasons.flatMap((reason) => {
-      const turns = sum(all, (group) => (group.reason === reason ? group.turns : 0))
-      return fine.has(reason) || turns === 0 ? [] : [{ reason, turns }]
-    })
     return {
       keyId,
       client,
       turns: sum(all, ({ turns }) => turns),
       inputTokens: sum(all, ({ inputTokens }) => inputTokens),
       readTokens: sum(all, ({ readTokens }) => readTokens),
-      misses: misses.toSorted((one, other) => other.turns - one.turns),
+      misses: missesIn(all),
     }
   }).toSorted((one, other) => other.turns - one.turns)
 }

@@ -62,8 +62,9 @@ export function describeVerdict(verdict: CacheVerdict): string {
   const { before, expected, read } = verdict
   const words = describeReason(verdict)
   if (before === 0 || read === undefined) return words
-  const missed = expected < before ? `, ${expected} of them expected from this backend` : ''
-  return `${words}: ${read} tokens read, ${before} in the previous prompt${missed}`
+  const write = (tokens: number): string => tokens.toLocaleString('en')
+  const missed = expected < before ? `, ${write(expected)} of them expected from this backend` : ''
+  return `${words}: ${write(read)} tokens read, ${write(before)} in the previous prompt${missed}`
 }
 
 /** The verdict on the attempt that answered; undefined if none was recorded, or only one of a later version. */

@@ -5,7 +5,8 @@
 export type Picodollars = bigint
 
 const picodollarsPerDollar = 1_000_000_000_000n
-const picodollarsPerMicrodollar = 1_000_000
+/** Smaller amounts are not written for people: 0.0001 US dollars. */
+const smallest = 100_000_000n
 /** Longer texts are no amount: a hundred quadrillion dollars. */
 const maxDigits = 30
 
@@ -61,9 +62,11 @@ export function writeUsd(amount: Picodollars | number): string {
   if (typeof amount === 'number') return writeUsd(fromDollars(amount) ?? 0n)
   if (amount < 0n) return `-${writeUsd(-amount)}`
   if (amount === 0n) return '0 USD'
-  const hundredMicros = picodollarsPerMicrodollar * 100
-  if (amount < BigInt(hundredMicros)) return 'less than 0.0001 USD'
-  const rounded = (amount + BigInt(hundredMicros / 2)) / BigInt(hundredMicros)
-  const [whole, decimals] = [rounded / 10_000n, rounded % 10_000n]
-  return `${whole}.${decimals.toString().padStart(4, '0')} USD`
+  if (amount < smallest) return 'less than 0.0001 USD'
+  const digits = amount < picodollarsPerDollar ? 4 : 2
+  const unit = picodollarsPerDollar / 10n ** BigInt(digits)
+  const rounded = (amount + unit / 2n) / unit
+  const perDollar = 10n ** BigInt(digits)
+  const [whole, decimals] = [rounded / perDollar, rounded % perDollar]
+  return `${whole.toLocaleString('en')}.${decimals.toString().padStart(digits, '0')} USD`
 }

@@ -26,7 +26,7 @@ test('what is not an amount is undefined', () => {
   expect(readAmount('0012')).toBe(12n)
 })
 
-test('amounts are written exactly for programs, and with four decimals for people', () => {
+test('amounts are written exactly for programs, and with four decimals below a dollar and two from there on for people', () => {
   expect(writeDollars(0n)).toBe('0')
   expect(writeDollars(1n)).toBe('0.000000000001')
   expect(writeDollars(12_340_000_000_000n)).toBe('12.34')
@@ -35,6 +35,9 @@ test('amounts are written exactly for programs, and with four decimals for peopl
   expect(writeUsd(31_249_999_999n)).toBe('0.0312 USD')
   expect(writeUsd(31_250_000_000n)).toBe('0.0313 USD')
   expect(writeUsd(999_999_999_999n)).toBe('1.0000 USD')
+  expect(writeUsd(1_000_000_000_000n)).toBe('1.00 USD')
+  expect(writeUsd(187_456_500_000_000n)).toBe('187.46 USD')
+  expect(writeUsd(1_234_567_004_999_999_999n)).toBe('1,234,567.00 USD')
   expect(inDollars(2_500_000_000_000n)).toBe(2.5)
 })
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openSession } from '../../src/accounts/identity/sessions.ts'
 import type { Service } from '../service.ts'
 import { startWeb, type Visitor } from './browser-less.ts'
+import { enterAs } from './operator.ts'
 
 let service: Service
 let visitor: Visitor
@@ -45,8 +46,26 @@ test('the trail, the list, the sums, and the downloads show what a request costs
   const usagePage = await textOf('/usage')
   expect(usagePage).toContain(`<dd>${cost}</dd>`)
   expect(usagePage).toContain('The cost of 1 request is unknown and not included.')
+  expect(usagePage.replaceAll(/\s+/g, ' ')).toMatch(/Cost unknown.*<td class="number">1<\/td> <\/tr>/)
   const rows = (await textOf('/usage.csv')).trimEnd().split('\r\n')
   expect(rows[0]).toMatch(/,cost_usd,cache_saved_usd,requests_with_unknown_cost$/)
   expect(rows.slice(1).filter((row) => row.endsWith(`,${thousandths / 1000},0,0`)).length).toBe(1)
   expect(rows.slice(1).filter((row) => row.endsWith(',,,1')).length).toBe(1)
+})
+
+test('operators see the costs of one account, and nothing of another', async () => {
+  const answer = await service.chat()
+  const { usage } = (await answer.json()) as { usage: { prompt_tokens: number; completion_tokens: number } }
+  await pageOf(answer)
+  const { visitor: console } = await enterAs(service, 'viewer', 'viewer@example.com')
+  const costsOf = async (id: string): Promise<string> =>
+    (await (await console.get(`/operator/accounts/${id}/costs`)).text()).replaceAll(/\s+/g, ' ')
+  const sum = (await textOf('/usage')).match(/<dt>Cost at the providers<\/dt>\s*<dd>([\d.]+) USD/)?.[1]
+  expect(Number(sum)).toBeGreaterThanOrEqual((usage.prompt_tokens + usage.completion_tokens) / 1000)
+  const own = await costsOf(service.account.id)
+  expect(own).toContain(`<dd>${sum} USD</dd>`)
+  expect(own).toMatch(/<h2>Cost by key<\/h2>.*<th scope="row">test<\/th>.*<h2>Cost by model<\/h2>/)
+  const other = await service.addAccount('quiet', 'free')
+  expect(await costsOf(other.account.id)).toContain('sent no requests in the last 30 days')
+  expect((await console.get('/operator/accounts/acc_none/costs')).status).toBe(404)
 })

@@ -52,6 +52,16 @@ export const everyConsolePage: readonly PageState[] = [
     await toAccount(page, origin, 'tester')
     await openSummaries(page)
   }),
+  operator('account-costs', async (page, origin) => {
+    await toAccount(page, origin, 'tester')
+    await page.getByRole('link', { name: 'Costs and prompt caches' }).click()
+    await page.getByRole('heading', { name: 'Cost by model' }).waitFor()
+  }),
+  operator('account-costs-none', async (page, origin) => {
+    await toAccount(page, origin, 'suspended & gone')
+    await page.getByRole('link', { name: 'Costs and prompt caches' }).click()
+    await page.getByText('sent no requests').waitFor()
+  }),
   operator('account-suspended', (page, origin) => toAccount(page, origin, 'suspended & gone')),
   operator('requests', at('/operator/requests')),
   operator('requests-decided', async (page, origin) => {

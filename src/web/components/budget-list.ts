@@ -1,13 +1,15 @@
 import { html } from 'hono/html'
 import type { BudgetState } from '../../accounts/budgets.ts'
 import type { StoredKey } from '../../domain/accounts.ts'
-import { windowName, writeNanoUsd } from '../../domain/budget-text.ts'
+import { windowName } from '../../domain/budget-text.ts'
 import type { Budget, BudgetUnit } from '../../domain/budgets.ts'
+import { writeUsd } from '../../domain/money.ts'
 import type { SignedIn, OperatorVisit } from '../http/visit.ts'
 import type { Html } from './html.ts'
 import { csrfInput } from './layout.ts'
 import { writeMinute, writeNumber } from './time.ts'
 
+const picodollarsPerNanodollar = 1_000n
 /** The bar shows a warning from this share on. */
 const nearlyFull = 0.8
 
@@ -33,11 +35,13 @@ function budgetRow(state: BudgetState, { keys, removable }: BudgetListOptions): 
   const { budget, spent, held, left, resetsAtMs } = state
   const write = (amount: number): string => writeAmount(budget.unit, amount)
   const name = `${capital(windowName(budget))}, ${subjectOf(budget, keys)}`
+  // The unit once is enough: 5 of 20.00 USD.
+  const share = `${write(spent).replace(/^([\d.,]+) \w+$/, '$1')} of ${write(budget.limit)}`
   return html`<li>
     <div class="wide">
       <strong>${name}</strong> ${budget.setBy === 'operator' ? html`<span class="tag">set by the operator</span>` : ''}
-      <p>${write(spent)} of ${write(budget.limit)} spent</p>
-      ${budgetBar(state, `${name}: ${write(spent)} of ${write(budget.limit)} spent`)}
+      <p>${share} spent</p>
+      ${budgetBar(state, `${name}: ${share} spent`)}
       <p class="faint">
         ${write(left)} left${held === 0 ? '' : html`, ${write(held)} held by running requests`}.
         ${
@@ -77,7 +81,7 @@ function subjectOf({ scope, subject }: Budget, keys: readonly StoredKey[]): stri
 }
 
 function writeAmount(unit: BudgetUnit, amount: number): string {
-  return unit === 'tokens' ? `${writeNumber(amount)} tokens` : `$${writeNanoUsd(amount)}`
+  return unit === 'tokens' ? `${writeNumber(amount)} tokens` : writeUsd(BigInt(amount) * picodollarsPerNanodollar)
 }
 
 function capital(text: string): string {

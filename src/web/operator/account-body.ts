@@ -63,6 +63,7 @@ export async function accountBody(
           <dt>Own providers</dt>
           <dd>${upstreams.length === 0 ? 'none' : upstreams.map(({ provider }) => provider).join(', ')}</dd>
         </dl>
+        <p><a href="/operator/accounts/${account.id}/costs">Costs and prompt caches</a></p>
         <p><a href="/operator/audit?account=${account.id}">History of changes</a></p>
         ${suspensionForm(visit, account)}
       </section>
@@ -150,6 +151,7 @@ function keyCard(
 function keyRow(visit: OperatorVisit, account: Account, key: StoredKey, usedAtMs: number | undefined): Html {
   const nowMs = visit.deps.clock.nowMs()
   const state = effectiveState(key, nowMs)
+  const path = `/operator/accounts/${account.id}/keys/${key.id}/revoke`
   return html`<li>
     <div>
       <strong>${key.name}</strong> <span class="tag ${state === 'active' ? 'good' : 'warn'}">${state}</span><br />
@@ -160,13 +162,7 @@ function keyRow(visit: OperatorVisit, account: Account, key: StoredKey, usedAtMs
         ${usedAtMs === undefined ? 'not used recently' : html`last used ${writeAgo(usedAtMs, nowMs)}`}</span
       >
     </div>
-    ${
-      may(visit, 'revokeKeys')
-        ? html`<div class="actions">
-            ${revokeForm(key.name, `/operator/accounts/${account.id}/keys/${key.id}/revoke`, visit)}
-          </div>`
-        : ''
-    }
+    ${may(visit, 'revokeKeys') ? html`<div class="actions">${revokeForm(key.name, path, visit)}</div>` : ''}
   </li>`
 }
 

@@ -14,6 +14,7 @@ import { redirect } from '../http/redirect.ts'
 import type { PageRoute } from '../http/route.ts'
 import type { OperatorVisit } from '../http/visit.ts'
 import { accountBody } from './account-body.ts'
+import { costsBody } from './account-costs.ts'
 import { consolePage } from './console-page.ts'
 
 const path = '/operator/accounts/:accountId'
@@ -22,6 +23,7 @@ const { see, changePlan: planAction, suspendAccount: suspension, revokeKeys, cha
 /** One account and the actions for operators. */
 export const accountPageRoutes: readonly PageRoute[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: (visit) => showAccount(visit) },
+  { method: 'GET', path: `${path}/costs`, access: 'operator', ...see, handle: showCosts },
   { method: 'POST', path: `${path}/plan`, access: 'operator', ...planAction, handle: putOnPlan },
   { method: 'POST', path: `${path}/suspend`, access: 'operator', ...suspension, handle: suspend },
   { method: 'POST', path: `${path}/resume`, access: 'operator', ...suspension, handle: resume },
@@ -40,6 +42,19 @@ async function showAccount(visit: OperatorVisit, errorCode?: AccountsErrorCode):
     status: errorCode === undefined ? 200 : 422,
     problem: errorCode === undefined ? undefined : 'The budget was not set. Please correct the error below.',
     body: await accountBody(visit, account, errorCode),
+  })
+}
+
+async function showCosts(visit: OperatorVisit): Promise<Response> {
+  const account = await accountOf(visit)
+  return consolePage(visit, {
+    title: `Costs of ${account.name}`,
+    lead: 'The last 30 days.',
+    above: breadcrumbs(
+      { path: '/operator/accounts', name: 'Accounts' },
+      { path: `/operator/accounts/${account.id}`, name: account.name },
+    ),
+    body: await costsBody(visit, account),
   })
 }
 

@@ -3,17 +3,17 @@ import { budgetStates } from '../../accounts/budgets.ts'
 import { maxListedKeys } from '../../accounts/keys.ts'
 import type { UsageGroup } from '../../accounts/ports.ts'
 import { type Period, periodAt, type UsageSignals } from '../../domain/account-meter.ts'
-import { writeUsd } from '../../domain/money.ts'
 import { dayMs } from '../../runtime/durations.ts'
 import { budgetList } from '../components/budget-list.ts'
 import { cacheCard } from '../components/cache-card.ts'
 import { dayChart, shareTable } from '../components/chart.ts'
+import { costFacts, costNote, costTables } from '../components/cost-tables.ts'
 import type { Html } from '../components/html.ts'
 import { page } from '../components/layout.ts'
 import { buildNames, type Names } from '../components/names.ts'
 import { quotaBar } from '../components/quota-bar.ts'
 import { writeCount, writeDay, writeNumber } from '../components/time.ts'
-import { barsByDay, costBy, costOf, type CostSum, countBy, projectMonth, sumOf } from '../components/usage-sums.ts'
+import { barsByDay, costOf, countBy, projectMonth, sumOf } from '../components/usage-sums.ts'
 import { download, writeCsv } from '../http/download.ts'
 import type { PageRoute } from '../http/route.ts'
 import type { AccountVisit } from '../http/visit.ts'
@@ -118,7 +118,7 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
         </p>
       </section>
       ${groups.length === 0 ? '' : html`<div class="cards wide">${shares(groups, names)}</div>`}
-      ${groups.length === 0 ? '' : costs(groups, names)} ${cacheCard(cache, names)}`,
+      ${groups.length === 0 ? '' : costTables(groups, names)} ${cacheCard(cache, names)}`,
   })
 }
 
@@ -158,14 +158,7 @@ function totals(groups: readonly UsageGroup[]): Html {
       <dd>${writeNumber(sumOf(groups, (group) => group.inputTokens))}</dd>
       <dt>Output tokens</dt>
       <dd>${writeNumber(sumOf(groups, (group) => group.outputTokens))}</dd>
-      ${
-        cost === undefined
-          ? ''
-          : html`<dt>Cost at the providers</dt>
-              <dd>${writeUsd(cost.amount)}</dd>
-              <dt>Saved by caching</dt>
-              <dd>${writeUsd(cost.saved)}</dd>`
-      }
+      ${costFacts(cost)}
     </dl>
     ${groups.length === 0 ? '' : html`<p class="faint">${costNote(cost)} <a href="/docs/costs">How costs are computed</a></p>`}
     ${
@@ -176,12 +169,6 @@ function totals(groups: readonly UsageGroup[]): Html {
           </p>`
     }
   </section>`
-}
-
-function costNote(cost: CostSum | undefined): string {
-  if (cost === undefined) return 'The cost of these requests is unknown.'
-  if (cost.unknown === 0) return 'Computed from the usage that providers reported.'
-  return `Computed from the usage that providers reported. The cost of ${writeCount(cost.unknown, 'request')} is unknown and not included.`
 }
 
 function percent(part: number, whole: number): string {
@@ -235,48 +222,6 @@ function shares(groups: readonly UsageGroup[], names: Names): Html {
             )
       }
     </section>`
-}
-
-/** What requests cost, and what caching saved, by key and by model. */
-function costs(groups: readonly UsageGroup[], names: Names): Html {
-  const listed = (title: string, nameOf: (group: UsageGroup) => string): Html => {
-    const all = costBy(groups, nameOf)
-    return html`<section class="card">
-      <h2>${title}</h2>
-      <div class="scroll" tabindex="0" role="region" aria-label="${title}">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col" class="number">Requests</th>
-              <th scope="col" class="number">Cost</th>
-              <th scope="col" class="number">Saved by caching</th>
-            </tr>
-          </thead>
-          <tbody>
-            ${all.slice(0, maxShares).map(
-              ({ name, count, cost }) =>
-                html`<tr>
-                  <th scope="row">${name}</th>
-                  <td class="number">${writeNumber(count)}</td>
-                  <td class="number">${cost === undefined ? 'unknown' : writeUsd(cost.amount)}${unknownPart(cost)}</td>
-                  <td class="number">${cost === undefined ? 'unknown' : writeUsd(cost.saved)}</td>
-                </tr>`,
-            )}
-          </tbody>
-        </table>
-      </div>
-    </section>`
-  }
-  return html`${listed('Cost by key', ({ keyId }) => names.key(keyId))}
-  ${listed('Cost by model', ({ backend }) => (backend === null ? 'none' : names.model(backend)))}`
-}
-
-/** A sum must not look complete if it is not (contract 42.5). */
-function unknownPart(cost: CostSum | undefined): Html | string {
-  return cost === undefined || cost.unknown === 0
-    ? ''
-    : html` <span class="faint">without ${writeNumber(cost.unknown)} unknown</span>`
 }
 
 const columns = [

@@ -1,0 +1,72 @@
+import { html } from 'hono/html'
+import type { UsageGroup } from '../../accounts/ports.ts'
+import { writeUsd } from '../../domain/money.ts'
+import type { Html } from './html.ts'
+import type { Names } from './names.ts'
+import { writeCount, writeNumber } from './time.ts'
+import { costBy, type CostSum } from './usage-sums.ts'
+
+/** Keys and models that are listed. */
+const maxRows = 10
+
+/** What requests cost, and what caching saved, by key and by model (contract 42.10). */
+export function costTables(groups: readonly UsageGroup[], names: Names): Html {
+  return html`${costTable('Cost by key', groups, ({ keyId }) => names.key(keyId))}
+  ${costTable('Cost by model', groups, ({ backend }) => (backend === null ? 'none' : names.model(backend)))}`
+}
+
+/** The cost of all requests and what caching saved, as entries of a list of facts; empty if no cost is known. */
+export function costFacts(cost: CostSum | undefined): Html | string {
+  return cost === undefined
+    ? ''
+    : html`<dt>Cost at the providers</dt>
+        <dd>${writeUsd(cost.amount)}</dd>
+        <dt>Saved by caching</dt>
+        <dd>${writeUsd(cost.saved)}</dd>`
+}
+
+/** What the sum leaves out (contract 42.5). */
+export function costNote(cost: CostSum | undefined): string {
+  if (cost === undefined) return 'The cost of these requests is unknown.'
+  if (cost.unknown === 0) return 'Computed from the usage that providers reported.'
+  return `Computed from the usage that providers reported. The cost of ${writeCount(cost.unknown, 'request')} is unknown and not included.`
+}
+
+function costTable(title: string, groups: readonly UsageGroup[], nameOf: (group: UsageGroup) => string): Html {
+  const all = costBy(groups, nameOf)
+  // A sum must not look complete if it is not.
+  const hasUnknown = all.some(({ count, cost }) => unknownOf(count, cost) > 0)
+  return html`<section class="card">
+    <h2>${title}</h2>
+    <div class="scroll" tabindex="0" role="region" aria-label="${title}">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col" class="number">Requests</th>
+            <th scope="col" class="number">Cost</th>
+            <th scope="col" class="number">Saved by caching</th>
+            ${hasUnknown ? html`<th scope="col" class="number">Cost unknown</th>` : ''}
+          </tr>
+        </thead>
+        <tbody>
+          ${all.slice(0, maxRows).map(
+            ({ name, count, cost }) =>
+              html`<tr>
+                <th scope="row">${name}</th>
+                <td class="number">${writeNumber(count)}</td>
+                <td class="number">${cost === undefined ? 'unknown' : writeUsd(cost.amount)}</td>
+                <td class="number">${cost === undefined ? 'unknown' : writeUsd(cost.saved)}</td>
+                ${hasUnknown ? html`<td class="number">${writeNumber(unknownOf(count, cost))}</td>` : ''}
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+    ${all.length > maxRows ? html`<p class="faint">The ${maxRows} most expensive of ${writeNumber(all.length)}.</p>` : ''}
+  </section>`
+}
+
+function unknownOf(count: number, cost: CostSum | undefined): number {
+  return cost === undefined ? count : cost.unknown
+}
