@@ -43,6 +43,7 @@ test('the trail, the list, the sums, and the downloads show what a request costs
 
   service.providers[0]!.script([{ do: 'status', status: 503 }])
   expect(await pageOf(await service.chat()), 'answered by a backend without a price').toContain('<dd>unknown')
+  expect(await textOf('/activity')).toContain(' · cost unknown')
   const usagePage = await textOf('/usage')
   expect(usagePage).toContain(`<dd>${cost}</dd>`)
   expect(usagePage).toContain('The cost of 1 request is unknown and not included.')

@@ -183,6 +183,11 @@ function filterForm(filter: Filter, keys: readonly StoredKey[], profiles: readon
   </form>`
 }
 
+/** An answer without a cost must not look free (contract 42.5). Requests without usage have nothing to price. */
+function unknownCost({ usage }: RequestRecord): string {
+  return usage === undefined ? '' : ' · cost unknown'
+}
+
 function row(record: RequestRecord, names: Names): Html {
   const { id, profile, keyId, admittedAtMs, attempts, totalMs, cost } = record
   const backend = attempts.at(-1)?.backend
@@ -194,7 +199,7 @@ function row(record: RequestRecord, names: Names): Html {
         >${profile} ·
         ${names.key(keyId)}${backend === undefined ? '' : html` · ${names.backend(backend)}`}${
           attempts.length > 1 ? ` · ${attempts.length} attempts` : ''
-        }${cost === undefined ? '' : ` · ${describeCost(cost)}`}</span
+        }${cost === undefined ? unknownCost(record) : ` · ${describeCost(cost)}`}</span
       >
     </div>
     <span class="faint">${writeMs(totalMs)}</span>
