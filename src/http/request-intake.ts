@@ -106,20 +106,29 @@ export class Intake {
 
   /**
    * Like `answer`, but waits a short time for room among the requests (contract 29.15).
-   * @throws ServiceError `server_busy`, `load_shed`
+   * @throws ServiceError `server_busy`, `load_shed`, and what `Principal.recheck` throws
    */
   async answerInTurn(principal: Principal, request: TakenRequest): Promise<AnsweringShare> {
     const { accountId } = principal
     const { requests, requestBytes } = this.#answering
     const { length } = request.bytes
     if (!requestBytes.take(accountId, length)) throw busy()
+    if (requests.take(accountId)) return this.#shareOf(accountId, length)
     try {
-      if (!requests.take(accountId)) await this.#waitForTurn(principal, request)
+      await this.#waitForTurn(principal, request)
     } catch (error) {
       requestBytes.give(accountId, length)
       throw error
     }
-    return this.#shareOf(accountId, length)
+    const share = this.#shareOf(accountId, length)
+    try {
+      // Its key may have been revoked meanwhile (contract 3.11).
+      await principal.recheck()
+    } catch (error) {
+      share[Symbol.dispose]()
+      throw error
+    }
+    return share
   }
 
   /** Resolves once a place among the requests was taken for the account. */

@@ -84,6 +84,20 @@ describe('a full service', () => {
     expect(intake.shares['request_bytes']!.used, 'it holds nothing any more').toBe(100)
   })
 
+  test('rejects a request whose key was revoked while it waited, and gives its place to the next one', async () => {
+    const { held, intake, order, wait, end } = await full()
+    const revoked = (): never => {
+      throw new ServiceError('key_revoked')
+    }
+    const rejected = expect(
+      intake.answerInTurn({ ...principal('c'), recheck: revoked }, request),
+    ).rejects.toMatchObject({ code: 'key_revoked' })
+    void wait('d')
+    await end(held[0]!)
+    await rejected
+    expect(order).toEqual(['d'])
+  })
+
   test('lets no retry of a client wait, and nothing that is shed', async () => {
     const world = await full()
     await expect(world.intake.answerInTurn(principal('c'), { ...request, isRetry: true })).rejects.toThrow(busy)

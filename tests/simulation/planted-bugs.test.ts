@@ -19,7 +19,7 @@ const names = casesOf({ sample, all: plantedBugs.map(({ name }) => name) })
 /** Hunts of one bug, each from a first seed of its own. */
 const rounds = casesOf({ sample: 1, all: 5 })
 const seedsApart = 1_000_000
-const mostSchedules = 3_000
+const mostSchedules = casesOf({ sample: 3_000, all: 10_000 })
 
 interface Hunt {
   readonly schedules: number

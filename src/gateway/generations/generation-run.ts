@@ -103,7 +103,8 @@ export class GenerationRun {
       await sink.close(isCanceled ? 'canceled' : 'interrupted', rest)
       if (rest === undefined) feed.fail(interrupted())
     }
-    if (sink.failure !== undefined) feed.fail(sink.failure)
+    // Clients that have content must not be told to send the request again.
+    if (sink.failure !== undefined) feed.fail(sink.isDelivered ? interrupted() : sink.failure)
   }
 
   async #broken(): Promise<Buffer> {

@@ -81,6 +81,8 @@ export class Generations {
     request.work?.spend(claimCost)
     if (stream && keyed.after !== undefined) await this.#assertStored(keyed)
     for (let tries = 1; ; tries += 1) {
+      // The key may have been revoked while another request's generation was followed (contract 3.11).
+      if (tries > 1) await principal.recheck()
       const entry = this.#entryFor(keyed, stream)
       this.#join(entry, keyed)
       try {

@@ -21,6 +21,10 @@ export interface ClientPlan {
   readonly sendsSlowlyMs: number | undefined
   /** How often it tries again as a response tells it. */
   readonly retries: number
+  /** Names its request with an `Idempotency-Key`, so that it also tries again after its connection broke. */
+  readonly isNamed: boolean
+  /** Sends a named request once more after this long, and after it has the whole answer. */
+  readonly againAfterMs: number | undefined
 }
 
 /** How an exchange ended for its client. */
@@ -40,6 +44,13 @@ export interface Exchange {
   firstContentMs: number | undefined
   endedMs: number | undefined
   end: ExchangeEnd | undefined
+}
+
+/** The first of the exchanges that send the same request. */
+export function firstOf(exchange: Exchange): Exchange {
+  let first = exchange
+  while (first.retryOf !== undefined && first.plan.isNamed) first = first.retryOf
+  return first
 }
 
 /** Where clients connect to. */
@@ -114,7 +125,8 @@ export class ClientConnection implements Peer {
   }
 
   #send(): void {
-    const { plan, number } = this.#exchange
+    const { plan } = this.#exchange
+    const { number } = firstOf(this.#exchange)
     const body = Buffer.from(bodyOf(plan, number))
     const head = [
       `POST ${paths[plan.format]} HTTP/1.1`,
@@ -123,6 +135,7 @@ export class ClientConnection implements Peer {
       'user-agent: simulated-client/1.0',
       'content-type: application/json',
       `content-length: ${body.length}`,
+      ...(plan.isNamed ? [`idempotency-key: key-of-${number}`] : []),
     ]
     const bytes = Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), body])
     if (plan.sendsSlowlyMs === undefined) return this.#socket.send(bytes)

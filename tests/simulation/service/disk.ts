@@ -41,9 +41,11 @@ export class Disk {
   /** Whether every mark since the last start is still known: not after a crash of the machine. */
   #isComplete = true
 
-  constructor(content: Uint8Array) {
+  /** `nowMs`: the time of the database, epoch milliseconds. */
+  constructor(content: Uint8Array, nowMs: () => number) {
     const { database, statements, readSpending, reset } = (opened ??= openDatabase(content))
     reset()
+    clock.nowMs = nowMs
     this.database = database
     this.readSpending = readSpending
     this.#statements = statements
@@ -99,12 +101,17 @@ interface OpenDatabase {
   readonly reset: () => void
 }
 
+/** Of the current schedule. */
+const clock = { nowMs: (): number => 0 }
+
 /** One database for all schedules of this process, one after another: opening one costs more than most schedules. */
 let opened: OpenDatabase | undefined
 
 function openDatabase(content: Uint8Array): OpenDatabase {
   const database = new DatabaseSync(':memory:')
   database.deserialize(content)
+  // SQLite's own function asks the machine.
+  database.function('unixepoch', { varargs: true }, () => clock.nowMs() / 1_000)
   const tables = namesOf(database, 'table')
   database.exec("attach ':memory:' as template")
   for (const table of tables) database.exec(`create table template.${table} as select * from main.${table}`)

@@ -2,7 +2,7 @@ import type { Plan } from '../../../src/domain/plans.ts'
 import { fusionId } from '../../../src/domain/profiles.ts'
 import { recoverRequests } from '../../../src/storage/ledger/recovery.ts'
 import type { RequestRow } from '../../../src/storage/schema/schema.ts'
-import type { Exchange } from './client.ts'
+import { type Exchange, firstOf } from './client.ts'
 import type { ProviderCall } from './provider.ts'
 import type { Admitted, World } from './world.ts'
 
@@ -75,7 +75,9 @@ export function idOf({ response }: Exchange): string | undefined {
   return response.headers.get('x-request-id')
 }
 
-export function callsOf({ calls }: Evidence, { number }: Exchange): ProviderCall[] {
+/** The calls for an exchange; for a named request, for all exchanges that send it. */
+export function callsOf({ calls }: Evidence, exchange: Exchange): ProviderCall[] {
+  const { number } = firstOf(exchange)
   return calls.filter(({ request }) => request === number)
 }
 

@@ -4,6 +4,7 @@ import type { Exchange } from './client.ts'
 import { type AtRest, type Evidence, evidenceOf, type Invariant } from './evidence.ts'
 import { accessInvariants } from './invariants/access.ts'
 import { answerInvariants } from './invariants/answers.ts'
+import { generationInvariants } from './invariants/generations.ts'
 import { ledgerInvariants } from './invariants/ledger.ts'
 import { restInvariants } from './invariants/rest.ts'
 import { scheduleOf } from './schedule.ts'
@@ -13,12 +14,15 @@ import { World } from './world.ts'
 const invariants: readonly Invariant[] = [
   ...ledgerInvariants,
   ...answerInvariants,
+  ...generationInvariants,
   ...accessInvariants,
   ...restInvariants,
 ]
 
 /** How long the service is left alone before it is measured at rest. */
 const restMs = 3_000
+/** The longest that an answer is generated without a client, and until its provider is given up. */
+const detachedMs = 75_000
 
 export interface Violation {
   readonly id: string
@@ -49,6 +53,8 @@ function* violationsOf({ id, sentence, check }: Invariant, evidence: Evidence): 
 
 async function gather(world: World, template: Template): Promise<Evidence> {
   const finalExchange = await askAtTheEnd(world, template)
+  // An answer to a named request is generated for its retries, although its client left (contract 39.10).
+  await world.timeline.runUntil(world.timeline.nowMs + detachedMs, () => world.service?.api.openRequests === 0)
   await world.timeline.runUntil(world.timeline.nowMs + restMs)
   const atRest = await measure(world, template)
   await world.stop()
@@ -73,6 +79,8 @@ async function askAtTheEnd(world: World, template: Template): Promise<Exchange |
     leavesAfterBytes: undefined,
     msPerByte: undefined,
     sendsSlowlyMs: undefined,
+    isNamed: false,
+    againAfterMs: undefined,
   })
 }
 

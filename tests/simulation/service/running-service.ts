@@ -196,6 +196,8 @@ async function openStorage(
   )
   const store = createStore(openSqliteInThread(thread, 'store'))
   const answers = openSqliteInThread(thread, 'responses')
+  const generations = createGenerationStore(answers)
+  await generations.abandonAll()
   const observed: Ledger = {
     admit(opening, plan, rate) {
       const admission = ledger.admit(opening, plan, rate)
@@ -216,7 +218,7 @@ async function openStorage(
     keys: { find: (digest) => store.find(digest), revision: () => store.revision() },
     responses: createResponseStore(answers, config.limits.storedBytes),
     conversations: createConversationStore(answers, config.limits.storedBytes),
-    generations: createGenerationStore(answers),
+    generations,
     ownNode: { id: 'simulated', reportWith: () => {}, reportNow: () => {} },
     isShared: false,
     proveQuotas: async () => {},

@@ -38,6 +38,8 @@ export interface PlannedRequest {
   readonly msPerByte: number | undefined
   readonly sendsSlowlyMs: number | undefined
   readonly retries: number
+  readonly isNamed: boolean
+  readonly againAfterMs: number | undefined
 }
 
 /** What one seed decides. */
@@ -142,18 +144,21 @@ function request(
   const leaves = isTroubled && dice.chance(0.2)
   const isSlow = isTroubled && dice.chance(0.05)
   const msPerByte = isSlow ? dice.pick([0.02, 0.3, Number.POSITIVE_INFINITY]) : undefined
+  const isNamed = dice.chance(0.25)
   return {
     account: onlyAccount ?? dice.upTo(2),
     key: isTroubled && dice.chance(0.03) ? 'unknown' : dice.upTo(1),
     format: onlyFormat ?? dice.pick(formats),
     stream: dice.chance(0.6),
-    fusion: dice.chance(0.04),
+    fusion: !isNamed && dice.chance(0.04),
     leavesAfterMs: leaves && dice.chance(0.6) ? dice.ms(80) : undefined,
     leavesAfterBytes: leaves && dice.chance(0.4) ? dice.upTo(2_000) : undefined,
     msPerByte,
     sendsSlowlyMs: isTroubled && dice.chance(0.05) ? dice.ms(300) : undefined,
     // Somebody who reads nothing would wait a minute each time.
-    retries: msPerByte === Number.POSITIVE_INFINITY ? 0 : dice.pick([0, 0, 1, 2]),
+    retries: msPerByte === Number.POSITIVE_INFINITY ? 0 : dice.pick(isNamed ? [1, 2, 3] : [0, 0, 1, 2]),
+    isNamed,
+    againAfterMs: isNamed && dice.chance(0.5) ? dice.ms(400) : undefined,
   }
 }
 

@@ -78,7 +78,7 @@ export class World {
     this.timeline = new Timeline(note)
     this.wall = new WallClock(this.timeline, worldStartMs)
     this.#dice = new Dice(seed)
-    this.disk = new Disk(template.database)
+    this.disk = new Disk(template.database, () => this.wall.nowMs())
     this.#network = { timeline: this.timeline, dice: this.#dice, latencyMs: 1 }
     const numbers = { next: 1 }
     this.providers = new Map(
@@ -192,9 +192,12 @@ export class World {
   async #perform(action: Action): Promise<void> {
     const { service, timeline } = this
     switch (action.do) {
-      case 'request':
-        this.#ask(this.#planOf(action.request), undefined)
+      case 'request': {
+        const plan = this.#planOf(action.request)
+        const first = this.#ask(plan, undefined)
+        if (plan.againAfterMs !== undefined) timeline.after(plan.againAfterMs, () => this.#askAgain(first))
         return
+      }
       case 'provider':
         for (const provider of this.providers.values())
           if (action.provider === 'all' || action.provider === provider.name) provider.condition = action
@@ -371,6 +374,9 @@ export class World {
       this.#openExchanges -= 1
       const { status, headers } = ended.response
       const retryAfter = headers.get('retry-after')
+      const isWhole = status === 200 && ended.end === 'whole'
+      if (plan.isNamed && plan.againAfterMs !== undefined && isWhole) this.#askLater(ended, plan.againAfterMs)
+      if (plan.isNamed && plan.retries > 0 && ended.end !== 'whole') return this.#askLater(ended, 100)
       const mayRetry = plan.retries > 0 && status !== 200 && headers.get('x-should-retry') !== 'false'
       if (!mayRetry || ended.end === 'left') return
       this.#openExchanges += 1
@@ -380,6 +386,22 @@ export class World {
       })
     })
     return exchange
+  }
+
+  #askLater(ended: Exchange, afterMs: number): void {
+    this.#openExchanges += 1
+    this.timeline.after(afterMs, () => {
+      this.#openExchanges -= 1
+      this.#askAgain(ended)
+    })
+  }
+
+  /** The same named request, from a client that stays. */
+  #askAgain(before: Exchange): void {
+    const { plan } = before
+    const retries = Math.max(0, plan.retries - 1)
+    const stays = { leavesAfterMs: undefined, leavesAfterBytes: undefined, againAfterMs: undefined }
+    this.#ask({ ...plan, ...stays, retries }, before)
   }
 }
 

@@ -1,5 +1,5 @@
 import { readStream, readWhole, type ReadAnswer } from '../answer-reading.ts'
-import type { Exchange } from '../client.ts'
+import { type Exchange, firstOf } from '../client.ts'
 import { callsOf, type Evidence, idOf, type Invariant, isFusion, sawDisturbance, sawOutage } from '../evidence.ts'
 import type { ProviderCall } from '../provider.ts'
 
@@ -37,7 +37,7 @@ export const answerInvariants: readonly Invariant[] = [
       'A request calls at most 3 backends, none after its first content or the disconnect of its client, and says how many failed.',
     *check(evidence) {
       for (const exchange of evidence.exchanges) {
-        if (isFusion(exchange)) continue
+        if (isFusion(exchange) || exchange.plan.isNamed) continue
         const calls = callsOf(evidence, exchange)
         const providers = new Set(calls.map(({ provider }) => provider))
         if (providers.size > maxBackends) yield `request ${exchange.number}: ${providers.size} backends`
@@ -80,9 +80,10 @@ export const answerInvariants: readonly Invariant[] = [
     id: 'I15',
     sentence: "No client receives what was written for another request, and no provider another account's credential.",
     *check({ exchanges, calls, world }) {
-      for (const { number, plan, response } of exchanges) {
+      for (const exchange of exchanges) {
+        const { number, plan, response } = exchange
         for (const [, account, request] of response.body.matchAll(/for-(\d+)-(\d+)-/g))
-          if (Number(account) !== plan.account || Number(request) !== number)
+          if (Number(account) !== plan.account || Number(request) !== firstOf(exchange).number)
             yield `request ${number} of account ${plan.account} got the text for ${request} of account ${account}`
       }
       for (const { number, provider, account, authorization } of calls) {
@@ -99,7 +100,8 @@ export const answerInvariants: readonly Invariant[] = [
     sentence: 'A silent provider is given up within its time limits.',
     *check(evidence) {
       for (const exchange of evidence.exchanges) {
-        if (isFusion(exchange) || exchange.plan.msPerByte !== undefined || sawDisturbance(evidence, exchange)) continue
+        const { isNamed, msPerByte } = exchange.plan
+        if (isFusion(exchange) || isNamed || msPerByte !== undefined || sawDisturbance(evidence, exchange)) continue
         if (sawOutage(evidence, exchange)) continue
         for (const { number, lastSentMs, abandonedMs, completedMs } of callsOf(evidence, exchange)) {
           if (completedMs !== undefined || abandonedMs === undefined) continue
@@ -115,7 +117,7 @@ export const answerInvariants: readonly Invariant[] = [
     *check(evidence) {
       for (const exchange of evidence.exchanges) {
         const { number, end, plan } = exchange
-        if (isFusion(exchange) || end === 'left' || plan.msPerByte !== undefined) continue
+        if (isFusion(exchange) || plan.isNamed || end === 'left' || plan.msPerByte !== undefined) continue
         if (sawDisturbance(evidence, exchange) || sawOutage(evidence, exchange)) continue
         const last = callsOf(evidence, exchange).at(-1)
         const attempts = evidence.rows.get(idOf(exchange) ?? '')?.attempts

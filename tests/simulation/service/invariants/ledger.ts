@@ -87,7 +87,8 @@ export const ledgerInvariants: readonly Invariant[] = [
       for (const exchange of exchanges) {
         const { status, body } = exchange.response
         const row = rows.get(idOf(exchange) ?? '')
-        if (row === undefined || exchange.end === 'left') continue
+        // An answer that was interrupted is charged, and its retries say so (contract 39.8).
+        if (row === undefined || exchange.end === 'left' || exchange.plan.isNamed) continue
         const isRefused = status !== 200 || (!isFusion(exchange) && exchange.end === 'whole' && !hasContent(exchange))
         // Marks that the machine lost count as deliveries, also of what was not canceled on disk yet (contract 6.13).
         if (world.crashes.some(({ what, atMs }) => what === 'machine' && atMs >= exchange.startedMs)) continue
