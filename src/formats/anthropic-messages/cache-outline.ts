@@ -5,8 +5,10 @@ import {
   isForcedChoice,
   isMarkableText,
   lifetimeOf,
+  placedBlock,
   type PlacedBlock,
   type PlacedOutline,
+  TurnBounds,
 } from '../cache/placed-blocks.ts'
 import { isArray } from '../fields.ts'
 
@@ -22,24 +24,17 @@ export function outlineOf(body: JsonObject): PlacedOutline {
   outline.addContent('system', -1, system)
   const systemEnd = outline.blocks.length
   const list = isArray(messages) ? messages : []
-  let openAnswer: number | undefined
-  let answerStart: number | undefined
-  let end = systemEnd
+  const bounds = new TurnBounds(systemEnd)
   for (let index = 0; index < list.length; index += 1) {
     const message = list[index]
     if (!isObject(message)) continue
-    const isAnswer = message['role'] === 'assistant'
-    // An answer that the model is to continue is not a turn of its own.
-    if (isAnswer) openAnswer ??= outline.blocks.length
-    else {
-      answerStart = openAnswer ?? answerStart
-      openAnswer = undefined
-    }
+    const from = outline.blocks.length
     outline.addContent('messages', index, message['content'])
-    if (!isAnswer) end = outline.blocks.length
+    bounds.add(message['role'] === 'assistant', from, outline.blocks.length)
   }
   outline.addAutomatic(automatic)
   const { blocks, taken } = outline
+  const { answerStart, end } = bounds
   return { blocks, toolsEnd, systemEnd, forcesCall: isForcedChoice(choice), answerStart, end, taken }
 }
 
@@ -92,8 +87,6 @@ class OutlineBuilder {
     lifetime: CacheLifetime | undefined,
   ): void {
     if (lifetime !== undefined) this.taken += 1
-    this.blocks.push(
-      lifetime === undefined ? { isMarkable, member, index, part } : { isMarkable, lifetime, member, index, part },
-    )
+    this.blocks.push(placedBlock({ member, index, part }, isMarkable, lifetime))
   }
 }

@@ -1,3 +1,5 @@
+import type { WriteTarget } from '../format.ts'
+
 /**
  * What a model accepts in this format, which differs between generations of Claude. Each trait prevents a 400 that the
  * caller could not avoid, since the caller does not know which model answers (contract 11.13).
@@ -15,7 +17,7 @@ export interface ModelTraits {
   readonly structured: boolean
   /** Whether a tool call can be forced: not since 5.1, except on small models. */
   readonly forcedTools: boolean
-  /** Whether `system` messages may appear between other messages. If unknown, they are moved to the top. */
+  /** Whether `system` messages may appear between other messages. Otherwise they are put into the user's message. */
   readonly systemTurns: boolean
   /** Whether the prompt is only cached up to marks (contract 44.2). */
   readonly cacheMarks: boolean
@@ -63,6 +65,12 @@ export function traitsOf(model: string): ModelTraits {
     cacheMarks: true,
     cacheMinimum: cacheMinimumOf(family, version),
   }
+}
+
+/** The traits of a request's model at its backend: one that rejects marks gets none, as if the model took none. */
+export function traitsFor({ model, dialect }: WriteTarget): ModelTraits {
+  const traits = traitsOf(model)
+  return dialect.refusedFields.includes('cache_control') ? { ...traits, cacheMarks: false } : traits
 }
 
 function isLargest(family: string): boolean {

@@ -2,13 +2,12 @@ import { charsPerToken } from '../../domain/estimate-tokens.ts'
 import { type JsonObject, isObject } from '../../domain/json.ts'
 import type { MarkInsertion } from '../cache/insert-marks.ts'
 import { cacheControl, cacheControlText, type PlacedBlock } from '../cache/placed-blocks.ts'
-import { planMarks } from '../cache/plan-marks.ts'
+import { mostMarks, planMarks } from '../cache/plan-marks.ts'
 import { type Draft, isArray } from '../fields.ts'
 import type { WriteTarget } from '../format.ts'
 import { outlineOf } from './cache-outline.ts'
-import { traitsOf } from './model-traits.ts'
+import { traitsFor } from './model-traits.ts'
 
-const mostMarks = 4
 /** Our estimate of tokens may be this much too low. */
 const surelyShort = 0.7
 
@@ -24,9 +23,10 @@ export function markBody(body: Draft<JsonObject>, { cache }: WriteTarget): void 
 }
 
 /** The marks to add to a request that is relayed. */
-export function relayMarks(body: JsonObject, bytes: number, { model, dialect, cache }: WriteTarget): MarkInsertion[] {
-  const { cacheMarks, cacheMinimum } = traitsOf(model)
-  if (!cacheMarks || cache?.addsMarks !== true || dialect.refusedFields.includes('cache_control')) return []
+export function relayMarks(body: JsonObject, bytes: number, target: WriteTarget): MarkInsertion[] {
+  const { cacheMarks, cacheMinimum } = traitsFor(target)
+  const { cache } = target
+  if (!cacheMarks || cache?.addsMarks !== true) return []
   // A shorter prompt is not stored, whatever its marks.
   if (bytes / charsPerToken < cacheMinimum * surelyShort) return []
   const outline = outlineOf(body)

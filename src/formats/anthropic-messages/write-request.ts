@@ -6,7 +6,7 @@ import type { Draft } from '../fields.ts'
 import type { WriteTarget } from '../format.ts'
 import { ToolNames } from '../tool-names.ts'
 import { closedSchema } from './json-schema.ts'
-import { type ModelTraits, traitsOf } from './model-traits.ts'
+import { type ModelTraits, traitsFor } from './model-traits.ts'
 import { markBody } from './write-marks.ts'
 import { writeMessages } from './write-messages.ts'
 import { isEncodable } from './write-parts.ts'
@@ -42,12 +42,6 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
   writeHints(body, conversation.hints)
   for (const field of target.dialect.refusedFields) delete body[field]
   return body
-}
-
-/** A backend that rejects marks gets none, as if the model took none. */
-function traitsFor({ model, dialect }: WriteTarget): ModelTraits {
-  const traits = traitsOf(model)
-  return dialect.refusedFields.includes('cache_control') ? { ...traits, cacheMarks: false } : traits
 }
 
 /** Adds what the model must know for this answer alone, after everything that the model reads before it answers. */

@@ -1,5 +1,6 @@
 import type { JsonInsertion, JsonMember } from '../json-scan.ts'
 
+// Constants of its own, for the reason in json-scan.ts.
 const quote = 0x22
 const backslash = 0x5c
 const comma = 0x2c

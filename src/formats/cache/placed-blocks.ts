@@ -16,6 +16,39 @@ export interface PlacedOutline extends CacheOutline {
   readonly blocks: readonly PlacedBlock[]
 }
 
+/** A block of an outline. `lifetime` is that of the caller's own mark. */
+export function placedBlock(
+  { member, index, part }: Pick<PlacedBlock, 'member' | 'index' | 'part'>,
+  isMarkable: boolean,
+  lifetime: CacheLifetime | undefined,
+): PlacedBlock {
+  return lifetime === undefined ? { isMarkable, member, index, part } : { isMarkable, lifetime, member, index, part }
+}
+
+/** Where the newest turn of the model begins, and where the prompt ends, found while its entries are added in order. */
+export class TurnBounds {
+  /** See `CacheOutline`. */
+  answerStart: number | undefined
+  end: number
+  #openAnswer: number | undefined
+
+  /** `start`: where the messages begin. */
+  constructor(start: number) {
+    this.end = start
+  }
+
+  /** An entry was added whose blocks begin and end here. An answer that the model is to continue is not a turn. */
+  add(isAnswer: boolean, from: number, to: number): void {
+    if (isAnswer) {
+      this.#openAnswer ??= from
+      return
+    }
+    this.answerStart = this.#openAnswer ?? this.answerStart
+    this.#openAnswer = undefined
+    this.end = to
+  }
+}
+
 /** The lifetime of a `cache_control`; undefined if it is absent. */
 export function lifetimeOf(control: Json | undefined): CacheLifetime | undefined {
   if (control === undefined || control === null) return undefined

@@ -1,7 +1,7 @@
 import type { CacheLifetime } from '../../domain/conversation.ts'
 
 /** Providers answer 400 to a fifth mark. */
-const mostMarks = 4
+export const mostMarks = 4
 /** How many blocks before a mark a provider searches for what it has stored. */
 const lookbackBlocks = 20
 /** Within the lookback, with room for blocks that a provider counts and we do not. */
@@ -40,7 +40,7 @@ export interface MarkOptions {
   readonly isReread?: boolean | undefined
 }
 
-export interface PlannedMark {
+interface PlannedMark {
   /** The block's position in the outline. */
   readonly at: number
   readonly lifetime: CacheLifetime

@@ -6,10 +6,12 @@ import {
   isForcedChoice,
   isMarkableText,
   lifetimeOf,
+  placedBlock,
   type PlacedBlock,
   type PlacedOutline,
+  TurnBounds,
 } from '../cache/placed-blocks.ts'
-import { planMarks, type PlannedMark } from '../cache/plan-marks.ts'
+import { planMarks } from '../cache/plan-marks.ts'
 import { type Draft, isArray } from '../fields.ts'
 import type { Dialect, WriteTarget } from '../format.ts'
 
@@ -49,14 +51,9 @@ export function readMark(part: JsonObject): CacheLifetime | undefined {
 
 /** Adds marks to the messages or items of a body that was just written. */
 export function markBody(member: 'messages' | 'input', body: JsonObject, target: WriteTarget): void {
-  const style = markStyle(target.dialect, target.model)
-  if (style === undefined || target.cache?.addsMarks !== true) return
-  const outline = outlineOf(member, body)
   const list = listIn(body, member)
-  for (const { at, lifetime } of marksFor(style, outline, target)) {
-    const { index, part } = outline.blocks[at]!
+  for (const { index, part, mark } of marksFor(member, body, target)) {
     const message = list[index] as Draft<JsonObject>
-    const mark = markMember(style, lifetime)
     const { content } = message
     if (part < 0) message['content'] = [{ type: textTypeOf(member), text: content, ...mark }]
     else Object.assign((content as JsonObject[])[part]!, mark)
@@ -65,23 +62,34 @@ export function markBody(member: 'messages' | 'input', body: JsonObject, target:
 
 /** The marks to add to a request that is relayed. */
 export function relayMarks(member: 'messages' | 'input', body: JsonObject, target: WriteTarget): MarkInsertion[] {
-  const style = markStyle(target.dialect, target.model)
-  if (style === undefined || target.cache?.addsMarks !== true) return []
-  const outline = outlineOf(member, body)
-  const list = listIn(body, member)
+  const last = listIn(body, member).length - 1
   const textType = textTypeOf(member)
-  return marksFor(style, outline, target).map(({ at, lifetime }) => {
-    const { index, part } = outline.blocks[at]!
-    const mark = JSON.stringify(markMember(style, lifetime)).slice(1, -1)
-    return { member, fromEnd: list.length - 1 - index, part, mark, textType }
+  return marksFor(member, body, target).map(({ index, part, mark }) => {
+    return { member, fromEnd: last - index, part, mark: JSON.stringify(mark).slice(1, -1), textType }
   })
 }
 
-/** The marks to add to a request with this outline. */
-function marksFor(style: MarkStyle, outline: PlacedOutline, { cache }: WriteTarget): readonly PlannedMark[] {
+interface PlacedMark extends Pick<PlacedBlock, 'index' | 'part'> {
+  /** The member that marks the block. */
+  readonly mark: JsonObject
+}
+
+/** The marks to add to a request, where its model takes them. */
+function marksFor(
+  member: 'messages' | 'input',
+  body: JsonObject,
+  { dialect, model, cache }: WriteTarget,
+): readonly PlacedMark[] {
+  const style = markStyle(dialect, model)
+  if (style === undefined || cache?.addsMarks !== true) return []
+  const outline = outlineOf(member, body)
   const { marks } = planMarks(outline, cache)
-  // These models mark the newest message themselves: only the end of the instructions is worth a mark of its own.
-  return style === 'cache_control' ? marks : marks.filter(({ reason }) => reason === 'instructions')
+  // Models with another style mark the newest message themselves: only the end of the instructions is worth a mark.
+  const wanted = style === 'cache_control' ? marks : marks.filter(({ reason }) => reason === 'instructions')
+  return wanted.map(({ at, lifetime }) => {
+    const { index, part } = outline.blocks[at]!
+    return { index, part, mark: markMember(style, lifetime) }
+  })
 }
 
 /** The type of a text in the content of a message. */
@@ -99,26 +107,21 @@ function outlineOf(member: 'messages' | 'input', body: JsonObject): PlacedOutlin
   const blocks: PlacedBlock[] = hasTools ? [{ isMarkable: false, member: 'tools', index: -1, part: -1 }] : []
   const toolsEnd = blocks.length
   let systemEnd = -1
-  let openAnswer: number | undefined
-  let answerStart: number | undefined
-  let end = toolsEnd
+  const bounds = new TurnBounds(toolsEnd)
   for (let index = 0; index < list.length; index += 1) {
     const entry = list[index]
     if (!isObject(entry)) continue
     const isInstruction = entry['role'] === 'system' || entry['role'] === 'developer'
     if (systemEnd < 0 && !isInstruction && entry['type'] !== 'additional_tools') systemEnd = blocks.length
     const isAnswer = isAnswered(entry)
-    // An answer that the model is to continue is not a turn of its own.
-    if (!isAnswer) {
-      answerStart = openAnswer ?? answerStart
-      openAnswer = undefined
-    } else openAnswer ??= blocks.length
+    const from = blocks.length
     addContent(blocks, member, index, entry, isAnswer)
-    if (!isAnswer) end = blocks.length
+    bounds.add(isAnswer, from, blocks.length)
   }
   const taken = blocks.filter(({ lifetime }) => lifetime !== undefined).length
   if (systemEnd < 0) systemEnd = blocks.length
   const forcesCall = isForcedChoice(body['tool_choice'])
+  const { answerStart, end } = bounds
   return { blocks, toolsEnd, systemEnd, forcesCall, answerStart, end, taken }
 }
 
@@ -152,8 +155,6 @@ function addContent(
     const lifetime = readMark(block)
     const isText = type === 'text' || type === 'input_text'
     const isMarkable = !isAnswer && lifetime === undefined && (isText ? isMarkableText(text) : markable.has(type))
-    blocks.push(
-      lifetime === undefined ? { isMarkable, member, index, part } : { isMarkable, lifetime, member, index, part },
-    )
+    blocks.push(placedBlock({ member, index, part }, isMarkable, lifetime))
   }
 }
