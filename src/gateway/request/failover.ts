@@ -4,6 +4,7 @@ import type { RequestOutcome } from '../../domain/requests.ts'
 import { routingField } from '../../domain/routing-policy.ts'
 import { UpstreamError, type Attempt } from '../../domain/upstream.ts'
 import { asError } from '../../runtime/describe-bug.ts'
+import type { Turn } from '../../runtime/fair-queue.ts'
 import { isCacheable } from '../cache/cache-lifetime.ts'
 import type { Lane } from '../lanes/lane.ts'
 import type { AttemptTrace, Backend } from '../ports.ts'
@@ -123,7 +124,8 @@ export class Failover implements AnswerSource {
         this.isExhausted = true
         throw lastError ?? this.#exhausted()
       }
-      await this.#waitForRoom(backend)
+      const turn = this.#roomWait.begin(backend)
+      if (turn !== undefined) await this.#waitForRoom(backend, turn)
       let written: BackendRequestBody
       try {
         written = this.#bodyFor(backend)
@@ -204,10 +206,8 @@ export class Failover implements AnswerSource {
     }
   }
 
-  /** Waits if the backend has as many open calls as it is known to accept (contract 7.35). */
-  async #waitForRoom(backend: Backend): Promise<void> {
-    const turn = this.#roomWait.begin(backend)
-    if (turn === undefined) return
+  /** Waits for its turn at a backend that has as many open calls as it is known to accept (contract 7.35). */
+  async #waitForRoom(backend: Backend, turn: Turn): Promise<void> {
     const { current } = this
     try {
       await this.#waitingRun(backend).until(turn.came)
