@@ -1,5 +1,5 @@
 import { budgetStates, plainBudget } from '../accounts/budgets.ts'
-import type { Budget } from '../domain/budgets.ts'
+import { mayCount } from '../domain/budgets.ts'
 import type { OwnRecords } from '../http/endpoints/self-service.ts'
 import type { Store } from '../storage/store.ts'
 import type { Runtime } from './runtime.ts'
@@ -24,13 +24,8 @@ export function ownRecords({ served, clock }: Runtime, store: Store): OwnRecords
         account: accountId,
         expires_at: key.endsAtMs === null ? null : new Date(key.endsAtMs).toISOString(),
         limits: { profiles, requests_per_minute: perMinute, addresses },
-        budgets: budgets.filter(({ budget }) => counts(budget, keyId)).map(plainBudget),
+        budgets: budgets.filter(({ budget }) => mayCount(budget, keyId)).map(plainBudget),
       }
     },
   }
-}
-
-/** Whether a budget can count requests of the key: those of other keys are not its business. */
-function counts({ scope, subject, formerKeys = [] }: Budget, keyId: string): boolean {
-  return scope !== 'key' || subject === keyId || formerKeys.includes(keyId)
 }

@@ -109,10 +109,13 @@ export function isSameKind(a: BudgetKind, b: BudgetKind): boolean {
 }
 
 /** Whether a budget counts requests with this key to this profile. */
-export function appliesTo({ scope, subject, formerKeys }: Budget, keyId: string, profile: string): boolean {
-  if (scope === 'account') return true
-  if (scope === 'profile') return subject === profile
-  return subject === keyId || formerKeys?.includes(keyId) === true
+export function appliesTo(budget: Budget, keyId: string, profile: string): boolean {
+  return budget.scope === 'profile' ? budget.subject === profile : mayCount(budget, keyId)
+}
+
+/** Whether a budget can count requests with this key: it counts those of all keys, or of this one. */
+export function mayCount({ scope, subject, formerKeys }: Budget, keyId: string): boolean {
+  return scope !== 'key' || subject === keyId || formerKeys?.includes(keyId) === true
 }
 
 /** What a claim takes with this output limit. */
