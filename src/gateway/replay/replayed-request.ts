@@ -5,7 +5,6 @@ import type { AttemptObserver, Backend } from '../ports.ts'
 import { RequestRetries } from '../request/request-retries.ts'
 import type { BreakerKey } from '../routing/backend-breakers.ts'
 import { BackendChoice } from '../routing/backend-choice.ts'
-import { nothingCached } from '../routing/backend-score.ts'
 import type { BackendStatistics } from '../routing/backend-statistics.ts'
 import { beginAttempt } from '../routing/begin-attempt.ts'
 import { Candidates, maxAttempts } from '../routing/candidates.ts'
@@ -86,7 +85,6 @@ export class ReplayedRequest {
       kind,
       promptTokens,
       nowMs: this.#startMs,
-      cacheFactor: nothingCached,
       unanswered: ({ id }: Backend) => breakers.unanswered(id),
     }
     const choice = routing.sort === 'order' ? undefined : new BackendChoice(statistics, context, random)

@@ -18,6 +18,11 @@ interface RetriedRequest {
   readonly isRetry?: boolean | undefined
 }
 
+/** Whether a request is to cause no more load than one call: a client's own retry, or any while retries are shed. */
+export function isLimited(isRetry: boolean | undefined, shedder: LoadShedder | undefined): boolean {
+  return isRetry === true || shedder?.sheds('retries') === true
+}
+
 /**
  * Which retries one request may make. A retry to a healthy backend does not multiply the load: that backend gets a
  * request that it would have got as the first choice. A retry to a failing one needs a budget (contract 7.8, 7.32).
@@ -33,7 +38,7 @@ export class RequestRetries {
   constructor(deps: RequestRetriesDeps, caller: BreakerKey, { isRetry }: RetriedRequest) {
     this.#deps = deps
     this.#caller = caller
-    this.#isLimited = isRetry === true || deps.shedder?.sheds('retries') === true
+    this.#isLimited = isLimited(isRetry, deps.shedder)
   }
 
   /** Whether the next attempt may go to this backend. Takes what it needs from the budget. */

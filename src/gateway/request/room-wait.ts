@@ -5,6 +5,7 @@ import type { Backend } from '../ports.ts'
 import type { BackendStatistics } from '../routing/backend-statistics.ts'
 import type { Candidates } from '../routing/candidates.ts'
 import type { FailoverOptions } from './failover-deps.ts'
+import { isLimited } from './request-retries.ts'
 
 /** The longest wait, milliseconds, and the largest share of the time that a request has. */
 const longestMs = 2_000
@@ -38,7 +39,7 @@ export class RoomWait {
     if (!statistics.isFull(id) || this.#hasWaited || this.#candidates.hasRoom) return undefined
     const { request, accountId, totalMs } = this.#options
     // A client's own retry does not wait here either (contract 7.33).
-    if (request.isRetry === true || shedder?.sheds('retries') === true) return undefined
+    if (isLimited(request.isRetry, shedder)) return undefined
     this.#hasWaited = true
     return statistics.waitForRoom(id, accountId, Math.min(longestMs, totalMs * shareOfTime), clock)
   }

@@ -9,6 +9,7 @@ import { maxAttempts } from '../routing/candidates.ts'
 import type { CircuitBreakers } from '../routing/circuit-breakers.ts'
 import type { PromptKind } from '../routing/prompt-kind.ts'
 import type { FailoverOptions } from './failover-deps.ts'
+import { isLimited } from './request-retries.ts'
 
 /** The longest time that a backend may name to be asked again. */
 const longestMs = 2_000
@@ -59,7 +60,7 @@ export class ShortWait {
     pause: (ms: number) => Promise<void>,
   ): Promise<Backend | undefined> {
     const { clock, breakers, shedder } = this.#deps
-    if (this.#options.request.isRetry === true || shedder?.sheds('retries') === true) return undefined
+    if (isLimited(this.#options.request.isRetry, shedder)) return undefined
     const failed = attempts.at(-1)
     const backend = this.#options.backends.find(({ id }) => id === failed?.backend)
     if (backend === undefined || failed === undefined || this.#hasWaited) return undefined

@@ -23,17 +23,9 @@ export interface ScoreContext {
   /** Approximate tokens of the prompt. */
   readonly promptTokens: number
   readonly nowMs: number
-  /**
-   * How much cheaper a backend is because it has cached the start of this prompt: 1 if it has not, less if it has. The
-   * seam for prompt caches.
-   */
-  readonly cacheFactor: (backend: Backend) => number
   /** The calls of a backend that were begun after the newest one that was answered in time; undefined if it had none. */
   readonly unanswered: (backend: Backend) => Pick<SlowCalls, 'count' | 'sinceMs'> | undefined
 }
-
-/** No backend is known to have cached anything. */
-export const nothingCached = (): number => 1
 
 /** A backend with its score: the lower, the better. */
 export interface ScoredBackend {
@@ -43,16 +35,16 @@ export interface ScoredBackend {
 }
 
 /**
- * The score of each backend, in milliseconds: its expected time to first content, multiplied for load, errors, price,
- * and cached prompts, and divided by its weight (contract 7.24). An unmeasured backend counts as the fastest measured
- * one, so that it is tried soon.
+ * The score of each backend, in milliseconds: its expected time to first content, multiplied for load, errors, and
+ * price, and divided by its weight (contract 7.24). An unmeasured backend counts as the fastest measured one, so that it
+ * is tried soon.
  */
 export function scoreBackends(
   backends: readonly Backend[],
   statistics: BackendStatistics,
   context: ScoreContext,
 ): readonly ScoredBackend[] {
-  const { routing, kind, promptTokens, nowMs, cacheFactor } = context
+  const { routing, kind, promptTokens, nowMs } = context
   let fastestMs = Infinity
   let cheapest = Infinity
   let dearest = 0
@@ -76,7 +68,7 @@ export function scoreBackends(
     const price = cheapest === Infinity ? 1 : ((costs[index] ?? dearest) / cheapest) ** priceExponent
     const load = loadOf(inFlight, limit)
     const failing = failureFactor ** Math.min(failuresInARow, mostFailures)
-    const score = (Math.max(1, firstContentMs) * load * price * failing * cacheFactor(backend)) / (1 - errorRate) ** 2
+    const score = (Math.max(1, firstContentMs) * load * price * failing) / (1 - errorRate) ** 2
     return { backend, score, reading }
   })
 }

@@ -59,11 +59,7 @@ export class BackendStatistics {
   /** Starts measuring an attempt; what it reports also goes to `next`. */
   begin(call: MeasuredCall, next: AttemptObserver): AttemptObserver {
     let measurements = this.#byBackend.get(call.backendId)
-    if (measurements === undefined)
-      this.#byBackend.set(
-        call.backendId,
-        (measurements = { ...noMeasurements(), inFlight: 0, calledMs: 0, queue: undefined }),
-      )
+    if (measurements === undefined) this.#byBackend.set(call.backendId, (measurements = noMeasurements()))
     return new MeasuredAttempt(this.#clock, measurements, call, next)
   }
 
@@ -133,8 +129,15 @@ interface Measurements {
   queue: FairQueue | undefined
 }
 
-function noMeasurements(): Omit<Measurements, 'inFlight' | 'calledMs' | 'queue'> {
-  return { limit: new ConcurrencyLimit(), errors: new ErrorRate(), latencies: [] }
+function noMeasurements(): Measurements {
+  return {
+    inFlight: 0,
+    calledMs: 0,
+    limit: new ConcurrencyLimit(),
+    errors: new ErrorRate(),
+    latencies: [],
+    queue: undefined,
+  }
 }
 
 const unknownBackend: BackendReading = {

@@ -5,7 +5,7 @@ import type { Measure, SessionTurn } from '../cache/session-turn.ts'
 import type { Backend, ModelRequest } from '../ports.ts'
 import type { BreakerKey } from './backend-breakers.ts'
 import { BackendChoice } from './backend-choice.ts'
-import { loadOf, nothingCached } from './backend-score.ts'
+import { loadOf } from './backend-score.ts'
 import type { BackendStatistics } from './backend-statistics.ts'
 import type { CandidatesOptions } from './candidates.ts'
 import type { CircuitBreakers } from './circuit-breakers.ts'
@@ -50,7 +50,6 @@ export function candidatesOptions(
     kind: promptKindOf(length, conversation),
     promptTokens: tokensIn(length),
     nowMs: clock.monotonicMs(),
-    cacheFactor: nothingCached,
     unanswered: ({ id }: Backend) => breakers.unanswered(id),
   }
   return { ...shared, choice: new BackendChoice(statistics, context, random) }

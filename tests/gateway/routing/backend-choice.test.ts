@@ -41,7 +41,6 @@ class Choosing {
       kind,
       promptTokens: 1_000,
       nowMs: this.nowMs,
-      cacheFactor: () => 1,
       unanswered: ({ id }: Backend) => this.unanswered[id],
     }
   }
