@@ -24,18 +24,10 @@ import type {
 import { BackendStatistics } from '../../src/gateway/routing/backend-statistics.ts'
 import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
 import { LearnedLimits } from '../../src/gateway/routing/learned-limits.ts'
+import { signals } from '../simulation/simulated-gateway.ts'
 import { ManualClock } from './manual-clock.ts'
 
 const plan = { id: 'max', name: 'Max', requestsPerMinute: 10, requestsPerMonth: 10, premium: true }
-const signals = {
-  rateLimit: 10,
-  rateRemaining: 9,
-  rateReset: 0,
-  quotaLimit: 10,
-  quotaUsed: 1,
-  quotaRemaining: 9,
-  quotaReset: 0,
-}
 
 /** A backend that sends only what a test passes to its listeners. */
 export class FakeBackend implements Backend {

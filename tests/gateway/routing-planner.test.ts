@@ -18,6 +18,7 @@ import { BackendStatistics } from '../../src/gateway/routing/backend-statistics.
 import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
 import { LearnedLimits } from '../../src/gateway/routing/learned-limits.ts'
 import { sampleRequest } from '../../src/gateway/routing/sample-request.ts'
+import { signals } from '../simulation/simulated-gateway.ts'
 import { FakeSink } from './fake-gateway.ts'
 import { ManualClock } from './manual-clock.ts'
 import { failOnce } from './routing/breaker-outcomes.ts'
@@ -33,15 +34,6 @@ const question: RoutingQuestion = {
   images: false,
   tools: false,
   tokens: 100,
-}
-const signals = {
-  rateLimit: 10,
-  rateRemaining: 9,
-  rateReset: 0,
-  quotaLimit: 10,
-  quotaUsed: 1,
-  quotaRemaining: 9,
-  quotaReset: 0,
 }
 
 /** The state of one backend. */

@@ -20,6 +20,7 @@ import { BackendStatistics } from '../../src/gateway/routing/backend-statistics.
 import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
 import { LearnedLimits } from '../../src/gateway/routing/learned-limits.ts'
 import { FakeSink } from '../gateway/fake-gateway.ts'
+import { signals } from './simulated-gateway.ts'
 import { SimulatedTime } from './simulated-time.ts'
 
 const plan = {
@@ -31,15 +32,6 @@ const plan = {
   fusionsAtOnce: 1e3,
 }
 const profile = { description: '', backends: [], premium: false, quotaUnits: 1 }
-const signals = {
-  rateLimit: 10,
-  rateRemaining: 9,
-  rateReset: 0,
-  quotaLimit: 10,
-  quotaUsed: 1,
-  quotaRemaining: 9,
-  quotaReset: 0,
-}
 const keptLimits = { maxDepth: 50, maxTokens: 1_000, maxMembers: 1_000 }
 
 /** How a backend fails during its outage. */
