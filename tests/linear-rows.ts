@@ -204,7 +204,8 @@ function cacheMarks(): LinearRow[] {
         const scan = new JsonScan(bodyShape)
         scan.push(bytes)
         const body = JSON.parse(bytes.toString()) as JsonObject
-        const cache = { accountId: 'a', addsMarks: true, keys: undefined, isReread: true }
+        const continuation = { isSeen: true, isAgent: false, began: 1, wentOn: 1 }
+        const cache = { accountId: 'a', addsMarks: true, keys: undefined, continuation }
         const id = 'req_1'
         const format = 'anthropic-messages'
         const request = { id, format, bytes, members: scan.members(bytes), body, timeoutMs: undefined, cache } as const

@@ -14,6 +14,9 @@ const patterns = [
 
 export type ClientFamily = (typeof patterns)[number][0] | 'other'
 
+/** Coding agents, which continue nearly every conversation. */
+const agents: ReadonlySet<ClientFamily> = new Set(['claude-code', 'codex', 'opencode', 'aider', 'cline', 'continue'])
+
 /** Characters of a `User-Agent` that are read. */
 const readCharacters = 200
 
@@ -22,4 +25,8 @@ export function clientFamilyOf(userAgent: string | undefined): ClientFamily {
   if (userAgent === undefined) return 'other'
   const start = userAgent.slice(0, readCharacters)
   return patterns.find(([, pattern]) => pattern.test(start))?.[0] ?? 'other'
+}
+
+export function isAgent(client: ClientFamily): boolean {
+  return agents.has(client)
 }

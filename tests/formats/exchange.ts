@@ -37,6 +37,7 @@ export interface RecordedRequest {
   readonly file: string
   readonly method: string
   readonly path: string
+  readonly headers: Readonly<Record<string, string>>
   readonly body?: JsonObject
 }
 

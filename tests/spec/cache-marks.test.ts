@@ -14,6 +14,9 @@ const service = shareService({
   },
 })
 const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }]
+const namedTool = (name: string) => [{ type: 'function', function: { name, parameters: { type: 'object' } } }]
+const extractTools = namedTool('extract')
+const chatTools = namedTool('chat')
 /** Long enough to be a turn of a session. */
 const system = { role: 'system', content: 'You answer questions about a long story. '.repeat(100) }
 
@@ -39,11 +42,31 @@ describe('marks for the cache of a provider', () => {
     expect(countMarks(await ask(running, 'svc-router/frontier', later))).toEqual([3])
   })
 
-  test('are added to the first turn with tools, unless the profile turns them off', async () => {
+  test('are added to the first turn with tools in a session, unless the profile turns them off', async () => {
     const running = await service()
     const question = [system, { role: 'user', content: 'Look for the hero.' }]
-    expect(countMarks(await ask(running, 'svc-router/frontier', question, { tools }))).toEqual([3])
-    expect(countMarks(await ask(running, 'my/unmarked', question, { tools }))).toEqual([0])
+    const more = { tools, session_id: 'my session' }
+    expect(countMarks(await ask(running, 'svc-router/frontier', question, more))).toEqual([3])
+    expect(countMarks(await ask(running, 'my/unmarked', question, more))).toEqual([0])
+  })
+
+  test('are not added to requests with tools that nothing follows, even with a key for the cache', async () => {
+    const running = await service()
+    for (const key of ['mine', 'mine', undefined]) {
+      const question = [system, { role: 'user', content: `Look for the hero. ${Math.random()}` }]
+      const more = { tools: extractTools, prompt_cache_key: key }
+      expect(countMarks(await ask(running, 'svc-router/frontier', question, more))).toEqual([0])
+    }
+  })
+
+  test('are added to the first turn if earlier conversations with the same tools went on', async () => {
+    const running = await service()
+    const first = [system, { role: 'user', content: 'Look for the villain.' }]
+    const second = [...first, { role: 'assistant', content: 'Nobody.' }, { role: 'user', content: 'And then?' }]
+    const counts = []
+    for (const messages of [first, second, [system, { role: 'user', content: 'Look for the castle.' }]])
+      counts.push(...countMarks(await ask(running, 'svc-router/frontier', messages, { tools: chatTools })))
+    expect(counts).toEqual([0, 4, 3])
   })
 
   test('are not added to the calls of a fusion whose profile turns them off', async () => {

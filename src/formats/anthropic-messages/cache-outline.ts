@@ -30,12 +30,21 @@ export function outlineOf(body: JsonObject): PlacedOutline {
     if (!isObject(message)) continue
     const from = outline.blocks.length
     outline.addContent('messages', index, message['content'])
-    bounds.add(message['role'] === 'assistant', from, outline.blocks.length)
+    const { role, content } = message
+    bounds.add(role === 'assistant', from, outline.blocks.length)
+    if (role === 'user') bounds.addUser(!startsWithResult(content))
   }
   outline.addAutomatic(automatic)
   const { blocks, taken } = outline
-  const { answerStart, end } = bounds
-  return { blocks, toolsEnd, systemEnd, forcesCall: isForcedChoice(choice), answerStart, end, taken }
+  const { answerStart, earlierTask, end } = bounds
+  const forcesCall = isForcedChoice(choice)
+  return { blocks, toolsEnd, systemEnd, forcesCall, answerStart, earlierTask, end, taken }
+}
+
+/** Results of tools come before everything else in a message. */
+function startsWithResult(content: Json | undefined): boolean {
+  const first = isArray(content) ? content[0] : undefined
+  return isObject(first) && first['type'] === 'tool_result'
 }
 
 class OutlineBuilder {

@@ -30,7 +30,10 @@ export class TurnBounds {
   /** See `CacheOutline`. */
   answerStart: number | undefined
   end: number
+  earlierTask: number | undefined
   #openAnswer: number | undefined
+  /** Where the model's first answer to the user's newest words begins. */
+  #firstAnswer: number | undefined
 
   /** `start`: where the messages begin. */
   constructor(start: number) {
@@ -41,11 +44,22 @@ export class TurnBounds {
   add(isAnswer: boolean, from: number, to: number): void {
     if (isAnswer) {
       this.#openAnswer ??= from
+      this.#firstAnswer ??= from
       return
     }
     this.answerStart = this.#openAnswer ?? this.answerStart
     this.#openAnswer = undefined
     this.end = to
+  }
+
+  /** The last entry is the user's: words, or results of tools. */
+  addUser(isSaid: boolean): void {
+    if (!isSaid) {
+      this.earlierTask = undefined
+      return
+    }
+    this.earlierTask = this.#firstAnswer ?? this.earlierTask
+    this.#firstAnswer = undefined
   }
 }
 

@@ -6,6 +6,9 @@ export const mostMarks = 4
 const lookbackBlocks = 20
 /** Within the lookback, with room for blocks that a provider counts and we do not. */
 const safeLookbackBlocks = 15
+/** Storing a token costs 0.25 times its price more, and reading it saves 0.9 times its price. */
+const leastShare = 0.25 / 0.9
+const unknown: Continuation = { isSeen: false, isAgent: false, began: 0, wentOn: 0 }
 
 /** One block of a prompt, in the order in which a provider caches it. */
 export interface CacheBlock {
@@ -23,28 +26,43 @@ export interface CacheOutline {
   readonly toolsEnd: number
   readonly systemEnd: number
   /**
-   * Whether the model must call a tool. Extracting data works that way, and usually no request follows; an agent's first
-   * answer is free.
+   * Whether the model must call a tool. Extracting data works that way; an agent's first answer is free.
    */
   readonly forcesCall: boolean
   /** Where the newest turn of the model begins; undefined if it has not spoken. */
   readonly answerStart: number | undefined
+  /**
+   * If the user's newest words begin a new task: where the model's first answer to the words before them begins. Older
+   * models no longer read what they thought since then, so their prompt is the same only up to here.
+   */
+  readonly earlierTask?: number | undefined
   /** Where the prompt ends for marks: before an unfinished answer that the model continues. */
   readonly end: number
   /** All marks of the caller, also those inside blocks and the automatic one. */
   readonly taken: number
 }
 
+/** What is known about whether a conversation goes on, so that its prompt is sent again. */
+export interface Continuation {
+  /** Whether an earlier turn of it was seen. */
+  readonly isSeen: boolean
+  /** Whether the client is a coding agent, or names its session. */
+  readonly isAgent: boolean
+  /** Of the account's latest conversations with these tools: how many began, and how many of them went on. */
+  readonly began: number
+  readonly wentOn: number
+}
+
 export interface MarkOptions {
-  /** Whether the session was seen before, so that it probably goes on. */
-  readonly isReread?: boolean | undefined
+  /** Undefined if nothing is known. */
+  readonly continuation?: Continuation | undefined
 }
 
 interface PlannedMark {
   /** The block's position in the outline. */
   readonly at: number
   readonly lifetime: CacheLifetime
-  readonly reason: 'instructions' | 'tools' | 'previous request' | 'request' | 'long turn'
+  readonly reason: 'instructions' | 'tools' | 'previous request' | 'request' | 'long turn' | 'earlier task'
 }
 
 /** The marks to add, in the order of the prompt, or why there are none. */
@@ -57,14 +75,11 @@ export interface MarkPlan {
  * Decides which blocks of a prompt to mark, so that a provider that needs marks stores what later requests read
  * (contract 44.1-44.5). The caller's own marks stay, and all together are at most four.
  *
- * A mark costs a quarter more for each token that is stored and saves nine tenths for each that is read, so it pays off
- * if more than 28 % of the requests are followed by another one. That holds where tools are declared, unless the first
- * answer has to call one, and where a session has been seen; a single question is not marked.
+ * Marks pay off if more than 28 % of such requests are followed by another one.
  */
-export function planMarks(outline: CacheOutline, options: MarkOptions = {}): MarkPlan {
-  const { toolsEnd, taken, forcesCall, answerStart } = outline
-  const isAgent = toolsEnd > 0 && !(forcesCall && answerStart === undefined)
-  if (options.isReread !== true && !isAgent) return { marks: [], reason: 'not read again' }
+export function planMarks(outline: CacheOutline, { continuation }: MarkOptions = {}): MarkPlan {
+  const { taken } = outline
+  if (shareThatGoesOn(outline, continuation) <= leastShare) return { marks: [], reason: 'not read again' }
   if (taken >= mostMarks) return { marks: [], reason: 'no mark left' }
   const chosen = new Map<number, PlannedMark['reason']>()
   for (const [at, reason] of candidates(outline)) {
@@ -76,9 +91,20 @@ export function planMarks(outline: CacheOutline, options: MarkOptions = {}): Mar
   return { marks: marks.toSorted((one, other) => one.at - other.at) }
 }
 
+/**
+ * The expected share of such conversations that go on, from 0 to 1. A conversation that was seen does. Otherwise, the
+ * account's own conversations with the same tools decide. Until there are any, a client is expected to go on if it has
+ * tools and is an agent, or has an answer already; but extracting data forces a call, and usually no request follows.
+ */
+function shareThatGoesOn({ toolsEnd, forcesCall, answerStart }: CacheOutline, known = unknown): number {
+  if (known.isSeen) return 1
+  const isLikely = toolsEnd > 0 && (answerStart !== undefined || (known.isAgent && !forcesCall))
+  return Math.min(1, ((isLikely ? 1 : 0) + known.wentOn) / (1 + known.began))
+}
+
 /** Positions worth a mark, the most valuable first; -1 if there is none of a kind. */
 function* candidates(outline: CacheOutline): Generator<readonly [at: number, reason: PlannedMark['reason']]> {
-  const { toolsEnd, systemEnd, answerStart, end } = outline
+  const { toolsEnd, systemEnd, answerStart, earlierTask, end } = outline
   const tools = lastMarkable(outline, 0, toolsEnd)
   const instructions = lastMarkable(outline, toolsEnd, systemEnd)
   const tail = lastMarkable(outline, systemEnd, end)
@@ -90,9 +116,11 @@ function* candidates(outline: CacheOutline): Generator<readonly [at: number, rea
   if (!hasMarks(outline, toolsEnd, systemEnd))
     yield instructions >= 0 ? [instructions, 'instructions'] : [tools, 'tools']
   if (!isMarkedByCaller || tail - previous > safeLookbackBlocks) yield [previous, 'previous request']
-  if (isLong) yield [lastMarkable(outline, Math.max(previous, systemEnd), tail - safeLookbackBlocks), 'long turn']
+  if (isLong)
+    return yield [lastMarkable(outline, Math.max(previous, systemEnd), tail - safeLookbackBlocks), 'long turn']
+  if (earlierTask !== undefined) yield [lastMarkable(outline, systemEnd, earlierTask), 'earlier task']
   // Other agents of the client use the same tools with other instructions.
-  else if (outline.taken === 0) yield [tools, 'tools']
+  if (outline.taken === 0) yield [tools, 'tools']
 }
 
 function hasMarks({ blocks }: CacheOutline, from: number, to: number): boolean {

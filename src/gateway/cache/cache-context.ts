@@ -1,3 +1,4 @@
+import type { Continuation } from '../../formats/cache/plan-marks.ts'
 import type { SealingKey } from '../../runtime/sealer.ts'
 import type { SessionKey } from './session-turn.ts'
 
@@ -10,6 +11,5 @@ export interface CacheContext {
   readonly keys: SealingKey | undefined
   /** Undefined if no provider caches the prompt, because it is too short. */
   readonly session?: SessionKey | undefined
-  /** Whether this session was seen before. */
-  readonly isReread?: boolean | undefined
+  readonly continuation?: Continuation | undefined
 }

@@ -1,4 +1,4 @@
-import { clientFamilyOf } from '../../domain/client-family.ts'
+import { clientFamilyOf, isAgent } from '../../domain/client-family.ts'
 import type { Conversation } from '../../domain/conversation.ts'
 import type { EventLog } from '../../domain/events.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -9,6 +9,8 @@ import type { ModelRequest } from '../ports.ts'
 import {
   findContinued,
   isBehind,
+  isSecondTurn,
+  isSeen,
   withAnswer,
   type Branch,
   type Continued,
@@ -19,7 +21,7 @@ import { sessionIdentity } from './session-identity.ts'
 import { readState, writeState } from './session-state.ts'
 import type { CacheSessionStore, StoredCacheSession } from './session-store.ts'
 import { SessionTable } from './session-table.ts'
-import { SessionTurn } from './session-turn.ts'
+import { SessionTurn, type SessionKey } from './session-turn.ts'
 import { SessionWriter } from './session-writer.ts'
 
 /** Shorter bodies have no session: no provider caches a prompt of about 500 tokens. */
@@ -34,7 +36,7 @@ const maxLookups = 64
 /** How long a session is remembered after its last turn, so that an expired cache can be explained. */
 const rememberedMs = 24 * hourMs
 
-/** Begins the digest of a session that the client named. */
+/** Begins the digest of a session that the client named, or whose `prompt_cache_key` identifies it. */
 const named = 'named:'
 
 export interface CacheSessionsDeps {
@@ -72,17 +74,17 @@ export class CacheSessions implements AsyncDisposable {
     const { accountId, request, conversation } = of
     if (request.bytes.length < leastBytes) return undefined
     const session = this.#sessionOf(of)
-    const known = this.#table.get(accountId, session)?.branches
+    const known = this.#table.get(accountId, session.digest)?.branches
     const isContinuing = conversation.turns.some(({ role }) => role === 'assistant')
     if (known === undefined) {
-      const found = isContinuing ? this.#find(accountId, session) : undefined
+      const found = isContinuing ? this.#find(accountId, session.digest) : undefined
       if (found === undefined) return this.#turn(of, session, [])
       return found.then((branches) => this.#turn(of, session, branches ?? []))
     }
     const prompt = this.#read(of, known)
     const continued = findContinued(known, prompt)
     const isMissing = continued === undefined ? isContinuing : isBehind(continued, prompt)
-    const found = isMissing ? this.#find(accountId, session) : undefined
+    const found = isMissing ? this.#find(accountId, session.digest) : undefined
     if (found === undefined) return this.#turnOf(of, session, prompt, continued)
     return found.then((newer) =>
       this.#turnOf(of, session, prompt, newer === undefined ? continued : findContinued(newer, prompt)),
@@ -94,11 +96,13 @@ export class CacheSessions implements AsyncDisposable {
     await this.#writer?.flush()
   }
 
-  #sessionOf({ accountId, profile, request, conversation }: SessionRequest): string {
+  #sessionOf({ accountId, profile, request, conversation }: SessionRequest): SessionKey {
     const { digest } = this.#deps
     const identity = sessionIdentity(request.statedSession, request.body, conversation)
-    if (identity.kind === 'named') return named + digest.ofText(JSON.stringify([accountId, profile, identity.name]))
-    return digest.of(Buffer.from(JSON.stringify([accountId, profile, identity.texts])))
+    const isNamed = identity.kind === 'named'
+    return identity.kind === 'opening'
+      ? { isNamed, digest: digest.of(Buffer.from(JSON.stringify([accountId, profile, identity.texts]))) }
+      : { isNamed, digest: named + digest.ofText(JSON.stringify([accountId, profile, identity.name])) }
   }
 
   #read({ request, conversation }: SessionRequest, known: SessionBranches): ReadPrompt {
@@ -106,27 +110,35 @@ export class CacheSessions implements AsyncDisposable {
     return digestPrompt(this.#deps.digest, request, conversation, earlier)
   }
 
-  #turn(of: SessionRequest, session: string, known: SessionBranches): SessionTurn {
+  #turn(of: SessionRequest, session: SessionKey, known: SessionBranches): SessionTurn {
     const prompt = this.#read(of, known)
     return this.#turnOf(of, session, prompt, findContinued(known, prompt))
   }
 
-  #turnOf(of: SessionRequest, session: string, prompt: ReadPrompt, continued: Continued | undefined): SessionTurn {
+  #turnOf(of: SessionRequest, session: SessionKey, prompt: ReadPrompt, continued: Continued | undefined): SessionTurn {
     const { accountId, request } = of
-    const change = (branches: SessionBranches): void => this.#remember(accountId, session, branches)
-    const known = (): SessionBranches => this.#table.get(accountId, session)?.branches ?? []
+    const table = this.#table
+    const change = (branches: SessionBranches): void => this.#remember(accountId, session.digest, branches)
+    const known = (): SessionBranches => table.get(accountId, session.digest)?.branches ?? []
     const before = known()
+    const client = clientFamilyOf(request.userAgent)
+    const isContinuing = continued !== undefined && isSeen(continued, prompt)
+    const { began, wentOn } = table.openings(accountId, openingOf(prompt))
     return new SessionTurn({
-      session: { digest: session, isNamed: session.startsWith(named) },
+      session,
       prompt,
       continued,
-      client: clientFamilyOf(request.userAgent),
+      continuation: { isSeen: isContinuing, isAgent: session.isNamed || isAgent(client), began, wentOn },
+      client,
       bytes: request.bytes,
       clock: this.#deps.clock,
       changes: {
         answered(prompt, answer) {
           const now = known()
-          change(withAnswer(now, prompt, answer, now === before ? continued : findContinued(now, prompt)))
+          const from = now === before ? continued : findContinued(now, prompt)
+          change(withAnswer(now, prompt, answer, from))
+          if (!isContinuing) table.began(accountId, openingOf(prompt))
+          else if (from !== undefined && isSecondTurn(from, prompt)) table.wentOn(accountId, openingOf(prompt))
         },
         reported(of, domain, update) {
           const branches = known()
@@ -207,6 +219,11 @@ export class CacheSessions implements AsyncDisposable {
     this.#table.set(accountId, session, { branches, updatedMs: stored.updatedMs })
     return branches
   }
+}
+
+/** What conversations of the same client have in common. Instructions often contain a date or a path. */
+function openingOf({ tools, system }: ReadPrompt): number {
+  return tools === 0 ? system : tools
 }
 
 /** Whether other processes should know a session without a name: an agent's conversation, not a single question. */

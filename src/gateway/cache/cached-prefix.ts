@@ -61,6 +61,16 @@ export function isBehind({ branch, change }: Continued, prompt: ReadPrompt): boo
   return change.at === 'end' && prompt.answersAfter(branch.prompt.count) > 1
 }
 
+/** Whether a prompt continues an earlier conversation, and does not just begin with the same instructions. */
+export function isSeen({ branch }: Continued, prompt: ReadPrompt): boolean {
+  return prompt.answersAfter(0) > 0 && branch.prompt.items[0] === prompt.items[0]
+}
+
+/** Whether a prompt is the first one after that with which its conversation began. */
+export function isSecondTurn({ branch, change }: Continued, prompt: ReadPrompt): boolean {
+  return branch.turns === 1 && change.at === 'end' && prompt.answersAfter(branch.prompt.count) > 0
+}
+
 export function isAlive({ startedMs, lifetimeMs }: Holder, nowMs: number): boolean {
   return nowMs < startedMs + lifetimeMs
 }

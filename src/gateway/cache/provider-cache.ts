@@ -16,10 +16,10 @@ export function cacheContext(
   keys: SealingKey | undefined,
   accountId: string,
   { leavesMarks }: Pick<Profile, 'leavesMarks'>,
-  turn: Pick<SessionTurn, 'session' | 'isContinued'> | undefined,
+  turn: Pick<SessionTurn, 'session' | 'continuation'> | undefined,
 ): CacheContext {
   const addsMarks = leavesMarks !== true
-  return { accountId, addsMarks, keys, session: turn?.session, isReread: turn?.isContinued }
+  return { accountId, addsMarks, keys, session: turn?.session, continuation: turn?.continuation }
 }
 
 /**
@@ -34,7 +34,7 @@ export function cacheRequestFor(
 ): CacheRequest {
   const addsMarks = dialect.leavesMarks !== true && context?.addsMarks !== false
   if (context === undefined) return { addsMarks }
-  return { addsMarks, isReread: context.isReread, key: keyFor(backend, dialect, callerKey, context) }
+  return { addsMarks, continuation: context.continuation, key: keyFor(backend, dialect, callerKey, context) }
 }
 
 /**

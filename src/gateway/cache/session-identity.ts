@@ -28,7 +28,8 @@ export function statedSession(headers: Readonly<Record<string, string | string[]
 
 /** What identifies the session of a request: what the client says, else how the conversation begins (contract 45.1). */
 export type SessionIdentity =
-  | { readonly kind: 'named'; readonly name: string }
+  /** `key`: a `prompt_cache_key`, which unrelated requests with the same beginning may share. */
+  | { readonly kind: 'named' | 'key'; readonly name: string }
   | { readonly kind: 'opening'; readonly texts: readonly string[] }
 
 /** The first identity that a request has. `stated` is that of its headers. */
@@ -37,18 +38,15 @@ export function sessionIdentity(
   body: JsonObject,
   { turns, hints }: Conversation,
 ): SessionIdentity {
-  const name = stated ?? namedIn(body) ?? hints.conversationId
+  if (stated !== undefined) return { kind: 'named', name: stated }
+  const { session_id: session, prompt_cache_key: key, metadata } = body
+  if (isName(session)) return { kind: 'named', name: session }
+  if (isName(key)) return { kind: 'key', name: key }
+  const user = isObject(metadata) ? metadata['user_id'] : undefined
+  const name = (typeof user === 'string' ? sessionOfUser(user) : undefined) ?? hints.conversationId
   if (name !== undefined) return { kind: 'named', name }
   // A request that continues a stored response contains all of it by now, so its opening is that of the chain's root.
   return { kind: 'opening', texts: openingOf({ turns, hints }) }
-}
-
-function namedIn(body: JsonObject): string | undefined {
-  const { session_id: session, prompt_cache_key: cacheKey, metadata } = body
-  if (isName(session)) return session
-  if (isName(cacheKey)) return cacheKey
-  const user = isObject(metadata) ? metadata['user_id'] : undefined
-  return typeof user === 'string' ? sessionOfUser(user) : undefined
 }
 
 /** Claude Code's user ID: JSON with a `session_id`, or a text that ends with it. */

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../runtime/bounded-map.ts'
 import type { SessionBranches } from './cached-prefix.ts'
 
 /** Numbers that all sessions of a process, and those of one account, may take: 32 MiB and 4 MiB. */
@@ -8,10 +9,28 @@ const ownWeight = 64
 /** Of accounts with few sessions, this share is forgotten at once: looking for the largest one takes time. */
 const forgottenShare = 0.05
 
+/** Sets of tools, per account, of which it is remembered how often conversations with them go on. */
+const maxOpenings = 32
+/** Then both counts are halved, so that the latest conversations decide. */
+const maxBegan = 32
+const noOpenings: Openings = { began: 0, wentOn: 0 }
+
+/** Of conversations that begin in the same way: how many there were, and how many went on. */
+export interface Openings {
+  readonly began: number
+  readonly wentOn: number
+}
+
 /** A session in memory. */
 export interface KnownSession {
   readonly branches: SessionBranches
   readonly updatedMs: number
+}
+
+interface KnownAccount {
+  readonly sessions: Map<string, KnownSession>
+  readonly openings: BoundedMap<number, Openings>
+  weight: number
 }
 
 /**
@@ -20,7 +39,7 @@ export interface KnownSession {
  */
 export class SessionTable {
   /** The account that was used last is last, and so is its session that was used last. */
-  readonly #accounts = new Map<string, { readonly sessions: Map<string, KnownSession>; weight: number }>()
+  readonly #accounts = new Map<string, KnownAccount>()
   readonly #maxWeight: number
   readonly #maxAccountWeight: number
   #weight = 0
@@ -44,7 +63,7 @@ export class SessionTable {
   }
 
   set(accountId: string, session: string, known: KnownSession): void {
-    const account = this.#accounts.get(accountId) ?? { sessions: new Map<string, KnownSession>(), weight: 0 }
+    const account = this.#accounts.get(accountId) ?? newAccount()
     this.#accounts.delete(accountId)
     this.#accounts.set(accountId, account)
     this.#remove(account, session)
@@ -54,8 +73,30 @@ export class SessionTable {
     if (this.#weight > this.#maxWeight) this.#makeRoom()
   }
 
+  /** What is known of an account's conversations with this opening. */
+  openings(accountId: string, opening: number): Openings {
+    return this.#accounts.get(accountId)?.openings.get(opening) ?? noOpenings
+  }
+
+  /** Counts a conversation of a known account. */
+  began(accountId: string, opening: number): void {
+    const { began, wentOn } = this.openings(accountId, opening)
+    this.#setOpenings(accountId, opening, { began: began + 1, wentOn })
+  }
+
+  /** A conversation of a known account had a second turn. Another process may have answered the first. */
+  wentOn(accountId: string, opening: number): void {
+    const { began, wentOn } = this.openings(accountId, opening)
+    this.#setOpenings(accountId, opening, { began: Math.max(began, wentOn + 1), wentOn: wentOn + 1 })
+  }
+
+  #setOpenings(accountId: string, opening: number, { began, wentOn }: Openings): void {
+    const counts = began > maxBegan ? { began: began / 2, wentOn: wentOn / 2 } : { began, wentOn }
+    this.#accounts.get(accountId)?.openings.setLast(opening, counts)
+  }
+
   #makeRoom(): void {
-    let largest = { sessions: new Map<string, KnownSession>(), weight: 0 }
+    let largest = newAccount()
     for (const account of this.#accounts.values()) if (account.weight > largest.weight) largest = account
     if (largest.sessions.size > 1) {
       for (let left = Math.ceil(largest.sessions.size / 2); left > 0; left--) this.#removeOldest(largest)
@@ -69,12 +110,12 @@ export class SessionTable {
     }
   }
 
-  #removeOldest(account: { readonly sessions: Map<string, KnownSession>; weight: number }): void {
+  #removeOldest(account: KnownAccount): void {
     const first = account.sessions.keys().next()
     if (!first.done) this.#remove(account, first.value)
   }
 
-  #remove(account: { readonly sessions: Map<string, KnownSession>; weight: number }, session: string): void {
+  #remove(account: KnownAccount, session: string): void {
     const known = account.sessions.get(session)
     if (known === undefined) return
     account.sessions.delete(session)
@@ -85,6 +126,10 @@ export class SessionTable {
     account.weight += weight
     this.#weight += weight
   }
+}
+
+function newAccount(): KnownAccount {
+  return { sessions: new Map<string, KnownSession>(), openings: new BoundedMap(maxOpenings), weight: 0 }
 }
 
 function weightOf({ branches }: KnownSession): number {

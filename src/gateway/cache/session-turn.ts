@@ -2,6 +2,7 @@ import type { CacheVerdict } from '../../domain/cache-verdict.ts'
 import type { ClientFamily } from '../../domain/client-family.ts'
 import type { Usage } from '../../domain/conversation.ts'
 import type { RoutingSort } from '../../domain/routing-policy.ts'
+import type { Continuation } from '../../formats/cache/plan-marks.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Backend } from '../ports.ts'
 import { cacheDomainOf, cacheLifetimeMs, needsMarks } from './cache-lifetime.ts'
@@ -47,7 +48,7 @@ interface BegunAttempt {
 export interface SessionKey {
   /** Its identity, as a digest. */
   readonly digest: string
-  /** Whether the client named it; otherwise it is one only by its opening. */
+  /** Whether the client named it; otherwise, its opening or a `prompt_cache_key` identifies it. */
   readonly isNamed: boolean
 }
 
@@ -56,6 +57,7 @@ interface SessionTurnOptions {
   readonly prompt: ReadPrompt
   /** The earlier turn that this one continues. */
   readonly continued: Continued | undefined
+  readonly continuation: Continuation
   readonly client: ClientFamily
   /** The caller's body, in which marks for a longer lifetime are looked for. */
   readonly bytes: Buffer
@@ -77,7 +79,11 @@ export class SessionTurn {
     return this.#options.session
   }
 
-  /** Whether an earlier turn exists, so that the prompt is probably read again (contract 45.2). */
+  get continuation(): Continuation {
+    return this.#options.continuation
+  }
+
+  /** Whether an earlier turn exists (contract 45.2). */
   get isContinued(): boolean {
     return this.#options.continued !== undefined
   }

@@ -207,7 +207,7 @@ export class FusedAnswer implements AnswerSource {
               trace: request.trace,
               held: request.held,
               // A session is no reason to mark the questions of a panel and a judge: they differ each time.
-              cache: request.cache && { ...request.cache, isReread: undefined },
+              cache: request.cache && { ...request.cache, continuation: undefined },
             },
             callSignal,
           )

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../domain/json.ts'
 import { BoundedMap } from '../../runtime/bounded-map.ts'
 import { hourMs } from '../../runtime/durations.ts'
-import { isHourMark, messagesBlocks, nameOf, type PromptBlock } from './prompt-blocks.ts'
+import { isHourMark, messagesBlocks, nameOf, type PromptBlock, withoutOldThoughts } from './prompt-blocks.ts'
 import {
   bytesPerToken,
   chain,
@@ -141,10 +141,4 @@ function digestsOf(body: JsonObject, blocks: readonly PromptBlock[]): string[] {
 function endsOf(blocks: readonly PromptBlock[]): number[] {
   let bytes = 0
   return blocks.map((block) => Math.ceil((bytes += block.bytes) / bytesPerToken))
-}
-
-/** Without the thoughts before the last thing that the user said. */
-export function withoutOldThoughts(blocks: readonly PromptBlock[]): PromptBlock[] {
-  const last = blocks.findLastIndex(({ isSaid }) => isSaid)
-  return blocks.filter(({ isThought }, at) => !isThought || at > last)
 }

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../domain/json.ts'
 import { BoundedMap } from '../../runtime/bounded-map.ts'
 import { hourMs } from '../../runtime/durations.ts'
-import { openAiBlocks, type PromptBlock } from './prompt-blocks.ts'
+import { openAiBlocks, type PromptBlock, withoutOldThoughts } from './prompt-blocks.ts'
 import {
   bytesPerToken,
   chain,
@@ -37,6 +37,11 @@ const settingNames = [
   'prompt_cache_key',
 ]
 
+export interface OpenAiCacheOptions {
+  /** Whether reasoning before the user's last message is removed from the prompt. */
+  readonly dropsThoughts?: boolean
+}
+
 /**
  * OpenAI's prompt cache before GPT-5.6: automatic, in steps of 128 tokens from 1,024 on, in the memory of one machine
  * that the beginning of the prompt and the key decide.
@@ -44,9 +49,14 @@ const settingNames = [
 export class OpenAiCache implements SimulatedCache {
   readonly #entries = new BoundedMap<string, number>(maxEntries)
   readonly #arrivals = new BoundedMap<string, readonly number[]>(maxEntries)
+  readonly #options: OpenAiCacheOptions
+
+  constructor(options: OpenAiCacheOptions = {}) {
+    this.#options = options
+  }
 
   ask(body: JsonObject, { nowMs }: AskedAt): CacheReport | CacheRejection {
-    const blocks = openAiBlocks(body)
+    const blocks = blocksOf(body, this.#options)
     const rejected = problemOf(blocks, false)
     if (rejected !== undefined) return { rejected }
     const text = Buffer.from(blocks.map((block) => block.text).join('\n'))
@@ -78,9 +88,14 @@ export class OpenAiCache implements SimulatedCache {
 /** OpenAI's prompt cache from GPT-5.6 on: it stores a prompt at marks, one of which it sets itself at the newest message. */
 export class MarkedOpenAiCache implements SimulatedCache {
   readonly #entries = new BoundedMap<string, number>(maxEntries)
+  readonly #options: OpenAiCacheOptions
+
+  constructor(options: OpenAiCacheOptions = {}) {
+    this.#options = options
+  }
 
   ask(body: JsonObject, { nowMs }: AskedAt): CacheReport | CacheRejection {
-    const blocks = openAiBlocks(body)
+    const blocks = blocksOf(body, this.#options)
     const rejected = problemOf(blocks, true)
     if (rejected !== undefined) return { rejected }
     let digest = chain('', settingsOf(body))
@@ -107,6 +122,11 @@ export class MarkedOpenAiCache implements SimulatedCache {
     const total = ends.at(-1) ?? 0
     return { newTokens: total - stored, readTokens, written5mTokens: stored - readTokens, written1hTokens: 0 }
   }
+}
+
+function blocksOf(body: JsonObject, { dropsThoughts }: OpenAiCacheOptions): readonly PromptBlock[] {
+  const blocks = openAiBlocks(body)
+  return dropsThoughts === true ? withoutOldThoughts(blocks) : blocks
 }
 
 function endsBefore(blocks: readonly PromptBlock[], tail: number): number[] {

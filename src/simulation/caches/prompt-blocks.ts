@@ -22,6 +22,7 @@ type BlockContext = Pick<PromptBlock, 'section' | 'role' | 'endsMessage' | 'isSa
 
 const markNames = ['cache_control', 'prompt_cache_breakpoint'] as const
 const anthropicMarkable = new Set<Json | undefined>(['text', 'image', 'document', 'tool_use', 'tool_result'])
+const thoughtTypes = new Set<Json | undefined>(['thinking', 'redacted_thinking', 'reasoning'])
 const openAiMarkable = new Set<Json | undefined>([
   'text',
   'input_text',
@@ -104,6 +105,12 @@ export function geminiBlocks({ systemInstruction, tools, contents }: JsonObject)
   return blocks
 }
 
+/** Without the thoughts before the last thing that the user said. */
+export function withoutOldThoughts(blocks: readonly PromptBlock[]): PromptBlock[] {
+  const last = blocks.findLastIndex(({ isSaid }) => isSaid)
+  return blocks.filter(({ isThought }, at) => !isThought || at > last)
+}
+
 /** The lifetime that a mark asks for. */
 export function isHourMark(mark: Json | undefined): boolean {
   return isObject(mark) && mark['ttl'] === '1h'
@@ -117,7 +124,7 @@ function blockOf(part: Json, context: BlockContext, takesMark: boolean): PromptB
   const whole = JSON.stringify(part)
   const hasMarks = markNames.some((name) => whole.includes(name))
   const text = hasMarks ? JSON.stringify(part, (name, value: Json) => (isMarkName(name) ? undefined : value)) : whole
-  const isThought = type === 'thinking' || type === 'redacted_thinking'
+  const isThought = thoughtTypes.has(type)
   return { ...context, text, bytes: Buffer.byteLength(text), mark, takesMark, isThought }
 }
 

@@ -29,11 +29,15 @@ describe('the identity of a session', () => {
 
   test.each([
     [{ session_id: 'a', prompt_cache_key: 'b' }, 'a'],
-    [{ prompt_cache_key: 'b' }, 'b'],
     [{ metadata: { user_id: 'user_1f_account__session_0a1b2c3d-0000' } }, '0a1b2c3d-0000'],
     [{ metadata: { user_id: JSON.stringify({ device_id: 'd', session_id: 's-1' }) } }, 's-1'],
   ] as const)('is what the body %j names', (body, name) => {
     expect(identityOf(body)).toEqual({ kind: 'named', name })
+  })
+
+  test('is the key for the provider’s cache before the user', () => {
+    const metadata = { user_id: 'user_1f_account__session_0a1b2c3d-0000' }
+    expect(identityOf({ prompt_cache_key: 'b', metadata })).toEqual({ kind: 'key', name: 'b' })
   })
 
   test.each([

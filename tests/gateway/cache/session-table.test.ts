@@ -57,3 +57,29 @@ describe('the sessions in memory', () => {
     expect(table.get('a0', 's')).toBeUndefined()
   })
 })
+
+describe('how often conversations go on', () => {
+  test('is counted by account and opening, and the latest ones decide', () => {
+    const table = new SessionTable()
+    table.set('a', 's', session())
+    expect(table.openings('a', 1)).toEqual({ began: 0, wentOn: 0 })
+    table.began('a', 1)
+    table.wentOn('a', 1)
+    table.began('a', 1)
+    expect(table.openings('a', 1)).toEqual({ began: 2, wentOn: 1 })
+    expect(table.openings('a', 2)).toEqual({ began: 0, wentOn: 0 })
+    expect(table.openings('b', 1)).toEqual({ began: 0, wentOn: 0 })
+    for (let count = 0; count < 200; count++) table.wentOn('a', 1)
+    for (let count = 0; count < 60; count++) table.began('a', 1)
+    const { began, wentOn } = table.openings('a', 1)
+    expect(wentOn / began).toBeLessThan(0.3)
+  })
+
+  test('is known of a bounded number of openings', () => {
+    const table = new SessionTable()
+    table.set('a', 's', session())
+    for (let opening = 0; opening < 33; opening++) table.began('a', opening)
+    expect(table.openings('a', 0)).toEqual({ began: 0, wentOn: 0 })
+    expect(table.openings('a', 1)).toEqual({ began: 1, wentOn: 0 })
+  })
+})

@@ -133,8 +133,9 @@ describe('an optional field that a backend rejects', () => {
     Object.assign(backend!, { dialect: { ...backend!.dialect, cacheMarks: 'prompt_cache_breakpoint' } })
     return scripted
   }
+  const later = [...messages, { role: 'assistant', content: 'Yes?' }, ...messages]
   const agent = {
-    messages: [{ role: 'system', content: 'You are an agent.' }, ...messages],
+    messages: [{ role: 'system', content: 'You are an agent.' }, ...later],
     tools: [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }],
   }
   const marksIn = ({ asked }: ScriptedRun) => asked.map(({ body }) => JSON.stringify(body).includes('breakpoint'))
@@ -144,7 +145,12 @@ describe('an optional field that a backend rejects', () => {
     [
       'translated',
       'anthropic-messages',
-      { system: 'You are an agent.', max_tokens: 10, tools: [{ name: 'look', input_schema: { type: 'object' } }] },
+      {
+        system: 'You are an agent.',
+        messages: later,
+        max_tokens: 10,
+        tools: [{ name: 'look', input_schema: { type: 'object' } }],
+      },
     ],
   ] as const)('may be a mark inside the content: added ones are removed (%s)', async (_, format, body) => {
     const scripted = marked()

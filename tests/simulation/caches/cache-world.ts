@@ -4,11 +4,15 @@ import type { ClientFormatId } from '../../../src/formats/format.ts'
 import { formatById, relayById } from '../../../src/formats/formats.ts'
 import { bodyShape, JsonScan } from '../../../src/formats/json-scan.ts'
 import type { CacheContext } from '../../../src/gateway/cache/cache-context.ts'
+import { CacheSessions } from '../../../src/gateway/cache/cache-sessions.ts'
+import { cacheContext } from '../../../src/gateway/cache/provider-cache.ts'
+import { statedSession } from '../../../src/gateway/cache/session-identity.ts'
 import type { Backend, ModelRequest } from '../../../src/gateway/ports.ts'
 import { CallerRequestWriter, writeFor } from '../../../src/gateway/request/backend-request.ts'
 import { LearnedLimits } from '../../../src/gateway/routing/learned-limits.ts'
 import { vendorEndpoint, vendors, type VendorId } from '../../../src/providers/registry.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
+import { KeyedDigest } from '../../../src/runtime/keyed-digest.ts'
 import { Secret } from '../../../src/runtime/secret.ts'
 import { AnthropicCache } from '../../../src/simulation/caches/anthropic-cache.ts'
 import { BlockCache } from '../../../src/simulation/caches/block-cache.ts'
@@ -21,6 +25,7 @@ import {
   type SimulatedCache,
 } from '../../../src/simulation/caches/simulated-cache.ts'
 import { someBackend } from '../../gateway/routing/some-backend.ts'
+import { recording, type ClientSession } from './client-sessions.ts'
 
 /** Time between two requests of a session. */
 const gapMs = 20_000
@@ -94,6 +99,43 @@ export const session: CacheContext = {
   addsMarks: true,
   keys,
   session: { digest: 'session-digest', isNamed: true },
+  continuation: { isSeen: false, isAgent: true, began: 0, wentOn: 0 },
+}
+
+/** What the service knows of each request of a session when it arrives, one after the other, at the same backend. */
+export function contextsOf(
+  { backend }: CachingProvider,
+  { format, file }: Pick<ClientSession, 'format' | 'file'>,
+  requests: readonly JsonObject[],
+  { sessions = newSessions(), name = '' } = {},
+): CacheContext[] {
+  const { headers } = recording(file)
+  const stated = statedSession(headers)
+  return requests.map((body) => {
+    const request = {
+      ...requestOf(format, body),
+      statedSession: stated && stated + name,
+      userAgent: headers['user-agent'],
+    }
+    const conversation = formatById(format).readRequest(body)
+    const { accountId } = session
+    const turn = sessions.begin({ accountId, profile: 'p', request, conversation })
+    if (turn instanceof Promise) throw new Error('there is no store')
+    turn?.answeredBy({ target: backend, startedMs: 0 }, [backend], true)
+    return { ...cacheContext(keys, accountId, {}, turn), session: session.session }
+  })
+}
+
+/** What one process knows of sessions. */
+export function newSessions(): CacheSessions {
+  return new CacheSessions({ digest: new KeyedDigest(new Uint8Array(32)), clock: systemClock(), log: () => {} })
+}
+
+function requestOf(format: ClientFormatId, body: JsonObject, json = JSON.stringify(body)): ModelRequest {
+  const bytes = Buffer.from(json)
+  const scan = new JsonScan(bodyShape)
+  scan.push(bytes)
+  return { id: 'req_1', format, bytes, members: scan.members(bytes), body, timeoutMs: undefined }
 }
 
 /** The body that the service sends to a backend for a client's request. */
@@ -104,11 +146,7 @@ export function written(
   cache: CacheContext | undefined = session,
   json = JSON.stringify(body),
 ): { readonly text: string; readonly body: JsonObject } {
-  const bytes = Buffer.from(json)
-  const scan = new JsonScan(bodyShape)
-  scan.push(bytes)
-  const members = scan.members(bytes)
-  const request: ModelRequest = { id: 'req_1', format, bytes, members, body, timeoutMs: undefined, cache }
+  const request = { ...requestOf(format, body, json), cache }
   const conversation = formatById(format).readRequest(body)
   const { body: out } = writeFor(backend, new CallerRequestWriter(request, conversation, deps))
   const text = typeof out === 'string' ? out : Buffer.from(out).toString('utf8')

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../../src/domain/json.ts'
 import type { ClientFormatId } from '../../../src/formats/format.ts'
 import { codexSession, filled, textOf, type AgentTurn } from '../../../src/simulation/caches/recorded-session.ts'
-import { recordedRequests } from '../../formats/exchange.ts'
+import { recordedRequests, type RecordedRequest } from '../../formats/exchange.ts'
 
 /** How a backend's encrypted reasoning looks to a client of a session, by turn. */
 type Sealed = (turn: number) => string
@@ -10,6 +10,8 @@ type Sealed = (turn: number) => string
 export interface ClientSession {
   readonly client: string
   readonly format: ClientFormatId
+  /** The recording whose headers all requests have. */
+  readonly file: string
   requests(turns: readonly AgentTurn[], sealed: Sealed): JsonObject[]
 }
 
@@ -18,9 +20,15 @@ const sdkInstructions = 24_000
 
 /** A recorded request with texts of the recorded lengths. */
 export function recorded(file: string): JsonObject {
-  const body = recordedRequests().find((one) => one.file === `${file}.json`)?.body
-  if (body === undefined) throw new Error(`there is no recording ${file}`)
+  const { body } = recording(file)
+  if (body === undefined) throw new Error(`the recording ${file} has no body`)
   return filled(body) as JsonObject
+}
+
+export function recording(file: string): RecordedRequest {
+  const found = recordedRequests().find((one) => one.file === `${file}.json`)
+  if (found === undefined) throw new Error(`there is no recording ${file}`)
+  return found
 }
 
 /** A session of a client of chat completions. */
@@ -113,24 +121,20 @@ function grow(
 }
 
 export const clientSessions: readonly ClientSession[] = [
-  { client: 'Codex', format: 'openai-responses', requests: codexSession },
-  { client: 'Claude Code', format: 'anthropic-messages', requests: claudeCode },
-  { client: 'opencode, chat', format: 'openai-chat', requests: chatSession('opencode-chat-main', false) },
-  {
-    client: 'opencode, Responses',
-    format: 'openai-responses',
-    requests: responsesSession('opencode-responses-main', false),
-  },
-  { client: 'AI SDK, chat', format: 'openai-chat', requests: chatSession('aisdk-chat-tool-turn2', true) },
-  {
-    client: 'AI SDK, Responses',
-    format: 'openai-responses',
-    requests: responsesSession('aisdk-responses-tool-turn2', true),
-  },
-  { client: 'OpenAI SDK, chat', format: 'openai-chat', requests: chatSession('openai-chat-tools', true) },
-  {
-    client: 'OpenAI SDK, Responses',
-    format: 'openai-responses',
-    requests: responsesSession('openai-responses-tools', true),
-  },
+  { client: 'Codex', format: 'openai-responses', file: 'codex-turn1', requests: codexSession },
+  { client: 'Claude Code', format: 'anthropic-messages', file: 'claude-code-messages', requests: claudeCode },
+  ofChat('opencode, chat', 'opencode-chat-main', false),
+  ofResponses('opencode, Responses', 'opencode-responses-main', false),
+  ofChat('AI SDK, chat', 'aisdk-chat-tool-turn2', true),
+  ofResponses('AI SDK, Responses', 'aisdk-responses-tool-turn2', true),
+  ofChat('OpenAI SDK, chat', 'openai-chat-tools', true),
+  ofResponses('OpenAI SDK, Responses', 'openai-responses-tools', true),
 ]
+
+function ofChat(client: string, file: string, instructions: boolean): ClientSession {
+  return { client, file, format: 'openai-chat', requests: chatSession(file, instructions) }
+}
+
+function ofResponses(client: string, file: string, instructions: boolean): ClientSession {
+  return { client, file, format: 'openai-responses', requests: responsesSession(file, instructions) }
+}

@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../../src/domain/json.ts'
-import { AnthropicCache, withoutOldThoughts } from '../../../src/simulation/caches/anthropic-cache.ts'
-import { BlockCache } from '../../../src/simulation/caches/block-cache.ts'
+import { AnthropicCache } from '../../../src/simulation/caches/anthropic-cache.ts'
 import { MarkedOpenAiCache, OpenAiCache } from '../../../src/simulation/caches/openai-cache.ts'
-import { messagesBlocks } from '../../../src/simulation/caches/prompt-blocks.ts'
 import { agentTurns } from '../../../src/simulation/caches/recorded-session.ts'
 import { inputOf, isRejected } from '../../../src/simulation/caches/simulated-cache.ts'
 import { recordedRequests } from '../../formats/exchange.ts'
 import {
   bill,
   cachingProviders,
+  contextsOf,
+  newSessions,
   sealedBy,
   session,
   written,
@@ -24,28 +24,29 @@ const turns = agentTurns(19)
 const leastOfNative = 0.95
 const claude = cachingProviders[0]!
 
-/** The session sent directly to the provider that the client is made for: to the cache that reads more of it. */
-function native(client: ClientSession): SessionBill {
+/**
+ * The session sent directly to the provider that the client is made for: to the cache that reads more of it.
+ * `dropsThoughts`: to a model that does not read its reasoning again once the user has said something new.
+ */
+function native(client: ClientSession, dropsThoughts = false): SessionBill {
   const bodies = client.requests(turns, (turn) => `SIGNATURE${turn}`)
   const prices = { write: 1.25, read: 0.1 }
-  if (client.format === 'anthropic-messages') return bill(new AnthropicCache({ minimum: 512 }), bodies, prices)
-  const [marked, older] = [new MarkedOpenAiCache(), new OpenAiCache()].map((cache) => bill(cache, bodies, prices))
+  if (client.format === 'anthropic-messages')
+    return bill(new AnthropicCache({ minimum: 512, dropsThoughts }), bodies, prices)
+  const caches = [new MarkedOpenAiCache({ dropsThoughts }), new OpenAiCache({ dropsThoughts })]
+  const [marked, older] = caches.map((cache) => bill(cache, bodies, prices))
   return marked!.read > older!.read ? marked! : older!
 }
 
-/** What a session costs through the service, with marks and without any. */
-function through({ backend, open, ...prices }: CachingProvider, client: ClientSession) {
+/** What a session costs through the service, with marks and without any: the first session of an account. */
+function through(provider: CachingProvider, client: ClientSession, sessions = newSessions()) {
+  const { backend, open, ...prices } = provider
   const requests = client.requests(turns, sealedBy(backend, client.format))
+  const contexts = contextsOf(provider, client, requests, { sessions })
   const send = (addsMarks: boolean): JsonObject[] =>
-    requests.map((request) => written(backend, client.format, request, { ...session, addsMarks }).body)
+    requests.map((request, at) => written(backend, client.format, request, { ...contexts[at]!, addsMarks }).body)
   const bodies = send(true)
-  return { bodies, found: bill(open(), bodies, prices), unmarked: bill(open(), send(false).map(withoutMarks), prices) }
-}
-
-/** All that a model can read that drops the thoughts before the user's last words, as older Claudes do. */
-function bestWithoutThoughts(bodies: readonly JsonObject[]): number {
-  const read = (body: JsonObject) => withoutOldThoughts(messagesBlocks(body))
-  return share(bill(new BlockCache({ blockTokens: 16, blocks: 200_000, read }), bodies, { write: 1, read: 0 }))
+  return { found: bill(open(), bodies, prices), unmarked: bill(open(), send(false).map(withoutMarks), prices) }
 }
 
 describe('a session of twenty requests', () => {
@@ -58,12 +59,25 @@ describe('a session of twenty requests', () => {
     shares.get('direct')!.push(percent(direct))
     for (const provider of cachingProviders) {
       const { name, backend } = provider
-      const { bodies, found, unmarked } = through(provider, client)
+      const { found, unmarked } = through(provider, client)
       shares.get(name)!.push(percent(share(found)))
       const dropsThoughts = backend.model === 'claude-sonnet-4-5'
-      const best = dropsThoughts ? Math.min(direct, bestWithoutThoughts(bodies)) : direct
+      const best = dropsThoughts ? Math.min(direct, share(native(client, dropsThoughts))) : direct
       expect.soft(share(found), `${client.client} at ${name}`).toBeGreaterThanOrEqual(leastOfNative * best)
       expect.soft(found.cost, `${client.client} at ${name}`).toBeLessThanOrEqual(unmarked.cost)
+    }
+  })
+
+  const withoutName = clientSessions.filter(({ client }) => client.startsWith('OpenAI SDK'))
+
+  test.each(withoutName)('of $client reads as much if an earlier one went on', (client) => {
+    const direct = share(native(client))
+    for (const provider of cachingProviders.filter(({ name }) => name.startsWith('Claude'))) {
+      const sessions = newSessions()
+      const requests = client.requests(turns.slice(0, 2), () => '').map((body) => inConversation(body, 1))
+      contextsOf(provider, client, requests, { sessions })
+      const { found } = through(provider, client, sessions)
+      expect.soft(share(found), provider.name).toBeGreaterThanOrEqual(leastOfNative * direct)
     }
   })
 
@@ -89,10 +103,13 @@ describe('two requests that a client sent one after the other', () => {
   ] as const
 
   test.each(pairs)('%s, then %s: the second reads what the first had', (first, second, format) => {
-    for (const { name, backend, open } of cachingProviders) {
+    const requests = [first, second].map((file) => inOneSession(recorded(file)))
+    for (const provider of cachingProviders) {
+      const { name, backend, open } = provider
       const cache = open()
-      const [before, after] = [first, second].map((file) => {
-        const answer = cache.ask(written(backend, format, inOneSession(recorded(file))).body, { nowMs: 0 })
+      const contexts = contextsOf(provider, { format, file: first }, requests)
+      const [before, after] = requests.map((request, at) => {
+        const answer = cache.ask(written(backend, format, request, contexts[at]).body, { nowMs: 0 })
         if (isRejected(answer)) throw new Error(answer.rejected)
         return answer
       })
@@ -118,11 +135,57 @@ describe('a request that is probably not read again', () => {
 
   test('is marked in a session that was seen before', () => {
     const { body } = single[0]!
-    expect(written(claude.backend, 'openai-chat', body!, { ...session, isReread: true }).text).toContain(
-      'cache_control',
-    )
+    const continuation = { isSeen: true, isAgent: false, began: 0, wentOn: 0 }
+    const sent = written(claude.backend, 'openai-chat', body!, { ...session, continuation })
+    expect(sent.text).toContain('cache_control')
   })
 })
+
+describe('clients that send one request and never continue it', () => {
+  test.each(clientSessions)('$client: are not marked, or no longer after the third', (client) => {
+    const [first] = client.requests([], () => '')
+    const isExpectedToGoOn = !client.client.startsWith('OpenAI SDK')
+    for (const provider of cachingProviders.filter(({ write }) => write > 1)) {
+      const { backend, open, ...prices } = provider
+      const sessions = newSessions()
+      for (let at = 0; at < 5; at += 1) {
+        const request = inConversation(first!, at)
+        const [context] = contextsOf(provider, client, [request], { sessions, name: `${at}` })
+        const cost = (addsMarks: boolean): number => {
+          const { body } = written(backend, client.format, request, { ...context!, addsMarks })
+          return bill(open(), [body], prices).cost
+        }
+        const most = (isExpectedToGoOn && at < 3 ? provider.write : 1) * cost(false)
+        expect.soft(cost(true), `request ${at + 1} at ${provider.name}`).toBeLessThanOrEqual(most)
+      }
+    }
+  })
+
+  test('are marked from the first request on once earlier conversations with their tools went on', () => {
+    const client = clientSessions.find(({ file }) => file === 'openai-chat-tools')!
+    const sessions = newSessions()
+    const marked = ['a', 'b'].map((name, at) => {
+      const requests = client.requests(turns.slice(0, 3), () => '').map((body) => inConversation(body, at))
+      const contexts = contextsOf(claude, client, requests, { sessions, name })
+      return requests.map((body, turn) =>
+        written(claude.backend, client.format, body, contexts[turn]).text.includes('cache_control'),
+      )
+    })
+    expect(marked).toEqual([
+      [false, true, true, true],
+      [true, true, true, true],
+    ])
+  })
+})
+
+/** The same request in another conversation: the user begins with something else. */
+function inConversation(body: JsonObject, at: number): JsonObject {
+  const member = Array.isArray(body['input']) ? 'input' : 'messages'
+  const list = [...(body[member] as readonly JsonObject[])]
+  const first = list.findIndex(({ role }) => role === 'user')
+  list[first] = { ...list[first], content: `Task ${at}.` }
+  return { ...body, [member]: list }
+}
 
 /** The requests of Codex were recorded in different sessions, which have other keys and IDs. */
 function inOneSession(body: JsonObject): JsonObject {

@@ -11,6 +11,7 @@ import { randomMessages } from './random-messages.ts'
 
 const cases = casesOf({ sample: 500, all: 100_000 })
 const at = { nowMs: 0 }
+const seen = { isSeen: true, isAgent: false, began: 0, wentOn: 0 }
 const claudes = cachingProviders.filter(({ backend }) => backend.format === 'anthropic-messages')
 const openRouter = cachingProviders.find(({ name }) => name === 'Claude at OpenRouter')!
 const marked = cachingProviders.filter(({ name }) => name.startsWith('GPT-5.6'))
@@ -23,10 +24,10 @@ describe('marks never turn a request into a 400', () => {
       const body = randomMessages(dice)
       const direct = new AnthropicCache({ minimum: 0 }).ask({ ...body, model: 'm' }, at)
       expect(isRejected(direct) ? direct.rejected : 'accepted', `seed ${seed} itself`).toBe('accepted')
-      const isReread = dice.chance(0.5)
+      const isSeen = dice.chance(0.5)
       const { backend } = dice.pick(claudes)
       const json = dice.chance(0.5) ? JSON.stringify(body) : JSON.stringify(body, null, 2)
-      const own = { ...session, isReread }
+      const own = { ...session, continuation: { ...seen, isSeen } }
       const sent = written(backend, 'anthropic-messages', body, own, json).body
       const answer = new AnthropicCache({ minimum: 0 }).ask(sent, at)
       expect(isRejected(answer) ? answer.rejected : 'accepted', `seed ${seed}`).toBe('accepted')
@@ -42,7 +43,7 @@ describe('marks never turn a request into a 400', () => {
     for (let seed = 1; seed <= cases; seed += 1) {
       const dice = new Dice(seed)
       const body = randomMessages(dice)
-      const own = { ...session, isReread: true }
+      const own = { ...session, continuation: seen }
       const chat = written(openRouter.backend, 'anthropic-messages', body, own).body
       const atOpenRouter = new AnthropicCache({ minimum: 0, read: openAiBlocks }).ask(chat, at)
       expect(isRejected(atOpenRouter) ? atOpenRouter.rejected : 'accepted', `seed ${seed}`).toBe('accepted')

@@ -61,9 +61,11 @@ export const cache: Demo = {
 async function replay(stage: Stage, provider: string, session: readonly JsonObject[], isDirect = false): Promise<Bill> {
   const sum = { input: 0, read: 0, written: 0, usd: 0 }
   for (const body of session) {
-    const answer = await (isDirect
-      ? stage.post(stage.service.urlOf(provider), { ...body, model: 'gpt-5.6-sol' })
-      : stage.post(stage.service.baseUrl, { ...body, model: `demo/${provider}` }))
+    const [url, model] = isDirect
+      ? [stage.service.urlOf(provider), 'gpt-5.6-sol']
+      : [stage.service.baseUrl, `demo/${provider}`]
+    // As Codex names its session.
+    const answer = await stage.post(url, { ...body, model }, { 'session-id': 'recorded-session' })
     const usage = objectOf(answer['usage'])
     const details = objectOf(usage['input_tokens_details'])
     const counted = {

@@ -114,8 +114,8 @@ export class Stage {
   }
 
   /** Sends a request to `/responses` of the service or of a provider, and returns its answer without printing either. */
-  async post(baseUrl: string, body: JsonObject): Promise<JsonObject> {
-    const { response, raw } = await this.#fetch(this.#init(body), `${baseUrl}/responses`)
+  async post(baseUrl: string, body: JsonObject, headers: Readonly<Record<string, string>> = {}): Promise<JsonObject> {
+    const { response, raw } = await this.#fetch(this.#init(body, headers), `${baseUrl}/responses`)
     const answer = parseObject(raw)
     if (response.status === 200 && answer !== undefined) return answer
     throw new CommandError(
@@ -125,10 +125,10 @@ export class Stage {
     )
   }
 
-  #init(body: JsonObject): RequestInit {
+  #init(body: JsonObject, headers: Readonly<Record<string, string>> = {}): RequestInit {
     return {
       method: 'POST',
-      headers: { authorization: `Bearer ${this.service.key.reveal()}`, 'content-type': 'application/json' },
+      headers: { ...headers, authorization: `Bearer ${this.service.key.reveal()}`, 'content-type': 'application/json' },
       body: JSON.stringify(body),
     }
   }
