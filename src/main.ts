@@ -167,6 +167,8 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
       find: (id) => store.findRequest(id),
       refused: (selection) => store.sumRefused(selection),
       cache: (selection) => store.addUpCache(selection),
+      sessions: (accountId, selection) => store.addUpSessions(accountId, selection),
+      session: (accountId, session) => store.findSessionCost(accountId, session),
       errorsOf: (requestId, accountId) => store.listProviderErrors(requestId, accountId),
       list: (limit, accountId) => store.listRequests({ limit, ...(accountId === undefined ? {} : { accountId }) }),
     },

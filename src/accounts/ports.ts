@@ -16,6 +16,7 @@ import type {
 } from '../domain/managed-access.ts'
 import type { RefusedHour, RefusedCount, RefusedSelection } from '../domain/refused-requests.ts'
 import type { RequestRecord } from '../domain/requests.ts'
+import type { SessionCost } from '../domain/session-costs.ts'
 import type { Ticket } from '../domain/tickets.ts'
 
 /**
@@ -307,11 +308,27 @@ export interface ActivitySelection {
   readonly outcome?: 'answered' | 'failed'
   readonly profile?: string
   readonly keyId?: string
+  readonly session?: string
   /** Epoch milliseconds; the end is not included. */
   readonly fromMs?: number
   readonly untilMs?: number
   /** Only requests before this one, for the next page. */
   readonly beforeId?: string
+}
+
+/** Days that begin in `[fromMs, untilMs)`; at most `maxPerDay` requests per day are counted. */
+interface UsageSelection {
+  readonly fromMs: number
+  readonly untilMs: number
+  readonly maxPerDay: number
+  /** Only requests of this session. */
+  readonly session?: string | undefined
+}
+
+export interface SessionSelection {
+  readonly fromMs: number
+  readonly untilMs: number
+  readonly limit: number
 }
 
 /** The requests whose caches are added up: from whole days in `[fromMs, untilMs)`. */
@@ -325,8 +342,11 @@ export interface CacheSelection {
 export type ActivityStore = ActivityQueries & RefusedQueries
 
 export interface ActivityQueries {
-  /** Days that begin in `[fromMs, untilMs)`; at most `maxPerDay` requests per day are counted. */
-  addUpUsage(accountId: string, fromMs: number, untilMs: number, maxPerDay: number): Promise<readonly UsageGroup[]>
+  addUpUsage(accountId: string, selection: UsageSelection): Promise<readonly UsageGroup[]>
+  /** What one session of the account cost; undefined if it has no request. At most 50,000 requests are counted. */
+  findSessionCost(accountId: string, session: string): Promise<SessionCost | undefined>
+  /** The most expensive sessions of days in `[fromMs, untilMs)`; at most 50,000 requests per day are counted. */
+  addUpSessions(accountId: string, selection: SessionSelection): Promise<readonly SessionCost[]>
   /** Of one account, or of all without one; at most 50,000 requests per day are counted. */
   addUpCache(selection: CacheSelection): Promise<readonly CacheGroup[]>
   /** Newest first. Searches at most the newest `among` requests within the time range and cursor. */

@@ -206,6 +206,18 @@ export const apiAnswers: Readonly<Record<string, Schema>> = {
           { type: 'null' },
         ],
       },
+      session: {
+        anyOf: [
+          object({
+            id: text,
+            requests: whole,
+            requests_with_unknown_cost: whole,
+            cost_usd: optionalText,
+            cache_saved_usd: optionalText,
+          }),
+          { type: 'null' },
+        ],
+      },
       quota_units: whole,
       first_content_ms: { type: ['number', 'null'] },
       total_ms: { type: 'number' },

@@ -8,6 +8,7 @@ import type { Runtime } from './runtime.ts'
 export function ownRecords({ served, clock }: Runtime, store: Store): OwnRecords {
   return {
     findRequest: (accountId, id) => store.findActivity(accountId, id),
+    findSessionCost: (accountId, session) => store.findSessionCost(accountId, session),
     async modelsFor(accountId) {
       const models = new Map(
         [...served.backends, ...(await store.listUpstreams(accountId))].map(({ id, model }) => [id, model]),

@@ -16,6 +16,7 @@ import type {
   AccountStore,
   AuditStore,
   CacheSelection,
+  SessionSelection,
   CheckpointStore,
   IdentityStore,
   ManagedAccessStore,
@@ -33,6 +34,7 @@ import type { ReplayOptions, ReplayReport } from '../domain/replay.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { RoutingPlan, RoutingQuestion } from '../domain/routing-plan.ts'
 import type { ServiceHealth } from '../domain/service-health.ts'
+import type { SessionCost } from '../domain/session-costs.ts'
 import type { UpstreamTest } from '../domain/upstream.ts'
 import type { OpenedModels } from '../eval/ports.ts'
 import type { SimulatedVoice } from '../eval/simulated-world.ts'
@@ -52,6 +54,10 @@ export interface RequestReader {
   refused(selection: RefusedSelection): Promise<readonly RefusedCount[]>
   /** What providers read from their caches, of one account or of all. */
   cache(selection: CacheSelection): Promise<readonly CacheGroup[]>
+  /** The most expensive sessions of an account. */
+  sessions(accountId: string, selection: SessionSelection): Promise<readonly SessionCost[]>
+  /** What one session of an account cost; undefined if it has no request. */
+  session(accountId: string, session: string): Promise<SessionCost | undefined>
 }
 
 /** All encrypted values of the store. */

@@ -32,6 +32,8 @@ export interface RequestOutcome {
   readonly errorCode?: ErrorCode | 'client_closed'
   readonly firstContentMs?: number
   readonly totalMs: number
+  /** `ses_…`, the session that it belongs to; absent if it belongs to none (contract 42.13). */
+  readonly session?: string
   /** One entry per fusion; absent if there was none. */
   readonly fusions?: readonly FusionRecord[]
 }

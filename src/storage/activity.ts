@@ -1,15 +1,15 @@
 import { type Kysely, sql } from 'kysely'
 import type { ActivityQueries, UsageGroup } from '../accounts/ports.ts'
-import { writeDollars } from '../domain/money.ts'
 import { dayOf } from '../domain/uptime.ts'
 import { dayMs } from '../runtime/durations.ts'
 import { addUpCache } from './cache-usage.ts'
 import { defineStore } from './define-store.ts'
-import { dayByDay, lastAttempt } from './request-sums.ts'
+import { costSums, type CostSumsRow, dayByDay, lastAttempt, readCostSums } from './request-sums.ts'
 import { readRequest } from './requests.ts'
 import type { Tables } from './schema/schema.ts'
+import { addUpSessions, findSessionCost } from './session-costs.ts'
 
-interface GroupRow {
+interface GroupRow extends CostSumsRow {
   readonly profile: string
   readonly key_id: string
   readonly backend: string | null
@@ -21,19 +21,14 @@ interface GroupRow {
   readonly estimated: number
   readonly cached_tokens: number
   readonly cache_write_tokens: number
-  readonly priced: number
-  readonly cost_micro: number
-  readonly cost_rest: number
-  readonly saved_micro: number
-  readonly saved_rest: number
 }
 
 /** An account's own requests. */
 export const activityStore = defineStore<ActivityQueries>({
-  async addUpUsage(db, accountId, fromMs, untilMs, maxPerDay) {
+  async addUpUsage(db, accountId, { fromMs, untilMs, maxPerDay, session }) {
     const groups: UsageGroup[] = []
     await dayByDay(fromMs, untilMs, async (startMs) => {
-      const rows = await addUpDay(db, accountId, startMs, maxPerDay)
+      const rows = await addUpDay(db, accountId, { startMs, maxPerDay, session })
       const day = dayOf(startMs)
       groups.push(...rows.map((row) => groupOf(day, row)))
     })
@@ -41,10 +36,13 @@ export const activityStore = defineStore<ActivityQueries>({
   },
 
   addUpCache,
+  addUpSessions,
+  findSessionCost,
 
   async listActivity(db, accountId, selection, among) {
-    const { fromMs, untilMs, beforeId, outcome, profile, keyId, limit } = selection
+    const { fromMs, untilMs, beforeId, outcome, profile, keyId, session, limit } = selection
     let latest = db.selectFrom('requests').selectAll().where('account_id', '=', accountId)
+    if (session !== undefined) latest = latest.where('session', '=', session)
     if (fromMs !== undefined) latest = latest.where('admitted_at_ms', '>=', Math.floor(fromMs))
     if (untilMs !== undefined) latest = latest.where('admitted_at_ms', '<', Math.floor(untilMs))
     if (beforeId !== undefined) {
@@ -79,13 +77,8 @@ export const activityStore = defineStore<ActivityQueries>({
 async function addUpDay(
   db: Kysely<Tables>,
   accountId: string,
-  startMs: number,
-  maxPerDay: number,
+  { startMs, maxPerDay, session }: { startMs: number; maxPerDay: number; session: string | undefined },
 ): Promise<readonly GroupRow[]> {
-  // A sum of picodollars could exceed what a double, or SQLite, represents exactly: millions and the rest are added apart.
-  const sums = (column: string, name: string): ReturnType<typeof sql> => sql`
-      cast(sum(coalesce(${sql.ref(column)} / 1000000, 0)) as bigint) as ${sql.ref(`${name}_micro`)},
-      cast(sum(coalesce(${sql.ref(column)} % 1000000, 0)) as bigint) as ${sql.ref(`${name}_rest`)}`
   const { rows } = await sql<GroupRow>`
     select profile, key_id, backend, error_code,
       count(*) as requests, cast(sum(charged) as bigint) as charged,
@@ -93,13 +86,13 @@ async function addUpDay(
       cast(sum(coalesce(output_tokens, 0)) as bigint) as output_tokens,
       cast(sum(case when usage_source = 'estimated' then 1 else 0 end) as bigint) as estimated,
       cast(sum(coalesce(cached_tokens, 0)) as bigint) as cached_tokens,
-      cast(sum(coalesce(cache_write_tokens, 0)) as bigint) as cache_write_tokens,
-      count(cost) as priced, ${sums('cost', 'cost')}, ${sums('cache_saved', 'saved')}
+      cast(sum(coalesce(cache_write_tokens, 0)) as bigint) as cache_write_tokens, ${costSums}
     from (
       select profile, key_id, error_code, charged, input_tokens, output_tokens, cached_tokens, cache_write_tokens,
         usage_source, cost, cache_saved, ${lastAttempt(db, 'backend')} as backend
       from requests
       where account_id = ${accountId} and admitted_at_ms >= ${startMs} and admitted_at_ms < ${startMs + dayMs}
+        ${session === undefined ? sql`` : sql`and session = ${session}`}
       order by admitted_at_ms desc limit ${maxPerDay}
     ) as latest
     group by profile, key_id, backend, error_code
@@ -121,14 +114,6 @@ function groupOf(day: string, row: GroupRow): UsageGroup {
     estimated: row.estimated,
     cachedTokens: row.cached_tokens,
     cacheWriteTokens: row.cache_write_tokens,
-    cost: {
-      usd: sumText(row.cost_micro, row.cost_rest),
-      savedUsd: sumText(row.saved_micro, row.saved_rest),
-      priced: row.priced,
-    },
+    cost: readCostSums(row),
   }
-}
-
-function sumText(micro: number, rest: number): string {
-  return writeDollars(BigInt(micro) * 1_000_000n + BigInt(rest))
 }

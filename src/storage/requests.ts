@@ -130,6 +130,7 @@ export function outcomeColumns(outcome: RequestOutcome) {
     fusions: outcome.fusions === undefined ? null : writeFusions(outcome.fusions),
     ...costColumns(outcome),
     passed_by: outcome.passedBy === undefined ? null : JSON.stringify(outcome.passedBy.slice(0, maxSkippedBackends)),
+    session: outcome.session ?? null,
   }
 }
 
@@ -193,6 +194,7 @@ export function readRequest(row: RequestRow): RequestRecord {
     ...(row.cost === null ? undefined : { cost: readCost(row, row.cost) }),
     ...(row.error_code === null ? undefined : { errorCode: row.error_code as NonNullable<RequestRecord['errorCode']> }),
     ...(row.first_content_ms === null ? undefined : { firstContentMs: row.first_content_ms }),
+    ...(row.session === null ? undefined : { session: row.session }),
     ...(row.passed_by === null ? undefined : { passedBy: JSON.parse(row.passed_by) as SkippedBackend[] }),
     ...(row.fusions === null ? undefined : { fusions: JSON.parse(row.fusions) as FusionRecord[] }),
   }

@@ -607,6 +607,22 @@ describe('requests', () => {
     expect(said.err).toContain('/caching')
   })
 
+  test('requests --sessions shows what sessions cost, and an unknown cost is not 0', async () => {
+    await cli.say('accounts', 'create', 'team')
+    expect((await cli.say('requests', '--sessions')).err).toContain(
+      'No request of the last 30 days belongs to a session',
+    )
+    const tokens = { inputTokens: 10, cachedTokens: 9, outputTokens: 1 }
+    const times = { firstMs: 0, lastMs: Date.UTC(2026, 10, 22, 12) }
+    cli.sessions.push({ session: 'ses_1', requests: 5, priced: 4, usd: '1.25', savedUsd: '3', ...tokens, ...times })
+    cli.sessions.push({ session: 'ses_2', requests: 2, priced: 0, usd: '0', savedUsd: '0', ...tokens, ...times })
+    const { out } = await cli.say('requests', '--sessions', '--account', 'team')
+    expect(out).toMatch(/ses_1 +2026-11-22T12:00:00Z +5 +1\.25 USD +3\.00 USD +1\n/)
+    expect(out).toMatch(/ses_2 +2026-11-22T12:00:00Z +2 +unknown +unknown +2/)
+    cli.records.push({ ...record, session: 'ses_1' })
+    expect((await cli.say('request', record.id)).out).toContain('ses_1: 5 requests, 1.25 USD, and unknown costs of 1')
+  })
+
   test('rejected requests are counted by error, with a link to the explanation', async () => {
     expect((await cli.say('requests', '--refused')).err).toContain('No requests were rejected in the last 7 days')
     const last = { lastRequestId: 'req_9', lastKeyId: 'key_1', lastAtMs: Date.UTC(2026, 10, 22, 12) }

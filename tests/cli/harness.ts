@@ -23,6 +23,7 @@ import type { SealedProviderError } from '../../src/domain/provider-error.ts'
 import type { RefusedCount } from '../../src/domain/refused-requests.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
 import { type KnownNode, ServiceHealth } from '../../src/domain/service-health.ts'
+import type { SessionCost } from '../../src/domain/session-costs.ts'
 import type { Ticket } from '../../src/domain/tickets.ts'
 import type { UpstreamTest } from '../../src/domain/upstream.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
@@ -48,6 +49,7 @@ export class Harness {
   readonly records: RequestRecord[] = []
   readonly refused: RefusedCount[] = []
   readonly cache: CacheGroup[] = []
+  readonly sessions: SessionCost[] = []
   /** Errors of backends; `sealed` is not encrypted here. */
   readonly errors: SealedProviderError[] = []
   /** The created links, as stored. */
@@ -142,6 +144,8 @@ export class Harness {
             errorsOf: () => Promise.resolve([]),
             refused: () => Promise.resolve([]),
             cache: () => Promise.resolve([]),
+            sessions: () => Promise.resolve([]),
+            session: () => Promise.resolve(undefined),
           }
           return {
             accounts: store,
@@ -188,6 +192,8 @@ export class Harness {
               ),
             find: (id) => Promise.resolve(this.records.find((record) => record.id === id)),
             cache: () => Promise.resolve(this.cache),
+            sessions: () => Promise.resolve(this.sessions),
+            session: (_, id) => Promise.resolve(this.sessions.find(({ session }) => session === id)),
             refused: ({ accountId, limit }) =>
               Promise.resolve(
                 this.refused

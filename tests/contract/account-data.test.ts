@@ -98,7 +98,11 @@ describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
         answeredRow('req_6', { admitted_at_ms: noonMs - 2 * dayMs }),
         answeredRow('req_7', { account_id: 'acc_2' }),
       )
-      const groups = await store.addUpUsage('acc_1', noonMs - dayMs, noonMs + dayMs, 1000)
+      const groups = await store.addUpUsage('acc_1', {
+        fromMs: noonMs - dayMs,
+        untilMs: noonMs + dayMs,
+        maxPerDay: 1000,
+      })
       const common = { profile: 'svc-router/frontier', keyId: 'key_1', backend: 'beta', errorCode: null }
       const nothing = { cachedTokens: 0, cacheWriteTokens: 0, cost: { usd: '0', savedUsd: '0', priced: 0 } }
       expect(groups).toEqual([
@@ -125,7 +129,7 @@ describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
         expect.objectContaining({ errorCode: 'server_is_overloaded', requests: 1, charged: 0, inputTokens: 0 }),
         expect.objectContaining({ keyId: 'key_2', backend: null, requests: 1 }),
       ])
-      const bounded = await store.addUpUsage('acc_1', noonMs, noonMs + 1, 2)
+      const bounded = await store.addUpUsage('acc_1', { fromMs: noonMs, untilMs: noonMs + 1, maxPerDay: 2 })
       expect(bounded.reduce((sum, { requests }) => sum + requests, 0)).toBe(2)
     })
 
@@ -138,7 +142,11 @@ describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
         answeredRow('req_4', { cost: null }),
         answeredRow('req_5', { cost: 0, cache_saved: 0 }),
       )
-      const [group, ...others] = await store.addUpUsage('acc_1', noonMs - dayMs, noonMs + 1, 1000)
+      const [group, ...others] = await store.addUpUsage('acc_1', {
+        fromMs: noonMs - dayMs,
+        untilMs: noonMs + 1,
+        maxPerDay: 1000,
+      })
       expect(others).toEqual([])
       expect(group).toMatchObject({
         requests: 5,
@@ -146,6 +154,54 @@ describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
         cacheWriteTokens: 9,
         cost: { usd: '18014.398509481983', savedUsd: '-0.000000000007', priced: 4 },
       })
+    })
+
+    test('costs of sessions are summed over days, the most expensive first, and filter the sums and the list', async () => {
+      const most = Number.MAX_SAFE_INTEGER
+      const yesterday = noonMs - dayMs
+      await addRows(
+        answeredRow('req_1', { session: 'ses_1', cost: most, cache_saved: 2, cached_tokens: 8 }),
+        answeredRow('req_2', { session: 'ses_1', cost: most, cache_saved: 1, admitted_at_ms: yesterday }),
+        answeredRow('req_3', { session: 'ses_1', cost: null }),
+        answeredRow('req_4', { session: 'ses_2', cost: null, admitted_at_ms: yesterday }),
+        answeredRow('req_5', { session: 'ses_3', cost: 7 }),
+        answeredRow('req_6', { cost: 9 }),
+        answeredRow('req_7', { session: 'ses_1', account_id: 'acc_2' }),
+      )
+      const first = {
+        session: 'ses_1',
+        requests: 3,
+        priced: 2,
+        usd: '18014.398509481982',
+        savedUsd: '0.000000000003',
+        inputTokens: 30,
+        cachedTokens: 8,
+        outputTokens: 15,
+        firstMs: yesterday,
+        lastMs: noonMs,
+      }
+      const span = { fromMs: yesterday, untilMs: noonMs + 1, limit: 10 }
+      const found = await store.addUpSessions('acc_1', span)
+      expect(found[0]).toEqual(first)
+      expect(found.map(({ session, priced }) => [session, priced])).toEqual([
+        ['ses_1', 2],
+        ['ses_3', 1],
+        ['ses_2', 0],
+      ])
+      expect(await store.addUpSessions('acc_1', { ...span, limit: 1 })).toHaveLength(1)
+      expect(await store.findSessionCost('acc_1', 'ses_1')).toEqual(first)
+      expect(await store.findSessionCost('acc_2', 'ses_3')).toBeUndefined()
+      const groups = await store.addUpUsage('acc_1', { ...span, maxPerDay: 10, session: 'ses_1' })
+      expect(groups.map(({ day, requests }) => [day, requests])).toEqual([
+        ['2026-11-20', 1],
+        ['2026-11-21', 2],
+      ])
+      const listed = await store.listActivity('acc_1', { limit: 10, session: 'ses_1' }, 100)
+      expect(listed.map(({ id, session }) => [id, session])).toEqual([
+        ['req_3', 'ses_1'],
+        ['req_1', 'ses_1'],
+        ['req_2', 'ses_1'],
+      ])
     })
 
     test('requests are listed newest first, with every filter, page by page', async () => {

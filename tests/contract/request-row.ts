@@ -32,6 +32,7 @@ export function requestRow(id: string, admittedAtMs: number, changes: Partial<Re
     total_ms: 5,
     fusions: null,
     passed_by: null,
+    session: null,
     number: null,
     node_id: null,
     holds: null,

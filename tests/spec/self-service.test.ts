@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { setBudget } from '../../src/accounts/budgets.ts'
 import { nanoPerUsd } from '../../src/domain/budgets.ts'
 import { Service } from '../service.ts'
@@ -27,6 +27,11 @@ interface RecordBody {
   readonly attempts: readonly { readonly backend: string; readonly outcome: string; readonly cost_usd?: string }[]
   readonly usage: { readonly input_tokens: number; readonly output_tokens: number }
   readonly cost: { readonly usd: string } | null
+  readonly session: {
+    readonly requests: number
+    readonly requests_with_unknown_cost: number
+    readonly cost_usd: string | null
+  } | null
 }
 interface KeyBody {
   readonly quota: { readonly limit: number; readonly used: number; readonly remaining: number }
@@ -101,6 +106,28 @@ describe('GET /v1/requests/{id}', () => {
     const { input_tokens: input, output_tokens: output } = failedOver.usage
     expect(failedOver.attempts[1]!.cost_usd).toBe(dollars([input, 20], [output, 200]))
     expect(failedOver.cost?.usd).toBe(failedOver.attempts[1]!.cost_usd)
+  })
+
+  test('shows what its session cost so far: the same session in all profiles, and of one account only', async () => {
+    const messages = [{ role: 'user', content: 'Tell me a long story. '.repeat(200) }]
+    const named = { 'x-session-id': 'my session' }
+    const costs = []
+    for (const model of ['svc-router/frontier', 'with/cost', 'unknown/cost']) {
+      const { session, cost } = await recordOf(await service.chat({ model, messages }, named))
+      costs.push(Number(cost?.usd ?? 0))
+      expect(session).toMatchObject({ id: expect.stringMatching(/^ses_[\w-]{22}$/), requests: costs.length })
+      expect(Number(session?.cost_usd)).toBeCloseTo(
+        costs.reduce((sum, one) => sum + one),
+        9,
+      )
+      expect(session?.requests_with_unknown_cost).toBe(model === 'unknown/cost' ? 1 : 0)
+    }
+    const other = await service.addAccount('neighbor', 'max')
+    const answer = await service.chat({ messages }, { ...named, authorization: `Bearer ${other.key}` })
+    const id = answer.headers.get('x-request-id')!
+    await vi.waitFor(async () => expect((await service.store.findRequest(id))?.state).toBe('done'))
+    expect((await read(`/requests/${id}`, other.key)).body.session).toMatchObject({ requests: 1 })
+    expect((await recordOf(await service.chat())).session, 'a short request').toBeNull()
   })
 
   test('other accounts, unknown IDs, and malformed ones give the same 404', async () => {

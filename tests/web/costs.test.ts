@@ -54,6 +54,28 @@ test('the trail, the list, the sums, and the downloads show what a request costs
   expect(rows.slice(1).filter((row) => row.endsWith(',,,1')).length).toBe(1)
 })
 
+test('the pages show what sessions cost, and one session by itself', async () => {
+  const messages = [{ role: 'user', content: 'Tell me a long story. '.repeat(200) }]
+  const named = { 'x-session-id': 'my session' }
+  await pageOf(await service.chat({ messages }, named))
+  const text = (await pageOf(await service.chat({ messages }, named))).replaceAll(/\s+/g, ' ')
+  const session = /2 requests, ([\d.]+ USD) · <a href="\/activity\?session=(ses_[\w-]+)"/.exec(text)
+  expect(session).not.toBeNull()
+  const [, cost, id] = session!
+  const usagePage = (await textOf('/usage')).replaceAll(/\s+/g, ' ')
+  expect(usagePage).toMatch(new RegExp(`<h2>Cost by session</h2>.*session=${id}.*<td class="number">${cost}</td>`))
+  const own = (await textOf(`/usage?session=${id}`)).replaceAll(/\s+/g, ' ')
+  expect(own).toContain(`<dd>${cost}</dd>`)
+  expect(own).toContain(`href="/usage.csv?range=30d&amp;session=${id}"`)
+  expect(own).not.toContain('Cost by session')
+  const list = (await textOf(`/activity?session=${id}`)).replaceAll(/\s+/g, ' ')
+  expect(list).toContain(`Only requests of session <code>${id}</code>: 2 requests, ${cost}.`)
+  const rows = (await textOf(`/activity.csv?session=${id}`)).trimEnd().split('\r\n')
+  expect(rows[0]).toMatch(/,session$/)
+  expect(rows.slice(1).map((row) => row.split(',').at(-1))).toEqual([id, id])
+  expect((await textOf('/usage.csv?session=ses_none')).trimEnd().split('\r\n')).toHaveLength(1)
+})
+
 test('operators see the costs of one account, and nothing of another', async () => {
   const answer = await service.chat()
   const { usage } = (await answer.json()) as { usage: { prompt_tokens: number; completion_tokens: number } }

@@ -67,6 +67,7 @@ async function fillPast({ config, account, store }: Service): Promise<void> {
           total_ms: 1250,
           fusions: null,
           passed_by: null,
+          session: count % 4 === 3 ? null : `ses_MadeUpOfATest_${ago % 5}_${count % 2}`,
           number: null,
           node_id: null,
           holds: null,

@@ -4,6 +4,7 @@ import type { ProviderError } from '../../domain/provider-error.ts'
 import { describeCost, describeSavings } from '../../domain/request-cost.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
 import { describeExclusion } from '../../domain/routing-plan-text.ts'
+import { describeSessionCost, type SessionCost } from '../../domain/session-costs.ts'
 import { uuidOf } from '../../runtime/ids.ts'
 import { terminalLine } from '../../runtime/safe-text.ts'
 import type { Command } from '../command.ts'
@@ -28,6 +29,8 @@ export const request: Command = {
           'there is no record of that request',
           `list the latest: ${invocation.command('requests')}. Rejected requests have no record: ${invocation.command('requests --refused')}`,
         )
+      const session =
+        record.session === undefined ? undefined : await requests.session(record.accountId, record.session)
       // The operator may read errors of configured backends and, in local mode only, of accounts' own providers.
       const sealed = await Promise.all([
         requests.errorsOf(id, null),
@@ -35,9 +38,10 @@ export const request: Command = {
       ])
       const errors = invocation.ports.openErrors(config, sealed.flat())
       return {
-        text: writeRecord(record, errors),
+        text: writeRecord(record, errors, session),
         json: {
           ...record,
+          ...(session === undefined ? {} : { sessionCost: session }),
           ...(errors.length === 0 ? {} : { providerErrors: errors }),
         },
         talk: [`Next: ${invocation.command('requests')}`],
@@ -46,7 +50,11 @@ export const request: Command = {
   },
 }
 
-function writeRecord(record: RequestRecord, errors: readonly ProviderError[]): string {
+function writeRecord(
+  record: RequestRecord,
+  errors: readonly ProviderError[],
+  session: SessionCost | undefined,
+): string {
   const { usage } = record
   const cache = verdictIn(record.attempts)
   const rows = [
@@ -66,6 +74,7 @@ function writeRecord(record: RequestRecord, errors: readonly ProviderError[]): s
     ],
     ['tokens', usage === undefined ? 'unknown' : writeTokens(usage)],
     ['cost', writeCost(record)],
+    ...(session === undefined ? [] : [['session', `${session.session}: ${describeSessionCost(session)}`]]),
     ...(cache === undefined ? [] : [['cache', describeVerdict(cache)]]),
     ...record.attempts.map((attempt, index) => [
       `attempt ${index + 1}`,

@@ -1,9 +1,11 @@
 import { findAccount } from '../../accounts/accounts.ts'
 import { cacheUses, type CacheGroup, writeMisses, writeReadShare } from '../../domain/cache-usage.ts'
 import { linksFor } from '../../domain/links.ts'
+import { readDollars, writeUsd } from '../../domain/money.ts'
 import type { RefusedCount } from '../../domain/refused-requests.ts'
 import { describeCost } from '../../domain/request-cost.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
+import type { SessionCost } from '../../domain/session-costs.ts'
 import { dayMs } from '../../runtime/durations.ts'
 import { readWhole } from '../command-line.ts'
 import { accountOption, type Command, type Result } from '../command.ts'
@@ -17,6 +19,8 @@ const maxLimit = 1000
 const refusedDays = 7
 /** Caches are added up over this many days. */
 const cacheDays = 30
+/** Sessions are added up over this many days. */
+const costDays = 30
 
 export const requests: Command = {
   name: 'requests',
@@ -38,11 +42,15 @@ export const requests: Command = {
       name: 'cache',
       summary: `Instead, show what providers read from their prompt caches in the last ${cacheDays} days, by key and client, and why they read less than they could have.`,
     },
+    {
+      name: 'sessions',
+      summary: `Instead, show the most expensive sessions of the last ${costDays} days. Needs --account if there are several.`,
+    },
   ],
   example: 'requests --limit 50',
   run(invocation) {
     const limit = readWhole(invocation.line, 'limit', 1, maxLimit) ?? defaultLimit
-    return invocation.withStore(async ({ config, accountsDeps, requests: reader }) => {
+    return invocation.withStore(async ({ config, accountsDeps, requests: reader, account: soleAccount }) => {
       const named = invocation.line.option('account')
       const account = named === undefined ? undefined : await findAccount(accountsDeps, named)
       const nowMs = accountsDeps.clock.nowMs()
@@ -52,6 +60,11 @@ export const requests: Command = {
           await reader.cache({ ...of, fromMs: nowMs - cacheDays * dayMs, untilMs: nowMs }),
           config.appUrl,
         )
+      if (invocation.line.flag('sessions')) {
+        const owner = account ?? (await soleAccount())
+        const span = { fromMs: nowMs - costDays * dayMs, untilMs: nowMs, limit }
+        return listSessions(await reader.sessions(owner.id, span), linksFor(config.appUrl).docsUrl)
+      }
       const refused = await reader.refused({
         ...of,
         fromMs: nowMs - refusedDays * dayMs,
@@ -107,6 +120,27 @@ function listRefused(refused: readonly RefusedCount[], docsUrl: string): Result 
       rows.length === 0
         ? `No requests were rejected in the last ${refusedDays} days.`
         : `Causes and fixes: ${docsUrl}/errors/${refused[0]!.code}`,
+    ],
+  }
+}
+
+function listSessions(sessions: readonly SessionCost[], docsUrl: string): Result {
+  const rows = sessions.map((session) => [
+    session.session,
+    writeTime(session.lastMs),
+    String(session.requests),
+    session.priced === 0 ? 'unknown' : writeUsd(readDollars(session.usd) ?? 0n),
+    session.priced === 0 ? 'unknown' : writeUsd(readDollars(session.savedUsd) ?? 0n),
+    String(session.requests - session.priced),
+  ])
+  return {
+    text:
+      rows.length === 0
+        ? ''
+        : writeTable([['SESSION', 'LAST REQUEST', 'REQUESTS', 'COST', 'SAVED BY CACHING', 'COST UNKNOWN'], ...rows]),
+    json: sessions,
+    talk: [
+      rows.length === 0 ? `No request of the last ${costDays} days belongs to a session.` : `More: ${docsUrl}/costs`,
     ],
   }
 }

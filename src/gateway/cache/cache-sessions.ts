@@ -1,6 +1,7 @@
 import { clientFamilyOf, isAgent } from '../../domain/client-family.ts'
 import type { Conversation } from '../../domain/conversation.ts'
 import type { EventLog } from '../../domain/events.ts'
+import { sessionIdPrefix } from '../../domain/session-costs.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { errorName } from '../../runtime/describe-bug.ts'
 import { hourMs } from '../../runtime/durations.ts'
@@ -99,10 +100,12 @@ export class CacheSessions implements AsyncDisposable {
   #sessionOf({ accountId, profile, request, conversation }: SessionRequest): SessionKey {
     const { digest } = this.#deps
     const identity = sessionIdentity(request.statedSession, request.body, conversation)
-    const isNamed = identity.kind === 'named'
-    return identity.kind === 'opening'
-      ? { isNamed, digest: digest.of(Buffer.from(JSON.stringify([accountId, profile, identity.texts]))) }
-      : { isNamed, digest: named + digest.ofText(JSON.stringify([accountId, profile, identity.name])) }
+    if (identity.kind === 'opening') {
+      const opening = digest.of(Buffer.from(JSON.stringify([accountId, profile, identity.texts])))
+      return { isNamed: false, digest: opening, id: sessionIdPrefix + opening }
+    }
+    const name = digest.ofText(JSON.stringify([accountId, identity.name]))
+    return { isNamed: identity.kind === 'named', digest: `${named}${name} ${profile}`, id: sessionIdPrefix + name }
   }
 
   #read({ request, conversation }: SessionRequest, known: SessionBranches): ReadPrompt {

@@ -46,8 +46,10 @@ interface BegunAttempt {
 
 /** Which session it is. */
 export interface SessionKey {
-  /** Its identity, as a digest. */
+  /** Its identity within a profile, as a digest. */
   readonly digest: string
+  /** Its name in records, which for a named session is the same in all profiles. */
+  readonly id: string
   /** Whether the client named it; otherwise, its opening or a `prompt_cache_key` identifies it. */
   readonly isNamed: boolean
 }

@@ -358,16 +358,15 @@ export class RequestRun extends SetEntry {
 
   #outcome(charged: number, errorCode?: RequestOutcome['errorCode']): RequestOutcome {
     const { current, recordMembers } = this.#source
-    const { request, context } = this.#options
-    const usage =
-      current !== undefined && this.#firstContentMs !== undefined
-        ? usageOf(current.lane, context.conversation, request.bytes.length)
-        : undefined
+    const { request, context, session } = this.#options
+    const hasContent = current !== undefined && this.#firstContentMs !== undefined
+    const usage = hasContent ? usageOf(current.lane, context.conversation, request.bytes.length) : undefined
     return {
       charged,
       ...billFor(this.#attempts(errorCode, usage)),
       totalMs: Math.round(this.#elapsedMs()),
       ...recordMembers,
+      ...(session === undefined ? {} : { session: session.session.id }),
       ...(usage === undefined ? {} : { usage }),
       ...(errorCode === undefined ? {} : { errorCode }),
       ...(this.#firstContentMs === undefined ? {} : { firstContentMs: Math.round(this.#firstContentMs) }),

@@ -3,12 +3,13 @@ import type { Usage } from '../../domain/conversation.ts'
 import type { Json, JsonObject } from '../../domain/json.ts'
 import type { CostRecord } from '../../domain/request-cost.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
+import type { SessionCost } from '../../domain/session-costs.ts'
 import type { Attempt } from '../../domain/upstream.ts'
 
 type ModelOf = (backendId: string) => string | undefined
 
-/** A request as its account reads it: figures and names, and no text (contract 43.2). */
-export function plainRequest(record: RequestRecord, modelOf: ModelOf): JsonObject {
+/** A request as its account reads it: figures and names, and no text (contract 43.2). `session` is that of the request. */
+export function plainRequest(record: RequestRecord, modelOf: ModelOf, session?: SessionCost): JsonObject {
   const { attempts, usage, cost, fusions, passedBy = [] } = record
   const answered = attempts.findLast(({ outcome }) => outcome === 'answered')
   const backend = fusions === undefined ? answered?.backend : 'fusion'
@@ -30,6 +31,7 @@ export function plainRequest(record: RequestRecord, modelOf: ModelOf): JsonObjec
     usage: usage === undefined ? null : plainUsage(usage),
     cost: cost === undefined ? null : plainCost(cost),
     ...(cache === undefined ? {} : { cache: cache as unknown as Json }),
+    session: session === undefined ? null : plainSession(session),
     quota_units: record.charged,
     first_content_ms: record.firstContentMs ?? null,
     total_ms: record.totalMs,
@@ -71,6 +73,17 @@ function plainUsage(usage: Usage): JsonObject {
     ...Object.fromEntries(
       Object.entries(optional).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
     ),
+  }
+}
+
+/** What its session cost so far (contract 42.13). */
+function plainSession({ session, requests, priced, usd, savedUsd }: SessionCost): JsonObject {
+  return {
+    id: session,
+    requests,
+    requests_with_unknown_cost: requests - priced,
+    cost_usd: priced === 0 ? null : usd,
+    cache_saved_usd: priced === 0 ? null : savedUsd,
   }
 }
 

@@ -1,6 +1,7 @@
 import { ServiceError } from '../../domain/errors.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
+import type { SessionCost } from '../../domain/session-costs.ts'
 import type { Principal } from '../../gateway/ports.ts'
 import { lookupRoute, type LookupDeps } from '../lookup-route.ts'
 import { pathOf } from '../paths.ts'
@@ -15,6 +16,8 @@ const idShape = /^req_[A-Za-z0-9]{1,64}$/
 export interface OwnRecords {
   /** Undefined if the account has no such request. Throws if the store is unavailable. */
   findRequest(accountId: string, id: string): Promise<RequestRecord | undefined>
+  /** What a session of the account cost; undefined if it has no request. */
+  findSessionCost(accountId: string, session: string): Promise<SessionCost | undefined>
   /** The models of backends, as they are configured now. */
   modelsFor(accountId: string): Promise<(backendId: string) => string | undefined>
   /** The key's name, limits, and end, and the budgets that count its requests. */
@@ -74,7 +77,12 @@ export class SelfService {
     const id = path.slice(requestsPath.length)
     const record = idShape.test(id) ? await orUnavailable(this.#records.findRequest(accountId, id)) : undefined
     if (record === undefined) throw new ServiceError('request_not_found')
-    return plainRequest(record, await orUnavailable(this.#records.modelsFor(accountId)))
+    const { session } = record
+    const [modelOf, cost] = await Promise.all([
+      orUnavailable(this.#records.modelsFor(accountId)),
+      session === undefined ? undefined : orUnavailable(this.#records.findSessionCost(accountId, session)),
+    ])
+    return plainRequest(record, modelOf, cost)
   }
 }
 

@@ -120,7 +120,7 @@ function writeOutcomeCells(row: OutcomeColumns, dueMark: number | null, into: Ce
   into.push(row.charged, dueMark, row.attempts, row.input_tokens, row.output_tokens, row.cached_tokens)
   into.push(row.reasoning_tokens, row.usage_source, row.error_code, row.first_content_ms, row.total_ms, row.fusions)
   into.push(row.passed_by, row.cache_write_tokens, row.usage_details, row.cost, row.cost_source, row.cache_saved)
-  into.push(row.price_version)
+  into.push(row.price_version, row.session)
 }
 
 /** What the records of `writeRecords` change in the account's units of the month. */

@@ -97,9 +97,9 @@ export class SettlementQueue {
 export async function writeSettlements(db: Kysely<Tables>, settlements: readonly Settlement[]): Promise<void> {
   const rows = settlements.map(({ id, state, outcome }) => ({ id, state, ...outcomeColumns(outcome) }))
   const spendings = settlements.flatMap(({ id, spent }) => (spent === undefined ? [] : spendingJson(id, spent)))
-  if (spendings.length === 0) await sql`select svc_router_settle_2(${JSON.stringify(rows)}::jsonb)`.execute(db)
+  if (spendings.length === 0) await sql`select svc_router_settle_3(${JSON.stringify(rows)}::jsonb)`.execute(db)
   else
-    await sql`select svc_router_settle_2(${JSON.stringify(rows)}::jsonb),
+    await sql`select svc_router_settle_3(${JSON.stringify(rows)}::jsonb),
       svc_router_book_1(${JSON.stringify(spendings)}::jsonb)`.execute(db)
 }
 

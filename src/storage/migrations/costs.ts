@@ -1,14 +1,16 @@
 import type { Migration } from './migration.ts'
 import { createSettle } from './settle-function.ts'
 
-/** `svc_router_settle_1` with what requests cost. Earlier versions continue to call that one. */
-const settle = createSettle('svc_router_settle_2', {
+/** What requests cost. */
+export const costColumns = {
   values: `
       cache_write_tokens = g.cache_write_tokens, usage_details = g.usage_details, cost = g.cost,
       cost_source = g.cost_source, cache_saved = g.cache_saved, price_version = g.price_version,`,
   types: `, cache_write_tokens bigint,
       usage_details text, cost bigint, cost_source text, cache_saved bigint, price_version text`,
-})
+}
+/** `svc_router_settle_1` with what requests cost. Earlier versions continue to call that one. */
+const settle = createSettle('svc_router_settle_2', costColumns)
 
 /** What requests cost (contract 42.8). Of requests that an earlier version ends, it is unknown. */
 export const costsMigration: Migration = {

@@ -16,6 +16,7 @@ import { nodesMigration } from './nodes.ts'
 import { operatorsMigration } from './operators.ts'
 import { providerErrorsMigration } from './provider-errors.ts'
 import { refusedRequestsMigration } from './refused-requests.ts'
+import { requestSessionsMigration } from './request-sessions.ts'
 import { storedBytesMigration } from './stored-bytes.ts'
 
 /** Every migration, in order. Forward only; the same statements on both engines, so only `text` and `bigint`. */
@@ -307,4 +308,5 @@ export const migrations: readonly Migration[] = [
   budgetsMigration,
   budgetAlertsMigration,
   costsMigration,
+  requestSessionsMigration,
 ]

@@ -122,7 +122,7 @@ export function outcomeCells(columns: OutcomeColumns) {
     cache_write_tokens: written,
     usage_details: details,
   } = columns
-  const { cost, cost_source: costSource, cache_saved: saved, price_version: prices } = columns
+  const { cost, cost_source: costSource, cache_saved: saved, price_version: prices, session } = columns
   return [
     charged,
     attempts,
@@ -142,6 +142,7 @@ export function outcomeCells(columns: OutcomeColumns) {
     costSource,
     saved,
     prices,
+    session,
   ] as const
 }
 
@@ -165,11 +166,12 @@ export function outcomeOf(cells: OutcomeCells): OutcomeColumns {
     cost_source: cells[15],
     cache_saved: cells[16],
     price_version: cells[17],
+    session: cells[18],
   }
 }
 
 /** The number of cells of an outcome. */
-export const outcomeLength = 18
+export const outcomeLength = 19
 
 /** The figures of an admission without their names. */
 export type SignalCells = ReturnType<typeof signalCells>

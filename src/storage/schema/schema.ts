@@ -150,6 +150,8 @@ export interface RequestRow {
   /** What caching saved, in picodollars. */
   cache_saved: number | null
   price_version: string | null
+  /** The session that it belongs to; null if it belongs to none, or an earlier version ended it. */
+  session: string | null
   error_code: string | null
   first_content_ms: number | null
   total_ms: number | null

@@ -47,6 +47,7 @@ const outcomeColumns = [
   'cost_source',
   'cache_saved',
   'price_version',
+  'session',
 ]
 
 /** The kinds of records by number: the count of cells that follow, and the statement that takes them. */

@@ -19,7 +19,7 @@ export async function costsBody({ deps }: OperatorVisit, { id }: Account): Promi
   const untilMs = (Math.floor(deps.clock.nowMs() / dayMs) + 1) * dayMs
   const fromMs = untilMs - days * dayMs
   const [groups, cache, keys, upstreams] = await Promise.all([
-    deps.activity.addUpUsage(id, fromMs, untilMs, maxPerDay),
+    deps.activity.addUpUsage(id, { fromMs, untilMs, maxPerDay }),
     deps.activity.addUpCache({ accountId: id, fromMs, untilMs }),
     deps.control.store.listKeys(id, maxListedKeys),
     deps.control.store.listUpstreams(id),

@@ -6,6 +6,7 @@ import { playgroundKeyId } from '../../domain/keys.ts'
 import type { RefusedCount } from '../../domain/refused-requests.ts'
 import { describeCost } from '../../domain/request-cost.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
+import { describeSessionCost, isSessionId, type SessionCost } from '../../domain/session-costs.ts'
 import { dayMs } from '../../runtime/durations.ts'
 import { select } from '../components/field.ts'
 import type { Html } from '../components/html.ts'
@@ -44,15 +45,18 @@ interface Filter {
   readonly profile?: string
   readonly key?: string
   readonly day?: string
+  readonly session?: string
 }
 
 function filterOf(query: URLSearchParams): Filter {
-  const [outcome, profile, key, day] = ['outcome', 'profile', 'key', 'day'].map((name) => query.get(name) ?? '')
+  const names = ['outcome', 'profile', 'key', 'day', 'session']
+  const [outcome, profile, key, day, session] = names.map((name) => query.get(name) ?? '')
   return {
     ...((outcome === 'answered' || outcome === 'failed') && { outcome }),
     ...(/^[\w./:-]{1,100}$/.test(profile ?? '') && { profile: profile! }),
     ...((/^key_\w{1,40}$/.test(key ?? '') || key === playgroundKeyId) && { key: key! }),
     ...(isDay(day ?? '') && { day: day! }),
+    ...(isSessionId(session ?? '') && { session: session! }),
   }
 }
 
@@ -61,13 +65,14 @@ function isDay(text: string): boolean {
 }
 
 function selectionOf(filter: Filter, limit: number, beforeId: string | null): ActivitySelection {
-  const { outcome, profile, key, day } = filter
+  const { outcome, profile, key, day, session } = filter
   const fromMs = day === undefined ? undefined : Date.parse(day)
   return {
     limit,
     ...(outcome && { outcome }),
     ...(profile !== undefined && { profile }),
     ...(key !== undefined && { keyId: key }),
+    ...(session !== undefined && { session }),
     ...(fromMs !== undefined && { fromMs, untilMs: fromMs + dayMs }),
     ...(beforeId !== null && /^req_\w{1,40}$/.test(beforeId) && { beforeId }),
   }
@@ -77,11 +82,12 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
   const { deps, signedIn, query } = visit
   const { id } = signedIn.account
   const filter = filterOf(query)
-  const [refused, found, keys, upstreams] = await Promise.all([
+  const [refused, found, keys, upstreams, session] = await Promise.all([
     readRefused(visit, filter),
     deps.activity.listActivity(id, selectionOf(filter, perPage + 1, query.get('before')), among),
     deps.control.store.listKeys(id, maxListedKeys),
     deps.control.store.listUpstreams(id),
+    filter.session === undefined ? undefined : deps.activity.findSessionCost(id, filter.session),
   ])
   const shown = found.slice(0, perPage)
   const names = buildNames(keys, upstreams)
@@ -92,6 +98,7 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
     lead: 'Every request and its result. Open a request to see its attempts, tokens, and errors. These records contain no text from requests or answers.',
     body: html`${refusedList(refused, names, refusedWhen(filter), shown.length === 0)}
       <section class="card">
+        ${session === undefined ? '' : sessionNote(session)}
         ${filterForm(
           filter,
           keys,
@@ -121,10 +128,11 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
   })
 }
 
-/** Rejected requests are counted without profile, and only with their latest key, so those filters exclude them. */
+/** Rejected requests are counted without profile and session, and only with their latest key, so those filters exclude them. */
 async function readRefused({ deps, signedIn, query }: AccountVisit, filter: Filter): Promise<readonly RefusedCount[]> {
-  const { outcome, profile, key, day } = filter
-  if (outcome === 'answered' || profile !== undefined || key !== undefined || query.has('before')) return []
+  const { outcome, profile, key, day, session } = filter
+  const isNarrow = profile !== undefined || key !== undefined || session !== undefined
+  if (outcome === 'answered' || isNarrow || query.has('before')) return []
   const nowMs = deps.clock.nowMs()
   const fromMs = day === undefined ? nowMs - refusedDays * dayMs : Date.parse(day)
   const untilMs = day === undefined ? nowMs : fromMs + dayMs
@@ -141,6 +149,13 @@ function activityPaging(filter: Filter, isBehind: boolean, lastId: string | unde
     start: isBehind ? `/activity${queryOf(filter)}` : undefined,
     next: lastId === undefined ? undefined : `/activity${queryOf({ ...filter, before: lastId })}`,
   })
+}
+
+function sessionNote(session: SessionCost): Html {
+  return html`<p class="faint">
+    Only requests of session <code>${session.session}</code>: ${describeSessionCost(session)}.
+    <a href="/usage?session=${session.session}">Its usage</a> · <a href="/activity">All requests</a>
+  </p>`
 }
 
 function emptyNote(isFiltered: boolean): Html {
@@ -179,6 +194,7 @@ function filterForm(filter: Filter, keys: readonly StoredKey[], profiles: readon
       <label for="day">Day</label>
       <input id="day" name="day" type="date" value="${filter.day ?? ''}" />
     </div>
+    ${filter.session === undefined ? '' : html`<input type="hidden" name="session" value="${filter.session}" />`}
     <button class="secondary">Show</button>
   </form>`
 }
@@ -229,6 +245,7 @@ const columns = [
   'cost_from',
   'cache_saved_usd',
   'prices',
+  'session',
 ] as const
 
 async function readAll({ deps, signedIn, query }: AccountVisit): Promise<readonly RequestRecord[]> {
@@ -269,6 +286,7 @@ async function giveCsv(visit: AccountVisit): Promise<Response> {
     it.totalMs,
     ...usageCells(it),
     ...costCells(it),
+    it.session ?? null,
   ])
   return download('svc-router-activity.csv', writeCsv(columns, rows))
 }

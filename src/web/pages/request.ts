@@ -8,6 +8,7 @@ import type { ProviderError } from '../../domain/provider-error.ts'
 import { describeCost, describeSavings } from '../../domain/request-cost.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
 import { describeExclusion } from '../../domain/routing-plan-text.ts'
+import { describeSessionCost, type SessionCost } from '../../domain/session-costs.ts'
 import type { Attempt } from '../../domain/upstream.ts'
 import { breadcrumbs } from '../components/breadcrumbs.ts'
 import { fusionCard } from '../components/fusion-card.ts'
@@ -48,13 +49,15 @@ async function showRequest(visit: AccountVisit): Promise<Response> {
     deps.providerErrors(id, params['recordId'] ?? ''),
   ])
   const names = buildNames(keys, upstreams)
+  const { session } = record
+  const sessionCost = session === undefined ? undefined : await deps.activity.findSessionCost(id, session)
   return page(visit, {
     title: 'Request',
     above: breadcrumbs({ path: '/activity', name: 'Activity' }),
     lead: html`<code>${record.id}</code> ${stateTag(record)}`,
     body: html`<section class="card">
         <h2>Result</h2>
-        ${facts(record, names)}
+        ${facts(record, names, sessionCost)}
       </section>
       <section class="card">
         <h2>Attempts</h2>
@@ -75,7 +78,7 @@ async function showRequest(visit: AccountVisit): Promise<Response> {
   })
 }
 
-function facts(record: RequestRecord, names: Names): Html {
+function facts(record: RequestRecord, names: Names, session: SessionCost | undefined): Html {
   const { usage, errorCode, firstContentMs, totalMs, charged, units, periodId } = record
   const cache = verdictIn(record.attempts)
   return html`<dl class="facts">
@@ -109,6 +112,15 @@ function facts(record: RequestRecord, names: Names): Html {
     }
     <dt>Cost</dt>
     <dd>${costText(record)}</dd>
+    ${
+      session === undefined
+        ? ''
+        : html`<dt>Session</dt>
+            <dd>
+              ${describeSessionCost(session)} · <a href="/activity?session=${session.session}">all requests</a> ·
+              <a href="/usage?session=${session.session}">usage</a>
+            </dd>`
+    }
     <dt>Quota</dt>
     <dd>${writeNumber(charged)} of ${writeCount(units, 'request')} charged to ${periodId}</dd>
   </dl>`

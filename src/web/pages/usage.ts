@@ -1,8 +1,10 @@
 import { html } from 'hono/html'
-import { budgetStates } from '../../accounts/budgets.ts'
+import { type BudgetState, budgetStates } from '../../accounts/budgets.ts'
 import { maxListedKeys } from '../../accounts/keys.ts'
 import type { UsageGroup } from '../../accounts/ports.ts'
 import { type Period, periodAt, type UsageSignals } from '../../domain/account-meter.ts'
+import type { StoredKey } from '../../domain/accounts.ts'
+import { isSessionId } from '../../domain/session-costs.ts'
 import { dayMs } from '../../runtime/durations.ts'
 import { budgetList } from '../components/budget-list.ts'
 import { cacheCard } from '../components/cache-card.ts'
@@ -12,6 +14,7 @@ import type { Html } from '../components/html.ts'
 import { page } from '../components/layout.ts'
 import { buildNames, type Names } from '../components/names.ts'
 import { quotaBar } from '../components/quota-bar.ts'
+import { sessionTable } from '../components/session-table.ts'
 import { writeCount, writeDay, writeNumber } from '../components/time.ts'
 import { barsByDay, costOf, countBy, projectMonth, sumOf } from '../components/usage-sums.ts'
 import { download, writeCsv } from '../http/download.ts'
@@ -22,6 +25,7 @@ const recentDays = 30
 /** At most this many requests are summed per day; the page says when there were more. */
 const maxPerDay = 50_000
 const maxShares = 10
+const maxSessions = 10
 /** Maximum number of rows in a downloaded file. */
 const maxRows = 10_000
 
@@ -37,17 +41,21 @@ interface Span {
   readonly range: 'month' | '30d'
   readonly fromMs: number
   readonly untilMs: number
+  /** Only this session. */
+  readonly session: string | undefined
 }
 
 function spanOf({ query, deps }: AccountVisit): Span {
   const nowMs = deps.clock.nowMs()
   const untilMs = (Math.floor(nowMs / dayMs) + 1) * dayMs
-  if (query.get('range') === 'month') return { range: 'month', fromMs: periodAt(nowMs).startMs, untilMs }
-  return { range: '30d', fromMs: untilMs - recentDays * dayMs, untilMs }
+  const asked = query.get('session') ?? ''
+  const session = isSessionId(asked) ? asked : undefined
+  if (query.get('range') === 'month') return { range: 'month', fromMs: periodAt(nowMs).startMs, untilMs, session }
+  return { range: '30d', fromMs: untilMs - recentDays * dayMs, untilMs, session }
 }
 
-async function readGroups({ deps, signedIn }: AccountVisit, { fromMs, untilMs }: Span) {
-  const groups = await deps.activity.addUpUsage(signedIn.account.id, fromMs, untilMs, maxPerDay)
+async function readGroups({ deps, signedIn }: AccountVisit, { fromMs, untilMs, session }: Span) {
+  const groups = await deps.activity.addUpUsage(signedIn.account.id, { fromMs, untilMs, maxPerDay, session })
   const perDay = new Map<string, number>()
   for (const { day, requests } of groups) perDay.set(day, (perDay.get(day) ?? 0) + requests)
   return { groups, isPartial: [...perDay.values()].some((count) => count >= maxPerDay) }
@@ -58,9 +66,11 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
   const { id } = signedIn.account
   const nowMs = deps.clock.nowMs()
   const span = spanOf(visit)
-  const [{ groups, isPartial }, cache, usage, keys, upstreams, budgets] = await Promise.all([
+  const { fromMs, untilMs, session } = span
+  const [{ groups, isPartial }, sessions, cache, usage, keys, upstreams, budgets] = await Promise.all([
     readGroups(visit, span),
-    deps.activity.addUpCache({ accountId: id, fromMs: span.fromMs, untilMs: span.untilMs }),
+    session === undefined ? deps.activity.addUpSessions(id, { fromMs, untilMs, limit: maxSessions }) : [],
+    session === undefined ? deps.activity.addUpCache({ accountId: id, fromMs, untilMs }) : [],
     deps.usageOf(signedIn.account),
     deps.control.store.listKeys(id, maxListedKeys),
     deps.control.store.listUpstreams(id),
@@ -72,28 +82,9 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
     lead: html`Your requests, tokens, and remaining monthly quota. To see individual requests, open
       <a href="/activity">Activity</a>.`,
     summary: 'Your requests, tokens, and remaining monthly quota.',
-    body: html`<div class="cards">
-        <section class="card">
-          <h2>This month</h2>
-          ${
-            usage === undefined
-              ? html`<p class="problem">
-                  Your plan no longer exists. <a href="/billing/upgrade">Choose another one</a>.
-                </p>`
-              : html`${quotaBar(usage, nowMs)} ${projectionOf(usage, periodAt(nowMs), nowMs)}`
-          }
-        </section>
-        ${totals(groups)}
-      </div>
-      ${
-        budgets.length === 0
-          ? ''
-          : html`<section class="card">
-              <h2>Budgets</h2>
-              ${budgetList(budgets, { keys })}
-              <p><a href="/account/budgets">Change budgets</a></p>
-            </section>`
-      }
+    body: html`${session === undefined ? '' : sessionNote(session)}
+      <div class="cards">${monthCard(usage, nowMs)} ${totals(groups)}</div>
+      ${budgets.length === 0 ? '' : budgetsCard(budgets, keys)}
       <section class="card">
         <h2>Requests by day</h2>
         ${rangeLinks(span)}
@@ -110,16 +101,35 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
                 No requests in this period. Send one with one of <a href="/account/keys">your keys</a>, and it appears
                 here.
               </p>`
-            : dayChart(barsByDay(groups, span.fromMs, span.untilMs), 'Requests by day')
+            : dayChart(barsByDay(groups, fromMs, untilMs), 'Requests by day')
         }
         <p class="actions">
-          <a class="button secondary" href="/usage.csv?range=${span.range}">Download CSV</a>
-          <a class="button secondary" href="/usage.json?range=${span.range}">Download JSON</a>
+          <a class="button secondary" href="/usage.csv${queryOf(span)}">Download CSV</a>
+          <a class="button secondary" href="/usage.json${queryOf(span)}">Download JSON</a>
         </p>
       </section>
       ${groups.length === 0 ? '' : html`<div class="cards wide">${shares(groups, names)}</div>`}
-      ${groups.length === 0 ? '' : costTables(groups, names)} ${cacheCard(cache, names)}`,
+      ${groups.length === 0 ? '' : costTables(groups, names)} ${sessionTable(sessions)} ${cacheCard(cache, names)}`,
   })
+}
+
+function monthCard(usage: UsageSignals | undefined, nowMs: number): Html {
+  return html`<section class="card">
+    <h2>This month</h2>
+    ${
+      usage === undefined
+        ? html`<p class="problem">Your plan no longer exists. <a href="/billing/upgrade">Choose another one</a>.</p>`
+        : html`${quotaBar(usage, nowMs)} ${projectionOf(usage, periodAt(nowMs), nowMs)}`
+    }
+  </section>`
+}
+
+function budgetsCard(budgets: readonly BudgetState[], keys: readonly StoredKey[]): Html {
+  return html`<section class="card">
+    <h2>Budgets</h2>
+    ${budgetList(budgets, { keys })}
+    <p><a href="/account/budgets">Change budgets</a></p>
+  </section>`
 }
 
 function projectionOf(usage: UsageSignals, { startMs }: Period, nowMs: number): Html {
@@ -175,9 +185,22 @@ function percent(part: number, whole: number): string {
   return `${((part / whole) * 100).toFixed(1)}%`
 }
 
-function rangeLinks({ range }: Span): Html {
+function sessionNote(session: string): Html {
+  return html`<p class="faint">
+    Only requests of session <code>${session}</code>. <a href="/activity?session=${session}">Its requests</a> ·
+    <a href="/usage">All requests</a>
+  </p>`
+}
+
+function queryOf({ range, session }: Pick<Span, 'range' | 'session'>): string {
+  return `?range=${range}${session === undefined ? '' : `&session=${session}`}`
+}
+
+function rangeLinks({ range, session }: Span): Html {
   const link = (value: Span['range'], text: string): Html =>
-    html`<a href="/usage?range=${value}" ${value === range ? html`aria-current="true"` : ''}>${text}</a>`
+    html`<a href="/usage${queryOf({ range: value, session })}" ${value === range ? html`aria-current="true"` : ''}
+      >${text}</a
+    >`
   return html`<p class="ranges">${link('30d', 'Last 30 days')} ${link('month', 'This month')}</p>`
 }
 

@@ -7,8 +7,8 @@ import { cachingProviders, session, written } from '../../simulation/caches/cach
 import { someBackend } from '../routing/some-backend.ts'
 
 const keys = { id: 'k', key: new Secret(new Uint8Array(32)) }
-const named = { digest: 'session', isNamed: true }
-const unnamed = { digest: 'session', isNamed: false }
+const named = { digest: 'session', id: 'ses_1', isNamed: true }
+const unnamed = { digest: 'session', id: 'ses_1', isNamed: false }
 const context: CacheContext = { accountId: 'acc_1', addsMarks: true, keys, session: named }
 
 function keyOf(

@@ -98,7 +98,7 @@ export const session: CacheContext = {
   accountId: 'acc_1',
   addsMarks: true,
   keys,
-  session: { digest: 'session-digest', isNamed: true },
+  session: { digest: 'session-digest', id: 'ses_1', isNamed: true },
   continuation: { isSeen: false, isAgent: true, began: 0, wentOn: 0 },
 }
 

@@ -1,0 +1,33 @@
+import { readDollars, writeUsd } from './money.ts'
+
+/** Begins the ID of a session in records; a keyed digest of what identifies it follows (contract 42.13). */
+export const sessionIdPrefix = 'ses_'
+const sessionIdShape = /^ses_[\w-]{1,64}$/
+
+/** What the requests of one session cost, as exact decimal US dollars. Times are epoch milliseconds. */
+export interface SessionCost {
+  readonly session: string
+  readonly requests: number
+  /** Requests with a known cost: the others are not in the sums. */
+  readonly priced: number
+  readonly usd: string
+  /** What caching saved; negative if writes cost more than reads saved. */
+  readonly savedUsd: string
+  readonly inputTokens: number
+  readonly cachedTokens: number
+  readonly outputTokens: number
+  readonly firstMs: number
+  readonly lastMs: number
+}
+
+export function isSessionId(text: string): boolean {
+  return sessionIdShape.test(text)
+}
+
+/** What a session cost, in words: unknown costs never look like 0 (contract 42.5). */
+export function describeSessionCost({ requests, priced, usd }: SessionCost): string {
+  const count = `${requests.toLocaleString('en')} ${requests === 1 ? 'request' : 'requests'}`
+  if (priced === 0) return `${count}, cost unknown`
+  const unknown = requests === priced ? '' : `, and unknown costs of ${(requests - priced).toLocaleString('en')}`
+  return `${count}, ${writeUsd(readDollars(usd) ?? 0n)}${unknown}`
+}

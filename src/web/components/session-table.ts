@@ -1,0 +1,50 @@
+import { html } from 'hono/html'
+import { readDollars, writeUsd } from '../../domain/money.ts'
+import type { SessionCost } from '../../domain/session-costs.ts'
+import type { Html } from './html.ts'
+import { writeMinute, writeNumber } from './time.ts'
+
+/** The most expensive sessions, each with a link to its requests; empty if there are none (contract 42.13). */
+export function sessionTable(sessions: readonly SessionCost[]): Html | string {
+  if (sessions.length === 0) return ''
+  const hasUnknown = sessions.some(({ requests, priced }) => priced < requests)
+  return html`<section class="card">
+    <h2>Cost by session</h2>
+    <p>
+      The most expensive sessions. A session is what your client says it is, or requests that begin in the same way.
+      <a href="/docs/caching#sessions">More about sessions</a>
+    </p>
+    <div class="scroll" tabindex="0" role="region" aria-label="Cost by session">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Last request</th>
+            <th scope="col" class="number">Requests</th>
+            <th scope="col" class="number">Cost</th>
+            <th scope="col" class="number">Saved by caching</th>
+            <th scope="col" class="number">From caches</th>
+            ${hasUnknown ? html`<th scope="col" class="number">Cost unknown</th>` : ''}
+          </tr>
+        </thead>
+        <tbody>
+          ${sessions.map((session) => row(session, hasUnknown))}
+        </tbody>
+      </table>
+    </div>
+  </section>`
+}
+
+function row(session: SessionCost, hasUnknown: boolean): Html {
+  const { session: id, requests, priced, inputTokens, cachedTokens, lastMs } = session
+  const amount = (usd: string): string => (priced === 0 ? 'unknown' : writeUsd(readDollars(usd) ?? 0n))
+  return html`<tr>
+    <th scope="row">
+      <a href="/activity?session=${id}">${writeMinute(lastMs)}<span class="unseen">, session ${id}</span></a>
+    </th>
+    <td class="number">${writeNumber(requests)}</td>
+    <td class="number">${amount(session.usd)}</td>
+    <td class="number">${amount(session.savedUsd)}</td>
+    <td class="number">${inputTokens === 0 ? '–' : `${Math.round((100 * cachedTokens) / inputTokens)}%`}</td>
+    ${hasUnknown ? html`<td class="number">${writeNumber(requests - priced)}</td>` : ''}
+  </tr>`
+}
