@@ -280,7 +280,7 @@ function buildGateway(runtime: Runtime, deps: BuildGatewayDeps): Gateway {
 }
 
 function openGenerations(
-  { config, keys, clock, random, log, links }: Runtime,
+  { config, keys, clock, random, log, links, mintRequestId }: Runtime,
   storage: Storage,
   gateway: Gateway,
 ): Generations {
@@ -294,6 +294,7 @@ function openGenerations(
     relays: relayById,
     retentionMs: config.retryRetentionMs,
     detachedMs: config.limits.detachedMs,
+    mintRequestId,
   })
 }
 

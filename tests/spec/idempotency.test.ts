@@ -274,6 +274,29 @@ describe('limits', () => {
     expect(callsOfShort() - before).toBe(2)
   })
 
+  test('if its generation is deleted before content, a request runs again under another ID, and is charged once', async () => {
+    const firsts = [
+      { do: 'slow_first', ms: 300 },
+      { do: 'answer', text, repeat: true },
+    ] as const
+    short.providers[0]!.script([...firsts])
+    const before = callsOfShort()
+    const asked = ask('deleted')
+    await expect.poll(callsOfShort).toBe(before + 1)
+    // As another node does that took it over and then failed, or a sweep after a short retention.
+    await changeDatabase(short, `delete from generations where state = 'running'`)
+    const answer = await asked
+    expect(await answer.text()).toContain('seven')
+    expect(callsOfShort() - before).toBe(2)
+    // The ledger writes on: a second record with the same ID would have stopped it for every account.
+    expect(await (await ask('after it')).text()).toContain('seven')
+    const requests = (): { requestId: string; charged: number }[] =>
+      short.events.flatMap((event) => (event.event === 'request' ? [event] : [])).slice(-3)
+    await expect.poll(() => requests().map(({ charged }) => charged)).toEqual([0, 1, 1])
+    expect(new Set(requests().map(({ requestId }) => requestId)).size).toBe(3)
+    expect(answer.headers.get('x-request-id')).toBe(requests()[1]!.requestId)
+  })
+
   test('nothing that was said is readable in the database', async () => {
     short.providers[0]!.script([{ do: 'answer', text: 'canary-of-idempotency', repeat: true }])
     expect(await (await ask('secret key of a caller')).text()).toContain('canary-of-idempotency')

@@ -43,6 +43,7 @@ export interface GenerationsDeps {
   readonly retentionMs: number
   /** How long a generation runs without any client. */
   readonly detachedMs: number
+  readonly mintRequestId: () => string
 }
 
 /** Answers that are generated once, however often they are asked for (contract 39). */
@@ -75,7 +76,8 @@ export class Generations {
    * Answers a request, or attaches it to the generation with the same key. Resolves when the client has everything or
    * has disconnected. @throws ServiceError if the client has received nothing
    */
-  async answer(keyed: KeyedRequest): Promise<void> {
+  async answer(given: KeyedRequest): Promise<void> {
+    let keyed = given
     const { principal, request } = keyed
     const { stream } = this.#deps.gateway.check(principal, request)
     request.work?.spend(claimCost)
@@ -88,6 +90,7 @@ export class Generations {
       try {
         if ((await this.#follow(entry, keyed)) === 'over') return
         if (tries === maxTries) throw new ServiceError('restarting', { retryAfterSeconds: 1 })
+        if (entry.runner === keyed) keyed = this.#another(keyed)
       } catch (error) {
         // What was wrong with the caller of one request need not be wrong with that of another.
         const isOthers = entry.runner !== undefined && entry.runner !== keyed && isAboutCaller(error)
@@ -174,6 +177,11 @@ export class Generations {
     const isReplayed = entry.runner !== keyed
     const signals = isReplayed ? await this.#deps.gateway.signals(keyed.principal) : undefined
     return await entry.feed.follow({ sink: keyed.sinkFor(entry.requestId), signals, after: keyed.after })
+  }
+
+  /** A request that ran is recorded under its ID, whatever became of it: a second run is a request of its own (contract 39.20). */
+  #another(keyed: KeyedRequest): KeyedRequest {
+    return { ...keyed, request: { ...keyed.request, id: this.#deps.mintRequestId() } }
   }
 
   /**
