@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createKey } from '../../src/accounts/keys.ts'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { Service } from '../service.ts'
@@ -127,8 +127,14 @@ describe('a thousand simultaneous requests', () => {
       const after = await service.post('/chat/completions', { model: 'no-such-profile', messages: [] })
       expect(Number(after.headers.get('x-quota-used'))).toBe(answered)
       expect(Number(after.headers.get('x-ratelimit-remaining'))).toBe(0)
-      const records = await service.store.listRequests({ limit: 1_000, accountId: service.account.id })
-      expect(records).toHaveLength(500)
+      const records = await vi.waitFor(
+        async () => {
+          const listed = await service.store.listRequests({ limit: 1_000, accountId: service.account.id })
+          expect(listed.filter(({ state }) => state === 'done')).toHaveLength(500)
+          return listed
+        },
+        { timeout: 5_000 },
+      )
       expect(records.filter(({ charged }) => charged > 0)).toHaveLength(answered!)
       expect(
         records.every(({ charged, attempts }) => charged === Number(attempts.at(-1)?.outcome === 'answered')),

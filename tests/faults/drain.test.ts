@@ -61,7 +61,7 @@ async function isRefused(port: number): Promise<boolean> {
 /** Waits until this many answers have started and none of them has ended. */
 async function begun(answers: number): Promise<void> {
   const running = (): number => service.records().filter(({ state }) => state === 'delivered').length
-  await vi.waitUntil(() => running() === answers, { timeout: 5_000 })
+  await vi.waitUntil(() => running() === answers, { timeout: 15_000 })
 }
 
 describe('on SIGTERM', () => {
@@ -196,7 +196,7 @@ describe('with 200 open streams', () => {
     async () => {
       const plan = { name: 'Max', requests_per_minute: 1_000, requests_per_month: 1_000, premium: true }
       await start({ plans: { max: plan } })
-      provider.script([{ do: 'answer', text: words, tokenDelayMs: 250, repeat: true }])
+      provider.script([{ do: 'answer', text: words, tokenDelayMs: 400, repeat: true }])
       const answers = Array.from({ length: streams }, async (_, n) => {
         const [path, body, end] = paths[n % paths.length]!
         const named = n % 2 === 0 ? `idempotency-key: ${n}\r\n` : ''

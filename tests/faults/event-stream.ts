@@ -1,4 +1,5 @@
 import { expect, vi } from 'vitest'
+import type { RequestRecord } from '../../src/domain/requests.ts'
 import type { Service } from '../service.ts'
 
 /** One event of a stream as a client reads it. */
@@ -139,15 +140,24 @@ export function expectBrokenMessages(text: string, code = 'upstream_broken'): vo
   expect(text).not.toMatch(/message_stop|\[DONE\]/)
 }
 
-/** The request's record, once its end is on disk. */
-export async function recordOf(service: Service, id: string | null) {
+/** A request's record, once its end is on disk. */
+export async function recordOf(service: Service, id: string | null): Promise<RequestRecord> {
+  return ended(() => service.store.findRequest(id ?? ''))
+}
+
+/** The record of the last request, once its end is on disk. */
+export async function lastRecordOf(service: Service): Promise<RequestRecord> {
+  return ended(async () => (await service.store.listRequests({ limit: 1 }))[0])
+}
+
+async function ended(read: () => Promise<RequestRecord | undefined>): Promise<RequestRecord> {
   // Unlike `expect.poll`, this also works in concurrent tests.
   return vi.waitFor(
     async () => {
-      const record = await service.store.findRequest(id ?? '')
+      const record = await read()
       expect(record?.state).toBe('done')
       return record!
     },
-    { timeout: 5_000, interval: 5 },
+    { timeout: 20_000, interval: 5 },
   )
 }

@@ -2,6 +2,7 @@ import { request, type ClientRequest, type ServerResponse } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { seededRandom } from '../../src/gateway/fusion/engine/seeded-random.ts'
+import { HeldTime } from '../held-time.ts'
 import { casesOf } from '../long-run.ts'
 import { Service } from '../service.ts'
 import type { FusionRole } from '../simulation/fusion-roles.ts'
@@ -12,12 +13,6 @@ const cancels = casesOf({ sample: 250, all: 1_000 })
 const warmUps = 20
 const atOnce = 10
 const settleWithinMs = 5_000
-/**
- * The service and the measurement share an event loop. Longer delays than this come from other processes of the
- * machine.
- */
-const beatMs = 5
-const heldFromMs = 10
 const closedWithinMs = 100
 const limitMs = 120_000
 /** A fusion takes about a third of a second: clients disconnect at any time during it, and some after its end. */
@@ -108,7 +103,7 @@ test(
       await expect.poll(() => open, { timeout: settleWithinMs }).toBe(0)
       calls.clear()
       stages.clear()
-      using beats = new Beats()
+      using held = new HeldTime()
       await Promise.all(Array.from({ length: atOnce }, (_, first) => lane(first)))
       await expect.poll(() => open, { timeout: settleWithinMs }).toBe(0)
       const lateMs = [...calls].flatMap(([marker, of]) =>
@@ -116,7 +111,7 @@ test(
           const leftMs = left.get(marker)!
           // Calls that start after the disconnect count, too: there must be none.
           const endMs = cutMs ?? (begunMs > leftMs ? begunMs : undefined)
-          return endMs === undefined ? [] : [endMs - leftMs - beats.heldMs(leftMs, endMs)]
+          return endMs === undefined ? [] : [endMs - leftMs - held.within(leftMs, endMs)]
         }),
       )
       const p99 = quantile(lateMs, 0.99)
@@ -144,32 +139,6 @@ test(
   },
   limitMs,
 )
-
-/** Measures how long this process could not run, mostly because of other processes. */
-class Beats implements Disposable {
-  readonly #held: { readonly fromMs: number; readonly toMs: number }[] = []
-  readonly #timer: NodeJS.Timeout
-  #lastMs = performance.now()
-
-  constructor() {
-    this.#timer = setInterval(() => {
-      const nowMs = performance.now()
-      if (nowMs - this.#lastMs > heldFromMs) this.#held.push({ fromMs: this.#lastMs + beatMs, toMs: nowMs })
-      this.#lastMs = nowMs
-    }, beatMs)
-  }
-
-  heldMs(fromMs: number, toMs: number): number {
-    return this.#held.reduce(
-      (sum, held) => sum + Math.max(0, Math.min(toMs, held.toMs) - Math.max(fromMs, held.fromMs)),
-      0,
-    )
-  }
-
-  [Symbol.dispose](): void {
-    clearInterval(this.#timer)
-  }
-}
 
 function ask({ origin, key }: Service, marker: string): ClientRequest {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'user-agent': 'tests/1' }

@@ -100,6 +100,8 @@ afterAll(async () => {
 
 interface Sent {
   readonly id: string
+  /** The status, and the body if it was read. */
+  readonly answer: string
   readonly isFused: boolean
   /** Whether the client left before the end. */
   readonly hasLeft: boolean
@@ -126,25 +128,26 @@ async function send(number: number, profile: string): Promise<Sent> {
   const abort = new AbortController()
   const answer = await service.post(paths[format], body, {}, abort.signal)
   const id = answer.headers.get('x-request-id')!
+  let text = ''
   try {
     if (leaves) {
       await answer.body?.getReader().read()
       abort.abort()
-    } else await answer.text()
+    } else text = await answer.text()
   } catch {
     // The service ends a broken stream, or we have left.
   }
-  return { id, isFused: profile === 'svc-router/fusion', hasLeft: leaves }
+  return { id, answer: `${answer.status} ${text}`, isFused: profile === 'svc-router/fusion', hasLeft: leaves }
 }
 
 /** The record once it is final. */
-async function recordOf(id: string): Promise<RequestRecord> {
+async function recordOf({ id, answer }: Sent): Promise<RequestRecord> {
   for (let tries = 0; tries < 600; tries++) {
     const record = await service.store.findRequest(id)
     if (record?.state === 'done') return record
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
-  throw new Error(`no final record of ${id}`)
+  throw new Error(`no final record of ${id}, which was answered with ${answer}`)
 }
 
 const amountOf = (usd: string): bigint => {
@@ -268,7 +271,7 @@ async function checkMany(count: number, profileOf: () => string, workers: number
     Array.from({ length: workers }, async () => {
       while (next < count) {
         const sent = await send(next++, profileOf())
-        check(await recordOf(sent.id), sent)
+        check(await recordOf(sent), sent)
       }
     }),
   )

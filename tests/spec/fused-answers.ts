@@ -4,6 +4,7 @@ import type { RequestRecord } from '../../src/domain/requests.ts'
 import { progressAfterMs } from '../../src/gateway/fusion/fused-answer.ts'
 import { type Clock, systemClock } from '../../src/runtime/clock.ts'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
+import { HeldTime } from '../held-time.ts'
 import type { Service, ServiceOptions } from '../service.ts'
 import { shareServices } from '../shared-service.ts'
 
@@ -47,12 +48,15 @@ export async function disconnectDuring(
   const response = service.post(path, body, {}, disconnect.signal).then((begun) => begun.text())
   response.catch(() => {})
   await until(() => called.every((provider) => provider.counts().open === 1))
-  const disconnectedAtMs = Date.now()
+  using held = new HeldTime()
+  const leftMs = performance.now()
   disconnect.abort()
   await expect(response).rejects.toThrow()
   await until(() => called.every((provider) => provider.counts().aborted === 1))
-  for (const provider of called)
-    expect(provider.counts().abortedAtMs[0]! - disconnectedAtMs).toBeLessThan(closedWithinMs)
+  for (const provider of called) {
+    const abortedMs = provider.counts().abortedAtMs[0]! - performance.timeOrigin
+    expect(abortedMs - leftMs - held.within(leftMs, abortedMs)).toBeLessThan(closedWithinMs)
+  }
   const requestEvent = (): RequestEvent | undefined => service.events.find((event) => event.event === 'request')
   await until(() => requestEvent() !== undefined)
   return requestEvent()!

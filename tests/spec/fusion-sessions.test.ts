@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import { HeldTime } from '../held-time.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
 import { SocketClient, type SocketEvent } from '../socket-client.ts'
@@ -129,10 +130,14 @@ describe('svc-router/fusion over a WebSocket', () => {
     const socket = await connect()
     socket.create({ model })
     await until(() => service.providers.every((provider) => provider.counts().open === 1))
-    const leftAtMs = Date.now()
+    using held = new HeldTime()
+    const leftMs = performance.now()
     socket.socket.terminate()
     await until(() => service.providers.every((provider) => provider.counts().aborted === 1))
-    for (const provider of service.providers) expect(provider.counts().abortedAtMs[0]! - leftAtMs).toBeLessThan(100)
+    for (const provider of service.providers) {
+      const abortedMs = provider.counts().abortedAtMs[0]! - performance.timeOrigin
+      expect(abortedMs - leftMs - held.within(leftMs, abortedMs)).toBeLessThan(100)
+    }
   })
 })
 

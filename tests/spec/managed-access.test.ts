@@ -47,7 +47,7 @@ afterEach(async () => {
 const status = async (): Promise<number> => (await service.chat()).status
 
 /** A check that fails on a busy machine keeps access closed for 10 s. */
-const opensWithinMs = 15_000
+const opensWithinMs = 40_000
 
 async function until(right: number, limitMs: number): Promise<number> {
   const startMs = performance.now()
@@ -68,7 +68,7 @@ async function open(): Promise<void> {
   await until(200, opensWithinMs)
 }
 
-describe('managed access (contract 23)', () => {
+describe('managed access (contract 23)', { timeout: 60_000 }, () => {
   test("the operator's credential serves only an approved account, once every check passes", async () => {
     expect(await status()).toBe(403)
     const { id } = await requestManagedAccess(deps, service.account.id)
@@ -117,7 +117,7 @@ async function spoil(statement: string): Promise<void> {
   await db.destroy()
 }
 
-describe('a running request when access ends (contract 6.18, 23.6)', () => {
+describe('a running request when access ends (contract 6.18, 23.6)', { timeout: 60_000 }, () => {
   test.each([
     ['its failover', 'svc-router/frontier'],
     ['its fusion', 'svc-router/fusion'],

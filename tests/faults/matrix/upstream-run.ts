@@ -12,7 +12,7 @@ import { expectedOf, type CellResult } from './upstream-oracle.ts'
 
 const servicesAtOnce = 3
 /** Cells of one service that run at the same time. Most of them wait. */
-const atOnce = 48
+const atOnce = 24
 /** The backends that one configuration may have. Cells share a service, but no backend, profile, or account. */
 const backendsOfService = 200
 
@@ -52,10 +52,15 @@ async function runTogether(cells: readonly UpstreamCell[], strange: StrangeServe
   const service = await Service.start({ formats: [], settings: settingsOf(cells, backends, strange) })
   const problems: string[] = []
   try {
+    // First, because each new account makes the service look up every key again.
+    const keys: string[] = []
+    for (const index of cells.keys()) keys.push((await service.addAccount(`cell ${index}`, 'max')).key)
     const waiting = cells.entries()
     const work = async (): Promise<void> => {
       for (const [index, cell] of waiting) {
-        const result = await observe(service, cell, index).catch((error: unknown) => ({ threw: String(error) }))
+        const result = await observe(service, cell, index, keys[index]!).catch((error: unknown) => ({
+          threw: String(error),
+        }))
         problems.push(...differences(cell, result))
       }
     }
@@ -107,9 +112,8 @@ interface Route {
 }
 
 /** Sends the cell's request and reads what it did, from outside and from the records. */
-async function observe(service: Service, cell: UpstreamCell, index: number): Promise<CellResult> {
+async function observe(service: Service, cell: UpstreamCell, index: number, key: string): Promise<CellResult> {
   const model = `matrix/c${index}`
-  const { key } = await service.addAccount(`cell ${index}`, 'max')
   const authorization = `Bearer ${key}`
   const body = bodyFor(cell, model)
   const ask = (): Promise<Response> => service.post(paths[cell.client], body, { authorization })
@@ -120,6 +124,7 @@ async function observe(service: Service, cell: UpstreamCell, index: number): Pro
   const answer = readAnswer(cell.client, cell.mode, response.status, await response.text())
   const { headers } = response
   const route = await service.post('/route', { ...bodyFor(cell, model), stream: false }, { authorization })
+  if (route.status !== 200) throw new Error(`The route was not explained: ${route.status} ${await route.text()}`)
   const { left_out: leftOut } = (await route.json()) as Route
   const requestId = headers.get('x-request-id') ?? ''
   const record = await recordOf(service, requestId)
