@@ -194,7 +194,9 @@ const profile = group({
     ),
   reports_cost: flag
     .optional()
-    .describe('Whether answers that are not streamed report their cost in X-Svc-Router-Cost. Default false.'),
+    .describe(
+      'Whether answers report their cost in X-Svc-Router-Cost: as a header, or as a comment at the end of a stream. Default false.',
+    ),
   price: price.optional().describe('The price shown in GET /v1/models. Informational only; it is never charged.'),
   cache: cache.optional().describe("Providers' prompt caches, for requests to this profile."),
   routing: routing.optional().describe('How the profile chooses among its backends.'),

@@ -14,7 +14,7 @@ export interface Profile {
   readonly quotaUnits: number
   /** Whether `model` in answers is the backend's model instead of this profile (contract 2.31). */
   readonly reportsModel?: boolean
-  /** Whether answers that are not streamed have their cost in a header (contract 42.11). */
+  /** Whether answers say what they cost: in a header, or at the end of a stream (contract 42.11). */
   readonly reportsCost?: boolean
   /** Whether no cache marks are added to requests (contract 44.8). */
   readonly leavesMarks?: boolean

@@ -202,9 +202,28 @@ describe('X-Svc-Router-Cost', () => {
       dollars([usage.prompt_tokens, 10], [usage.completion_tokens, 100]),
     )
     expect((await service.chat()).headers.has('x-svc-router-cost')).toBe(false)
-    const stream = await service.chat({ model: 'with/cost', stream: true })
-    await stream.text()
-    expect(stream.headers.has('x-svc-router-cost')).toBe(false)
+  })
+
+  test.each([{ stream_options: { include_usage: true } }, {}])(
+    'is a comment after the last event of a stream, whether or not the client asks for usage: %j',
+    async (more) => {
+      const stream = await service.chat({ model: 'with/cost', stream: true, ...more })
+      expect(stream.headers.has('x-svc-router-cost')).toBe(false)
+      const text = await stream.text()
+      const { cost } = await recordOf(stream)
+      expect(cost).not.toBeNull()
+      expect(text.endsWith(`data: [DONE]\n\n: X-Svc-Router-Cost: ${cost!.usd}\n\n`)).toBe(true)
+      const silent = await service.chat({ stream: true, ...more })
+      expect(await silent.text()).toMatch(/data: \[DONE\]\n\n$/)
+    },
+  )
+
+  test('is not in a stream that breaks off, or whose cost is unknown', async () => {
+    const unknown = await service.chat({ model: 'unknown/cost', stream: true })
+    expect(await unknown.text()).toMatch(/data: \[DONE\]\n\n$/)
+    service.providers[0]!.script([{ do: 'cut', afterEvents: 6, text: 'one two three four five six' }])
+    const broken = await service.chat({ model: 'with/cost', stream: true })
+    expect(await broken.text()).not.toContain('X-Svc-Router-Cost')
   })
 
   test('is absent if the cost is unknown', async () => {

@@ -1,3 +1,4 @@
+import type { CostRecord } from '../../domain/request-cost.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { AnswerSink } from '../ports.ts'
@@ -11,6 +12,23 @@ const longestCheckMs = 1_000
 /** A check that is later than this shows that the process was paused and could read nothing. */
 const pauseFromMs = 1_000
 
+/** The part of a sink that one delivery uses. */
+type DeliverySink = Pick<AnswerSink, 'write' | 'end' | 'onDrain'>
+
+/** A sink that stays open after the last event of the answer, because something follows it. */
+export function openEnded(sink: AnswerSink): DeliverySink {
+  return {
+    write: (bytes, encoding) => sink.write(bytes, encoding),
+    end: (bytes, encoding) => void (bytes === undefined || sink.write(bytes, encoding)),
+    onDrain: (run) => sink.onDrain(run),
+  }
+}
+
+/** What a stream cost, as a comment after its last event (contract 42.11); undefined if that is unknown. */
+export function costComment(cost: CostRecord | undefined): string | undefined {
+  return cost === undefined ? undefined : `: X-Svc-Router-Cost: ${cost.usd}\n\n`
+}
+
 /** How a started stream ended. */
 export type AnswerDeliveryEnd =
   | { readonly whole: true }
@@ -23,7 +41,7 @@ export type AnswerDeliveryEnd =
  */
 export class AnswerDelivery implements AnswerFlow {
   readonly #run: AttemptRun
-  readonly #sink: AnswerSink
+  readonly #sink: DeliverySink
   readonly #clock: Clock
   readonly #keepAliveMs: number
   readonly #done: (end: AnswerDeliveryEnd) => void
@@ -35,7 +53,7 @@ export class AnswerDelivery implements AnswerFlow {
 
   constructor(
     run: AttemptRun,
-    sink: AnswerSink,
+    sink: DeliverySink,
     clock: Clock,
     keepAliveMs: number,
     done: (end: AnswerDeliveryEnd) => void,

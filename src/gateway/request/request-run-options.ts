@@ -26,7 +26,7 @@ export interface RequestRunOptions {
   readonly persister: ResponsePersister | undefined
   /** Whether the answer's `model` names the backend's model (contract 2.31). */
   readonly reportsModel?: boolean | undefined
-  /** Whether the head of a whole answer has its cost (contract 42.11). */
+  /** Whether an answer says what it cost: in its head, or at the end of a stream (contract 42.11). */
   readonly reportsCost?: boolean | undefined
   /** Where the answer comes from; failover over `backends` if absent. */
   readonly source?: AnswerSource | undefined

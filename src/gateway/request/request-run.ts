@@ -10,7 +10,7 @@ import type { Lane, LaneOptions } from '../lanes/lane.ts'
 import { openLane } from '../lanes/open-lane.ts'
 import type { Backend } from '../ports.ts'
 import { contentRejected } from '../routing/rejection-errors.ts'
-import { AnswerDelivery, type AnswerDeliveryEnd } from './answer-delivery.ts'
+import { AnswerDelivery, type AnswerDeliveryEnd, costComment, openEnded } from './answer-delivery.ts'
 import type { AnswerSource, OwnStream } from './answer-source.ts'
 import { billFor } from './attempt-bill.ts'
 import { withEnd } from './attempt-end.ts'
@@ -151,16 +151,17 @@ export class RequestRun extends SetEntry {
     // The caller already has the whole answer; only its record waits for the usage.
     await run.lateUsage
     const outcome = { ...this.#outcome(units, errorCode), totalMs: Math.round(totalMs) }
+    if (this.#options.reportsCost === true && end.whole) sink.end(costComment(outcome.cost))
     this.#settle(outcome, 'done')
     return outcome
   }
 
   /** Delivers what an attempt sends from now on; `done` is called when it ends. */
   #flow(run: AttemptRun, done: (end: AnswerDeliveryEnd) => void): void {
-    const { sink, persister } = this.#options
+    const { sink: whole, persister, reportsCost } = this.#options
     const { keepAliveMs } = this.#source.ownStream ?? this.#deps
-    const delivery = new AnswerDelivery(run, sink, this.#deps.clock, keepAliveMs, done)
-    run.flowTo(persistingFlow(run, delivery, persister))
+    const sink = reportsCost === true ? openEnded(whole) : whole
+    run.flowTo(persistingFlow(run, new AnswerDelivery(run, sink, this.#deps.clock, keepAliveMs, done), persister))
   }
 
   /** Lets other backends continue a stream that broke off (contract 40.2). */
