@@ -290,14 +290,17 @@ export class Api {
     const request = await this.#readRequest(exchange, format)
     if (this.#keyed.takes(exchange, request)) return this.#keyed.answer(exchange, request)
     const sink = new ResponseSink(response, requestId, nowMs, formatById(format).conventions.requestIdHeader)
-    const held = await this.#intake.answerUntilClosed(exchange, principal, request)
+    const share = this.#intake.answerUntilClosed(exchange, principal, request)
+    const held = share instanceof Promise ? await share : share
     await gateway.answer(principal, Object.assign(request, { held }), sink)
   }
 
+  /** Reads the body, counted against its sender's shares (contract 29.2). @throws ServiceError */
   async #readRequest(exchange: Exchange, format: ClientFormatId): Promise<ModelRequest> {
     const { request, requestId: id } = exchange
     const work = this.#beginWork(exchange)
-    const { bytes, members, body } = await this.#readBody(exchange, work)
+    using reading = this.#intake.read(work, this.#callers.groupOf(request))
+    const { bytes, members, body } = await readJsonBody(request, this.#bodyLimits, reading)
     const stated = parseRequestHeaders(request, relayById(format).passedHeaders)
     // Written out, because an object that is spread or that grows later is allocated several times.
     return withAttachedTool(request, {

@@ -117,12 +117,19 @@ export class Intake {
    * Like `answer`, but waits a short time for room among the requests (contract 29.15).
    * @throws ServiceError `server_busy`, `load_shed`, and what `Principal.recheck` throws
    */
-  async answerInTurn(principal: Principal, request: TakenRequest): Promise<AnsweringShare> {
+  answerInTurn(principal: Principal, request: TakenRequest): AnsweringShare | Promise<AnsweringShare> {
     const { accountId } = principal
     const { requests, requestBytes } = this.#answering
     const { length } = request.bytes
     if (!requestBytes.take(accountId, length)) throw busy()
     if (requests.take(accountId)) return this.#shareOf(accountId, length)
+    return this.#answerLater(principal, request)
+  }
+
+  async #answerLater(principal: Principal, request: TakenRequest): Promise<AnsweringShare> {
+    const { accountId } = principal
+    const { requestBytes } = this.#answering
+    const { length } = request.bytes
     try {
       await this.#waitForTurn(principal, request)
     } catch (error) {
@@ -156,13 +163,23 @@ export class Intake {
   }
 
   /** Like `answerInTurn`, until the response is closed. */
-  async answerUntilClosed(exchange: Exchange, principal: Principal, request: TakenRequest): Promise<AnsweringShare> {
-    const share = await this.answerInTurn(principal, request)
-    exchange.held = share
-    // If the client disconnected while the body was read or the request waited, nothing releases it later.
-    if (exchange.response.destroyed) share[Symbol.dispose]()
-    return share
+  answerUntilClosed(
+    exchange: Exchange,
+    principal: Principal,
+    request: TakenRequest,
+  ): AnsweringShare | Promise<AnsweringShare> {
+    const share = this.answerInTurn(principal, request)
+    return share instanceof Promise
+      ? share.then((came) => holdUntilClosed(exchange, came))
+      : holdUntilClosed(exchange, share)
   }
+}
+
+function holdUntilClosed(exchange: Exchange, share: AnsweringShare): AnsweringShare {
+  exchange.held = share
+  // If the client disconnected while the body was read or the request waited, nothing releases it later.
+  if (exchange.response.destroyed) share[Symbol.dispose]()
+  return share
 }
 
 /** What is known of a request before it is answered. */

@@ -47,11 +47,14 @@ describe('a full service', () => {
     for (const account of ['a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', 'b', 'b'])
       held.push(await intake.answerInTurn(principal(account), request))
     const order: string[] = []
-    const wait = (account: string, more: object = {}): Promise<unknown> =>
-      intake.answerInTurn(principal(account), { ...request, ...more }).then(
-        () => order.push(account),
-        (error: ServiceError) => order.push(`${account} ${error.code}`),
-      )
+    const wait = async (account: string, more: object = {}): Promise<void> => {
+      try {
+        await intake.answerInTurn(principal(account), { ...request, ...more })
+        order.push(account)
+      } catch (error) {
+        order.push(`${account} ${(error as ServiceError).code}`)
+      }
+    }
     const end = async (share: AnsweringShare): Promise<void> => {
       share[Symbol.dispose]()
       await clock.advance(0)
