@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
+import { expect } from 'vitest'
 import { createAccount } from '../../src/accounts/accounts.ts'
 import { budgetStates, setBudget } from '../../src/accounts/budgets.ts'
 import type { AccountsDeps } from '../../src/accounts/control-plane.ts'
@@ -21,9 +22,11 @@ import { type BillingProvider, startBillingProvider, usdPerMillion } from './bil
 const nodeCount = 3
 export const requestsPerDrill = 1_000
 /** A budget of one US dollar. */
-export const limit = nanoPerUsd
+const limit = nanoPerUsd
 /** What each request asks for at most. */
 const outputTokens = 100
+/** A client doubles its wait for running requests at most so often. */
+const mostDoublings = 2
 const pepper = 'the pepper of every node of this test'
 const maxPlan = { id: 'max', name: 'Max', premium: true, requestsPerMinute: 1_000_000, requestsPerMonth: 100_000_000 }
 
@@ -44,6 +47,26 @@ export interface DrillReport {
   readonly waits: number
   /** Requests whose connection broke when the node was killed. */
   readonly cut: number
+  /** Requests without an answer or a refusal when the node was killed. */
+  readonly running: number
+}
+
+/** What every drill must show (contract 46.3, 46.5). */
+export function expectKept(report: DrillReport): void {
+  expect(report.billed).toBeLessThanOrEqual(limit)
+  expect(report.spent).toBeLessThanOrEqual(limit)
+  // A call whose end nobody saw counts with its worst case.
+  expect(report.spent).toBeGreaterThanOrEqual(report.billed)
+  expect(report).toMatchObject({ held: 0, isBalanced: true })
+  expect(report.answered + report.refused).toBe(requestsPerDrill)
+  expect(report.running).toBeGreaterThan(0)
+}
+
+interface Answer {
+  readonly status: number
+  /** The worst case of the request. */
+  readonly need: number
+  readonly retryAfterMs: number
 }
 
 /** Three nodes on one PostgreSQL database, and a provider that bills. */
@@ -107,6 +130,7 @@ export class BudgetDrills {
     const counts = { answered: 0, refused: 0, waits: 0, cut: 0 }
     let lastNeed = 0
     const one = async (at: number): Promise<void> => {
+      let waits = 0
       for (let tries = 0; ; tries += 1) {
         const usable = this.#nodes.filter((node) => node !== this.#down)
         const answer = await this.#ask(usable[(at + tries) % usable.length]!, key.reveal(), id)
@@ -122,8 +146,9 @@ export class BudgetDrills {
           return
         } else if (answer.status === 429) {
           counts.waits += 1
-          // The client of a real agent waits a second or more; the answers of this provider take less.
-          await sleep(200 + Math.random() * 400)
+          // Like clients of real agents: as long as it is told, and twice as long each time.
+          await sleep(answer.retryAfterMs * 2 ** Math.min(waits, mostDoublings) * (1 + Math.random() / 4))
+          waits += 1
         } else await sleep(200)
       }
     }
@@ -131,17 +156,18 @@ export class BudgetDrills {
     const victim = this.#nodes[drill % nodeCount]!
     // While answers are on their way.
     while (counts.answered < 10 + (drill % 7) * 15) await sleep(1)
+    const running = requestsPerDrill - counts.answered - counts.refused
     this.#down = victim
     await victim.stop('SIGKILL')
     await victim.start()
     this.#down = undefined
     await Promise.all(requests)
-    return await this.#report(id, counts, lastNeed)
+    return await this.#report(id, { ...counts, running }, lastNeed)
   }
 
   async #report(
     accountId: string,
-    counts: Pick<DrillReport, 'answered' | 'refused' | 'waits' | 'cut'>,
+    counts: Pick<DrillReport, 'answered' | 'refused' | 'waits' | 'cut' | 'running'>,
     need: number,
   ): Promise<DrillReport> {
     const store = createStore(this.#db)
@@ -171,7 +197,7 @@ export class BudgetDrills {
   }
 
   /** Undefined if the connection broke. `need` is the worst case of the request. */
-  async #ask(node: ServiceProcess, key: string, user: string): Promise<{ status: number; need: number } | undefined> {
+  async #ask(node: ServiceProcess, key: string, user: string): Promise<Answer | undefined> {
     const body = {
       model: 'svc-router/frontier',
       messages: [{ role: 'user', content: 'Say hello.' }],
@@ -189,7 +215,7 @@ export class BudgetDrills {
       await answer.arrayBuffer()
       // As docs/budgets.md describes it: every byte counts as a token.
       const need = ((text.length + 1_024) * usdPerMillion.input + outputTokens * usdPerMillion.output) * 1_000
-      return { status: answer.status, need }
+      return { status: answer.status, need, retryAfterMs: 1_000 * Number(answer.headers.get('retry-after') ?? 1) }
     } catch {
       return undefined
     }

@@ -2,19 +2,9 @@ import { expect, test } from 'vitest'
 import { casesOf } from '../long-run.ts'
 import { hasPostgres } from '../postgres.ts'
 import { sharedPostgres } from '../shared-postgres.ts'
-import { BudgetDrills, type DrillReport, limit, requestsPerDrill } from './budget-drills.ts'
+import { BudgetDrills, expectKept, requestsPerDrill } from './budget-drills.ts'
 
 const drills = casesOf({ sample: 2, all: 10 })
-
-/** What every drill must show (contract 46.3, 46.5). */
-export function expectKept(report: DrillReport): void {
-  expect(report.billed).toBeLessThanOrEqual(limit)
-  expect(report.spent).toBeLessThanOrEqual(limit)
-  // A call whose end nobody saw counts with its worst case.
-  expect(report.spent).toBeGreaterThanOrEqual(report.billed)
-  expect(report).toMatchObject({ held: 0, isBalanced: true })
-  expect(report.answered + report.refused).toBe(requestsPerDrill)
-}
 
 test.runIf(hasPostgres('budget drills'))(
   `of 1,000 requests at once, three nodes never spend more than a dollar, with kill -9 in between (${drills} times)`,
