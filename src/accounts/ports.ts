@@ -293,6 +293,11 @@ export interface UsageGroup {
   readonly cost: GroupCost
 }
 
+/** Requests of one day, account, profile, and last backend. */
+export interface CostGroup extends Pick<UsageGroup, 'day' | 'profile' | 'backend' | 'requests' | 'cost'> {
+  readonly accountId: string
+}
+
 /** What the requests of a group cost: exact decimal US dollars (contract 42.1). */
 interface GroupCost {
   readonly usd: string
@@ -343,6 +348,8 @@ export type ActivityStore = ActivityQueries & RefusedQueries
 
 export interface ActivityQueries {
   addUpUsage(accountId: string, selection: UsageSelection): Promise<readonly UsageGroup[]>
+  /** What requests of all accounts cost, on days that begin in `[fromMs, untilMs)`. */
+  addUpCosts(selection: Omit<UsageSelection, 'session'>): Promise<readonly CostGroup[]>
   /** What one session of the account cost; undefined if it has no request. At most 50,000 requests are counted. */
   findSessionCost(accountId: string, session: string): Promise<SessionCost | undefined>
   /** The most expensive sessions of days in `[fromMs, untilMs)`; at most 50,000 requests per day are counted. */

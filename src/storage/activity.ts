@@ -3,6 +3,7 @@ import type { ActivityQueries, UsageGroup } from '../accounts/ports.ts'
 import { dayOf } from '../domain/uptime.ts'
 import { dayMs } from '../runtime/durations.ts'
 import { addUpCache } from './cache-usage.ts'
+import { addUpCosts } from './cost-sums.ts'
 import { defineStore } from './define-store.ts'
 import { costSums, type CostSumsRow, dayByDay, lastAttempt, readCostSums } from './request-sums.ts'
 import { readRequest } from './requests.ts'
@@ -36,6 +37,7 @@ export const activityStore = defineStore<ActivityQueries>({
   },
 
   addUpCache,
+  addUpCosts,
   addUpSessions,
   findSessionCost,
 

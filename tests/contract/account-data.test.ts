@@ -4,6 +4,7 @@ import { deleteAccount } from '../../src/accounts/delete-account.ts'
 import type { AuditRecord } from '../../src/domain/audit.ts'
 import { noLimits } from '../../src/domain/key-limits.ts'
 import type { RefusedHour } from '../../src/domain/refused-requests.ts'
+import { lowestIdAt } from '../../src/runtime/ids.ts'
 import { Secret } from '../../src/runtime/secret.ts'
 import { createConversationStore } from '../../src/storage/conversation-store.ts'
 import { createGenerationStore } from '../../src/storage/generation-store.ts'
@@ -202,6 +203,32 @@ describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
         ['req_1', 'ses_1'],
         ['req_2', 'ses_1'],
       ])
+    })
+
+    test('costs of all accounts are summed by day, account, profile, and last backend', async () => {
+      const at = (ms: number, name: string, changes: Partial<RequestRow>): RequestRow =>
+        answeredRow(lowestIdAt('req_', ms) + name, { admitted_at_ms: ms, ...changes })
+      const most = Number.MAX_SAFE_INTEGER
+      await addRows(
+        at(noonMs, 'a', { cost: most }),
+        at(noonMs, 'b', { cost: most, cache_saved: 5 }),
+        at(noonMs, 'c', { account_id: 'acc_2', cost: null }),
+        at(noonMs, 'd', { account_id: 'acc_2', attempts: null, cost: 3 }),
+        at(noonMs - dayMs, 'e', { cost: 1 }),
+        at(noonMs - 2 * dayMs, 'f', { cost: 1 }),
+      )
+      const span = { fromMs: noonMs - dayMs, untilMs: noonMs + 1 }
+      const groups = await store.addUpCosts({ ...span, maxPerDay: 100 })
+      expect(
+        groups.map(({ day, accountId, backend, requests, cost }) => [day, accountId, backend, requests, cost]),
+      ).toEqual([
+        ['2026-11-20', 'acc_1', 'beta', 1, { usd: '0.000000000001', savedUsd: '0', priced: 1 }],
+        ['2026-11-21', 'acc_1', 'beta', 2, { usd: '18014.398509481982', savedUsd: '0.000000000005', priced: 2 }],
+        ['2026-11-21', 'acc_2', 'beta', 1, { usd: '0', savedUsd: '0', priced: 0 }],
+        ['2026-11-21', 'acc_2', null, 1, { usd: '0.000000000003', savedUsd: '0', priced: 1 }],
+      ])
+      const bounded = await store.addUpCosts({ ...span, maxPerDay: 1 })
+      expect(bounded.map(({ requests }) => requests)).toEqual([1, 1])
     })
 
     test('requests are listed newest first, with every filter, page by page', async () => {

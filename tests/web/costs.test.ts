@@ -91,4 +91,21 @@ test('operators see the costs of one account, and nothing of another', async () 
   const other = await service.addAccount('quiet', 'free')
   expect(await costsOf(other.account.id)).toContain('sent no requests in the last 30 days')
   expect((await console.get('/operator/accounts/acc_none/costs')).status).toBe(404)
+
+  const all = (await (await console.get('/operator/costs')).text()).replaceAll(/\s+/g, ' ')
+  expect(all).toContain(`<dd>${sum} USD</dd>`)
+  const rowOf = (title: string, name: string): string | undefined =>
+    new RegExp(`<h2>${title}</h2>.*?<th scope="row">${name}</th>(.*?)</tr>`).exec(all)?.[1]
+  expect(rowOf('Cost by account', `<a href="/operator/accounts/${service.account.id}/costs">tester</a>`)).toContain(sum)
+  expect(rowOf('Cost by model', 'model-of-alpha')).toContain(`${sum} USD`)
+  expect(rowOf('Cost by backend', 'beta')).toContain('unknown')
+  expect(rowOf('Cost by day', new Date().toISOString().slice(0, 10))).toContain(`${sum} USD`)
+  const csv = (await (await console.get('/operator/costs.csv?range=month')).text()).trimEnd().split('\r\n')
+  expect(csv[0]).toBe('day,account,profile,backend,requests,cost_usd,cache_saved_usd,requests_with_unknown_cost')
+  const listed = csv
+    .slice(1)
+    .map((row) => row.split(','))
+    .filter(([, account]) => account === service.account.id)
+  expect(new Set(listed.map(([, , , backend]) => backend))).toEqual(new Set(['alpha', 'beta']))
+  expect(listed.find(([, , , backend]) => backend === 'beta')!.slice(5)).toEqual(['', '', '1'])
 })

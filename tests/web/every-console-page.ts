@@ -40,6 +40,7 @@ export const everyConsolePage: readonly PageState[] = [
   operator('overview-notice', at('/operator?done=operator-in')),
   operator('traffic', at('/operator/traffic')),
   operator('nodes', at('/operator/nodes')),
+  operator('costs', at('/operator/costs')),
   operator('accounts', at('/operator/accounts')),
   operator('accounts-none', async (page, origin) => {
     await page.goto(`${origin}/operator/accounts`)

@@ -32,7 +32,13 @@ export function costNote(cost: CostSum | undefined): string {
   return `Computed from the usage that providers reported. The cost of ${writeCount(cost.unknown, 'request')} is unknown and not included.`
 }
 
-function costTable(title: string, groups: readonly UsageGroup[], nameOf: (group: UsageGroup) => string): Html {
+/** What the groups of each name cost, the most expensive first; `show` writes a name. */
+export function costTable<Group extends Pick<UsageGroup, 'requests' | 'cost'>>(
+  title: string,
+  groups: readonly Group[],
+  nameOf: (group: Group) => string,
+  show: (name: string) => Html | string = (name) => name,
+): Html {
   const all = costBy(groups, nameOf)
   // A sum must not look complete if it is not.
   const hasUnknown = all.some(({ count, cost }) => unknownOf(count, cost) > 0)
@@ -53,7 +59,7 @@ function costTable(title: string, groups: readonly UsageGroup[], nameOf: (group:
           ${all.slice(0, maxRows).map(
             ({ name, count, cost }) =>
               html`<tr>
-                <th scope="row">${name}</th>
+                <th scope="row">${show(name)}</th>
                 <td class="number">${writeNumber(count)}</td>
                 <td class="number">${cost === undefined ? 'unknown' : writeUsd(cost.amount)}</td>
                 <td class="number">${cost === undefined ? 'unknown' : writeUsd(cost.saved)}</td>

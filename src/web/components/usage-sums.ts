@@ -22,9 +22,12 @@ export function countBy(
 }
 
 /** A sum over all groups. */
-export function sumOf(groups: readonly UsageGroup[], valueOf: (group: UsageGroup) => number): number {
+export function sumOf<Group>(groups: readonly Group[], valueOf: (group: Group) => number): number {
   return groups.reduce((sum, group) => sum + valueOf(group), 0)
 }
+
+/** Requests with a cost. */
+type CostedGroup = Pick<UsageGroup, 'requests' | 'cost'>
 
 /** What requests cost, what caching saved, and how many have no known cost, which are not in the sums. */
 export interface CostSum {
@@ -34,7 +37,7 @@ export interface CostSum {
 }
 
 /** The exact cost of all groups. Undefined if no cost is known (contract 42.10). */
-export function costOf(groups: readonly UsageGroup[]): CostSum | undefined {
+export function costOf(groups: readonly CostedGroup[]): CostSum | undefined {
   let [amount, saved, known, requests] = [0n, 0n, 0, 0]
   for (const group of groups) {
     amount += readDollars(group.cost.usd) ?? 0n
@@ -46,9 +49,9 @@ export function costOf(groups: readonly UsageGroup[]): CostSum | undefined {
 }
 
 /** Request counts and costs by name, the most expensive first; groups without a name are left out. */
-export function costBy(
-  groups: readonly UsageGroup[],
-  nameOf: (group: UsageGroup) => string | null,
+export function costBy<Group extends CostedGroup>(
+  groups: readonly Group[],
+  nameOf: (group: Group) => string | null,
 ): readonly { readonly name: string; readonly count: number; readonly cost: CostSum | undefined }[] {
   const named = Map.groupBy(
     groups.filter((group) => nameOf(group) !== null),

@@ -12,6 +12,7 @@ const navigation: readonly { readonly path: string; readonly name: string; reado
   { path: '/operator/traffic', name: 'Traffic', role: 'viewer' },
   { path: '/operator/accounts', name: 'Accounts', role: 'viewer' },
   { path: '/operator/requests', name: 'Requests', role: 'viewer' },
+  { path: '/operator/costs', name: 'Costs', role: 'viewer' },
   { path: '/operator/backends', name: 'Backends', role: 'viewer' },
   { path: '/operator/profiles', name: 'Profiles', role: 'viewer' },
   { path: '/operator/managed-access', name: 'Managed access', role: 'viewer' },

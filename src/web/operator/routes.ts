@@ -6,6 +6,7 @@ import { auditRoutes } from './audit.ts'
 import { backendRoutes } from './backend.ts'
 import { backendsRoutes } from './backends.ts'
 import { confirmRoutes } from './confirm.ts'
+import { costsRoutes } from './costs.ts'
 import { dryRunRoutes } from './dry-run.ts'
 import { incidentsRoutes } from './incidents.ts'
 import { managedRoutes } from './managed-access.ts'
@@ -25,6 +26,7 @@ export const operatorRoutes: readonly PageRoute[] = [
   ...overviewRoutes,
   ...trafficRoutes,
   ...nodesRoutes,
+  ...costsRoutes,
   ...accountsRoutes,
   ...accountPageRoutes,
   ...requestsRoutes,
