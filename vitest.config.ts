@@ -2,16 +2,10 @@ import { defineConfig } from 'vitest/config'
 import { RunSummary } from './tests/run-summary.ts'
 import { SlowFirst } from './tests/slow-first.ts'
 
-/** Tests that measure time or memory. They run after all others, when nothing else uses the processors. */
-const timed = [
-  'tests/faults/{backpressure,concurrency,event-loop,frozen-storage,fusion-*,hostile-http,hostile-input,random-bodies}.test.ts',
-  'tests/linear.test.ts',
-  'tests/domain/linear-patterns.test.ts',
-]
+/** Tests that measure time or memory in limits that other tests would exceed. They run after all others. */
+const measured = ['tests/faults/{event-loop,fusion-cancel,fusion-load}.test.ts']
 /** They measure the heap, or CPU time with the garbage collector's, so they share their process with no other file. */
 const fresh = ['tests/faults/leaks.test.ts', 'tests/simulation/overhead.test.ts']
-/** Tests whose limits are in milliseconds, but which mostly wait. */
-const waiting = ['tests/faults/**/*.test.ts', 'tests/spec/{fusion,fusion-record,fusion-tool,managed-access}.test.ts']
 /** Measures the memory of a service under attack, so it runs alone. */
 const alone = ['tests/faults/hostile-neighbors.test.ts']
 const folders = ['agents', 'install', 'long', 'processes', 'servers'].map((name) => `tests/${name}/**`)
@@ -42,38 +36,26 @@ export default defineConfig({
           ...shared,
           name: 'main',
           include: ['tests/**/*.test.ts'],
-          exclude: [...elsewhere, ...waiting, ...timed, ...fresh],
+          exclude: [...elsewhere, ...measured, ...fresh, ...alone],
           // The files of a worker share its modules: loading them again for each file takes a third of the time.
           isolate: false,
-          // Most of these tests wait for sockets: four workers keep two processors busy.
-          maxWorkers: 4,
+          // Most of these tests wait for sockets, timeouts, or a browser: five workers keep two processors busy.
+          maxWorkers: 5,
           sequence: { groupOrder: 0 },
         },
       },
       {
         test: {
           ...shared,
-          name: 'waiting',
-          include: waiting,
-          exclude: [...timed, ...fresh, ...alone],
+          name: 'measured',
+          include: measured,
           isolate: false,
-          // They mostly wait: with four workers half of the processors' time is unused.
-          maxWorkers: 6,
+          maxWorkers: 2,
           sequence: { groupOrder: 1 },
         },
       },
-      {
-        test: {
-          ...shared,
-          name: 'timed',
-          include: timed,
-          isolate: false,
-          maxWorkers: 2,
-          sequence: { groupOrder: 2 },
-        },
-      },
-      { test: { ...shared, name: 'fresh', include: fresh, maxWorkers: 2, sequence: { groupOrder: 2 } } },
-      { test: { ...shared, name: 'alone', include: alone, maxWorkers: 1, sequence: { groupOrder: 3 } } },
+      { test: { ...shared, name: 'fresh', include: fresh, maxWorkers: 2, sequence: { groupOrder: 1 } } },
+      { test: { ...shared, name: 'alone', include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } } },
     ],
   },
 })
