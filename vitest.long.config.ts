@@ -7,6 +7,7 @@ export default defineConfig({
       'tests/long/**/*.test.ts',
       'tests/clients/**/*.test.ts',
       'tests/simulation/**/*.test.ts',
+      'tests/spec/fusion.test.ts',
       'tests/contract/{format,recordings,truncations}.test.ts',
       'tests/billing/stripe-histories.test.ts',
       'tests/web/every-{account-,operator-,}page.test.ts',

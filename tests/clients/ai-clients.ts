@@ -3,10 +3,7 @@ import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import * as ai7 from 'ai'
 import type { EmbeddingModel, LanguageModel } from 'ai'
-import * as ai6 from 'ai-6'
-import { createAnthropic as createAnthropic3 } from 'ai-sdk-anthropic-3'
-import { createOpenAI as createOpenAI3 } from 'ai-sdk-openai-3'
-import { createOpenAICompatible as createOpenAICompatible2 } from 'ai-sdk-openai-compatible-2'
+import { isLongRun } from '../long-run.ts'
 import type { Service } from '../service.ts'
 import { countingFetch, type Traffic } from './counting-fetch.ts'
 
@@ -25,17 +22,29 @@ type Ai = Pick<
   | 'embedMany'
 >
 
-/** Both major versions in use, each with its providers. */
-export const majors = [
-  { name: 'ai 7', ai: ai7 as Ai, createOpenAI, createOpenAICompatible, createAnthropic },
-  {
+const newest = { name: 'ai 7', ai: ai7 as Ai, createOpenAI, createOpenAICompatible, createAnthropic }
+
+async function previous(): Promise<typeof newest> {
+  const ai6 = await import('ai-6')
+  /** The newer major version calls the stream of all parts `stream`. */
+  const streamText = (options: Parameters<typeof ai6.streamText>[0]): unknown =>
+    new Proxy(ai6.streamText(options), {
+      get: (target, name) => Reflect.get(target, name === 'stream' ? 'fullStream' : name, target) as unknown,
+    })
+  const openai = await import('ai-sdk-openai-3')
+  const compatible = await import('ai-sdk-openai-compatible-2')
+  const anthropic = await import('ai-sdk-anthropic-3')
+  return {
     name: 'ai 6',
-    ai: { ...ai6, isStepCount: ai6.stepCountIs, streamText: streamText6 } as unknown as Ai,
-    createOpenAI: createOpenAI3 as unknown as typeof createOpenAI,
-    createOpenAICompatible: createOpenAICompatible2 as unknown as typeof createOpenAICompatible,
-    createAnthropic: createAnthropic3 as unknown as typeof createAnthropic,
-  },
-] as const
+    ai: { ...ai6, isStepCount: ai6.stepCountIs, streamText } as unknown as Ai,
+    createOpenAI: openai.createOpenAI as unknown as typeof createOpenAI,
+    createOpenAICompatible: compatible.createOpenAICompatible as unknown as typeof createOpenAICompatible,
+    createAnthropic: anthropic.createAnthropic as unknown as typeof createAnthropic,
+  }
+}
+
+/** The newest major version, and in a long run the previous one, each with its providers. */
+export const majors = isLongRun ? [newest, await previous()] : [newest]
 
 /** Every way in which they call an OpenAI-like API. */
 export const entrances: readonly Entrance[] = majors.flatMap((major) => {
@@ -92,12 +101,4 @@ export interface Settings {
 export function counted(service: Service, apiKey = service.key): { settings: Settings; traffic: Traffic } {
   const { fetch, traffic } = countingFetch()
   return { settings: { baseURL: service.baseUrl, apiKey, fetch }, traffic }
-}
-
-/** The newer major version calls the stream of all parts `stream`. */
-function streamText6(options: Parameters<typeof ai6.streamText>[0]): unknown {
-  const result = ai6.streamText(options)
-  return new Proxy(result, {
-    get: (target, name) => Reflect.get(target, name === 'stream' ? 'fullStream' : name, target) as unknown,
-  })
 }

@@ -4,12 +4,11 @@ import type { LanguageModel } from 'ai'
 import type OpenAI from 'openai'
 import { z } from 'zod'
 import type { JsonObject } from '../../src/domain/json.ts'
-import { isLongRun } from '../long-run.ts'
 import type { Service } from '../service.ts'
-import { entrances as everyEntrance, majors as everyAiMajor } from './ai-clients.ts'
+import { entrances, majors as aiMajors } from './ai-clients.ts'
 import { textOf } from './anthropic-clients.ts'
 import { countingFetch, type Traffic } from './counting-fetch.ts'
-import { collect, majors as everyOpenaiMajor, pixel, weatherIn, weatherParameters } from './openai-clients.ts'
+import { collect, majors as openaiMajors, pixel, weatherIn, weatherParameters } from './openai-clients.ts'
 
 /** One way to request a deliberation: the fusion profile, or another profile with the fusion tool. */
 export interface Way {
@@ -39,15 +38,6 @@ export interface Client {
   readonly format: 'openai-chat' | 'openai-responses' | 'anthropic-messages'
   readonly connect: (baseUrl: string, apiKey: string, way: Way, fetching: typeof fetch) => ClientRequests
 }
-
-/**
- * The newest major version of each library; in a long run, also the previous ones. The test files of each library always
- * cover all of them.
- */
-const newest = isLongRun ? undefined : 1
-const openaiMajors = everyOpenaiMajor.slice(0, newest)
-const aiMajors = everyAiMajor.slice(0, newest)
-const entrances = everyEntrance.filter(({ ai }) => aiMajors.some((major) => major.ai === ai))
 
 const schema = z.object({ city: z.string(), degrees: z.number() })
 const max_tokens = 4_096

@@ -1,20 +1,20 @@
 import OpenAI7 from 'openai'
-import OpenAI6 from 'openai-6'
-import { zodResponseFormat as zodResponseFormat6, zodTextFormat as zodTextFormat6 } from 'openai-6/helpers/zod'
 import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod'
+import { isLongRun } from '../long-run.ts'
 import type { Service } from '../service.ts'
 import { countingFetch, type Traffic } from './counting-fetch.ts'
 
-/** Both major versions in use, under one type: the parts used here are the same in both. */
-export const majors = [
-  { name: 'openai 7.55', OpenAI: OpenAI7, zodResponseFormat, zodTextFormat },
-  {
-    name: 'openai 6.49',
-    OpenAI: OpenAI6 as unknown as typeof OpenAI7,
-    zodResponseFormat: zodResponseFormat6,
-    zodTextFormat: zodTextFormat6,
-  },
-] as const
+const newest = { name: 'openai 7.55', OpenAI: OpenAI7, zodResponseFormat, zodTextFormat }
+
+/** The previous major version under the types of the newest: the parts used here are the same in both. */
+async function previous(): Promise<typeof newest> {
+  const { OpenAI } = await import('openai-6')
+  const helpers = await import('openai-6/helpers/zod')
+  return { name: 'openai 6.49', ...helpers, OpenAI: OpenAI as unknown as typeof OpenAI7 }
+}
+
+/** The newest major version, and in a long run the previous one. */
+export const majors = isLongRun ? [newest, await previous()] : [newest]
 
 /** A client set up as in its README, except for a `fetch` that records every HTTP request. */
 export function connect(

@@ -1,15 +1,8 @@
-import { createAnthropic } from '@ai-sdk/anthropic'
-import { createOpenAI } from '@ai-sdk/openai'
-import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import Anthropic from '@anthropic-ai/sdk'
-import { jsonSchema, streamText, tool, type LanguageModel } from 'ai'
-import { streamText as streamText6 } from 'ai-6'
-import { createAnthropic as createAnthropic3 } from 'ai-sdk-anthropic-3'
-import { createOpenAI as createOpenAI3 } from 'ai-sdk-openai-3'
-import { createOpenAICompatible as createCompatible2 } from 'ai-sdk-openai-compatible-2'
-import OpenAI7 from 'openai'
-import OpenAI6 from 'openai-6'
-import { isLongRun } from '../long-run.ts'
+import { jsonSchema, tool, type LanguageModel } from 'ai'
+import type OpenAI7 from 'openai'
+import { majors as aiMajors } from './ai-clients.ts'
+import { majors as openaiMajors } from './openai-clients.ts'
 
 /** The prompt, and the service and model to ask. */
 interface Question {
@@ -67,11 +60,14 @@ function anthropic(how: 'stream' | 'create'): Client {
   }
 }
 
-function aiSdk(stream: typeof streamText, connect: (question: Question) => LanguageModel): Client {
+function aiSdk(
+  { streamText }: (typeof aiMajors)[number]['ai'],
+  connect: (question: Question) => LanguageModel,
+): Client {
   return async (question) => {
     let wentWell = false
     let failed = false
-    const { fullStream } = stream({
+    const { fullStream } = streamText({
       model: connect(question),
       prompt: question.prompt,
       maxRetries: 0,
@@ -89,35 +85,26 @@ function aiSdk(stream: typeof streamText, connect: (question: Question) => Langu
   }
 }
 
-/** The two major versions of `ai` under one type: the parts used here are the same in both. */
-const stream6 = streamText6 as unknown as typeof streamText
-const openai3 = createOpenAI3 as unknown as typeof createOpenAI
-const anthropic3 = createAnthropic3 as unknown as typeof createAnthropic
-const compatible2 = createCompatible2 as unknown as typeof createOpenAICompatible
+const ofOpenai = openaiMajors.flatMap(({ name, OpenAI }) => [
+  [`${name}, chat completions`, openaiChat(OpenAI)] as const,
+  [`${name}, responses`, openaiResponses(OpenAI)] as const,
+])
 
-const newest: Readonly<Record<string, Client>> = {
-  'openai 7, chat completions': openaiChat(OpenAI7),
-  'openai 7, responses': openaiResponses(OpenAI7),
-  'ai 7, responses': aiSdk(streamText, (question) => createOpenAI(question)(question.model)),
-  'ai 7, chat completions': aiSdk(streamText, (question) => createOpenAI(question).chat(question.model)),
-  'ai 7, openai-compatible': aiSdk(streamText, (question) =>
-    createOpenAICompatible({ ...question, name: 'svc-router', includeUsage: true })(question.model),
-  ),
-  '@anthropic-ai/sdk, messages.stream': anthropic('stream'),
-  '@anthropic-ai/sdk, messages.create': anthropic('create'),
-  'ai 7, anthropic': aiSdk(streamText, (question) => createAnthropic(question)(question.model)),
-}
+const ofAiSdk = aiMajors.flatMap((major) => {
+  const { name, ai, createOpenAI, createOpenAICompatible, createAnthropic } = major
+  const compatible = (question: Question) => createOpenAICompatible({ ...question, name: 'svc-router' })
+  return [
+    [`${name}, responses`, aiSdk(ai, (question) => createOpenAI(question)(question.model))] as const,
+    [`${name}, chat completions`, aiSdk(ai, (question) => createOpenAI(question).chat(question.model))] as const,
+    [`${name}, openai-compatible`, aiSdk(ai, (question) => compatible(question)(question.model))] as const,
+    [`${name}, anthropic`, aiSdk(ai, (question) => createAnthropic(question)(question.model))] as const,
+  ]
+})
 
-const older: Readonly<Record<string, Client>> = {
-  'openai 6, chat completions': openaiChat(OpenAI6 as unknown as typeof OpenAI7),
-  'openai 6, responses': openaiResponses(OpenAI6 as unknown as typeof OpenAI7),
-  'ai 6, anthropic': aiSdk(stream6, (question) => anthropic3(question)(question.model)),
-  'ai 6, responses': aiSdk(stream6, (question) => openai3(question)(question.model)),
-  'ai 6, chat completions': aiSdk(stream6, (question) => openai3(question).chat(question.model)),
-  'ai 6, openai-compatible': aiSdk(stream6, (question) =>
-    compatible2({ ...question, name: 'svc-router', includeUsage: true })(question.model),
-  ),
-}
-
-/** The real streaming clients by name: the newest major versions, and in a long run the previous ones. */
-export const realClients: Readonly<Record<string, Client>> = isLongRun ? { ...newest, ...older } : newest
+/** The real streaming clients by name. */
+export const realClients: Readonly<Record<string, Client>> = Object.fromEntries([
+  ...ofOpenai,
+  ...ofAiSdk,
+  ['@anthropic-ai/sdk, messages.stream', anthropic('stream')],
+  ['@anthropic-ai/sdk, messages.create', anthropic('create')],
+])
