@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/domain/json.ts'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
+import { HeldTime } from '../held-time.ts'
 import { seenIn } from '../seen-answer.ts'
 import type { Service } from '../service.ts'
 import { judgeReply, judgeSecret } from '../simulation/simulated-judge.ts'
@@ -411,13 +412,15 @@ describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body })
   test('something arrives within 250 ms, and keep-alives follow during silence', async () => {
     const silent: ScriptStep = { do: 'silence', repeat: true }
     const busy = await startScripted([[silent], [silent], [silent]])
+    using held = new HeldTime()
     const waitedMs: number[] = []
     // The best of three tries counts, so that other load on the machine does not fail the test.
     for (let round = 0; round < 3; round++) {
       const begunMs = performance.now()
       const reader = (await busy.post(path, body)).body!.getReader()
       await reader.read()
-      waitedMs.push(performance.now() - begunMs)
+      const firstMs = performance.now()
+      waitedMs.push(firstMs - begunMs - held.within(begunMs, firstMs))
       await reader.cancel()
     }
     expect(Math.min(...waitedMs)).toBeLessThan(250)

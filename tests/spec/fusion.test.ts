@@ -5,6 +5,7 @@ import { answerAs } from '../../src/simulation/providers/model.ts'
 import { readChatPrompt } from '../../src/simulation/providers/prompt.ts'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
 import { connect, majors } from '../clients/openai-clients.ts'
+import { HeldTime } from '../held-time.ts'
 import type { Service } from '../service.ts'
 import { judgeReply, judgeSecret } from '../simulation/simulated-judge.ts'
 import {
@@ -131,6 +132,7 @@ describe.each(asked)('$name', ({ path, body }) => {
 describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body }) => {
   test('something arrives within 250 ms, however long the members take', async () => {
     const service = await startScripted(Array.from({ length: 3 }, () => [{ do: 'silence', repeat: true }] as const))
+    using held = new HeldTime()
     const waitedMs: number[] = []
     // The best of three tries counts, so that other load on the machine does not fail the test.
     for (let round = 0; round < 3; round++) {
@@ -138,7 +140,8 @@ describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body })
       const response = await service.post(path, body)
       const reader = response.body!.getReader()
       const first = await reader.read()
-      waitedMs.push(performance.now() - begunMs)
+      const firstMs = performance.now()
+      waitedMs.push(firstMs - begunMs - held.within(begunMs, firstMs))
       expect(new TextDecoder().decode(first.value)).toContain('3 models were asked.')
       expect(response.headers.get('x-svc-router-upstream')).toBe('fusion')
       await reader.cancel()

@@ -1,4 +1,5 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { violations } from './axe.ts'
 import { hasChromium, lendPage } from './chromium.ts'
 import { faultsByKeyboard } from './keyboard.ts'
@@ -8,9 +9,14 @@ import { tooWide } from './page-state.ts'
 const suite = hasChromium('What holds for every page') ? describe : describe.skip
 
 suite('what looks for faults', () => {
+  let page: Page
+  beforeAll(async () => {
+    page = await lendPage()
+  })
+  // Not returned, because its theme has changed.
+  afterAll(() => page.context().close())
+
   test('the page checker detects deliberate problems', async () => {
-    const page = await lendPage()
-    onTestFinished(() => page.context().close())
     // The blank page of a reused page has the security policy of the previous document.
     await page.goto('about:blank')
     await page.setContent(
@@ -43,8 +49,6 @@ suite('what looks for faults', () => {
     ['only in the dark theme', '<section><b>text</b></section>'],
     ['as a link in text', '<p style="color:#777;font-size:30px">much more text <a href="/x">text</a></p>'],
   ])('the page checker judges colors that it has accepted again %s', async (_, html) => {
-    const page = await lendPage()
-    onTestFinished(() => page.context().close())
     await page.goto('about:blank')
     const style =
       'b,a{color:#858585;font-size:30px;text-decoration:none}@media(prefers-color-scheme:dark){section b{background:#999}}'

@@ -72,7 +72,7 @@ export function testEveryPageOf(as: PageState['as']): void {
     afterAll(() => service.stop())
 
     test('is small, valid, accessible, complete at 320 pixels and at 200%, usable by Tab alone, and allowed by the strict policy', async () => {
-      const page = await lendPage({ viewport: narrow, deviceScaleFactor: 2 })
+      const page = await lendPage({ viewport: narrow })
       const context = page.context()
       onTestFinished(() => context.close())
       const origin = byName(service)
