@@ -100,7 +100,7 @@ export function testEveryPageOf(as: PageState['as']): void {
         await page.setViewportSize(narrow)
       }
       expect(complaints.filter((complaint) => !provoked.test(complaint))).toEqual([])
-    }, 120_000)
+    }, 300_000)
   })
 }
 
