@@ -1,6 +1,6 @@
 const beatMs = 5
 /** The service and the measurement share an event loop. Longer delays than this come from other processes of the machine. */
-const heldFromMs = 10
+const heldFromMs = 6
 
 /**
  * Measures how long this process could not run, mostly because of other processes. A test subtracts that from what it
