@@ -16,7 +16,7 @@ import type {
 } from '../domain/managed-access.ts'
 import type { RefusedHour, RefusedCount, RefusedSelection } from '../domain/refused-requests.ts'
 import type { RequestRecord } from '../domain/requests.ts'
-import type { SessionCost } from '../domain/session-costs.ts'
+import type { SessionCost, SessionSelection } from '../domain/session-costs.ts'
 import type { Ticket } from '../domain/tickets.ts'
 
 /**
@@ -326,14 +326,9 @@ interface UsageSelection {
   readonly fromMs: number
   readonly untilMs: number
   readonly maxPerDay: number
-  /** Only requests of this session. */
+  /** Only requests of this session, or with this key. */
   readonly session?: string | undefined
-}
-
-export interface SessionSelection {
-  readonly fromMs: number
-  readonly untilMs: number
-  readonly limit: number
+  readonly keyId?: string | undefined
 }
 
 /** The requests whose caches are added up: from whole days in `[fromMs, untilMs)`. */
@@ -349,7 +344,7 @@ export type ActivityStore = ActivityQueries & RefusedQueries
 export interface ActivityQueries {
   addUpUsage(accountId: string, selection: UsageSelection): Promise<readonly UsageGroup[]>
   /** What requests of all accounts cost, on days that begin in `[fromMs, untilMs)`. */
-  addUpCosts(selection: Omit<UsageSelection, 'session'>): Promise<readonly CostGroup[]>
+  addUpCosts(selection: Omit<UsageSelection, 'session' | 'keyId'>): Promise<readonly CostGroup[]>
   /** What one session of the account cost; undefined if it has no request. At most 50,000 requests are counted. */
   findSessionCost(accountId: string, session: string): Promise<SessionCost | undefined>
   /** The most expensive sessions of days in `[fromMs, untilMs)`; at most 50,000 requests per day are counted. */

@@ -16,7 +16,6 @@ import type {
   AccountStore,
   AuditStore,
   CacheSelection,
-  SessionSelection,
   CheckpointStore,
   IdentityStore,
   ManagedAccessStore,
@@ -34,7 +33,7 @@ import type { ReplayOptions, ReplayReport } from '../domain/replay.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { RoutingPlan, RoutingQuestion } from '../domain/routing-plan.ts'
 import type { ServiceHealth } from '../domain/service-health.ts'
-import type { SessionCost } from '../domain/session-costs.ts'
+import type { SessionCost, SessionSelection } from '../domain/session-costs.ts'
 import type { UpstreamTest } from '../domain/upstream.ts'
 import type { OpenedModels } from '../eval/ports.ts'
 import type { SimulatedVoice } from '../eval/simulated-world.ts'

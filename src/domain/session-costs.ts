@@ -20,6 +20,15 @@ export interface SessionCost {
   readonly lastMs: number
 }
 
+/** Sessions of days that begin in `[fromMs, untilMs)`. */
+export interface SessionSelection {
+  readonly fromMs: number
+  readonly untilMs: number
+  readonly limit: number
+  /** Only requests with this key. */
+  readonly keyId?: string | undefined
+}
+
 export function isSessionId(text: string): boolean {
   return sessionIdShape.test(text)
 }
@@ -28,6 +37,6 @@ export function isSessionId(text: string): boolean {
 export function describeSessionCost({ requests, priced, usd }: SessionCost): string {
   const count = `${requests.toLocaleString('en')} ${requests === 1 ? 'request' : 'requests'}`
   if (priced === 0) return `${count}, cost unknown`
-  const unknown = requests === priced ? '' : `, and unknown costs of ${(requests - priced).toLocaleString('en')}`
+  const unknown = requests === priced ? '' : `; the cost of ${(requests - priced).toLocaleString('en')} is unknown`
   return `${count}, ${writeUsd(readDollars(usd) ?? 0n)}${unknown}`
 }

@@ -24,12 +24,19 @@ interface GroupRow extends CostSumsRow {
   readonly cache_write_tokens: number
 }
 
+interface DaySelection {
+  readonly startMs: number
+  readonly maxPerDay: number
+  readonly session: string | undefined
+  readonly keyId: string | undefined
+}
+
 /** An account's own requests. */
 export const activityStore = defineStore<ActivityQueries>({
-  async addUpUsage(db, accountId, { fromMs, untilMs, maxPerDay, session }) {
+  async addUpUsage(db, accountId, { fromMs, untilMs, maxPerDay, session, keyId }) {
     const groups: UsageGroup[] = []
     await dayByDay(fromMs, untilMs, async (startMs) => {
-      const rows = await addUpDay(db, accountId, { startMs, maxPerDay, session })
+      const rows = await addUpDay(db, accountId, { startMs, maxPerDay, session, keyId })
       const day = dayOf(startMs)
       groups.push(...rows.map((row) => groupOf(day, row)))
     })
@@ -79,7 +86,7 @@ export const activityStore = defineStore<ActivityQueries>({
 async function addUpDay(
   db: Kysely<Tables>,
   accountId: string,
-  { startMs, maxPerDay, session }: { startMs: number; maxPerDay: number; session: string | undefined },
+  { startMs, maxPerDay, session, keyId }: DaySelection,
 ): Promise<readonly GroupRow[]> {
   const { rows } = await sql<GroupRow>`
     select profile, key_id, backend, error_code,
@@ -95,6 +102,7 @@ async function addUpDay(
       from requests
       where account_id = ${accountId} and admitted_at_ms >= ${startMs} and admitted_at_ms < ${startMs + dayMs}
         ${session === undefined ? sql`` : sql`and session = ${session}`}
+        ${keyId === undefined ? sql`` : sql`and key_id = ${keyId}`}
       order by admitted_at_ms desc limit ${maxPerDay}
     ) as latest
     group by profile, key_id, backend, error_code

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import { readDollars, writeDollars } from '../domain/money.ts'
-import type { SessionCost } from '../domain/session-costs.ts'
+import type { SessionCost, SessionSelection } from '../domain/session-costs.ts'
 import { dayMs } from '../runtime/durations.ts'
 import { costSums, type CostSumsRow, dayByDay, readCostSums } from './request-sums.ts'
 import type { Tables } from './schema/schema.ts'
@@ -45,7 +45,7 @@ export async function findSessionCost(
 export async function addUpSessions(
   db: Kysely<Tables>,
   accountId: string,
-  { fromMs, untilMs, limit }: { readonly fromMs: number; readonly untilMs: number; readonly limit: number },
+  { fromMs, untilMs, limit, keyId }: SessionSelection,
 ): Promise<readonly SessionCost[]> {
   const found = new Map<string, SessionCost>()
   await dayByDay(fromMs, untilMs, async (startMs) => {
@@ -53,6 +53,7 @@ export async function addUpSessions(
       select ${sums} from (
         select ${summed} from requests
         where account_id = ${accountId} and admitted_at_ms >= ${startMs} and admitted_at_ms < ${startMs + dayMs}
+          ${keyId === undefined ? sql`` : sql`and key_id = ${keyId}`}
         order by admitted_at_ms desc limit ${maxRequests}
       ) as latest
       where session is not null

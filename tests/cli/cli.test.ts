@@ -620,7 +620,7 @@ describe('requests', () => {
     expect(out).toMatch(/ses_1 +2026-11-22T12:00:00Z +5 +1\.25 USD +3\.00 USD +1\n/)
     expect(out).toMatch(/ses_2 +2026-11-22T12:00:00Z +2 +unknown +unknown +2/)
     cli.records.push({ ...record, session: 'ses_1' })
-    expect((await cli.say('request', record.id)).out).toContain('ses_1: 5 requests, 1.25 USD, and unknown costs of 1')
+    expect((await cli.say('request', record.id)).out).toContain('ses_1: 5 requests, 1.25 USD; the cost of 1 is unknown')
   })
 
   test('rejected requests are counted by error, with a link to the explanation', async () => {

@@ -49,9 +49,9 @@ export function costTable<Group extends Pick<UsageGroup, 'requests' | 'cost'>>(
         <thead>
           <tr>
             <th scope="col">Name</th>
-            <th scope="col" class="number">Requests</th>
             <th scope="col" class="number">Cost</th>
             <th scope="col" class="number">Saved by caching</th>
+            <th scope="col" class="number">Requests</th>
             ${hasUnknown ? html`<th scope="col" class="number">Cost unknown</th>` : ''}
           </tr>
         </thead>
@@ -60,9 +60,9 @@ export function costTable<Group extends Pick<UsageGroup, 'requests' | 'cost'>>(
             ({ name, count, cost }) =>
               html`<tr>
                 <th scope="row">${show(name)}</th>
-                <td class="number">${writeNumber(count)}</td>
                 <td class="number">${cost === undefined ? 'unknown' : writeUsd(cost.amount)}</td>
                 <td class="number">${cost === undefined ? 'unknown' : writeUsd(cost.saved)}</td>
+                <td class="number">${writeNumber(count)}</td>
                 ${hasUnknown ? html`<td class="number">${writeNumber(unknownOf(count, cost))}</td>` : ''}
               </tr>`,
           )}

@@ -19,10 +19,10 @@ export function sessionTable(sessions: readonly SessionCost[]): Html | string {
         <thead>
           <tr>
             <th scope="col">Last request</th>
-            <th scope="col" class="number">Requests</th>
             <th scope="col" class="number">Cost</th>
             <th scope="col" class="number">Saved by caching</th>
             <th scope="col" class="number">From caches</th>
+            <th scope="col" class="number">Requests</th>
             ${hasUnknown ? html`<th scope="col" class="number">Cost unknown</th>` : ''}
           </tr>
         </thead>
@@ -41,10 +41,10 @@ function row(session: SessionCost, hasUnknown: boolean): Html {
     <th scope="row">
       <a href="/activity?session=${id}">${writeMinute(lastMs)}<span class="unseen">, session ${id}</span></a>
     </th>
-    <td class="number">${writeNumber(requests)}</td>
     <td class="number">${amount(session.usd)}</td>
     <td class="number">${amount(session.savedUsd)}</td>
     <td class="number">${inputTokens === 0 ? '–' : `${Math.round((100 * cachedTokens) / inputTokens)}%`}</td>
+    <td class="number">${writeNumber(requests)}</td>
     ${hasUnknown ? html`<td class="number">${writeNumber(requests - priced)}</td>` : ''}
   </tr>`
 }

@@ -125,19 +125,22 @@ function dayTable(groups: readonly CostGroup[]): Html {
         <thead>
           <tr>
             <th scope="col">Day</th>
-            <th scope="col" class="number">Requests</th>
             <th scope="col" class="number">Cost</th>
             <th scope="col" class="number">Saved by caching</th>
+            <th scope="col" class="number">Requests</th>
+            <th scope="col" class="number">Cost unknown</th>
           </tr>
         </thead>
         <tbody>
           ${days.map(([day, its]) => {
             const cost = costOf(its)
+            const count = sumOf(its, ({ requests }) => requests)
             return html`<tr>
-              <th scope="row">${day}</th>
-              <td class="number">${writeNumber(sumOf(its, ({ requests }) => requests))}</td>
+              <th scope="row" class="nowrap">${day}</th>
               <td class="number">${cost === undefined ? 'unknown' : writeUsd(cost.amount)}</td>
               <td class="number">${cost === undefined ? 'unknown' : writeUsd(cost.saved)}</td>
+              <td class="number">${writeNumber(count)}</td>
+              <td class="number">${writeNumber(cost?.unknown ?? count)}</td>
             </tr>`
           })}
         </tbody>

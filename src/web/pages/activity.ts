@@ -113,7 +113,7 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
         }
         ${activityPaging(filter, query.has('before'), last?.id)}
         ${
-          isFiltered && last === undefined
+          isFiltered && filter.session === undefined && last === undefined
             ? html`<p class="faint">
                 Searched the latest ${writeNumber(among)} requests. Choose a day to search further back.
               </p>`

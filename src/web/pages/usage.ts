@@ -4,6 +4,8 @@ import { maxListedKeys } from '../../accounts/keys.ts'
 import type { UsageGroup } from '../../accounts/ports.ts'
 import { type Period, periodAt, type UsageSignals } from '../../domain/account-meter.ts'
 import type { StoredKey } from '../../domain/accounts.ts'
+import type { CacheGroup } from '../../domain/cache-usage.ts'
+import { playgroundKeyId } from '../../domain/keys.ts'
 import { isSessionId } from '../../domain/session-costs.ts'
 import { dayMs } from '../../runtime/durations.ts'
 import { budgetList } from '../components/budget-list.ts'
@@ -36,26 +38,31 @@ export const usageRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/usage.json', access: 'account', handle: giveJson },
 ]
 
-/** The days shown: whole days in UTC. */
+/** The days shown, whole days in UTC, and which requests of them. */
 interface Span {
   readonly range: 'month' | '30d'
   readonly fromMs: number
   readonly untilMs: number
-  /** Only this session. */
+  /** Only this session, or this key. */
   readonly session: string | undefined
+  readonly keyId: string | undefined
 }
 
 function spanOf({ query, deps }: AccountVisit): Span {
   const nowMs = deps.clock.nowMs()
   const untilMs = (Math.floor(nowMs / dayMs) + 1) * dayMs
-  const asked = query.get('session') ?? ''
-  const session = isSessionId(asked) ? asked : undefined
-  if (query.get('range') === 'month') return { range: 'month', fromMs: periodAt(nowMs).startMs, untilMs, session }
-  return { range: '30d', fromMs: untilMs - recentDays * dayMs, untilMs, session }
+  const session = query.get('session') ?? ''
+  const key = query.get('key') ?? ''
+  const only = {
+    session: isSessionId(session) ? session : undefined,
+    keyId: /^key_\w{1,40}$/.test(key) || key === playgroundKeyId ? key : undefined,
+  }
+  if (query.get('range') === 'month') return { range: 'month', fromMs: periodAt(nowMs).startMs, untilMs, ...only }
+  return { range: '30d', fromMs: untilMs - recentDays * dayMs, untilMs, ...only }
 }
 
-async function readGroups({ deps, signedIn }: AccountVisit, { fromMs, untilMs, session }: Span) {
-  const groups = await deps.activity.addUpUsage(signedIn.account.id, { fromMs, untilMs, maxPerDay, session })
+async function readGroups({ deps, signedIn }: AccountVisit, { fromMs, untilMs, session, keyId }: Span) {
+  const groups = await deps.activity.addUpUsage(signedIn.account.id, { fromMs, untilMs, maxPerDay, session, keyId })
   const perDay = new Map<string, number>()
   for (const { day, requests } of groups) perDay.set(day, (perDay.get(day) ?? 0) + requests)
   return { groups, isPartial: [...perDay.values()].some((count) => count >= maxPerDay) }
@@ -66,10 +73,11 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
   const { id } = signedIn.account
   const nowMs = deps.clock.nowMs()
   const span = spanOf(visit)
-  const { fromMs, untilMs, session } = span
+  const { fromMs, untilMs, session, keyId } = span
+  const isWhole = session === undefined && keyId === undefined
   const [{ groups, isPartial }, sessions, cache, usage, keys, upstreams, budgets] = await Promise.all([
     readGroups(visit, span),
-    session === undefined ? deps.activity.addUpSessions(id, { fromMs, untilMs, limit: maxSessions }) : [],
+    session === undefined ? deps.activity.addUpSessions(id, { fromMs, untilMs, limit: maxSessions, keyId }) : [],
     session === undefined ? deps.activity.addUpCache({ accountId: id, fromMs, untilMs }) : [],
     deps.usageOf(signedIn.account),
     deps.control.store.listKeys(id, maxListedKeys),
@@ -82,9 +90,9 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
     lead: html`Your requests, tokens, and remaining monthly quota. To see individual requests, open
       <a href="/activity">Activity</a>.`,
     summary: 'Your requests, tokens, and remaining monthly quota.',
-    body: html`${session === undefined ? '' : sessionNote(session)}
-      <div class="cards">${monthCard(usage, nowMs)} ${totals(groups)}</div>
-      ${budgets.length === 0 ? '' : budgetsCard(budgets, keys)}
+    body: html`${isWhole ? '' : onlyNote(span, names)}
+      ${isWhole ? html`<div class="cards">${monthCard(usage, nowMs)} ${totals(groups)}</div>` : totals(groups)}
+      ${isWhole && budgets.length > 0 ? budgetsCard(budgets, keys) : ''}
       <section class="card">
         <h2>Requests by day</h2>
         ${rangeLinks(span)}
@@ -109,7 +117,8 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
         </p>
       </section>
       ${groups.length === 0 ? '' : html`<div class="cards wide">${shares(groups, names)}</div>`}
-      ${groups.length === 0 ? '' : costTables(groups, names)} ${sessionTable(sessions)} ${cacheCard(cache, names)}`,
+      ${groups.length === 0 ? '' : costTables(groups, names)} ${sessionTable(sessions)}
+      ${cacheCard(ofKey(cache, keyId), names)}`,
   })
 }
 
@@ -185,20 +194,34 @@ function percent(part: number, whole: number): string {
   return `${((part / whole) * 100).toFixed(1)}%`
 }
 
-function sessionNote(session: string): Html {
-  return html`<p class="faint">
-    Only requests of session <code>${session}</code>. <a href="/activity?session=${session}">Its requests</a> ·
-    <a href="/usage">All requests</a>
+/** Which requests are shown, if not all. */
+function onlyNote(span: Span, names: Names): Html {
+  const { session, keyId } = span
+  return html`<p>
+    Only
+    requests${keyId === undefined ? '' : html` with the key <strong>${names.key(keyId)}</strong>`}${
+      session === undefined ? '' : html` of session <code>${session}</code>`
+    }. <a href="/activity${filterOf(span)}">See them</a> · <a href="/usage">Usage of all requests</a>
   </p>`
 }
 
-function queryOf({ range, session }: Pick<Span, 'range' | 'session'>): string {
-  return `?range=${range}${session === undefined ? '' : `&session=${session}`}`
+function ofKey(groups: readonly CacheGroup[], keyId: string | undefined): readonly CacheGroup[] {
+  return keyId === undefined ? groups : groups.filter((group) => group.keyId === keyId)
 }
 
-function rangeLinks({ range, session }: Span): Html {
+function filterOf({ session, keyId }: Pick<Span, 'session' | 'keyId'>): string {
+  const only = { ...(session !== undefined && { session }), ...(keyId !== undefined && { key: keyId }) }
+  return `?${new URLSearchParams(only).toString()}`
+}
+
+function queryOf(span: Pick<Span, 'range' | 'session' | 'keyId'>): string {
+  const rest = filterOf(span).slice(1)
+  return `?range=${span.range}${rest === '' ? '' : `&${rest}`}`
+}
+
+function rangeLinks(span: Span): Html {
   const link = (value: Span['range'], text: string): Html =>
-    html`<a href="/usage${queryOf({ range: value, session })}" ${value === range ? html`aria-current="true"` : ''}
+    html`<a href="/usage${queryOf({ ...span, range: value })}" ${value === span.range ? html`aria-current="true"` : ''}
       >${text}</a
     >`
   return html`<p class="ranges">${link('30d', 'Last 30 days')} ${link('month', 'This month')}</p>`
