@@ -25,17 +25,17 @@ export interface RequestOutcome {
   readonly charged: number
   readonly attempts: readonly Attempt[]
   /** Backends before the one that answered, or all of them, that were skipped; absent if none were. */
-  readonly passedBy?: readonly SkippedBackend[]
-  readonly usage?: Usage
+  readonly passedBy?: readonly SkippedBackend[] | undefined
+  readonly usage?: Usage | undefined
   /** What all its attempts cost together; absent if that is unknown (contract 42.8). */
-  readonly cost?: CostRecord
-  readonly errorCode?: ErrorCode | 'client_closed'
-  readonly firstContentMs?: number
+  readonly cost?: CostRecord | undefined
+  readonly errorCode?: ErrorCode | 'client_closed' | undefined
+  readonly firstContentMs?: number | undefined
   readonly totalMs: number
   /** `ses_…`, the session that it belongs to; absent if it belongs to none (contract 42.13). */
-  readonly session?: string
+  readonly session?: string | undefined
   /** One entry per fusion; absent if there was none. */
-  readonly fusions?: readonly FusionRecord[]
+  readonly fusions?: readonly FusionRecord[] | undefined
 }
 
 /**

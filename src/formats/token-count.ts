@@ -47,41 +47,42 @@ export function usageFrom(given: GivenCounts): Usage | undefined {
   if (inputTokens === undefined || outputTokens === undefined) return undefined
   if (cachedTokens === undefined || reasoningTokens === undefined || written === undefined) return undefined
   if (inputTokens === 0 && outputTokens === 0) return undefined
-  return {
-    inputTokens,
-    outputTokens,
-    cachedTokens,
-    reasoningTokens,
-    source: 'counted',
-    ...(written > 0 && { cacheWriteTokens: written }),
-    ...details(given),
-  }
+  const usage: Writable<Usage> = { inputTokens, outputTokens, cachedTokens, reasoningTokens, source: 'counted' }
+  if (written > 0) usage.cacheWriteTokens = written
+  addDetails(usage, given)
+  return usage
 }
 
+type Writable<T> = { -readonly [Name in keyof T]: T[Name] }
+type CountName =
+  | 'cacheWrite1hTokens'
+  | 'audioInputTokens'
+  | 'cachedAudioTokens'
+  | 'audioOutputTokens'
+  | 'imageInputTokens'
+  | 'imageOutputTokens'
+  | 'webSearches'
+
 /** Only what is not zero, because most answers have none of it. */
-function details(given: GivenDetails): Partial<Usage> {
-  const counts = {
-    cacheWrite1hTokens: given.written1h,
-    audioInputTokens: given.audioInput,
-    cachedAudioTokens: given.cachedAudio,
-    audioOutputTokens: given.audioOutput,
-    imageInputTokens: given.imageInput,
-    imageOutputTokens: given.imageOutput,
-    webSearches: given.webSearches,
-  }
-  const counted: Record<string, number> = {}
-  for (const [name, value] of Object.entries(counts)) {
-    const count = readCount(value)
-    if (count !== undefined && count > 0) counted[name] = count
-  }
+function addDetails(usage: Writable<Usage>, given: GivenDetails): void {
+  addCount(usage, 'cacheWrite1hTokens', given.written1h)
+  addCount(usage, 'audioInputTokens', given.audioInput)
+  addCount(usage, 'cachedAudioTokens', given.cachedAudio)
+  addCount(usage, 'audioOutputTokens', given.audioOutput)
+  addCount(usage, 'imageInputTokens', given.imageInput)
+  addCount(usage, 'imageOutputTokens', given.imageOutput)
+  addCount(usage, 'webSearches', given.webSearches)
   const serviceTier = readName(given.serviceTier, usualTiers)
+  if (serviceTier !== undefined) usage.serviceTier = serviceTier
   const region = readName(given.region, anyRegion)
-  return {
-    ...counted,
-    ...(serviceTier !== undefined && { serviceTier }),
-    ...(region !== undefined && { region }),
-    ...(given.statedCost !== undefined && { statedCost: given.statedCost.toString() }),
-  }
+  if (region !== undefined) usage.region = region
+  if (given.statedCost !== undefined) usage.statedCost = given.statedCost.toString()
+}
+
+function addCount(usage: Writable<Usage>, name: CountName, value: Json | undefined): void {
+  if (value === undefined || value === 0) return
+  const count = readCount(value)
+  if (count !== undefined && count > 0) usage[name] = count
 }
 
 /** A provider's short name for something unusual, in lowercase. Anything longer has no known price: `other`. */

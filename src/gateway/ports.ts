@@ -312,7 +312,7 @@ export interface ModelRequest {
   /** Its cost before admission; absent for the service's own requests. */
   readonly work?: RequestWork | undefined
   /** Memory used by whole answers to it until it ends; absent for the service's own requests. */
-  readonly held?: HeldBytes | undefined
+  held?: HeldBytes | undefined
   /** How many fusions of other routers it is already nested in; 0 if absent. */
   readonly fusionDepth?: number | undefined
   /** True for the service's own question about a conversation, which is not a user's turn: one model answers it. */

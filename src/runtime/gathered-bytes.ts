@@ -1,13 +1,15 @@
 /** Pieces below this size are copied into blocks: even a Buffer of one byte takes a few hundred. */
 const smallBytes = 4 * 1024
 const blockBytes = 16 * 1024
+/** Emptying a list takes V8 longer than replacing it. Nothing is ever added to this one. */
+const noPieces: Buffer[] = []
 
 /**
  * Collects bytes that arrive in pieces. Pieces of any size cost little more than their bytes. Memory is released
  * immediately instead of by the garbage collector, which sees a body as a few small objects.
  */
 export class GatheredBytes {
-  #pieces: Buffer[] = []
+  #pieces = noPieces
   /** The block for small pieces. Its first `#filled` bytes are part of `#pieces`. */
   #block: Buffer | undefined
   #filled = 0
@@ -41,7 +43,7 @@ export class GatheredBytes {
     this.#endBlock()
     const [first = Buffer.alloc(0)] = this.#pieces
     const all = this.#pieces.length > 1 ? Buffer.concat(this.#pieces, this.#length) : first
-    if (all === first) this.#pieces.length = 0
+    if (all === first) this.#pieces = noPieces
     this.free()
     return all
   }
@@ -50,7 +52,7 @@ export class GatheredBytes {
   free(): void {
     this.#block = undefined
     for (const piece of this.#pieces) freeBytes(piece)
-    this.#pieces.length = 0
+    this.#pieces = noPieces
     this.#length = 0
   }
 

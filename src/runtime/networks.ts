@@ -1,4 +1,4 @@
-import { BlockList, isIP, isIPv4 } from 'node:net'
+import { BlockList, isIP } from 'node:net'
 
 const bitsOf = { 4: 32, 6: 128 } as const
 const mapped = new BlockList()
@@ -56,7 +56,8 @@ export function plainAddress(address: string): string | undefined {
  * machine usually has a whole /64 (contract 29.3). Anything else is returned as is, truncated to 60 characters.
  */
 export function addressGroup(address: string): string {
-  if (isIPv4(address)) return address
+  // Most are IPv4 addresses. Reading them takes several microseconds.
+  if (!address.includes(':') && !address.includes('%')) return address.slice(0, 60)
   const plain = plainAddress(address)
   if (plain === undefined) return address.slice(0, 60)
   if (!plain.includes(':')) return plain

@@ -115,7 +115,8 @@ export type OutcomeColumns = ReturnType<typeof outcomeColumns>
 
 /** The columns of an outcome, the same on both engines. */
 export function outcomeColumns(outcome: RequestOutcome) {
-  const { usage } = outcome
+  const { usage, cost } = outcome
+  const amount = amountColumn(cost?.usd)
   return {
     charged: outcome.charged,
     attempts: outcome.attempts.length === 0 ? null : JSON.stringify(outcome.attempts),
@@ -123,19 +124,33 @@ export function outcomeColumns(outcome: RequestOutcome) {
     output_tokens: countColumn(usage?.outputTokens),
     cached_tokens: countColumn(usage?.cachedTokens),
     reasoning_tokens: countColumn(usage?.reasoningTokens),
-    usage_source: usage?.source ?? null,
-    error_code: outcome.errorCode ?? null,
+    usage_source: orNull(usage?.source),
+    error_code: orNull(outcome.errorCode),
     first_content_ms: outcome.firstContentMs === undefined ? null : Math.round(outcome.firstContentMs),
     total_ms: Math.round(outcome.totalMs),
     fusions: outcome.fusions === undefined ? null : writeFusions(outcome.fusions),
-    ...costColumns(outcome),
+    cache_write_tokens: countColumn(usage?.cacheWriteTokens),
+    usage_details: usage === undefined ? null : usageDetails(usage),
+    // What it cost, in picodollars. An amount beyond what a double represents exactly is as good as unknown.
+    cost: amount,
+    cost_source: amount === null ? null : cost?.estimated === true ? 'estimated' : 'counted',
+    cache_saved: amount === null ? null : amountColumn(cost?.savedUsd),
+    price_version: orNull(cost?.prices),
     passed_by: outcome.passedBy === undefined ? null : JSON.stringify(outcome.passedBy.slice(0, maxSkippedBackends)),
-    session: outcome.session ?? null,
+    session: orNull(outcome.session),
   }
 }
 
-/** What it cost, in picodollars. An amount beyond what a double represents exactly is as good as unknown. */
-function costColumns({ usage, cost }: RequestOutcome) {
+function orNull<Value>(value: Value | undefined): Value | null {
+  return value === undefined ? null : value
+}
+
+/** The members that most usages have, and that have columns of their own. */
+const usualMembers = 5
+
+/** What has no column of its own, as JSON; null if there is nothing. */
+function usageDetails(usage: Usage): string | null {
+  if (Object.keys(usage).length === usualMembers) return null
   const {
     inputTokens: _i,
     outputTokens: _o,
@@ -143,21 +158,11 @@ function costColumns({ usage, cost }: RequestOutcome) {
     reasoningTokens: _r,
     source: _s,
     parts: _p,
-    ...more
-  } = usage ?? none
-  const { cacheWriteTokens, ...details } = more
-  const amount = amountColumn(cost?.usd)
-  return {
-    cache_write_tokens: countColumn(cacheWriteTokens),
-    usage_details: Object.keys(details).length === 0 ? null : JSON.stringify(details),
-    cost: amount,
-    cost_source: amount === null ? null : cost?.estimated === true ? 'estimated' : 'counted',
-    cache_saved: amount === null ? null : amountColumn(cost?.savedUsd),
-    price_version: cost?.prices ?? null,
-  }
+    cacheWriteTokens: _w,
+    ...details
+  } = usage
+  return Object.keys(details).length === 0 ? null : JSON.stringify(details)
 }
-
-const none: Usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0, source: 'counted' }
 
 function amountColumn(usd: string | undefined): number | null {
   const amount = Number(usd === undefined ? NaN : readDollars(usd))

@@ -548,3 +548,21 @@ test('each ID has one UUID, in the form that every server accepts', () => {
   expect(uuidOf('req_1')).toBe(uuidOf('req_1'))
   expect(uuidOf('req_1')).not.toBe(uuidOf('req_2'))
 })
+
+test('the UUIDs of IDs that differ in one character have nothing in common', () => {
+  const base = 'req_0Vc3mLYi0013Xn1CwlaRoZsD'
+  const bitsOf = (id: string): bigint => BigInt(`0x${uuidOf(id).replaceAll('-', '')}`)
+  const seen = new Set([bitsOf(base)])
+  for (let at = 4; at < base.length; at++) {
+    for (const letter of '0123456789ABCDEFabcdef') {
+      if (base[at] === letter) continue
+      const bits = bitsOf(`${base.slice(0, at)}${letter}${base.slice(at + 1)}`)
+      seen.add(bits)
+      const changed = (bits ^ bitsOf(base)).toString(2).replaceAll('0', '').length
+      // Of 122 bits, half change: fewer than 30 or more than 92 is less likely than one in ten million.
+      expect(changed).toBeGreaterThan(30)
+      expect(changed).toBeLessThan(92)
+    }
+  }
+  expect(seen.size).toBeGreaterThan(500)
+})

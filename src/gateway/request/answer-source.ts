@@ -40,7 +40,7 @@ export interface AnswerSource {
   /** Undefined until it is known: at the latest when `firstContent` resolves. */
   readonly origin: AnswerOrigin | undefined
   /** The members of the request's record that only the source knows. */
-  readonly recordMembers: Pick<RequestOutcome, 'passedBy' | 'fusions'>
+  readonly recordMembers: Partial<Pick<RequestOutcome, 'passedBy' | 'fusions'>>
   /** Absent if the request run writes the stream through the lanes that it opens. */
   readonly ownStream?: OwnStream
   /** Resolves when an attempt has content. @throws the error to answer with if none of them has */

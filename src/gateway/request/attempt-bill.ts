@@ -88,7 +88,7 @@ export class AttemptBill {
   }
 }
 
-/** The bill of an attempt, until the request has ended. Not part of its record: JSON has no symbols. */
+/** The bill of an attempt. Not part of its record: JSON has no symbols. */
 export const billed = Symbol('bill')
 
 /** An attempt whose final cost is not known yet. */
@@ -106,12 +106,13 @@ export function billFor(attempts: readonly OpenAttempt[]): {
 } {
   let total: PossibleCost = nothingDue
   const closed: Attempt[] = []
-  for (const { [billed]: bill, ...attempt } of attempts) {
+  for (const attempt of attempts) {
+    const bill = attempt[billed]
     const cost = bill?.costFor(attempt.outcome) ?? nothingDue
     total = addCosts(total, cost)
     const usage = bill?.usage
     if (attempts.length === 1 || usage === undefined) closed.push(attempt)
     else closed.push({ ...attempt, usage, costUsd: cost === unknownCost ? null : writeDollars(cost.amount) })
   }
-  return { attempts: closed, ...(total === unknownCost ? {} : { cost: costRecord(total) }) }
+  return total === unknownCost ? { attempts: closed } : { attempts: closed, cost: costRecord(total) }
 }

@@ -80,7 +80,7 @@ export class RequestRun extends SetEntry {
     try {
       if (this.#clientDisconnected) throw new UpstreamError('cancelled')
       const run = await this.#source.firstContent()
-      this.#firstContentMs = this.#elapsedMs()
+      this.#firstContentMs = Math.round(this.#elapsedMs())
       return { outcome: await (context.conversation.stream ? this.#stream(run) : this.#sendWhole(run)) }
     } catch (error) {
       return await this.#refuse(error)
@@ -359,19 +359,15 @@ export class RequestRun extends SetEntry {
 
   #outcome(charged: number, errorCode?: RequestOutcome['errorCode']): RequestOutcome {
     const { current, recordMembers } = this.#source
-    const { request, context, session } = this.#options
-    const hasContent = current !== undefined && this.#firstContentMs !== undefined
+    const { request, context } = this.#options
+    const firstContentMs = this.#firstContentMs
+    const hasContent = current !== undefined && firstContentMs !== undefined
     const usage = hasContent ? usageOf(current.lane, context.conversation, request.bytes.length) : undefined
-    return {
-      charged,
-      ...billFor(this.#attempts(errorCode, usage)),
-      totalMs: Math.round(this.#elapsedMs()),
-      ...recordMembers,
-      ...(session === undefined ? {} : { session: session.session.id }),
-      ...(usage === undefined ? {} : { usage }),
-      ...(errorCode === undefined ? {} : { errorCode }),
-      ...(this.#firstContentMs === undefined ? {} : { firstContentMs: Math.round(this.#firstContentMs) }),
-    }
+    const { attempts, cost } = billFor(this.#attempts(errorCode, usage))
+    const { passedBy, fusions } = recordMembers
+    const totalMs = Math.round(this.#elapsedMs())
+    const session = this.#options.session?.session.id
+    return { charged, attempts, passedBy, usage, cost, errorCode, firstContentMs, totalMs, session, fusions }
   }
 
   #attempts(errorCode: RequestOutcome['errorCode'], usage: Usage | undefined): readonly Attempt[] {

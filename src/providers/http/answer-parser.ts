@@ -249,8 +249,9 @@ export class AnswerParser {
       }
       return
     }
-    this.keepAlive = status[1] === '1' && !/\bclose\b/i.test(headers['connection'] ?? '')
-    const peerSeconds = /\btimeout=(\d{1,6})\b/i.exec(headers['keep-alive'] ?? '')?.[1]
+    const { connection, 'keep-alive': keepAlive } = headers
+    this.keepAlive = status[1] === '1' && (connection === undefined || !/\bclose\b/i.test(connection))
+    const peerSeconds = keepAlive === undefined ? undefined : /\btimeout=(\d{1,6})\b/i.exec(keepAlive)?.[1]
     this.peerKeepAliveMs = peerSeconds === undefined ? undefined : Number(peerSeconds) * 1000
     this.#head = undefined
     this.#step = this.#framing(code, headers)
