@@ -3,7 +3,7 @@ import { RunSummary } from './tests/run-summary.ts'
 import { SlowFirst } from './tests/slow-first.ts'
 
 /** Tests that measure time or memory in limits that other tests would exceed. They run after all others. */
-const measured = ['tests/faults/{fusion-cancel,fusion-load}.test.ts']
+const measured = ['tests/faults/{concurrency,fusion-cancel,fusion-load}.test.ts']
 /** They measure the heap, or CPU time with the garbage collector's, so they share their process with no other file. */
 const fresh = ['tests/faults/leaks.test.ts', 'tests/simulation/overhead.test.ts']
 /** Measures the memory and the delays of a service under attack, so it runs alone. */
@@ -13,8 +13,9 @@ const elsewhere = [...folders, 'tests/deploy/chart.test.ts']
 
 /** What the projects of `npm test` and of `npm run test:processes` have in common. */
 export const shared = {
-  testTimeout: 30_000,
-  hookTimeout: 60_000,
+  // Many times what any test takes: the machine may be busy.
+  testTimeout: 120_000,
+  hookTimeout: 120_000,
   expect: { poll: { timeout: 10_000 } },
   pool: 'forks',
   // A missed limit may be the machine's fault, so it is measured once more. Any other failure is final. The end of the

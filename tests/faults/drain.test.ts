@@ -196,7 +196,7 @@ describe('with 200 open streams', () => {
     async () => {
       const plan = { name: 'Max', requests_per_minute: 1_000, requests_per_month: 1_000, premium: true }
       await start({ plans: { max: plan } })
-      provider.script([{ do: 'answer', text: words, tokenDelayMs: 400, repeat: true }])
+      provider.script([{ do: 'answer', text: words, tokenDelayMs: 700, repeat: true }])
       const answers = Array.from({ length: streams }, async (_, n) => {
         const [path, body, end] = paths[n % paths.length]!
         const named = n % 2 === 0 ? `idempotency-key: ${n}\r\n` : ''

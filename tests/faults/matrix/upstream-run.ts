@@ -12,7 +12,7 @@ import { expectedOf, type CellResult } from './upstream-oracle.ts'
 
 const servicesAtOnce = 3
 /** Cells of one service that run at the same time. Most of them wait. */
-const atOnce = 24
+const atOnce = 12
 /** The backends that one configuration may have. Cells share a service, but no backend, profile, or account. */
 const backendsOfService = 200
 
