@@ -1,4 +1,4 @@
-import { type Insertable, type Transaction } from 'kysely'
+import { type Insertable, sql, type Transaction } from 'kysely'
 import type { KeyQueries } from '../accounts/ports.ts'
 import type { StoredKey } from '../domain/accounts.ts'
 import type { KeyLimits } from '../domain/key-limits.ts'
@@ -51,8 +51,9 @@ export const keyStore = defineStore<KeyPepperStore & KeyQueries & KeyStore>({
   },
 
   async revision(db) {
-    const row = await db.selectFrom('revisions').select('value').where('id', '=', 1).executeTakeFirstOrThrow()
-    return row.value
+    // Each process asks four times a second: SQL text compiles faster than a query that is built.
+    const { rows } = await sql<{ readonly value: number }>`select value from revisions where id = 1`.execute(db)
+    return rows[0]!.value
   },
 
   async rehashKey(db, keyId, found, current, pepperId) {

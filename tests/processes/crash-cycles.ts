@@ -59,6 +59,8 @@ export interface CrashOptions {
   readonly victim?: 'service' | 'worker'
   /** The last kill waits until this many answers were delivered in all cycles, which a slow machine takes longer for. */
   readonly minDelivered?: number
+  /** Called after each cycle. */
+  readonly onCycle?: () => void
 }
 
 /**
@@ -106,6 +108,7 @@ export async function runCrashCycles(cycles: number, options: CrashOptions = {})
       compare(records, delivered, lastMarked, report)
       const used = (await place?.usedUnits()) ?? service.usedUnits()
       if (used !== report.charged) report.unequalTotals += 1
+      options.onCycle?.()
     }
     return report
   } finally {

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
@@ -43,7 +44,11 @@ test.each(plantedBugs)('the patches of $name apply exactly once', (bug) => {
 
 test.each(names)('the simulation notices %s', { timeout: 1_200_000 }, async (name) => {
   const hunts: Hunt[] = []
-  for (let round = 0; round < rounds; round++) hunts.push(await huntFrom(name, 1 + round * seedsApart))
+  let next = 0
+  const work = async (): Promise<void> => {
+    while (next < rounds) hunts.push(await huntFrom(name, 1 + next++ * seedsApart))
+  }
+  await Promise.all(Array.from({ length: availableParallelism() }, work))
   const missed = hunts.filter(({ id }) => id === undefined).length
   const median = hunts.map(({ schedules }) => schedules).toSorted((a, b) => a - b)[hunts.length >> 1]
   const ids = [...new Set(hunts.map(({ id }) => id))].join(', ')

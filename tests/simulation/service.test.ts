@@ -16,10 +16,10 @@ import { findFailures, runSchedule } from './service/run-schedule.ts'
  * - I20, managed access needs its proofs: tests/accounts/managed-access; its gate runs next to the data plane.
  */
 
-const sampled = 2_000
+const sampled = 2_500
 const all = 1_000_000
 /** All of them take about an hour on two processors, each of which takes the next range when it is done with one. */
-const rangeSize = 20_000
+const rangeSize = 10_000
 const run = promisify(execFile)
 const runRange = fileURLToPath(new URL('service/run-range.ts', import.meta.url))
 
@@ -29,7 +29,9 @@ test.skipIf(isLongRun)(`no schedule of ${sampled} breaks an invariant`, { timeou
 
 test.runIf(isLongRun)(`no schedule of ${all} breaks an invariant`, { timeout: 6 * 3_600_000 }, async () => {
   const reports: string[] = []
+  const startedMs = performance.now()
   let next = 1
+  let done = 0
   const work = async (): Promise<void> => {
     while (next <= all) {
       const from = next
@@ -38,6 +40,9 @@ test.runIf(isLongRun)(`no schedule of ${all} breaks an invariant`, { timeout: 6 
         reports.push(error.stdout === undefined || error.stdout === '' ? error.message : error.stdout)
       }
       await run(process.execPath, [runRange, String(from), String(rangeSize)]).catch(failed)
+      done += rangeSize
+      const minutes = Math.round((performance.now() - startedMs) / 60_000)
+      console.log(`${done} of ${all} schedules after ${minutes} min, ${reports.length} ranges with failures`)
     }
   }
   await Promise.all(Array.from({ length: availableParallelism() }, work))

@@ -4,6 +4,7 @@ import type { ConversationFormatId } from '../../../src/domain/format-id.ts'
 import type { ProcessClock } from './process-clock.ts'
 import { ResponseReader } from './response-reader.ts'
 import { type Network, type Peer, SimulatedSocket } from './sockets.ts'
+import { secretStart } from './template.ts'
 
 /** What a client sends, and how it behaves. */
 export interface ClientPlan {
@@ -62,7 +63,7 @@ export interface Door {
 }
 
 /** Where the tag of a request ends; see `tagShape` of the providers. */
-export const promptSecret = 'prompt-secret-text'
+export const promptSecret = `${secretStart}of-prompt`
 
 const paths: Readonly<Record<ConversationFormatId, string>> = {
   'openai-chat': '/v1/chat/completions',

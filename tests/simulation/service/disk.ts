@@ -1,4 +1,4 @@
-import { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
 import type { Timer } from '../../../src/runtime/clock.ts'
 import { StoreUnavailable } from '../../../src/runtime/store-unavailable.ts'
 import type { DeliveryHistory, MarkRing } from '../../../src/storage/ledger/delivery-marks.ts'
@@ -10,6 +10,7 @@ import { SqliteStatements } from '../../../src/storage/sqlite/sqlite-statements.
 import type { DatabaseThread, ThreadListener } from '../../../src/storage/sqlite/sqlite-thread.ts'
 import type { Dice } from '../dice.ts'
 import type { ProcessClock } from './process-clock.ts'
+import { RewindingDatabase } from './rewinding-database.ts'
 import type { Timeline } from './timeline.ts'
 
 /** As in `SqliteThread`. */
@@ -43,8 +44,8 @@ export class Disk {
 
   /** `nowMs`: the time of the database, epoch milliseconds. */
   constructor(content: Uint8Array, nowMs: () => number) {
-    const { database, statements, readSpending, reset } = (opened ??= openDatabase(content))
-    reset()
+    const { database, statements, readSpending, rewind } = (opened ??= openDatabase(content))
+    rewind()
     clock.nowMs = nowMs
     this.database = database
     this.readSpending = readSpending
@@ -98,7 +99,7 @@ interface OpenDatabase {
   readonly database: DatabaseSync
   readonly statements: SqliteStatements
   readonly readSpending: ReturnType<typeof spendingReader>
-  readonly reset: () => void
+  readonly rewind: () => void
 }
 
 /** Of the current schedule. */
@@ -108,43 +109,10 @@ const clock = { nowMs: (): number => 0 }
 let opened: OpenDatabase | undefined
 
 function openDatabase(content: Uint8Array): OpenDatabase {
-  const database = new DatabaseSync(':memory:')
-  database.deserialize(content)
+  const { database, rewind } = RewindingDatabase.open(content)
   // SQLite's own function asks the machine.
   database.function('unixepoch', { varargs: true }, () => clock.nowMs() / 1_000)
-  const tables = namesOf(database, 'table')
-  database.exec("attach ':memory:' as template")
-  for (const table of tables) database.exec(`create table template.${table} as select * from main.${table}`)
-  const statements = new SqliteStatements(database)
-  const copies = tables
-    .filter((table) => table !== 'migrations')
-    .map((table) => ({
-      hasRows: database.prepare(`select 1 from main.${table} limit 1`),
-      clear: database.prepare(`delete from main.${table}`),
-      fill: database.prepare(`insert into main.${table} select * from template.${table}`),
-      isEmpty: database.prepare(`select 1 from template.${table} limit 1`).get() === undefined,
-    }))
-  return {
-    database,
-    statements,
-    readSpending: spendingReader(database),
-    reset: () => {
-      statements.rollback()
-      // Turning the checks of foreign keys off would make SQLite compile every statement again.
-      database.exec('begin; pragma defer_foreign_keys = on')
-      for (const { hasRows, clear } of copies) if (hasRows.get() !== undefined) clear.run()
-      for (const { fill, isEmpty } of copies) if (!isEmpty) fill.run()
-      database.exec('commit')
-    },
-  }
-}
-
-/** The names of everything of that type in a database. */
-export function namesOf(database: DatabaseSync, type: 'table' | 'trigger'): string[] {
-  const rows = database
-    .prepare("select name from main.sqlite_master where type = ? and name not like 'sqlite_%' order by name")
-    .all(type)
-  return rows.map(({ name }) => String(name))
+  return { database, statements: new SqliteStatements(database), readSpending: spendingReader(database), rewind }
 }
 
 interface Waiting {

@@ -50,11 +50,12 @@ export interface Evidence {
 /** Reads the database of a world whose last process has ended in order. */
 export function evidenceOf(world: World, atRest: AtRest, finalExchange: Exchange | undefined): Evidence {
   const { database } = world.disk
-  const rows = (): RequestRow[] =>
-    database.prepare('select * from requests order by admitted_at_ms').all() as unknown as RequestRow[]
-  const before = rows()
+  const before = database
+    .prepare('select * from requests order by admitted_at_ms')
+    .all() as unknown as readonly RequestRow[]
   recoverRequests(database, world.disk.takeMarks())
-  const after = new Map(rows().map((row) => [row.id, row]))
+  const decided = database.prepare('select id, state, charged from requests').all() as unknown as readonly RequestRow[]
+  const after = new Map(decided.map((row) => [row.id, row]))
   return {
     world,
     exchanges: world.exchanges,

@@ -4,9 +4,10 @@ import type { FormatAnswers } from '../../../src/simulation/providers/format-ans
 import type { Treatment } from './provider-faults.ts'
 import type { ProviderCall } from './provider.ts'
 import type { Network, SimulatedSocket } from './sockets.ts'
+import { secretStart } from './template.ts'
 
 /** Text that a provider writes into errors: it must not appear in any response, log, or record. */
-export const providerSecret = 'provider-secret-text'
+export const providerSecret = `${secretStart}of-provider`
 
 type CallEnd = 'keep' | 'fin' | 'rst' | 'abandoned'
 
@@ -157,8 +158,8 @@ export class CallAnswer {
     const frame = frames[from]
     if (frame === undefined) return done()
     this.#chunk(frame)
-    // Some events arrive together.
-    if (this.#network.dice.chance(0.4)) this.#sendFrames(frames, paceMs, done, from + 1)
+    // Many events arrive together.
+    if (this.#network.dice.chance(0.6)) this.#sendFrames(frames, paceMs, done, from + 1)
     else this.#after(paceMs, () => this.#sendFrames(frames, paceMs, done, from + 1))
   }
 

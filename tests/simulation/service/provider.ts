@@ -119,7 +119,7 @@ export class SimulatedProvider {
       body,
       authorization,
       treatment: fault === undefined ? answers(this.#dice) : faultOf(fault, this.#dice),
-      text: textOf(number, Number(account), Number(request), 1 + this.#dice.upTo(9)),
+      text: textOf(number, Number(account), Number(request), 1 + this.#dice.upTo(4)),
       atMs: this.#network.timeline.nowMs,
       isReused,
       lastSentMs: this.#network.timeline.nowMs,

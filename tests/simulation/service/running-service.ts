@@ -54,8 +54,9 @@ const serveOptions: ServeOptions = {
   probeConnections: 10,
 }
 
-/** Few, so that a place that is not given back is missed soon. */
+/** Few, so that a place that is not given back is missed soon; for some processes so few that calls wait. */
 const connectionLimits = { maxConnections: 8, maxTotal: 16 }
+const fewestConnections = { maxConnections: 2, maxTotal: 2 }
 
 /**
  * One process of the service, from its HTTP server down, composed as in `app/app.ts` of the same parts. What it reaches
@@ -108,7 +109,7 @@ export class RunningService {
     const providers = await openProviders(runtime, {
       store: storage.store,
       managed: { isOn: () => false },
-      limits: connectionLimits,
+      limits: dice.chance(0.3) ? fewestConnections : connectionLimits,
       createConnector: (origin, options) => {
         const provider = world.providers.get(new URL(origin).hostname)
         if (provider === undefined) throw new Error(`there is no provider at ${origin}`)

@@ -11,7 +11,6 @@ import { Secret } from '../../../src/runtime/secret.ts'
 import { openMigrated, queriesOn } from '../../../src/storage/sqlite/open-sqlite.ts'
 import { createStore } from '../../../src/storage/store.ts'
 import { Dice } from '../dice.ts'
-import { namesOf } from './disk.ts'
 
 /** The first moment of every world: 40 s before a month ends, so that some schedules cross its end. */
 export const worldStartMs = Date.UTC(2026, 10, 30, 23, 59, 20)
@@ -20,7 +19,9 @@ export const providerNames = ['alpha', 'beta', 'gamma'] as const
 
 /** The account with its own provider and credential, which nobody else may use. */
 export const ownerOfUpstream = 2
-export const upstreamCredential = 'upstream-credential-of-account-2'
+/** How every secret of the simulation begins that is not a key. */
+export const secretStart = 'secret-text-'
+export const upstreamCredential = `${secretStart}of-upstream-of-account-2`
 
 interface TemplateAccount {
   readonly id: string
@@ -76,8 +77,8 @@ async function makeTemplate(): Promise<Template> {
     localSecrets: 'pretend',
   })
   const database = new DatabaseSync(':memory:')
-  // Most tables are empty: small pages make the database a quarter as large, and each schedule copies it.
-  database.exec('pragma page_size = 1024')
+  // Most tables are empty: small pages make the database a quarter as large, and each schedule searches it.
+  database.exec('pragma page_size = 512')
   await openMigrated(() => database)
   const store = createStore(queriesOn(() => database))
   const deps: AccountsDeps = {
@@ -108,9 +109,6 @@ async function makeTemplate(): Promise<Template> {
     },
     (owner, id, secret) => vault.seal(owner, id, secret),
   )
-  // Each schedule begins with these rows again, in append-only tables, too.
-  for (const trigger of namesOf(database, 'trigger'))
-    if (/_no_(?:update|delete|replace)$/.test(trigger)) database.exec(`drop trigger ${trigger}`)
   const auditEntries = Number(database.prepare('select count(*) as count from audit_log').get()!['count'])
   return { config, database: database.serialize(), accounts, auditEntries }
 }

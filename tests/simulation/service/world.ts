@@ -113,6 +113,7 @@ export class World {
     if (this.service === undefined) await this.#start()
     const isQuiet = (): boolean => this.#underWay === 0
     await this.timeline.runUntil(this.timeline.nowMs + longestRequestMs, isQuiet)
+    if (this.changes.length === 0) return
     // Changes that were still under way may have drained a backend or suspended an account.
     void this.#change({ atMs: 0, do: 'drain', backend: '', forMs: 0 }, 'batch', async (deps) => {
       for (const backend of providerNames) await controlBackend(deps, { step: 'undrained', backend }).catch(() => {})
@@ -195,7 +196,7 @@ export class World {
       case 'request': {
         const plan = this.#planOf(action.request)
         const first = this.#ask(plan, undefined)
-        if (plan.againAfterMs !== undefined) timeline.after(plan.againAfterMs, () => this.#askAgain(first))
+        if (plan.againAfterMs !== undefined) this.#askLater(first, plan.againAfterMs)
         return
       }
       case 'provider':
@@ -388,11 +389,11 @@ export class World {
     return exchange
   }
 
-  #askLater(ended: Exchange, afterMs: number): void {
+  #askLater(before: Exchange, afterMs: number): void {
     this.#openExchanges += 1
     this.timeline.after(afterMs, () => {
       this.#openExchanges -= 1
-      this.#askAgain(ended)
+      this.#askAgain(before)
     })
   }
 

@@ -1,9 +1,10 @@
 import { Buffer } from 'node:buffer'
 import { ChainFollower, chainStart } from '../../../../src/domain/audit-chain.ts'
+import { keyPrefix } from '../../../../src/domain/keys.ts'
 import { promptSecret } from '../client.ts'
 import type { Invariant } from '../evidence.ts'
 import { providerSecret } from '../provider-answer.ts'
-import { upstreamCredential } from '../template.ts'
+import { secretStart, upstreamCredential } from '../template.ts'
 import type { Change, World } from '../world.ts'
 
 /** How long a revocation may take while the store answers, and if it does not (contract 3.11), with some network. */
@@ -65,20 +66,14 @@ export const accessInvariants: readonly Invariant[] = [
     id: 'I16',
     sentence: 'No prompt, key, credential, or text of a provider is in a log line, the database, or an error.',
     *check({ world, exchanges }) {
-      const secrets = [
-        promptSecret,
-        providerSecret,
-        upstreamCredential,
-        ...world.template.accounts.flatMap(({ keys }) => keys.map(({ key }) => key)),
-      ]
+      const keys = world.template.accounts.flatMap((account) => account.keys.map(({ key }) => key))
       const log = JSON.stringify(world.events)
-      const database = Buffer.from(world.disk.database.serialize())
-      for (const secret of secrets) {
-        if (log.includes(secret)) yield `the log contains ${secret}`
-        if (database.includes(secret)) yield `the database contains ${secret}`
-      }
+      // Written as it is stored, so that one search finds all secrets.
+      const database = Buffer.from(world.disk.database.serialize()).toString('latin1')
+      for (const secret of secretsIn(log, keys)) yield `the log contains ${secret}`
+      for (const secret of secretsIn(database, keys)) yield `the database contains ${secret}`
       for (const { number, response } of exchanges)
-        if (secrets.some((secret) => response.body.includes(secret) && secret !== promptSecret))
+        if (secretsIn(response.body, keys).some((secret) => secret !== promptSecret))
           yield `request ${number}: ${response.body.slice(0, 300)}`
     },
   },
@@ -101,6 +96,18 @@ export const accessInvariants: readonly Invariant[] = [
     },
   },
 ]
+
+/** The secrets that a text contains. Only places that begin like one are compared. */
+function secretsIn(text: string, keys: readonly string[]): readonly string[] {
+  const found: string[] = []
+  for (const [start, secrets] of [
+    [secretStart, [promptSecret, providerSecret, upstreamCredential]],
+    [keyPrefix, keys],
+  ] as const)
+    for (let at = text.indexOf(start); at >= 0; at = text.indexOf(start, at + 1))
+      for (const secret of secrets) if (text.startsWith(secret, at)) found.push(secret)
+  return found
+}
 
 /** After this long, no process admits the key anymore. */
 function boundOf({ outages, pauses, crashes, restarts }: World, ackedMs: number): number {
