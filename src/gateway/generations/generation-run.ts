@@ -16,6 +16,9 @@ import { interrupted } from './stored-feed.ts'
 
 /** The largest answer that is stored for retries, bytes (contract 39.12). */
 const maxBytes = 8 * 1024 * 1024
+/** How often and at which intervals a generation without an answer is deleted, if the store does not do it. */
+const maxRemovals = 6
+const removeAgainMs = 2_000
 
 interface GenerationRunDeps {
   readonly gateway: Pick<Gateway, 'answer'>
@@ -141,11 +144,14 @@ export class GenerationRun {
     }
   }
 
-  /** If this fails, a retry starts again once the lease has ended. */
-  async #remove(): Promise<void> {
-    const { store, log } = this.#deps
-    await store.remove(this.#keyed.principal.accountId, this.#keyed.request.id).catch((error: unknown) => {
+  /** If this fails, it is tried again until the lease has ended, after which a retry starts again in any case. */
+  async #remove(tries = 1): Promise<void> {
+    const { store, log, clock } = this.#deps
+    try {
+      await store.remove(this.#keyed.principal.accountId, this.#keyed.request.id)
+    } catch (error) {
       log({ event: 'store_failing', reason: errorName(error) })
-    })
+      if (tries < maxRemovals) clock.after(removeAgainMs, () => void this.#remove(tries + 1))
+    }
   }
 }
