@@ -52,39 +52,16 @@ export interface Schedule {
 
 const formats: readonly ConversationFormatId[] = ['openai-chat', 'openai-responses', 'anthropic-messages']
 
-interface Length {
-  readonly share: number
-  readonly mostRequests: number
-  /** When the faults may end, milliseconds. */
-  readonly ends: readonly number[]
-}
-
-/**
- * Most schedules are short, because many short ones find most bugs sooner than a few long ones. Some are long: full
- * minutes and months need many requests, and time limits need time.
- */
-const lengths: readonly Length[] = [
-  { share: 0.75, mostRequests: 2, ends: [200, 1_000, 3_000] },
-  { share: 0.17, mostRequests: 5, ends: [2_000, 8_000] },
-  { share: 0.08, mostRequests: 10, ends: [4_000, 8_000, 8_000, 20_000, 20_000, 75_000] },
-]
-
-function lengthOf(dice: Dice): Length {
-  let left = dice.number()
-  return lengths.find(({ share }) => (left -= share) < 0) ?? lengths[0]!
-}
-
 /** Each schedule draws some kinds of faults and leaves out the others, so that rare combinations occur (swarm testing). */
 export function scheduleOf(seed: number, dice: Dice): Schedule {
-  const { mostRequests, ends } = lengthOf(dice)
-  const endsMs = dice.pick(ends)
+  const endsMs = dice.pick([4_000, 8_000, 8_000, 20_000, 20_000, 75_000])
   const at = (): number => Math.round(dice.between(0, endsMs))
   const actions: Action[] = []
   const some = (share: number, most: number, make: () => Action): void => {
     if (!dice.chance(share)) return
     for (let count = 1 + dice.upTo(most - 1); count > 0; count--) actions.push(make())
   }
-  const requests = 1 + dice.upTo(mostRequests - 1)
+  const requests = 2 + dice.upTo(8)
   const onlyAccount = dice.chance(0.4) ? dice.upTo(2) : undefined
   const onlyFormat = dice.chance(0.3) ? dice.pick(formats) : undefined
   const burstAtMs = dice.chance(0.4) ? at() : undefined
@@ -110,7 +87,7 @@ export function scheduleOf(seed: number, dice: Dice): Schedule {
     some(classes.length === 0 ? 0 : 0.8, 5, () => ({
       atMs: dice.chance(0.5) ? 0 : soon(),
       do: 'provider',
-      provider: dice.pick([...providerNames, 'own', 'all', 'all']),
+      provider: dice.pick([...providerNames, 'own', 'all']),
       faults: classes.filter(() => dice.chance(0.7)),
       share: dice.pick([0.2, 0.5, 1]),
     }))
