@@ -33,10 +33,16 @@ export function isSessionId(text: string): boolean {
   return sessionIdShape.test(text)
 }
 
+/** A sum of dollars of a session, or that it is unknown. */
+export function writeSessionSum({ priced }: Pick<SessionCost, 'priced'>, usd: string): string {
+  return priced === 0 ? 'unknown' : writeUsd(readDollars(usd) ?? 0n)
+}
+
 /** What a session cost, in words: unknown costs never look like 0 (contract 42.5). */
-export function describeSessionCost({ requests, priced, usd }: SessionCost): string {
+export function describeSessionCost(session: SessionCost): string {
+  const { requests, priced, usd } = session
   const count = `${requests.toLocaleString('en')} ${requests === 1 ? 'request' : 'requests'}`
   if (priced === 0) return `${count}, cost unknown`
   const unknown = requests === priced ? '' : `; the cost of ${(requests - priced).toLocaleString('en')} is unknown`
-  return `${count}, ${writeUsd(readDollars(usd) ?? 0n)}${unknown}`
+  return `${count}, ${writeSessionSum(session, usd)}${unknown}`
 }

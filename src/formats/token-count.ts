@@ -2,6 +2,7 @@ import type { Usage } from '../domain/conversation.ts'
 import { type Json, isObject } from '../domain/json.ts'
 import { anyRegion, usualTiers } from '../domain/token-price.ts'
 import { maxTokenCount } from '../runtime/token-counts.ts'
+import type { Draft } from './fields.ts'
 
 /** A provider's token count: 0 if absent or null, undefined if it is not a token count. */
 function readCount(value: Json | undefined): number | undefined {
@@ -47,13 +48,12 @@ export function usageFrom(given: GivenCounts): Usage | undefined {
   if (inputTokens === undefined || outputTokens === undefined) return undefined
   if (cachedTokens === undefined || reasoningTokens === undefined || written === undefined) return undefined
   if (inputTokens === 0 && outputTokens === 0) return undefined
-  const usage: Writable<Usage> = { inputTokens, outputTokens, cachedTokens, reasoningTokens, source: 'counted' }
+  const usage: Draft<Usage> = { inputTokens, outputTokens, cachedTokens, reasoningTokens, source: 'counted' }
   if (written > 0) usage.cacheWriteTokens = written
   addDetails(usage, given)
   return usage
 }
 
-type Writable<T> = { -readonly [Name in keyof T]: T[Name] }
 type CountName =
   | 'cacheWrite1hTokens'
   | 'audioInputTokens'
@@ -64,7 +64,7 @@ type CountName =
   | 'webSearches'
 
 /** Only what is not zero, because most answers have none of it. */
-function addDetails(usage: Writable<Usage>, given: GivenDetails): void {
+function addDetails(usage: Draft<Usage>, given: GivenDetails): void {
   addCount(usage, 'cacheWrite1hTokens', given.written1h)
   addCount(usage, 'audioInputTokens', given.audioInput)
   addCount(usage, 'cachedAudioTokens', given.cachedAudio)
@@ -79,7 +79,7 @@ function addDetails(usage: Writable<Usage>, given: GivenDetails): void {
   if (given.statedCost !== undefined) usage.statedCost = given.statedCost.toString()
 }
 
-function addCount(usage: Writable<Usage>, name: CountName, value: Json | undefined): void {
+function addCount(usage: Draft<Usage>, name: CountName, value: Json | undefined): void {
   if (value === undefined || value === 0) return
   const count = readCount(value)
   if (count !== undefined && count > 0) usage[name] = count

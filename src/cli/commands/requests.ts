@@ -1,11 +1,10 @@
 import { findAccount } from '../../accounts/accounts.ts'
 import { cacheUses, type CacheGroup, writeMisses, writeReadShare } from '../../domain/cache-usage.ts'
 import { linksFor } from '../../domain/links.ts'
-import { readDollars, writeUsd } from '../../domain/money.ts'
 import type { RefusedCount } from '../../domain/refused-requests.ts'
 import { describeCost } from '../../domain/request-cost.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
-import type { SessionCost } from '../../domain/session-costs.ts'
+import { type SessionCost, writeSessionSum } from '../../domain/session-costs.ts'
 import { dayMs } from '../../runtime/durations.ts'
 import { readWhole } from '../command-line.ts'
 import { accountOption, type Command, type Result } from '../command.ts'
@@ -129,8 +128,8 @@ function listSessions(sessions: readonly SessionCost[], docsUrl: string): Result
     session.session,
     writeTime(session.lastMs),
     String(session.requests),
-    session.priced === 0 ? 'unknown' : writeUsd(readDollars(session.usd) ?? 0n),
-    session.priced === 0 ? 'unknown' : writeUsd(readDollars(session.savedUsd) ?? 0n),
+    writeSessionSum(session, session.usd),
+    writeSessionSum(session, session.savedUsd),
     String(session.requests - session.priced),
   ])
   return {

@@ -40,36 +40,56 @@ export function costTable<Group extends Pick<UsageGroup, 'requests' | 'cost'>>(
   show: (name: string) => Html | string = (name) => name,
 ): Html {
   const all = costBy(groups, nameOf)
-  // A sum must not look complete if it is not.
-  const hasUnknown = all.some(({ count, cost }) => unknownOf(count, cost) > 0)
+  return costSection(title, {
+    of: 'Name',
+    rows: all.slice(0, maxRows).map((row) => ({ ...row, head: html`<th scope="row">${show(row.name)}</th>` })),
+    // A sum must not look complete if it is not.
+    showsUnknown: all.some(({ count, cost }) => unknownOf(count, cost) > 0),
+    note:
+      all.length > maxRows
+        ? html`<p class="faint">The ${maxRows} most expensive of ${writeNumber(all.length)}.</p>`
+        : '',
+  })
+}
+
+interface CostRows {
+  /** What the rows are about: the title of the first column. */
+  readonly of: string
+  readonly rows: readonly { readonly head: Html; readonly count: number; readonly cost: CostSum | undefined }[]
+  readonly showsUnknown: boolean
+  readonly note?: Html | string
+}
+
+/** A table of costs, each with the number of requests. */
+export function costSection(title: string, { of, rows, showsUnknown, note = '' }: CostRows): Html {
   return html`<section class="card">
     <h2>${title}</h2>
     <div class="scroll" tabindex="0" role="region" aria-label="${title}">
       <table>
         <thead>
           <tr>
-            <th scope="col">Name</th>
+            <th scope="col">${of}</th>
             <th scope="col" class="number">Cost</th>
             <th scope="col" class="number">Saved by caching</th>
             <th scope="col" class="number">Requests</th>
-            ${hasUnknown ? html`<th scope="col" class="number">Cost unknown</th>` : ''}
+            ${showsUnknown ? html`<th scope="col" class="number">Cost unknown</th>` : ''}
           </tr>
         </thead>
         <tbody>
-          ${all.slice(0, maxRows).map(
-            ({ name, count, cost }) =>
+          ${rows.map(
+            ({ head, count, cost }) =>
               html`<tr>
-                <th scope="row">${show(name)}</th>
+                ${head}
                 <td class="number">${cost === undefined ? 'unknown' : writeUsd(cost.amount)}</td>
                 <td class="number">${cost === undefined ? 'unknown' : writeUsd(cost.saved)}</td>
                 <td class="number">${writeNumber(count)}</td>
-                ${hasUnknown ? html`<td class="number">${writeNumber(unknownOf(count, cost))}</td>` : ''}
+                ${showsUnknown ? html`<td class="number">${writeNumber(unknownOf(count, cost))}</td>` : ''}
               </tr>`,
           )}
         </tbody>
       </table>
     </div>
-    ${all.length > maxRows ? html`<p class="faint">The ${maxRows} most expensive of ${writeNumber(all.length)}.</p>` : ''}
+    ${note}
   </section>`
 }
 

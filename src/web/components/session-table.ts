@@ -1,6 +1,5 @@
 import { html } from 'hono/html'
-import { readDollars, writeUsd } from '../../domain/money.ts'
-import type { SessionCost } from '../../domain/session-costs.ts'
+import { type SessionCost, writeSessionSum } from '../../domain/session-costs.ts'
 import type { Html } from './html.ts'
 import { writeMinute, writeNumber } from './time.ts'
 
@@ -36,13 +35,12 @@ export function sessionTable(sessions: readonly SessionCost[]): Html | string {
 
 function row(session: SessionCost, hasUnknown: boolean): Html {
   const { session: id, requests, priced, inputTokens, cachedTokens, lastMs } = session
-  const amount = (usd: string): string => (priced === 0 ? 'unknown' : writeUsd(readDollars(usd) ?? 0n))
   return html`<tr>
     <th scope="row">
       <a href="/activity?session=${id}">${writeMinute(lastMs)}<span class="unseen">, session ${id}</span></a>
     </th>
-    <td class="number">${amount(session.usd)}</td>
-    <td class="number">${amount(session.savedUsd)}</td>
+    <td class="number">${writeSessionSum(session, session.usd)}</td>
+    <td class="number">${writeSessionSum(session, session.savedUsd)}</td>
     <td class="number">${inputTokens === 0 ? '–' : `${Math.round((100 * cachedTokens) / inputTokens)}%`}</td>
     <td class="number">${writeNumber(requests)}</td>
     ${hasUnknown ? html`<td class="number">${writeNumber(requests - priced)}</td>` : ''}

@@ -48,6 +48,12 @@ export function costOf(groups: readonly CostedGroup[]): CostSum | undefined {
   return known === 0 ? undefined : { amount, saved, unknown: requests - known }
 }
 
+/** The columns of a group's cost in a download: dollars, what caching saved, and requests whose cost is unknown. */
+export function costCells({ requests, cost }: CostedGroup): readonly (string | number | null)[] {
+  const isUnknown = cost.priced === 0
+  return [isUnknown ? null : cost.usd, isUnknown ? null : Number(cost.savedUsd), requests - cost.priced]
+}
+
 /** Request counts and costs by name, the most expensive first; groups without a name are left out. */
 export function costBy<Group extends CostedGroup>(
   groups: readonly Group[],

@@ -1,22 +1,24 @@
 import { html } from 'hono/html'
 import type { CostGroup } from '../../accounts/ports.ts'
-import { periodAt } from '../../domain/account-meter.ts'
-import { writeUsd } from '../../domain/money.ts'
 import { operatorActions } from '../../domain/operators.ts'
-import { dayMs } from '../../runtime/durations.ts'
-import { costFacts, costNote, costTable } from '../components/cost-tables.ts'
+import { costFacts, costNote, costSection, costTable } from '../components/cost-tables.ts'
 import type { Html } from '../components/html.ts'
 import { writeNumber } from '../components/time.ts'
-import { costOf, sumOf } from '../components/usage-sums.ts'
+import {
+  isPartial,
+  maxPerDay,
+  partialNote,
+  rangeLinks,
+  type UsageRange,
+  usageRange,
+} from '../components/usage-range.ts'
+import { costBy, costCells, costOf, sumOf } from '../components/usage-sums.ts'
 import { download, writeCsv } from '../http/download.ts'
 import type { PageRoute } from '../http/route.ts'
 import type { OperatorVisit } from '../http/visit.ts'
 import { consolePage } from './console-page.ts'
 
 const path = '/operator/costs'
-const recentDays = 30
-/** At most this many requests are summed per day; the page says when there were more. */
-const maxPerDay = 50_000
 /** Maximum number of accounts whose names are looked up. */
 const maxNamed = 50
 /** Maximum number of rows in a downloaded file. */
@@ -29,34 +31,23 @@ export const costsRoutes: readonly PageRoute[] = [
   { method: 'GET', path: `${path}.csv`, access: 'operator', ...operatorActions.see, handle: giveCsv },
 ]
 
-interface Span {
-  readonly range: 'month' | '30d'
-  readonly fromMs: number
-  readonly untilMs: number
+function rangeOf({ query, deps }: OperatorVisit): UsageRange {
+  return usageRange(query.get('range'), deps.clock.nowMs())
 }
 
-/** Whole days in UTC. */
-function spanOf({ query, deps }: OperatorVisit): Span {
-  const nowMs = deps.clock.nowMs()
-  const untilMs = (Math.floor(nowMs / dayMs) + 1) * dayMs
-  return query.get('range') === 'month'
-    ? { range: 'month', fromMs: periodAt(nowMs).startMs, untilMs }
-    : { range: '30d', fromMs: untilMs - recentDays * dayMs, untilMs }
-}
-
-function read({ deps }: OperatorVisit, { fromMs, untilMs }: Span): Promise<readonly CostGroup[]> {
+function read({ deps }: OperatorVisit, { fromMs, untilMs }: UsageRange): Promise<readonly CostGroup[]> {
   return deps.activity.addUpCosts({ fromMs, untilMs, maxPerDay })
 }
 
 async function showCosts(visit: OperatorVisit): Promise<Response> {
-  const span = spanOf(visit)
+  const span = rangeOf(visit)
   const groups = await read(visit, span)
   return consolePage(visit, {
     title: 'Costs',
     lead: 'What the requests of all accounts cost at the providers.',
     body: html`<section class="card">
         <h2>Totals</h2>
-        ${rangeLinks(span)}
+        ${rangeLinks(span.range, (range) => `${path}?range=${range}`)}
         ${groups.length === 0 ? html`<p class="empty">No account sent a request in this period.</p>` : totals(groups)}
         <p class="actions"><a class="button secondary" href="${path}.csv?range=${span.range}">Download CSV</a></p>
       </section>
@@ -64,29 +55,14 @@ async function showCosts(visit: OperatorVisit): Promise<Response> {
   })
 }
 
-function rangeLinks({ range }: Span): Html {
-  const link = (value: Span['range'], text: string): Html =>
-    html`<a href="${path}?range=${value}" ${value === range ? html`aria-current="true"` : ''}>${text}</a>`
-  return html`<p class="ranges">${link('30d', 'Last 30 days')} ${link('month', 'This month')}</p>`
-}
-
 function totals(groups: readonly CostGroup[]): Html {
   const cost = costOf(groups)
-  const isPartial = [...Map.groupBy(groups, ({ day }) => day).values()].some(
-    (its) => sumOf(its, ({ requests }) => requests) >= maxPerDay,
-  )
   return html`<dl class="facts">
       <dt>Requests</dt>
       <dd>${writeNumber(sumOf(groups, ({ requests }) => requests))}</dd>
       ${costFacts(cost)}
     </dl>
-    ${
-      isPartial
-        ? html`<p class="warning">
-            On the busiest days, only the latest ${writeNumber(maxPerDay)} requests are counted.
-          </p>`
-        : ''
-    }
+    ${isPartial(groups) ? partialNote() : ''}
     <p class="faint">${costNote(cost)} <a href="/docs/costs">How costs are computed</a></p>`
 }
 
@@ -117,36 +93,12 @@ async function accountNames(
 }
 
 function dayTable(groups: readonly CostGroup[]): Html {
-  const days = [...Map.groupBy(groups, ({ day }) => day)].sort(([one], [other]) => other.localeCompare(one))
-  return html`<section class="card">
-    <h2>Cost by day</h2>
-    <div class="scroll" tabindex="0" role="region" aria-label="Cost by day">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Day</th>
-            <th scope="col" class="number">Cost</th>
-            <th scope="col" class="number">Saved by caching</th>
-            <th scope="col" class="number">Requests</th>
-            <th scope="col" class="number">Cost unknown</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${days.map(([day, its]) => {
-            const cost = costOf(its)
-            const count = sumOf(its, ({ requests }) => requests)
-            return html`<tr>
-              <th scope="row" class="nowrap">${day}</th>
-              <td class="number">${cost === undefined ? 'unknown' : writeUsd(cost.amount)}</td>
-              <td class="number">${cost === undefined ? 'unknown' : writeUsd(cost.saved)}</td>
-              <td class="number">${writeNumber(count)}</td>
-              <td class="number">${writeNumber(cost?.unknown ?? count)}</td>
-            </tr>`
-          })}
-        </tbody>
-      </table>
-    </div>
-  </section>`
+  const days = costBy(groups, ({ day }) => day).toSorted((one, other) => other.name.localeCompare(one.name))
+  return costSection('Cost by day', {
+    of: 'Day',
+    rows: days.map((day) => ({ ...day, head: html`<th scope="row" class="nowrap">${day.name}</th>` })),
+    showsUnknown: true,
+  })
 }
 
 const columns = [
@@ -161,7 +113,7 @@ const columns = [
 ] as const
 
 async function giveCsv(visit: OperatorVisit): Promise<Response> {
-  const span = spanOf(visit)
+  const span = rangeOf(visit)
   const rows = (await read(visit, span))
     .slice(0, maxRows)
     .map(({ day, accountId, profile, backend, requests, cost }) => [
@@ -170,9 +122,7 @@ async function giveCsv(visit: OperatorVisit): Promise<Response> {
       profile,
       backend,
       requests,
-      cost.priced === 0 ? null : cost.usd,
-      cost.priced === 0 ? null : Number(cost.savedUsd),
-      requests - cost.priced,
+      ...costCells({ requests, cost }),
     ])
   return download(`svc-router-costs-${span.range}.csv`, writeCsv(columns, rows))
 }

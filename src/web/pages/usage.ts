@@ -7,7 +7,6 @@ import type { StoredKey } from '../../domain/accounts.ts'
 import type { CacheGroup } from '../../domain/cache-usage.ts'
 import { playgroundKeyId } from '../../domain/keys.ts'
 import { isSessionId } from '../../domain/session-costs.ts'
-import { dayMs } from '../../runtime/durations.ts'
 import { budgetList } from '../components/budget-list.ts'
 import { cacheCard } from '../components/cache-card.ts'
 import { dayChart, shareTable } from '../components/chart.ts'
@@ -18,14 +17,19 @@ import { buildNames, type Names } from '../components/names.ts'
 import { quotaBar } from '../components/quota-bar.ts'
 import { sessionTable } from '../components/session-table.ts'
 import { writeCount, writeDay, writeNumber } from '../components/time.ts'
-import { barsByDay, costOf, countBy, projectMonth, sumOf } from '../components/usage-sums.ts'
+import {
+  isPartial,
+  maxPerDay,
+  partialNote,
+  rangeLinks,
+  type UsageRange,
+  usageRange,
+} from '../components/usage-range.ts'
+import { barsByDay, costCells, costOf, countBy, projectMonth, sumOf } from '../components/usage-sums.ts'
 import { download, writeCsv } from '../http/download.ts'
 import type { PageRoute } from '../http/route.ts'
 import type { AccountVisit } from '../http/visit.ts'
 
-const recentDays = 30
-/** At most this many requests are summed per day; the page says when there were more. */
-const maxPerDay = 50_000
 const maxShares = 10
 const maxSessions = 10
 /** Maximum number of rows in a downloaded file. */
@@ -38,34 +42,28 @@ export const usageRoutes: readonly PageRoute[] = [
   { method: 'GET', path: '/usage.json', access: 'account', handle: giveJson },
 ]
 
-/** The days shown, whole days in UTC, and which requests of them. */
-interface Span {
-  readonly range: 'month' | '30d'
-  readonly fromMs: number
-  readonly untilMs: number
+/** The days shown, and which requests of them. */
+interface Span extends UsageRange {
   /** Only this session, or this key. */
   readonly session: string | undefined
   readonly keyId: string | undefined
 }
 
 function spanOf({ query, deps }: AccountVisit): Span {
-  const nowMs = deps.clock.nowMs()
-  const untilMs = (Math.floor(nowMs / dayMs) + 1) * dayMs
   const session = query.get('session') ?? ''
   const key = query.get('key') ?? ''
-  const only = {
+  return {
+    ...usageRange(query.get('range'), deps.clock.nowMs()),
     session: isSessionId(session) ? session : undefined,
     keyId: /^key_\w{1,40}$/.test(key) || key === playgroundKeyId ? key : undefined,
   }
-  if (query.get('range') === 'month') return { range: 'month', fromMs: periodAt(nowMs).startMs, untilMs, ...only }
-  return { range: '30d', fromMs: untilMs - recentDays * dayMs, untilMs, ...only }
 }
 
-async function readGroups({ deps, signedIn }: AccountVisit, { fromMs, untilMs, session, keyId }: Span) {
-  const groups = await deps.activity.addUpUsage(signedIn.account.id, { fromMs, untilMs, maxPerDay, session, keyId })
-  const perDay = new Map<string, number>()
-  for (const { day, requests } of groups) perDay.set(day, (perDay.get(day) ?? 0) + requests)
-  return { groups, isPartial: [...perDay.values()].some((count) => count >= maxPerDay) }
+function readGroups(
+  { deps, signedIn }: AccountVisit,
+  { fromMs, untilMs, session, keyId }: Span,
+): Promise<readonly UsageGroup[]> {
+  return deps.activity.addUpUsage(signedIn.account.id, { fromMs, untilMs, maxPerDay, session, keyId })
 }
 
 async function showUsage(visit: AccountVisit): Promise<Response> {
@@ -75,7 +73,7 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
   const span = spanOf(visit)
   const { fromMs, untilMs, session, keyId } = span
   const isWhole = session === undefined && keyId === undefined
-  const [{ groups, isPartial }, sessions, cache, usage, keys, upstreams, budgets] = await Promise.all([
+  const [groups, sessions, cache, usage, keys, upstreams, budgets] = await Promise.all([
     readGroups(visit, span),
     session === undefined ? deps.activity.addUpSessions(id, { fromMs, untilMs, limit: maxSessions, keyId }) : [],
     session === undefined ? deps.activity.addUpCache({ accountId: id, fromMs, untilMs }) : [],
@@ -95,14 +93,8 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
       ${isWhole && budgets.length > 0 ? budgetsCard(budgets, keys) : ''}
       <section class="card">
         <h2>Requests by day</h2>
-        ${rangeLinks(span)}
-        ${
-          isPartial
-            ? html`<p class="warning">
-                On the busiest days, only the latest ${writeNumber(maxPerDay)} requests are counted.
-              </p>`
-            : ''
-        }
+        ${rangeLinks(span.range, (range) => `/usage${queryOf({ ...span, range })}`)}
+        ${isPartial(groups) ? partialNote() : ''}
         ${
           groups.length === 0
             ? html`<p class="empty">
@@ -219,14 +211,6 @@ function queryOf(span: Pick<Span, 'range' | 'session' | 'keyId'>): string {
   return `?range=${span.range}${rest === '' ? '' : `&${rest}`}`
 }
 
-function rangeLinks(span: Span): Html {
-  const link = (value: Span['range'], text: string): Html =>
-    html`<a href="/usage${queryOf({ ...span, range: value })}" ${value === span.range ? html`aria-current="true"` : ''}
-      >${text}</a
-    >`
-  return html`<p class="ranges">${link('30d', 'Last 30 days')} ${link('month', 'This month')}</p>`
-}
-
 function shares(groups: readonly UsageGroup[], names: Names): Html {
   const errors = countBy(groups, ({ errorCode }) => errorCode)
   const listed = (
@@ -290,7 +274,7 @@ const columns = [
 
 async function giveCsv(visit: AccountVisit): Promise<Response> {
   const span = spanOf(visit)
-  const { groups } = await readGroups(visit, span)
+  const groups = await readGroups(visit, span)
   const rows = groups
     .slice(0, maxRows)
     .map((it) => [
@@ -306,22 +290,20 @@ async function giveCsv(visit: AccountVisit): Promise<Response> {
       it.estimated,
       it.cachedTokens,
       it.cacheWriteTokens,
-      it.cost.priced === 0 ? null : it.cost.usd,
-      it.cost.priced === 0 ? null : Number(it.cost.savedUsd),
-      it.requests - it.cost.priced,
+      ...costCells(it),
     ])
   return download(`svc-router-usage-${span.range}.csv`, writeCsv(columns, rows))
 }
 
 async function giveJson(visit: AccountVisit): Promise<Response> {
   const span = spanOf(visit)
-  const { groups, isPartial } = await readGroups(visit, span)
+  const groups = await readGroups(visit, span)
   const usage = await visit.deps.usageOf(visit.signedIn.account)
   const body = {
     from: new Date(span.fromMs).toISOString(),
     until: new Date(span.untilMs).toISOString(),
     /** Whether requests or groups were left out. */
-    truncated: isPartial || groups.length > maxRows,
+    truncated: isPartial(groups) || groups.length > maxRows,
     quota: usage ?? null,
     usage: groups.slice(0, maxRows),
   }
