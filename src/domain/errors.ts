@@ -1,3 +1,4 @@
+import type { UsageSignals } from './account-meter.ts'
 import type { Budget } from './budgets.ts'
 import { authentication, type ErrorEntry, forbidden, invalid, limited, overBudget, unavailable } from './error-entry.ts'
 
@@ -321,6 +322,8 @@ export interface ErrorFacts {
   readonly retryAfterSeconds?: number
   /** For `insufficient_quota`: start of the next month in Unix seconds (`error.resets_at`). */
   readonly resetsAt?: number
+  /** The counters that refused the request: later ones could contradict the error (contract 5.18). */
+  readonly signals?: UsageSignals
   /** For `budget_exceeded` and `budget_held`: the budget and its state in the current window. */
   readonly budget?: BudgetFacts
   /** For `content_rejected`: the status of the upstream's rejection. */

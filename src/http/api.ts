@@ -381,7 +381,7 @@ export class Api {
       onRefused?.(error.code)
       if (owner !== undefined) refused.note(owner, error.code, requestId)
     }
-    const signals = principal === undefined ? undefined : await this.#signalsOf(principal)
+    const signals = error.facts.signals ?? (principal && (await this.#signalsOf(principal)))
     const close = error.code === 'request_timeout'
     const path = pathOf(request)
     const about = { conventions: conventionsAt(path), model: path.startsWith('/v1/') }

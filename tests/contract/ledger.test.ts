@@ -139,6 +139,9 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
       },
     })
     admission.settle(failed, 'none')
+    // What refused them, although the unit is free by now.
+    expect((minute as ServiceError).facts.signals).toMatchObject({ rateLimit: 1, rateRemaining: 0, quotaUsed: 1 })
+    expect((month as ServiceError).facts.signals).toMatchObject({ quotaLimit: 1, quotaUsed: 1, quotaRemaining: 0 })
   })
 
   test('the signals include the request itself, and an uncharged unit returns to the month but not to the minute', async () => {

@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
+import { changeDatabase } from '../change-database.ts'
 import { expectUsage } from '../refusals.ts'
 import type { Service } from '../service.ts'
 import { shareService } from '../shared-service.ts'
@@ -204,6 +206,31 @@ describe('what counts (contract 6): [requests of the minute, units of the month]
     expect((await asked).status).toBe(503)
     expect(await counted()).toEqual([1, 0])
   })
+})
+
+test('a 402 has the counters that refused it, although a unit becomes free before it is sent (contract 5.18)', async () => {
+  const { account, key } = await service.addAccount('small', 'small')
+  // A refusal under an Idempotency-Key is sent after its generation is deleted, which takes long here.
+  await changeDatabase(
+    service,
+    `create view numbers as with recursive n(i) as (select 1 union all select i + 1 from n where i < 1200000)
+       select max(i) as i from n;
+     create trigger slow before delete on generations when old.account_id = '${account.id}'
+       begin select i from numbers; end`,
+  )
+  for (const provider of service.providers) provider.script([{ do: 'status', status: 503, repeat: true }])
+  service.providers[0]!.script([silence])
+  const order: string[] = []
+  const failing = service.chat({}, bearer(key)).finally(() => order.push('failed'))
+  await expect.poll(() => service.providers[0]!.counts().requests).toBe(1)
+  await sleep(350)
+  const refused = await service.chat({}, { ...bearer(key), 'idempotency-key': 'refused' })
+  order.push('refused')
+  expect((await failing).status).toBe(503)
+  expect(order).toEqual(['failed', 'refused'])
+  expect(refused.status).toBe(402)
+  expect(expectUsage(refused.headers)).toMatchObject({ 'x-quota-used': 1, 'x-quota-remaining': 0 })
+  expect(await counted(key)).toEqual([1, 0])
 })
 
 function bearer(key: string): Record<string, string> {

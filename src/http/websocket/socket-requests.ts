@@ -120,7 +120,7 @@ export class SocketRequests {
       onRefused?.(error.code)
       refused.note(owner, error.code, requestId)
     }
-    const signals = principal === undefined ? undefined : await signalsOf(principal)
+    const signals = error.facts.signals ?? (principal && (await signalsOf(principal)))
     sink.refuse(errorMessage(error, { requestId, links, nowMs: nowMs(), signals }))
   }
 

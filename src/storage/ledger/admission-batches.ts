@@ -113,12 +113,10 @@ function decidedBy(row: CounterRow, { plan, rate }: Pick<Asking, 'plan' | 'rate'
     const signals = signalsOf(row, now, plan, rate)
     return typeof row.out_output === 'number' ? { ...signals, outputTokens: row.out_output } : signals
   }
-  if (row.out_denied === 'month') {
-    const error = denialError(monthDenial(now.period), plan, signalsOf(row, now, plan, undefined))
-    return { error, fullMinute: undefined }
-  }
-  const standing = standingOf(row, now, plan, rate)
   const signals = signalsOf(row, now, plan, rate)
+  if (row.out_denied === 'month')
+    return { error: denialError(monthDenial(now.period), plan, signals), fullMinute: undefined }
+  const standing = standingOf(row, now, plan, rate)
   const error = denialError(minuteDenial(now.monotonicMs, standing), plan, signals)
   return { error, fullMinute: { freeInMs: standing.freeAtMs - now.monotonicMs, standing, signals } }
 }

@@ -282,7 +282,7 @@ export class MemoryLedger implements SqliteLedger {
     const denial = account.meter.admit(now, plan, opening, rate)
     if (denial !== undefined) {
       if (granted !== undefined) account.budgets?.settle(granted.holds, noAmounts)
-      throw denialError(denial, plan, account.meter.signals(now, plan))
+      throw denialError(denial, plan, account.meter.signals(now, plan, rate))
     }
     account.pending += 1
     const entry = this.#journal.open(opening, now.wallMs, account.meter.periodId, account, granted?.holds)
