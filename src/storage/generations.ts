@@ -56,7 +56,7 @@ export const generationQueries = defineStore<Omit<GenerationList, 'append'>>({
       .where('account_id', '=', accountId)
       .where('request_id', '=', requestId)
       .executeTakeFirst()
-    return row === undefined ? undefined : readRow(row)
+    return row === undefined ? undefined : await readRow(db, row)
   },
 
   async setResponse(db, requestId, sealedResponse) {
@@ -93,7 +93,7 @@ export const generationQueries = defineStore<Omit<GenerationList, 'append'>>({
       .where('account_id', '=', accountId)
       .where('request_id', '=', requestId)
       .executeTakeFirst()
-    return row === undefined ? undefined : { generation: readRow(row), chunks }
+    return row === undefined ? undefined : { generation: await readRow(db, row), chunks }
   },
 
   async requestCancel(db, accountId, requestId) {
@@ -212,7 +212,7 @@ async function claim(db: Kysely<Tables>, given: NewGeneration): Promise<StoredGe
       continue
     }
     const isAbandoned = found.state === 'running' && found.has_content === 0 && found.lease_left_ms <= 0
-    if (!isAbandoned || found.body_digest !== given.bodyDigest) return readRow(found)
+    if (!isAbandoned || found.body_digest !== given.bodyDigest) return await readRow(db, found)
     if (await restart(db, found.request_id, given)) return undefined
   }
   throw new StoreUnavailable('a generation changed each time that it was read')
@@ -248,6 +248,16 @@ function restart(db: Kysely<Tables>, lost: string, given: NewGeneration): Promis
 
 function leaseEnd(db: Kysely<Tables>): RawBuilder<number> {
   return sql<number>`${nowOf(db)} + ${leaseMs}`
+}
+
+/** A lease that ends later than a new one is older than a step of the clock: its process renews it, or is dead (contract 39.9). */
+async function shortenLease(db: Kysely<Tables>, requestId: string): Promise<void> {
+  await db
+    .updateTable('generations')
+    .set({ lease_until_ms: leaseEnd(db) })
+    .where('request_id', '=', requestId)
+    .where('lease_until_ms', '>', leaseEnd(db))
+    .execute()
 }
 
 /**
@@ -329,7 +339,11 @@ function rowOf(given: NewGeneration): Omit<GenerationRow, 'lease_until_ms'> {
   }
 }
 
-function readRow(row: GenerationRow & { lease_left_ms: number }): StoredGeneration {
+async function readRow(
+  db: Kysely<Tables>,
+  row: GenerationRow & { readonly lease_left_ms: number },
+): Promise<StoredGeneration> {
+  if (row.lease_left_ms > leaseMs) await shortenLease(db, row.request_id)
   return {
     accountId: row.account_id,
     keyDigest: row.key_digest,
@@ -345,6 +359,6 @@ function readRow(row: GenerationRow & { lease_left_ms: number }): StoredGenerati
     head: row.head ?? undefined,
     sealedResponse: row.sealed_response ?? undefined,
     chunks: row.chunks,
-    leaseLeftMs: row.lease_left_ms,
+    leaseLeftMs: Math.min(row.lease_left_ms, leaseMs),
   }
 }

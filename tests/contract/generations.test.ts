@@ -88,6 +88,35 @@ describe.each(enginesFor('generations'))('generations on %s', (_, engine) => {
     expect(await store.append(end)).toBe(true)
   })
 
+  test.each(['claim', 'read', 'find'] as const)(
+    'a lease from before the clock was set back ends in time, by %s',
+    async (by) => {
+      await store.claim(generation('req_1'))
+      const hourMs = 3_600_000
+      await db
+        .updateTable('generations')
+        .set((row) => ({ lease_until_ms: row('lease_until_ms', '+', hourMs) }))
+        .execute()
+      const ways = {
+        claim: () => store.claim(generation('req_2')),
+        read: async () => (await store.read('acc_1', 'req_1', 0))?.generation,
+        find: () => store.findByRequest('acc_1', 'req_1'),
+      }
+      for (let times = 0; times < 2; times++) {
+        const found = await ways[by]()
+        expect(found?.requestId).toBe('req_1')
+        expect(found?.leaseLeftMs).toBeGreaterThan(5_000)
+        expect(found?.leaseLeftMs).toBeLessThanOrEqual(10_000)
+      }
+      // Ten seconds pass.
+      await db
+        .updateTable('generations')
+        .set((row) => ({ lease_until_ms: row('lease_until_ms', '-', 10_000) }))
+        .execute()
+      expect(await store.claim(generation('req_2'))).toBeUndefined()
+    },
+  )
+
   test('a cancellation reaches the owner when it renews its lease', async () => {
     await store.claim(generation('req_1'))
     await store.requestCancel('acc_2', 'req_1')

@@ -1,0 +1,155 @@
+import { DatabaseSync } from 'node:sqlite'
+import { expect, test } from 'vitest'
+import { ServiceError } from '../../../src/domain/errors.ts'
+import { linksFor } from '../../../src/domain/links.ts'
+import { relayById } from '../../../src/formats/formats.ts'
+import type { Gateway } from '../../../src/gateway/gateway.ts'
+import type { GenerationStore } from '../../../src/gateway/generations/generation-store.ts'
+import { Generations } from '../../../src/gateway/generations/generations.ts'
+import type { AnswerSink, ModelRequest, Principal } from '../../../src/gateway/ports.ts'
+import { createSealer } from '../../../src/runtime/sealer.ts'
+import { Secret } from '../../../src/runtime/secret.ts'
+import { createGenerationStore } from '../../../src/storage/generation-store.ts'
+import { openMigrated } from '../../../src/storage/sqlite/open-sqlite.ts'
+import { signals } from '../../simulation/simulated-gateway.ts'
+import { ManualClock } from '../manual-clock.ts'
+
+/*
+ * How long a retry waits for its generation if the database's clock is set back by an hour: the leases that are stored
+ * then end an hour too late. A process is one `Generations` with its own clock, which stops when the process dies.
+ */
+
+const hourMs = 3_600_000
+const leaseMs = 10_000
+/** After which a failed deletion is repeated. */
+const removeAgainMs = 2_000
+const answer = '{"text":"hello"}'
+const none = (): void => {}
+const random = (bytes: number): Uint8Array => new Uint8Array(bytes).fill(7)
+
+/** What a process does with a request. */
+type Run = 'answers' | 'hangs' | 'fails'
+
+async function openWorld() {
+  const clock = new ManualClock()
+  const database = new DatabaseSync(':memory:')
+  database.function('unixepoch', { varargs: true }, () => clock.nowMs() / 1_000)
+  const store = createGenerationStore(await openMigrated(() => database))
+  return { clock, store }
+}
+
+function startProcess(clock: ManualClock, store: GenerationStore, runs: readonly Run[]) {
+  /** The IDs of the requests that ran. */
+  const ran: string[] = []
+  let minted = 0
+  const generations = new Generations({
+    gateway: {
+      check: () => ({ stream: false }) as ReturnType<Gateway['check']>,
+      signals: () => signals,
+      answer: (_, { id }, sink) => run(runs[ran.push(id) - 1]!, sink),
+    },
+    store,
+    sealer: createSealer({ current: { id: 'k1', key: new Secret(random(32)) }, random }),
+    clock,
+    log: none,
+    links: linksFor('https://app.example'),
+    relays: relayById,
+    retentionMs: 24 * hourMs,
+    detachedMs: 60_000,
+    mintRequestId: () => `req_minted_${++minted}`,
+  })
+  /** Sends the same request under the same key. */
+  const ask = (id: string): { end: string | undefined } => {
+    const asked: { end: string | undefined } = { end: undefined }
+    const principal = { accountId: 'acc_1', recheck: () => principal } as unknown as Principal
+    const keyed = {
+      principal,
+      request: { id, format: 'openai-chat' } as ModelRequest,
+      keyDigest: 'key',
+      bodyDigest: 'body',
+      sinkFor: () => sinkTo((bytes) => (asked.end = bytes)),
+      onClosed: none,
+      hold: () => ({ grow: none, [Symbol.dispose]: none }),
+      after: undefined,
+      isBackground: false,
+    }
+    generations.answer(keyed).catch((error: ServiceError) => (asked.end = error.code))
+    return asked
+  }
+  return { ask, ran }
+}
+
+async function run(how: Run, sink: AnswerSink): Promise<void> {
+  if (how === 'hangs') return new Promise(none)
+  if (how === 'fails') throw new ServiceError('server_is_overloaded')
+  sink.hold()
+  sink.open({ stream: false, upstream: 'alpha', simulated: false, retryCount: 0, signals })
+  sink.end(answer)
+  await sink.stored!()
+  sink.release()
+}
+
+function sinkTo(onEnd: (text: string) => void): AnswerSink {
+  const sink = {
+    open: none,
+    write: () => true,
+    hold: none,
+    release: none,
+    drop: none,
+    onDrain: none,
+    onDisconnect: none,
+  }
+  return { ...sink, end: (bytes) => onEnd(String(bytes)) }
+}
+
+test.each([0, -hourMs])(
+  'a retry takes over from a dead process once its lease has ended, if the clock is set by %i ms',
+  async (stepMs) => {
+    const { clock, store } = await openWorld()
+    const dead = startProcess(new ManualClock(), store, ['hangs'])
+    const other = startProcess(clock, store, ['answers'])
+    dead.ask('req_1')
+    await clock.advance(1_000)
+    expect(dead.ran).toEqual(['req_1'])
+    clock.step(stepMs)
+    const retry = other.ask('req_2')
+    await clock.advance(leaseMs - 1_500)
+    expect(other.ran).toEqual([])
+    await clock.advance(2_000)
+    expect(other.ran).toHaveLength(1)
+    expect(retry.end).toBe(answer)
+  },
+)
+
+test('a process that lives keeps its generation, although the clock is set back', async () => {
+  const { clock, store } = await openWorld()
+  const living = startProcess(clock, store, ['hangs'])
+  const other = startProcess(clock, store, [])
+  living.ask('req_1')
+  await clock.advance(1_000)
+  clock.step(-hourMs)
+  const retry = other.ask('req_2')
+  await clock.advance(3 * leaseMs)
+  expect(other.ran).toEqual([])
+  expect(retry.end).toBeUndefined()
+})
+
+test('the deletion of a generation without an answer is repeated, so that a retry need not wait for its lease', async () => {
+  const { clock, store } = await openWorld()
+  let failures = 1
+  const remove: GenerationStore['remove'] = async (...of) => {
+    if (failures-- > 0) throw new Error('the disk is full')
+    await store.remove(...of)
+  }
+  const process = startProcess(clock, { ...store, remove }, ['fails', 'answers'])
+  const first = process.ask('req_1')
+  await clock.advance(10)
+  expect(first.end).toBe('server_is_overloaded')
+  clock.step(-hourMs)
+  const retry = process.ask('req_2')
+  await clock.advance(removeAgainMs - 100)
+  expect(process.ran).toEqual(['req_1'])
+  await clock.advance(200)
+  expect(process.ran).toHaveLength(2)
+  expect(retry.end).toBe(answer)
+})
