@@ -1,4 +1,4 @@
-import { createCipheriv, hash, hkdfSync } from 'node:crypto'
+import { createCipheriv, createSecretKey, hash, hkdfSync, type KeyObject } from 'node:crypto'
 
 const keyBytes = 16
 /** One key digests many texts, so the nonce may be constant: the tag itself is never stored, see `of`. */
@@ -12,12 +12,12 @@ const digestCharacters = 22
  * for long prompts, and SHA-256 with a second key hides its result.
  */
 export class KeyedDigest {
-  readonly #hashKey: Uint8Array
+  readonly #hashKey: KeyObject
   readonly #macKey: string
 
   constructor(secret: Uint8Array) {
     const keys = Buffer.from(hkdfSync('sha256', secret, '', 'svc-router prompt digests', 2 * keyBytes))
-    this.#hashKey = keys.subarray(0, keyBytes)
+    this.#hashKey = createSecretKey(keys.subarray(0, keyBytes))
     this.#macKey = keys.toString('base64url', keyBytes)
   }
 

@@ -106,7 +106,11 @@ export function digestPrompt(
       itemEnds ??= endsOf(items, systemEnd, all)
       return itemEnds[count - 1] ?? all
     },
-    answersAfter: (count) => items.slice(count).filter(({ role }) => role === 'assistant').length,
+    answersAfter(count) {
+      let answers = 0
+      for (let at = count; at < items.length; at += 1) if (items[at]!.role === 'assistant') answers += 1
+      return answers
+    },
   }
 }
 
@@ -186,13 +190,20 @@ function endsOf(items: readonly Turn[], from: number, to: number): readonly numb
   return ends.map((one) => Math.round(from + ((to - from) * one) / Math.max(1, end)))
 }
 
-/** What comes before the conversation, and the conversation, as the client wrote them. */
+/**
+ * What comes before the conversation, and the conversation, as the client wrote them. Members that follow each other are
+ * one part, because each part of a digest has its own price.
+ */
 function partsOf({ bytes, members }: DigestedRequest): { readonly head: readonly Buffer[]; readonly value: Buffer } {
   const head: Buffer[] = []
   let value: Buffer = nothing
-  for (const { key, valueStart, valueEnd } of members) {
-    if (headMembers.has(key)) head.push(bytes.subarray(valueStart, valueEnd))
-    else if (conversationMembers.has(key)) value = bytes.subarray(valueStart, valueEnd)
+  for (let at = 0; at < members.length; at += 1) {
+    const { key, valueStart, valueEnd } = members[at]!
+    if (conversationMembers.has(key)) value = bytes.subarray(valueStart, valueEnd)
+    if (!headMembers.has(key)) continue
+    let end = valueEnd
+    while (at + 1 < members.length && headMembers.has(members[at + 1]!.key)) end = members[(at += 1)]!.valueEnd
+    head.push(bytes.subarray(valueStart, end))
   }
   return { head, value }
 }
