@@ -107,7 +107,7 @@ export async function startApp(given: Config, options: AppOptions): Promise<App>
   parts.use(checks)
   const onFailed = (error: unknown): void => log({ event: 'store_failing', reason: errorName(error) })
   const { keys } = parts.use(await openKeyCache(runtime, { storage, breakers, providers, checks, declared, onFailed }))
-  if (!storage.isShared) parts.use(startSweeps(runtime, storage, onFailed))
+  if (!storage.isOwnedElsewhere) parts.use(startSweeps(runtime, storage, onFailed))
   const sales = parts.use(await openBilling(runtime, { storage, onFailed }))
   const offerCache = new OfferCache({ billing: sales.sold?.plansDeps.billing, clock, log })
   const offers = (): Promise<readonly Offer[]> => offerCache.read()

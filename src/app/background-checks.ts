@@ -47,7 +47,7 @@ export function openBackgroundChecks(runtime: Runtime, storage: Storage): Backgr
     managed: gate,
     settingsChanged: () => startGate(),
     async start(onManagedChange) {
-      if (!storage.isShared) endCheckpoints = startAuditCheckpoints(runtime, store)
+      if (!storage.isOwnedElsewhere) endCheckpoints = startAuditCheckpoints(runtime, store)
       startGate = async () => {
         if (isGateStarted || !served.backends.some(({ managed }) => managed)) return
         isGateStarted = true

@@ -56,7 +56,7 @@ export async function openPostgresStorage({ config, clock, log }: Runtime, url: 
     responses: createResponseStore(db, config.limits.storedBytes),
     conversations: createConversationStore(db, config.limits.storedBytes),
     generations: createGenerationStore(db),
-    isShared: false,
+    isOwnedElsewhere: false,
     proveQuotas: () => proveQuotasOnPostgres(url),
     nowMs: () => ledger.nowMs(),
     isHealthy: () => ledger.healthy(),

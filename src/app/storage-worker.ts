@@ -67,7 +67,7 @@ export async function openWorkerStorage(
     conversations: remoteStore(owner, 'conversations'),
     generations: remoteStore(owner, 'generations'),
     ownNode: reports,
-    isShared: true,
+    isOwnedElsewhere: true,
     proveQuotas,
     nowMs: () => clock.nowMs(),
     isHealthy: () => owner.isHealthy,

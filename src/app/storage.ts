@@ -27,7 +27,7 @@ export interface Storage extends AsyncDisposable {
   readonly generations: GenerationList
   readonly ownNode: OwnNode
   /** Whether another process owns the database, and does what must be done once (contract 36.9). */
-  readonly isShared: boolean
+  readonly isOwnedElsewhere: boolean
   /** Rejects if a quota write is not visible on a new connection. */
   proveQuotas(): Promise<void>
   /** The wall clock that decides when keys end: the same for all nodes of a database (contract 36.14). Epoch milliseconds. */
@@ -122,7 +122,7 @@ export async function openSqliteStorage(
     conversations,
     generations,
     ownNode: onlyProcess,
-    isShared: false,
+    isOwnedElsewhere: false,
     proveQuotas: async () => thread.call({ type: 'prove' }),
     nowMs: () => clock.nowMs(),
     isHealthy: () => ledger.healthy() && file.isUsable(),

@@ -9,7 +9,7 @@ import { errorName } from '../../runtime/describe-bug.ts'
 import type { Sealer } from '../../runtime/sealer.ts'
 import type { Gateway } from '../gateway.ts'
 import type { HeldBytes } from '../ports.ts'
-import { streamFailure } from '../request/stream-failure.ts'
+import { describeFailure } from '../request/describe-failure.ts'
 import { askStore } from '../responses/ask-store.ts'
 import type { FollowEnd } from './answer-feed.ts'
 import { BackgroundResponses } from './background-responses.ts'
@@ -303,7 +303,7 @@ export class Generations {
   #failureText(format: ClientFormatId, requestId: string, error: ServiceError, events: Buffer): Buffer {
     const rules = this.#deps.relays(format).stream
     if (rules === undefined) return Buffer.alloc(0)
-    return brokenEnd(rules, events, streamFailure(error, this.#deps.links, requestId))
+    return brokenEnd(rules, events, describeFailure(error, this.#deps.links, requestId))
   }
 
   #renewLater(): void {

@@ -16,6 +16,7 @@ import { billFor } from './attempt-bill.ts'
 import { withEnd } from './attempt-end.ts'
 import type { AttemptRun } from './attempt.ts'
 import { relayRulesFor, type BackendRequestBody } from './backend-request.ts'
+import { describeFailure } from './describe-failure.ts'
 import type { DurabilityWait } from './durability-wait.ts'
 import type { FailoverDeps } from './failover-deps.ts'
 import { Failover } from './failover.ts'
@@ -23,7 +24,6 @@ import { persistingFlow, persistWhole } from './persisting-flow.ts'
 import type { RequestRunOptions } from './request-run-options.ts'
 import { usageOf } from './request-usage.ts'
 import { rescuable, rescue, rescueModeOf, type Delivered } from './rescue.ts'
-import { streamFailure } from './stream-failure.ts'
 
 export interface RequestRunDeps extends FailoverDeps {
   readonly commits: DurabilityWait
@@ -195,7 +195,7 @@ export class RequestRun extends SetEntry {
     }
     const error = this.#endReason(end.error)
     if (this.#clientDisconnected) return 'client_closed'
-    const failure = streamFailure(error, this.#deps.links, request.id)
+    const failure = describeFailure(error, this.#deps.links, request.id)
     sink.end(run.lane.failure(failure), run.lane.encoding)
     return error.code
   }
@@ -338,7 +338,7 @@ export class RequestRun extends SetEntry {
     this.#source.current?.stop(new UpstreamError('cancelled'))
     if (this.#clientDisconnected) return { outcome }
     if (!this.#answerOpened) return { outcome, error }
-    const failure = streamFailure(error, this.#deps.links, request.id)
+    const failure = describeFailure(error, this.#deps.links, request.id)
     const lane = this.#source.ownStream?.lane ?? this.#laneFor(backends[0]!)
     sink.end(lane.failure(failure), lane.encoding)
     return { outcome }

@@ -221,7 +221,7 @@ async function openStorage(
     conversations: createConversationStore(answers, config.limits.storedBytes),
     generations,
     ownNode: { id: 'simulated', reportWith: () => {}, reportNow: () => {} },
-    isShared: false,
+    isOwnedElsewhere: false,
     proveQuotas: async () => {},
     nowMs: () => clock.nowMs(),
     isHealthy: () => ledger.healthy(),
