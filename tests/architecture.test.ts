@@ -52,6 +52,7 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
       'gateway/responses/conversation-store.ts',
       'accounts/ports.ts',
       'accounts/admin/admin-ports.ts',
+      'accounts/alerts/alert-ports.ts',
       'accounts/backends/backend-ports.ts',
       'accounts/billing/ports.ts',
       'accounts/declared/declared-ports.ts',

@@ -75,28 +75,8 @@ export interface BudgetQueries {
   removeBudget(accountId: string, budgetId: string, record: AuditRecord): Promise<boolean>
   /** What all its budgets spent in buckets since a time, and what running requests hold. A bucket can be in it several times. */
   readBudgetSpending(accountId: string, sinceMs: number): Promise<readonly BucketCounters[]>
-  /** Deletes at most `limit` of the oldest counters, and of the alerts, from before a time; returns the larger number. */
+  /** Deletes at most `limit` of the oldest counters from before a time; returns how many. */
   deleteSpendingBefore(timeMs: number, limit: number): Promise<number>
-}
-
-/** Which alerts of budgets were sent. */
-export interface BudgetAlertQueries {
-  /** The ids of accounts with budgets, in order, after one of them. */
-  listBudgetedAccounts(afterId: string, limit: number): Promise<readonly string[]>
-  /** Whether a budget has refused requests of the account since a time. */
-  hasBudgetRefusals(accountId: string, sinceMs: number): Promise<boolean>
-  /** False if it was sent before: of several nodes, exactly one gets true. */
-  addBudgetAlert(alert: BudgetAlert): Promise<boolean>
-}
-
-/** An alert. `windowMs` names the window of the budget: see `alertWindowMs`. */
-interface BudgetAlert {
-  readonly budgetId: string
-  readonly windowMs: number
-  /** In percent of the limit. */
-  readonly threshold: number
-  readonly accountId: string
-  readonly atMs: number
 }
 
 export interface UpstreamQueries {
@@ -192,6 +172,8 @@ export interface Mail {
   readonly to: string
   readonly subject: string
   readonly text: string
+  /** The same if the email is sent again, so that the receiver can drop it: part of its `Message-ID`. */
+  readonly eventId?: string
 }
 
 /** Hands an email to the mail server; resolves when the server has accepted it. @throws MailError if it did not */

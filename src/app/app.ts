@@ -32,10 +32,10 @@ import { systemRandom, type RandomBytes } from '../runtime/random.ts'
 import { createSealer } from '../runtime/sealer.ts'
 import { readVersion } from '../runtime/version.ts'
 import { listenForWeb } from '../web/serve-web.ts'
+import { startAlerts } from './alerts.ts'
 import { openAnswerStores } from './answer-stores.ts'
 import { openBackgroundChecks, type BackgroundChecks } from './background-checks.ts'
 import { openBilling } from './billing.ts'
-import { startBudgetAlerts } from './budget-alerts.ts'
 import { openCacheSessions } from './cache-sessions.ts'
 import { connectionLimits, openFilesLimit, wantedDescriptors, type ConnectionLimits } from './connection-limits.ts'
 import { openMail } from './mail.ts'
@@ -132,7 +132,7 @@ export async function startApp(given: Config, options: AppOptions): Promise<App>
   const config = withPort(listening.port)
   const shown = { ...answers, storage, sales, offers, providers, managed, mail, status, observation, breakers, api }
   const started = withConfig(runtime, config)
-  parts.use(startBudgetAlerts(started, { storage, sendMail: mail.sendMail, postJson: providers.postJson, onFailed }))
+  parts.use(startAlerts(started, { storage, sendMail: mail.sendMail, postJson: providers.postJson, onFailed }))
   web.serve(parts.use(openWeb(started, shown)).fetch)
   descriptors.start()
   status.startReporting(config.listen.port)

@@ -42,10 +42,13 @@ export function openSmtp(settings: SmtpSettings, log: EventLog): { readonly send
     disableFileAccess: true,
     disableUrlAccess: true,
   })
+  const senderDomain = /@([^>\s]+)/.exec(from)?.[1] ?? host
   return {
-    async send({ to, subject, text }: Mail) {
+    async send({ to, subject, text, eventId }: Mail) {
+      // Only characters that a Message-ID may have; every event ID consists of them.
+      const messageId = eventId === undefined ? undefined : `<${eventId}@${senderDomain}>`
       try {
-        await transport.sendMail({ from, to, subject, text })
+        await transport.sendMail({ from, to, subject, text, ...(messageId !== undefined && { messageId }) })
       } catch (error) {
         const reason = reasonOf(error)
         log({ event: 'mail_failing', reason })

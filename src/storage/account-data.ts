@@ -28,6 +28,7 @@ const ownTables = [
   'usage',
   'budget_spending',
   'budget_alerts',
+  'alert_deliveries',
 ] as const satisfies readonly (keyof Tables)[]
 
 /**

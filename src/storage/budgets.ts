@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely'
-import type { BudgetAlertQueries, BudgetQueries } from '../accounts/ports.ts'
+import type { BudgetQueries } from '../accounts/ports.ts'
 import {
   type Budget,
   type BudgetHold,
@@ -14,7 +14,7 @@ import { change } from './revision.ts'
 import type { BudgetRow, Tables } from './schema/schema.ts'
 
 /** Budgets and what they have spent. The ledger counts; this reads its counters. */
-export const budgetStore = defineStore<BudgetAlertQueries & BudgetQueries>({
+export const budgetStore = defineStore<BudgetQueries>({
   listBudgets: (db, accountId) => budgetsOf(db, accountId),
 
   async listOperatorBudgets(db, limit) {
@@ -84,44 +84,7 @@ export const budgetStore = defineStore<BudgetAlertQueries & BudgetQueries>({
     const spending = await sql`delete from budget_spending where (budget_id, bucket_ms) in (
       select budget_id, bucket_ms from budget_spending where bucket_ms < ${before} and held = 0
       order by bucket_ms limit ${limit})`.execute(db)
-    const alerts = await sql`delete from budget_alerts where (budget_id, window_ms, threshold) in (
-      select budget_id, window_ms, threshold from budget_alerts where at_ms < ${before} order by at_ms limit ${limit})`.execute(
-      db,
-    )
-    return Math.max(Number(spending.numAffectedRows ?? 0), Number(alerts.numAffectedRows ?? 0))
-  },
-
-  async listBudgetedAccounts(db, afterId, limit) {
-    const rows = await db
-      .selectFrom('budgets')
-      .select('account_id')
-      .distinct()
-      .where('account_id', '>', afterId)
-      .orderBy('account_id')
-      .limit(limit)
-      .execute()
-    return rows.map((row) => row.account_id)
-  },
-
-  async hasBudgetRefusals(db, accountId, sinceMs) {
-    const row = await db
-      .selectFrom('refused_requests')
-      .select('code')
-      .where('account_id', '=', accountId)
-      .where('code', '=', 'budget_exceeded')
-      .where('last_at_ms', '>=', Math.floor(sinceMs))
-      .limit(1)
-      .executeTakeFirst()
-    return row !== undefined
-  },
-
-  async addBudgetAlert(db, { budgetId, windowMs, threshold, accountId, atMs }) {
-    const result = await db
-      .insertInto('budget_alerts')
-      .values({ budget_id: budgetId, window_ms: windowMs, threshold, account_id: accountId, at_ms: atMs })
-      .onConflict((conflict) => conflict.doNothing())
-      .executeTakeFirst()
-    return (result.numInsertedOrUpdatedRows ?? 0n) > 0n
+    return Number(spending.numAffectedRows ?? 0)
   },
 })
 

@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { AdminTokenStore } from '../accounts/admin/admin-ports.ts'
+import type { AlertQueries } from '../accounts/alerts/alert-ports.ts'
 import type { BackendControlStore } from '../accounts/backends/backend-ports.ts'
 import type { BillingStore } from '../accounts/billing/ports.ts'
 import type { DeclaredQueries, DeclaredStore } from '../accounts/declared/declared-ports.ts'
@@ -9,7 +10,6 @@ import type {
   AccountStore,
   ActivityStore,
   AuditStore,
-  BudgetAlertQueries,
   BudgetQueries,
   IdentityStore,
   ManagedAccessStore,
@@ -22,6 +22,7 @@ import { accountSearchStore } from './account-search.ts'
 import { accountStore } from './accounts.ts'
 import { activityStore } from './activity.ts'
 import { adminTokenStore } from './admin-tokens.ts'
+import { alertStore } from './alerts.ts'
 import { auditStore } from './audit.ts'
 import { backendControlStore } from './backend-controls.ts'
 import { billingStore } from './billing.ts'
@@ -60,7 +61,7 @@ export interface Store
     AuditStore,
     BackendControlStore,
     CacheSessionList,
-    BudgetAlertQueries,
+    AlertQueries,
     BudgetQueries,
     DeclaredQueries,
     AccountDataStore,
@@ -89,6 +90,7 @@ export function createStore(db: Kysely<Tables>): Store {
     ...accountDataStore(db),
     ...adminTokenStore(db),
     ...activityStore(db),
+    ...alertStore(db),
     ...auditStore(db),
     ...backendControlStore(db),
     ...cacheSessionStore(db),

@@ -53,6 +53,7 @@ const owned = [
   'budgets',
   'budget_spending',
   'budget_alerts',
+  'alert_deliveries',
   'stored_responses',
   'conversations',
   'conversation_items',
@@ -362,7 +363,9 @@ describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
         .insertInto('budget_spending')
         .values({ budget_id: `bud_${n}`, bucket_ms: 1, account_id: accountId, spent: 1, held: 0 })
         .execute()
-      await store.addBudgetAlert({ budgetId: `bud_${n}`, windowMs: 1, threshold: 50, accountId, atMs: 1 })
+      await store.addBudgetAlert({ budgetId: `bud_${n}`, windowMs: 1, thresholds: [50], accountId, atMs: 1 }, [
+        { id: `adl_${n}`, eventId: 'e', accountId, channel: 'email', target: address, body: '', atMs: 1 },
+      ])
       await db.insertInto('meters').values({ account_id: accountId, admitted: 1, last_at_ms: 1 }).execute()
       const generation = { accountId, requestId: `req_${n}` }
       const generations = createGenerationStore(db)

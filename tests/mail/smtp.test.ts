@@ -74,6 +74,14 @@ test.each([
   expect(received).toEqual([])
 })
 
+test('an email about an event has the same ID each time, so that receivers can drop repeats', async () => {
+  const smtp = openSmtp(settings(), () => {})
+  for (let count = 0; count < 2; count += 1) await smtp.send({ ...email, eventId: 'bud_1-1799971200000-80' })
+  smtp.close()
+  const ids = received.map((text) => /^Message-ID: (.+)$/m.exec(text)?.[1]?.trim())
+  expect(ids).toEqual(Array.from({ length: 2 }, () => '<bud_1-1799971200000-80@example.com>'))
+})
+
 test('a rejected address is not repeated in the error', async () => {
   rejects = true
   const events: ServiceEvent[] = []

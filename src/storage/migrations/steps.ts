@@ -1,3 +1,4 @@
+import { alertDeliveriesMigration } from './alert-deliveries.ts'
 import { appendOnly } from './append-only.ts'
 import { backendControlsMigration } from './backend-controls.ts'
 import { budgetAlertsMigration } from './budget-alerts.ts'
@@ -309,4 +310,5 @@ export const migrations: readonly Migration[] = [
   budgetAlertsMigration,
   costsMigration,
   requestSessionsMigration,
+  alertDeliveriesMigration,
 ]

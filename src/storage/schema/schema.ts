@@ -1,3 +1,4 @@
+import type { AlertDeliveryRow, BudgetAlertRow } from './schema-alerts.ts'
 import type { CacheSessionRow, GenerationChunkRow, GenerationRow } from './schema-generations.ts'
 import type { IdentityTables } from './schema-identity.ts'
 import type {
@@ -23,6 +24,7 @@ export interface Tables extends IdentityTables {
   budgets: BudgetRow
   budget_spending: BudgetSpendingRow
   budget_alerts: BudgetAlertRow
+  alert_deliveries: AlertDeliveryRow
   meters: MeterRow
   nodes: NodeRow
   revisions: RevisionRow
@@ -177,15 +179,6 @@ export interface BudgetRow {
   amount: number
   set_by: string
   created_at_ms: number
-}
-
-/** An alert that was sent. `window_ms` names the window: see `alertWindowMs`. */
-interface BudgetAlertRow {
-  budget_id: string
-  window_ms: number
-  threshold: number
-  account_id: string
-  at_ms: number
 }
 
 /** What was spent of a budget in one bucket of its window. `held`, by running requests, is PostgreSQL only. */

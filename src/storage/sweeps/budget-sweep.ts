@@ -6,11 +6,15 @@ const chunkRows = 500
 /** Longer than any window with its oldest bucket. */
 const keptMs = 40 * dayMs
 
-/** Deletes counters and alerts of budgets that no window counts any more; returns a function that stops it. */
+/** Deletes counters and alerts of budgets that no window counts any more, and old messages; returns a function that stops it. */
 export function startBudgetSweep(
-  store: Pick<Store, 'deleteSpendingBefore'>,
+  store: Pick<Store, 'deleteSpendingBefore' | 'deleteAlertsBefore'>,
   { clock, onFailed }: Pick<SweepOptions, 'clock' | 'onFailed'>,
 ): () => void {
-  const deleteOld = (nowMs: number, rows: number): Promise<number> => store.deleteSpendingBefore(nowMs - keptMs, rows)
+  const deleteOld = async (nowMs: number, rows: number): Promise<number> =>
+    Math.max(
+      await store.deleteSpendingBefore(nowMs - keptMs, rows),
+      await store.deleteAlertsBefore(nowMs - keptMs, rows),
+    )
   return startSweep({ deleteOld, chunkRows, clock, onFailed })
 }

@@ -43,7 +43,7 @@ function rowOf(
   return columns.map((name, index) => {
     const isText = types[index] !== 'bigint'
     if (parents.some((parent) => name === `${parent.slice(0, -1)}_id`)) return `id-${n}`
-    if (key.includes(name) || /digest|^id$|customer_id|request_id/.test(name))
+    if (key.includes(name) || /digest|^id$|customer_id|request_id|event_id/.test(name))
       return isText ? `${name === 'id' ? 'id' : name}-${n}` : n + 1
     if (table === 'requests') {
       if (name === 'state') return 'done'

@@ -1,0 +1,65 @@
+import { budgetName, writeBudgetAmount } from '../../domain/budget-text.ts'
+import { writeReset } from '../../domain/reset-text.ts'
+import { hexMac } from '../../runtime/mac.ts'
+import type { Secret } from '../../runtime/secret.ts'
+import { type BudgetState, plainBudget } from '../budgets.ts'
+import type { Mail } from '../ports.ts'
+
+/** Budget `state` passed `threshold` percent in the window `windowMs` (see `alertWindowMs`). */
+export interface PassedThreshold {
+  readonly state: BudgetState
+  readonly threshold: number
+  readonly windowMs: number
+}
+
+/** The ID of an alert, the same for all its receivers and attempts. */
+export function alertId({ state, threshold, windowMs }: PassedThreshold): string {
+  return `${state.budget.id}-${windowMs}-${threshold}`
+}
+
+/** The body of a webhook about an alert (contract 46.14). */
+export function writeAlertEvent(passed: PassedThreshold, budgetsUrl: string, nowMs: number): string {
+  return JSON.stringify({
+    object: 'event',
+    id: alertId(passed),
+    type: 'budget.alert',
+    created_at: new Date(nowMs).toISOString(),
+    threshold_percent: passed.threshold,
+    budget: plainBudget(passed.state),
+    url: budgetsUrl,
+  })
+}
+
+/** The header line that signs one attempt: it covers the time, so that a recorded message cannot be sent again much later. */
+export function signatureLine(secret: Secret, body: string, nowMs: number): string {
+  const seconds = Math.floor(nowMs / 1000)
+  return `x-svc-router-signature: t=${seconds},v1=${hexMac(secret, `${seconds}.${body}`)}`
+}
+
+/** An email about an alert. */
+export function writeAlertMail(
+  { state, threshold }: PassedThreshold,
+  budgetsUrl: string,
+): Pick<Mail, 'subject' | 'text'> {
+  const { budget, spent, left, resetsAtMs } = state
+  const write = (amount: number): string => writeBudgetAmount(budget.unit, amount)
+  const name = budgetName(budget)
+  const isUsedUp = threshold === 100
+  return {
+    subject: isUsedUp ? 'A budget is used up' : `${threshold}% of a budget is spent`,
+    text: [
+      isUsedUp ? `${name} is used up.` : `${threshold}% of a budget is spent: ${name}.`,
+      '',
+      `Spent: ${write(spent)} of ${write(budget.limit)}`,
+      `Left: ${write(left)}`,
+      `More becomes available on ${writeReset(resetsAtMs)}.`,
+      '',
+      isUsedUp
+        ? 'Until then, requests that it cannot pay for are rejected.'
+        : 'Requests are not affected until it is used up.',
+      'See and change budgets:',
+      budgetsUrl,
+      '',
+    ].join('\n'),
+  }
+}

@@ -1,0 +1,79 @@
+/** How an alert reaches somebody: an email to an address of the account, or the operator's webhook. */
+export type AlertChannel = 'email' | 'operator'
+
+/** `waiting` for its first or another attempt, `delivered`, or `failed` for good. */
+type DeliveryState = 'waiting' | 'delivered' | 'failed'
+
+/** One message to one receiver. */
+export interface NewDelivery {
+  readonly id: string
+  /** The same for all receivers and all attempts, so that receivers can drop repeats. */
+  readonly eventId: string
+  readonly accountId: string
+  readonly channel: AlertChannel
+  /** The address of an email; empty for the operator's webhook. */
+  readonly target: string
+  readonly body: string
+  readonly atMs: number
+}
+
+/** A message that this process may send until its lease ends. */
+export interface ClaimedDelivery extends NewDelivery {
+  /** The number of this attempt, from 1. */
+  readonly attempt: number
+}
+
+/** An alert. `windowMs` names the window of the budget: see `alertWindowMs`. */
+interface BudgetAlert {
+  readonly budgetId: string
+  readonly windowMs: number
+  /** In percent of the limit, ascending. The last one is the alert's; the others no longer need one. */
+  readonly thresholds: readonly number[]
+  readonly accountId: string
+  readonly atMs: number
+}
+
+/** Which messages a process takes. */
+interface DeliveryClaim {
+  readonly channel: AlertChannel
+  readonly nowMs: number
+  /** Until then, no other process makes the same attempt. */
+  readonly leaseMs: number
+  /** Messages that have waited longer are not sent any more. */
+  readonly maxAgeMs: number
+  /** At most this many, each of another account. */
+  readonly limit: number
+  /** Accounts that get none. */
+  readonly except: readonly string[]
+}
+
+/** How an attempt ended. */
+interface AttemptEnd {
+  readonly state: DeliveryState
+  /** A status, or why there is none. */
+  readonly result: string
+  readonly nowMs: number
+  /** When to make the next attempt, if it is still waiting. */
+  readonly dueAtMs: number | null
+}
+
+/** Alerts and the messages about them (contract 46.11, 46.15). */
+export interface AlertQueries {
+  /** The ids of accounts with budgets, in order, after one of them. */
+  listBudgetedAccounts(afterId: string, limit: number): Promise<readonly string[]>
+  /** Whether a budget has refused requests of the account since a time. */
+  hasBudgetRefusals(accountId: string, sinceMs: number): Promise<boolean>
+  /** Whether somebody was told. */
+  hasBudgetAlert(budgetId: string, windowMs: number, threshold: number): Promise<boolean>
+  /**
+   * Adds an alert together with its messages, in one transaction. False, with nothing written, if the alert exists or the account
+   * does not: of several nodes, exactly one gets true.
+   */
+  addBudgetAlert(alert: BudgetAlert, deliveries: readonly NewDelivery[]): Promise<boolean>
+  /** Takes messages that are due, the one that has waited longest first. */
+  claimDeliveries(claim: DeliveryClaim): Promise<readonly ClaimedDelivery[]>
+  /** Does nothing if another process has taken the message since. */
+  endAttempt(delivery: Pick<ClaimedDelivery, 'id' | 'attempt'>, end: AttemptEnd): Promise<void>
+  /** Deletes at most `limit` of the oldest alerts, and of their messages, from before a time; returns the larger number. */
+  deleteAlertsBefore(timeMs: number, limit: number): Promise<number>
+}

@@ -1,0 +1,122 @@
+import { alertWindowMs } from '../../domain/budget-windows.ts'
+import type { Clock, Timer } from '../../runtime/clock.ts'
+import { idMinter } from '../../runtime/ids.ts'
+import type { RandomBytes } from '../../runtime/random.ts'
+import { type BudgetState, budgetStates } from '../budgets.ts'
+import type { BudgetQueries, EmailQueries } from '../ports.ts'
+import { alertId, type PassedThreshold, writeAlertEvent, writeAlertMail } from './alert-message.ts'
+import type { AlertQueries, NewDelivery } from './alert-ports.ts'
+
+/** Shares of a budget, in percent, at which its account is told (contract 46.11). */
+const thresholds = [50, 80, 100] as const
+/** From this share on, a budget that refuses requests counts as used up: what is left pays for none. */
+const refusingFrom = 80
+/** How often budgets are compared with what is spent. */
+const checkEveryMs = 30_000
+/** Accounts that are read at once. */
+const accountsAtOnce = 200
+
+export interface BudgetAlertDeps {
+  readonly store: Pick<BudgetQueries, 'listBudgets' | 'readBudgetSpending'> &
+    Pick<AlertQueries, 'listBudgetedAccounts' | 'hasBudgetRefusals' | 'hasBudgetAlert' | 'addBudgetAlert'> &
+    Pick<EmailQueries, 'listEmails'>
+  readonly clock: Clock
+  readonly random: RandomBytes
+  /** Whether this service sends email. */
+  readonly sendsMail: boolean
+  /** Whether the operator has a webhook. */
+  readonly hasWebhook: boolean
+  readonly budgetsUrl: string
+  /** Called after messages were added. */
+  readonly onAdded: () => void
+  readonly onFailed: (error: unknown) => void
+}
+
+/**
+ * Notices when 50, 80, and 100 % of a budget are spent, once for each budget, window, and threshold, whichever node is first, and
+ * stores the messages about it. `AlertSender` sends them.
+ */
+export class BudgetAlerts {
+  readonly #deps: BudgetAlertDeps
+  readonly #mintId: () => string
+  #timer: Timer | undefined
+  #running: Promise<void> | undefined
+  #isClosed = false
+
+  constructor(deps: BudgetAlertDeps) {
+    this.#deps = deps
+    this.#mintId = idMinter('adl_', () => deps.clock.nowMs(), deps.random)
+  }
+
+  start(): void {
+    if (this.#deps.sendsMail || this.#deps.hasWebhook) this.#schedule()
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#timer?.cancel()
+    await this.#running
+  }
+
+  #schedule(): void {
+    if (this.#isClosed) return
+    this.#timer = this.#deps.clock.after(checkEveryMs, () => {
+      this.#running = this.check()
+        .catch((error: unknown) => this.#deps.onFailed(error))
+        .finally(() => this.#schedule())
+    })
+  }
+
+  /** Compares all budgets with what is spent. @throws the store's error */
+  async check(): Promise<void> {
+    let afterId = ''
+    for (;;) {
+      const accounts = await this.#deps.store.listBudgetedAccounts(afterId, accountsAtOnce)
+      for (const accountId of accounts) await this.#checkAccount(accountId)
+      if (accounts.length < accountsAtOnce || this.#isClosed) return
+      afterId = accounts.at(-1)!
+    }
+  }
+
+  async #checkAccount(accountId: string): Promise<void> {
+    const nowMs = this.#deps.clock.nowMs()
+    for (const state of await budgetStates(this.#deps.store, accountId, nowMs)) await this.#checkBudget(state, nowMs)
+  }
+
+  async #checkBudget(state: BudgetState, nowMs: number): Promise<void> {
+    const { store, onAdded } = this.#deps
+    const { budget, spent } = state
+    const { id: budgetId, accountId } = budget
+    const percent = (spent / budget.limit) * 100
+    const windowMs = alertWindowMs(budget, nowMs)
+    const refuses = percent >= refusingFrom && percent < 100 && (await store.hasBudgetRefusals(accountId, windowMs))
+    const passed = thresholds.filter((threshold) => percent >= threshold || (threshold === 100 && refuses))
+    // One alert says the most, if several thresholds were passed since the last check.
+    const threshold = passed.at(-1)
+    if (threshold === undefined || (await store.hasBudgetAlert(budgetId, windowMs, threshold))) return
+    const deliveries = await this.#writeMessages({ state, threshold, windowMs }, nowMs)
+    const alert = { budgetId, windowMs, thresholds: passed, accountId, atMs: Math.floor(nowMs) }
+    if (await store.addBudgetAlert(alert, deliveries)) onAdded()
+  }
+
+  async #writeMessages(passed: PassedThreshold, nowMs: number): Promise<readonly NewDelivery[]> {
+    const { store, sendsMail, hasWebhook, budgetsUrl } = this.#deps
+    const { accountId } = passed.state.budget
+    const add = (channel: NewDelivery['channel'], target: string, body: string): NewDelivery => ({
+      id: this.#mintId(),
+      eventId: alertId(passed),
+      accountId,
+      channel,
+      target,
+      body,
+      atMs: nowMs,
+    })
+    const mail = JSON.stringify(writeAlertMail(passed, budgetsUrl))
+    const event = writeAlertEvent(passed, budgetsUrl, nowMs)
+    const emails = sendsMail ? await store.listEmails(accountId) : []
+    return [
+      ...emails.map(({ address }) => add('email', address, mail)),
+      ...(hasWebhook ? [add('operator', '', event)] : []),
+    ]
+  }
+}

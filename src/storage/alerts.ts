@@ -1,0 +1,182 @@
+import { type Kysely, sql, SqliteAdapter, type Transaction } from 'kysely'
+import type { AlertChannel, AlertQueries, ClaimedDelivery, NewDelivery } from '../accounts/alerts/alert-ports.ts'
+import { defineStore } from './define-store.ts'
+import type { AlertDeliveryRow } from './schema/schema-alerts.ts'
+import type { Tables } from './schema/schema.ts'
+
+/**
+ * A message that is due later than this was scheduled before the clock was set back. The longest wait between two attempts
+ * is shorter.
+ */
+const farAheadMs = 2 * 3_600_000
+
+/** Alerts of budgets, and the messages about them. */
+export const alertStore = defineStore<AlertQueries>({
+  async listBudgetedAccounts(db, afterId, limit) {
+    const rows = await db
+      .selectFrom('budgets')
+      .select('account_id')
+      .distinct()
+      .where('account_id', '>', afterId)
+      .orderBy('account_id')
+      .limit(limit)
+      .execute()
+    return rows.map((row) => row.account_id)
+  },
+
+  async hasBudgetRefusals(db, accountId, sinceMs) {
+    const row = await db
+      .selectFrom('refused_requests')
+      .select('code')
+      .where('account_id', '=', accountId)
+      .where('code', '=', 'budget_exceeded')
+      .where('last_at_ms', '>=', Math.floor(sinceMs))
+      .limit(1)
+      .executeTakeFirst()
+    return row !== undefined
+  },
+
+  async hasBudgetAlert(db, budgetId, windowMs, threshold) {
+    const row = await db
+      .selectFrom('budget_alerts')
+      .select('threshold')
+      .where('budget_id', '=', budgetId)
+      .where('window_ms', '=', windowMs)
+      .where('threshold', '=', threshold)
+      .executeTakeFirst()
+    return row !== undefined
+  },
+
+  addBudgetAlert(db, { budgetId, windowMs, thresholds, accountId, atMs }, deliveries) {
+    return db.transaction().execute(async (transaction) => {
+      if (!(await hasAccount(transaction, accountId))) return false
+      // The last one first: of several nodes, those that come later wait for it, and find it there.
+      for (const threshold of thresholds.toReversed()) {
+        const result = await transaction
+          .insertInto('budget_alerts')
+          .values({ budget_id: budgetId, window_ms: windowMs, threshold, account_id: accountId, at_ms: atMs })
+          .onConflict((conflict) => conflict.doNothing())
+          .executeTakeFirst()
+        const isNew = (result.numInsertedOrUpdatedRows ?? 0n) > 0n
+        if (threshold === thresholds.at(-1) && !isNew) return false
+      }
+      for (const delivery of deliveries) await insertDelivery(transaction, delivery)
+      return true
+    })
+  },
+
+  async claimDeliveries(db, { channel, nowMs, leaseMs, maxAgeMs, limit, except }) {
+    const now = Math.floor(nowMs)
+    const due = db
+      .selectFrom('alert_deliveries')
+      .selectAll()
+      .select(sql<number>`row_number() over (partition by account_id order by due_at_ms, id)`.as('place'))
+      .where('channel', '=', channel)
+      .where((row) => row.or([row('due_at_ms', '<=', now), row('due_at_ms', '>', now + farAheadMs)]))
+      .where('created_at_ms', '>', now - maxAgeMs)
+      .$if(except.length > 0, (query) => query.where('account_id', 'not in', [...except]))
+    const rows = await db
+      .selectFrom(due.as('due'))
+      .selectAll()
+      .where('place', '=', 1)
+      .orderBy('due_at_ms')
+      .orderBy('id')
+      .limit(limit)
+      .execute()
+    const claimed: ClaimedDelivery[] = []
+    for (const row of rows) {
+      const attempt = row.attempts + 1
+      const result = await db
+        .updateTable('alert_deliveries')
+        .set({ attempts: attempt, due_at_ms: now + leaseMs })
+        .where('id', '=', row.id)
+        .where('attempts', '=', row.attempts)
+        .where('state', '=', 'waiting')
+        .executeTakeFirstOrThrow()
+      if (result.numUpdatedRows > 0n) claimed.push({ ...readDelivery(row), attempt })
+    }
+    return claimed
+  },
+
+  async endAttempt(db, { id, attempt }, { state, result, nowMs, dueAtMs }) {
+    const now = Math.floor(nowMs)
+    const ended = await db
+      .updateTable('alert_deliveries')
+      .set({ state, result, attempted_at_ms: now, due_at_ms: dueAtMs === null ? null : Math.floor(dueAtMs) })
+      .where('id', '=', id)
+      .where('attempts', '=', attempt)
+      .where('state', '=', 'waiting')
+      .returning(['account_id', 'channel'])
+      .executeTakeFirst()
+    if (ended === undefined) return
+    // Nobody looks at it any more, and it may contain an address.
+    if (state !== 'waiting') await db.deleteFrom('alert_deliveries').where('id', '=', id).execute()
+    // Accounts take turns: what else this one has waiting comes after what others have waiting now.
+    await db
+      .updateTable('alert_deliveries')
+      .set({ due_at_ms: now })
+      .where('account_id', '=', ended.account_id)
+      .where('channel', '=', ended.channel)
+      .where('due_at_ms', '<', now)
+      .execute()
+  },
+
+  async deleteAlertsBefore(db, timeMs, limit) {
+    const before = Math.floor(timeMs)
+    const alerts = await sql`delete from budget_alerts where (budget_id, window_ms, threshold) in (
+      select budget_id, window_ms, threshold from budget_alerts where at_ms < ${before} order by at_ms limit ${limit})`.execute(
+      db,
+    )
+    const deliveries = await sql`delete from alert_deliveries where id in (
+      select id from alert_deliveries where created_at_ms < ${before} order by created_at_ms limit ${limit})`.execute(
+      db,
+    )
+    return Math.max(Number(alerts.numAffectedRows ?? 0), Number(deliveries.numAffectedRows ?? 0))
+  },
+})
+
+/** Whether the account exists. On PostgreSQL, it is not deleted before the transaction ends; SQLite has one writer. */
+async function hasAccount(transaction: Transaction<Tables>, accountId: string): Promise<boolean> {
+  const isSqlite = transaction.getExecutor().adapter instanceof SqliteAdapter
+  const row = await transaction
+    .selectFrom('accounts')
+    .select('id')
+    .where('id', '=', accountId)
+    .$if(!isSqlite, (query) => query.forKeyShare())
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+async function insertDelivery(db: Kysely<Tables>, delivery: NewDelivery): Promise<void> {
+  const atMs = Math.floor(delivery.atMs)
+  await db
+    .insertInto('alert_deliveries')
+    .values({
+      id: delivery.id,
+      event_id: delivery.eventId,
+      account_id: delivery.accountId,
+      channel: delivery.channel,
+      target: delivery.target,
+      body: delivery.body,
+      state: 'waiting',
+      attempts: 0,
+      result: null,
+      created_at_ms: atMs,
+      attempted_at_ms: null,
+      due_at_ms: atMs,
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+}
+
+function readDelivery(row: AlertDeliveryRow): NewDelivery {
+  return {
+    id: row.id,
+    eventId: row.event_id,
+    accountId: row.account_id,
+    channel: row.channel as AlertChannel,
+    target: row.target,
+    body: row.body,
+    atMs: row.created_at_ms,
+  }
+}

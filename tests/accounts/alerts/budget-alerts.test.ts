@@ -1,0 +1,164 @@
+import { sql } from 'kysely'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { BudgetAlerts } from '../../../src/accounts/alerts/budget-alerts.ts'
+import type { Budget } from '../../../src/domain/budgets.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
+import { systemRandom } from '../../../src/runtime/random.ts'
+import { createStore, type Store } from '../../../src/storage/store.ts'
+import { someRecord } from '../../audit-record.ts'
+import { enginesFor } from '../../contract/engines.ts'
+
+const [[, engine]] = enginesFor('budget alerts') as [ReturnType<typeof enginesFor>[0]]
+let store: Store
+let db: Awaited<ReturnType<Awaited<ReturnType<typeof engine.fresh>>>>
+let nowMs = Date.parse('2026-11-25T12:00:00Z')
+
+const budget: Budget = {
+  id: 'bud_1',
+  accountId: 'acc_1',
+  scope: 'account',
+  subject: '',
+  unit: 'tokens',
+  window: 'day',
+  rolling: false,
+  limit: 1_000,
+  setBy: 'account',
+  createdAtMs: 1,
+}
+
+beforeEach(async () => {
+  db = await (await engine.fresh())()
+  store = createStore(db)
+  nowMs = Date.parse('2026-11-25T12:00:00Z')
+  const account = { id: 'acc_1', name: 'Ada', planId: 'free', suspended: false, createdAtMs: 1 }
+  await store.addAccountWithEmail(account, 'ada@example.com', someRecord())
+  await store.putBudget(budget, 9, someRecord())
+})
+afterEach(() => db.destroy())
+
+/** A process that notices alerts. */
+function node({ sendsMail = true, hasWebhook = true } = {}): BudgetAlerts {
+  return new BudgetAlerts({
+    store,
+    clock: { ...systemClock(), nowMs: () => nowMs },
+    random: systemRandom(),
+    sendsMail,
+    hasWebhook,
+    budgetsUrl: 'https://app.example.com/account/budgets',
+    onAdded: () => {},
+    onFailed: (error) => {
+      throw error
+    },
+  })
+}
+
+async function spend(spent: number): Promise<void> {
+  const bucket = { budget_id: 'bud_1', bucket_ms: Math.floor(nowMs / 86_400_000) * 86_400_000, account_id: 'acc_1' }
+  await db.deleteFrom('budget_spending').where('bucket_ms', '=', bucket.bucket_ms).execute()
+  await db
+    .insertInto('budget_spending')
+    .values({ ...bucket, spent, held: 0 })
+    .execute()
+}
+
+async function messages(channel: string) {
+  const rows = await db
+    .selectFrom('alert_deliveries')
+    .selectAll()
+    .where('channel', '=', channel)
+    .orderBy(sql`rowid`)
+    .execute()
+  return rows.map((row) => ({ ...row, body: JSON.parse(row.body) as Record<string, unknown> }))
+}
+
+const subjects = async () => (await messages('email')).map(({ body }) => body['subject'])
+
+test('each threshold is told once for each window, by one of several nodes', async () => {
+  await spend(499)
+  await Promise.all([node().check(), node().check()])
+  expect(await subjects()).toEqual([])
+  await spend(500)
+  await Promise.all([node().check(), node().check()])
+  await node().check()
+  expect(await subjects()).toEqual(['50% of a budget is spent'])
+  const [first] = await messages('email')
+  expect(first).toMatchObject({ target: 'ada@example.com', account_id: 'acc_1', state: 'waiting', attempts: 0 })
+  expect(first!.body['text']).toContain('Spent: 500 tokens of 1000 tokens')
+  expect(first!.body['text']).toContain('https://app.example.com/account/budgets')
+  await spend(1_000)
+  await node().check()
+  await node().check()
+  expect((await subjects()).slice(1)).toEqual(['A budget is used up'])
+  nowMs += 86_400_000
+  await spend(850)
+  await node().check()
+  expect((await subjects()).slice(2)).toEqual(['80% of a budget is spent'])
+})
+
+test('the webhook gets the same alerts with the same event ID, also without a mail server', async () => {
+  await spend(850)
+  const nodes = [node({ sendsMail: false }), node({ sendsMail: false })]
+  await Promise.all(nodes.map((one) => one.check()))
+  await nodes[0]!.check()
+  const windowMs = Date.parse('2026-11-25T00:00:00Z')
+  expect(await messages('operator')).toMatchObject([
+    {
+      event_id: `bud_1-${windowMs}-80`,
+      body: {
+        object: 'event',
+        id: `bud_1-${windowMs}-80`,
+        type: 'budget.alert',
+        created_at: '2026-11-25T12:00:00.000Z',
+        threshold_percent: 80,
+        budget: { id: 'bud_1', account: 'acc_1', unit: 'tokens', limit: 1_000, spent: 850, left: 150 },
+        url: 'https://app.example.com/account/budgets',
+      },
+    },
+  ])
+  await spend(1_000)
+  await nodes[1]!.check()
+  expect((await messages('operator')).map(({ body }) => body['threshold_percent'])).toEqual([80, 100])
+  expect(await messages('email')).toEqual([])
+})
+
+test('an alert that was noticed is stored with its messages, or not at all', async () => {
+  await spend(500)
+  await db.schema.alterTable('alert_deliveries').renameTo('hidden').execute()
+  await expect(node().check()).rejects.toThrow()
+  await db.schema.alterTable('hidden').renameTo('alert_deliveries').execute()
+  await node().check()
+  expect(await subjects()).toEqual(['50% of a budget is spent'])
+})
+
+test('a budget that refuses requests is used up, although something is left', async () => {
+  await spend(900)
+  await node().check()
+  const hourMs = Math.floor(nowMs / 3_600_000) * 3_600_000
+  const refused = {
+    accountId: 'acc_1',
+    code: 'budget_exceeded',
+    requests: 1,
+    lastRequestId: 'req_1',
+    lastKeyId: 'key_1',
+  }
+  await store.addRefused([{ ...refused, lastAtMs: nowMs, hourMs }])
+  await node().check()
+  expect(await subjects()).toEqual(['80% of a budget is spent', 'A budget is used up'])
+})
+
+test('old counters, alerts, and messages are deleted, and those that hold something are not', async () => {
+  await spend(900)
+  await node().check()
+  await db
+    .insertInto('budget_spending')
+    .values({ budget_id: 'bud_2', bucket_ms: 1, account_id: 'acc_1', spent: 0, held: 5 })
+    .execute()
+  expect(await store.deleteSpendingBefore(nowMs - 86_400_000, 100)).toBe(0)
+  expect(await store.deleteSpendingBefore(nowMs + 1, 100)).toBeGreaterThan(0)
+  expect(await store.deleteAlertsBefore(nowMs - 86_400_000, 100)).toBe(0)
+  expect(await store.deleteAlertsBefore(nowMs + 1, 100)).toBeGreaterThan(0)
+  const left = await db.selectFrom('budget_spending').select('budget_id').execute()
+  expect(left.map((row) => row.budget_id)).toEqual(['bud_2'])
+  expect(await db.selectFrom('budget_alerts').selectAll().execute()).toEqual([])
+  expect(await db.selectFrom('alert_deliveries').selectAll().execute()).toEqual([])
+})
