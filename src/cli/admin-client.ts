@@ -14,7 +14,7 @@ export const remoteOptions: readonly Option[] = [
   {
     name: 'url',
     value: 'URL',
-    summary: 'The URL of the web app of a running service. Its admin API is used instead of the data folder.',
+    summary: 'Use the admin API of a running service instead of the data folder: the URL of its web app.',
   },
   {
     name: 'token-variable',
@@ -33,7 +33,7 @@ export function adminApiOf({ line, terminal }: Invocation, file: string): AskAdm
   if (!isSafe(url))
     throw new CommandError(
       exitCodes.usage,
-      '--url must be an https URL, or http on this machine: it receives the token',
+      '--url must use https, or http on this machine, because the token is sent to it',
       'for example --url https://app.example.com',
     )
   const variable = line.option('token-variable') ?? usualVariable

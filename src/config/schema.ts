@@ -94,7 +94,7 @@ const facts = {
   usd_per_million: usdPerMillion
     .optional()
     .describe(
-      'What the provider charges you, in US dollars. Default: its published prices, for costs of requests; max_cost_usd and routing by price need these.',
+      "The provider's prices for you, in US dollars. Default: its published prices. max_cost_usd and routing by price use only prices that are set here.",
     ),
 }
 
@@ -171,7 +171,7 @@ export const backendSchema = group({
       'Declares that this backend only creates embeddings, and names its embedding space. Vectors of different models cannot be compared, so failover happens only between backends with the same name.',
     ),
   cache: cache.optional().describe("The provider's prompt cache."),
-  timeouts: timeouts.optional().describe('How long this backend may take.'),
+  timeouts: timeouts.optional().describe('Time limits for requests to this backend.'),
 })
 
 const profile = group({
@@ -181,7 +181,7 @@ const profile = group({
     .max(maxBackendsPerProfile, { error: `expected at most ${maxBackendsPerProfile} backends` })
     .optional()
     .describe(
-      'In the order in which they are tried. Omitted or empty: only the providers that accounts connect themselves.',
+      'The backends, in the order in which they are tried. If omitted or empty: only the providers that accounts connect themselves.',
     ),
   premium: flag.optional().describe('Whether a premium plan is required. Default false.'),
   quota_units: whole(1, maxQuotaUnits)
@@ -277,7 +277,9 @@ export const configSchema = group({
     'a provider name: up to 64 letters, digits, ".", "_", and "-"',
     group({
       preset: text('the name of a preset', 64).meta({ description: 'The vendor.', examples: presetNames }),
-      base_url: url("the provider's base URL", isProviderUrl).optional().describe("Replaces the preset's."),
+      base_url: url("the provider's base URL", isProviderUrl)
+        .optional()
+        .describe("The base URL of the API. Default: the preset's."),
       region: shaped(regionShape, 'the name of a region, such as us-east-1')
         .optional()
         .describe('For presets with regions: bedrock, vertex.'),
@@ -291,7 +293,7 @@ export const configSchema = group({
       headers: map(headerShape, 'the name of a header', text('the value of a header', maxHeaderCharacters))
         .optional()
         .describe(
-          'Additional headers for every request to it. They are displayed in full, so never put credentials here.',
+          'Additional headers for every request to the provider. They are displayed in full, so never put credentials here.',
         ),
       plain_http: flag
         .optional()
@@ -380,7 +382,7 @@ export const configSchema = group({
   drain_delay: duration(0)
     .optional()
     .describe(
-      'How long requests are still accepted after SIGTERM, while /ready is 503, until load balancers have noticed. Default 5s in production, 100ms in local mode.',
+      'How long the service still accepts requests after SIGTERM while /ready returns 503, so that load balancers notice. Default 5s in production, 100ms in local mode.',
     ),
   mail,
   budget_alerts: budgetAlerts,

@@ -62,7 +62,7 @@ export function writeReadShare({ inputTokens, readTokens }: Pick<CacheUse, 'inpu
   return inputTokens === 0 ? 'none' : `${Math.floor((readTokens / inputTokens) * 100)}%`
 }
 
-/** The reasons in one line, such as `12 × the tools changed, 3 × the provider no longer stored it`. */
+/** The reasons in one line, such as `12 × the tools changed, 3 × the provider no longer stored the prompt`. */
 export function writeMisses({ misses }: Pick<CacheUse, 'misses'>): string {
   if (misses.length === 0) return 'none'
   return misses.map(({ reason, turns }) => `${turns} × ${describeReason({ reason })}`).join(', ')

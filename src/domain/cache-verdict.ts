@@ -39,16 +39,16 @@ export interface CacheVerdict {
 
 const texts: Readonly<Record<CacheReason, string>> = {
   hit: 'read from the cache',
-  first: 'first request with this beginning',
+  first: 'no earlier request began like this one',
   backend: 'a different backend answered',
-  expired: 'the provider no longer stored it',
+  expired: 'the provider no longer stored the prompt',
   tools: 'the tools changed',
   system: 'the system prompt changed',
   settings: 'a setting that the cache depends on changed, such as reasoning or tool choice',
   item: 'an earlier item changed',
   short: 'the prompt is too short for providers to cache',
   unmarked: 'nothing was marked for caching',
-  unread: 'the provider did not read it, although it should have it',
+  unread: 'the provider did not read its cache, although it should have the prompt',
   uncounted: 'the provider reported no usage',
 }
 

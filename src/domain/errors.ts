@@ -68,7 +68,7 @@ export const errorCatalog = {
     ...invalid,
     status: 404,
     message:
-      'There is no request with this ID. It may be too old, or have been rejected before it was admitted. Check the ID, and that your key belongs to its account.',
+      'There is no record of a request with this ID. It may be too old, or have been rejected without being counted. Check the ID, and that your key belongs to its account.',
   },
   context_length_exceeded: {
     ...invalid,
@@ -159,7 +159,8 @@ export const errorCatalog = {
   },
   no_backend_matches: {
     ...invalid,
-    message: 'No backend of {profile} meets the requirements: {reasons}. Relax them in "routing", or ask the operator.',
+    message:
+      'No backend of {profile} meets the requirements: {reasons}. Change "routing" in the request, or ask the operator.',
   },
   rate_limit_exceeded: {
     ...limited,

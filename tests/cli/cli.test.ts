@@ -599,7 +599,7 @@ describe('requests', () => {
   })
 
   test('requests --cache shows what was read from caches, and why not more', async () => {
-    expect((await cli.say('requests', '--cache')).err).toContain('No request of the last 30 days was long enough')
+    expect((await cli.say('requests', '--cache')).err).toContain('No request in the last 30 days was long enough')
     const group = { keyId: 'key_1', client: 'codex', inputTokens: 1_000, readTokens: 900 }
     cli.cache.push({ ...group, reason: 'hit', turns: 8 }, { ...group, reason: 'tools', turns: 2, readTokens: 0 })
     const said = await cli.say('requests', '--cache')
@@ -610,7 +610,7 @@ describe('requests', () => {
   test('requests --sessions shows what sessions cost, and an unknown cost is not 0', async () => {
     await cli.say('accounts', 'create', 'team')
     expect((await cli.say('requests', '--sessions')).err).toContain(
-      'No request of the last 30 days belongs to a session',
+      'No request in the last 30 days belongs to a session',
     )
     const tokens = { inputTokens: 10, cachedTokens: 9, outputTokens: 1 }
     const times = { firstMs: 0, lastMs: Date.UTC(2026, 10, 22, 12) }

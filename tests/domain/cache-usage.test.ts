@@ -16,7 +16,7 @@ test('reasons of one key and client become one line, the most frequent miss firs
     ['other', 90],
     ['k', 27],
   ])
-  expect(writeMisses(uses[1]!)).toBe('4 × the tools changed, 1 × the provider no longer stored it')
+  expect(writeMisses(uses[1]!)).toBe('4 × the tools changed, 1 × the provider no longer stored the prompt')
   expect(writeReadShare(uses[1]!)).toBe('24%')
   expect([writeMisses(uses[0]!), writeReadShare(uses[0]!)]).toEqual(['none', 'none'])
 })
@@ -27,7 +27,7 @@ test('a verdict is one line with its figures', () => {
     'item 14 changed: 19,968 tokens read, 90,000 in the previous prompt, 20,000 of them expected from this backend',
   )
   expect(describeVerdict({ reason: 'first', before: 0, expected: 0, read: 0, client: 'other' })).toBe(
-    'first request with this beginning',
+    'no earlier request began like this one',
   )
 })
 

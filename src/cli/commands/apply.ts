@@ -81,7 +81,7 @@ export const exportFile: Command = {
   name: 'export',
   summary: 'Print accounts, keys, plans, backends, and profiles as a file for apply, without secrets.',
   arguments: [],
-  options: [{ name: 'managed', summary: 'Only what an earlier file declared.' }, ...remoteOptions],
+  options: [{ name: 'managed', summary: 'Print only what an earlier file declared.' }, ...remoteOptions],
   example: 'export > service.yaml',
   async run(invocation) {
     const managed = invocation.line.flag('managed')

@@ -17,8 +17,7 @@ import { writeTable } from '../terminal/table.ts'
 
 const ownOption: Option = {
   name: 'own',
-  summary:
-    'Set a budget of the account, which the account can change. Default: a budget of the operator, which it cannot change.',
+  summary: 'Set a budget that the account can change. Default: a budget that only operators can change.',
 }
 
 export const budgetsSet: Command = {

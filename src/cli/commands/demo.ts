@@ -16,12 +16,12 @@ const names = demos.map(({ name }) => name)
 /** Shows a promise of the service with real requests to a service of its own (contract 33.11). */
 export const demo: Command = {
   name: 'demo',
-  summary: `Watch the service keep a promise, with simulated providers: ${names.join(', ')}.`,
+  summary: `Show a feature at work, with simulated providers: ${names.join(', ')}.`,
   arguments: ['[NAME]'],
   options: [
     {
       name: 'keep',
-      summary: 'Afterwards, keep the service running until Ctrl-C, so that you can repeat the requests.',
+      summary: 'After the demo, keep its service running until Ctrl-C, so that you can repeat the requests.',
     },
   ],
   example: 'demo failover',

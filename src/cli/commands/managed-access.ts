@@ -15,7 +15,8 @@ import { oneOf } from '../value-shapes.ts'
 
 export const managedAccessStatus: Command = {
   name: 'managed-access status',
-  summary: 'Show whether managed access is on, and run its three checks now.',
+  summary:
+    'Show whether managed access is on, which lets accounts use your provider credentials, and run its three checks now.',
   arguments: [],
   options: [],
   example: 'managed-access status',

@@ -34,7 +34,8 @@ export const replay: Command = {
     {
       name: 'policy',
       value: 'FILE',
-      summary: 'A file with a profile that has other "backends" or "routing", as in the configuration. Required.',
+      summary:
+        'A file with the profile and the "backends" or "routing" to try, written as in the configuration. Required.',
     },
     { name: 'profile', value: 'PROFILE', summary: 'The profile. Default: the only one in the file.' },
     {
@@ -51,7 +52,7 @@ export const replay: Command = {
     },
     {
       name: 'assume-capacity',
-      summary: 'Assume that backends stay equally fast with more open calls than the records show.',
+      summary: 'Assume that a backend stays as fast when it gets more calls at once than the records show.',
     },
   ],
   example: 'replay --policy policy.yaml --since 24h',

@@ -43,7 +43,7 @@ export const requests: Command = {
     },
     {
       name: 'sessions',
-      summary: `Instead, show the most expensive sessions of the last ${costDays} days. Needs --account if there are several.`,
+      summary: `Instead, show the most expensive sessions of the last ${costDays} days. Needs --account if there are several accounts.`,
     },
   ],
   example: 'requests --limit 50',
@@ -139,7 +139,7 @@ function listSessions(sessions: readonly SessionCost[], docsUrl: string): Result
         : writeTable([['SESSION', 'LAST REQUEST', 'REQUESTS', 'COST', 'SAVED BY CACHING', 'COST UNKNOWN'], ...rows]),
     json: sessions,
     talk: [
-      rows.length === 0 ? `No request of the last ${costDays} days belongs to a session.` : `More: ${docsUrl}/costs`,
+      rows.length === 0 ? `No request in the last ${costDays} days belongs to a session.` : `More: ${docsUrl}/costs`,
     ],
   }
 }
@@ -162,7 +162,7 @@ function listCache(groups: readonly CacheGroup[], appUrl: string): Result {
     json: uses,
     talk: [
       rows.length === 0
-        ? `No request of the last ${cacheDays} days was long enough to be cached.`
+        ? `No request in the last ${cacheDays} days was long enough to be cached.`
         : `Causes and fixes: ${linksFor(appUrl).docsUrl}/caching`,
     ],
   }

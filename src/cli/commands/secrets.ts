@@ -5,7 +5,7 @@ import { exitCodes } from '../failures.ts'
 
 export const secretsStatus: Command = {
   name: 'secrets status',
-  summary: 'Show whether the previous sealing key and the previous pepper are still needed.',
+  summary: 'Show whether you can remove the previous sealing key and the previous pepper from the configuration.',
   arguments: [],
   options: [],
   example: 'secrets status',

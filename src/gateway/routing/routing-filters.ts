@@ -69,11 +69,11 @@ export function matchingBackends(
 }
 
 const filterWords: Readonly<Record<RoutingFilter, string>> = {
-  only: 'not in only',
-  ignore: 'in ignore',
+  only: 'not in "only"',
+  ignore: 'in "ignore"',
   regions: 'not in one of the required regions',
   zero_retention: 'not declared to have zero retention',
-  max_price: 'without a declared price below max_price',
+  max_price: 'without a declared price below "max_price"',
 }
 
 function noneMatches(backends: readonly Backend[], routing: RequestRouting, profile: string): ServiceError {

@@ -36,7 +36,7 @@ export function cacheCard(groups: readonly CacheGroup[], names: Names): Html | s
           </tbody>
         </table>
       </div>
-      ${uses.length > maxUses ? html`<p class="faint">The ${maxUses} with the most turns of ${writeNumber(uses.length)}.</p>` : ''}
+      ${uses.length > maxUses ? html`<p class="faint">The ${maxUses} rows with the most turns, of ${writeNumber(uses.length)}.</p>` : ''}
     </section>
     ${
       misses.length === 0

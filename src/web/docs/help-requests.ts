@@ -36,11 +36,11 @@ export const requestHelp = {
     },
   },
   no_backend_matches: {
-    why: 'The request or its profile has requirements, such as a region, zero retention, or a price cap, and no backend that serves your account is declared to meet all of them. The message counts the backends that each requirement excludes. A backend that declares nothing meets no requirement.',
+    why: 'The request or its profile has requirements, such as a region, zero retention, or a price cap, and no backend that serves your account is declared to meet all of them. The message counts the backends that each requirement excludes. If the configuration does not say that a backend meets a requirement, the requirement excludes it.',
     fix: [
       'Remove or relax a requirement in the `routing` field of the request.',
       'Send the same body to `/v1/route` to see which requirement excludes which backend.',
-      'If the profile has the requirement, ask the operator, or use another profile.',
+      'If the requirement is in the configuration of the profile, use another profile, or ask the operator to change it.',
     ],
     at: { path: '/docs/routing', name: 'Routing' },
     example: {
@@ -92,7 +92,7 @@ export const requestHelp = {
     example: {},
   },
   request_not_found: {
-    why: 'This account has no record of a request with this ID. Records are stored for 90 days unless the operator configures another period, and requests that were rejected before they were admitted have none.',
+    why: 'This account has no record of a request with this ID. Records are stored for 90 days unless the operator configures another period, and requests that were rejected without being counted, such as those with an invalid key, have none.',
     fix: ['Check the ID in the response header `X-Request-Id`.', 'Use a key of the account that sent the request.'],
     at: { path: '/activity', name: 'Activity' },
     example: {},

@@ -45,8 +45,8 @@ export const serviceHelp = {
   load_shed: {
     why: 'The server has more work than it can do. Until it catches up, it rejects retries first, then fusion, then some requests of accounts without a premium plan, so that it can answer the other requests in time. Your request was not counted.',
     fix: [
-      again,
-      'If fusion is rejected, use another profile, or attach the fusion tool without forcing it. A single model then answers.',
+      'Wait for the number of seconds in `Retry-After`, then send the same request again. Most clients do this automatically.',
+      'If fusion is rejected, use another profile. If you attach the fusion tool, let the model decide whether to call it: a single model then answers.',
     ],
     at: status,
     example: { retryAfterSeconds: 2, words: { what: 'retries', seconds: 2 } },
@@ -67,8 +67,11 @@ export const serviceHelp = {
     example: { retryCount: 1, words: { profile: 'svc-router/frontier', seconds: 600 } },
   },
   upstream_broken: {
-    why: 'The provider’s response was interrupted after part of it had been sent to you. We cannot replace that part, so we did not try another provider. The request is counted.',
-    fix: ['Discard the partial answer and send the request again.'],
+    why: 'The provider’s response was interrupted after part of it had been sent to you. No other provider continued it. The request is counted.',
+    fix: [
+      'Discard the partial answer and send the request again, with a new `Idempotency-Key` if it had one.',
+      'To let another provider continue an interrupted stream, set [`rescue` in `routing`](/docs/routing).',
+    ],
     at: status,
     example: { upstream: 'openai-main' },
   },

@@ -141,6 +141,11 @@ function isForOperators(path: string): boolean {
     'fusion',
     'upstreams',
     'routing',
+    'retries',
+    'caching',
+    'cached-turns',
+    'costs',
+    'budgets',
     'contract',
     'api',
     'api-conversations',
@@ -154,5 +159,5 @@ function isTop(path: string): boolean {
 
 function lowerFirst(text: string): string {
   // Names and words in capitals stay unchanged.
-  return /^[A-Z][a-z]+ (?!Connect)/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text
+  return /^[A-Z][a-z]* (?!Connect)/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text
 }

@@ -44,7 +44,7 @@ async function showCosts(visit: OperatorVisit): Promise<Response> {
   const groups = await read(visit, span)
   return consolePage(visit, {
     title: 'Costs',
-    lead: 'What the requests of all accounts cost at the providers.',
+    lead: 'The cost of all accounts’ requests at the providers.',
     body: html`<section class="card">
         <h2>Totals</h2>
         ${rangeLinks(span.range, (range) => `${path}?range=${range}`)}

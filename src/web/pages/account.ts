@@ -65,8 +65,8 @@ async function showAccount(visit: AccountVisit): Promise<Response> {
             · <a href="/account/managed-access">Managed access</a>
           </p>
           <p class="faint">
-            No provider of your own? <a href="/account/managed-access">Request managed access</a>. A person reviews each
-            request.
+            No provider of your own? <a href="/account/managed-access">Request managed access</a> to use the operator’s
+            providers. A person reviews each request.
           </p>
         </section>
       </div>

@@ -41,7 +41,7 @@ async function show(visit: AccountVisit, problem?: string): Promise<Response> {
   return page(visit, {
     title: 'Managed access',
     above: breadcrumbs({ path: '/account', name: 'Account' }),
-    lead: 'Use providers through the service’s credentials instead of your own. You can request it here. A person reviews each request, and access is on only after approval.',
+    lead: 'Managed access lets you use providers through the service’s credentials instead of your own. Request it here. A person reviews each request, and access is on only after approval.',
     status: problem === undefined ? 200 : 422,
     problem,
     body: html`<section class="card">

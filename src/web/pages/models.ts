@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import { capabilityIds, factsOfAll, type CapabilityId, type ModelFacts } from '../../domain/model-facts.ts'
-import type { Profile } from '../../domain/profiles.ts'
+import { fusionId, type Profile } from '../../domain/profiles.ts'
 import { shareOver } from '../../domain/service-status.ts'
 import { breadcrumbs } from '../components/breadcrumbs.ts'
 import { codeSample } from '../components/code-sample.ts'
@@ -78,7 +78,9 @@ async function showModel(visit: Visit): Promise<Response> {
                 Your own providers, in the order in which you connected them.
                 <a href="/account/upstreams">Connect one</a>.
               </p>`
-            : html`<p>After your own providers, these are tried in order:</p>
+            : html`<p>
+                  ${id === fusionId ? 'Besides your own providers, fusion can use these:' : 'After your own providers, these are tried in order:'}
+                </p>
                 <ol>
                   ${behind.map(
                     ({ id: name, provider, simulated }) =>

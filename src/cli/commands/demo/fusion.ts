@@ -38,7 +38,7 @@ export const fusion: Demo = {
     await stage.service.fail(lost, 'answers 503')
     const degraded = await askAll(stage)
     const steps = degraded.trail?.degraded ?? []
-    stage.check(`the answer names what was lost: ${steps.join(', ')}`, steps.includes('member_lost'))
+    stage.check(`the answer says what was missing: ${steps.join(', ')}`, steps.includes('member_lost'))
     checkReply(stage, degraded.answer)
   },
 }

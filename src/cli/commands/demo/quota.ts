@@ -28,7 +28,7 @@ export const quota: Demo = {
     const answers = await stage.askAtOnce(request, atOnce)
     const admitted = answers.filter(({ status }) => status === 200)
     const rejected = answers.filter(({ status }) => status === 402)
-    stage.note(`HTTP 200: ${admitted.length}   HTTP 402: ${rejected.length}. One of the 402:`)
+    stage.note(`HTTP 200: ${admitted.length}   HTTP 402: ${rejected.length}. One of the 402 responses:`)
     const [example] = rejected
     if (example !== undefined) stage.show(example)
     stage.check(`exactly ${left} were admitted`, admitted.length === left && rejected.length === atOnce - left)

@@ -10,8 +10,9 @@ const earlyMs = 5_000
 /** The demo of contract 5.10. */
 export const ratelimit: Demo = {
   name: 'ratelimit',
-  summary: `${atOnce} requests at once against a limit of ${limit} per minute, and a client that waits as told.`,
-  promise: 'In any 60 seconds exactly the limit is admitted, and a client that waits as told is not rejected again.',
+  summary: `${atOnce} requests at once against a limit of ${limit} per minute, and a client that waits for the time in Retry-After.`,
+  promise:
+    'In any 60 seconds, the service admits exactly the limit, and a client that waits for the time in Retry-After is not rejected again.',
   service: { requestsPerMinute: limit, requestsPerMonth: 100, providers: ['sim-alpha'] },
   headers: ['Retry-After', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'X-Quota-Used'],
   async run(stage) {
@@ -20,7 +21,7 @@ export const ratelimit: Demo = {
     const answers = await stage.askAtOnce(request, atOnce)
     const admitted = answers.filter(({ status }) => status === 200)
     const rejected = answers.filter(({ status }) => status === 429)
-    stage.note(`HTTP 200: ${admitted.length}   HTTP 429: ${rejected.length}. One of the 429:`)
+    stage.note(`HTTP 200: ${admitted.length}   HTTP 429: ${rejected.length}. One of the 429 responses:`)
     const [example] = rejected
     if (example !== undefined) stage.show(example)
     stage.check(`exactly ${limit} were admitted`, admitted.length === limit && rejected.length === atOnce - limit)
@@ -39,7 +40,7 @@ export const ratelimit: Demo = {
     const rest = Number(early.headers.get('Retry-After'))
     stage.check(`it is rejected, and told to wait ${rest} s more`, early.status === 429 && rest * 1000 <= earlyMs)
 
-    stage.title('It waits as told')
+    stage.title('The client waits for the time in Retry-After')
     stage.note(`The demo moves the service's clock ${rest} s forward.`)
     await stage.service.skip(rest * 1000)
     const late = await stage.ask(request)
