@@ -77,7 +77,7 @@ function setting(noun: string, path: string) {
       path: `${base}/${path}/{id}`,
       scope: 'write',
       summary: `Delete a declared ${noun}`,
-      answer: `Afterwards, the configuration file's ${noun} of that name applies, if it has one.`,
+      answer: `If the configuration file has a ${noun} of that name, it applies from now on.`,
     },
   } as const satisfies Readonly<Record<string, AdminOperation>>
 }
@@ -175,7 +175,7 @@ export const adminOperations = {
     path: `${base}/accounts/{id}/keys`,
     scope: 'read',
     summary: 'List the keys of an account',
-    answer: 'Its keys, newest first, without the keys themselves.',
+    answer: 'The records of its keys, newest first, without the secret keys.',
   },
   createKey: {
     method: 'POST',
@@ -190,7 +190,7 @@ export const adminOperations = {
     path: `${base}/keys/{id}`,
     scope: 'read',
     summary: 'Get a key',
-    answer: 'The record of the key, without the key itself.',
+    answer: 'The record of the key, without the secret key.',
   },
   changeKey: {
     method: 'PATCH',
@@ -226,7 +226,7 @@ export const adminOperations = {
     method: 'POST',
     path: `${base}/accounts/{id}/budgets`,
     scope: 'write',
-    summary: 'Set a budget of the operator, or another limit for the one of the same kind',
+    summary: 'Set an operator’s budget, or change its limit',
     answer: 'The budget.',
     body: {
       required: [],

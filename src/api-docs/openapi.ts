@@ -49,7 +49,7 @@ const headers: Readonly<Record<string, object>> = {
   'X-Quota-Reset': integer('When the next month begins, in Unix seconds.'),
   'X-Svc-Router-Upstream': text('The backend that answered.'),
   'X-Svc-Router-Model': text('The model requested from that backend.'),
-  'X-Svc-Router-Cost': text('What a whole answer cost in US dollars, in profiles that report it.'),
+  'X-Svc-Router-Cost': text('The cost in US dollars of an answer that is not streamed, in profiles that report it.'),
   'X-Svc-Router-Max-Output-Tokens': integer('The output limit, in tokens, if budgets set it rather than the request.'),
   'X-Svc-Router-Retry-Count': integer('The number of backends that failed before this answer.'),
   'X-Should-Retry': { description: 'Whether the same request can succeed later.', schema: { enum: ['true', 'false'] } },

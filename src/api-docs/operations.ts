@@ -271,7 +271,7 @@ export const apiOperations: readonly ApiOperation[] = [
     description:
       'Retrieves a stored response, or one that runs in the background. With `stream=true`, streams the events of a response that was created with `stream` and `background` or an `Idempotency-Key`.',
     parameters: [responseId, streamed, startingAfter],
-    answer: 'The response as it was delivered, or as it is now.',
+    answer: 'The response as it was delivered. While it runs in the background: its current state.',
   },
   {
     ...read,
@@ -302,7 +302,7 @@ export const apiOperations: readonly ApiOperation[] = [
     description:
       'Cancels a background response. To stop a response that is not in the background, close its connection.',
     parameters: [responseId],
-    answer: 'The response, whose status is `cancelled`; if it was already over, as it is.',
+    answer: 'The response with the status `cancelled`. A response that had already ended is returned unchanged.',
   },
   {
     ...read,
