@@ -10,7 +10,8 @@ export function sessionTable(sessions: readonly SessionCost[]): Html | string {
   return html`<section class="card">
     <h2>Cost by session</h2>
     <p>
-      The most expensive sessions. A session is what your client says it is, or requests that begin in the same way.
+      The most expensive sessions. A session is a series of requests that continue one another, such as a conversation
+      with an agent.
       <a href="/docs/caching#sessions">More about sessions</a>
     </p>
     <div class="scroll" tabindex="0" role="region" aria-label="Cost by session">

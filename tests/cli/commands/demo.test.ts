@@ -68,7 +68,7 @@ test('a demo prints its requests, the headers that matter, the charge, and that 
   expect(out.match(/charged: {2}1 of 1/g)).toHaveLength(3)
   expect(out.match(/charged: {2}0 of 1/g)).toHaveLength(1)
   expect(out).toMatch(
-    /\nKept: If a provider fails before content, .*\n8 checks in [\d.]+ s\. Read more: docs\/demo\.md$/,
+    /\nPromise kept: If a provider fails before content, .*\n8 checks in [\d.]+ s\. Read more: docs\/demo\.md$/,
   )
   expect(out).not.toContain('\u001b')
 })
@@ -79,9 +79,9 @@ test('a broken promise is named, and the exit code is 1', async () => {
   const { code, out } = await cli.say('demo', 'failover')
   expect(code).toBe(1)
   expect(out).toContain('\u001b[31mBROKEN\u001b[39m  sim-beta answered after 0 failed backend')
-  expect(out).toContain('\u001b[32mok\u001b[39m  the client paid 1 unit')
-  expect(out).toContain('BROKEN: If a provider fails before content')
-  expect(out).toContain('not true: one 503 that says to return in null s')
+  expect(out).toContain('\u001b[32mok\u001b[39m  1 unit was charged')
+  expect(out).toContain('Promise BROKEN: If a provider fails before content')
+  expect(out).toContain('not true: the client gets a 503 that says to retry in null s')
 })
 
 test('a clock that does not move breaks the promise of the rate limit', async () => {
@@ -90,7 +90,7 @@ test('a clock that does not move breaks the promise of the rate limit', async ()
   const broken = (JSON.parse(out) as Report).checks.filter(({ holds }) => !holds)
   expect({ code, claims: broken.map(({ claim }) => claim) }).toEqual({
     code: 1,
-    claims: [expect.stringMatching(/^it is rejected, and told to wait/), 'it is admitted'],
+    claims: [expect.stringMatching(/^it is rejected again, with the rest of the wait/), 'it is admitted'],
   })
 })
 
@@ -109,7 +109,7 @@ test('Ctrl-C stops a demo and its service', async () => {
   })
   const { code, out, err } = await cli.say('demo', 'quota')
   expect({ code, err }).toEqual({ code: 1, err: 'Stopped before the end.' })
-  expect(out).not.toContain('Kept')
+  expect(out).not.toContain('Promise kept')
   await expect(fetch(`${baseUrl}/models`)).rejects.toThrow('fetch failed')
 })
 

@@ -47,11 +47,11 @@ export const cache: Demo = {
     const plain = await replay(stage, unmarked, session)
     show(stage, 'the same with "cache: { marks: off }"', plain)
 
-    stage.title('What that means')
+    stage.title('The result')
     stage.check('through the service, the session costs no more at GPT-5.6 than directly', relayed.usd <= direct.usd)
     const least = leastOfDirect * share(direct)
-    stage.check('at GPT-5.6, it reads at least 95% of what it reads directly', share(relayed) >= least)
-    stage.check('at Claude, too', share(translated) >= least)
+    stage.check('at GPT-5.6, it reads at least 95% as much from the cache as directly', share(relayed) >= least)
+    stage.check('at Claude, it does so, too', share(translated) >= least)
     const times = plain.usd / translated.usd
     stage.check(`at Claude, it would cost ${times.toFixed(1)} times as much without marks`, times > 1)
   },

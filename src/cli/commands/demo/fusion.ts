@@ -25,7 +25,9 @@ export const fusion: Demo = {
   service: { requestsPerMinute: 60, requestsPerMonth: 100, providers: members, say },
   headers: ['X-Svc-Router-Upstream', 'X-Quota-Used'],
   async run(stage) {
-    stage.note('The answers of the models are scripted. The comparison matches sentences and understands nothing.')
+    stage.note(
+      'The models give scripted answers, and the simulated judge compares sentences without understanding them.',
+    )
     stage.title(`${members.length} models answer, and one of them compares the answers`)
     const whole = await askAll(stage)
     stage.check(
@@ -38,7 +40,7 @@ export const fusion: Demo = {
     await stage.service.fail(lost, 'answers 503')
     const degraded = await askAll(stage)
     const steps = degraded.trail?.degraded ?? []
-    stage.check(`the answer says what was missing: ${steps.join(', ')}`, steps.includes('member_lost'))
+    stage.check(`the answer reports the failure: ${steps.join(', ')}`, steps.includes('member_lost'))
     checkReply(stage, degraded.answer)
   },
 }
@@ -79,7 +81,7 @@ function writeFindings(report: JsonObject): string[] {
 function checkReply(stage: Stage, { status, text, record }: DemoAnswer): void {
   const calls = record?.fusions?.[0]?.calls.length
   stage.check('the reply is complete', status === 200 && text.includes(agreed))
-  stage.check(`${calls} calls of models took ${record?.charged} quota unit`, record?.charged === 1)
+  stage.check(`${calls} model calls cost ${record?.charged} quota unit`, record?.charged === 1)
 }
 
 function memberOf(object: JsonObject, name: string): JsonObject {

@@ -39,11 +39,11 @@ export const quota: Demo = {
     if (typeof upgradeUrl === 'string') stage.note(`upgradeUrl: ${upgradeUrl}`)
     if (typeof resetsAt === 'number') stage.note(`resets_at:  ${resetsAt}`)
     stage.check(
-      'the 402 names the upgrade page and the reset',
+      'the 402 response contains the upgrade page and the time of the reset',
       typeof upgradeUrl === 'string' && typeof resetsAt === 'number',
     )
 
-    stage.title('A last request')
+    stage.title('One more request')
     const last = await stage.ask(request)
     const used = last.headers.get('X-Quota-Used')
     stage.check(`${used} of ${limit} units are used, as before`, last.status === 402 && used === String(limit))

@@ -29,16 +29,19 @@ export const ratelimit: Demo = {
     const waits = rejected.map(({ headers }) => Number(headers.get('Retry-After')))
     const wait = Math.max(...waits)
     stage.check(
-      `each rejection says when to return: in ${wait} s`,
+      `each rejection says when to retry: in ${wait} s`,
       waits.every((seconds) => seconds >= 1 && seconds <= 60),
     )
 
-    stage.title(`A client returns ${earlyMs / 1000} s too early`)
+    stage.title(`A client retries ${earlyMs / 1000} s too early`)
     stage.note(`To save you the wait, the demo moves the service's clock ${wait - earlyMs / 1000} s forward.`)
     await stage.service.skip(wait * 1000 - earlyMs)
     const early = await stage.ask(request)
     const rest = Number(early.headers.get('Retry-After'))
-    stage.check(`it is rejected, and told to wait ${rest} s more`, early.status === 429 && rest * 1000 <= earlyMs)
+    stage.check(
+      `it is rejected again, with the rest of the wait: ${rest} s`,
+      early.status === 429 && rest * 1000 <= earlyMs,
+    )
 
     stage.title('The client waits for the time in Retry-After')
     stage.note(`The demo moves the service's clock ${rest} s forward.`)

@@ -41,8 +41,8 @@ function conclude(demo: Demo, { checks }: Stage, seconds: number): Result {
   const broken = checks.filter(({ holds }) => !holds)
   const isKept = broken.length === 0 && checks.length > 0
   const words = isKept
-    ? [`Kept: ${demo.promise}`]
-    : [`BROKEN: ${demo.promise}`, ...broken.map(({ claim }) => `  not true: ${claim}`)]
+    ? [`Promise kept: ${demo.promise}`]
+    : [`Promise BROKEN: ${demo.promise}`, ...broken.map(({ claim }) => `  not true: ${claim}`)]
   return {
     text: ['', ...words, `${checks.length} checks in ${seconds.toFixed(1)} s. Read more: ${page}`].join('\n'),
     json: { demo: demo.name, promise: demo.promise, kept: isKept, checks, seconds: Number(seconds.toFixed(3)) },
