@@ -183,12 +183,12 @@ export const errorCatalog = {
   budget_exceeded: {
     ...overBudget,
     message:
-      '{budget} is used up: {spent} of {limit} spent, {held} held, and up to {need} needed. More becomes available on {resetsOn}. See the budgets:',
+      '{budget} cannot pay for this request: {spent} of {limit} spent, {held} held, up to {need} needed. More is available on {resetsOn}. Budgets:',
   },
   budget_held: {
     ...limited,
     message:
-      '{budget} is held by running requests: {spent} of {limit} spent, {held} held, and up to {need} needed. Please try again in {seconds}s.',
+      '{budget} cannot pay for this request yet: {spent} of {limit} spent, {held} held by running requests, up to {need} needed. Please try again in {seconds}s.',
   },
   budget_price_unknown: {
     ...overBudget,

@@ -160,7 +160,7 @@ describe('budgets of keys and profiles', () => {
     const bearer = { authorization: `Bearer ${key.reveal()}` }
     const refused = await readAnswer(await service.chat({}, bearer))
     expect(refused.status).toBe(402)
-    expect(refused.text).toContain(`The sliding 5-hour budget of the key ${stored.id} is used up`)
+    expect(refused.text).toContain(`The sliding 5-hour budget of the key ${stored.id} cannot pay for this request`)
     await budget({
       limit: 0.01 * nanoPerUsd,
       scope: 'profile',
@@ -169,7 +169,9 @@ describe('budgets of keys and profiles', () => {
       setBy: 'operator',
     })
     const other = await readAnswer(await service.chat())
-    expect(other.text).toContain('The operator’s daily budget of the profile svc-router/frontier is used up')
+    expect(other.text).toContain(
+      'The operator’s daily budget of the profile svc-router/frontier cannot pay for this request',
+    )
   })
 
   test('a key’s budget goes to the key that replaces it, and still counts the old one', async () => {

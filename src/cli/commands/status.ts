@@ -87,7 +87,7 @@ async function statusOfProcess(invocation: Invocation, dataDir: string): Promise
   if (running === undefined)
     throw new CommandError(
       exitCodes.unreachable,
-      `no service is running on ${dataDir}`,
+      `no service is running with the data folder ${dataDir}`,
       `start it: ${invocation.command('start')}`,
     )
   const { origin } = new URL(running.baseUrl)
