@@ -14,7 +14,8 @@ export const remoteOptions: readonly Option[] = [
   {
     name: 'url',
     value: 'URL',
-    summary: 'Use the admin API of a running service instead of the data folder: the URL of its web app.',
+    summary:
+      'The URL of the web app of a running service. The command then uses its admin API instead of the data folder.',
   },
   {
     name: 'token-variable',

@@ -36,7 +36,7 @@ export const requestHelp = {
     },
   },
   no_backend_matches: {
-    why: 'The request or its profile has requirements, such as a region, zero retention, or a price cap, and no backend that serves your account is declared to meet all of them. The message counts the backends that each requirement excludes. If the configuration does not say that a backend meets a requirement, the requirement excludes it.',
+    why: 'The request or its profile has requirements, such as a region, zero retention, or a price cap, and no backend that serves your account is declared to meet all of them. The message counts the backends that each requirement excludes. If the configuration does not say that a backend meets a requirement, that requirement excludes the backend.',
     fix: [
       'Remove or relax a requirement in the `routing` field of the request.',
       'Send the same body to `/v1/route` to see which requirement excludes which backend.',

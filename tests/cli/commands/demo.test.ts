@@ -90,7 +90,7 @@ test('a clock that does not move breaks the promise of the rate limit', async ()
   const broken = (JSON.parse(out) as Report).checks.filter(({ holds }) => !holds)
   expect({ code, claims: broken.map(({ claim }) => claim) }).toEqual({
     code: 1,
-    claims: [expect.stringMatching(/^it is rejected again, with the rest of the wait/), 'it is admitted'],
+    claims: [expect.stringMatching(/^it is rejected again, and Retry-After is the rest/), 'it is admitted'],
   })
 })
 

@@ -39,7 +39,7 @@ export const quota: Demo = {
     if (typeof upgradeUrl === 'string') stage.note(`upgradeUrl: ${upgradeUrl}`)
     if (typeof resetsAt === 'number') stage.note(`resets_at:  ${resetsAt}`)
     stage.check(
-      'the 402 response contains the upgrade page and the time of the reset',
+      'the 402 response contains a link to upgrade and the time of the reset',
       typeof upgradeUrl === 'string' && typeof resetsAt === 'number',
     )
 

@@ -39,7 +39,7 @@ export const ratelimit: Demo = {
     const early = await stage.ask(request)
     const rest = Number(early.headers.get('Retry-After'))
     stage.check(
-      `it is rejected again, with the rest of the wait: ${rest} s`,
+      `it is rejected again, and Retry-After is the rest of the wait: ${rest} s`,
       early.status === 429 && rest * 1000 <= earlyMs,
     )
 
