@@ -52,8 +52,8 @@ function errorDoc(code: ErrorCode, { links, writeRefusal }: ErrorDocsDeps): Doc 
     ...(at === undefined ? [] : [`[${at.name}](${at.path})`]),
     '## The response',
     `Status ${status}, type \`${type}\`. The cause is ${sources[source]}. ${
-      retryable ? 'The same request may succeed later.' : 'The same request will fail again.'
-    } ${countedSentence(status)}`,
+      retryable ? 'The same request may succeed later.' : failsAgain(code)
+    } ${countedSentence(code, status)}`,
     fence(
       `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\n${written.headers.map(([name, value]) => `${name}: ${value}`).join('\n')}`,
     ),
@@ -88,8 +88,16 @@ function errorList({ links }: ErrorDocsDeps): Doc {
   }
 }
 
-function countedSentence(status: number): string {
+function failsAgain(code: ErrorCode): string {
+  return code === 'insufficient_quota' || code === 'budget_exceeded'
+    ? 'The same request fails until more of the quota or budget is available.'
+    : 'The same request will fail again.'
+}
+
+function countedSentence(code: ErrorCode, status: number): string {
   if (status < 500) return 'It does not count toward your monthly quota.'
+  if (code === 'upstream_broken' || code === 'answer_interrupted')
+    return 'It counts toward your monthly quota, because part of the answer had been generated.'
   if (status === 504)
     return 'It counts toward your monthly quota only if part of the answer had already been sent, or if your client set the time limit.'
   return 'It does not count toward your monthly quota, unless part of the answer had already been sent.'
