@@ -55,6 +55,20 @@ test(
   limitMs,
 )
 
+test(
+  'at a high load, a backend that hangs gets few more: those that begin before content could have come',
+  async () => {
+    let failed = 0
+    for (let seed = 4; seed < 4 + seeds; seed++) {
+      const { failedAtFirst } = await deathOf('hangs', seed, 32)
+      expect(failedAtFirst, `seed ${seed}`).toBeLessThanOrEqual(6)
+      failed += failedAtFirst / seeds
+    }
+    if (isLongRun) expect(failed).toBeLessThanOrEqual(4)
+  },
+  limitMs,
+)
+
 test('if the first backend in the order hangs, later requests do not wait for it', async () => {
   const downMs = 60_000
   const backends = steadyBackends(2, 20, (id, ms) => (id === 'b0' && ms >= downMs ? 'hangs' : { slower: 1 }))

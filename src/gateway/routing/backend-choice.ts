@@ -11,6 +11,8 @@ const goodFactor = 2
 
 /** A backend with this many unanswered calls, or more if its weight is larger, gets no more while another has fewer. */
 const mostUnanswered = 3
+/** If the best backend has more, scores up to this many times as bad are good. */
+const pressedFactor = 1.5
 
 /** Why one backend is chosen more often than another. */
 export interface ChoiceDetails {
@@ -77,33 +79,49 @@ export class BackendChoice {
   }
 
   /**
-   * Those with few unanswered calls; if no backend with a good score has few, the one of these that has the fewest, or
-   * the newest. One that has just begun to hang cannot be told from one that takes its usual time, so none gets many
-   * calls before it answers one (contract 7.34).
+   * Those with few unanswered calls. If no backend with a good score has few, the one of these whose unanswered calls
+   * are the fewest and the newest. One that has just begun to hang cannot be told from one that takes its usual time, so
+   * none gets many calls before it answers one (contract 7.34).
    */
   #answering(scored: readonly ScoredBackend[]): readonly ScoredBackend[] {
     if (scored.length === 1) return scored
-    const { unanswered, routing } = this.#context
-    const meanWeight =
-      routing.weights === undefined ? 1 : meanOf(scored.map(({ backend }) => weightOf(backend, routing)))
-    const good = best(scored).score * goodFactor
+    const { unanswered, nowMs } = this.#context
+    const share = this.#callShare(scored)
+    const good = this.#good(scored, share)
     const answering: ScoredBackend[] = []
     let isGood = false
-    let fewest: ScoredBackend | undefined
-    let [least, latestMs] = [Infinity, -Infinity]
+    let likeliest: ScoredBackend | undefined
+    let least = Infinity
     for (const one of scored) {
-      const { count = 0, sinceMs = Infinity } = unanswered(one.backend) ?? {}
-      const calls = (count * meanWeight) / weightOf(one.backend, routing)
+      const { count = 0, sinceMs = nowMs } = unanswered(one.backend) ?? {}
+      const calls = count * share(one.backend)
       if (calls < mostUnanswered) {
         answering.push(one)
         isGood ||= one.score <= good
-      } else if (one.score <= good && (calls < least || (calls === least && sinceMs > latestMs))) {
-        fewest = one
-        least = calls
-        latestMs = sinceMs
+      } else if (one.score <= good && calls * (nowMs - sinceMs) < least) {
+        likeliest = one
+        least = calls * (nowMs - sinceMs)
       }
     }
-    return isGood ? answering : [fewest!]
+    return isGood ? answering : [likeliest!]
+  }
+
+  /** By what to multiply the calls of a backend, so that those of a large one count less. */
+  #callShare(scored: readonly ScoredBackend[]): (backend: Backend) => number {
+    const { routing } = this.#context
+    if (routing.weights === undefined) return () => 1
+    const meanWeight = meanOf(scored.map(({ backend }) => weightOf(backend, routing)))
+    return (backend) => meanWeight / weightOf(backend, routing)
+  }
+
+  /** Scores up to this one are good: its calls make a backend worse, so that others get some before it has many. */
+  #good(scored: readonly ScoredBackend[], share: (backend: Backend) => number): number {
+    let good = Infinity
+    for (const { backend, score } of scored) {
+      const calls = (this.#context.unanswered(backend)?.count ?? 0) * share(backend)
+      good = Math.min(good, score * Math.min(pressedFactor, Math.max(1, (calls + 1) / mostUnanswered)))
+    }
+    return good * goodFactor
   }
 }
 

@@ -184,11 +184,28 @@ describe('a balanced choice', () => {
     expect(choosing.shares([a, b, c], balanced, 500)['a'], 'the others are much slower').toBeGreaterThan(0.9)
   })
 
-  test('if all have as many, chooses the one with the fewest, or whose calls have waited for the shortest time', () => {
+  test('calls a slower one, as long as it is at most three times as slow, rather than one with many unanswered calls', () => {
+    for (const [ms, isCalled] of [
+      [1_400, true],
+      [1_700, false],
+    ] as const) {
+      const choosing = new Choosing()
+      choosing.measure('a', 500)
+      choosing.measure('b', ms)
+      choosing.unanswered = { a: { count: 8, sinceMs: choosing.nowMs - 100 } }
+      expect(choosing.shares([a, b], balanced, 500)['b'], `${ms} ms`).toBeCloseTo(isCalled ? 1 : 0)
+    }
+  })
+
+  test('if all have as many, chooses the one whose calls are the fewest and have waited for the shortest time', () => {
     const choosing = new Choosing()
     for (const id of ['a', 'b', 'c']) choosing.measure(id, 500)
     choosing.unanswered = { a: { count: 9, sinceMs: 9 }, b: { count: 5, sinceMs: 3 }, c: { count: 5, sinceMs: 6 } }
     expect(choosing.shares([a, b, c], balanced, 500)).toEqual({ a: 0, b: 0, c: expect.closeTo(1) })
+    // One that hangs has few, and none of them is answered.
+    const nowMs = choosing.nowMs
+    choosing.unanswered = { a: { count: 4, sinceMs: nowMs - 900 }, b: { count: 6, sinceMs: nowMs - 300 } }
+    expect(choosing.shares([a, b], balanced, 500)).toEqual({ a: 0, b: expect.closeTo(1) })
   })
 
   test('gives a backend with a larger weight as many more of them', () => {
