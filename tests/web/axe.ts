@@ -68,6 +68,8 @@ const judgeColors = `(async (judged, options) => {
   const blockOf = (element) => (getComputedStyle(element).display === 'inline' ? blockOf(element.parentElement) : element)
   const isPlainInText = (element) => {
     if (!element.matches('a[href]') || getComputedStyle(element).textDecorationLine !== 'none') return false
+    // Blocks, items of flexible boxes among them, are not in text.
+    if (getComputedStyle(element).display !== 'inline') return false
     const block = blockOf(element.parentElement)
     const around = [block, ...block.querySelectorAll(':not(a, a *)')].map(ownText).join('')
     return around.length > element.textContent.trim().length
