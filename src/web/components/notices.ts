@@ -51,7 +51,7 @@ const notices = {
   'managed-rejected': 'The request was rejected.',
   'incident-opened': 'The incident is on the status page.',
   'incident-updated': 'The update is on the status page.',
-  'admin-token-revoked': 'The token was revoked. Its next request is rejected.',
+  'admin-token-revoked': 'The token was revoked. Requests with it are rejected from now on.',
   'ticket-closed': 'The ticket is closed.',
   'ticket-reopened': 'The ticket is open again.',
   confirmed: 'Thank you. We will not ask again for ten minutes. Nothing has changed yet: repeat your action now.',

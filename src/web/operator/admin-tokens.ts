@@ -99,7 +99,7 @@ async function showTokens(
                 ${field({
                   name: 'name',
                   label: 'Name',
-                  hint: 'What uses it, such as deployment.',
+                  hint: 'The program that uses the token, such as deployment.',
                   value: form.text('name'),
                   problem: problemOf('name'),
                 })}

@@ -29,7 +29,7 @@ async function showDryRun(visit: OperatorVisit): Promise<Response> {
   return consolePage(visit, {
     title: 'Where would a request go?',
     above: breadcrumbs({ path: '/operator/profiles', name: 'Profiles' }),
-    lead: 'Uses the same code that routes real requests, with the current state. Nothing is sent or counted.',
+    lead: 'This page uses the code that routes real requests, and the current state of the backends. Nothing is sent or counted.',
     status: typeof answer === 'string' ? 422 : 200,
     problem: typeof answer === 'string' ? answer : undefined,
     body: html`${answer === undefined || typeof answer === 'string' ? '' : answerCard(visit, answer)}

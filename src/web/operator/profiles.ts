@@ -21,7 +21,10 @@ async function showProfiles(visit: OperatorVisit): Promise<Response> {
     title: 'Profiles',
     lead: 'Profiles and the backends that serve them, in order. An account’s own providers come first.',
     body: html`${profiles.map((profile) => card(profile, standing))}
-      <p class="side">Profiles are defined in the configuration. <a href="/operator/backends">All backends</a></p>`,
+      <p class="side">
+        Profiles are defined in the configuration file, or declared with <code>svc-router apply</code>.
+        <a href="/operator/backends">All backends</a>
+      </p>`,
   })
 }
 
