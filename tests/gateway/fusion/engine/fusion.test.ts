@@ -122,7 +122,7 @@ describe('decisions', () => {
     expect(outcome.record).toMatchObject({ mode: 'restarted', verdict: 'insufficient' })
     const asked = JSON.stringify(world.seen.at(-1)!.call.conversation)
     expect(asked).not.toContain('Two.')
-    expect(asked).toContain('start over')
+    expect(asked).toContain('start afresh')
   })
 
   test('an answer that gives orders is neither adopted nor shown to the writer', async () => {
