@@ -82,6 +82,7 @@ const ports: CliPorts = {
     const vault = vaultFor(config)
     return (accountId, credentialId, secret) => vault.seal(accountId, credentialId, secret)
   },
+  valueSealer: (config) => createSealer({ ...runtimeFor(config).keys, random }),
   openErrors: (config, sealed) => openProviderErrors(createSealer({ ...runtimeFor(config).keys, random }), sealed),
   runProgram: (program) => runProgram(program, process.env, process.stdin.isTTY),
   async testUpstream(config, upstream) {
@@ -148,6 +149,7 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
   return {
     accounts: store,
     budgets: store,
+    webhooks: store,
     audit: store,
     checkpoints,
     managed: store,

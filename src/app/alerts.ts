@@ -1,33 +1,61 @@
-import { signatureLine } from '../accounts/alerts/alert-message.ts'
+import { isTestId, signatureLine } from '../accounts/alerts/alert-message.ts'
+import type { Webhook } from '../accounts/alerts/alert-ports.ts'
 import { AlertNotSent, AlertSender, type AlertLane } from '../accounts/alerts/alert-sender.ts'
 import { BudgetAlerts } from '../accounts/alerts/budget-alerts.ts'
+import { signingSecrets } from '../accounts/alerts/webhooks.ts'
 import type { Mail, SendMail } from '../accounts/ports.ts'
 import type { Config } from '../config/config.ts'
 import { MailError } from '../domain/mail-error.ts'
 import { UpstreamError } from '../domain/upstream.ts'
-import { errorName } from '../runtime/describe-bug.ts'
+import { postJson } from '../providers/http/one-call.ts'
+import { resolverLookup } from '../providers/http/resolver-lookup.ts'
+import { createUpstreamPools, type UpstreamPools } from '../providers/http/upstream-pools.ts'
+import { describeBug, errorName } from '../runtime/describe-bug.ts'
+import { createSealer, SealError, type Sealer } from '../runtime/sealer.ts'
+import type { Secret } from '../runtime/secret.ts'
+import { readVersion } from '../runtime/version.ts'
 import type { Providers } from './providers.ts'
 import type { Runtime } from './runtime.ts'
 import type { Storage } from './storage.ts'
 
-/** Messages that one process sends at once, each of another account. */
+/** Messages that one process sends at once, each of another account (contract 46.18). */
 const emailsAtOnce = 4
-const webhooksAtOnce = 8
+const webhooksAtOnce = 32
+const operatorsAtOnce = 8
+/** How long calls may continue when the service stops. Others are repeated later. */
+const callsCloseMs = 1_000
 
 interface StartAlertsDeps {
   readonly storage: Storage
-  readonly sendMail: SendMail | undefined
-  readonly postJson: Providers['postJson']
+  readonly mail: { readonly sendMail: SendMail | undefined }
+  readonly providers: Pick<Providers, 'postJson'>
   readonly onFailed: (error: unknown) => void
 }
 
+/** Sends alerts until it is closed. */
+export interface Alerts extends AsyncDisposable {
+  /** Looks for messages to send now. */
+  wake(): void
+}
+
 /** Starts to compare budgets with what is spent, and to send alerts. Every process does both. */
-export function startAlerts(runtime: Runtime, deps: StartAlertsDeps): AsyncDisposable {
-  const { clock, random, links, config } = runtime
-  const { storage, sendMail, onFailed } = deps
+export function startAlerts(runtime: Runtime, deps: StartAlertsDeps): Alerts {
+  const { clock, random, links, config, log } = runtime
+  const { storage, onFailed } = deps
   const { store } = storage
+  const { sendMail } = deps.mail
   const { budgetWebhook } = config
-  const lanes: AlertLane[] = []
+  // Their own, so that no webhook takes a connection from a provider. One for each account.
+  const pools = createUpstreamPools({
+    clock,
+    version: readVersion(),
+    maxConnections: 1,
+    maxTotal: webhooksAtOnce,
+    maxPools: webhooksAtOnce,
+    ...(config.mode === 'production' && { lookup: resolverLookup() }),
+    onBug: (error) => log({ event: 'internal_error', requestId: '', ...describeBug(error) }),
+  })
+  const lanes: AlertLane[] = [webhookLane(runtime, store, pools)]
   if (sendMail !== undefined) lanes.push(emailLane(store, sendMail))
   if (budgetWebhook !== undefined) lanes.push(operatorLane(runtime, deps, budgetWebhook))
   const sender = new AlertSender({
@@ -51,9 +79,10 @@ export function startAlerts(runtime: Runtime, deps: StartAlertsDeps): AsyncDispo
   alerts.start()
   sender.start()
   return {
+    wake: () => sender.wake(),
     async [Symbol.asyncDispose]() {
       await alerts.close()
-      await sender.close()
+      await Promise.all([sender.close(), pools.close(callsCloseMs)])
     },
   }
 }
@@ -76,29 +105,70 @@ function emailLane(store: Storage['store'], sendMail: SendMail): AlertLane {
   }
 }
 
+/** Webhooks of accounts (contract 46.16). What applies to the account and its webhook is read for each attempt. */
+function webhookLane(
+  { config, keys, random, clock, mintRequestId }: Runtime,
+  store: Storage['store'],
+  pools: UpstreamPools,
+): AlertLane {
+  const sealer = createSealer({ ...keys, random })
+  const publicOnly = config.mode === 'production'
+  return {
+    channel: 'webhook',
+    slots: webhooksAtOnce,
+    async send({ accountId, target, eventId, body }) {
+      const account = await store.findAccount(accountId)
+      const webhook = (await store.listWebhooks(accountId)).find(({ id }) => id === target)
+      if (account === undefined || webhook === undefined) throw new AlertNotSent('removed', { isFinal: true })
+      if (account.suspended) throw new AlertNotSent('suspended', { isFinal: true })
+      const nowMs = clock.nowMs()
+      const headers = [signatureLine(openSecrets(webhook, sealer, nowMs), body, nowMs)]
+      const post = { url: webhook.url, headers, body, account: { id: accountId, publicOnly } }
+      // The person who sends a test is waiting for its result, and can send another one.
+      await orNotSent(postJson(post, pools, mintRequestId()), { isFinal: isTestId(eventId) })
+    },
+  }
+}
+
 /** The operator's own program, which gets the alerts of all accounts. */
 function operatorLane(
   { clock, log }: Runtime,
-  { postJson }: StartAlertsDeps,
+  deps: StartAlertsDeps,
   { url, secret }: NonNullable<Config['budgetWebhook']>,
 ): AlertLane {
   return {
     channel: 'operator',
-    slots: webhooksAtOnce,
+    slots: operatorsAtOnce,
     async send({ body }) {
       try {
-        await postJson({ url, headers: [signatureLine(secret, body, clock.nowMs())], body })
+        await orNotSent(deps.providers.postJson({ url, headers: [signatureLine([secret], body, clock.nowMs())], body }))
       } catch (error) {
-        const reason = reasonOf(error)
-        log({ event: 'budget_webhook_failing', reason })
-        throw new AlertNotSent(reason)
+        log({
+          event: 'budget_webhook_failing',
+          reason: error instanceof AlertNotSent ? error.reason : errorName(error),
+        })
+        throw error
       }
     },
   }
 }
 
-/** The status of the answer, or why there is none. */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof UpstreamError)) return errorName(error)
-  return error.status === undefined ? error.outcome : String(error.status)
+/** @throws AlertNotSent with the status of the answer, or why there is none */
+async function orNotSent(sent: Promise<void>, options: { readonly isFinal?: boolean } = {}): Promise<void> {
+  try {
+    await sent
+  } catch (error) {
+    if (!(error instanceof UpstreamError)) throw error
+    throw new AlertNotSent(error.status === undefined ? error.outcome : String(error.status), options)
+  }
+}
+
+/** @throws AlertNotSent */
+function openSecrets(webhook: Webhook, sealer: Sealer, nowMs: number): readonly Secret[] {
+  try {
+    return signingSecrets(webhook, sealer, nowMs)
+  } catch (error) {
+    if (error instanceof SealError) throw new AlertNotSent('secret_unreadable', { isFinal: true })
+    throw error
+  }
 }

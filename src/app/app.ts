@@ -130,10 +130,10 @@ export async function startApp(given: Config, options: AppOptions): Promise<App>
   shedder.start(() => api.openShare)
   observation.watch({ ...shared, listening })
   const config = withPort(listening.port)
-  const shown = { ...answers, storage, sales, offers, providers, managed, mail, status, observation, breakers, api }
   const started = withConfig(runtime, config)
-  parts.use(startAlerts(started, { storage, sendMail: mail.sendMail, postJson: providers.postJson, onFailed }))
-  web.serve(parts.use(openWeb(started, shown)).fetch)
+  const alerts = parts.use(startAlerts(started, { storage, mail, providers, onFailed }))
+  const shown = { ...answers, storage, sales, offers, providers, managed, mail, status, observation, breakers, api }
+  web.serve(parts.use(openWeb(started, { ...shown, alerts })).fetch)
   descriptors.start()
   status.startReporting(config.listen.port)
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })

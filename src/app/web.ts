@@ -11,7 +11,7 @@ import type { StoredResponses } from '../gateway/responses/stored-responses.ts'
 import type { CircuitBreakers } from '../gateway/routing/circuit-breakers.ts'
 import type { Api } from '../http/api.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { createSealer } from '../runtime/sealer.ts'
+import { createSealer, type Sealer } from '../runtime/sealer.ts'
 import { readVersion } from '../runtime/version.ts'
 import { Library, type LibraryDeps } from '../web/docs/library.ts'
 import { RateLimiter } from '../web/http/rate-limiter.ts'
@@ -19,6 +19,7 @@ import { routes } from '../web/routes.ts'
 import { createWebApp } from '../web/web-app.ts'
 import type { ShownBackend, WebDeps } from '../web/web-deps.ts'
 import { openAdmin } from './admin.ts'
+import type { Alerts } from './alerts.ts'
 import { openConsole } from './console.ts'
 import { writeExample } from './error-examples.ts'
 import { openLeakedKeys, openScanning } from './leaked-keys.ts'
@@ -38,6 +39,7 @@ const limiterWindowMs = 10 * 60_000
 const emailsPerWindow = 20
 const triesPerWindow = 60
 const downloadsPerWindow = 10
+const webhookTestsPerWindow = 10
 /** How many of the account's latest requests are searched for the last use of its keys. */
 const requestsSearched = 2_000
 
@@ -54,6 +56,7 @@ export interface OpenWebDeps {
   readonly managed: ManagedAccess
   readonly mail: OpenedMail
   readonly providers: Providers
+  readonly alerts: Pick<Alerts, 'wake'>
 }
 
 /** The web app and the operators' console. */
@@ -117,6 +120,7 @@ export function openWeb(runtime: Runtime, deps: OpenWebDeps): Web {
       openApi: openApiDocument({ baseUrl, links, version: readVersion() }),
       control: parts,
       budgets: parts,
+      webhooks: webhookDeps(runtime, deps, sealer),
       identity: parts,
       operators: { ...parts, store: store.operators },
       consoleDeps: openConsole(runtime, deps),
@@ -131,6 +135,23 @@ export function openWeb(runtime: Runtime, deps: OpenWebDeps): Web {
   return { fetch, [Symbol.dispose]: close }
 }
 
+function webhookDeps(
+  { config, clock, random }: Runtime,
+  { storage, alerts }: OpenWebDeps,
+  sealer: Sealer,
+): WebDeps['webhooks'] {
+  return {
+    store: storage.store,
+    clock,
+    random,
+    pepper: config.secrets.pepper,
+    sealer,
+    requiresHttps: config.mode === 'production',
+    webhooksUrl: `${config.appUrl}/account/webhooks`,
+    wake: () => alerts.wake(),
+  }
+}
+
 function openLibrary({ config, clock, links }: Runtime): Library {
   const { appUrl, baseUrl } = config
   const writeRefusal: LibraryDeps['writeRefusal'] = (error) => writeExample(error, config, clock.nowMs())
@@ -142,6 +163,7 @@ function createLimiters(clock: Clock): WebDeps['limiters'] {
     mails: new RateLimiter(emailsPerWindow, limiterWindowMs, clock),
     tries: new RateLimiter(triesPerWindow, limiterWindowMs, clock),
     downloads: new RateLimiter(downloadsPerWindow, limiterWindowMs, clock),
+    webhookTests: new RateLimiter(webhookTestsPerWindow, limiterWindowMs, clock),
   }
 }
 

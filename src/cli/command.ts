@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { findAccount, maxListedAccounts } from '../accounts/accounts.ts'
 import type { AdminTokensDeps } from '../accounts/admin/admin-tokens.ts'
+import type { WebhookDeps } from '../accounts/alerts/webhooks.ts'
 import type { BackendControlDeps } from '../accounts/backends/backend-controls.ts'
 import type { UpgradesDeps } from '../accounts/billing/billing-deps.ts'
 import type { BudgetDeps } from '../accounts/budgets.ts'
@@ -64,6 +65,7 @@ export interface Workspace {
   readonly config: Config
   readonly accountsDeps: AccountsDeps
   readonly budgets: BudgetDeps
+  readonly webhooks: () => WebhookDeps
   readonly audit: AuditStore
   readonly checkpoints: OpenedStore['checkpoints']
   readonly managed: ManagedAccessDeps
@@ -220,6 +222,13 @@ export class Invocation {
       config,
       accountsDeps: deps,
       budgets: { ...deps, store: opened.budgets },
+      webhooks: () => ({
+        ...deps,
+        store: opened.webhooks,
+        sealer: this.ports.valueSealer(config),
+        requiresHttps: config.mode === 'production',
+        webhooksUrl: `${config.appUrl}/account/webhooks`,
+      }),
       plans,
       audit,
       checkpoints,

@@ -50,6 +50,7 @@ import { ticketsList, ticketsClose, ticketsReopen } from './commands/tickets.ts'
 import { upgradesApprove, upgradesList, upgradesReject } from './commands/upgrades.ts'
 import { upstreamAdd, upstreamList, upstreamRemove, upstreamTest } from './commands/upstream.ts'
 import { version } from './commands/version.ts'
+import { webhooksAdd, webhooksList, webhooksRemove, webhooksRotate, webhooksTest } from './commands/webhooks.ts'
 
 /** Every command, in the order of the help (contract 33.1). */
 export const commands: readonly Command[] = [
@@ -68,6 +69,11 @@ export const commands: readonly Command[] = [
   budgetsSet,
   budgetsList,
   budgetsRemove,
+  webhooksAdd,
+  webhooksList,
+  webhooksTest,
+  webhooksRotate,
+  webhooksRemove,
   signInLink,
   accountsCreate,
   accountsList,

@@ -1,5 +1,6 @@
 import { AccountsError, maxNameCharacters, type AccountsErrorCode } from '../accounts/accounts-error.ts'
 import { maxAdminTokens, maxTokenDays } from '../accounts/admin/admin-tokens.ts'
+import { maxWebhooksPerAccount } from '../accounts/alerts/webhooks.ts'
 import { maxNetworks } from '../accounts/key-limits.ts'
 import { maxKeysPerAccount } from '../accounts/keys.ts'
 import { maxUpstreamsPerAccount } from '../accounts/upstreams.ts'
@@ -79,6 +80,16 @@ const refusedChanges: RefusedChanges = {
   ],
   budget_limit: [`the account has ${maxBudgetsPerSetter} budgets, the maximum`, 'remove one first: {budgets list}'],
   budget_unknown: ['the account has no such budget', 'see the budgets: {budgets list}'],
+  webhook_url_invalid: [
+    'the URL of a webhook must begin with https:// and have no user, password, or fragment, and at most 1,000 characters',
+    'for example https://hooks.example.com/svc-router',
+  ],
+  webhook_limit: [
+    `the account has ${maxWebhooksPerAccount} webhooks, the maximum`,
+    'remove one first: {webhooks list}',
+  ],
+  webhook_unknown: ['the account has no such webhook', 'see the webhooks: {webhooks list}'],
+  webhook_busy: ['too many messages to webhooks of the account are waiting', 'see why they fail: {webhooks list}'],
   upstream_unknown: ['the account has no such provider', 'see the providers: {upstream list}'],
   upstream_limit: [
     `the account has ${maxUpstreamsPerAccount} providers, the maximum`,

@@ -1,4 +1,5 @@
 import type { AdminTokenStore } from '../accounts/admin/admin-ports.ts'
+import type { WebhookDeps } from '../accounts/alerts/webhooks.ts'
 import type { BackendControlStore } from '../accounts/backends/backend-ports.ts'
 import type {
   BackupOptions,
@@ -39,7 +40,7 @@ import type { OpenedModels } from '../eval/ports.ts'
 import type { SimulatedVoice } from '../eval/simulated-world.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { RandomBytes } from '../runtime/random.ts'
-import type { Resealed } from '../runtime/sealer.ts'
+import type { Resealed, Sealer } from '../runtime/sealer.ts'
 import type { OpenDemoService } from './commands/demo/demo-ports.ts'
 
 /** Read access to request records. */
@@ -73,6 +74,7 @@ interface SealedValues {
 export interface OpenedStore {
   readonly accounts: AccountStore
   readonly budgets: BudgetDeps['store']
+  readonly webhooks: WebhookDeps['store']
   readonly audit: AuditStore
   readonly checkpoints: CheckpointStore
   readonly managed: ManagedAccessStore
@@ -131,6 +133,8 @@ export interface CliPorts {
   startApp(config: Config): Promise<RunningApp>
   /** Encrypts credentials with the configured sealing key. */
   sealer(config: Config): SealCredential
+  /** Encrypts other values with it. */
+  valueSealer(config: Config): Sealer
   /** Decrypts provider errors, omitting those that can no longer be decrypted. */
   openErrors(config: Config, sealed: readonly SealedProviderError[]): readonly ProviderError[]
   /** Runs a program to its end and resolves to its exit code. @throws SetupError if it is missing or cannot be started */

@@ -43,6 +43,7 @@ const fieldShapes = {
   keyId: idShape,
   nextKeyId: idShape,
   upstreamId: idShape,
+  webhookId: idShape,
   requestId: idShape,
   operatorId: idShape,
   incidentId: idShape,
@@ -96,6 +97,10 @@ export const auditEvents = {
   'passkey.removed': ['accountId'],
   'upstream.added': ['accountId', 'upstreamId', 'provider'],
   'upstream.removed': ['accountId', 'upstreamId'],
+  'webhook.added': ['accountId', 'webhookId'],
+  /** Its former secret signs for one more day. */
+  'webhook.secret_rotated': ['accountId', 'webhookId'],
+  'webhook.removed': ['accountId', 'webhookId'],
   'upgrade.requested': ['accountId', 'planId', 'requestId'],
   'upgrade.withdrawn': ['accountId', 'planId', 'requestId'],
   /** Also changes the account's plan. */

@@ -17,6 +17,11 @@ export function credentialBinding(accountId: string, credentialId: string): read
   return [accountId, credentialId]
 }
 
+/** The context that the secret of a webhook is bound to (contract 46.16). */
+export function webhookBinding(accountId: string, webhookId: string): readonly string[] {
+  return [accountId, webhookId, 'webhook']
+}
+
 /** The context that a chunk of an answer is bound to; `response` is the response object of a background response. */
 export function generationBinding(accountId: string, requestId: string, part: number | 'response'): readonly string[] {
   return [accountId, requestId, 'generation', String(part)]

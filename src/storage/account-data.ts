@@ -29,6 +29,7 @@ const ownTables = [
   'budget_spending',
   'budget_alerts',
   'alert_deliveries',
+  'webhooks',
 ] as const satisfies readonly (keyof Tables)[]
 
 /**

@@ -1,5 +1,6 @@
 import { type Kysely, sql, SqliteAdapter, type Transaction } from 'kysely'
 import type { AlertChannel, AlertQueries, ClaimedDelivery, NewDelivery } from '../accounts/alerts/alert-ports.ts'
+import { maxDeliveryAgeMs } from '../domain/alerts.ts'
 import { defineStore } from './define-store.ts'
 import type { AlertDeliveryRow } from './schema/schema-alerts.ts'
 import type { Tables } from './schema/schema.ts'
@@ -10,14 +11,23 @@ import type { Tables } from './schema/schema.ts'
  */
 const farAheadMs = 2 * 3_600_000
 
+/** Messages to webhooks that one account may have waiting (contract 46.18). */
+const maxWaiting = 100
+/** Messages that are stored for each webhook, besides those that wait. */
+const shownPerWebhook = 100
+const webhookChannel: AlertChannel = 'webhook'
+
 /** Alerts of budgets, and the messages about them. */
 export const alertStore = defineStore<AlertQueries>({
-  async listBudgetedAccounts(db, afterId, limit) {
+  async listBudgetedAccounts(db, afterId, limit, onlyWithWebhooks) {
     const rows = await db
       .selectFrom('budgets')
       .select('account_id')
       .distinct()
       .where('account_id', '>', afterId)
+      .$if(onlyWithWebhooks, (query) =>
+        query.where('account_id', 'in', (row) => row.selectFrom('webhooks').select('account_id')),
+      )
       .orderBy('account_id')
       .limit(limit)
       .execute()
@@ -65,7 +75,7 @@ export const alertStore = defineStore<AlertQueries>({
     })
   },
 
-  async claimDeliveries(db, { channel, nowMs, leaseMs, maxAgeMs, limit, except }) {
+  async claimDeliveries(db, { channel, nowMs, leaseMs, limit, except }) {
     const now = Math.floor(nowMs)
     const due = db
       .selectFrom('alert_deliveries')
@@ -73,7 +83,7 @@ export const alertStore = defineStore<AlertQueries>({
       .select(sql<number>`row_number() over (partition by account_id order by due_at_ms, id)`.as('place'))
       .where('channel', '=', channel)
       .where((row) => row.or([row('due_at_ms', '<=', now), row('due_at_ms', '>', now + farAheadMs)]))
-      .where('created_at_ms', '>', now - maxAgeMs)
+      .where('created_at_ms', '>', now - maxDeliveryAgeMs)
       .$if(except.length > 0, (query) => query.where('account_id', 'not in', [...except]))
     const rows = await db
       .selectFrom(due.as('due'))
@@ -106,11 +116,10 @@ export const alertStore = defineStore<AlertQueries>({
       .where('id', '=', id)
       .where('attempts', '=', attempt)
       .where('state', '=', 'waiting')
-      .returning(['account_id', 'channel'])
+      .returning(['account_id', 'channel', 'target'])
       .executeTakeFirst()
     if (ended === undefined) return
-    // Nobody looks at it any more, and it may contain an address.
-    if (state !== 'waiting') await db.deleteFrom('alert_deliveries').where('id', '=', id).execute()
+    if (state !== 'waiting') await forgetDone(db, id, ended)
     // Accounts take turns: what else this one has waiting comes after what others have waiting now.
     await db
       .updateTable('alert_deliveries')
@@ -135,8 +144,28 @@ export const alertStore = defineStore<AlertQueries>({
   },
 })
 
+/**
+ * The account sees the latest messages to its webhooks. Nobody looks at others again, and they may contain an address.
+ */
+async function forgetDone(
+  db: Kysely<Tables>,
+  id: string,
+  { channel, target }: Pick<AlertDeliveryRow, 'channel' | 'target'>,
+): Promise<void> {
+  const done = db.deleteFrom('alert_deliveries').where('state', '<>', 'waiting')
+  if (channel !== webhookChannel) return void (await done.where('id', '=', id).execute())
+  const oldest = db
+    .selectFrom('alert_deliveries')
+    .select('id')
+    .where('target', '=', target)
+    .orderBy('id', 'desc')
+    .limit(1)
+    .offset(shownPerWebhook - 1)
+  await done.where('target', '=', target).where('id', '<', oldest).execute()
+}
+
 /** Whether the account exists. On PostgreSQL, it is not deleted before the transaction ends; SQLite has one writer. */
-async function hasAccount(transaction: Transaction<Tables>, accountId: string): Promise<boolean> {
+export async function hasAccount(transaction: Transaction<Tables>, accountId: string): Promise<boolean> {
   const isSqlite = transaction.getExecutor().adapter instanceof SqliteAdapter
   const row = await transaction
     .selectFrom('accounts')
@@ -147,9 +176,12 @@ async function hasAccount(transaction: Transaction<Tables>, accountId: string): 
   return row !== undefined
 }
 
-async function insertDelivery(db: Kysely<Tables>, delivery: NewDelivery): Promise<void> {
+/** False if it exists, or if too many messages to webhooks of the account are waiting. */
+export async function insertDelivery(db: Kysely<Tables>, delivery: NewDelivery): Promise<boolean> {
   const atMs = Math.floor(delivery.atMs)
-  await db
+  if (delivery.channel === webhookChannel && (await countWaiting(db, delivery.accountId, atMs)) >= maxWaiting)
+    return false
+  const result = await db
     .insertInto('alert_deliveries')
     .values({
       id: delivery.id,
@@ -166,10 +198,24 @@ async function insertDelivery(db: Kysely<Tables>, delivery: NewDelivery): Promis
       due_at_ms: atMs,
     })
     .onConflict((conflict) => conflict.doNothing())
-    .execute()
+    .executeTakeFirst()
+  return (result.numInsertedOrUpdatedRows ?? 0n) > 0n
 }
 
-function readDelivery(row: AlertDeliveryRow): NewDelivery {
+async function countWaiting(db: Kysely<Tables>, accountId: string, nowMs: number): Promise<number> {
+  const rows = await db
+    .selectFrom('alert_deliveries')
+    .select('id')
+    .where('account_id', '=', accountId)
+    .where('channel', '=', webhookChannel)
+    .where('created_at_ms', '>', nowMs - maxDeliveryAgeMs)
+    .where('state', '=', 'waiting')
+    .limit(maxWaiting)
+    .execute()
+  return rows.length
+}
+
+export function readDelivery(row: AlertDeliveryRow): NewDelivery {
   return {
     id: row.id,
     eventId: row.event_id,

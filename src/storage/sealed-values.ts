@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
 import { providerErrorBinding } from '../domain/provider-error.ts'
-import { credentialBinding, generationBinding, textBinding } from '../domain/seal-bindings.ts'
+import { credentialBinding, generationBinding, textBinding, webhookBinding } from '../domain/seal-bindings.ts'
 import { type Resealed, sealedPrefix, SealError, type Sealer } from '../runtime/sealer.ts'
 import { defineStore } from './define-store.ts'
 import type { Tables } from './schema/schema.ts'
@@ -28,6 +28,11 @@ function ofResponse(column: string, purpose: 'response' | 'input' | 'output'): S
   return { table: 'stored_responses', column, key: ['id'], bound: ['account_id'], bind }
 }
 
+function ofWebhook(column: string): SealedColumn {
+  const bind = ({ account_id: account, id }: Values): readonly string[] => webhookBinding(text(account), text(id))
+  return { table: 'webhooks', column, key: ['id'], bound: ['account_id'], bind }
+}
+
 /** Every encrypted value in the database. */
 const sealedColumns: readonly SealedColumn[] = [
   {
@@ -45,6 +50,8 @@ const sealedColumns: readonly SealedColumn[] = [
     bind: ({ account_id: account, request_id: request }) =>
       providerErrorBinding(account === null ? null : text(account), text(request)),
   },
+  ofWebhook('sealed_secret'),
+  ofWebhook('sealed_previous'),
   ofResponse('sealed_response', 'response'),
   ofResponse('sealed_input', 'input'),
   ofResponse('sealed_output', 'output'),

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { AdminTokenStore } from '../accounts/admin/admin-ports.ts'
-import type { AlertQueries } from '../accounts/alerts/alert-ports.ts'
+import type { AlertQueries, WebhookQueries } from '../accounts/alerts/alert-ports.ts'
 import type { BackendControlStore } from '../accounts/backends/backend-ports.ts'
 import type { BillingStore } from '../accounts/billing/ports.ts'
 import type { DeclaredQueries, DeclaredStore } from '../accounts/declared/declared-ports.ts'
@@ -49,6 +49,7 @@ import { ticketStore } from './tickets.ts'
 import { upgradeRequestStore } from './upgrade-requests.ts'
 import { upstreamStore } from './upstreams.ts'
 import { uptimeStore } from './uptime.ts'
+import { webhookStore } from './webhooks.ts'
 
 /** All storage, on either engine. `close` closes the underlying database. */
 export interface Store
@@ -74,7 +75,8 @@ export interface Store
     RequestStore,
     SealedStore,
     StatusStore,
-    SupportStore {
+    SupportStore,
+    WebhookQueries {
   readonly billing: BillingStore
   readonly operators: OperatorStore
   /** Changes several things in one transaction. */
@@ -111,6 +113,7 @@ export function createStore(db: Kysely<Tables>): Store {
     ...ticketStore(db),
     ...upstreamStore(db),
     ...uptimeStore(db),
+    ...webhookStore(db),
     billing: { ...billingStore(db), ...upgradeRequestStore(db) },
     operators: { ...operatorStore(db), ...operatorSessionStore(db) },
     declared: {

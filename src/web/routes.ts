@@ -30,6 +30,7 @@ import { supportRoutes } from './pages/support.ts'
 import { upgradeRoutes } from './pages/upgrade.ts'
 import { upstreamRoutes } from './pages/upstreams.ts'
 import { usageRoutes } from './pages/usage.ts'
+import { webhookRoutes } from './pages/webhooks.ts'
 
 const asset: PageRoute = {
   method: 'GET',
@@ -55,6 +56,7 @@ export const routes: readonly PageRoute[] = [
   ...keyRoutes,
   ...keyLimitRoutes,
   ...budgetRoutes,
+  ...webhookRoutes,
   ...emailRoutes,
   ...upstreamRoutes,
   ...billingRoutes,

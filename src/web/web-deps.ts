@@ -1,4 +1,5 @@
 import type { AdminTokensDeps } from '../accounts/admin/admin-tokens.ts'
+import type { WebhookDeps } from '../accounts/alerts/webhooks.ts'
 import type { PlanSales } from '../accounts/billing/billing-deps.ts'
 import type { BudgetDeps } from '../accounts/budgets.ts'
 import type { AccountsDeps } from '../accounts/control-plane.ts'
@@ -42,6 +43,8 @@ interface Limiters {
   readonly tries: RateLimiter
   /** Account data downloads, by account: each decrypts every stored response. */
   readonly downloads: RateLimiter
+  /** Tests of webhooks, by account. */
+  readonly webhookTests: RateLimiter
 }
 
 /** A shared backend, as shown publicly. */
@@ -113,6 +116,8 @@ export interface WebDeps {
   readonly control: Omit<AccountsDeps, 'actor'>
   /** Budgets and their counters. */
   readonly budgets: Omit<BudgetDeps, 'actor'>
+  /** Webhooks of accounts. `wake` has a new message sent at once. */
+  readonly webhooks: Omit<WebhookDeps, 'actor' | 'clock'> & { readonly clock: Clock; wake(): void }
   /** The enforced counters of an account (contract 5.13); undefined if its plan no longer exists. */
   usageOf(account: Account): Promise<UsageSignals | undefined>
   /** When each key of an account was last used, by key id, from the account's latest requests. */

@@ -28,6 +28,7 @@ import type { Ticket } from '../../src/domain/tickets.ts'
 import type { UpstreamTest } from '../../src/domain/upstream.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
+import { createSealer } from '../../src/runtime/sealer.ts'
 import { checkpointFile } from '../../src/storage/checkpoint-file.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { MemoryIncidents } from '../accounts/memory-incidents.ts'
@@ -150,6 +151,7 @@ export class Harness {
           return {
             accounts: store,
             budgets: store,
+            webhooks: store,
             audit: store,
             checkpoints: checkpointFile(config.dataDir),
             managed: store,
@@ -173,6 +175,7 @@ export class Harness {
         return {
           accounts: this.real ?? this.store,
           budgets: this.real ?? none,
+          webhooks: this.real ?? none,
           audit: this.real ?? none,
           checkpoints: checkpointFile(this.folder),
           managed: this.real ?? none,
@@ -247,6 +250,7 @@ export class Harness {
         }
       },
       sealer: () => (accountId, id, secret) => `sealed ${accountId} ${id} ${secret.reveal().length}`,
+      valueSealer: (config) => createSealer({ ...this.#runtime(config).keys, random: systemRandom() }),
       openErrors: (_, sealed) => sealed.map(({ sealed: text, ...error }) => ({ ...error, text })),
       runProgram: (program) => {
         this.programs.push(program)

@@ -22,6 +22,8 @@ const unsafe = /(?!\n)[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
 const printing: Readonly<Record<string, readonly string[]>> = {
   'keys list': [],
   'budgets list': [],
+  'webhooks list': [],
+  'webhooks remove': ['whk_evil'],
   'keys limit': ['key_evil', '--per-minute', '5'],
   'accounts list': [],
   'accounts suspend': ['acc_1'],
@@ -61,6 +63,9 @@ const ownWords = [
   'keys revoke',
   'budgets set',
   'budgets remove',
+  'webhooks add',
+  'webhooks test',
+  'webhooks rotate',
   'sign-in-link',
   'accounts create',
   'accounts resume',
@@ -231,6 +236,11 @@ function hostile(): Harness {
       ]),
     readBudgetSpending: () => Promise.resolve([]),
     listOperatorBudgets: () => Promise.resolve([]),
+    listWebhooks: () =>
+      Promise.resolve([{ id: 'whk_evil', accountId: 'acc_1', url: evil, createdAtMs: atMs, previousUntilMs: null }]),
+    listWebhookDeliveries: () =>
+      Promise.resolve([{ target: evil, body: JSON.stringify({ type: evil }), state: 'failed', result: evil, atMs }]),
+    removeWebhook: () => Promise.resolve(true),
     listBackendControls: () => Promise.resolve([{ backendId: evil, kind: 'drained', atMs, by: evil, reason: evil }]),
     listManagedRequests: () =>
       Promise.resolve([{ id: evil, accountId: evil, state: 'requested', createdAtMs: atMs, decidedAtMs: null }]),
@@ -305,7 +315,7 @@ test.each(Object.entries(printing))('%s prints nothing that controls a terminal'
     const { out, err } = await harness.say(...line)
     expect(out + err, line.join(' ')).not.toMatch(unsafe)
     // The rows are there, made harmless, and not replaced by an error about them.
-    if (name !== 'doctor') expect(out + err).toMatch(/a\?\[2J|a\\u001b\[2J|a\\e\[2J|^acc_1|opr_1|key_evil/m)
+    if (name !== 'doctor') expect(out + err).toMatch(/a\?\[2J|a\\u001b\[2J|a\\e\[2J|^acc_1|opr_1|key_evil|whk_evil/m)
     // A newline inside of a single-line value starts no line of its own.
     if (name !== 'tickets list' || line.includes('--json')) expect(out + err).not.toMatch(/^forged line/m)
   }

@@ -54,6 +54,7 @@ const owned = [
   'budget_spending',
   'budget_alerts',
   'alert_deliveries',
+  'webhooks',
   'stored_responses',
   'conversations',
   'conversation_items',
@@ -366,6 +367,8 @@ describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
       await store.addBudgetAlert({ budgetId: `bud_${n}`, windowMs: 1, thresholds: [50], accountId, atMs: 1 }, [
         { id: `adl_${n}`, eventId: 'e', accountId, channel: 'email', target: address, body: '', atMs: 1 },
       ])
+      const webhook = { sealedSecret: 's', sealedPrevious: null, previousUntilMs: null, createdAtMs: 1 }
+      await store.addWebhook({ ...webhook, id: `whk_${n}`, accountId, url: 'https://example.com/' }, 9, record)
       await db.insertInto('meters').values({ account_id: accountId, admitted: 1, last_at_ms: 1 }).execute()
       const generation = { accountId, requestId: `req_${n}` }
       const generations = createGenerationStore(db)

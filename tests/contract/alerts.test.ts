@@ -5,7 +5,7 @@ import { createStore, type Store } from '../../src/storage/store.ts'
 import { someRecord } from '../audit-record.ts'
 import { enginesFor } from './engines.ts'
 
-const claim = { channel: 'operator', leaseMs: 120_000, maxAgeMs: 86_400_000, limit: 10, except: [] } as const
+const claim = { channel: 'operator', leaseMs: 120_000, limit: 10, except: [] } as const
 const end = { state: 'waiting', result: '500', dueAtMs: 5_000 } as const
 
 describe.each(enginesFor('alerts'))('alerts on %s', (_, engine) => {

@@ -260,6 +260,21 @@ export const everyPage: readonly PageState[] = [
       .click()
     await page.getByRole('heading', { name: /^Fusion/ }).waitFor()
   }),
+  somebody('budgets', at('/account/budgets')),
+  somebody('webhooks-all-open', openAll('/account/webhooks')),
+  somebody('webhooks-wrong-url', async (page, origin) => {
+    await page.goto(`${origin}/account/webhooks`)
+    await page.getByLabel('URL').fill('ftp://example.com/')
+    await page.getByRole('button', { name: 'Add the webhook' }).click()
+    await page.getByText('Enter a URL that begins with').waitFor()
+  }),
+  somebody('webhook-secret', async (page, origin) => {
+    await page.goto(`${origin}/account/webhooks`)
+    await page.getByRole('button', { name: 'Send a test' }).last().waitFor()
+    await page.getByText('Rotate the secret').last().click()
+    await page.getByRole('button', { name: 'Create a new secret' }).click()
+    await page.getByText('shown only once').waitFor()
+  }),
   somebody('data', at('/account/data')),
   somebody('data-other-name', async (page, origin) => {
     await page.goto(`${origin}/account/data`)

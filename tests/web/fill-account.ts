@@ -1,6 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
+import { setBudget } from '../../src/accounts/budgets.ts'
 import { openIncident, updateIncident } from '../../src/accounts/status/incidents.ts'
 import { periodAt } from '../../src/domain/account-meter.ts'
+import type { AuditRecord } from '../../src/domain/audit.ts'
 import type { CacheVerdict } from '../../src/domain/cache-verdict.ts'
 import { errorCodes } from '../../src/domain/error-text.ts'
 import { idMinter } from '../../src/runtime/ids.ts'
@@ -103,6 +105,62 @@ export async function fillAccount(service: Service): Promise<void> {
   for (const provider of service.providers) provider.script([])
   await fillPast(service)
   await fillRefused(service)
+  await fillBudget(service, stored.id)
+  await fillWebhooks(service)
+}
+
+/** A budget of a key that no test uses, nearly used up. */
+async function fillBudget({ config, account, store, accountsDeps }: Service, keyId: string): Promise<void> {
+  const deps = { ...accountsDeps, store }
+  const kind = { scope: 'key', subject: keyId, window: 'month', rolling: false } as const
+  const { id } = await setBudget(deps, account.id, { ...kind, unit: 'usd', limit: 20_000_000_000 }, 'account', [])
+  const db = await openSqlite(config.dataDir)
+  const bucket_ms = Date.parse(`${new Date().toISOString().slice(0, 7)}-01T00:00:00Z`)
+  const spending = { budget_id: id, bucket_ms, account_id: account.id, spent: 16_400_000_000, held: 0 }
+  await db.insertInto('budget_spending').values(spending).execute()
+  await db.destroy()
+}
+
+/** Webhooks with messages in every state. */
+async function fillWebhooks({ config, account, store }: Service): Promise<void> {
+  const nowMs = Date.now()
+  const record: AuditRecord = {
+    actor: { kind: 'cli' },
+    atMs: nowMs,
+    event: { type: 'webhook.added', accountId: account.id, webhookId: 'whk_MadeUp' },
+  }
+  const common = { accountId: account.id, sealedSecret: 'none', sealedPrevious: 'none' }
+  const urls = ['https://hooks.example.com/svc-router', `https://alerts.example.com/${'very-long-path/'.repeat(5)}`]
+  for (const [index, url] of urls.entries()) {
+    const previousUntilMs = index === 0 ? nowMs + 80_000_000 : null
+    const webhook = {
+      ...common,
+      id: `whk_MadeUp${index}`,
+      url,
+      previousUntilMs,
+      createdAtMs: nowMs - 86_400_000 + index,
+    }
+    await store.addWebhook(webhook, 9, record)
+  }
+  const rows = [
+    { state: 'delivered', result: 'delivered', attempts: 1, due_at_ms: null, type: 'budget.alert' },
+    { state: 'failed', result: 'unreachable', attempts: 6, due_at_ms: null, type: 'budget.alert' },
+    { state: 'waiting', result: '503', attempts: 4, due_at_ms: nowMs + 600_000, type: 'budget.alert' },
+    { state: 'failed', result: 'timeout', attempts: 1, due_at_ms: null, type: 'webhook.test' },
+  ].map(({ type, ...row }, index) => ({
+    ...row,
+    id: `adl_${index}`,
+    event_id: `evt_${index}`,
+    account_id: account.id,
+    channel: 'webhook',
+    target: 'whk_MadeUp0',
+    body: JSON.stringify({ type }),
+    created_at_ms: nowMs - (4 - index) * 3_600_000,
+    attempted_at_ms: nowMs,
+  }))
+  const db = await openSqlite(config.dataDir)
+  await db.insertInto('alert_deliveries').values(rows).execute()
+  await db.destroy()
 }
 
 /** Rejected requests with every error code. */

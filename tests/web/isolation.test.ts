@@ -8,7 +8,16 @@ import { signedInTo, startWeb, type Visitor } from './browser-less.ts'
 import { upgradesDeps } from './operator.ts'
 
 /** The meaning of the parameter of each route. The test fails if a new route is missing here. */
-type Owned = 'keyId' | 'sessionId' | 'upstreamId' | 'proofId' | 'requestId' | 'recordId' | 'managedId' | 'budgetId'
+type Owned =
+  | 'keyId'
+  | 'sessionId'
+  | 'upstreamId'
+  | 'proofId'
+  | 'requestId'
+  | 'recordId'
+  | 'managedId'
+  | 'budgetId'
+  | 'webhookId'
 
 let service: Service
 let intruder: Visitor
@@ -39,7 +48,10 @@ beforeAll(async () => {
   const [upstream] = await service.store.listUpstreams(service.account.id)
   await setTestBudget(service, { limit: nanoPerUsd })
   const { budget } = await budgetOf(service)
+  await owner.post('/account/webhooks', { url: 'http://127.0.0.1:9/' })
+  const [webhook] = await service.store.listWebhooks(service.account.id)
   ids = {
+    webhookId: webhook!.id,
     budgetId: budget.id,
     keyId: key!.id,
     sessionId: session!.id,
@@ -58,6 +70,8 @@ async function everythingOf(accountId: string): Promise<string> {
     await store.findAccount(accountId),
     await store.listKeys(accountId, 100),
     await store.listBudgets(accountId),
+    await store.listWebhooks(accountId),
+    await store.listWebhookDeliveries(accountId, undefined, 9),
     await store.listUpstreams(accountId),
     await store.listSessions(accountId),
     await store.listEmails(accountId),

@@ -30,10 +30,27 @@ export function writeAlertEvent(passed: PassedThreshold, budgetsUrl: string, now
   })
 }
 
-/** The header line that signs one attempt: it covers the time, so that a recorded message cannot be sent again much later. */
-export function signatureLine(secret: Secret, body: string, nowMs: number): string {
+/** How the IDs of tests begin (contract 46.17). Those of alerts begin with the ID of the budget. */
+export const testIdPrefix = 'evt_'
+
+export function isTestId(eventId: string): boolean {
+  return eventId.startsWith(testIdPrefix)
+}
+
+/** The body of a test of a webhook (contract 46.17). */
+export function writeTestEvent(id: string, accountId: string, webhooksUrl: string, nowMs: number): string {
+  const created_at = new Date(nowMs).toISOString()
+  return JSON.stringify({ object: 'event', id, type: 'webhook.test', created_at, account: accountId, url: webhooksUrl })
+}
+
+/**
+ * The header line that signs one attempt with each secret: it covers the time, so that a recorded message cannot be sent again much
+ * later.
+ */
+export function signatureLine(secrets: readonly Secret[], body: string, nowMs: number): string {
   const seconds = Math.floor(nowMs / 1000)
-  return `x-svc-router-signature: t=${seconds},v1=${hexMac(secret, `${seconds}.${body}`)}`
+  const macs = secrets.map((secret) => `v1=${hexMac(secret, `${seconds}.${body}`)}`)
+  return `x-svc-router-signature: ${[`t=${seconds}`, ...macs].join(',')}`
 }
 
 /** An email about an alert. */

@@ -1,5 +1,7 @@
-/** How an alert reaches somebody: an email to an address of the account, or the operator's webhook. */
-export type AlertChannel = 'email' | 'operator'
+import type { AuditRecord } from '../../domain/audit.ts'
+
+/** How an alert reaches somebody: an email to an address of the account, a webhook of the account, or the operator's webhook. */
+export type AlertChannel = 'email' | 'webhook' | 'operator'
 
 /** `waiting` for its first or another attempt, `delivered`, or `failed` for good. */
 type DeliveryState = 'waiting' | 'delivered' | 'failed'
@@ -11,7 +13,7 @@ export interface NewDelivery {
   readonly eventId: string
   readonly accountId: string
   readonly channel: AlertChannel
-  /** The address of an email; empty for the operator's webhook. */
+  /** The address of an email, or the ID of a webhook; empty for the operator's webhook. */
   readonly target: string
   readonly body: string
   readonly atMs: number
@@ -21,6 +23,17 @@ export interface NewDelivery {
 export interface ClaimedDelivery extends NewDelivery {
   /** The number of this attempt, from 1. */
   readonly attempt: number
+}
+
+/** A message to a webhook of an account, as its pages show it. */
+export interface WebhookDelivery extends NewDelivery {
+  readonly state: DeliveryState
+  readonly attempts: number
+  /** Of the last attempt that ended: a status, or why there is none. */
+  readonly result: string | null
+  readonly attemptedAtMs: number | null
+  /** When the next attempt is made, if it is waiting. */
+  readonly dueAtMs: number | null
 }
 
 /** An alert. `windowMs` names the window of the budget: see `alertWindowMs`. */
@@ -39,8 +52,6 @@ interface DeliveryClaim {
   readonly nowMs: number
   /** Until then, no other process makes the same attempt. */
   readonly leaseMs: number
-  /** Messages that have waited longer are not sent any more. */
-  readonly maxAgeMs: number
   /** At most this many, each of another account. */
   readonly limit: number
   /** Accounts that get none. */
@@ -59,8 +70,8 @@ interface AttemptEnd {
 
 /** Alerts and the messages about them (contract 46.11, 46.15). */
 export interface AlertQueries {
-  /** The ids of accounts with budgets, in order, after one of them. */
-  listBudgetedAccounts(afterId: string, limit: number): Promise<readonly string[]>
+  /** The ids of accounts with budgets, in order, after one of them; only those with webhooks, if that is asked for. */
+  listBudgetedAccounts(afterId: string, limit: number, onlyWithWebhooks: boolean): Promise<readonly string[]>
   /** Whether a budget has refused requests of the account since a time. */
   hasBudgetRefusals(accountId: string, sinceMs: number): Promise<boolean>
   /** Whether somebody was told. */
@@ -76,4 +87,36 @@ export interface AlertQueries {
   endAttempt(delivery: Pick<ClaimedDelivery, 'id' | 'attempt'>, end: AttemptEnd): Promise<void>
   /** Deletes at most `limit` of the oldest alerts, and of their messages, from before a time; returns the larger number. */
   deleteAlertsBefore(timeMs: number, limit: number): Promise<number>
+}
+
+/** A webhook of an account. */
+export interface Webhook {
+  readonly id: string
+  readonly accountId: string
+  readonly url: string
+  readonly sealedSecret: string
+  /** The secret before the last rotation, which also signs until `previousUntilMs`. */
+  readonly sealedPrevious: string | null
+  readonly previousUntilMs: number | null
+  readonly createdAtMs: number
+}
+
+/** Webhooks of accounts (contract 46.16). Changes follow the rules of `AccountStore`. */
+export interface WebhookQueries {
+  /** In the order in which they were added. */
+  listWebhooks(accountId: string): Promise<readonly Webhook[]>
+  /** False if the account is unknown or has `maxWebhooks`. */
+  addWebhook(webhook: Webhook, maxWebhooks: number, record: AuditRecord): Promise<boolean>
+  /** Replaces the secrets. False if the account has no webhook with that id. */
+  rotateWebhook(webhook: Webhook, record: AuditRecord): Promise<boolean>
+  /** Also deletes its messages. False if the account has no webhook with that id. */
+  removeWebhook(accountId: string, webhookId: string, record: AuditRecord): Promise<boolean>
+  /** Adds a message to a webhook. False if it does not exist, or too many messages of the account are waiting. */
+  addWebhookDelivery(delivery: NewDelivery): Promise<boolean>
+  /** The latest first; of all webhooks of the account, or of one. */
+  listWebhookDeliveries(
+    accountId: string,
+    webhookId: string | undefined,
+    limit: number,
+  ): Promise<readonly WebhookDelivery[]>
 }

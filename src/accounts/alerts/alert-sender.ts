@@ -11,8 +11,6 @@ const jitter = 0.2
 const leaseMs = 2 * minuteMs
 /** Less than the lease, so that its own process never makes an attempt twice at once. */
 const attemptMs = 60_000
-/** A message that could not be sent for this long is given up: nobody needs it any more. */
-const maxAgeMs = 24 * hourMs
 /** How often messages of other processes, and further attempts, are looked for. */
 const pollMs = 5_000
 /** How long a service that stops waits for attempts. Another process repeats those that it did not wait for. */
@@ -129,7 +127,7 @@ class Lane {
       if (limit <= 0) return
       const except = [...this.#open.keys()]
       const nowMs = this.#deps.nowMs()
-      const claimed = await this.#deps.store.claimDeliveries({ channel, nowMs, leaseMs, maxAgeMs, limit, except })
+      const claimed = await this.#deps.store.claimDeliveries({ channel, nowMs, leaseMs, limit, except })
       for (const delivery of claimed) this.#begin(delivery)
     }
   }

@@ -5,7 +5,7 @@ import type { RandomBytes } from '../../runtime/random.ts'
 import { type BudgetState, budgetStates } from '../budgets.ts'
 import type { BudgetQueries, EmailQueries } from '../ports.ts'
 import { alertId, type PassedThreshold, writeAlertEvent, writeAlertMail } from './alert-message.ts'
-import type { AlertQueries, NewDelivery } from './alert-ports.ts'
+import type { AlertQueries, NewDelivery, WebhookQueries } from './alert-ports.ts'
 
 /** Shares of a budget, in percent, at which its account is told (contract 46.11). */
 const thresholds = [50, 80, 100] as const
@@ -19,12 +19,13 @@ const accountsAtOnce = 200
 export interface BudgetAlertDeps {
   readonly store: Pick<BudgetQueries, 'listBudgets' | 'readBudgetSpending'> &
     Pick<AlertQueries, 'listBudgetedAccounts' | 'hasBudgetRefusals' | 'hasBudgetAlert' | 'addBudgetAlert'> &
-    Pick<EmailQueries, 'listEmails'>
+    Pick<EmailQueries, 'listEmails'> &
+    Pick<WebhookQueries, 'listWebhooks'>
   readonly clock: Clock
   readonly random: RandomBytes
   /** Whether this service sends email. */
   readonly sendsMail: boolean
-  /** Whether the operator has a webhook. */
+  /** Whether the operator has a webhook. Accounts have their own. */
   readonly hasWebhook: boolean
   readonly budgetsUrl: string
   /** Called after messages were added. */
@@ -49,7 +50,7 @@ export class BudgetAlerts {
   }
 
   start(): void {
-    if (this.#deps.sendsMail || this.#deps.hasWebhook) this.#schedule()
+    this.#schedule()
   }
 
   async close(): Promise<void> {
@@ -69,9 +70,12 @@ export class BudgetAlerts {
 
   /** Compares all budgets with what is spent. @throws the store's error */
   async check(): Promise<void> {
+    const { store, sendsMail, hasWebhook } = this.#deps
+    // If nobody else can be told, only accounts with a webhook matter.
+    const onlyWithWebhooks = !sendsMail && !hasWebhook
     let afterId = ''
     for (;;) {
-      const accounts = await this.#deps.store.listBudgetedAccounts(afterId, accountsAtOnce)
+      const accounts = await store.listBudgetedAccounts(afterId, accountsAtOnce, onlyWithWebhooks)
       for (const accountId of accounts) await this.#checkAccount(accountId)
       if (accounts.length < accountsAtOnce || this.#isClosed) return
       afterId = accounts.at(-1)!
@@ -114,8 +118,10 @@ export class BudgetAlerts {
     const mail = JSON.stringify(writeAlertMail(passed, budgetsUrl))
     const event = writeAlertEvent(passed, budgetsUrl, nowMs)
     const emails = sendsMail ? await store.listEmails(accountId) : []
+    const webhooks = await store.listWebhooks(accountId)
     return [
       ...emails.map(({ address }) => add('email', address, mail)),
+      ...webhooks.map(({ id }) => add('webhook', id, event)),
       ...(hasWebhook ? [add('operator', '', event)] : []),
     ]
   }

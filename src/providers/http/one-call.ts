@@ -14,6 +14,10 @@ interface OneCall {
   readonly body: string
   /** Limit for the whole call, milliseconds. */
   readonly limitMs: number
+  /** Only calls with the same one share connections. */
+  readonly sharedBy: string
+  /** Whether only public addresses may be reached (contract 21.9). */
+  readonly publicOnly: boolean
   readonly requestId: string
   readonly accepts: (status: number) => boolean
 }
@@ -25,15 +29,18 @@ interface OneCall {
 export function getText(url: string, pools: UpstreamPools, requestId: string): Promise<string> {
   const headers = ['accept: application/json']
   const accepts = (status: number): boolean => status === 200
-  return callOnce(pools, { method: 'GET', url, headers, body: '', limitMs: 5_000, requestId, accepts })
+  const none = { body: '', sharedBy: 'none', publicOnly: false }
+  return callOnce(pools, { ...none, method: 'GET', url, headers, limitMs: 5_000, requestId, accepts })
 }
 
-/** A message of this service to a URL of its operator. */
+/** A message of this service to a URL of its operator, or of an account. */
 export interface JsonPost {
   readonly url: string
   /** Header lines, such as `x-name: value`. */
   readonly headers: readonly string[]
   readonly body: string
+  /** The account whose URL it is: its messages share connections with no other, and reach only public addresses if `publicOnly`. */
+  readonly account?: { readonly id: string; readonly publicOnly: boolean }
 }
 
 /**
@@ -43,11 +50,13 @@ export interface JsonPost {
 export async function postJson(post: JsonPost, pools: UpstreamPools, requestId: string): Promise<void> {
   const headers = ['content-type: application/json', ...post.headers]
   const accepts = (status: number): boolean => status >= 200 && status < 300
-  await callOnce(pools, { ...post, method: 'POST', headers, limitMs: 10_000, requestId, accepts })
+  const { url, body, account } = post
+  const reach = { sharedBy: account?.id ?? 'none', publicOnly: account?.publicOnly ?? false }
+  await callOnce(pools, { ...reach, method: 'POST', url, headers, body, limitMs: 10_000, requestId, accepts })
 }
 
 function callOnce(pools: UpstreamPools, given: OneCall): Promise<string> {
-  const { method, url, headers, body, limitMs, requestId, accepts } = given
+  const { method, url, headers, body, limitMs, sharedBy, publicOnly, requestId, accepts } = given
   if (baseUrlProblem(url) !== undefined) throw new TypeError('the URL is invalid')
   const { origin, host, pathname, search } = new URL(url)
   const { clock, userAgent, onBug } = pools
@@ -59,7 +68,7 @@ function callOnce(pools: UpstreamPools, given: OneCall): Promise<string> {
     ...headers,
   ]
   const options = { clock, onBug, head: `${lines.join('\r\n')}\r\n` }
-  const pool = pools.pool({ origin, credential: 'none', connectMs, publicOnly: false })
+  const pool = pools.pool({ origin, credential: sharedBy, connectMs, publicOnly })
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let bytes = 0
@@ -72,7 +81,8 @@ function callOnce(pools: UpstreamPools, given: OneCall): Promise<string> {
         onHead: ({ status }) => accepts(status) || giveUp(new UpstreamError('server_error', { status })),
         onData(chunk) {
           bytes += chunk.length
-          if (bytes <= maxBytes) chunks.push(Buffer.from(chunk))
+          // Nobody reads the answer to a message.
+          if (bytes <= maxBytes) void (method === 'GET' && chunks.push(Buffer.from(chunk)))
           else giveUp(new UpstreamError('broken'))
         },
         onEnd() {

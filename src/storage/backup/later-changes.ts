@@ -40,6 +40,10 @@ const effects: { readonly [Type in AuditEvent['type']]: Apply<Type> | 'lost' | '
   'upstream.added': 'lost',
   'upstream.removed': (transaction, { upstreamId }) =>
     transaction.deleteFrom('upstreams').where('id', '=', upstreamId).execute(),
+  'webhook.added': 'lost',
+  // The restored secret may be one that somebody else knows.
+  'webhook.secret_rotated': (transaction, { webhookId }) => removeWebhook(transaction, webhookId),
+  'webhook.removed': (transaction, { webhookId }) => removeWebhook(transaction, webhookId),
   'upgrade.requested': 'lost',
   'upgrade.withdrawn': (transaction, { requestId }, atMs) =>
     decide(transaction, 'upgrade_requests', requestId, 'withdrawn', atMs),
@@ -135,6 +139,10 @@ export async function reapplyChanges(
     lost: Object.fromEntries([...lost].toSorted(([a], [b]) => a.localeCompare(b))),
     accountsToCheck: [...accountsToCheck].toSorted(),
   }
+}
+
+function removeWebhook(transaction: Transaction<Tables>, webhookId: string): Promise<unknown> {
+  return transaction.deleteFrom('webhooks').where('id', '=', webhookId).execute()
 }
 
 function setPlan(

@@ -19,6 +19,7 @@ import { providerErrorsMigration } from './provider-errors.ts'
 import { refusedRequestsMigration } from './refused-requests.ts'
 import { requestSessionsMigration } from './request-sessions.ts'
 import { storedBytesMigration } from './stored-bytes.ts'
+import { webhooksMigration } from './webhooks.ts'
 
 /** Every migration, in order. Forward only; the same statements on both engines, so only `text` and `bigint`. */
 export const migrations: readonly Migration[] = [
@@ -311,4 +312,5 @@ export const migrations: readonly Migration[] = [
   costsMigration,
   requestSessionsMigration,
   alertDeliveriesMigration,
+  webhooksMigration,
 ]

@@ -15,7 +15,7 @@ export interface AlertDeliveryRow {
   account_id: string
   /** `AlertChannel` */
   channel: string
-  /** An email address, the ID of an endpoint, or nothing for the operator. */
+  /** An email address, the ID of a webhook, or nothing for the operator. */
   target: string
   body: string
   /** `DeliveryState` */
@@ -28,4 +28,15 @@ export interface AlertDeliveryRow {
   attempted_at_ms: number | null
   /** When to make the next attempt; during an attempt, when another process may repeat it. */
   due_at_ms: number | null
+}
+
+/** A webhook of an account. */
+export interface WebhookRow {
+  id: string
+  account_id: string
+  url: string
+  sealed_secret: string
+  sealed_previous: string | null
+  previous_until_ms: number | null
+  created_at_ms: number
 }

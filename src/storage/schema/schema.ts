@@ -1,4 +1,4 @@
-import type { AlertDeliveryRow, BudgetAlertRow } from './schema-alerts.ts'
+import type { AlertDeliveryRow, BudgetAlertRow, WebhookRow } from './schema-alerts.ts'
 import type { CacheSessionRow, GenerationChunkRow, GenerationRow } from './schema-generations.ts'
 import type { IdentityTables } from './schema-identity.ts'
 import type {
@@ -25,6 +25,7 @@ export interface Tables extends IdentityTables {
   budget_spending: BudgetSpendingRow
   budget_alerts: BudgetAlertRow
   alert_deliveries: AlertDeliveryRow
+  webhooks: WebhookRow
   meters: MeterRow
   nodes: NodeRow
   revisions: RevisionRow

@@ -13,6 +13,7 @@ const first = [
   'cached-turns.md',
   'costs.md',
   'budgets.md',
+  'webhooks.md',
   'retries.md',
   'contract.md',
 ]

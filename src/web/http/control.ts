@@ -1,3 +1,4 @@
+import type { WebhookDeps } from '../../accounts/alerts/webhooks.ts'
 import type { BudgetDeps } from '../../accounts/budgets.ts'
 import type { AccountsDeps } from '../../accounts/control-plane.ts'
 import type { OperatorsDeps } from '../../accounts/operators/operators.ts'
@@ -13,6 +14,11 @@ export function accountsDepsFor(visit: AccountVisit): AccountsDeps {
 /** The same for budgets. */
 export function budgetDepsFor(visit: AccountVisit): BudgetDeps {
   return { ...visit.deps.budgets, actor: actorOf(visit) }
+}
+
+/** The same for webhooks. */
+export function webhookDepsFor(visit: AccountVisit): WebhookDeps {
+  return { ...visit.deps.webhooks, actor: actorOf(visit) }
 }
 
 /** The same for the identity store. */

@@ -84,6 +84,7 @@ const unknownCodes: readonly AccountsErrorCode[] = [
   'budget_unknown',
   'key_unknown',
   'upstream_unknown',
+  'webhook_unknown',
   'upgrade_unknown',
   'managed_request_unknown',
   'operator_unknown',

@@ -67,6 +67,17 @@ async function* sectionsOf(visit: AccountVisit): AsyncGenerator<Section> {
   yield ['managedRequests', await deps.records.listManagedRequests({ accountId: id, limit: maxOthers })]
   yield ['tickets', await deps.accountData.store.listOwnTickets(id, maxOthers)]
   yield ['budgets', await budgetStates(deps.budgets.store, id, deps.clock.nowMs())]
+  const webhooks = await deps.webhooks.store.listWebhooks(id)
+  yield [
+    'webhooks',
+    webhooks.map(({ id: webhookId, url, createdAtMs, previousUntilMs }) => ({
+      id: webhookId,
+      url,
+      createdAtMs,
+      previousUntilMs,
+    })),
+  ]
+  yield ['webhookDeliveries', await deps.webhooks.store.listWebhookDeliveries(id, undefined, maxOthers)]
   yield ['usedUnits', await deps.accountData.store.listUsedUnits(id, maxOthers)]
   yield ['requests', () => requestsOf(visit)]
   yield ['refusedRequests', () => refusedOf(visit)]

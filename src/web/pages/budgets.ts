@@ -6,6 +6,7 @@ import { budgetFields, isOfBudget, readBudgetForm } from '../components/budget-f
 import { budgetList } from '../components/budget-list.ts'
 import { csrfInput, page } from '../components/layout.ts'
 import { withNotice } from '../components/notices.ts'
+import { writeCount } from '../components/time.ts'
 import { budgetDepsFor } from '../http/control.ts'
 import { redirect } from '../http/redirect.ts'
 import type { PageRoute } from '../http/route.ts'
@@ -24,9 +25,11 @@ async function showBudgets(visit: AccountVisit, errorCode?: AccountsErrorCode): 
   const { deps, signedIn, form } = visit
   const { id } = signedIn.account
   const nowMs = deps.clock.nowMs()
-  const [states, keys] = await Promise.all([
+  const [states, keys, emails, webhooks] = await Promise.all([
     budgetStates(deps.budgets.store, id, nowMs),
     deps.control.store.listKeys(id, maxListedKeys),
+    deps.identity.store.listEmails(id),
+    deps.webhooks.store.listWebhooks(id),
   ])
   return page(visit, {
     title: 'Budgets',
@@ -55,8 +58,24 @@ async function showBudgets(visit: AccountVisit, errorCode?: AccountsErrorCode): 
           <button>Set the budget</button>
         </form>
       </section>
+      <section class="card">
+        <h2>Alerts</h2>
+        <p>${alertsText(deps.sendMail !== undefined, emails.length, webhooks.length)}</p>
+        <p><a href="/account/webhooks">${webhooks.length === 0 ? 'Add a webhook' : 'See your webhooks'}</a></p>
+      </section>
       <p class="side"><a href="/docs/budgets">How budgets work</a></p>`,
   })
+}
+
+/** Who is told when a budget is nearly used up (contract 46.11, 46.16). */
+function alertsText(sendsMail: boolean, emails: number, webhooks: number): string {
+  const receivers = [
+    ...(sendsMail && emails > 0 ? [emails === 1 ? 'your email address' : 'your email addresses'] : []),
+    ...(webhooks > 0 ? [writeCount(webhooks, 'webhook')] : []),
+  ]
+  if (receivers.length > 0) return `When 50%, 80%, and 100% of a budget is spent, we tell ${receivers.join(' and ')}.`
+  const how = sendsMail ? 'add an email address to your account, or add a webhook' : 'add a webhook'
+  return `Nobody is told when a budget is nearly used up. To get alerts, ${how}.`
 }
 
 async function set(visit: AccountVisit): Promise<Response> {

@@ -41,9 +41,9 @@ function showData(visit: AccountVisit, problem?: string): Promise<Response> {
         <h2>Download</h2>
         <p>
           One JSON file with everything this service stores about your account: email addresses, keys (without secrets),
-          providers (without credentials), requests, counts of rejected requests, billing, sign-ins, the history of
-          changes, and your stored responses and conversations with their content. It does not contain answers that are
-          stored only so that a request can be retried: they are deleted after a day.
+          providers (without credentials), webhooks (without secrets), requests, counts of rejected requests, billing,
+          sign-ins, the history of changes, and your stored responses and conversations with their content. It does not
+          contain answers that are stored only so that a request can be retried: they are deleted after a day.
         </p>
         <p><a class="button" href="/account/data/download" download>Download everything</a></p>
       </section>
@@ -55,8 +55,8 @@ function showData(visit: AccountVisit, problem?: string): Promise<Response> {
             the retention period ends.
           </li>
           <li>
-            Email addresses, providers, requests, stored responses, and conversations are deleted immediately and
-            permanently.
+            Email addresses, providers, webhooks, requests, stored responses, and conversations are deleted immediately
+            and permanently.
           </li>
           <li>Your subscription is canceled.</li>
           <li>The audit log records that an account with this ID existed, but nothing that identifies you.</li>

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createRuntime } from '../../../src/app/runtime.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { providerErrorBinding } from '../../../src/domain/provider-error.ts'
-import { credentialBinding, generationBinding, textBinding } from '../../../src/domain/seal-bindings.ts'
+import { credentialBinding, generationBinding, textBinding, webhookBinding } from '../../../src/domain/seal-bindings.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'
 import { createSealer, type Sealer } from '../../../src/runtime/sealer.ts'
@@ -77,6 +77,8 @@ function fill(sealer: Sealer): void {
     `insert into upstreams (id, account_id, provider, model, position, created_at_ms) values ('up', ?, 'p', 'm', 99, 1)`,
     account,
   )
+  const secrets = ['new', 'old'].map((secret) => sealer.seal(webhookBinding(account, 'whk_1'), secret))
+  insert(`insert into webhooks values ('whk_1', ?, 'https://example.com/', ?, ?, 9, 1)`, account, ...secrets)
   const owner = sealer.seal(providerErrorBinding(null, 'req_1'), 'message')
   insert(`insert into provider_errors values ('per_1', 'req_1', 'b', null, 1, ?)`, owner)
   const texts = (['response', 'input', 'output'] as const).map((purpose) =>
@@ -95,7 +97,7 @@ function fill(sealer: Sealer): void {
   insert(`insert into generation_chunks values ('req_1', 0, ?, ?)`, account, chunk)
 }
 
-const all = 2 * values + 7
+const all = 2 * values + 9
 
 /** Decrypts every value with one key alone. @throws SealError if one needs another */
 function readAll(sealer: Sealer): string[] {
@@ -112,6 +114,9 @@ function readAll(sealer: Sealer): string[] {
   return [
     ...credentials.map((value, n) => sealer.open(credentialBinding(account, `up_${n}`), value)),
     ...items.map((value) => sealer.open(textBinding(account, 'conv_1', 'item'), value)),
+    ...['secret', 'previous'].map((name) =>
+      sealer.open(webhookBinding(account, 'whk_1'), column(`select sealed_${name} from webhooks`)[0]!),
+    ),
     sealer.open(providerErrorBinding(null, 'req_1'), column('select sealed from provider_errors')[0]!),
     ...(['response', 'input', 'output'] as const).map((purpose) =>
       sealer.open(

@@ -62,6 +62,8 @@ describe('downloading', () => {
       'managedRequests',
       'tickets',
       'budgets',
+      'webhooks',
+      'webhookDeliveries',
       'usedUnits',
       'requests',
       'refusedRequests',
