@@ -57,6 +57,20 @@ describe.runIf(hasPostgres('outages of the database')).concurrent('while the dat
       await expect.poll(() => world.usedUnits(), { timeout: 70_000, interval: 500 }).toBe(delivered)
     },
   )
+
+  test.for(['stall', 'cut'] as const)(
+    'a node that starts waits for it: %s',
+    { timeout: limitMs },
+    async (outage, { expect }) => {
+      await using world = await OutageWorld.open()
+      world.proxy[outage]()
+      const restarted = world.restart()
+      await expect.poll(() => world.errors, { timeout: 60_000 }).toContain('the start waits')
+      world.proxy.heal()
+      await restarted
+      expect((await world.ask()).status).toBe(200)
+    },
+  )
 })
 
 /** A node, and a proxy before its database. */
@@ -115,6 +129,16 @@ class OutageWorld {
       await sleep(askEveryMs)
     }
     return Promise.all(asked)
+  }
+
+  async restart(): Promise<void> {
+    await this.#node.stop('SIGKILL')
+    await this.#node.start()
+  }
+
+  /** What the node wrote to standard error since its start. */
+  get errors(): string {
+    return this.#node.errors
   }
 
   async usedUnits(): Promise<number> {

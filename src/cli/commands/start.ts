@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { firstRun, type FirstRun } from '../../accounts/identity/first-run.ts'
 import type { Config } from '../../config/config.ts'
 import { frontierId } from '../../domain/profiles.ts'
@@ -6,12 +7,16 @@ import { quoteForShell } from '../../runtime/quote-for-shell.ts'
 import type { Secret } from '../../runtime/secret.ts'
 import { readVersion } from '../../runtime/version.ts'
 import type { Command, Invocation, Result } from '../command.ts'
-import { exitCodes } from '../failures.ts'
+import { CommandError, exitCodes } from '../failures.ts'
 import type { RunningApp } from '../ports.ts'
 import { firstKeyFile, firstKeyName } from '../process/first-key-file.ts'
 import { announceRunning } from '../process/running-file.ts'
 import type { Piece } from '../terminal/safe-terminal.ts'
 import { port } from '../value-shapes.ts'
+
+/** How long a start waits for a database that does not answer, and how often it asks, milliseconds (contract 36.17). */
+const databaseWaitMs = 60_000
+const askEveryMs = 500
 
 export const start: Command = {
   name: 'start',
@@ -32,10 +37,12 @@ export const start: Command = {
   async run(invocation) {
     const { ports } = invocation
     if (ports.worker !== undefined) return serve(invocation, () => Promise.resolve())
-    const first = await invocation.withStore(
-      async ({ config, changes }) =>
-        config.mode === 'local' ? firstRun(changes, config.plans, firstKeyFile(config.dataDir)) : undefined,
-      { none: 'make' },
+    const first = await onceReachable(invocation, () =>
+      invocation.withStore(
+        async ({ config, changes }) =>
+          config.mode === 'local' ? firstRun(changes, config.plans, firstKeyFile(config.dataDir)) : undefined,
+        { none: 'make' },
+      ),
     )
     return serve(invocation, async ({ config }) => {
       const link = first === undefined ? undefined : await makeLink(invocation, first, config.appUrl)
@@ -47,7 +54,7 @@ export const start: Command = {
 /** Runs the service until it stops or is told to. `onStarted` announces it. */
 async function serve(invocation: Invocation, onStarted: (app: RunningApp) => Promise<void>): Promise<Result> {
   const { ports, terminal } = invocation
-  const app = await ports.startApp(invocation.config ?? invocation.load())
+  const app = await onceReachable(invocation, () => ports.startApp(invocation.config ?? invocation.load()))
   const asked = new Promise<void>((resolve) => terminal.onStop(resolve))
   try {
     const takeBack = ports.worker !== undefined ? undefined : announceRunning(app.config.dataDir, app.config)
@@ -61,6 +68,22 @@ async function serve(invocation: Invocation, onStarted: (app: RunningApp) => Pro
     await app.stop()
   }
   return { text: '', json: undefined, talk: ['Stopped.'], exitCode: exitCodes.ok }
+}
+
+/** Repeats a step of the start while the database does not answer: it may be starting, or changing its primary (contract 36.17). */
+async function onceReachable<Value>({ ports, terminal }: Invocation, step: () => Promise<Value>): Promise<Value> {
+  const giveUpMs = ports.clock.monotonicMs() + databaseWaitMs
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await step()
+    } catch (error) {
+      const isUnreachable = error instanceof CommandError && error.exitCode === exitCodes.unreachable
+      if (!isUnreachable || ports.clock.monotonicMs() >= giveUpMs) throw error
+      if (tries === 0)
+        terminal.err(`note: ${error.message}; the start waits for it for up to ${databaseWaitMs / 1000} s`)
+      await sleep(askEveryMs)
+    }
+  }
 }
 
 /** Creates a sign-in link for the local account, so that no email is needed to get started. */

@@ -177,6 +177,19 @@ test('a service that cannot continue stops, says why, and ends with 1, so that i
   expect(cli.seen).toContain('stop')
 })
 
+test.each(['openFailure', 'startFailure'] as const)(
+  'a start waits while the database does not answer: %s',
+  async (step) => {
+    cli[step] = new CommandError(5, 'the database does not answer', 'check it')
+    const started = cli.say('start')
+    setTimeout(() => (cli[step] = undefined), 100)
+    const { code, out, err } = await started
+    expect([code, err]).toEqual([0, expect.stringContaining('note: the database does not answer; the start waits')])
+    expect(err.match(/note:/g)).toHaveLength(1)
+    expect(out).toContain('ready')
+  },
+)
+
 test('a data folder that is a file ends with 3', async () => {
   writeFileSync(cli.dataDir, '')
   expect(await cli.say('start')).toMatchObject({
