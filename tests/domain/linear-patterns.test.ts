@@ -4,9 +4,9 @@ import { describe, expect, test } from 'vitest'
 
 const src = new URL('../../src/', import.meta.url)
 
-/** For an input of this many characters a quadratic pattern takes several milliseconds, a linear one well below one. */
-const characters = 8_000
-const suspiciousMs = 1
+/** For an input of this many characters a quadratic pattern takes several milliseconds, a linear one far less than one. */
+const characters = 4_000
+const suspiciousMs = 0.5
 /** No linear pattern takes so long for it. */
 const certainMs = 30
 /** With this many repetitions, an exponential pattern takes seconds and any other takes microseconds. */

@@ -14,8 +14,9 @@ import type {
 } from '../../src/domain/conversation.ts'
 import type { Json, JsonObject } from '../../src/domain/json.ts'
 import type { FormatId } from '../../src/formats/format.ts'
+import { anyText } from '../any-text.ts'
 
-const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 30 })
+const text = anyText({ minLength: 1, maxLength: 30 })
 const name = fc.stringMatching(/^[a-zA-Z][a-zA-Z0-9-]{0,20}$/)
 /** Objects as `JSON.parse` returns them: without -0. */
 const object: fc.Arbitrary<JsonObject> = fc

@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ServiceError } from '../../src/domain/errors.ts'
 import { duplicateKey, JsonScan, patchMembers, type JsonMember } from '../../src/formats/json-scan.ts'
+import { anyText } from '../any-text.ts'
 
 const wide = { maxDepth: 1_000, maxTokens: 1_000_000, maxMembers: 1_000_000 }
 
@@ -20,7 +21,7 @@ const escaped = (plain: string): fc.Arbitrary<string> =>
 
 /** Strings of all lengths, including those that the scanner skips natively. */
 const text = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 20 }),
+  anyText({ maxLength: 20 }),
   fc.constantFrom('\\', '"', '\\"', '"\\', '{', '}', '[,:]', 'é漢😀', '\\\\"'),
   fc
     .tuple(fc.constantFrom('x', '\\', '"', '\\"', 'é', '},{'), fc.integer({ min: 60, max: 300 }))
@@ -33,7 +34,7 @@ const value = fc.letrec<{ json: unknown }>((tie) => ({
     fc.constantFrom(null, true, false, 0, -1.5e-7, 1e21),
     text,
     fc.array(tie('json'), { maxLength: 4 }),
-    fc.dictionary(fc.string({ unit: 'binary', maxLength: 5 }), tie('json'), { maxKeys: 4 }),
+    fc.dictionary(anyText({ maxLength: 5 }), tie('json'), { maxKeys: 4 }),
   ),
 })).json
 
@@ -46,10 +47,7 @@ interface Written {
 const written: fc.Arbitrary<Written> = fc
   .uniqueArray(
     fc.tuple(
-      fc.oneof(
-        fc.constantFrom('model', 'stream', 'input', '__proto__', '1', ''),
-        fc.string({ unit: 'binary', maxLength: 8 }),
-      ),
+      fc.oneof(fc.constantFrom('model', 'stream', 'input', '__proto__', '1', ''), anyText({ maxLength: 8 })),
       value,
     ),
     {
@@ -119,7 +117,7 @@ describe('the members of the outermost object', () => {
   test('arbitrary bytes cause only service errors', () => {
     const piece = fc.constantFrom('{', '}', '[', ']', '"', '\\', ',', ':', 'a', '\u0000', 'é')
     fc.assert(
-      fc.property(fc.array(fc.oneof(piece, fc.string({ unit: 'binary' }))), fc.array(fc.nat()), (pieces, cuts) => {
+      fc.property(fc.array(fc.oneof(piece, anyText())), fc.array(fc.nat()), (pieces, cuts) => {
         try {
           const bytes = Buffer.from(pieces.join(''))
           scan(bytes, cuts, { maxDepth: 5, maxTokens: 50, maxMembers: 20 })

@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { buildFence, cleanText, MarkScrubber, type Fence } from '../../../../src/gateway/fusion/engine/fence.ts'
 import { seededRandom } from '../../../../src/gateway/fusion/engine/seeded-random.ts'
+import { anyText } from '../../../any-text.ts'
 import { anyLineEnd } from '../../../simulation/hostile-texts.ts'
 
 function bytesOf(seed: number): (count: number) => Uint8Array {
@@ -17,7 +18,7 @@ function scrub(fence: Fence, pieces: readonly string[]): string {
 describe('the fence', () => {
   test('every line of a quoted text is marked, whatever its line endings', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary', maxLength: 200 }), fc.integer(), (text, seed) => {
+      fc.property(anyText({ maxLength: 200 }), fc.integer(), (text, seed) => {
         const fence = buildFence([text], bytesOf(seed))
         const quoted = fence.quote('A', text)
         const lines = quoted.split(anyLineEnd)
