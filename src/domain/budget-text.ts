@@ -33,15 +33,29 @@ export function scopeName({ scope, subject }: Pick<BudgetKind, 'scope' | 'subjec
   return scope === 'key' ? `the key ${subject}` : `the profile ${subject}`
 }
 
+/** The name of a budget for the sender of a request that it counts, short because messages are: `The monthly budget of this key`. */
+export function ownBudgetName(budget: Pick<Budget, 'scope' | 'subject' | 'window' | 'rolling' | 'setBy'>): string {
+  if (budget.scope === 'profile') return `${prefixOf(budget)} for ${budget.subject}`
+  return `${prefixOf(budget)} of this ${budget.scope}`
+}
+
 /** Such as `The monthly budget of this account`, or `The operator’s daily budget of the key key_…`. */
 export function budgetName(budget: Pick<Budget, 'scope' | 'subject' | 'window' | 'rolling' | 'setBy'>): string {
-  const of = budget.setBy === 'operator' ? 'The operator’s' : 'The'
-  return `${of} ${windowName(budget)} budget of ${scopeName(budget)}`
+  return `${prefixOf(budget)} of ${scopeName(budget)}`
+}
+
+function prefixOf(budget: Pick<Budget, 'window' | 'rolling' | 'setBy'>): string {
+  return `${budget.setBy === 'operator' ? 'The operator’s' : 'The'} ${windowName(budget)} budget`
 }
 
 /** An amount as in `12.5 USD`, with at most six decimals, or `3,000 tokens`. */
 export function writeBudgetAmount(unit: BudgetUnit, amount: number): string {
-  return unit === 'tokens' ? counted(amount, 'token') : `${writeNanoUsd(amount)} USD`
+  return unit === 'tokens' ? counted(amount, 'token') : `${writeBudgetNumber(unit, amount)} USD`
+}
+
+/** The same without the unit. */
+export function writeBudgetNumber(unit: BudgetUnit, amount: number): string {
+  return unit === 'tokens' ? String(amount) : writeNanoUsd(amount)
 }
 
 /** Nanodollars as US dollars: at least two decimals, and at most six. What is less than a millionth counts as one. */

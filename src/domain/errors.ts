@@ -183,7 +183,7 @@ export const errorCatalog = {
   budget_exceeded: {
     ...overBudget,
     message:
-      '{budget} cannot pay for this request: {spent} of {limit} spent, {held} held, up to {need} needed. More is available on {resetsOn}. Budgets:',
+      '{budget} has {left} of {limit} left, and the request can cost up to {need}. {wayOut}, or raise the budget:',
   },
   budget_held: {
     ...limited,

@@ -160,7 +160,10 @@ describe('budgets of keys and profiles', () => {
     const bearer = { authorization: `Bearer ${key.reveal()}` }
     const refused = await readAnswer(await service.chat({}, bearer))
     expect(refused.status).toBe(402)
-    expect(refused.text).toContain(`The sliding 5-hour budget of the key ${stored.id} cannot pay for this request`)
+    expect(refused.text).toMatch(
+      /The sliding 5-hour budget of this key has [\d.]+ of 0.01 USD left, and the request can cost up to [\d.]+ USD. Send a shorter request, or raise the budget: http/,
+    )
+    expect(refused.text).toContain(`"key":"${stored.id}"`)
     await budget({
       limit: 0.01 * nanoPerUsd,
       scope: 'profile',
@@ -169,9 +172,7 @@ describe('budgets of keys and profiles', () => {
       setBy: 'operator',
     })
     const other = await readAnswer(await service.chat())
-    expect(other.text).toContain(
-      'The operator’s daily budget of the profile svc-router/frontier cannot pay for this request',
-    )
+    expect(other.text).toContain('The operator’s daily budget for svc-router/frontier has ')
   })
 
   test('a key’s budget goes to the key that replaces it, and still counts the old one', async () => {

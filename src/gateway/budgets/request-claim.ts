@@ -1,4 +1,4 @@
-import { budgetName } from '../../domain/budget-text.ts'
+import { ownBudgetName } from '../../domain/budget-text.ts'
 import { appliesTo, type Budget, type BudgetClaim, leastOutputTokens } from '../../domain/budgets.ts'
 import type { Conversation } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
@@ -67,7 +67,7 @@ export function claimFor(budgets: readonly Budget[], asking: ClaimingRequest): R
   )
   const backends = inUsd === undefined ? asking.backends : asking.backends.filter((_, at) => costs[at] !== undefined)
   if (backends.length === 0)
-    throw new ServiceError('budget_price_unknown', { words: { budget: budgetName(inUsd!), profile } })
+    throw new ServiceError('budget_price_unknown', { words: { budget: ownBudgetName(inUsd!), profile } })
   const known = costs.filter((cost) => cost !== undefined)
   const choices = conversation.sampling.choices ?? 1
   const most = (values: readonly number[]): number => values.reduce((a, b) => Math.max(a, b), 0)

@@ -1,5 +1,5 @@
 import { affordable } from '../../domain/budget-meter.ts'
-import { budgetName, writeBudgetAmount } from '../../domain/budget-text.ts'
+import { ownBudgetName, writeBudgetAmount, writeBudgetNumber } from '../../domain/budget-text.ts'
 import { resetsAtMs } from '../../domain/budget-windows.ts'
 import {
   affordableOutput,
@@ -36,13 +36,17 @@ export function budgetError(
   const { budget, standing, isHeld } = lastToReopen(denyingBudgets(claim, standings), nowMs)
   const resetsMs = resetsAtMs(budget, standing, nowMs)
   const facts = { budget: { ...budget, spent: standing.spent, held: standing.held, resetsAtMs: resetsMs } }
+  const { unit, limit } = budget
+  const need = amountIn(unit, amountsOf(claim, claim.leastOutput))
   const words = {
-    budget: budgetName(budget),
-    spent: writeBudgetAmount(budget.unit, standing.spent),
-    held: writeBudgetAmount(budget.unit, standing.held),
-    limit: writeBudgetAmount(budget.unit, budget.limit),
-    need: writeBudgetAmount(budget.unit, amountIn(budget.unit, amountsOf(claim, claim.leastOutput))),
-    resetsOn: writeReset(resetsMs),
+    budget: ownBudgetName(budget),
+    left: writeBudgetNumber(unit, Math.max(0, limit - standing.spent - standing.held)),
+    spent: writeBudgetAmount(unit, standing.spent),
+    held: writeBudgetAmount(unit, standing.held),
+    limit: writeBudgetAmount(unit, limit),
+    need: writeBudgetAmount(unit, need),
+    // What is not enough now is not enough later either, if the whole budget is not.
+    wayOut: need > limit ? 'Send a shorter request' : `Wait until ${writeReset(resetsMs)}`,
   }
   if (!isHeld || heldForMs > longestWaitMs) return new ServiceError('budget_exceeded', { ...facts, words })
   const seconds = Math.min(60, Math.max(1, Math.ceil(heldForMs / 1000)))

@@ -10,16 +10,17 @@ import { csrfInput } from './layout.ts'
 import { writeMinute, writeNumber } from './time.ts'
 
 const picodollarsPerNanodollar = 1_000n
-/** The bar shows a warning from this share on. */
+/** The bar shows a warning from this share on, and the list what it means. */
 const nearlyFull = 0.8
 
 /** How a list of budgets is shown. */
 export interface BudgetListOptions {
   readonly keys: readonly StoredKey[]
-  /** For the forms that remove a budget: their path, and the visitor. Absent if none can be removed here. */
-  readonly removable?: {
-    readonly path: (budget: Budget) => string
+  /** For the forms that change or remove a budget: where a budget is set, and the visitor. Absent if none can be changed here. */
+  readonly changeable?: {
+    readonly path: string
     readonly by: SignedIn | OperatorVisit
+    readonly mayChange: (budget: Budget) => boolean
     readonly mayRemove: (budget: Budget) => boolean
   }
 }
@@ -31,7 +32,7 @@ export function budgetList(states: readonly BudgetState[], options: BudgetListOp
   </ul>`
 }
 
-function budgetRow(state: BudgetState, { keys, removable }: BudgetListOptions): Html {
+function budgetRow(state: BudgetState, { keys, changeable }: BudgetListOptions): Html {
   const { budget, spent, held, left, resetsAtMs } = state
   const write = (amount: number): string => writeAmount(budget.unit, amount)
   const name = `${capital(windowName(budget))}, ${subjectOf(budget, keys)}`
@@ -40,6 +41,7 @@ function budgetRow(state: BudgetState, { keys, removable }: BudgetListOptions): 
   return html`<li>
     <div class="wide">
       <strong>${name}</strong> ${budget.setBy === 'operator' ? html`<span class="tag">set by the operator</span>` : ''}
+      ${stateTag(state)} ${budget.scope === 'key' ? html`<br /><code>${budget.subject}</code>` : ''}
       <p>${share} spent</p>
       ${budgetBar(state, `${name}: ${share} spent`)}
       <p class="faint">
@@ -51,14 +53,61 @@ function budgetRow(state: BudgetState, { keys, removable }: BudgetListOptions): 
         }
       </p>
     </div>
+    ${changeable === undefined ? '' : changeForms(budget, name, changeable)}
+  </li>`
+}
+
+function stateTag({ budget, spent, held }: BudgetState): Html | '' {
+  if (spent >= budget.limit) return html`<span class="tag bad">used up</span>`
+  return spent + held >= nearlyFull * budget.limit ? html`<span class="tag warn">nearly used up</span>` : ''
+}
+
+function changeForms(budget: Budget, name: string, to: NonNullable<BudgetListOptions['changeable']>): Html | '' {
+  const [mayChange, mayRemove] = [to.mayChange(budget), to.mayRemove(budget)]
+  if (!mayChange && !mayRemove) return ''
+  return html`<div class="actions">
+    ${mayChange ? limitForm(budget, name, to) : ''}
     ${
-      removable?.mayRemove(budget) === true
-        ? html`<form class="actions" method="post" action="${removable.path(budget)}">
-            ${csrfInput(removable.by)}<button class="secondary">Remove<span class="unseen"> ${name}</span></button>
+      mayRemove
+        ? html`<form method="post" action="${to.path}/${budget.id}/remove">
+            ${csrfInput(to.by)}<button class="secondary">Remove<span class="unseen"> ${name}</span></button>
           </form>`
         : ''
     }
-  </li>`
+  </div>`
+}
+
+/** What sets a budget also changes the limit of the one of the same kind. */
+function limitForm(budget: Budget, name: string, { path, by }: NonNullable<BudgetListOptions['changeable']>): Html {
+  const { id, scope, subject, window, rolling, unit } = budget
+  const hidden = {
+    scope: subject === '' ? scope : `${scope} ${subject}`,
+    window: rolling ? `${window} rolling` : window,
+    unit,
+  }
+  return html`<details>
+    <summary>Change the limit<span class="unseen"> of ${name}</span></summary>
+    <form class="panel" method="post" action="${path}">
+      ${csrfInput(by)}
+      ${Object.entries(hidden).map(([field, value]) => html`<input type="hidden" name="${field}" value="${value}" />`)}
+      <label for="${id}">New limit in ${unit === 'usd' ? 'US dollars' : 'tokens'}</label>
+      <input id="${id}" name="amount" inputmode="decimal" autocomplete="off" maxlength="20" required />
+      <p class="faint">What is already spent stays spent.</p>
+      <button>Change the limit</button>
+    </form>
+  </details>`
+}
+
+/** The budgets of one key, in one line each. */
+export function budgetLines(states: readonly BudgetState[]): Html {
+  return html`${states.map((state) => {
+    const { budget, spent } = state
+    const name = `${capital(windowName(budget))} budget`
+    return html`<br /><span class="faint"
+        >${name}: ${writeAmount(budget.unit, spent)} of ${writeAmount(budget.unit, budget.limit)} spent</span
+      >
+      ${stateTag(state)}`
+  })}`
 }
 
 function budgetBar({ budget, spent, held }: BudgetState, text: string): Html {

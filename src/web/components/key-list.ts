@@ -1,7 +1,9 @@
 import { html } from 'hono/html'
+import type { BudgetState } from '../../accounts/budgets.ts'
 import { effectiveState } from '../../accounts/keys.ts'
 import type { StoredKey } from '../../domain/accounts.ts'
 import type { SignedIn } from '../http/visit.ts'
+import { budgetLines } from './budget-list.ts'
 import { choices } from './field.ts'
 import type { Html } from './html.ts'
 import { csrfInput } from './layout.ts'
@@ -23,9 +25,12 @@ const overlaps = [
 export function keyList(
   keys: readonly StoredKey[],
   uses: ReadonlyMap<string, number>,
+  budgets: readonly BudgetState[],
   signedIn: SignedIn,
   nowMs: number,
 ): Html {
+  const budgetsOf = ({ id }: StoredKey): readonly BudgetState[] =>
+    budgets.filter(({ budget }) => budget.scope === 'key' && budget.subject === id)
   const isRevoked = (key: StoredKey): boolean => effectiveState(key, nowMs) === 'revoked'
   const kept = keys.filter((key) => !isRevoked(key))
   const revoked = keys.filter(isRevoked)
@@ -35,14 +40,19 @@ export function keyList(
         kept.length === 0
           ? html`<p class="empty">You have no active keys. Create one above.</p>`
           : html`<ul class="rows">
-              ${kept.map((key) => keyRow(key, uses.get(key.id), signedIn, nowMs))}
+              ${kept.map((key) => keyRow(key, { usedAtMs: uses.get(key.id), budgets: budgetsOf(key) }, signedIn, nowMs))}
             </ul>`
       }
     </section>
     ${revoked.length === 0 ? '' : revokedList(revoked)}`
 }
 
-function keyRow(key: StoredKey, usedAtMs: number | undefined, signedIn: SignedIn, nowMs: number): Html {
+function keyRow(
+  key: StoredKey,
+  { usedAtMs, budgets }: { readonly usedAtMs: number | undefined; readonly budgets: readonly BudgetState[] },
+  signedIn: SignedIn,
+  nowMs: number,
+): Html {
   const state = effectiveState(key, nowMs)
   const limits = writeLimits(key.limits)
   const path = `/account/keys/${key.id}`
@@ -53,7 +63,7 @@ function keyRow(key: StoredKey, usedAtMs: number | undefined, signedIn: SignedIn
       <span class="faint"
         >created ${writeDay(key.createdAtMs)} ·
         ${usedAtMs === undefined ? 'not used recently' : html`last used ${writeAgo(usedAtMs, nowMs)}`}</span
-      >${limits === undefined ? '' : html`<br /><span class="faint">limits: ${limits}</span>`}
+      >${limits === undefined ? '' : html`<br /><span class="faint">limits: ${limits}</span>`}${budgetLines(budgets)}
     </div>
     <div class="actions">
       <a href="/usage?key=${key.id}">Usage<span class="unseen"> of ${key.name}</span></a>

@@ -99,9 +99,9 @@ export const accessHelp = {
   budget_exceeded: {
     why: 'A budget of the account, the key, or the profile cannot pay for this request. Before we send a request, we hold its highest possible cost in the budget: the whole input and as much output as its limit allows, at the highest prices of the backends that may answer. When the request ends, we release what it did not use. In the error, `budget` names the budget and shows what is spent and held, and `resets_at` says when more becomes available.',
     fix: [
-      'Raise the budget. If the operator set it, ask them to raise it. The change applies within a second.',
-      'Or lower the highest possible cost: send a shorter request, or one with a lower output limit.',
-      'Or wait until `resets_at`. Retrying before then will not succeed.',
+      'Raise the budget: open Budgets and choose “Change the limit” next to it. The change applies within a second. If the operator set it, ask them to raise it.',
+      'Or lower the highest possible cost: send a shorter request, or one with a lower output limit. If this cost is more than the whole limit, waiting does not help.',
+      'Or wait until `resets_at`. Retrying the same request before then will not succeed.',
     ],
     at: budgets,
     example: {
@@ -119,11 +119,10 @@ export const accessHelp = {
       },
       words: {
         budget: 'The monthly budget of this account',
-        spent: '19.94 USD',
+        left: '0.06',
         limit: '20.00 USD',
-        held: '0.00 USD',
         need: '0.14 USD',
-        resetsOn: 'Dec 1 at 00:00 UTC',
+        wayOut: 'Wait until Dec 1 at 00:00 UTC',
       },
     },
   },

@@ -28,9 +28,11 @@ export async function budgetCard(
         ? html`<p class="empty">It has no budgets.</p>`
         : budgetList(states, {
             keys,
-            removable: {
-              path: (budget) => `${budgetPath}/${budget.id}/remove`,
+            changeable: {
+              path: budgetPath,
               by: visit,
+              // The form sets a budget of the operator, so it would leave one of the account as it is.
+              mayChange: ({ setBy }) => mayChange && setBy === 'operator',
               mayRemove: () => mayChange,
             },
           })

@@ -2,6 +2,7 @@ import { html } from 'hono/html'
 import { AccountsError, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
 import { budgetStates, removeBudget, setBudget } from '../../accounts/budgets.ts'
 import { maxListedKeys } from '../../accounts/keys.ts'
+import type { Budget } from '../../domain/budgets.ts'
 import { budgetFields, isOfBudget, readBudgetForm } from '../components/budget-fields.ts'
 import { budgetList } from '../components/budget-list.ts'
 import { csrfInput, page } from '../components/layout.ts'
@@ -43,12 +44,16 @@ async function showBudgets(visit: AccountVisit, errorCode?: AccountsErrorCode): 
             ? html`<p class="empty">You have no budgets. Set one below.</p>`
             : budgetList(states, {
                 keys,
-                removable: {
-                  path: (budget) => `${path}/${budget.id}/remove`,
-                  by: signedIn,
-                  mayRemove: ({ setBy }) => setBy === 'account',
-                },
+                changeable: { path, by: signedIn, mayChange: isOwn, mayRemove: isOwn },
               })
+        }
+        ${
+          states.every(({ budget }) => isOwn(budget))
+            ? ''
+            : html`<p>
+                Only the operator of this service can change the budgets that they set.
+                <a href="/support">Contact support</a> to have one raised.
+              </p>`
         }
       </section>
       <section class="card">
@@ -63,9 +68,14 @@ async function showBudgets(visit: AccountVisit, errorCode?: AccountsErrorCode): 
         <p>${alertsText(deps.sendMail !== undefined, emails.length, webhooks.length)}</p>
         <p><a href="/account/webhooks">${webhooks.length === 0 ? 'Add a webhook' : 'See your webhooks'}</a></p>
       </section>
-      <p class="side"><a href="/docs/budgets">How budgets work</a></p>`,
+      <p class="side">
+        <a href="/docs/budgets">How budgets work</a> ·
+        <a href="/docs/errors/budget_exceeded">Why a request was rejected although something is left</a>
+      </p>`,
   })
 }
+
+const isOwn = ({ setBy }: Budget): boolean => setBy === 'account'
 
 /** Who is told when a budget is nearly used up (contract 46.11, 46.16). */
 function alertsText(sendsMail: boolean, emails: number, webhooks: number): string {

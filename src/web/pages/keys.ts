@@ -1,5 +1,6 @@
 import { html } from 'hono/html'
 import { AccountsError, maxNameCharacters, type AccountsErrorCode } from '../../accounts/accounts-error.ts'
+import { budgetStates } from '../../accounts/budgets.ts'
 import {
   createKey,
   defaultOverlap,
@@ -59,7 +60,11 @@ async function showKeys(visit: AccountVisit, trouble?: Trouble): Promise<Respons
   const isOfForm = trouble !== undefined && (trouble.code === 'name_invalid' || isOfLimits(trouble.code))
   const limitRefusal = isOfForm ? trouble.code : undefined
   const nowMs = deps.clock.nowMs()
-  const [keys, uses] = await Promise.all([deps.control.store.listKeys(id, maxListedKeys), deps.lastUses(id)])
+  const [keys, uses, budgets] = await Promise.all([
+    deps.control.store.listKeys(id, maxListedKeys),
+    deps.lastUses(id),
+    budgetStates(deps.budgets.store, id, nowMs),
+  ])
   const hasWorking = keys.some((key) => effectiveState(key, nowMs) !== 'revoked')
   return page(visit, {
     title: 'Keys',
@@ -77,7 +82,7 @@ async function showKeys(visit: AccountVisit, trouble?: Trouble): Promise<Respons
           </details>`,
         })}
       </section>
-      ${keyList(keys, uses, signedIn, nowMs)}
+      ${keyList(keys, uses, budgets, signedIn, nowMs)}
       <p class="side"><a href="/account/budgets">Budgets</a> limit what a key may spend.</p>
       ${hasWorking ? revokeAllForm(visit) : ''}
       <p class="side">Found a key that is not yours? <a href="/leaked-key">Report it</a>.</p>`,

@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import type { Budget, BudgetClaim } from '../../../src/domain/budgets.ts'
+import { errorMessage } from '../../../src/domain/error-text.ts'
+import { linksFor } from '../../../src/domain/links.ts'
+import { budgetError } from '../../../src/storage/ledger/budget-error.ts'
+import { nanoPerUsd } from '../../test-budgets.ts'
+
+const nowMs = Date.UTC(2026, 10, 26)
+const budget: Budget = {
+  id: 'bud_1',
+  accountId: 'acc_1',
+  scope: 'account',
+  subject: '',
+  unit: 'usd',
+  window: 'month',
+  rolling: false,
+  limit: 20 * nanoPerUsd,
+  setBy: 'account',
+  createdAtMs: 1,
+}
+const links = linksFor('https://svc-router.example.com')
+
+/** The message of a refusal of a request that costs 0.25 USD at least. */
+function refusal(changes: Partial<Budget>, spent: number): string {
+  const amounts = { nanoUsd: 0.25 * nanoPerUsd, tokens: 1_000_000 }
+  const claim: BudgetClaim = {
+    budgets: [{ ...budget, ...changes }],
+    base: amounts,
+    perOutputToken: { nanoUsd: 0, tokens: 0 },
+    leastOutput: 1_024,
+    mostOutput: 1_024,
+  }
+  return errorMessage(budgetError(claim, [{ spent, held: 0, oldestMs: nowMs }], nowMs, 1), links)
+}
+
+test('says what is left, what is needed, when to try again, and where to raise the budget', () => {
+  expect(refusal({}, 19.94 * nanoPerUsd)).toBe(
+    'The monthly budget of this account has 0.06 of 20.00 USD left, and the request can cost up to 0.25 USD. Wait until Dec 1 at 00:00 UTC, or raise the budget: https://svc-router.example.com/account/budgets',
+  )
+})
+
+test('does not advise to wait if the whole budget is not enough', () => {
+  expect(refusal({ limit: 0.1 * nanoPerUsd }, 0)).toContain('Send a shorter request, or raise the budget: https://')
+})
+
+test.each([
+  { scope: 'key', subject: 'key_0Vc4cSAA001tG62F7taHua8D', window: 'month', rolling: true, setBy: 'operator' },
+  { scope: 'profile', subject: 'svc-router/frontier', window: '5h', rolling: true, setBy: 'operator' },
+] as const)('is not cut, even for the longest name of a budget of a $scope', (changes) => {
+  const message = refusal({ ...changes, limit: 1_000 * nanoPerUsd }, 999.987654 * nanoPerUsd)
+  expect(message).not.toContain('…')
+  expect(message).toContain('or raise the budget: https://')
+})
