@@ -103,4 +103,71 @@ describe.each(enginesFor('alerts'))('alerts on %s', (_, engine) => {
     await db.deleteFrom('accounts').where('id', '=', 'acc_1').execute()
     expect(await db.selectFrom('alert_deliveries').selectAll().execute()).toEqual([])
   })
+
+  describe('webhooks', () => {
+    const secrets = { sealedSecret: 'new', sealedPrevious: null, previousUntilMs: null }
+    const webhook = (id: string, accountId = 'acc_1') => ({
+      ...secrets,
+      id,
+      accountId,
+      url: `https://example.com/${id}`,
+      createdAtMs: 1,
+    })
+    const message = (n: number, target = 'whk_1', accountId = 'acc_1') => ({
+      id: `adl_${String(n).padStart(4, '0')}`,
+      eventId: `evt_${n}`,
+      accountId,
+      channel: 'webhook' as const,
+      target,
+      body: '{}',
+      atMs: 1_000,
+    })
+
+    test('are added up to a limit, rotated, and removed with their messages, for their own account only', async () => {
+      expect(await store.addWebhook(webhook('whk_1'), 2, someRecord())).toBe(true)
+      expect(await store.addWebhook(webhook('whk_2'), 2, someRecord())).toBe(true)
+      expect(await store.addWebhook(webhook('whk_3'), 2, someRecord())).toBe(false)
+      expect(await store.addWebhook(webhook('whk_4', 'acc_9'), 2, someRecord())).toBe(false)
+      const rotated = { ...webhook('whk_1'), sealedSecret: 'newer', sealedPrevious: 'new', previousUntilMs: 9 }
+      expect(await store.rotateWebhook({ ...rotated, accountId: 'acc_2' }, someRecord())).toBe(false)
+      expect(await store.rotateWebhook(rotated, someRecord())).toBe(true)
+      expect(await store.listWebhooks('acc_1')).toEqual([rotated, webhook('whk_2')])
+      expect(await store.addWebhookDelivery(message(1, 'whk_1', 'acc_2'))).toBe(false)
+      expect(await store.addWebhookDelivery(message(1))).toBe(true)
+      expect(await store.removeWebhook('acc_2', 'whk_1', someRecord())).toBe(false)
+      expect(await store.removeWebhook('acc_1', 'whk_1', someRecord())).toBe(true)
+      expect(await store.listWebhookDeliveries('acc_1', undefined, 9)).toEqual([])
+      await db.deleteFrom('accounts').where('id', '=', 'acc_1').execute()
+      expect(await store.listWebhooks('acc_1')).toEqual([])
+    })
+
+    test('have at most 100 messages waiting, and the last 100 others stored', async () => {
+      await store.addWebhook(webhook('whk_1'), 2, someRecord())
+      for (let n = 0; n < 100; n += 1) expect(await store.addWebhookDelivery(message(n))).toBe(true)
+      expect(await store.addWebhookDelivery(message(100))).toBe(false)
+      for (let n = 0; n < 105; n += 1) {
+        const [claimed] = await store.claimDeliveries({ ...claim, channel: 'webhook', nowMs: 2_000 + n })
+        await store.endAttempt(claimed!, { ...end, state: 'delivered', dueAtMs: null, nowMs: 2_000 + n })
+        if (n < 10) expect(await store.addWebhookDelivery(message(101 + n))).toBe(true)
+      }
+      const kept = await store.listWebhookDeliveries('acc_1', 'whk_1', 200)
+      expect(kept[0]!.id).toBe('adl_0110')
+      expect(kept.filter(({ state }) => state === 'waiting')).toHaveLength(5)
+      expect(kept.length).toBeLessThanOrEqual(105)
+      expect(kept.some(({ id }) => id === 'adl_0000')).toBe(false)
+    })
+
+    test('only accounts with one are checked if nobody else can be told', async () => {
+      const budget = { scope: 'account', subject: '', unit: 'usd', window: 'day', rolling: false, limit: 9 } as const
+      for (const n of [1, 2])
+        await store.putBudget(
+          { ...budget, id: `bud_${n}`, accountId: `acc_${n}`, setBy: 'account', createdAtMs: 1 },
+          9,
+          someRecord(),
+        )
+      await store.addWebhook(webhook('whk_2', 'acc_2'), 2, someRecord())
+      expect(await store.listBudgetedAccounts('', 9, false)).toEqual(['acc_1', 'acc_2'])
+      expect(await store.listBudgetedAccounts('', 9, true)).toEqual(['acc_2'])
+    })
+  })
 })
