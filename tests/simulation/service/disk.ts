@@ -1,4 +1,4 @@
-import type { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { Timer } from '../../../src/runtime/clock.ts'
 import { StoreUnavailable } from '../../../src/runtime/store-unavailable.ts'
 import type { DeliveryHistory, MarkRing } from '../../../src/storage/ledger/delivery-marks.ts'
@@ -38,18 +38,20 @@ export class Disk {
   onState: () => void = () => {}
   #state: DiskState = 'fast'
   readonly #statements: SqliteStatements
+  readonly #tables: OpenDatabase['tables']
   #marks: string[] = []
   /** Whether every mark since the last start is still known: not after a crash of the machine. */
   #isComplete = true
 
   /** `nowMs`: the time of the database, epoch milliseconds. */
   constructor(content: Uint8Array, nowMs: () => number) {
-    const { database, statements, readSpending, rewind } = (opened ??= openDatabase(content))
+    const { database, statements, tables, readSpending, rewind } = (opened ??= openDatabase(content))
     rewind()
     clock.nowMs = nowMs
     this.database = database
     this.readSpending = readSpending
     this.#statements = statements
+    this.#tables = tables
   }
 
   get state(): DiskState {
@@ -63,6 +65,11 @@ export class Disk {
 
   get statements(): SqliteStatements {
     return this.#statements
+  }
+
+  /** Everything that the database contains, as text. */
+  content(): string {
+    return this.#tables.map((table) => JSON.stringify(table.all())).join('\n')
   }
 
   /** What the last process left, for the next one; a new ring begins. */
@@ -98,6 +105,8 @@ export class Disk {
 interface OpenDatabase {
   readonly database: DatabaseSync
   readonly statements: SqliteStatements
+  /** Read each table. Its file would not contain what the transaction of a schedule has written. */
+  readonly tables: readonly StatementSync[]
   readonly readSpending: ReturnType<typeof spendingReader>
   readonly rewind: () => void
 }
@@ -112,7 +121,10 @@ function openDatabase(content: Uint8Array): OpenDatabase {
   const { database, rewind } = RewindingDatabase.open(content)
   // SQLite's own function asks the machine.
   database.function('unixepoch', { varargs: true }, () => clock.nowMs() / 1_000)
-  return { database, statements: new SqliteStatements(database), readSpending: spendingReader(database), rewind }
+  const named = database.prepare("select name from sqlite_master where type = 'table'").all()
+  const tables = named.map(({ name }) => database.prepare(`select * from "${String(name)}"`))
+  const statements = new SqliteStatements(database)
+  return { database, statements, tables, readSpending: spendingReader(database), rewind }
 }
 
 interface Waiting {

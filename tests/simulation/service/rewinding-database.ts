@@ -40,10 +40,6 @@ export class RewindingDatabase {
     return statement
   }
 
-  serialize(): Uint8Array {
-    return this.#database.serialize()
-  }
-
   function(...args: Parameters<DatabaseSync['function']>): void {
     this.#database.function(...args)
   }

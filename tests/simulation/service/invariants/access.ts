@@ -1,4 +1,3 @@
-import { Buffer } from 'node:buffer'
 import { ChainFollower, chainStart } from '../../../../src/domain/audit-chain.ts'
 import { keyPrefix } from '../../../../src/domain/keys.ts'
 import { promptSecret } from '../client.ts'
@@ -68,10 +67,8 @@ export const accessInvariants: readonly Invariant[] = [
     *check({ world, exchanges }) {
       const keys = world.template.accounts.flatMap((account) => account.keys.map(({ key }) => key))
       const log = JSON.stringify(world.events)
-      // Written as it is stored, so that one search finds all secrets.
-      const database = Buffer.from(world.disk.database.serialize()).toString('latin1')
       for (const secret of secretsIn(log, keys)) yield `the log contains ${secret}`
-      for (const secret of secretsIn(database, keys)) yield `the database contains ${secret}`
+      for (const secret of secretsIn(world.disk.content(), keys)) yield `the database contains ${secret}`
       for (const { number, response } of exchanges)
         if (secretsIn(response.body, keys).some((secret) => secret !== promptSecret))
           yield `request ${number}: ${response.body.slice(0, 300)}`

@@ -110,4 +110,15 @@ export const accessBugs: readonly PlantedBug[] = [
       },
     ],
   },
+  {
+    name: 'prompt-in-the-database',
+    story: 'The input of a stored response is not encrypted.',
+    patches: [
+      {
+        file: 'gateway/responses/response-persister.ts',
+        find: "    const sealedInput = this.#seal(id, 'input', input)\n",
+        replace: '    const sealedInput = input\n',
+      },
+    ],
+  },
 ]
