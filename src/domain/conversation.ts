@@ -75,6 +75,8 @@ export interface Sampling {
   readonly topLogprobs?: number
   /** The number of answers. Default 1; only chat backends can give more. */
   readonly choices?: number
+  /** The number of answers that the provider writes, if it returns only the best of them. */
+  readonly candidates?: number
 }
 
 export type Turn = InputTurn | AssistantTurn | ToolTurn

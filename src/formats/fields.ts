@@ -50,6 +50,16 @@ export function numberField(body: JsonObject, name: string, path = ''): number |
   throw wrongType(path + name, 'a number')
 }
 
+/** More than any API accepts, and small enough for every provider to read. */
+const largestCount = 2_147_483_647
+
+/** As `numberField`, for limits and counts: integers from `least` (contract 2.46). @throws ServiceError `invalid_request` */
+export function countField(body: JsonObject, name: string, least = 1, path = ''): number | undefined {
+  const value = numberField(body, name, path)
+  if (value === undefined || (Number.isInteger(value) && value >= least && value <= largestCount)) return value
+  throw wrongType(path + name, `an integer from ${least} to ${largestCount}`)
+}
+
 /** As `stringField`, for objects. @throws ServiceError `invalid_request` */
 export function objectField(body: JsonObject, name: string, path = ''): JsonObject | undefined {
   const value = body[name]

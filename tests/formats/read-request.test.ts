@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { ServiceError } from '../../src/domain/errors.ts'
 import type { Json, JsonObject } from '../../src/domain/json.ts'
+import { anthropicMessages } from '../../src/formats/anthropic-messages/anthropic-messages.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
+import { openaiCompletions } from '../../src/formats/openai-completions/openai-completions.ts'
 import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
 
 const marker = 'PRIVATE-TEXT'
@@ -272,5 +274,54 @@ describe('a Responses request', () => {
         ],
       },
     ])
+  })
+})
+
+describe('a limit or count is an integer of 32 bits (contract 2.46)', () => {
+  const formats = [
+    {
+      format: openaiChat,
+      content: { messages: [user] },
+      fields: ['max_tokens', 'max_completion_tokens', 'n', 'best_of'],
+    },
+    { format: openaiCompletions, content: { prompt: marker }, fields: ['max_tokens', 'n', 'best_of'] },
+    { format: openaiResponses, content: { input: marker }, fields: ['max_output_tokens', 'max_tool_calls'] },
+    { format: anthropicMessages, content: { messages: [user] }, fields: ['max_tokens', 'thinking.budget_tokens'] },
+  ]
+  const withZero = new Set([
+    'openai-completions max_tokens',
+    'anthropic-messages max_tokens',
+    'anthropic-messages thinking.budget_tokens',
+    'openai-responses max_tool_calls',
+  ])
+  const cases = formats.flatMap(({ format, content, fields }) =>
+    fields.map((field) => ({ format, content, field, name: `${format.id} ${field}` })),
+  )
+
+  function bodyWith(content: JsonObject, field: string, value: Json): JsonObject {
+    const [outer, inner] = field.split('.')
+    return { model: 'm', ...content, [outer!]: inner === undefined ? value : { type: 'enabled', [inner]: value } }
+  }
+
+  test.each(cases)('$name', ({ format, content, field, name }) => {
+    for (const value of [-1, -1e7, -1e308, 1e308, 0.1, 99.5, 2 ** 31, marker])
+      expectRefusal(() => format.readRequest(bodyWith(content, field, value)), field)
+    for (const value of [null, 1, 64_000, 2 ** 31 - 1]) format.readRequest(bodyWith(content, field, value))
+    const readZero = () => format.readRequest(bodyWith(content, field, 0))
+    if (withZero.has(name)) readZero()
+    else expectRefusal(readZero, field)
+  })
+
+  test('of two limits of a chat request, the larger one counts', () => {
+    for (const limits of [
+      { max_tokens: 20_000, max_completion_tokens: 1 },
+      { max_tokens: 1, max_completion_tokens: 20_000 },
+    ])
+      expect(openaiChat.readRequest({ model: 'm', messages: [user], ...limits }).sampling.maxOutputTokens).toBe(20_000)
+  })
+
+  test('a provider writes best_of answers for each prompt', () => {
+    const body = { model: 'm', prompt: ['a', 'b'], n: 2, best_of: 5 }
+    expect(openaiCompletions.readRequest(body).sampling).toMatchObject({ choices: 4, candidates: 10 })
   })
 })

@@ -4,9 +4,9 @@ import { fusionToolType } from '../../domain/profiles.ts'
 import {
   arrayField,
   booleanField,
+  countField,
   type Draft,
   isArray,
-  numberField,
   numberFields,
   objectField,
   requiredString,
@@ -61,7 +61,7 @@ export function readRequest(body: JsonObject): Conversation {
 
 function readSampling(body: JsonObject): Sampling {
   const sampling: Draft<Sampling> = numberFields(body, samplingNames)
-  const maxTokens = numberField(body, 'max_tokens')
+  const maxTokens = countField(body, 'max_tokens', 0)
   // 0 only fills Anthropic's cache; other providers reject it.
   if (maxTokens !== undefined) sampling.maxOutputTokens = Math.max(1, maxTokens)
   const stop = arrayField(body, 'stop_sequences')
@@ -82,8 +82,8 @@ function readOutputFormat(format: Json | undefined): OutputFormat | undefined {
 function readReasoning(thinking: JsonObject | undefined, config: JsonObject | undefined): Conversation['reasoning'] {
   const effort = config === undefined ? undefined : stringField(config, 'effort', 'output_config.')
   const type = thinking?.['type']
-  const budget = type === 'enabled' ? thinking?.['budget_tokens'] : undefined
-  const meant = effort ?? (typeof budget === 'number' ? effortOf(budget) : undefined)
+  const budget = thinking === undefined ? undefined : countField(thinking, 'budget_tokens', 0, 'thinking.')
+  const meant = effort ?? (type === 'enabled' && budget !== undefined ? effortOf(budget) : undefined)
   // Adaptive thinking alone requests nothing: many other models reject a request for reasoning.
   if (meant === undefined) return undefined
   const isShown = (type === 'enabled' || type === 'adaptive') && thinking?.['display'] !== 'omitted'

@@ -3,6 +3,7 @@ import { type JsonObject, isObject } from '../../domain/json.ts'
 import {
   arrayField,
   booleanField,
+  countField,
   type Draft,
   isArray,
   numberField,
@@ -17,6 +18,7 @@ import { readOutputFormat } from '../openai/read-output-format.ts'
 import { readStop } from '../openai/read-stop.ts'
 import { addTools, type DeclaredTools, isFusionChoice, readToolChoice } from '../openai/read-tools.ts'
 import { hintNames, openaiHintNames, samplingNames } from './fields.ts'
+import { readCandidates } from './read-candidates.ts'
 import { readMessages } from './read-messages.ts'
 
 /** Parses the body of a chat request. @throws ServiceError `invalid_request` with `param` */
@@ -51,8 +53,11 @@ export function readRequest(body: JsonObject): Conversation {
 
 function readSampling(body: JsonObject): Sampling {
   const sampling: Draft<Sampling> = numberFields(body, samplingNames)
-  const maxOutputTokens = numberField(body, 'max_completion_tokens') ?? numberField(body, 'max_tokens')
-  if (maxOutputTokens !== undefined) sampling.maxOutputTokens = maxOutputTokens
+  Object.assign(sampling, readCandidates(body))
+  // Which of its two names a provider obeys is unknown if a request has both.
+  const limits = [countField(body, 'max_tokens'), countField(body, 'max_completion_tokens')]
+  const known = limits.filter((limit) => limit !== undefined)
+  if (known.length > 0) sampling.maxOutputTokens = Math.max(...known)
   const stop = readStop(body['stop'])
   if (stop !== undefined) sampling.stop = stop
   const logprobs = booleanField(body, 'logprobs')

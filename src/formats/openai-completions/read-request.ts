@@ -3,9 +3,9 @@ import { invalidRequest } from '../../domain/errors.ts'
 import type { Json, JsonObject } from '../../domain/json.ts'
 import {
   booleanField,
+  countField,
   type Draft,
   isArray,
-  numberField,
   numberFields,
   objectField,
   requiredString,
@@ -13,6 +13,7 @@ import {
   wrongType,
 } from '../fields.ts'
 import { samplingNames } from '../openai-chat/fields.ts'
+import { readCandidates } from '../openai-chat/read-candidates.ts'
 import { readStop } from '../openai/read-stop.ts'
 
 /** Maximum number of prompts in one request (contract 30.16). */
@@ -62,12 +63,17 @@ function wrongPrompt(): Error {
 
 function readSampling(body: JsonObject, prompts: number): Sampling {
   const sampling: Draft<Sampling> = numberFields(body, samplingNames)
-  const maxOutputTokens = numberField(body, 'max_tokens')
+  Object.assign(sampling, readCandidates(body))
+  // 0 with `echo` only rates the prompt.
+  const maxOutputTokens = countField(body, 'max_tokens', 0)
   if (maxOutputTokens !== undefined) sampling.maxOutputTokens = maxOutputTokens
   const stop = readStop(body['stop'])
   if (stop !== undefined) sampling.stop = stop
   // Each prompt has its own choices.
-  if (prompts > 1) sampling.choices = prompts * (sampling.choices ?? 1)
+  if (prompts > 1) {
+    sampling.choices = prompts * (sampling.choices ?? 1)
+    if (sampling.candidates !== undefined) sampling.candidates *= prompts
+  }
   return sampling
 }
 

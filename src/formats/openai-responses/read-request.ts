@@ -4,9 +4,9 @@ import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import {
   arrayField,
   booleanField,
+  countField,
   type Draft,
   isArray,
-  numberField,
   numberFields,
   objectField,
   requiredString,
@@ -53,6 +53,7 @@ export function readRequest(body: JsonObject): Conversation {
 function readSampling(body: JsonObject): Sampling {
   const sampling: Draft<Sampling> = numberFields(body, samplingNames)
   Object.assign(sampling, numberFields(body, penaltyNames))
+  countField(body, 'max_output_tokens')
   const include = arrayField(body, 'include')
   if ((sampling.topLogprobs ?? 0) > 0 || include?.includes(includeLogprobs) === true) sampling.logprobs = true
   return sampling
@@ -80,7 +81,7 @@ function readHints(body: JsonObject, text: JsonObject | undefined, input: ReadIn
     if (previous !== undefined) throw eitherOne()
     hints.conversationId = conversationId
   }
-  const maxToolCalls = numberField(body, 'max_tool_calls')
+  const maxToolCalls = countField(body, 'max_tool_calls', 0)
   if (maxToolCalls !== undefined) hints.maxToolCalls = maxToolCalls
   const verbosity = text === undefined ? undefined : stringField(text, 'verbosity', 'text.')
   if (verbosity !== undefined) hints.verbosity = verbosity

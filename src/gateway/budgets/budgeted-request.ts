@@ -11,7 +11,7 @@ import type { BackendRequestBody } from '../request/backend-request.ts'
 import type { DurabilityWait } from '../request/durability-wait.ts'
 import { withOutputLimit } from './cap-output.ts'
 import { pricedRequest } from './dearest-cost.ts'
-import { applicableBudgets, claimFor, type ClaimingRequest } from './request-claim.ts'
+import { answersOf, applicableBudgets, claimFor, type ClaimingRequest } from './request-claim.ts'
 import { RequestSpending } from './request-spending.ts'
 
 /** An admitted request, before or after it got the form in which its budgets can pay for it. */
@@ -107,7 +107,7 @@ export class BudgetedRequest {
       inputTokens: this.#inputTokens,
       outputTokens,
       limitOfBudgets: this.#setsLimit(outputTokens) ? outputTokens : undefined,
-      choices: conversation.sampling.choices ?? 1,
+      answers: answersOf(conversation.sampling),
       ...pricedRequest(conversation),
       nowMs: () => clock.nowMs(),
     })

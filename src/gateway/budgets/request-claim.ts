@@ -1,6 +1,6 @@
 import { ownBudgetName } from '../../domain/budget-text.ts'
 import { appliesTo, type Budget, type BudgetClaim, leastOutputTokens } from '../../domain/budgets.ts'
-import type { Conversation } from '../../domain/conversation.ts'
+import type { Conversation, Sampling } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { estimateTokens } from '../../domain/estimate-tokens.ts'
 import { objectOf } from '../../domain/json.ts'
@@ -69,7 +69,7 @@ export function claimFor(budgets: readonly Budget[], asking: ClaimingRequest): R
   if (backends.length === 0)
     throw new ServiceError('budget_price_unknown', { words: { budget: ownBudgetName(inUsd!), profile } })
   const known = costs.filter((cost) => cost !== undefined)
-  const choices = conversation.sampling.choices ?? 1
+  const answers = answersOf(conversation.sampling)
   const most = (values: readonly number[]): number => values.reduce((a, b) => Math.max(a, b), 0)
   const largest = most(backends.map((backend) => withinWindow(inputTokens, backend)))
   const output = outputLimits(asking, backends)
@@ -77,13 +77,18 @@ export function claimFor(budgets: readonly Budget[], asking: ClaimingRequest): R
     budgets,
     base: { nanoUsd: calls * most(known.map(({ input }) => input)), tokens: calls * largest },
     perOutputToken: {
-      nanoUsd: calls * choices * most(known.map(({ perOutputToken }) => perOutputToken)),
-      tokens: calls * choices,
+      nanoUsd: calls * answers * most(known.map(({ perOutputToken }) => perOutputToken)),
+      tokens: calls * answers,
     },
     leastOutput: output.least,
     mostOutput: output.most,
   }
   return { claim, backends, inputTokens }
+}
+
+/** How many answers a provider writes in one call. */
+export function answersOf({ candidates, choices = 1 }: Sampling): number {
+  return candidates ?? choices
 }
 
 /** No call can have more input than its model's window. */
@@ -100,7 +105,7 @@ function outputLimits({ request, conversation, outputLimit }: ClaimingRequest, b
   const most = maxOutputTokens ?? usualOutput(conversation, backends)
   const { budget_tokens: thinking = 0 } = objectOf(request.body['thinking'])
   // The limit includes thinking, and must be larger.
-  const least = leastOutputTokens + (typeof thinking === 'number' ? thinking : 0)
+  const least = leastOutputTokens + (typeof thinking === 'number' ? Math.max(0, thinking) : 0)
   return { least: Math.min(least, most), most }
 }
 

@@ -20,7 +20,7 @@ interface HeldRequest extends Pick<PricedCall, 'tier' | 'searches'> {
   /** Whether a budget is in US dollars: then no backend without a known price is called. */
   readonly inUsd: boolean
   /** Answers per call. */
-  readonly choices: number
+  readonly answers: number
 }
 
 interface OpenCall {
@@ -124,13 +124,13 @@ export class RequestSpending {
   }
 
   #worstOf(backend: Backend, inputTokens: number): Amounts {
-    const { outputTokens, choices, inUsd, tier, searches, nowMs } = this.#request
+    const { outputTokens, answers, inUsd, tier, searches, nowMs } = this.#request
     const input = withinWindow(inputTokens, backend)
     const cost = dearestCost(backend, { inputTokens: input, tier, searches, atMs: nowMs() })
     if (cost === undefined && inUsd) throw new UpstreamError('not_sent')
     return {
-      nanoUsd: cost === undefined ? 0 : cost.input + cost.perOutputToken * outputTokens * choices,
-      tokens: input + outputTokens * choices,
+      nanoUsd: cost === undefined ? 0 : cost.input + cost.perOutputToken * outputTokens * answers,
+      tokens: input + outputTokens * answers,
     }
   }
 }
