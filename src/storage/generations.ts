@@ -102,7 +102,16 @@ export const generationQueries = defineStore<Omit<GenerationList, 'append'>>({
       .set({ cancel_requested: 1 })
       .where('account_id', '=', accountId)
       .where('request_id', '=', requestId)
-      .where('state', '=', 'running')
+      .where('state', 'in', ['running', 'too_large'])
+      .execute()
+  },
+
+  async endLease(db, requestId) {
+    await db
+      .updateTable('generations')
+      .set({ lease_until_ms: 0 })
+      .where('request_id', '=', requestId)
+      .where('state', '=', 'too_large')
       .execute()
   },
 

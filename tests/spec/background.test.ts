@@ -1,5 +1,6 @@
 import OpenAI from 'openai'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { changeDatabase } from '../change-database.ts'
 import { Service } from '../service.ts'
 
 const text = 'one two three four five six seven'
@@ -155,3 +156,78 @@ test('a background response is nobody else’s, and deleting it deletes its even
   await client.responses.delete(id)
   await expect(client.responses.retrieve(id)).rejects.toMatchObject({ status: 404 })
 })
+
+async function usedUnits(): Promise<number> {
+  const response = await service.chat({ model: 'unknown' })
+  await response.text()
+  return Number(response.headers.get('x-quota-used'))
+}
+
+test.each([
+  ['while no content has arrived', { do: 'slow_headers', ms: 700, text }],
+  ['while its answer is being generated', slow],
+] as const)('deleting it %s cancels it: it is charged once, and never readable', async (_, fault) => {
+  const [provider] = service.providers
+  provider!.script([{ ...fault, repeat: true }])
+  const before = await usedUnits()
+  const ids = await Promise.all(
+    Array.from({ length: 8 }, async (_item, at) => {
+      const { id } = await client.responses.create({
+        model,
+        input,
+        background: true,
+        ...(at % 2 === 0 && { stream: false }),
+      })
+      await expect.poll(() => calls()).toBeGreaterThan(0)
+      await client.responses.delete(id)
+      return id
+    }),
+  )
+  for (let round = 0; round < 5; round += 1) {
+    for (const id of ids) await expect(client.responses.retrieve(id)).rejects.toMatchObject({ status: 404 })
+    await new Promise((resolve) => setTimeout(resolve, 200))
+  }
+  expect((await usedUnits()) - before).toBe(ids.length)
+})
+
+test('if its generation was deleted meanwhile, it is not charged, and not readable', async () => {
+  service.providers[0]!.script([{ do: 'slow_headers', ms: 400, text }])
+  const before = await usedUnits()
+  const records = (): { charged: number }[] =>
+    service.events.flatMap((event) => (event.event === 'request' ? [event] : []))
+  const recorded = records().length
+  const headers = { 'Idempotency-Key': 'deleted meanwhile' }
+  const { id } = await client.responses.create({ model, input, background: true }, { headers })
+  // As another process does that took it for dead.
+  await changeDatabase(service, `delete from generations where state = 'running'`)
+  await expect.poll(() => records().length).toBe(recorded + 1)
+  expect(records().at(-1)).toMatchObject({ charged: 0 })
+  await expect(client.responses.retrieve(id)).rejects.toMatchObject({ status: 404 })
+  expect(await usedUnits()).toBe(before)
+})
+
+test.each([true, false])(
+  'deleting a running answer with a key says 404 and changes nothing (store: %s)',
+  async (store) => {
+    service.providers[0]!.script([slow])
+    const body = { model, input, stream: true, store }
+    const headers = { 'idempotency-key': `running ${store}` }
+    const response = await service.post('/responses', body, headers)
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+    let seen = ''
+    while (!seen.includes('output_text.delta')) seen += (await reader.read()).value ?? ''
+    const id = `resp_${response.headers.get('x-request-id')!.slice(4)}`
+    await expect(client.responses.delete(id)).rejects.toMatchObject({ status: 404 })
+    for (let part = await reader.read(); !part.done; part = await reader.read()) seen += part.value
+    expect(seen).toContain('response.completed')
+    const stored = await client.responses.delete(id).then(
+      () => true,
+      () => false,
+    )
+    expect(stored).toBe(store)
+    const again = await service.post('/responses', body, headers)
+    // What was deleted is answered anew.
+    expect(again.headers.get('idempotent-replayed')).toBe(store ? null : 'true')
+    expect((await again.text()) === seen).toBe(!store)
+  },
+)

@@ -88,6 +88,8 @@ export interface GenerationStore {
   /** The generation, and its chunks from number `from` on; undefined if it was deleted. */
   read(accountId: string, requestId: string, from: number): Promise<GenerationNews | undefined>
   requestCancel(accountId: string, requestId: string): Promise<void>
+  /** Nothing is added to a generation that grew too large to be stored. */
+  endLease(requestId: string): Promise<void>
   /** Deletes the chunks of a generation that grew too large to be stored. */
   dropChunks(requestId: string): Promise<void>
   /** Deletes a generation, so that a retry starts again. */

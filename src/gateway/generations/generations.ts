@@ -46,6 +46,12 @@ export interface GenerationsDeps {
   readonly mintRequestId: () => string
 }
 
+/** A generation as it was when the wait for its end was over. */
+interface EndedGeneration {
+  readonly last: StoredGeneration
+  readonly isOver: boolean
+}
+
 /** Answers that are generated once, however often they are asked for (contract 39). */
 export class Generations {
   readonly #deps: GenerationsDeps
@@ -127,16 +133,50 @@ export class Generations {
 
   /** Cancels a background response, wherever it runs, and resolves with its response object (contract 39.16). */
   async cancel(generation: StoredGeneration): Promise<JsonObject> {
+    const { last } = await this.#stop(generation)
+    return this.backgrounds.responseOf(last)
+  }
+
+  /**
+   * Deletes a background response. One that runs is canceled first, wherever it runs, so that nothing of it is stored
+   * afterwards (contract 39.21). @throws ServiceError `store_unavailable` if its process does not stop it in time
+   */
+  async remove(generation: StoredGeneration, removeAnswer: () => Promise<void>): Promise<void> {
+    const { isOver } = await this.#stop(generation)
+    if (!isOver) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })
+    await removeAnswer()
+    await this.backgrounds.remove(generation.accountId, generation.requestId)
+  }
+
+  /** Deletes a generation whose answer is complete, once its clients have the end of it. @throws ServiceError `store_unavailable` */
+  async removeComplete(generation: StoredGeneration): Promise<void> {
+    await this.#ended(generation)
+    await this.backgrounds.remove(generation.accountId, generation.requestId)
+  }
+
+  /** Cancels a generation that runs, and waits until it has ended. */
+  async #stop(generation: StoredGeneration): Promise<EndedGeneration> {
     const { accountId, requestId } = generation
     const { store, log } = this.#deps
+    const ended = this.#ended(generation)
     if (this.#running.has(requestId)) this.#cancel(requestId)
-    else if (generation.state === 'running') await askStore(log, () => store.requestCancel(accountId, requestId))
-    let current: StoredGeneration | undefined = generation
-    for (let waitedMs = 0; waitedMs < cancelMs && current?.state === 'running'; waitedMs += pollMs) {
+    else if (isLive(generation)) await askStore(log, () => store.requestCancel(accountId, requestId))
+    return await ended
+  }
+
+  async #ended(generation: StoredGeneration): Promise<EndedGeneration> {
+    const { accountId, requestId } = generation
+    const isHere = this.#running.has(requestId)
+    const isOver = (of: StoredGeneration | undefined): boolean =>
+      isHere ? !this.#running.has(requestId) : of === undefined || !isLive(of)
+    let found: StoredGeneration | undefined = generation
+    let last = generation
+    for (let waitedMs = 0; waitedMs < cancelMs && !isOver(found); waitedMs += pollMs) {
       await this.#pause()
-      current = await this.backgrounds.find(accountId, requestId)
+      found = await this.backgrounds.find(accountId, requestId)
+      last = found ?? last
     }
-    return this.backgrounds.responseOf(current ?? generation)
+    return { last, isOver: isOver(found) }
   }
 
   /**
@@ -329,6 +369,11 @@ export class Generations {
     entry.isCanceled = true
     entry.stop()
   }
+}
+
+/** Whether a process still runs it, as far as the store knows. */
+function isLive({ state, leaseLeftMs }: StoredGeneration): boolean {
+  return (state === 'running' || state === 'too_large') && leaseLeftMs > 0
 }
 
 /** Whether an error says something about the key or the limits of the caller. */

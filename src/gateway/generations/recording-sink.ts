@@ -51,6 +51,7 @@ export class RecordingSink implements AnswerSink {
   #hasContent = false
   #isEnded = false
   #isDropped = false
+  #isCanceled = false
   #isDelivered = false
   #isWriting = false
   #isEndStored = false
@@ -130,11 +131,13 @@ export class RecordingSink implements AnswerSink {
   }
 
   onDisconnect(run: () => void): void {
-    this.#disconnect.push(run)
+    if (this.#isCanceled) run()
+    else this.#disconnect.push(run)
   }
 
-  /** Stops the run, as if its client had disconnected. */
+  /** Stops the run, as if its client had disconnected, even if it has not begun yet. */
   cancel(): void {
+    this.#isCanceled = true
     for (const run of this.#disconnect.splice(0)) run()
   }
 
@@ -156,6 +159,8 @@ export class RecordingSink implements AnswerSink {
     }
     this.#isEnded = true
     await this.#flush(end)
+    if (this.#isTooLarge)
+      await this.#options.store.endLease(this.#options.requestId).catch((error: unknown) => this.#failWith(error))
   }
 
   get #hasRoom(): boolean {

@@ -5,6 +5,7 @@ import { yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
 import type { ResponsePersister } from '../responses/response-persister.ts'
 import type { AnswerFlow } from './attempt-options.ts'
 import type { AttemptRun } from './attempt.ts'
+import type { RequestRunOptions } from './request-run-options.ts'
 
 /** Maximum characters after the terminal event that are buffered. */
 const maxTailChars = 64 * 1024
@@ -28,6 +29,24 @@ export async function persistWhole(run: AttemptRun, persister: ResponsePersister
     broke: reject,
   })
   return persister.persistWhole(await promise)
+}
+
+/** A background response that was canceled or deleted must not appear again (contract 39.21). */
+export async function discardUnwanted(
+  { request, sink, persister }: Pick<RequestRunOptions, 'request' | 'sink' | 'persister'>,
+  isWhole: boolean,
+): Promise<void> {
+  if (request.isBackground !== true || persister === undefined) return
+  const isStored = async (): Promise<boolean> => {
+    try {
+      await sink.stored?.()
+      return true
+    } catch {
+      // The sink has reported why.
+      return false
+    }
+  }
+  if (!isWhole || !(await isStored())) await persister.discard()
 }
 
 /**

@@ -20,7 +20,7 @@ import { describeFailure } from './describe-failure.ts'
 import type { DurabilityWait } from './durability-wait.ts'
 import type { FailoverDeps } from './failover-deps.ts'
 import { Failover } from './failover.ts'
-import { persistingFlow, persistWhole } from './persisting-flow.ts'
+import { discardUnwanted, persistingFlow, persistWhole } from './persisting-flow.ts'
 import type { RequestRunOptions } from './request-run-options.ts'
 import { usageOf } from './request-usage.ts'
 import { rescuable, rescue, rescueModeOf, type Delivered } from './rescue.ts'
@@ -145,6 +145,7 @@ export class RequestRun extends SetEntry {
     let end = await delivered
     if (this.#rescueMode !== undefined) ({ run, end } = await this.#rescue({ run, end }))
     const errorCode = this.#finishStream(run, end)
+    await discardUnwanted(this.#options, end.whole)
     const totalMs = this.#elapsedMs()
     run.reportError(this.#deps.providerErrors, request.id)
     await this.#source.end()
@@ -322,16 +323,17 @@ export class RequestRun extends SetEntry {
     return openLane({ context, backend, client, backendFormat, relay, refusesOurCalls, held: request.held })
   }
 
-  /** Handles everything that ends the request without a complete answer (contract 6.2, 6.3, 6.6, 6.7). */
+  /** Handles everything that ends the request without a complete answer (contract 6.2, 6.3, 6.6, 6.7, 6.20). */
   async #refuse(thrown: unknown): Promise<RequestRunEnd> {
-    const { sink, units, request, backends } = this.#options
+    const { sink, units, request, backends, persister } = this.#options
     const error = this.#endReason(thrown)
+    const isReadable = (await persister?.discard()) === false
     await this.#source.end()
     const isDispatched = this.#source.current !== undefined
     // A deadline that the caller set counts as the caller disconnecting.
     const hasLeft = this.#clientDisconnected || (error.code === 'upstream_timeout' && request.timeoutMs !== undefined)
     const outcome = this.#outcome(
-      hasLeft && isDispatched ? units : 0,
+      (hasLeft && isDispatched) || isReadable ? units : 0,
       this.#clientDisconnected ? 'client_closed' : error.code,
     )
     this.#settle(outcome, 'none')

@@ -58,6 +58,9 @@ interface ResponsePersisterOptions {
  */
 export class ResponsePersister {
   readonly #options: ResponsePersisterOptions
+  #persisting: Promise<unknown> = Promise.resolve()
+  /** Take back what was persisted. */
+  readonly #undos: (() => Promise<unknown>)[] = []
 
   constructor(options: ResponsePersisterOptions) {
     this.#options = options
@@ -72,7 +75,27 @@ export class ResponsePersister {
    * Adds the request and its answer to the conversation and stores the response object as its reader sees it, as
    * requested. Returns the fields to change if either failed; undefined if the response may be sent unchanged.
    */
-  async persist(response: JsonObject): Promise<PersistedChanges | undefined> {
+  persist(response: JsonObject): Promise<PersistedChanges | undefined> {
+    const changes = this.#persist(response)
+    this.#persisting = changes.catch(() => {})
+    return changes
+  }
+
+  /**
+   * Takes back what was persisted, and what is being persisted now (contract 6.20, 39.21). Resolves to whether nothing of it can be
+   * read. Never rejects.
+   */
+  async discard(): Promise<boolean> {
+    await this.#persisting
+    const undos = this.#undos.splice(0)
+    if (undos.length === 0) return true
+    const undone = Promise.all(undos.map((undo) => undo()))
+      .then(() => true)
+      .catch((error: unknown) => this.#fail(errorName(error)))
+    return (await this.#inTime(undone)) ?? this.#fail('timeout')
+  }
+
+  async #persist(response: JsonObject): Promise<PersistedChanges | undefined> {
     const isAdded = await this.#add(response)
     const shown = isAdded ? response : { ...response, conversation: null }
     const isStored = !this.#options.isStored || (await this.#save(shown))
@@ -158,15 +181,21 @@ export class ResponsePersister {
 
   /** Anything not done in time counts as failed, and is undone if it completes later. */
   async #within(saved: Promise<boolean>, undo: () => Promise<unknown>): Promise<boolean> {
-    const { clock } = this.#options
-    const late = Promise.withResolvers<undefined>()
-    const timer = clock.after(saveMs, () => late.resolve(undefined))
-    const isSaved = await Promise.race([saved, late.promise])
-    timer.cancel()
+    const isSaved = await this.#inTime(saved)
+    if (isSaved === true) this.#undos.push(undo)
     if (isSaved !== undefined) return isSaved
     // The reader is told that the answer was not stored, so it must not appear later.
     saved.then((isThere) => (isThere ? undo() : undefined)).catch((error: unknown) => this.#fail(errorName(error)))
     return this.#fail('timeout')
+  }
+
+  /** Undefined if it takes too long. */
+  async #inTime(done: Promise<boolean>): Promise<boolean | undefined> {
+    const late = Promise.withResolvers<undefined>()
+    const timer = this.#options.clock.after(saveMs, () => late.resolve(undefined))
+    const isDone = await Promise.race([done, late.promise])
+    timer.cancel()
+    return isDone
   }
 
   #fail(reason: string): false {

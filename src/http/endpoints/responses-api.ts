@@ -88,7 +88,7 @@ export class ResponsesApi {
     try {
       return await stored.find(accountId, known(id), work.begin(accountId))
     } catch (error) {
-      if (!(error instanceof ServiceError) || error.code !== 'response_not_found') throw error
+      if (!isNotFound(error)) throw error
       const generation = await generations.backgrounds.find(accountId, requestIdOf(id))
       if (generation?.isBackground !== true) throw error
       return generations.backgrounds.responseOf(generation)
@@ -112,11 +112,19 @@ export class ResponsesApi {
   async #remove({ accountId }: Principal, id: string): Promise<JsonObject> {
     const { stored, generations } = this.#deps
     const generation = await generations.backgrounds.find(accountId, requestIdOf(known(id)))
-    if (generation !== undefined) await generations.backgrounds.remove(accountId, generation.requestId)
-    try {
+    if (generation?.isBackground === true) {
+      await generations.remove(generation, async () => {
+        try {
+          await stored.remove(accountId, id)
+        } catch (error) {
+          // It need not have an answer.
+          if (!isNotFound(error)) throw error
+        }
+      })
+    } else {
+      // First, so that an answer that does not exist yet is not changed (contract 39.22).
       await stored.remove(accountId, id)
-    } catch (error) {
-      if (generation?.isBackground !== true) throw error
+      if (generation !== undefined) await generations.removeComplete(generation)
     }
     return { id, object: 'response', deleted: true }
   }
@@ -152,6 +160,10 @@ export class ResponsesApi {
 /** The request that produces a response: its ID is derived from it. */
 function requestIdOf(responseId: string): string {
   return responseId.replace(/^resp_/, 'req_')
+}
+
+function isNotFound(error: unknown): boolean {
+  return error instanceof ServiceError && error.code === 'response_not_found'
 }
 
 /** @throws ServiceError `response_not_found` for a malformed id */
