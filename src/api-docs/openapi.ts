@@ -5,6 +5,7 @@ import type { Links } from '../domain/links.ts'
 import { apiAnswers } from './answer-schemas.ts'
 import type { ApiOperation, Schema } from './operation.ts'
 import { apiOperations } from './operations.ts'
+import { webhookEvents } from './webhook-events.ts'
 
 export interface OpenApiOptions {
   /** With its `/v1`, which the paths of the document have, too. */
@@ -86,6 +87,7 @@ export function openApiDocument({ baseUrl, links, version }: OpenApiOptions): ob
     externalDocs: { url: links.docsUrl },
     servers: [{ url: origin }],
     paths,
+    webhooks: webhookEvents,
     components: {
       securitySchemes: {
         key: {
