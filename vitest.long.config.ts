@@ -12,7 +12,7 @@ export default defineConfig({
       'tests/billing/stripe-histories.test.ts',
       'tests/domain/audit-chain.test.ts',
       'tests/web/every-{account-,operator-,}page.test.ts',
-      'tests/faults/{event-loop,fusion-cancel,hostile-neighbors,matrix,streams}.test.ts',
+      'tests/faults/{concurrency,event-loop,fusion-cancel,hostile-neighbors,matrix,streams}.test.ts',
       'tests/processes/{alert-drills,backup,nodes,published}.test.ts',
     ],
     env: { SVC_ROUTER_TESTS: 'long' },

@@ -1,9 +1,13 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createKey } from '../../src/accounts/keys.ts'
 import type { ScriptStep } from '../../src/simulation/providers/script.ts'
+import { casesOf } from '../long-run.ts'
 import { Service } from '../service.ts'
 
-const requests = 1_000
+const requests = casesOf({ sample: 400, all: 1_000 })
+const half = 0.5 * requests
+const few = 0.3 * requests
+const many = 0.7 * requests
 const limitMs = 60_000
 
 let service: Service
@@ -76,19 +80,19 @@ async function expectSignalsToHold(
 
 const upstreamRequests = (): number => service.providers.reduce((sum, provider) => sum + provider.counts().requests, 0)
 
-describe('a thousand simultaneous requests', () => {
+describe(`${requests} simultaneous requests`, () => {
   test(
-    'with 500 a minute and 700 a month for three keys of one account, exactly 500 are answered and 500 get a 429',
+    `with ${half} a minute and ${many} a month for three keys of one account, exactly ${half} are answered and ${half} get a 429`,
     { timeout: limitMs },
     async () => {
-      await startWith(500, 700)
+      await startWith(half, many)
       const others = await Promise.all(
         ['second', 'third'].map((name) => createKey(service.accountsDeps, service.account.id, name)),
       )
       const answers = await askAll([service.key, ...others.map(({ key }) => key.reveal())])
-      expect([countOf(answers, 200), countOf(answers, 429)]).toEqual([500, 500])
-      await expectSignalsToHold(answers, 500, 700, 500)
-      expect(upstreamRequests()).toBe(500)
+      expect([countOf(answers, 200), countOf(answers, 429)]).toEqual([half, half])
+      await expectSignalsToHold(answers, half, many, half)
+      expect(upstreamRequests()).toBe(half)
       for (const answer of answers.filter(({ status }) => status === 429)) {
         expect(number(answer, 'retry-after')).toBeGreaterThanOrEqual(1)
         expect(number(answer, 'retry-after')).toBeLessThanOrEqual(60)
@@ -97,13 +101,13 @@ describe('a thousand simultaneous requests', () => {
   )
 
   test(
-    'with 500 a minute and 300 a month, exactly 300 are answered and 700 learn that the quota is used up',
+    `with ${half} a minute and ${few} a month, exactly ${few} are answered and ${many} learn that the quota is used up`,
     { timeout: limitMs },
     async () => {
-      await startWith(500, 300)
+      await startWith(half, few)
       const answers = await askAll([service.key])
-      expect([countOf(answers, 200), countOf(answers, 402)]).toEqual([300, 700])
-      await expectSignalsToHold(answers, 500, 300, 300)
+      expect([countOf(answers, 200), countOf(answers, 402)]).toEqual([few, many])
+      await expectSignalsToHold(answers, half, few, few)
       expect(answers.filter(({ status, headers }) => status === 402 && headers.has('retry-after'))).toEqual([])
     },
   )
@@ -112,14 +116,14 @@ describe('a thousand simultaneous requests', () => {
     'while the first backend fails, a retried request is charged once and rejected ones cost nothing',
     { timeout: limitMs },
     async () => {
-      await startWith(500, 700)
+      await startWith(half, many)
       const failure: ScriptStep = { do: 'status', status: 503, repeat: true }
       service.providers[0]!.script([failure])
       const answers = await askAll([service.key])
       const [answered, overloaded, refused] = [200, 503, 429].map((status) => countOf(answers, status))
       // Requests beyond the retry budget get a 503: they count in the minute, but are not charged (contract 6.2, 7.8).
-      expect(refused).toBe(500)
-      expect(answered! + overloaded!).toBe(500)
+      expect(refused).toBe(half)
+      expect(answered! + overloaded!).toBe(half)
       expect(answered).toBeGreaterThan(0)
       expect(answers.some((answer) => answer.headers.get('x-svc-router-retry-count') === '1')).toBe(true)
       const period = new Date().toISOString().slice(0, 7)
@@ -129,8 +133,8 @@ describe('a thousand simultaneous requests', () => {
       expect(Number(after.headers.get('x-ratelimit-remaining'))).toBe(0)
       const records = await vi.waitFor(
         async () => {
-          const listed = await service.store.listRequests({ limit: 1_000, accountId: service.account.id })
-          expect(listed.filter(({ state }) => state === 'done')).toHaveLength(500)
+          const listed = await service.store.listRequests({ limit: requests, accountId: service.account.id })
+          expect(listed.filter(({ state }) => state === 'done')).toHaveLength(half)
           return listed
         },
         { timeout: 5_000 },
