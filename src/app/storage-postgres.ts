@@ -36,8 +36,13 @@ export async function openPostgresStorage({ config, clock, log }: Runtime, url: 
   const ledgerDb = connectPostgres(url, { maxConnections: ledgerConnections, queryTimeoutMs: ledgerTimeoutMs })
   opened.defer(() => ledgerDb.destroy())
   const onFailing = (reason: string): void => log({ event: 'ledger_failing', reason })
+  const onBadRow = (reason: string): void => log({ event: 'ledger_row_refused', reason })
   let report: NodeReporter = () => undefined
-  const ledger = await openPostgresLedger(ledgerDb, config.dataDir, clock, { onFailing, report: () => report() })
+  const ledger = await openPostgresLedger(ledgerDb, config.dataDir, clock, {
+    onFailing,
+    onBadRow,
+    report: () => report(),
+  })
   opened.defer(() => ledger.close())
   const owned = opened.move()
   const store = createStore(db)

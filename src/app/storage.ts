@@ -97,7 +97,8 @@ export async function openSqliteStorage(
   const checked = await openStore(config)
   opened.defer(() => checked.close())
   const onFailing = (reason: string): void => log({ event: 'ledger_failing', reason })
-  const ledger = await openSqliteLedger(config.dataDir, clock, { onFailing, onDied })
+  const onBadRow = (reason: string): void => log({ event: 'ledger_row_refused', reason })
+  const ledger = await openSqliteLedger(config.dataDir, clock, { onFailing, onBadRow, onDied })
   opened.defer(() => ledger.close())
   const { thread } = ledger
   const store = createStore(openSqliteInThread(thread, 'store'))

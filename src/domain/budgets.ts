@@ -84,6 +84,29 @@ export interface BudgetHold {
   readonly amount: number
 }
 
+/** @throws RangeError unless both are exact and not negative: anything else is a bug, and nothing of it may be stored (contract 46.19) */
+export function assertAmounts({ nanoUsd, tokens }: Amounts): void {
+  if (!isAmount(nanoUsd) || !isAmount(tokens)) throw new RangeError('an amount of a budget is not a whole number')
+}
+
+/** As `assertAmounts`, for everything that a claim can hold of its budgets. */
+export function assertClaim({ budgets, base, perOutputToken, leastOutput, mostOutput }: BudgetClaim): void {
+  const counts = budgets.flatMap(({ unit }) => [amountIn(unit, base), amountIn(unit, perOutputToken)])
+  if (![...counts, leastOutput, mostOutput].every(isAmount))
+    throw new RangeError('a claim on budgets is not in whole numbers')
+}
+
+/** What can be booked of what a request spent: undefined, for unknown, if that is no amount; never more than the largest budget. */
+export function bookable(spent: Amounts | undefined): Amounts | undefined {
+  if (spent === undefined || !(spent.nanoUsd >= 0) || !(spent.tokens >= 0)) return undefined
+  const within = (value: number, { max }: { readonly max: number }): number => Math.min(Math.ceil(value), max)
+  return { nanoUsd: within(spent.nanoUsd, budgetBounds.usd), tokens: within(spent.tokens, budgetBounds.tokens) }
+}
+
+export function isAmount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}
+
 /** The state of a budget in its current window. */
 export interface BudgetStanding {
   readonly spent: number

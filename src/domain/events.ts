@@ -62,6 +62,8 @@ export type ServiceEvent =
    */
   | { readonly event: 'scanning_keys_failing'; readonly reason: string }
   | { readonly event: 'ledger_failing'; readonly reason: string }
+  /** The database refused a row of one request, which was left out or settled with what is known: a bug. `reason` is a code. */
+  | { readonly event: 'ledger_row_refused'; readonly reason: string }
   /**
    * The audit log was signed up to this entry. A copy of this line that is stored elsewhere reveals any later change.
    */

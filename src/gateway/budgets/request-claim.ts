@@ -76,14 +76,19 @@ export function claimFor(budgets: readonly Budget[], asking: ClaimingRequest): R
   const claim: BudgetClaim = {
     budgets,
     base: { nanoUsd: calls * most(known.map(({ input }) => input)), tokens: calls * largest },
+    // More than any budget has, however many answers were asked for: exact.
     perOutputToken: {
-      nanoUsd: calls * answers * most(known.map(({ perOutputToken }) => perOutputToken)),
-      tokens: calls * answers,
+      nanoUsd: exact(calls * answers * most(known.map(({ perOutputToken }) => perOutputToken))),
+      tokens: exact(calls * answers),
     },
     leastOutput: output.least,
     mostOutput: output.most,
   }
   return { claim, backends, inputTokens }
+}
+
+function exact(amount: number): number {
+  return Math.min(amount, Number.MAX_SAFE_INTEGER)
 }
 
 /** How many answers a provider writes in one call. */

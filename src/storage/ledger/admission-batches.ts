@@ -11,13 +11,14 @@ import {
   type UsageSignals,
 } from '../../domain/account-meter.ts'
 import type { BudgetClaim, BudgetStanding } from '../../domain/budgets.ts'
-import type { ServiceError } from '../../domain/errors.ts'
+import { ServiceError } from '../../domain/errors.ts'
 import type { Plan } from '../../domain/plans.ts'
 import type { RequestOpening } from '../../domain/requests.ts'
 import { minuteMs } from '../../runtime/minute-log.ts'
 import type { Tables } from '../schema/schema.ts'
 import { denialError } from './denial-error.ts'
 import type { FullMinute } from './minute-refusals.ts'
+import { isRowFault, rowFaultOf } from './row-fault.ts'
 
 /** A request that waits for its admission. */
 export interface Asking {
@@ -100,6 +101,27 @@ export async function decideBatch(
   const decided: Decided[] = Array.from({ length: batch.length })
   for (const row of rows) decided[row.out_n] = decidedBy(row, batch[row.out_n]!)
   if (rows.length !== batch.length) throw new Error('the database did not return a decision for every request')
+  return decided
+}
+
+/** Decides a batch. If the database refuses a row of it, each request is decided by itself, and only that one gets an error. */
+export async function decideAlone(
+  decide: (batch: readonly Asking[]) => Promise<readonly Decided[]>,
+  batch: readonly Asking[],
+  onBadRow: (reason: string) => void,
+): Promise<readonly Decided[]> {
+  try {
+    return await decide(batch)
+  } catch (error) {
+    if (!isRowFault(error)) throw error
+    if (batch.length === 1) {
+      onBadRow(rowFaultOf(error))
+      const refused = new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause: error })
+      return [{ error: refused, fullMinute: undefined }]
+    }
+  }
+  const decided: Decided[] = []
+  for (const asking of batch) decided.push(...(await decideAlone(decide, [asking], onBadRow)))
   return decided
 }
 

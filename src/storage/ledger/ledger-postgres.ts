@@ -2,7 +2,14 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Kysely, sql } from 'kysely'
 import type { KeyRate, UsageSignals } from '../../domain/account-meter.ts'
-import { type Amounts, type BudgetClaim, noAmounts } from '../../domain/budgets.ts'
+import {
+  type Amounts,
+  assertAmounts,
+  assertClaim,
+  bookable,
+  type BudgetClaim,
+  noAmounts,
+} from '../../domain/budgets.ts'
 import type { Plan } from '../../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../../domain/requests.ts'
 import type { Admission, DeliveryState, HeldBudgets, Ledger } from '../../gateway/ports.ts'
@@ -11,7 +18,15 @@ import { randomBase62 } from '../../runtime/ids.ts'
 import { systemRandom } from '../../runtime/random.ts'
 import type { Tables } from '../schema/schema.ts'
 import { lockDataFolder } from '../sqlite/data-folder-lock.ts'
-import { type Admitted, type Asking, budgetsJson, type Decided, decideBatch, readSignals } from './admission-batches.ts'
+import {
+  type Admitted,
+  type Asking,
+  budgetsJson,
+  type Decided,
+  decideAlone,
+  decideBatch,
+  readSignals,
+} from './admission-batches.ts'
 import { AdmissionQueue, decideLimitMs } from './admission-queue.ts'
 import { BudgetRefusals } from './budget-refusals.ts'
 import { DatabaseClock } from './database-clock.ts'
@@ -42,6 +57,8 @@ export interface PostgresLedgerOptions {
   readonly bootId?: string | undefined
   /** Called when admissions or outcomes cannot be written, once per outage; `reason` is a code. */
   readonly onFailing?: (reason: string) => void
+  /** Called for each row that the database refused, and that was left out or settled with what is known. */
+  readonly onBadRow?: (reason: string) => void
   /** What this node reports with each heartbeat; undefined while it starts. */
   readonly report?: () => string | undefined
 }
@@ -81,7 +98,7 @@ export async function openPostgresLedger(
   const ends: (() => void)[] = [lockDataFolder(folder)]
   try {
     // In this order: a process that dies in between leaves the ring and the id that belong together.
-    await recover(db, readNodeId(folder), readDeliveryHistory(folder, bootId))
+    await recover(db, readNodeId(folder), readDeliveryHistory(folder, bootId), options.onBadRow)
     const marks = DeliveryMarks.create(folder, bootId)
     ends.push(() => marks.close())
     const nodeId = randomBase62(nodeIdLength, systemRandom())
@@ -107,7 +124,12 @@ function readNodeId(folder: string): string | undefined {
 }
 
 /** Charges what an earlier process on this folder delivered, and refunds the rest (contract 6.13). */
-async function recover(db: Kysely<Tables>, nodeId: string | undefined, history: DeliveryHistory): Promise<void> {
+async function recover(
+  db: Kysely<Tables>,
+  nodeId: string | undefined,
+  history: DeliveryHistory,
+  onBadRow?: (reason: string) => void,
+): Promise<void> {
   if (nodeId === undefined) return
   for (;;) {
     const { rows } = await sql<{ id: string; units: number; due_mark: number | null; is_stored: boolean }>`
@@ -121,7 +143,7 @@ async function recover(db: Kysely<Tables>, nodeId: string | undefined, history: 
       const outcome = { charged, attempts: [], totalMs: 0 }
       return { id: row.id, state: 'lost' as const, outcome, spent: 'unknown' as const }
     })
-    await writeSettlements(db, settlements)
+    await writeSettlements(db, settlements, onBadRow)
   }
 }
 
@@ -148,7 +170,7 @@ class NodeLedger implements PostgresLedger {
     nodeId: string,
     marks: DeliveryMarks,
     clock: Clock,
-    { onFailing = () => {}, report = () => undefined }: PostgresLedgerOptions,
+    { onFailing = () => {}, onBadRow = () => {}, report = () => undefined }: PostgresLedgerOptions,
     release: () => void,
   ) {
     this.nodeId = nodeId
@@ -159,11 +181,15 @@ class NodeLedger implements PostgresLedger {
     this.#budgetRefusals = new BudgetRefusals(clock)
     this.#onFailing = onFailing
     this.#release = release
-    this.#settlements = new SettlementQueue(db, clock, (id) => this.#inFlight.delete(id))
+    this.#settlements = new SettlementQueue(db, clock, { onWritten: (id) => this.#inFlight.delete(id), onBadRow })
     const databaseClock = new DatabaseClock(clock)
     this.#databaseClock = databaseClock
     const decide = (batch: readonly Asking[]): Promise<readonly Decided[]> =>
-      decideBatch(db, { nodeId, expiresMs: databaseClock.nowMs() + decideLimitMs }, batch)
+      decideAlone(
+        (some) => decideBatch(db, { nodeId, expiresMs: databaseClock.nowMs() + decideLimitMs }, some),
+        batch,
+        onBadRow,
+      )
     this.#queue = new AdmissionQueue(decide, clock, {
       onFailed: (error) => this.#fail(error),
       onDecided: () => {
@@ -181,6 +207,7 @@ class NodeLedger implements PostgresLedger {
         },
         onFailed: (error) => this.#fail(error),
         onOwnRequests: (ids) => this.#giveUpUnknown(ids),
+        onBadRow,
         report,
       },
     )
@@ -193,6 +220,7 @@ class NodeLedger implements PostgresLedger {
   async admit(opening: RequestOpening, plan: Plan, rate?: KeyRate, claim?: BudgetClaim): Promise<Admission> {
     if (this.#isClosed || this.#settlements.isFull || this.#inFlight.size >= maxInFlight) throw new LedgerUnavailable()
     if (opening.id.length > markedIdLength) throw new RangeError('a request id is too long')
+    if (claim !== undefined) assertClaim(claim)
     const caller = { accountId: opening.accountId, plan, rate }
     const refusal =
       this.#refusals.errorFor(caller) ?? (claim && this.#budgetRefusals.errorFor(opening.accountId, claim))
@@ -260,6 +288,7 @@ class NodeLedger implements PostgresLedger {
 
   /** See `HeldBudgets.more`. @throws the driver's error */
   async #holdMore({ id, accountId }: RequestOpening, { budgets }: BudgetClaim, amounts: Amounts): Promise<boolean> {
+    assertAmounts(amounts)
     const { rows } = await sql<{ held: boolean }>`select svc_router_hold_more_1(${id}, ${accountId},
       ${JSON.stringify(budgetsJson(budgets))}::jsonb, ${amounts.nanoUsd}, ${amounts.tokens}) as held`.execute(this.#db)
     return rows[0]?.held === true
@@ -330,7 +359,7 @@ class NodeAdmission implements Admission {
     const { id } = this.#opening
     if (this.held === undefined) return this.#settlements.add({ id, state: 'done', outcome })
     this.#budgets.ended(outcome.totalMs)
-    this.#settlements.add({ id, state: 'done', outcome, spent: spent ?? 'unknown' })
+    this.#settlements.add({ id, state: 'done', outcome, spent: bookable(spent) ?? 'unknown' })
   }
 }
 

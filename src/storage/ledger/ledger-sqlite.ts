@@ -1,7 +1,7 @@
 import { existsSync, rmSync } from 'node:fs'
 import { AccountMeter, type KeyRate, type Moment, type UsageSignals } from '../../domain/account-meter.ts'
 import type { BucketSpending } from '../../domain/budget-meter.ts'
-import { type BudgetClaim, noAmounts } from '../../domain/budgets.ts'
+import { assertClaim, type BudgetClaim, noAmounts } from '../../domain/budgets.ts'
 import type { Plan } from '../../domain/plans.ts'
 import type { RequestOpening } from '../../domain/requests.ts'
 import type { Admission, Ledger } from '../../gateway/ports.ts'
@@ -60,6 +60,8 @@ export interface SqliteLedgerOptions {
   readonly maxMeters?: number
   /** Called when records can no longer be written, once per outage; `reason` is a code. */
   readonly onFailing?: (reason: string) => void
+  /** Called for each row that the database refused, and that was left out or settled with what is known. */
+  readonly onBadRow?: (reason: string) => void
   /** Called when the writer has ended: this ledger never becomes healthy again. */
   readonly onDied?: (reason: string) => void
 }
@@ -103,7 +105,7 @@ export async function openSqliteLedger(
   const ends: (() => void)[] = [lockDataFolder(folder)]
   try {
     const path = databasePath(folder)
-    const recoverFrom = recover(folder, busyTimeoutMs, bootId)
+    const recoverFrom = recover(folder, { ...options, busyTimeoutMs }, bootId)
     const marks = DeliveryMarks.create(folder, bootId)
     ends.push(() => marks.close())
     const ledger = new MemoryLedger(clock, marks, recoverFrom, options)
@@ -124,7 +126,11 @@ export async function openSqliteLedger(
  * Decides the requests that an earlier process and its workers left open, before the service starts; see
  * `recoverRequests`. @throws DataFolderInUse if one of those workers still runs
  */
-function recover(folder: string, busyTimeoutMs: number, bootId: string | undefined): string {
+function recover(
+  folder: string,
+  { busyTimeoutMs = defaultBusyTimeoutMs, onBadRow = () => {} }: SqliteLedgerOptions,
+  bootId: string | undefined,
+): string {
   const workers = workersWithFolder(folder)
   const releases: (() => void)[] = []
   try {
@@ -133,7 +139,8 @@ function recover(folder: string, busyTimeoutMs: number, bootId: string | undefin
       .filter((worker) => existsSync(markPath(workerFolder(folder, worker))))
       .map((worker) => readDeliveryHistory(workerFolder(folder, worker), bootId, firstMark(worker)))
     using database = connectSqlite(databasePath(folder), busyTimeoutMs)
-    const recoverFrom = recoverRequests(database, joinHistories([readDeliveryHistory(folder, bootId), ...histories]))
+    const history = joinHistories([readDeliveryHistory(folder, bootId), ...histories])
+    const recoverFrom = recoverRequests(database, history, onBadRow)
     // Everything is decided: these rings would make a later history incomplete.
     for (const worker of workers) rmSync(markPath(workerFolder(folder, worker)), { force: true })
     return recoverFrom
@@ -152,6 +159,7 @@ export class MemoryLedger implements SqliteLedger {
   /** Accounts whose counters are being read, each once. */
   readonly #loads = new Map<string, Promise<MeteredAccount>>()
   readonly #onDied: (reason: string) => void
+  readonly #onBadRow: (reason: string) => void
   #thread: DatabaseThread | undefined
   #isClosed = false
   #isDead = false
@@ -161,11 +169,12 @@ export class MemoryLedger implements SqliteLedger {
     clock: Clock,
     marks: MarkRing,
     recoverFrom: string,
-    { maxMeters = defaultMaxMeters, onFailing = () => {}, onDied = () => {} }: SqliteLedgerOptions,
+    { maxMeters = defaultMaxMeters, onFailing = () => {}, onBadRow = () => {}, onDied = () => {} }: SqliteLedgerOptions,
   ) {
     this.#calendar = new QuotaCalendar(clock)
     this.#maxMeters = maxMeters
     this.#onDied = onDied
+    this.#onBadRow = onBadRow
     this.#journal = new LedgerJournal(clock, recoverFrom, {
       onFinished: (entry) => {
         accountOf(entry).pending -= 1
@@ -187,6 +196,7 @@ export class MemoryLedger implements SqliteLedger {
     this.#thread = await startThread({
       onCommitted: (number) => this.#journal.onCommitted(number),
       onFailed: (reason) => this.#journal.onFailed(reason),
+      onBadRow: this.#onBadRow,
       onDied: (reason) => {
         this.#isDead = true
         this.#journal.onFailed(reason)
@@ -271,6 +281,7 @@ export class MemoryLedger implements SqliteLedger {
     const { plan, rate, claim } = terms
     this.#assertRecording()
     if (opening.id.length > markedIdLength) throw new RangeError('a request id is too long')
+    if (claim !== undefined) assertClaim(claim)
     const now = this.#calendar.now()
     const account = this.#known(opening.accountId, now) ?? this.#load(opening.accountId, now)
     if (account instanceof Promise) return account.then(() => this.#enter(opening, terms))

@@ -1,5 +1,5 @@
 import type { AccountMeter, KeyRate, UsageSignals } from '../../domain/account-meter.ts'
-import type { Amounts, BudgetClaim } from '../../domain/budgets.ts'
+import { type Amounts, assertAmounts, bookable, type BudgetClaim } from '../../domain/budgets.ts'
 import type { Plan } from '../../domain/plans.ts'
 import type { RequestOutcome } from '../../domain/requests.ts'
 import type { Admission, DeliveryState, HeldBudgets } from '../../gateway/ports.ts'
@@ -57,6 +57,7 @@ abstract class EntryAdmission {
   async #holdMore(amounts: Amounts): Promise<boolean> {
     const { entry, ledger } = this
     const { claim } = this.#terms
+    assertAmounts(amounts)
     if (claim === undefined || entry.holds === undefined || entry.outcome !== undefined) return false
     const holds = ledger.budgets.more(accountOf(entry), claim, entry.holds, amounts)
     if (holds === undefined) return false
@@ -73,7 +74,7 @@ abstract class EntryAdmission {
     const { opening, periodId } = this.entry
     const account = accountOf(this.entry)
     account.meter.settle(this.ledger.calendar.now(), periodId, opening.units, charged)
-    this.ledger.budgets.settle(account, this.entry, spent, totalMs)
+    this.ledger.budgets.settle(account, this.entry, bookable(spent), totalMs)
   }
 }
 

@@ -4,6 +4,7 @@ import { dayMs } from '../../runtime/durations.ts'
 import { databaseMs, deadAfterMs } from '../nodes.ts'
 import type { Tables } from '../schema/schema.ts'
 import type { DatabaseClock } from './database-clock.ts'
+import { isRowFault, rowFaultOf } from './row-fault.ts'
 
 /** How often a node writes a heartbeat; more often while the database fails. */
 const beatMs = 5_000
@@ -23,6 +24,8 @@ export interface LeaseListener {
   onFailed(error: unknown): void
   /** The node's open requests in the database that are not new. Those that it does not know were never dispatched. */
   onOwnRequests(ids: readonly string[]): void
+  /** The database refused what a lost request holds of budgets, which was dropped. */
+  onBadRow(reason: string): void
   /** What to write with a heartbeat; undefined while the node starts. */
   report(): string | undefined
 }
@@ -143,11 +146,35 @@ export class NodeLease {
 
   /** What their requests hold of budgets counts as spent, because what their upstream calls cost is unknown (contract 46.5). */
   async #bookLostHolds(): Promise<void> {
-    await sql`select svc_router_book_1(lost.batch) from (
+    try {
+      await this.#bookLost(maxRows)
+    } catch (error) {
+      if (!isRowFault(error)) throw error
+      await this.#bookLostAlone()
+    }
+  }
+
+  /** A row that the database refuses must not stop the node. */
+  async #bookLostAlone(): Promise<void> {
+    for (let count = 0; count < maxRows; count += 1) {
+      try {
+        if ((await this.#bookLost(1)) === 0) return
+      } catch (error) {
+        if (!isRowFault(error)) throw error
+        this.#listener.onBadRow(rowFaultOf(error))
+        await sql`update requests set holds = null where id = (
+          select id from requests where holds is not null and state = 'lost' order by id limit 1)`.execute(this.#db)
+      }
+    }
+  }
+
+  async #bookLost(limit: number): Promise<number> {
+    const { rows } = await sql`select svc_router_book_1(lost.batch) from (
       select jsonb_agg(jsonb_build_object('id', r.id)) as batch from (
-        select id from requests where holds is not null and state = 'lost' order by id limit ${maxRows}
+        select id from requests where holds is not null and state = 'lost' order by id limit ${limit}
         for update skip locked
       ) r
     ) lost where lost.batch is not null`.execute(this.#db)
+    return rows.length
   }
 }

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { bookedOf } from '../../domain/budget-meter.ts'
-import type { BudgetHold } from '../../domain/budgets.ts'
+import { type BudgetHold, isAmount } from '../../domain/budgets.ts'
 import { addSpendingSql, recoverFromName } from '../sqlite/ledger-batch.ts'
 import { type DeliveryHistory, mayHaveBeenDelivered } from './delivery-marks.ts'
 
@@ -28,7 +28,11 @@ export const storedContent = 'exists (select 1 from generations where request_id
  * are not; if marks may be lost, all are charged (contract 6.13, 32.11). Returns the id from which on records may be
  * undecided.
  */
-export function recoverRequests(database: DatabaseSync, history: DeliveryHistory): string {
+export function recoverRequests(
+  database: DatabaseSync,
+  history: DeliveryHistory,
+  onBadRow: (reason: string) => void = () => {},
+): string {
   database.exec('begin immediate')
   try {
     const from = database.prepare('select value from ledger where name = ?').get(recoverFromName)?.value ?? ''
@@ -48,7 +52,7 @@ export function recoverRequests(database: DatabaseSync, history: DeliveryHistory
       decide.run(state, charged, row.id)
       if (charged !== row.charged) charge.run(row.account_id, row.period_id, charged - row.charged)
     }
-    bookLostHolds(database, from)
+    bookLostHolds(database, from, onBadRow)
     // Nothing is undecided now; admitting a request with a lower id moves this back first.
     const latest = String(database.prepare('select max(id) as id from requests').get()?.id ?? '')
     database
@@ -62,17 +66,42 @@ export function recoverRequests(database: DatabaseSync, history: DeliveryHistory
   }
 }
 
-/** What requests without an end cost is unknown: their budgets lose everything that they held (contract 46.5). */
-function bookLostHolds(database: DatabaseSync, from: unknown): void {
+/**
+ * What requests without an end cost is unknown: their budgets lose everything that they held (contract 46.5). A hold that is
+ * no amount counts as the whole budget, because no request can hold more (contract 46.19).
+ */
+function bookLostHolds(database: DatabaseSync, from: unknown, onBadRow: (reason: string) => void): void {
   const rows = database
     .prepare('select id, account_id, holds from requests where id >= ? and holds is not null')
     .all(String(from))
+  const limitOf = database.prepare('select amount from budgets where id = ?')
   const book = database.prepare('update requests set holds = null, booked = ? where id = ?')
   const spend = database.prepare(addSpendingSql)
   for (const { id, account_id: accountId, holds } of rows) {
-    const booked = bookedOf(JSON.parse(String(holds)) as readonly BudgetHold[], undefined)
+    const found = readHolds(String(holds))
+    const valid = found.filter(({ amount }) => isAmount(amount)).length
+    if (found.length === 0 || valid < found.length) onBadRow('holds')
+    const booked = bookedOf(
+      found.map((hold) =>
+        isAmount(hold.amount) ? hold : { ...hold, amount: Number(limitOf.get(hold.budgetId)?.['amount'] ?? 0) },
+      ),
+      undefined,
+    )
     book.run(JSON.stringify(booked), String(id))
     for (const { budgetId, bucketMs, spent } of booked) spend.run(String(accountId), budgetId, bucketMs, spent)
+  }
+}
+
+/** Those that name a bucket of a budget. */
+function readHolds(text: string): readonly BudgetHold[] {
+  try {
+    const holds: unknown = JSON.parse(text)
+    if (!Array.isArray(holds)) return []
+    return (holds as readonly (Partial<BudgetHold> | null)[]).filter(
+      (hold): hold is BudgetHold => typeof hold?.budgetId === 'string' && isAmount(hold.bucketMs),
+    )
+  } catch {
+    return []
   }
 }
 

@@ -5,6 +5,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import { outcomeColumns } from '../requests.ts'
 import type { Tables } from '../schema/schema.ts'
 import { LedgerUnavailable } from './ledger-unavailable.ts'
+import { isRowFault, rowFaultOf } from './row-fault.ts'
 
 /** Settlements that wait; beyond it nothing more is admitted. */
 const maxWaiting = 60_000
@@ -24,22 +25,28 @@ export interface Settlement {
   readonly spent?: Amounts | 'unknown' | undefined
 }
 
+interface SettlementListener {
+  /** The outcome of this request is in the database. */
+  readonly onWritten: (id: string) => void
+  /** The database refused an outcome, which was settled with what is known. */
+  readonly onBadRow: (reason: string) => void
+}
+
 /** Writes outcomes to PostgreSQL in the background, in batches, and retries each batch until it succeeds. */
 export class SettlementQueue {
   readonly #db: Kysely<Tables>
   readonly #clock: Clock
-  readonly #onWritten: (id: string) => void
+  readonly #listener: SettlementListener
   readonly #waiting: Settlement[] = []
   #running: Promise<void> | undefined
   #isFailing = false
   #isClosing = false
   #giveUpAtMs = Infinity
 
-  /** `onWritten` is called with the id of each request whose outcome is in the database. */
-  constructor(db: Kysely<Tables>, clock: Clock, onWritten: (id: string) => void) {
+  constructor(db: Kysely<Tables>, clock: Clock, listener: SettlementListener) {
     this.#db = db
     this.#clock = clock
-    this.#onWritten = onWritten
+    this.#listener = listener
   }
 
   get isFull(): boolean {
@@ -73,9 +80,9 @@ export class SettlementQueue {
       else if (!this.#isClosing && this.#waiting.length < maxBatch) await this.#pause(gatherMs)
       const batch = this.#waiting.slice(0, maxBatch)
       try {
-        await writeSettlements(this.#db, batch)
+        await writeSettlements(this.#db, batch, this.#listener.onBadRow)
         this.#waiting.splice(0, batch.length)
-        for (const { id } of batch) this.#onWritten(id)
+        for (const { id } of batch) this.#listener.onWritten(id)
         this.#isFailing = false
         retryMs = 0
       } catch {
@@ -93,8 +100,45 @@ export class SettlementQueue {
   }
 }
 
-/** Safe to repeat: a request ends once, and its unused units are refunded in the same transaction. */
-export async function writeSettlements(db: Kysely<Tables>, settlements: readonly Settlement[]): Promise<void> {
+/**
+ * Safe to repeat: a request ends once, and its unused units are refunded in the same transaction. If the database refuses a
+ * row, each request is settled by itself, and that one with everything that it held (contract 46.19).
+ */
+export async function writeSettlements(
+  db: Kysely<Tables>,
+  settlements: readonly Settlement[],
+  onBadRow: (reason: string) => void = () => {},
+): Promise<void> {
+  try {
+    return await writeTogether(db, settlements)
+  } catch (error) {
+    if (!isRowFault(error)) throw error
+    if (settlements.length === 1) return await settleBadRow(db, settlements[0]!, onBadRow, error)
+  }
+  for (const settlement of settlements) await writeSettlements(db, [settlement], onBadRow)
+}
+
+async function settleBadRow(
+  db: Kysely<Tables>,
+  { id, state, outcome: { charged }, spent }: Settlement,
+  onBadRow: (reason: string) => void,
+  error: unknown,
+): Promise<void> {
+  onBadRow(rowFaultOf(error))
+  const settlement: Settlement = { id, state, outcome: { charged, attempts: [], totalMs: 0 } }
+  try {
+    await writeTogether(db, [spent === undefined ? settlement : { ...settlement, spent: 'unknown' }])
+  } catch (again) {
+    if (!isRowFault(again)) throw again
+    // What it holds cannot be read: the request ends without it.
+    await sql`update requests set holds = null where id = ${id}`.execute(db)
+    await writeTogether(db, [settlement]).catch((last: unknown) => {
+      if (!isRowFault(last)) throw last
+    })
+  }
+}
+
+async function writeTogether(db: Kysely<Tables>, settlements: readonly Settlement[]): Promise<void> {
   const rows = settlements.map(({ id, state, outcome }) => ({ id, state, ...outcomeColumns(outcome) }))
   const spendings = settlements.flatMap(({ id, spent }) => (spent === undefined ? [] : spendingJson(id, spent)))
   if (spendings.length === 0) await sql`select svc_router_settle_3(${JSON.stringify(rows)}::jsonb)`.execute(db)

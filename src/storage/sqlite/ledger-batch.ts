@@ -84,4 +84,4 @@ export const booked = 6
 
 /** Adds to the spending of one bucket of a budget: account, budget, bucket, amount. */
 export const addSpendingSql = `insert into budget_spending (account_id, budget_id, bucket_ms, spent, held) values (?, ?, ?, ?, 0)
-  on conflict (budget_id, bucket_ms) do update set spent = spent + excluded.spent`
+  on conflict (budget_id, bucket_ms) do update set spent = min(spent + excluded.spent, ${Number.MAX_SAFE_INTEGER})`

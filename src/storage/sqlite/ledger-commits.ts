@@ -1,7 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { sqliteResultCode } from '../../runtime/sqlite-result-code.ts'
 import { isBusy } from './connect-sqlite.ts'
 import { failureReason } from './failure-reason.ts'
-import { addSpendingSql, type Batch, recordKinds, recoverFromName } from './ledger-batch.ts'
+import { addSpendingSql, type Batch, type Cell, recordKinds, recoverFromName } from './ledger-batch.ts'
 import type { FromWorker } from './sqlite-messages.ts'
 
 /** Delay before a failed commit is retried; doubled each time. */
@@ -9,6 +10,8 @@ const firstRetryMs = 50
 const longestRetryMs = 2000
 /** How often a commit checks whether another writer's transaction has ended. */
 const busyPauseMs = 3
+/** What SQLite says about the values of a row: too big, a violated constraint, or a wrong type. */
+const rowFaults: ReadonlySet<number | undefined> = new Set([18, 19, 20])
 
 /** Commits the ledger's batches in order, in the database thread, and retries until each is on disk. */
 export class LedgerCommits {
@@ -113,11 +116,21 @@ export class LedgerCommits {
     for (let at = 0; at < records.length;) {
       const kind = records[at] as number
       const next = at + 1 + recordKinds[kind]!.cells
-      this.#statements[kind]!.run(...records.slice(at + 1, next))
+      this.#run(this.#statements[kind]!, records.slice(at + 1, next))
       at = next
     }
-    for (let at = 0; at < usage.length; at += 3) this.#addUsage.run(usage[at]!, usage[at + 1]!, usage[at + 2]!)
-    for (let at = 0; at < spending.length; at += 4) this.#addSpending.run(...spending.slice(at, at + 4))
+    for (let at = 0; at < usage.length; at += 3) this.#run(this.#addUsage, usage.slice(at, at + 3))
+    for (let at = 0; at < spending.length; at += 4) this.#run(this.#addSpending, spending.slice(at, at + 4))
     if (recoverFrom !== undefined) this.#setRecoverFrom.run(recoverFrom)
+  }
+
+  /** A row that the database refuses is left out: repeating its batch could not help, and would stop everyone (contract 46.19). */
+  #run(statement: StatementSync, cells: readonly Cell[]): void {
+    try {
+      statement.run(...cells)
+    } catch (error) {
+      if (!rowFaults.has(sqliteResultCode(error))) throw error
+      this.#tell({ type: 'bad_row', reason: failureReason(error) })
+    }
   }
 }

@@ -56,11 +56,13 @@ export interface ErrorMessage {
   readonly errcode: unknown
 }
 
-/** `committed`: the ledger's batches up to `number` are on disk. `failed`: a commit failed and is retried. */
+/** `committed`: the ledger's batches up to `number` are on disk. `failed`: a commit failed and is retried.
+ * `bad_row`: a row was left out. */
 export type FromWorker =
   | { readonly type: 'ready' }
   | { readonly type: 'committed'; readonly number: number }
   | { readonly type: 'failed'; readonly reason: string }
+  | { readonly type: 'bad_row'; readonly reason: string }
   | { readonly type: 'answer'; readonly id: number; readonly value: unknown }
   | { readonly type: 'error'; readonly id: number; readonly error: ErrorMessage }
 

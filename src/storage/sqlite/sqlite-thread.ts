@@ -31,6 +31,8 @@ export interface ThreadListener {
   onCommitted(number: number): void
   /** A commit failed; it is tried again until it succeeds. */
   onFailed(reason: string): void
+  /** The database refused a row, which was left out. */
+  onBadRow?(reason: string): void
   /** The thread has ended; nothing will be written anymore. */
   onDied(reason: string): void
 }
@@ -143,6 +145,7 @@ export class SqliteThread {
   #receive(message: FromWorker): void {
     if (message.type === 'committed') this.#listener.onCommitted(message.number)
     if (message.type === 'failed') this.#listener.onFailed(message.reason)
+    if (message.type === 'bad_row') this.#listener.onBadRow?.(message.reason)
     if (message.type !== 'answer' && message.type !== 'error') return
     const pending = this.#calls.get(message.id)
     if (pending === undefined) return

@@ -142,6 +142,36 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
     await paused.close()
   })
 
+  test('a row that the database refuses fails alone: at admission, at the end, and after a crash (contract 46.19)', async () => {
+    const pausedClock = new ManualClock()
+    const node = await open('paused', pausedClock)
+    const bad = { ...openingOf('req_1'), accountId: 'acc_2', units: 0.5 }
+    const [refused, good] = await Promise.allSettled([node.admit(bad, plan), node.admit(openingOf('req_2'), plan)])
+    expect(refused).toMatchObject({ status: 'rejected', reason: { code: 'record_unavailable' } })
+    if (good.status !== 'fulfilled') throw good.reason
+    const other = await node.admit(openingOf('req_3'), plan)
+    const usage = { inputTokens: 0.5, outputTokens: 1, cachedTokens: 0, reasoningTokens: 0, source: 'counted' } as const
+    good.value.settle({ ...answered, usage }, 'done')
+    other.settle(answered, 'done')
+    await until(
+      async () => (await recordOf('req_2')).state === 'done' && (await recordOf('req_3')).state === 'done',
+      pausedClock,
+    )
+    expect([node.healthy(), await used()]).toEqual([true, 2])
+    await node.admit(openingOf('req_4'), plan)
+    await node.admit(openingOf('req_5'), plan)
+    await sql`update requests set holds = '[{"budgetId": "bud_1", "unit": "usd", "bucketMs": 0}]' where id = 'req_4'`.execute(
+      db,
+    )
+    await sql`update nodes set seen_at_ms = seen_at_ms - ${deadMs}`.execute(db)
+    ledgers.splice(0)
+    await open('other')
+    await until(async () => (await recordOf('req_4')).state === 'lost' && (await recordOf('req_5')).state === 'lost')
+    await node.close()
+    await open('paused')
+    expect(await recordOf('req_4')).toMatchObject({ state: 'lost', charged: 0 })
+  })
+
   test('requests of a node that is not known, as after a restore, are lost and stay charged', async () => {
     await open('node')
     const opening = openingOf('req_restored')
