@@ -87,8 +87,6 @@ test('a replay compares another policy with the configured one, as a table and a
   expect(code).toBe(0)
   const report = JSON.parse((await replay('--json')).out) as ReplayReport
   expect(report).toMatchObject({ canTell: true, unpriced: [], profile: 'svc-router/frontier' })
-  // Calls under load, to a backend that no recorded request of that kind tried.
-  expect(report.unseenShare).toBeLessThan(0.03)
   expect(report.requests).toBeGreaterThan(2_000)
   expect(report.records).toBe(report.requests)
 })
