@@ -11,6 +11,8 @@ const budget: Schema = {
     id: text,
     account: text,
     scope: { enum: ['account', 'key', 'profile'] },
+    key: { ...text, description: 'The ID of the key, if it is a budget of one.' },
+    profile: { ...text, description: 'The profile, if it is a budget of one.' },
     unit: { enum: ['usd', 'tokens'] },
     window: { enum: ['5h', 'day', 'week', 'month'] },
     rolling: { type: 'boolean' },

@@ -195,7 +195,8 @@ export async function insertDelivery(db: Kysely<Tables>, delivery: NewDelivery):
       result: null,
       created_at_ms: atMs,
       attempted_at_ms: null,
-      due_at_ms: atMs,
+      // At once, also if the clock of the node that adds it is ahead of the one that all nodes share.
+      due_at_ms: 0,
     })
     .onConflict((conflict) => conflict.doNothing())
     .executeTakeFirst()

@@ -88,7 +88,7 @@ export const webhookStore = defineStore<WebhookQueries>({
       attempts: row.attempts,
       result: row.result,
       attemptedAtMs: row.attempted_at_ms,
-      dueAtMs: row.due_at_ms,
+      dueAtMs: row.due_at_ms === 0 ? row.created_at_ms : row.due_at_ms,
     }))
   },
 })

@@ -74,6 +74,11 @@ describe.each(enginesFor('alerts'))('alerts on %s', (_, engine) => {
     expect(await db.selectFrom('alert_deliveries').selectAll().execute()).toEqual([])
   })
 
+  test('a message is due at once, even if the clock of the node that adds it is an hour ahead', async () => {
+    await add('one', { atMs: 3_600_000 + 1_000 })
+    expect(await store.claimDeliveries({ ...claim, nowMs: 1_000 })).toHaveLength(1)
+  })
+
   test('a claim has one message of each account, except of those that are busy, the oldest first', async () => {
     await add('a1', { atMs: 1_001 })
     await add('a2', { atMs: 1_002 })

@@ -47,10 +47,16 @@ test('the API document describes every field of a message, and no other', () => 
     left: 3_600_000_000,
     resetsAtMs: Date.UTC(2027, 1, 1),
   } as const
-  const alert = JSON.parse(writeAlertEvent({ state, threshold: 80, windowMs: 1 }, 'https://x', 1)) as Message
+  const ofScope = (scope: 'account' | 'key' | 'profile', subject: string) => {
+    const changed = { ...state, budget: { ...state.budget, scope, subject } }
+    return JSON.parse(writeAlertEvent({ state: changed, threshold: 80, windowMs: 1 }, 'https://x', 1)) as Message
+  }
+  const alert = ofScope('account', '')
+  const budgets = [alert, ofScope('key', 'key_1'), ofScope('profile', 'p')].map(({ budget }) => budget as object)
   const tested = JSON.parse(writeTestEvent('evt_1', 'acc_1', 'https://x', 1)) as Message
   const names = new Set([...Object.keys(alert), ...Object.keys(tested)])
   expect([...names].toSorted()).toEqual(Object.keys(described.properties).toSorted())
-  expect(Object.keys(alert['budget'] as object)).toEqual(Object.keys(described.properties['budget']!.properties!))
+  const ofBudgets = new Set(budgets.flatMap((budget) => Object.keys(budget)))
+  expect([...ofBudgets].toSorted()).toEqual(Object.keys(described.properties['budget']!.properties!).toSorted())
   for (const message of [alert, tested]) for (const name of described.required) expect(message).toHaveProperty(name)
 })
