@@ -57,13 +57,14 @@ export interface AdmittedRequest {
 
 /** Makes the last checks of a request, and admits it in the form in which it can be sent. @throws ServiceError */
 export async function admitRequest(
-  deps: AdmitDeps,
+  shared: AdmitDeps,
   principal: Principal,
   { profile, request: given, conversation, backends: served, session }: SessionRequest,
   plan: AnswerPlan | undefined,
 ): Promise<AdmittedRequest> {
-  const { formats, learned, readBudgets } = deps
   const { accountId, keyId, limits } = principal
+  const deps = { ...shared, learned: shared.learned.of(accountId) }
+  const { formats, learned, readBudgets } = deps
   const request = { ...given, cache: cacheContext(deps.cacheKeys, accountId, profile, session) }
   const { id, format } = request
   const isFused = plan?.runner !== undefined

@@ -320,7 +320,8 @@ export class Gateway {
   /** Runs an admitted request to its record. @throws ServiceError if nothing was written */
   async #run(opening: RequestOpening, options: RequestRunOptions, written?: BackendRequestBody): Promise<void> {
     const { request, session, source } = options
-    const requestRun = new RequestRun(this.#runDeps, options, written)
+    const learned = this.#deps.learned.of(opening.accountId)
+    const requestRun = new RequestRun({ ...this.#runDeps, learned }, options, written)
     this.#running.add(requestRun)
     let end: RequestRunEnd
     try {

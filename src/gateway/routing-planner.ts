@@ -52,10 +52,11 @@ interface PlannedCaller extends RoutingCaller {
  * its backends.
  */
 export async function planRouting(
-  deps: RoutingPlannerDeps,
+  shared: RoutingPlannerDeps,
   { accountId, plan, limits }: PlannedCaller,
   request: ModelRequest,
 ): Promise<RoutingPlan> {
+  const deps = { ...shared, learned: shared.learned.of(accountId) }
   let unserved: readonly ExcludedBackend[] = []
   let sort: RoutingSort | undefined
   let profileId = ''

@@ -69,6 +69,43 @@ describe('marks for the cache of a provider', () => {
     expect(counts).toEqual([0, 4, 3])
   })
 
+  test.each([
+    ['on a block that cannot have one', 'messages.1.content.0.thinking.cache_control: Extra inputs are not permitted'],
+    ['with an unknown member', 'messages.0.content.0.text.cache_control.ephemeral.own: Extra inputs are not permitted'],
+  ])('are added for everybody after a request with its own mark %s was rejected', async (where, message) => {
+    const running = await service()
+    const other = await running.addAccount('other', 'max')
+    const error = { type: 'error', error: { type: 'invalid_request_error', message } }
+    running.providers[0]!.script([
+      { do: 'status', status: 400, body: JSON.stringify(error) },
+      { do: 'answer', text: 'Fine.', repeat: true },
+    ])
+    const mark = { type: 'ephemeral', own: 1 }
+    const content = [{ type: 'text', text: `A question ${where}.`, cache_control: mark }]
+    const ownTools = [{ name: 'look', input_schema: { type: 'object' } }]
+    const messages = [{ role: 'user', content }]
+    const body = { model: 'svc-router/frontier', max_tokens: 9, system: system.content, tools: ownTools, messages }
+    const session = { 'anthropic-version': '2023-06-01', 'x-session-id': `before it ${where}` }
+    const rejected = await running.post('/messages', body, session)
+    expect(rejected.status, await rejected.text()).toBe(200)
+    const question = [system, { role: 'user', content: 'Look for the hero.' }]
+    for (const key of [running.key, other.key]) {
+      const before = running.providers[0]!.captured().length
+      const headers = { authorization: `Bearer ${key}` }
+      const more = { tools, session_id: `after it ${where}` }
+      await (
+        await running.post('/chat/completions', { model: 'svc-router/frontier', messages: question, ...more }, headers)
+      ).text()
+      expect(
+        countMarks(
+          running.providers[0]!.captured()
+            .slice(before)
+            .map((sent) => sent.body),
+        ),
+      ).toEqual([3])
+    }
+  })
+
   test('are not added to the calls of a fusion whose profile turns them off', async () => {
     const running = await service()
     const counts = countMarks(

@@ -101,7 +101,7 @@ export class FusedAnswer implements AnswerSource {
   #ended: Promise<void> = Promise.resolve()
 
   constructor(deps: FusedAnswerDeps, options: FusedAnswerOptions) {
-    this.#deps = deps
+    this.#deps = { ...deps, learned: deps.learned.of(options.accountId) }
     this.#options = options
     const { request, context, backends } = options
     this.origin = { id: fusedUpstream, simulated: backends.some(({ simulated }) => simulated) }

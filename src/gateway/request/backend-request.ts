@@ -38,6 +38,8 @@ export interface RequestWriter {
    * @throws ServiceError if the endpoint's format cannot express the request
    */
   write(endpoint: Backend, without?: readonly string[]): Uint8Array | string
+  /** Whether the caller's own request contains a member with this name, at any depth, unless it is written with escapes. */
+  hasOwn?(name: string): boolean
 }
 
 /** For a caller's request: relayed if an endpoint speaks its format, otherwise translated (contract 7.16). */
@@ -58,6 +60,10 @@ export class CallerRequestWriter implements RequestWriter {
     const { relays } = this.#deps
     const own = endpoints.find((endpoint) => relayRulesFor(endpoint, this.#request, relays) !== undefined)
     return own === undefined ? endpoints : [own, ...endpoints.filter((endpoint) => endpoint !== own)]
+  }
+
+  hasOwn(name: string): boolean {
+    return this.#request.bytes.includes(`"${name}"`)
   }
 
   write(endpoint: Backend, without?: readonly string[]): Uint8Array | string {

@@ -1,6 +1,6 @@
 import { ServiceError } from '../../domain/errors.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { removableFields } from '../../formats/rejections/optional-fields.ts'
+import { markFields, removableFields } from '../../formats/rejections/optional-fields.ts'
 import type { Backend } from '../ports.ts'
 import type { LearnedLimits } from '../routing/learned-limits.ts'
 import { writeFor, type RequestWriter, type BackendRequestBody } from './backend-request.ts'
@@ -50,6 +50,10 @@ export function isTransientFailure(error: unknown, elapsedMs: number, failuresIn
   return isPlain && elapsedMs <= quickMs && failuresInARow <= 1
 }
 
+function isMark(field: string): boolean {
+  return markFields.some((name) => name === field)
+}
+
 /**
  * How to retry a backend that rejected the request: without the optional fields that it does not accept, with the
  * other name of the length limit, or at its next endpoint if the first one does not exist. Undefined if the rejection
@@ -68,7 +72,10 @@ export function secondAttempt(error: unknown, refused: RejectedAttempt): SecondA
     if (body.length === sentLength) return undefined
     const learn = (): void => {
       earlier?.learn()
-      if (isGeneral === true) learned.learnFields(endpoint, fields)
+      // A mark of the caller's own can be invalid, or in the wrong place, and says nothing about those that are added.
+      const hasOwnMarks = markFields.some((name) => writer.hasOwn?.(name) === true)
+      const told = hasOwnMarks ? fields.filter((field) => !isMark(field)) : fields
+      if (isGeneral === true && told.length > 0) learned.learnFields(endpoint, told)
     }
     return { written: { backend: endpoint, body }, without, count, learn }
   }

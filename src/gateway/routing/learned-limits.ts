@@ -10,7 +10,7 @@ import type { Backend } from '../ports.ts'
  * 7.15).
  */
 const holdsForMs = 15 * 60_000
-/** Maximum number of backends and endpoints; the one updated longest ago is evicted first. */
+/** Maximum number of backends or endpoints, of all accounts together; the one updated longest ago is evicted first. */
 const maxRemembered = 10_000
 
 interface LearnedEndpoint {
@@ -21,64 +21,100 @@ interface LearnedEndpoint {
 
 interface LearnedBackend {
   readonly lacks?: ReadonlySet<Need>
-  readonly windowTokens?: number
+}
+
+interface LearnedWindow {
+  readonly windowTokens: number
+}
+
+interface Learned {
+  readonly endpoints: ExpiringCache<LearnedEndpoint>
+  readonly backends: ExpiringCache<LearnedBackend>
+  readonly windows: ExpiringCache<LearnedWindow>
 }
 
 /**
  * Limits learned from backends' rejections: optional fields that they do not accept, missing capabilities, context
  * windows, and missing endpoints (contract 7.15).
  *
- * Rejected fields and missing endpoints are left out at once. A missing capability only moves a backend to the end: a
- * rejection may repeat what a caller wrote, and no caller may take a backend away from others.
+ * Rejected fields and missing endpoints are left out at once. A missing capability only moves a backend to the end.
+ * Each of these rejections can be caused by what a caller wrote, such as an invalid value, so it applies only to requests of the
+ * same account. Only the context window, which the provider states as a number, applies to all.
  */
 export class LearnedLimits {
-  readonly #endpoints: ExpiringCache<LearnedEndpoint>
-  readonly #backends: ExpiringCache<LearnedBackend>
+  readonly #learned: Learned
+  readonly #accountId: string
+  readonly #clock: Clock
 
-  constructor(clock: Clock) {
-    this.#endpoints = new ExpiringCache(clock)
-    this.#backends = new ExpiringCache(clock)
+  constructor(clock: Clock, accountId = '', learned?: Learned) {
+    this.#learned = learned ?? {
+      endpoints: new ExpiringCache(clock),
+      backends: new ExpiringCache(clock),
+      windows: new ExpiringCache(clock),
+    }
+    this.#accountId = accountId
+    this.#clock = clock
+  }
+
+  /** What applies to the requests of one account. */
+  of(accountId: string): LearnedLimits {
+    return new LearnedLimits(this.#clock, accountId, this.#learned)
   }
 
   /** The endpoint's current dialect. */
   dialectOf(endpoint: Backend): Dialect {
-    return this.#endpoints.isEmpty
+    const { endpoints } = this.#learned
+    return endpoints.isEmpty
       ? endpoint.dialect
-      : (this.#endpoints.get(keyOf(endpoint))?.dialect ?? endpoint.dialect)
+      : (endpoints.get(this.#endpointKey(endpoint))?.dialect ?? endpoint.dialect)
   }
 
   isMissing(endpoint: Backend): boolean {
-    return !this.#endpoints.isEmpty && this.#endpoints.get(keyOf(endpoint))?.isMissing === true
+    const { endpoints } = this.#learned
+    return !endpoints.isEmpty && endpoints.get(this.#endpointKey(endpoint))?.isMissing === true
   }
 
   /** Whether anything was learned about which requests the backend cannot answer. */
-  knows({ id }: Backend): boolean {
-    return !this.#backends.isEmpty && this.#backends.get(id) !== undefined
+  knows(backend: Backend): boolean {
+    const { backends, windows } = this.#learned
+    const knowsLack = !backends.isEmpty && backends.get(this.#key(backend)) !== undefined
+    return knowsLack || (!windows.isEmpty && windows.get(backend.id) !== undefined)
   }
 
-  lacks({ id }: Backend, need: Need): boolean {
-    return this.#backends.get(id)?.lacks?.has(need) === true
+  lacks(backend: Backend, need: Need): boolean {
+    return this.#learned.backends.get(this.#key(backend))?.lacks?.has(need) === true
   }
 
   /** The context window in tokens, declared or learned from a rejection. */
   windowOf({ id, contextWindow }: Backend): number | undefined {
-    return contextWindow ?? this.#backends.get(id)?.windowTokens
+    return contextWindow ?? this.#learned.windows.get(id)?.windowTokens
   }
 
   learnFields(endpoint: Backend, fields: readonly string[]): void {
-    this.#endpoints.add(keyOf(endpoint), { dialect: withRejectedFields(this.dialectOf(endpoint), fields) })
+    const dialect = withRejectedFields(this.dialectOf(endpoint), fields)
+    this.#learned.endpoints.add(this.#endpointKey(endpoint), { dialect })
   }
 
   learnMissing(endpoint: Backend): void {
-    this.#endpoints.add(keyOf(endpoint), { isMissing: true })
+    this.#learned.endpoints.add(this.#endpointKey(endpoint), { isMissing: true })
   }
 
-  learnLack({ id }: Backend, need: Need): void {
-    this.#backends.add(id, { lacks: new Set([...(this.#backends.get(id)?.lacks ?? []), need]) })
+  learnLack(backend: Backend, need: Need): void {
+    const { backends } = this.#learned
+    const key = this.#key(backend)
+    backends.add(key, { lacks: new Set([...(backends.get(key)?.lacks ?? []), need]) })
   }
 
   learnWindow({ id }: Backend, windowTokens: number): void {
-    this.#backends.add(id, { windowTokens })
+    this.#learned.windows.add(id, { windowTokens })
+  }
+
+  #key({ id }: Backend): string {
+    return `${this.#accountId} ${id}`
+  }
+
+  #endpointKey(endpoint: Backend): string {
+    return `${endpoint.format} ${this.#key(endpoint)}`
   }
 }
 
@@ -104,8 +140,4 @@ class ExpiringCache<Value extends object> {
     const value = { ...this.get(key), ...learned }
     this.#byKey.setLast(key, { value, untilMs: this.#clock.monotonicMs() + holdsForMs })
   }
-}
-
-function keyOf({ id, format }: Backend): string {
-  return `${format} ${id}`
 }

@@ -8,6 +8,7 @@ import {
   type FusionSession,
 } from '../../../src/gateway/fusion/fused-answer.ts'
 import type { AllowedRequest } from '../../../src/gateway/ports.ts'
+import { LearnedLimits } from '../../../src/gateway/routing/learned-limits.ts'
 import { contextOf } from '../../formats/exchange.ts'
 import { FakeBackend } from '../fake-gateway.ts'
 import { ManualClock } from '../manual-clock.ts'
@@ -20,7 +21,8 @@ function fused(stream: boolean, make: (session: FusionSession) => Promise<Fusion
   const clock = new ManualClock()
   const context = contextOf(formatById('openai-chat').readRequest({ model: 'p', messages: [], stream }))
   const backends = [new FakeBackend('b0', 'openai-chat'), new FakeBackend('b1', 'openai-chat')]
-  const deps = { clock, formats: formatById, randomBytes: () => new Uint8Array(1), keepAliveMs: 10_000 }
+  const learned = new LearnedLimits(clock)
+  const deps = { clock, learned, formats: formatById, randomBytes: () => new Uint8Array(1), keepAliveMs: 10_000 }
   const request = { id: 'req_1', format: 'openai-chat' } as AllowedRequest
   const options = { request, context, accountId: 'a', backends, totalMs: 2 * dayMs, make }
   return { clock, answer: new FusedAnswer(deps as unknown as FusedAnswerDeps, options), backends }
