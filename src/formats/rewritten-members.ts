@@ -1,48 +1,55 @@
+import { routingField } from '../domain/routing-policy.ts'
 import type { JsonMember } from './json-scan.ts'
+import { optionalFields } from './rejections/optional-fields.ts'
 
 /**
- * Top-level request members that the service reads, replaces, or removes before forwarding. A test checks this list
- * against the changes of the relay rules.
+ * Top-level members of requests that the service reads, replaces, or removes before forwarding, besides the optional fields, which it
+ * removes if a backend rejects them. A test derives them from the code that reads requests.
  */
-const rewritten = new Set([
-  'model',
-  'stream',
-  'stream_options',
-  'store',
-  'include',
+const read = [
+  'background',
+  'best_of',
+  'conversation',
+  'dimensions',
+  'echo',
+  'encoding_format',
+  'function_call',
+  'functions',
+  'generate',
   'input',
   'instructions',
-  'messages',
-  'system',
-  'prompt',
-  'conversation',
-  'previous_response_id',
-  'background',
-  'tools',
-  'tool_choice',
-  'parallel_tool_calls',
-  'functions',
-  'function_call',
-  'max_tokens',
+  'items',
   'max_completion_tokens',
   'max_output_tokens',
+  'max_tokens',
+  'mcp_servers',
+  'messages',
+  'modalities',
+  'model',
   'n',
+  'output_config',
+  'output_format',
+  'previous_response_id',
+  'prompt',
+  'response_format',
+  routingField,
+  'session_id',
+  // Providers bill a faster answer at another price.
+  'speed',
   'stop',
   'stop_sequences',
-  'temperature',
-  'top_p',
-  'top_logprobs',
-  'logprobs',
-  'reasoning',
-  'reasoning_effort',
-  'thinking',
-  'response_format',
+  'stream',
+  'stream_id',
+  'suffix',
+  'system',
   'text',
-  'metadata',
-  'user',
-  'safety_identifier',
-  'service_tier',
-])
+  'thread',
+  'tool_choice',
+  'tools',
+  'type',
+]
+
+const rewritten = new Set([...read, ...Object.keys(optionalFields)])
 
 /**
  * The first member that matches one of those except for its case. Some JSON parsers, such as Go's, read `Model` as
