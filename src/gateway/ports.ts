@@ -11,6 +11,7 @@ import type { AnswerContext, ClientFormatId, Dialect, FormatId } from '../format
 import type { JsonMember } from '../formats/json-scan.ts'
 import type { EnforcedLimits } from './auth/key-limits.ts'
 import type { RequestWork } from './auth/unadmitted-work.ts'
+import type { CallBill } from './budgets/call-bill.ts'
 import type { CacheContext } from './cache/cache-context.ts'
 
 /** The authenticated caller. Created only in `authenticate.ts`. */
@@ -32,13 +33,14 @@ export interface Principal {
 /**
  * Checks that an admitted request may still call a backend. Called before every upstream request: each attempt and
  * each sub-call of a fusion (contract 6.18, 23.6). Synchronous if nothing has changed since the last check. `inputTokens`: the
- * most input tokens of a sub-call, which has its own conversation.
+ * most input tokens of a sub-call, which has its own conversation. `bill` identifies the call.
  * @throws ServiceError if the key or account may no longer send requests; UpstreamError `not_sent` if only this
  * backend is no longer allowed
  */
 export type CallGrant<Target extends CallTarget = Backend> = (
   target: Target,
-  inputTokens?: number,
+  inputTokens: number | undefined,
+  bill: CallBill,
 ) => void | Promise<void>
 
 /** A key and the account that it belongs to. */
@@ -346,7 +348,7 @@ export interface CallSpending {
   /** The same, if budgets set that limit rather than the request. */
   readonly limitOfBudgets: number | undefined
   /** A call that was granted has ended, answered or with an error. */
-  ended(target: { readonly id: string }, error: unknown): void
+  ended(bill: CallBill, error: unknown): void
 }
 
 /** Observes admitted requests, for figures and metrics. Its methods must not throw. */

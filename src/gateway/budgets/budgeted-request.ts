@@ -110,6 +110,7 @@ export class BudgetedRequest {
       answers: answersOf(conversation.sampling),
       ...pricedRequest(conversation),
       nowMs: () => clock.nowMs(),
+      monotonicMs: () => clock.monotonicMs(),
     })
   }
 }
@@ -159,7 +160,7 @@ class BudgetedAdmission implements Admission {
     this.#admission.deliver()
   }
 
-  settle(outcome: RequestOutcome, delivery: DeliveryState, spent: Amounts = this.#spending.spent(outcome)): void {
+  settle(outcome: RequestOutcome, delivery: DeliveryState, spent: Amounts = this.#spending.spent()): void {
     this.#admission.settle(outcome, delivery, spent)
   }
 }

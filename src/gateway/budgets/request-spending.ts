@@ -1,15 +1,15 @@
-import { addAmounts, type Amounts, nanoPerUsd, noAmounts } from '../../domain/budgets.ts'
+import { addAmounts, type Amounts, noAmounts } from '../../domain/budgets.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import type { RequestOutcome } from '../../domain/requests.ts'
-import { costOf } from '../../domain/token-price.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import type { Backend, CallGrant, HeldBudgets } from '../ports.ts'
+import type { CallBill } from './call-bill.ts'
 import { dearestCost, inNanodollars, type PricedCall } from './dearest-cost.ts'
 import { withinWindow } from './request-claim.ts'
 
 /** What a request with budgets may cost, and what its budgets hold for it. */
 interface HeldRequest extends Pick<PricedCall, 'tier' | 'searches'> {
   readonly nowMs: () => number
+  readonly monotonicMs: () => number
   /** Everything that is held at admission. */
   readonly amounts: Amounts
   /** The most input tokens, and the output limit, of one call. */
@@ -24,10 +24,19 @@ interface HeldRequest extends Pick<PricedCall, 'tier' | 'searches'> {
 }
 
 interface OpenCall {
-  readonly backend: Backend
-  readonly atMs: number
+  readonly bill: CallBill
   readonly worst: Amounts
+  /** Of the worst case: nanodollars for each token of its output. */
+  readonly nanoPerToken: number
+  /** Monotonic milliseconds. */
+  readonly startedMs: number
+  endedMs: number | undefined
 }
+
+/** Faster than any provider writes one answer. */
+const fastestTokensPerSecond = 3_000
+/** How long a provider may take to notice that nobody reads its stream any more. */
+const stopsWithinMs = 2_000
 
 /**
  * Makes sure that the upstream calls of one request never cost more than its budgets hold for it (contract 46.3): each call
@@ -56,66 +65,84 @@ export class RequestSpending {
   }
 
   /**
-   * What the request has spent: what its calls cost, and the worst case of calls whose cost is unknown (contract 46.5).
+   * What the request has spent (contract 46.5): what its calls cost, as its record says (42.8), and of calls whose cost is
+   * unknown, the most that it can be.
    */
-  spent(outcome: RequestOutcome): Amounts {
-    const { usage, fusions } = outcome
-    if (usage === undefined) return sumOf(this.#calls)
-    const tokens = usage.inputTokens + usage.outputTokens
-    if (fusions !== undefined) {
-      const usd = fusionUsd(outcome)
-      return { nanoUsd: usd === undefined ? sumOf(this.#calls).nanoUsd : Math.ceil(usd * nanoPerUsd), tokens }
+  spent(): Amounts {
+    let cost = 0n
+    let sum = noAmounts
+    for (const call of this.#calls) {
+      const { usage, amount, hasContent } = call.bill
+      const isKnown = usage !== undefined && (hasContent || usage.source === 'counted')
+      if (!isKnown) {
+        sum = addAmounts(sum, this.#mostOf(call))
+        continue
+      }
+      if (amount !== undefined) cost += amount
+      const nanoUsd = amount === undefined ? call.worst.nanoUsd : 0
+      sum = addAmounts(sum, { nanoUsd, tokens: usage.inputTokens + usage.outputTokens })
     }
-    const answered = outcome.attempts.at(-1)?.backend
-    const at = this.#calls.findLastIndex(({ backend }) => backend.id === answered)
-    const call = this.#calls[at]
-    if (call === undefined) return sumOf(this.#calls)
-    const cost = costOf(usage, call.backend.price?.at(call.atMs))
-    const nanoUsd = cost === undefined ? call.worst.nanoUsd : inNanodollars(cost)
-    return addAmounts({ nanoUsd, tokens }, sumOf(this.#calls.toSpliced(at, 1)))
+    return addAmounts(sum, { nanoUsd: inNanodollars(cost), tokens: 0 })
   }
 
   /** A grant that also takes the worst case of each call. */
   grant(given: CallGrant): CallGrant {
-    return (backend, inputTokens) => {
-      const granted = given(backend, inputTokens)
+    return (backend, inputTokens, bill) => {
+      const granted = given(backend, inputTokens, bill)
       return granted instanceof Promise
-        ? granted.then(() => this.#begin(backend, inputTokens))
-        : this.#begin(backend, inputTokens)
+        ? granted.then(() => this.#begin(backend, inputTokens, bill))
+        : this.#begin(backend, inputTokens, bill)
     }
   }
 
-  /** A call has ended, answered or with an error. What its provider did not begin to answer costs nothing. */
-  ended({ id }: { readonly id: string }, error: unknown): void {
-    if (!(error instanceof UpstreamError) || !unbilled.has(error.outcome)) return
-    const at = this.#calls.findIndex(({ backend }) => backend.id === id)
-    if (at < 0) return
-    const [call] = this.#calls.splice(at, 1)
-    this.#left = addAmounts(this.#left, call!.worst)
+  /** A call has ended, answered or with an error. One that its provider rejected or did not get costs nothing. */
+  ended(bill: CallBill, error: unknown): void {
+    const call = this.#calls.find((one) => one.bill === bill)
+    if (call === undefined) return
+    call.endedMs = this.#request.monotonicMs()
+    if (bill.isAccepted || !(error instanceof UpstreamError)) return
+    if (error.status === undefined && !unbilled.has(error.outcome)) return
+    this.#drop(bill)
+    this.#left = addAmounts(this.#left, call.worst)
   }
 
   /** @throws UpstreamError `not_sent` if the budgets do not allow the call */
-  #begin(backend: Backend, inputTokens = this.#request.inputTokens): void | Promise<void> {
-    const worst = this.#worstOf(backend, inputTokens)
+  #begin(backend: Backend, inputTokens = this.#request.inputTokens, bill: CallBill): void | Promise<void> {
+    const { worst, nanoPerToken } = this.#worstOf(backend, inputTokens)
     const nanoUsd = Math.max(0, worst.nanoUsd - this.#left.nanoUsd)
     const tokens = Math.max(0, worst.tokens - this.#left.tokens)
     this.#left = {
       nanoUsd: Math.max(0, this.#left.nanoUsd - worst.nanoUsd),
       tokens: Math.max(0, this.#left.tokens - worst.tokens),
     }
-    this.#calls.push({ backend, atMs: this.#request.nowMs(), worst })
-    if (nanoUsd > 0 || tokens > 0) return this.#takeMore(worst, { nanoUsd, tokens })
+    const { monotonicMs } = this.#request
+    this.#calls.push({ bill, worst, nanoPerToken, startedMs: monotonicMs(), endedMs: undefined })
+    if (nanoUsd > 0 || tokens > 0) return this.#takeMore(bill, worst, { nanoUsd, tokens })
   }
 
-  async #takeMore(worst: Amounts, missing: Amounts): Promise<void> {
-    const taken = await this.#held.more(missing).catch((cause: unknown) => {
+  /**
+   * The most that a call can cost of which no content arrived. Providers stop writing a stream soon after nobody reads it, so
+   * its output is also limited by the time that it took.
+   */
+  #mostOf({ bill, worst, nanoPerToken, startedMs, endedMs }: OpenCall): Amounts {
+    const { outputTokens, answers, monotonicMs } = this.#request
+    if (!bill.isStream) return worst
+    const writingMs = (endedMs ?? monotonicMs()) - startedMs + stopsWithinMs
+    const written = Math.ceil((writingMs * fastestTokensPerSecond) / 1_000)
+    const unwritten = Math.max(0, outputTokens - written) * answers
+    return { nanoUsd: worst.nanoUsd - nanoPerToken * unwritten, tokens: worst.tokens - unwritten }
+  }
+
+  async #takeMore(bill: CallBill, worst: Amounts, missing: Amounts): Promise<void> {
+    let taken = false
+    try {
+      taken = await this.#held.more(missing)
+    } catch (cause) {
       throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
-    })
+    } finally {
+      if (!taken) this.#drop(bill)
+    }
     if (taken) return
-    this.#calls.splice(
-      this.#calls.findIndex((call) => call.worst === worst),
-      1,
-    )
     this.#left = addAmounts(this.#left, {
       nanoUsd: worst.nanoUsd - missing.nanoUsd,
       tokens: worst.tokens - missing.tokens,
@@ -123,33 +150,29 @@ export class RequestSpending {
     throw new UpstreamError('not_sent')
   }
 
-  #worstOf(backend: Backend, inputTokens: number): Amounts {
+  /** A call that is not sent, or for which nothing is due. */
+  #drop(bill: CallBill): void {
+    this.#calls.splice(
+      this.#calls.findIndex((call) => call.bill === bill),
+      1,
+    )
+  }
+
+  #worstOf(backend: Backend, inputTokens: number): { readonly worst: Amounts; readonly nanoPerToken: number } {
     const { outputTokens, answers, inUsd, tier, searches, nowMs } = this.#request
     const input = withinWindow(inputTokens, backend)
     const cost = dearestCost(backend, { inputTokens: input, tier, searches, atMs: nowMs() })
     if (cost === undefined && inUsd) throw new UpstreamError('not_sent')
+    const nanoPerToken = cost?.perOutputToken ?? 0
+    const output = outputTokens * answers
     return {
-      nanoUsd: cost === undefined ? 0 : cost.input + cost.perOutputToken * outputTokens * answers,
-      tokens: input + outputTokens * answers,
+      worst: { nanoUsd: (cost?.input ?? 0) + nanoPerToken * output, tokens: input + output },
+      nanoPerToken,
     }
   }
 }
 
-function sumOf(calls: readonly OpenCall[]): Amounts {
-  return calls.reduce((sum, { worst }) => addAmounts(sum, worst), noAmounts)
-}
-
-/** What a fusion cost in US dollars; undefined if that is unknown. */
-function fusionUsd({ fusions = [] }: RequestOutcome): number | undefined {
-  let sum = 0
-  for (const { costUsd } of fusions) {
-    if (costUsd === undefined) return undefined
-    sum += costUsd
-  }
-  return sum
-}
-
-/** Outcomes of calls that no provider has begun to answer, and so bills nothing for. */
+/** Outcomes of calls that no provider has begun to answer, even without a status. */
 const unbilled: ReadonlySet<string> = new Set([
   'rejected_credentials',
   'rejected_content',

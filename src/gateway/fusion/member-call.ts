@@ -142,7 +142,7 @@ class MemberCall implements Disposable {
       const traceparent = this.#trace?.traceparent
       const added = fusionDepthHeaders(depth)
       const headers = traceparent === undefined ? added : [...(added ?? []), traceHeader, traceparent]
-      const granted: CallGrant = (target) => grant(target, inputBound(body.length, conversation))
+      const granted: CallGrant = (target, _, bill) => grant(target, inputBound(body.length, conversation), bill)
       await run.open({ body, stream, requestId: context.requestId, headers }, granted)
     } catch (error) {
       this.#record(error)
@@ -162,7 +162,7 @@ class MemberCall implements Disposable {
     const run = this.#run
     if (run === undefined || run === this.#recorded) return
     this.#recorded = run
-    this.#options.spending?.ended(run.target, error)
+    this.#options.spending?.ended(run.bill, error)
     const record = attemptRecord(run, this.#options.deps.clock.monotonicMs(), error)
     this.#options.record(record)
     this.#trace?.ended(record)

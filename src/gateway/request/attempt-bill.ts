@@ -1,5 +1,5 @@
 import type { Conversation, Usage } from '../../domain/conversation.ts'
-import { writeDollars } from '../../domain/money.ts'
+import { type Picodollars, writeDollars } from '../../domain/money.ts'
 import {
   addCosts,
   type CostRecord,
@@ -11,6 +11,7 @@ import {
 import { cacheSavings, costOf } from '../../domain/token-price.ts'
 import type { Attempt } from '../../domain/upstream.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import type { CallBill } from '../budgets/call-bill.ts'
 import type { Lane } from '../lanes/lane.ts'
 import type { CallTarget } from '../ports.ts'
 import { usageOf } from './request-usage.ts'
@@ -23,16 +24,23 @@ const uncertain: ReadonlySet<string> = new Set(['timeout', 'reset', 'cancelled']
  * What one call costs. Its input is due once the provider has accepted it with a successful status, and its output as
  * far as it was delivered; a call without that costs nothing (contract 42.8).
  */
-export class AttemptBill {
+export class AttemptBill implements CallBill {
+  readonly isStream: boolean
   readonly #target: CallTarget
   readonly #startedAtMs: number
   #conversation: Conversation | undefined
   #bodyLength = 0
   #isAccepted = false
+  #hasContent = false
   #lane: Lane | undefined
   #usage: Usage | undefined
 
-  constructor(target: CallTarget, clock: Clock, conversation: Conversation | undefined) {
+  constructor(
+    target: CallTarget,
+    clock: Clock,
+    { stream, conversation }: { readonly stream: boolean; readonly conversation: Conversation | undefined },
+  ) {
+    this.isStream = stream
     this.#target = target
     this.#startedAtMs = clock.nowMs()
     this.#conversation = conversation
@@ -57,6 +65,7 @@ export class AttemptBill {
   /** Nothing more is read: keeps the usage instead of what it was read from. */
   close(): void {
     this.#usage = this.usage
+    this.#hasContent = this.hasContent
     this.#lane = this.#conversation = undefined
   }
 
@@ -71,13 +80,25 @@ export class AttemptBill {
     return lane === undefined ? this.#usage : usageOf(lane, this.#conversation, this.#bodyLength)
   }
 
+  get isAccepted(): boolean {
+    return this.#isAccepted
+  }
+
+  get hasContent(): boolean {
+    return this.#lane?.hasContent ?? this.#hasContent
+  }
+
+  get amount(): Picodollars | undefined {
+    const { usage } = this
+    return usage === undefined ? 0n : costOf(usage, this.#target.price?.at(this.#startedAtMs))
+  }
+
   /** The cost of the attempt that ended with this outcome. */
   costFor(outcome: Attempt['outcome']): PossibleCost {
-    const { usage } = this
+    const { usage, amount } = this
     if (usage === undefined) return { ...nothingDue, isEstimated: this.#bodyLength > 0 && uncertain.has(outcome) }
     const { price } = this.#target
     const rates = price?.at(this.#startedAtMs)
-    const amount = costOf(usage, rates)
     if (amount === undefined) return unknownCost
     return {
       amount,

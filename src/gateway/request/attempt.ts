@@ -80,7 +80,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
 
   constructor(target: Target, { lane, stream, clock, observer, conversation }: AttemptOptions) {
     this.observer = observer
-    this.bill = new AttemptBill(target, clock, conversation)
+    this.bill = new AttemptBill(target, clock, { stream, conversation })
     this.target = target
     this.lane = lane
     this.#stream = stream
@@ -97,7 +97,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
    */
   open(request: UpstreamRequest, grant: CallGrant<Target>, mayLeave?: MayFailOver): Promise<void> {
     try {
-      const granted = grant(this.target)
+      const granted = grant(this.target, undefined, this.bill)
       if (granted instanceof Promise)
         return granted.catch((error: unknown) => this.stop(asError(error))).then(() => this.#open(request, mayLeave))
     } catch (error) {

@@ -367,7 +367,7 @@ export class Failover implements AnswerSource {
 
   #end(run: AttemptRun, trace: AttemptTrace | undefined, error?: unknown): void {
     run.reportError(this.#deps.providerErrors, this.#options.request.id)
-    this.#options.request.spending?.ended(run.target, error)
+    this.#options.request.spending?.ended(run.bill, error)
     if (error === undefined) this.#retriesIfAny?.refund()
     else this.#retriesIfAny?.failed()
     const isHedge = this.#hedgeBackend === run.target.id

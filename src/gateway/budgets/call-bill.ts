@@ -1,0 +1,16 @@
+import type { Usage } from '../../domain/conversation.ts'
+import type { Picodollars } from '../../domain/money.ts'
+
+/** What is known about the cost of one upstream call: the same object from its beginning to its end (contract 42.8). */
+export interface CallBill {
+  /** Whether a provider that no longer delivers stops writing. */
+  readonly isStream: boolean
+  /** Whether the provider accepted the call with a successful status. */
+  readonly isAccepted: boolean
+  /** Whether content of its answer arrived. */
+  readonly hasContent: boolean
+  /** Undefined if nothing is due as far as is known. */
+  readonly usage: Usage | undefined
+  /** The cost of that; undefined if it is unknown. */
+  readonly amount: Picodollars | undefined
+}

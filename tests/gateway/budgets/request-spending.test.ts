@@ -1,0 +1,146 @@
+import { beforeEach, expect, test } from 'vitest'
+import type { Amounts } from '../../../src/domain/budgets.ts'
+import type { Usage } from '../../../src/domain/conversation.ts'
+import { costOf } from '../../../src/domain/token-price.ts'
+import { UpstreamError } from '../../../src/domain/upstream.ts'
+import type { CallBill } from '../../../src/gateway/budgets/call-bill.ts'
+import { RequestSpending } from '../../../src/gateway/budgets/request-spending.ts'
+import type { Backend } from '../../../src/gateway/ports.ts'
+
+/** Picodollars per token. */
+const rates = { input: 1_000_000, output: 10_000_000 }
+const price = { rates }
+const backend = { id: 'c1', price: { version: 'v', at: () => price } } as unknown as Backend
+/** One call with 100 tokens of input and 1,000 of output, in nanodollars and tokens. */
+const worst: Amounts = { nanoUsd: 100 * 1_000 + 1_000 * 10_000, tokens: 1_100 }
+
+interface FakeBill extends CallBill {
+  isStream: boolean
+  isAccepted: boolean
+  hasContent: boolean
+  usage: Usage | undefined
+}
+
+let nowMs: number
+let rest: number
+let spending: RequestSpending
+
+beforeEach(() => {
+  nowMs = 0
+  rest = 0
+  spending = new RequestSpending(
+    {
+      outputTokens: 1_000,
+      more: async ({ nanoUsd }) => {
+        if (nanoUsd > rest) return false
+        rest -= nanoUsd
+        return true
+      },
+    },
+    {
+      amounts: worst,
+      inUsd: true,
+      inputTokens: 100,
+      outputTokens: 1_000,
+      limitOfBudgets: undefined,
+      answers: 1,
+      tier: undefined,
+      searches: 0,
+      nowMs: () => nowMs,
+      monotonicMs: () => nowMs,
+    },
+  )
+})
+
+function billOf(changes: Partial<FakeBill> = {}): FakeBill {
+  return {
+    isStream: false,
+    isAccepted: false,
+    hasContent: false,
+    usage: undefined,
+    get amount() {
+      return this.usage === undefined ? 0n : costOf(this.usage, price)
+    },
+    ...changes,
+  }
+}
+
+async function begin(bill: CallBill): Promise<void> {
+  await spending.grant(() => {})(backend, undefined, bill)
+}
+
+function usage(inputTokens: number, outputTokens: number, source: Usage['source'] = 'counted'): Usage {
+  return { inputTokens, outputTokens, cachedTokens: 0, reasoningTokens: 0, source }
+}
+
+test.each([401, 408, 429, 500, 502, 503, 529])(
+  'a call rejected with %s costs nothing, and its hold pays for the next one',
+  async (status) => {
+    for (let count = 0; count < 3; count += 1) {
+      const bill = billOf()
+      await begin(bill)
+      spending.ended(bill, new UpstreamError('server_error', { status }))
+    }
+    expect(spending.spent()).toEqual({ nanoUsd: 0, tokens: 0 })
+  },
+)
+
+test('a call that was lost stays spent if a second one to the same backend cannot be paid for', async () => {
+  const lost = billOf()
+  await begin(lost)
+  spending.ended(lost, new UpstreamError('reset'))
+  const second = billOf()
+  await expect(begin(second)).rejects.toMatchObject({ outcome: 'not_sent' })
+  spending.ended(second, new UpstreamError('not_sent'))
+  expect(spending.spent()).toEqual(worst)
+})
+
+test('of two calls to one backend at once, the rejected one is released, and the other one counts', async () => {
+  rest = 1e12
+  const [lost, rejected] = [billOf(), billOf()]
+  await begin(lost)
+  await begin(rejected)
+  spending.ended(rejected, new UpstreamError('server_error', { status: 500 }))
+  expect(spending.spent()).toEqual(worst)
+})
+
+test('calls of a fusion are added exactly, with the most that an abandoned one can cost', async () => {
+  rest = 1e12
+  for (const used of [usage(33, 0), usage(1, 7)])
+    await begin(billOf({ isAccepted: true, hasContent: true, usage: used }))
+  expect(spending.spent()).toEqual({ nanoUsd: 34_000 + 70_000, tokens: 41 })
+  const abandoned = billOf()
+  await begin(abandoned)
+  spending.ended(abandoned, new UpstreamError('cancelled'))
+  expect(spending.spent()).toEqual({ nanoUsd: 104_000 + worst.nanoUsd, tokens: 41 + worst.tokens })
+})
+
+test('an answer that broke off costs what its record says', async () => {
+  const bill = billOf({ isStream: true, isAccepted: true, hasContent: true, usage: usage(20, 5, 'estimated') })
+  await begin(bill)
+  expect(spending.spent()).toEqual({ nanoUsd: 20_000 + 50_000, tokens: 25 })
+})
+
+test('a stream that is canceled before content costs its input, and what can be written until 2 s later', async () => {
+  spending = new RequestSpending(
+    { outputTokens: 100_000, more: () => Promise.resolve(true) },
+    {
+      amounts: worst,
+      inUsd: true,
+      inputTokens: 100,
+      outputTokens: 100_000,
+      limitOfBudgets: 100_000,
+      answers: 1,
+      tier: undefined,
+      searches: 0,
+      nowMs: () => nowMs,
+      monotonicMs: () => nowMs,
+    },
+  )
+  const bill = billOf({ isStream: true })
+  await begin(bill)
+  nowMs += 1_000
+  spending.ended(bill, new UpstreamError('cancelled'))
+  nowMs += 60_000
+  expect(spending.spent()).toEqual({ nanoUsd: 100_000 + 9_000 * 10_000, tokens: 100 + 9_000 })
+})
