@@ -72,7 +72,8 @@ export async function startOwner(
       onFailed(error)
       return []
     })
-    connection.abandon({ ...history, ids: new Set([...history.ids, ...stored]) })
+    const uncharged = connection.abandon({ ...history, ids: new Set([...history.ids, ...stored]) })
+    await responses.removeUncharged(uncharged).catch(onFailed)
   }
   const abandoning = new Set<Promise<void>>()
   opened.defer(async () => void (await Promise.all(abandoning)))

@@ -32,6 +32,13 @@ export interface ItemLocation {
 }
 
 /**
+ * The answer's id, derived from the request id: the same in every event, and the id it is stored under (contract 12.5).
+ */
+export function responseIdFor(requestId: string): string {
+  return `resp_${requestId.replace(/^req_/, '')}`
+}
+
+/**
  * The digest under which an item's id is stored. Clients choose ids freely, so the text of an id is not stored
  * (contract 12.3).
  */

@@ -11,6 +11,7 @@ import { StoreUnavailable } from '../runtime/store-unavailable.ts'
 import { defineStore } from './define-store.ts'
 import { writeSettlements } from './ledger/settlements.ts'
 import { nowOf } from './nodes.ts'
+import { deleteAnswersTo } from './responses.ts'
 import type { GenerationRow } from './schema/schema-generations.ts'
 import type { Tables } from './schema/schema.ts'
 
@@ -250,6 +251,7 @@ function restart(db: Kysely<Tables>, lost: string, given: NewGeneration): Promis
       .executeTakeFirst()
     if (restarted.numUpdatedRows === 0n) return false
     await deleteChunks(transaction, [lost])
+    await deleteAnswersTo(transaction, [lost])
     await releaseCharge(transaction, lost)
     return true
   })

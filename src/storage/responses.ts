@@ -1,5 +1,5 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import type { StoredResponse, StoredTurn } from '../domain/stored-responses.ts'
+import { responseIdFor, type StoredResponse, type StoredTurn } from '../domain/stored-responses.ts'
 import type { ResponseStore } from '../gateway/responses/response-store.ts'
 import { compareText } from '../runtime/compare-text.ts'
 import { defineStore } from './define-store.ts'
@@ -106,6 +106,8 @@ export interface ResponseList extends ResponseStore {
   ): Promise<readonly StoredSummary[]>
   /** Deletes at most `limit` of the oldest answers created at or before `timeMs` and returns how many. */
   deleteUntil(timeMs: number, limit: number): Promise<number>
+  /** Deletes the answers to these requests, which are not charged (contract 6.20). */
+  removeUncharged(requestIds: readonly string[]): Promise<void>
   close(): Promise<void>
 }
 
@@ -188,7 +190,19 @@ export const responseQueries = defineStore<Omit<ResponseList, 'save' | 'deleteUn
       return true
     })
   },
+
+  removeUncharged: (db, requestIds) =>
+    db.transaction().execute((transaction) => deleteAnswersTo(transaction, requestIds)),
 })
+
+/** Deletes the answers to requests. Their items are deleted with them. */
+export async function deleteAnswersTo(db: Kysely<Tables>, requestIds: readonly string[]): Promise<void> {
+  for (let from = 0; from < requestIds.length; from += rowsPerInsert) {
+    const ids = requestIds.slice(from, from + rowsPerInsert).map(responseIdFor)
+    await db.deleteFrom('stored_items').where('response_id', 'in', ids).execute()
+    await db.deleteFrom('stored_responses').where('id', 'in', ids).execute()
+  }
+}
 
 type ChainRow = Omit<StoredResponseRow, 'account_id' | 'sealed_response'>
 

@@ -4,6 +4,7 @@ import type { NewGeneration } from '../../src/gateway/generations/generation-sto
 import { createGenerationStore } from '../../src/storage/generation-store.ts'
 import type { GenerationList } from '../../src/storage/generations.ts'
 import type { Tables } from '../../src/storage/schema/schema.ts'
+import { hasAnswer, storeAnswer } from '../storage/stored-answer.ts'
 import { enginesFor } from './engines.ts'
 
 const dayMs = 86_400_000
@@ -66,9 +67,12 @@ describe.each(enginesFor('generations'))('generations on %s', (_, engine) => {
     await store.claim(generation('req_1'))
     await store.append({ ...chunk('req_1', 0), hasContent: false })
     expect(await store.claim(generation('req_2'))).toMatchObject({ requestId: 'req_1' })
+    await storeAnswer(db, 'req_1')
     await endLeases()
     expect(await store.claim(generation('req_2', { bodyDigest: 'other' }))).toMatchObject({ requestId: 'req_1' })
+    expect(await hasAnswer(db, 'req_1')).toBe(true)
     expect(await store.claim(generation('req_2'))).toBeUndefined()
+    expect(await hasAnswer(db, 'req_1'), 'its charge is released').toBe(false)
     expect(await store.append(chunk('req_1', 1))).toBe(false)
     expect(await store.read('acc_1', 'req_1', 0)).toBeUndefined()
     expect(await store.append(chunk('req_2', 0))).toBe(true)
@@ -123,6 +127,17 @@ describe.each(enginesFor('generations'))('generations on %s', (_, engine) => {
     expect(await store.renew(['req_1'])).toEqual([])
     await store.requestCancel('acc_1', 'req_1')
     expect(await store.renew(['req_1'])).toEqual(['req_1'])
+  })
+
+  test('a generation that is too large can be canceled, and its lease ends when it does', async () => {
+    await store.claim(generation('req_1'))
+    await store.endLease('req_1')
+    await store.append({ ...chunk('req_1', 0), end: 'too_large' })
+    expect((await store.findByRequest('acc_1', 'req_1'))?.leaseLeftMs).toBeGreaterThan(0)
+    await store.requestCancel('acc_1', 'req_1')
+    expect(await store.renew(['req_1'])).toEqual(['req_1'])
+    await store.endLease('req_1')
+    expect((await store.findByRequest('acc_1', 'req_1'))?.leaseLeftMs).toBeLessThanOrEqual(0)
   })
 
   test('expired and removed generations are deleted with their chunks, and their keys are free', async () => {

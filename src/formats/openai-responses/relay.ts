@@ -1,11 +1,11 @@
 import type { Conversation } from '../../domain/conversation.ts'
 import { type JsonObject, isObject } from '../../domain/json.ts'
+import { responseIdFor } from '../../domain/stored-responses.ts'
 import { errorFields } from '../error-fields.ts'
 import { isArray } from '../fields.ts'
 import { relayMarks } from '../openai/cache-marks.ts'
 import type { RelayRules, RequestChanges } from '../relay.ts'
 import { withoutFusionItems } from './fusion-echo.ts'
-import { responseIdFor } from './response-object.ts'
 import { isBareReasoning } from './stored-items.ts'
 import { takesTools } from './tool-types.ts'
 

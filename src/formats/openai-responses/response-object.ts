@@ -18,13 +18,6 @@ export interface ResponseState {
   readonly report?: JsonObject
 }
 
-/**
- * The answer's id, derived from the request id: the same in every event, and the id it is stored under (contract 12.5).
- */
-export function responseIdFor(requestId: string): string {
-  return `resp_${requestId.replace(/^req_/, '')}`
-}
-
 /** The response object with all of its fields, including those that repeat the request. */
 export function responseObject(id: string, context: AnswerContext, state: ResponseState): JsonObject {
   const { conversation, createdAt } = context

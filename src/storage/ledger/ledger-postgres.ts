@@ -16,6 +16,7 @@ import type { Admission, DeliveryState, HeldBudgets, Ledger } from '../../gatewa
 import type { Clock } from '../../runtime/clock.ts'
 import { randomBase62 } from '../../runtime/ids.ts'
 import { systemRandom } from '../../runtime/random.ts'
+import { deleteAnswersTo } from '../responses.ts'
 import type { Tables } from '../schema/schema.ts'
 import { lockDataFolder } from '../sqlite/data-folder-lock.ts'
 import {
@@ -143,6 +144,11 @@ async function recover(
       const outcome = { charged, attempts: [], totalMs: 0 }
       return { id: row.id, state: 'lost' as const, outcome, spent: 'unknown' as const }
     })
+    const uncharged = settlements.filter(({ outcome }) => outcome.charged === 0)
+    await deleteAnswersTo(
+      db,
+      uncharged.map(({ id }) => id),
+    )
     await writeSettlements(db, settlements, onBadRow)
   }
 }

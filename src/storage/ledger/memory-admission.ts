@@ -144,16 +144,17 @@ export class HeldAdmission extends EntryAdmission {
     this.ledger.journal.settle(entry, outcome, dueMark)
   }
 
-  /** The other process died: what its marks say was delivered is charged, and nothing else. */
-  abandon(history: DeliveryHistory): void {
+  /** The other process died: what its marks say was delivered is charged, and nothing else. Returns whether it was. */
+  abandon(history: DeliveryHistory): boolean {
     const { entry } = this
     const { id, units } = entry.opening
     const isDelivered = this.#isDelivered || mayHaveBeenDelivered(id, entry.dueMark, history)
     if (entry.isHeld) this.ledger.journal.release(entry, isDelivered)
-    if (entry.outcome !== undefined) return
+    if (entry.outcome !== undefined) return isDelivered
     const outcome = outcomeColumns({ charged: isDelivered ? units : 0, attempts: [], totalMs: 0 })
     // What its upstream calls cost is unknown.
     this.refund(outcome.charged, outcome.total_ms, undefined)
     this.ledger.journal.lose(entry, outcome)
+    return isDelivered
   }
 }

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { bookedOf } from '../../domain/budget-meter.ts'
 import { type BudgetHold, isAmount } from '../../domain/budgets.ts'
+import { responseIdFor } from '../../domain/stored-responses.ts'
 import { addSpendingSql, recoverFromName } from '../sqlite/ledger-batch.ts'
 import { type DeliveryHistory, mayHaveBeenDelivered } from './delivery-marks.ts'
 
@@ -25,7 +26,7 @@ export const storedContent = 'exists (select 1 from generations where request_id
 
 /**
  * Decides every request that an earlier process left open, in one transaction: delivered answers are charged, others
- * are not; if marks may be lost, all are charged (contract 6.13, 32.11). Returns the id from which on records may be
+ * are not, and are deleted if they were already stored; if marks may be lost, all are charged (contract 6.13, 32.11). Returns the id from which on records may be
  * undecided.
  */
 export function recoverRequests(
@@ -47,10 +48,17 @@ export function recoverRequests(
       `insert into usage (account_id, period_id, used) values (?, ?, ?)
        on conflict (account_id, period_id) do update set used = used + excluded.used`,
     )
+    // What is not charged cannot be read (contract 6.20).
+    const deleteItems = database.prepare('delete from stored_items where response_id = ?')
+    const deleteAnswer = database.prepare('delete from stored_responses where id = ?')
     for (const row of rows) {
       const { state, charged } = decideRequest(row, history)
       decide.run(state, charged, row.id)
       if (charged !== row.charged) charge.run(row.account_id, row.period_id, charged - row.charged)
+      if (charged > 0) continue
+      const answer = responseIdFor(row.id)
+      deleteItems.run(answer)
+      deleteAnswer.run(answer)
     }
     bookLostHolds(database, from, onBadRow)
     // Nothing is undecided now; admitting a request with a lower id moves this back first.

@@ -81,12 +81,16 @@ export class WorkerConnection {
   }
 
   /** The worker's process has ended: decides its requests by its marks (contract 36.11). */
-  abandon(history: DeliveryHistory): void {
+  abandon(history: DeliveryHistory): readonly string[] {
     this.#isGone = true
     this.#check?.cancel()
     this.#socket.destroy()
-    for (const admission of this.#admissions.splice(0)) admission?.abandon(history)
+    const uncharged = this.#admissions
+      .splice(0)
+      .filter((admission) => admission !== undefined)
+      .filter((admission) => !admission.isOver && !admission.abandon(history))
     this.#held = 0
+    return uncharged.map(({ requestId }) => requestId)
   }
 
   #scheduleCheck(): void {

@@ -15,6 +15,7 @@ import { DataFolderInUse } from '../../../src/storage/sqlite/data-folder-lock.ts
 import { ManualClock } from '../../gateway/manual-clock.ts'
 import { hasPostgres } from '../../postgres.ts'
 import { sharedPostgres, type SharedPostgres } from '../../shared-postgres.ts'
+import { hasAnswer, storeAnswer } from '../stored-answer.ts'
 
 const plan: Plan = { id: 'max', name: 'Max', requestsPerMinute: 100, requestsPerMonth: 1_000, premium: true }
 const failed: RequestOutcome = { charged: 0, attempts: [], totalMs: 1 }
@@ -258,6 +259,7 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
     const ledger = await open('node')
     for (const id of ['req_delivered', 'req_waiting']) {
       const admission = await ledger.admit(openingOf(id), plan)
+      await storeAnswer(db, id)
       if (id === 'req_delivered') admission.deliver()
     }
     // As after kill -9: nothing is settled, and only the lock of the folder is released.
@@ -267,6 +269,9 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
     expect(await recordOf('req_delivered')).toEqual({ state: 'lost', charged: 1, node_id: null })
     expect(await recordOf('req_waiting')).toEqual({ state: 'lost', charged: 0, node_id: null })
     expect(await used()).toBe(1)
+    // What is not charged cannot be read.
+    expect(await hasAnswer(db, 'req_delivered')).toBe(true)
+    expect(await hasAnswer(db, 'req_waiting')).toBe(false)
   })
 
   test('a folder belongs to one node', async () => {

@@ -29,6 +29,7 @@ import { DataFolderInUse } from '../../../src/storage/sqlite/data-folder-lock.ts
 import { failureReason } from '../../../src/storage/sqlite/failure-reason.ts'
 import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
 import { createStore } from '../../../src/storage/store.ts'
+import { hasAnswer, storeAnswer } from '../stored-answer.ts'
 
 const startMs = Date.UTC(2026, 10, 20, 12)
 const plan: Plan = { id: 'max', name: 'Max', requestsPerMinute: 1000, requestsPerMonth: 1000, premium: true }
@@ -190,6 +191,7 @@ describe('recovery after a process died', () => {
   test.each(table)('$name $marked a mark, if $boot, becomes $outcome', async (each) => {
     const id = mintId()
     await insertUnsettled(id, each.row)
+    await storeAnswer(db, id)
     const marks = DeliveryMarks.create(folder, each.before)
     marks.add('req_of_another')
     if (each.marked === 'with') marks.add(id)
@@ -197,6 +199,7 @@ describe('recovery after a process died', () => {
     const ledger = await open(each.after)
     expect(await createStore(db).findRequest(id)).toMatchObject(each.outcome)
     expect(await usedUnits()).toBe(each.outcome.charged)
+    expect(await hasAnswer(db, id), 'an answer is readable if it is charged').toBe(each.outcome.charged === 1)
     expect(await ledger.signals('acc_1', plan)).toMatchObject({ quotaUsed: each.outcome.charged, rateRemaining: 999 })
   })
 

@@ -28,8 +28,8 @@ export interface OwnedLedger extends Ledger {
   /** Why each side gave the other up. */
   readonly troubles: string[]
   healthy(): boolean
-  /** What the owner does when the worker's process ends. */
-  workerDies(): void
+  /** What the owner does when the worker's process ends; returns the requests whose answers it must delete. */
+  workerDies(): readonly string[]
   close(): Promise<void>
 }
 
@@ -60,7 +60,7 @@ export async function openOwnedLedger(
   await connection.start()
   const ledger = new RemoteLedger(connection, marks, clocks.worker ?? clock)
   let isClosed = false
-  const workerDies = (): void => served.abandon(readDeliveryHistory(ownFolder, bootId, firstMark(worker)))
+  const workerDies = (): readonly string[] => served.abandon(readDeliveryHistory(ownFolder, bootId, firstMark(worker)))
   return {
     admit: (opening, plan, rate, claim) => ledger.admit(opening, plan, rate, claim),
     signals: (accountId, plan, rate) => ledger.signals(accountId, plan, rate),
