@@ -167,7 +167,7 @@ export const apiOperations: readonly ApiOperation[] = [
       required: ['model', 'messages'],
       fields: {
         model,
-        max_tokens: { type: ['number', 'null'], description: 'The maximum length of the answer, in tokens.' },
+        max_tokens: { type: ['integer', 'null'], minimum: 0, description: 'The longest answer, in tokens.' },
         messages,
         tools: namedTools,
         stream,

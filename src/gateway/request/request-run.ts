@@ -69,14 +69,14 @@ export class RequestRun extends SetEntry {
 
   /** Writes the answer to the sink; the result holds the error if there is no answer. */
   async run(): Promise<RequestRunEnd> {
-    const { clock, budget } = this.#deps
+    const { clock, budget: retryBudget } = this.#deps
     const { sink, totalMs, context, accountId, request } = this.#options
     const { ownStream } = this.#source
     sink.onDisconnect(() => this.#onDisconnect())
     this.#deadline = clock.after(totalMs, () => this.#passDeadline())
     if (ownStream !== undefined) ownStream.onProgress = () => this.#writeProgress(ownStream)
     if (context.conversation.stream) this.#watchSilence(ownStream?.silenceMs)
-    budget.requestStarted(accountId, request.isRetry)
+    retryBudget.requestStarted(accountId, request.isRetry)
     try {
       if (this.#clientDisconnected) throw new UpstreamError('cancelled')
       const run = await this.#source.firstContent()
@@ -85,7 +85,7 @@ export class RequestRun extends SetEntry {
     } catch (error) {
       return await this.#refuse(error)
     } finally {
-      budget.requestEnded(accountId)
+      retryBudget.requestEnded(accountId)
       this.#deadline.cancel()
       this.#silence?.cancel()
     }
