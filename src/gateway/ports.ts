@@ -12,6 +12,7 @@ import type { JsonMember } from '../formats/json-scan.ts'
 import type { EnforcedLimits } from './auth/key-limits.ts'
 import type { RequestWork } from './auth/unadmitted-work.ts'
 import type { CallBill } from './budgets/call-bill.ts'
+import type { InputBound } from './budgets/input-bound.ts'
 import type { CacheContext } from './cache/cache-context.ts'
 
 /** The authenticated caller. Created only in `authenticate.ts`. */
@@ -32,14 +33,14 @@ export interface Principal {
 
 /**
  * Checks that an admitted request may still call a backend. Called before every upstream request: each attempt and
- * each sub-call of a fusion (contract 6.18, 23.6). Synchronous if nothing has changed since the last check. `inputTokens`: the
- * most input tokens of a sub-call, which has its own conversation. `bill` identifies the call.
+ * each sub-call of a fusion (contract 6.18, 23.6). Synchronous if nothing has changed since the last check. `input`: the
+ * most input of a sub-call, which has its own conversation. `bill` identifies the call.
  * @throws ServiceError if the key or account may no longer send requests; UpstreamError `not_sent` if only this
  * backend is no longer allowed
  */
 export type CallGrant<Target extends CallTarget = Backend> = (
   target: Target,
-  inputTokens: number | undefined,
+  input: InputBound | undefined,
   bill: CallBill,
 ) => void | Promise<void>
 

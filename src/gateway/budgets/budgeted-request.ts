@@ -11,6 +11,7 @@ import type { BackendRequestBody } from '../request/backend-request.ts'
 import type { DurabilityWait } from '../request/durability-wait.ts'
 import { withOutputLimit } from './cap-output.ts'
 import { pricedRequest } from './dearest-cost.ts'
+import type { InputBound } from './input-bound.ts'
 import { answersOf, applicableBudgets, claimFor, type ClaimingRequest } from './request-claim.ts'
 import { RequestSpending } from './request-spending.ts'
 
@@ -35,14 +36,14 @@ export class BudgetedRequest {
   /** Those of its backends whose costs are known, if a budget is in US dollars. */
   readonly backends: readonly Backend[]
   readonly #asking: ClaimingRequest
-  readonly #inputTokens: number
+  readonly #input: InputBound
 
   private constructor(budgets: readonly Budget[], asking: ClaimingRequest) {
-    const { claim, backends, inputTokens } = claimFor(budgets, asking)
+    const { claim, backends, input } = claimFor(budgets, asking)
     this.claim = claim
     this.backends = backends
     this.#asking = asking
-    this.#inputTokens = inputTokens
+    this.#input = input
   }
 
   /** Undefined if none of the account's budgets counts the request. @throws ServiceError `budget_price_unknown` */
@@ -104,11 +105,11 @@ export class BudgetedRequest {
     return new RequestSpending(held, {
       amounts: amountsOf(this.claim, outputTokens),
       inUsd: this.claim.budgets.some(({ unit }) => unit === 'usd'),
-      inputTokens: this.#inputTokens,
+      input: this.#input,
       outputTokens,
       limitOfBudgets: this.#setsLimit(outputTokens) ? outputTokens : undefined,
       answers: answersOf(conversation.sampling),
-      ...pricedRequest(conversation),
+      ...pricedRequest(this.#asking.request.body, conversation),
       nowMs: () => clock.nowMs(),
       monotonicMs: () => clock.monotonicMs(),
     })

@@ -1,6 +1,7 @@
 import type { Conversation } from '../../domain/conversation.ts'
+import { isObject, type JsonObject } from '../../domain/json.ts'
 import type { Picodollars } from '../../domain/money.ts'
-import { worstCost } from '../../domain/token-price.ts'
+import { type TokenPrice, worstCost } from '../../domain/token-price.ts'
 import type { Backend } from '../ports.ts'
 
 /** What a call may cost at most: nanodollars for its input, and for each token of its output. */
@@ -24,6 +25,10 @@ export interface PricedCall {
 const picodollarsPerNanodollar = 1_000n
 /** More than models make before they answer. */
 const searchesWithTool = 10
+/** Allowed or not, no model makes more. */
+const mostSearches = 1_000
+/** Tiers that a provider bills only to requests that name them. */
+const askedForTiers: ReadonlySet<string> = new Set(['fast', 'batch'])
 
 /**
  * The dearest cost of a call at a backend, in nanodollars that are rounded up; undefined if its price is unknown. Other fees than
@@ -35,20 +40,39 @@ export function dearestCost(
 ): DearestCost | undefined {
   const now = price?.at(atMs)
   if (now === undefined) return undefined
-  const at = { inputTokens, ...(tier !== undefined && { tier }) }
-  const input = worstCost(now, { ...at, outputTokens: 0 })
-  const withToken = worstCost(now, { ...at, outputTokens: 1 })
-  if (input === undefined || withToken === undefined) return undefined
   const fees = BigInt(searches) * BigInt(now.webSearch ?? 0)
-  return { input: inNanodollars(input + fees), perOutputToken: inNanodollars(withToken - input) }
+  let input = 0
+  let perOutputToken = 0
+  for (const possible of possibleTiers(tier, now)) {
+    const at = { inputTokens, ...(possible !== undefined && { tier: possible }) }
+    const alone = worstCost(now, { ...at, outputTokens: 0 })
+    const withToken = worstCost(now, { ...at, outputTokens: 1 })
+    if (alone === undefined || withToken === undefined) return undefined
+    input = Math.max(input, inNanodollars(alone + fees))
+    perOutputToken = Math.max(perOutputToken, inNanodollars(withToken - alone))
+  }
+  return { input, perOutputToken }
+}
+
+/**
+ * The service tiers that a provider may bill: besides the one that the request names, the usual one; without a name, any that a
+ * project can have as its default.
+ */
+function possibleTiers(tier: string | undefined, { tiers = {} }: TokenPrice): readonly (string | undefined)[] {
+  if (tier !== undefined && tier !== 'auto') return [undefined, tier]
+  return [undefined, ...Object.keys(tiers).filter((name) => !askedForTiers.has(name))]
 }
 
 /** The tier that a request names, and the searches that it allows. */
-export function pricedRequest({ hints, tools }: Conversation): Pick<PricedCall, 'tier' | 'searches'> {
-  const maySearch = tools.some(
-    (tool) => tool.type === 'hosted' && /"type":"[^"]*search/.test(JSON.stringify(tool.declaration)),
-  )
-  return { tier: hints.serviceTier?.toLowerCase(), searches: maySearch ? searchesWithTool : 0 }
+export function pricedRequest(body: JsonObject, { hints, tools }: Conversation): Pick<PricedCall, 'tier' | 'searches'> {
+  const tier = body['speed'] === 'fast' ? 'fast' : hints.serviceTier?.toLowerCase()
+  let searches = isObject(body['web_search_options']) ? searchesWithTool : 0
+  for (const tool of tools) {
+    if (tool.type !== 'hosted' || !/"type":"[^"]*search/.test(JSON.stringify(tool.declaration))) continue
+    const { max_uses: most } = tool.declaration
+    searches = Math.max(searches, searchesWithTool, typeof most === 'number' ? Math.min(most, mostSearches) : 0)
+  }
+  return { tier, searches: Math.ceil(searches) }
 }
 
 /** Rounded up. */

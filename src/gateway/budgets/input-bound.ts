@@ -1,34 +1,110 @@
 import type { AssistantPart, Conversation, InputPart } from '../../domain/conversation.ts'
+import { isObject, type Json, type JsonObject } from '../../domain/json.ts'
+import type { Backend } from '../ports.ts'
 
 /** What providers add to a request by themselves, such as instructions for tools, in tokens. */
 const addedTokens = 1_024
-/** More than any provider counts for one image. */
-const tokensPerImage = 6_000
 /** Audio of the lowest usual bit rate has this many bytes per token. */
 const bytesPerAudioToken = 32
 /** Of a file that only the provider reads: its text and images of 100 pages. */
 const tokensOfUnknownFile = 300_000
+/** Larger than the context windows of today's models. */
+const unknownWindow = 2_000_000
+/** More than any provider counts for one image, except for these models. */
+const tokensPerImage = 6_000
+/**
+ * The most tokens of one image, by the published rules of the models: GPT-4o mini counts 2,833 and up to 8 tiles of 5,667, GPT
+ * from 5.4 on up to 10,000 patches with a factor of at most 2.46, and Qwen up to 16,384.
+ */
+const imageTokens: readonly (readonly [models: RegExp, tokens: number])[] = [
+  [/gpt-4o-mini/i, 50_000],
+  [/gpt-(?:5\.[4-9]|[6-9])/i, 25_000],
+  [/qwen|qvq/i, 16_400],
+]
+/** Types of parts whose content only the provider reads, besides the files of a conversation. */
+const unreadParts = /video|upload|audio_url|^media$/
+/** Hosted tools that add nothing large to the input: clients run them, or they only write. */
+const boundedTools = /^(?:local_shell|apply_patch|computer|image_generation|tool_search|custom|function|namespace)/
+/** Members with which a provider adds content of its own: servers of tools, files of a container, searches. */
+const openMembers = ['mcp_servers', 'container', 'web_search_options']
+
+/** The most input that one call can have; what it counts as depends on the model. */
+export interface InputBound {
+  readonly tokens: number
+  readonly images: number
+  /** Whether the provider can add as much as fits into the window. */
+  readonly isOpen: boolean
+}
 
 /**
- * The most input tokens that a request of so many bytes can be counted as (contract 46.3). Tokenizers of today's models never
- * make more tokens than there are bytes of UTF-8; images and audio count by themselves instead of by their base64.
+ * The most input that a request of so many bytes can have (contract 46.3). Tokenizers of today's models never make more tokens
+ * than there are bytes of UTF-8; images and audio count by themselves instead of by their base64. `body` is absent for a
+ * request that the service wrote itself, which has nothing that the conversation lacks.
  */
-export function inputBound(bytes: number, { turns }: Pick<Conversation, 'turns'>): number {
+export function inputBound(
+  bytes: number,
+  { turns, tools }: Pick<Conversation, 'turns' | 'tools'>,
+  body: JsonObject = {},
+): InputBound {
   let tokens = bytes + addedTokens
-  for (const { parts } of turns) for (const part of parts) tokens += mediaTokens(part)
-  return Math.max(0, tokens)
+  let images = 0
+  for (const { parts } of turns) {
+    for (const part of parts) {
+      tokens += mediaTokens(part)
+      if (part.type === 'image') images += 1
+    }
+  }
+  tokens += (countUnread(body['messages']) + countUnread(body['input'])) * tokensOfUnknownFile
+  const isOpen =
+    tools.some((tool) => tool.type === 'hosted' && canAddInput(tool.declaration)) ||
+    openMembers.some((name) => isGiven(body[name])) ||
+    // The prompt of a Responses request is a template that the provider stores.
+    isObject(body['prompt'])
+  return { tokens: Math.max(0, tokens), images, isOpen }
+}
+
+/** What the input of a call counts as at most: never more than the window of the model. */
+export function inputAt(
+  { tokens, images, isOpen }: InputBound,
+  { model, contextWindow }: Pick<Backend, 'model' | 'contextWindow'>,
+): number {
+  if (isOpen) return contextWindow ?? unknownWindow
+  const perImage = imageTokens.find(([models]) => models.test(model))?.[1] ?? tokensPerImage
+  return Math.min(tokens + images * perImage, contextWindow ?? Number.MAX_SAFE_INTEGER)
 }
 
 /** What a part counts as, beyond its bytes in the request; negative for base64. */
 function mediaTokens(part: InputPart | AssistantPart): number {
   switch (part.type) {
     case 'image':
-      return tokensPerImage - (part.url.startsWith('data:') ? part.url.length : 0)
+      return part.url.startsWith('data:') ? -part.url.length : 0
     case 'audio':
       return Math.ceil(part.data.length / bytesPerAudioToken) - part.data.length
     case 'file':
-      return part.data === undefined ? tokensOfUnknownFile : 0
+      // Formats such as PDF are compressed, and providers also read their pages as images.
+      return part.data?.startsWith('data:text/') === true ? 0 : tokensOfUnknownFile
     default:
       return 0
   }
+}
+
+/** The parts that only the provider reads, and that a conversation does not have. */
+function countUnread(list: Json | undefined): number {
+  if (!Array.isArray(list)) return 0
+  let count = 0
+  for (const item of list as readonly Json[]) {
+    if (!isObject(item)) continue
+    const { type, content, output } = item
+    if (typeof type === 'string' && unreadParts.test(type)) count += 1
+    count += countUnread(content) + countUnread(output)
+  }
+  return count
+}
+
+function canAddInput({ type }: JsonObject): boolean {
+  return typeof type !== 'string' || !boundedTools.test(type)
+}
+
+function isGiven(value: Json | undefined): boolean {
+  return Array.isArray(value) ? value.length > 0 : value !== undefined && value !== null && value !== ''
 }

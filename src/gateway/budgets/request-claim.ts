@@ -3,11 +3,12 @@ import { appliesTo, type Budget, type BudgetClaim, leastOutputTokens } from '../
 import type { Conversation, Sampling } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { estimateTokens } from '../../domain/estimate-tokens.ts'
-import { objectOf } from '../../domain/json.ts'
+import { type JsonObject, objectOf } from '../../domain/json.ts'
+import { unsupported } from '../../formats/assert-translatable.ts'
 import type { OutputLimit } from '../../formats/format.ts'
 import type { Backend, ModelRequest } from '../ports.ts'
 import { dearestCost, pricedRequest } from './dearest-cost.ts'
-import { inputBound } from './input-bound.ts'
+import { inputAt, inputBound, type InputBound } from './input-bound.ts'
 
 /** The output limit for a model whose own is unknown, in tokens. Models that reason count that, too. */
 const assumedOutputTokens = 8_192
@@ -19,8 +20,8 @@ const windowFactor = 1.1
 export interface RequestClaim {
   readonly claim: BudgetClaim
   readonly backends: readonly Backend[]
-  /** The most input tokens of one call. */
-  readonly inputTokens: number
+  /** The most input of one call. */
+  readonly input: InputBound
 }
 
 /** The request, and who sends it. */
@@ -59,11 +60,12 @@ export function applicableBudgets(all: readonly Budget[], keyId: string, profile
  */
 export function claimFor(budgets: readonly Budget[], asking: ClaimingRequest): RequestClaim {
   const { request, conversation, profile, calls } = asking
-  const inputTokens = inputBound(request.bytes.length, conversation)
+  assertBounded(request.body)
+  const input = inputBound(request.bytes.length, conversation, request.body)
   const inUsd = budgets.find(({ unit }) => unit === 'usd')
-  const priced = { ...pricedRequest(conversation), atMs: asking.nowMs }
+  const priced = { ...pricedRequest(request.body, conversation), atMs: asking.nowMs }
   const costs = asking.backends.map((backend) =>
-    dearestCost(backend, { ...priced, inputTokens: withinWindow(inputTokens, backend) }),
+    dearestCost(backend, { ...priced, inputTokens: inputAt(input, backend) }),
   )
   const backends = inUsd === undefined ? asking.backends : asking.backends.filter((_, at) => costs[at] !== undefined)
   if (backends.length === 0)
@@ -71,11 +73,11 @@ export function claimFor(budgets: readonly Budget[], asking: ClaimingRequest): R
   const known = costs.filter((cost) => cost !== undefined)
   const answers = answersOf(conversation.sampling)
   const most = (values: readonly number[]): number => values.reduce((a, b) => Math.max(a, b), 0)
-  const largest = most(backends.map((backend) => withinWindow(inputTokens, backend)))
+  const largest = most(backends.map((backend) => inputAt(input, backend)))
   const output = outputLimits(asking, backends)
   const claim: BudgetClaim = {
     budgets,
-    base: { nanoUsd: calls * most(known.map(({ input }) => input)), tokens: calls * largest },
+    base: { nanoUsd: calls * most(known.map((cost) => cost.input)), tokens: calls * largest },
     // More than any budget has, however many answers were asked for: exact.
     perOutputToken: {
       nanoUsd: exact(calls * answers * most(known.map(({ perOutputToken }) => perOutputToken))),
@@ -84,7 +86,7 @@ export function claimFor(budgets: readonly Budget[], asking: ClaimingRequest): R
     leastOutput: output.least,
     mostOutput: output.most,
   }
-  return { claim, backends, inputTokens }
+  return { claim, backends, input }
 }
 
 function exact(amount: number): number {
@@ -96,9 +98,22 @@ export function answersOf({ candidates, choices = 1 }: Sampling): number {
   return candidates ?? choices
 }
 
-/** No call can have more input than its model's window. */
-export function withinWindow(inputTokens: number, { contextWindow }: Pick<Backend, 'contextWindow'>): number {
-  return contextWindow === undefined ? inputTokens : Math.min(inputTokens, contextWindow)
+/**
+ * Members of a chat request with which the provider uses other models, or runs other paid services. Nobody can tell what they
+ * cost, so a request with budgets must not have them (contract 46.20).
+ */
+const unboundedMembers = ['models', 'plugins', 'preset']
+
+/** @throws ServiceError `unsupported_parameter` */
+function assertBounded(body: JsonObject): void {
+  for (const name of unboundedMembers) {
+    const value = body[name]
+    if (value === undefined || value === null || (Array.isArray(value) && value.length === 0)) continue
+    throw unsupported(
+      name,
+      `${name} lets the provider choose what a request costs, and a budget counts this request. Send it without ${name}.`,
+    )
+  }
 }
 
 /** The output limits that the request allows: its own, if it is a wish of the caller (contract 46.4). */

@@ -4,7 +4,7 @@ import { UpstreamError } from '../../domain/upstream.ts'
 import type { Backend, CallGrant, HeldBudgets } from '../ports.ts'
 import type { CallBill } from './call-bill.ts'
 import { dearestCost, inNanodollars, type PricedCall } from './dearest-cost.ts'
-import { withinWindow } from './request-claim.ts'
+import { inputAt, type InputBound } from './input-bound.ts'
 
 /** What a request with budgets may cost, and what its budgets hold for it. */
 interface HeldRequest extends Pick<PricedCall, 'tier' | 'searches'> {
@@ -12,8 +12,8 @@ interface HeldRequest extends Pick<PricedCall, 'tier' | 'searches'> {
   readonly monotonicMs: () => number
   /** Everything that is held at admission. */
   readonly amounts: Amounts
-  /** The most input tokens, and the output limit, of one call. */
-  readonly inputTokens: number
+  /** The most input, and the output limit, of one call. */
+  readonly input: InputBound
   readonly outputTokens: number
   /** The same, if budgets set that limit rather than the request. */
   readonly limitOfBudgets: number | undefined
@@ -87,11 +87,11 @@ export class RequestSpending {
 
   /** A grant that also takes the worst case of each call. */
   grant(given: CallGrant): CallGrant {
-    return (backend, inputTokens, bill) => {
-      const granted = given(backend, inputTokens, bill)
+    return (backend, input, bill) => {
+      const granted = given(backend, input, bill)
       return granted instanceof Promise
-        ? granted.then(() => this.#begin(backend, inputTokens, bill))
-        : this.#begin(backend, inputTokens, bill)
+        ? granted.then(() => this.#begin(backend, input, bill))
+        : this.#begin(backend, input, bill)
     }
   }
 
@@ -107,8 +107,8 @@ export class RequestSpending {
   }
 
   /** @throws UpstreamError `not_sent` if the budgets do not allow the call */
-  #begin(backend: Backend, inputTokens = this.#request.inputTokens, bill: CallBill): void | Promise<void> {
-    const { worst, nanoPerToken } = this.#worstOf(backend, inputTokens)
+  #begin(backend: Backend, input = this.#request.input, bill: CallBill): void | Promise<void> {
+    const { worst, nanoPerToken } = this.#worstOf(backend, input)
     const nanoUsd = Math.max(0, worst.nanoUsd - this.#left.nanoUsd)
     const tokens = Math.max(0, worst.tokens - this.#left.tokens)
     this.#left = {
@@ -158,9 +158,9 @@ export class RequestSpending {
     )
   }
 
-  #worstOf(backend: Backend, inputTokens: number): { readonly worst: Amounts; readonly nanoPerToken: number } {
+  #worstOf(backend: Backend, bound: InputBound): { readonly worst: Amounts; readonly nanoPerToken: number } {
     const { outputTokens, answers, inUsd, tier, searches, nowMs } = this.#request
-    const input = withinWindow(inputTokens, backend)
+    const input = inputAt(bound, backend)
     const cost = dearestCost(backend, { inputTokens: input, tier, searches, atMs: nowMs() })
     if (cost === undefined && inUsd) throw new UpstreamError('not_sent')
     const nanoPerToken = cost?.perOutputToken ?? 0

@@ -10,7 +10,7 @@ import type { Backend } from '../../../src/gateway/ports.ts'
 /** Picodollars per token. */
 const rates = { input: 1_000_000, output: 10_000_000 }
 const price = { rates }
-const backend = { id: 'c1', price: { version: 'v', at: () => price } } as unknown as Backend
+const backend = { id: 'c1', model: 'm', price: { version: 'v', at: () => price } } as unknown as Backend
 /** One call with 100 tokens of input and 1,000 of output, in nanodollars and tokens. */
 const worst: Amounts = { nanoUsd: 100 * 1_000 + 1_000 * 10_000, tokens: 1_100 }
 
@@ -40,7 +40,7 @@ beforeEach(() => {
     {
       amounts: worst,
       inUsd: true,
-      inputTokens: 100,
+      input: { tokens: 100, images: 0, isOpen: false },
       outputTokens: 1_000,
       limitOfBudgets: undefined,
       answers: 1,
@@ -127,7 +127,7 @@ test('a stream that is canceled before content costs its input, and what can be 
     {
       amounts: worst,
       inUsd: true,
-      inputTokens: 100,
+      input: { tokens: 100, images: 0, isOpen: false },
       outputTokens: 100_000,
       limitOfBudgets: 100_000,
       answers: 1,

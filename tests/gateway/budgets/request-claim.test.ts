@@ -1,0 +1,127 @@
+import { expect, test } from 'vitest'
+import { type Budget, nanoPerUsd } from '../../../src/domain/budgets.ts'
+import type { JsonObject } from '../../../src/domain/json.ts'
+import type { TokenPrice } from '../../../src/domain/token-price.ts'
+import { anthropicMessages } from '../../../src/formats/anthropic-messages/anthropic-messages.ts'
+import type { Format } from '../../../src/formats/format.ts'
+import { openaiChat } from '../../../src/formats/openai-chat/openai-chat.ts'
+import { openaiCompletions } from '../../../src/formats/openai-completions/openai-completions.ts'
+import { openaiResponses } from '../../../src/formats/openai-responses/openai-responses.ts'
+import { claimFor } from '../../../src/gateway/budgets/request-claim.ts'
+import type { Backend, ModelRequest } from '../../../src/gateway/ports.ts'
+
+const contextWindow = 200_000
+/** Microdollars per million tokens. */
+const rates = { input: 1_000_000, output: 10_000_000 }
+const budget = { id: 'bud_1', unit: 'usd', limit: nanoPerUsd } as unknown as Budget
+const text = 'Say hello.'
+
+interface Asked {
+  readonly format?: Format
+  readonly body: JsonObject
+  readonly model?: string
+  readonly tiers?: NonNullable<TokenPrice['tiers']>
+  /** 0 if it is unknown. */
+  readonly window?: number
+}
+
+/** The claim of a request with one backend. */
+function claimOf({ format = openaiChat, body, model = 'm', tiers = {}, window = contextWindow }: Asked) {
+  const messages = format === openaiChat ? { messages: [{ role: 'user', content: text }] } : {}
+  const given = { model: 'p', ...messages, ...body }
+  const price = { version: 'v', at: () => ({ rates, tiers }) }
+  const facts = window === 0 ? {} : { contextWindow: window }
+  return claimFor([budget], {
+    request: { body: given, bytes: Buffer.from(JSON.stringify(given)) } as unknown as ModelRequest,
+    conversation: format.readRequest(given),
+    backends: [{ id: 'b', model, price, ...facts } as unknown as Backend],
+    profile: 'p',
+    outputLimit: format.outputLimit,
+    nowMs: 0,
+    calls: 1,
+  }).claim
+}
+
+function userWith(part: JsonObject): JsonObject {
+  return { messages: [{ role: 'user', content: [{ type: 'text', text }, part] }] }
+}
+
+function messagesWith(members: JsonObject): Asked {
+  return { format: anthropicMessages, body: { messages: [], max_tokens: 1, ...members } }
+}
+
+test('of two output limits of a chat request, the larger one is held', () => {
+  expect(claimOf({ body: { max_tokens: 20_000, max_completion_tokens: 1 } }).leastOutput).toBe(20_000)
+})
+
+test('best_of counts as that many answers, for each prompt', () => {
+  const body = { prompt: [text, text], max_tokens: 100, n: 2, best_of: 20 }
+  expect(claimOf({ format: openaiCompletions, body }).perOutputToken).toEqual({ nanoUsd: 40 * 10_000, tokens: 40 })
+})
+
+test('however many answers are asked for, the claim is in whole numbers', () => {
+  const body = { prompt: Array.from({ length: 128 }, () => text), n: 2 ** 31 - 1 }
+  const { nanoUsd, tokens } = claimOf({ format: openaiCompletions, body }).perOutputToken
+  expect([Number.isSafeInteger(nanoUsd), Number.isSafeInteger(tokens)]).toEqual([true, true])
+})
+
+test.each<[string, Asked]>([
+  ['web_search', messagesWith({ tools: [{ type: 'web_search_20250305', name: 'web_search' }] })],
+  ['web_fetch', messagesWith({ tools: [{ type: 'web_fetch_20250910', name: 'web_fetch' }] })],
+  ['mcp_servers', messagesWith({ mcp_servers: [{ type: 'url', url: 'https://e.example' }] })],
+  ['a container', messagesWith({ container: 'c' })],
+  ['mcp', { format: openaiResponses, body: { input: text, tools: [{ type: 'mcp', server_label: 'a' }] } }],
+  ['a stored prompt', { format: openaiResponses, body: { input: text, prompt: { id: 'pmpt_1' } } }],
+  ['web_search_options', { body: { web_search_options: {} } }],
+])('with %s, the whole window is held as input', (_, asked) => {
+  expect(claimOf(asked).base).toMatchObject({ tokens: contextWindow })
+  expect(claimOf({ ...asked, window: 0 }).base.tokens).toBe(2_000_000)
+})
+
+test('tools that the client runs hold nothing more than their bytes', () => {
+  for (const tool of [{ type: 'function', name: 'f' }, { type: 'local_shell' }, { type: 'custom', name: 'c' }])
+    expect(claimOf({ format: openaiResponses, body: { input: text, tools: [tool] } }).base.tokens).toBeLessThan(2_000)
+})
+
+test.each([
+  ['a video', userWith({ type: 'video_url', video_url: { url: 'https://e.example/v.mp4' } })],
+  ['a file in base64', userWith({ type: 'file', file: { file_data: 'data:application/pdf;base64,AAAA' } })],
+  ['a file by its ID', userWith({ type: 'file', file: { file_id: 'file_1' } })],
+  ['an upload', userWith({ type: 'container_upload', file_id: 'file_1' })],
+])('%s holds as much as a file of 100 pages', (_, body) => {
+  expect(claimOf({ body, window: 1_000_000 }).base.tokens).toBeGreaterThanOrEqual(300_000)
+})
+
+test('a file of plain text holds its bytes', () => {
+  const body = userWith({ type: 'file', file: { file_data: 'data:text/plain;base64,AAAA' } })
+  expect(claimOf({ body }).base.tokens).toBeLessThan(2_000)
+})
+
+test.each([
+  ['gpt-4o-mini', 48_169],
+  ['openai/gpt-5.4-nano', 24_600],
+  ['Qwen/Qwen3-VL-8B', 16_384],
+  ['gpt-4o', 1_445],
+])('an image holds what %s counts at most', (model, tokens) => {
+  const image = userWith({ type: 'image_url', image_url: { url: 'https://e.example/i.png' } })
+  expect(claimOf({ body: image, model }).base.tokens).toBeGreaterThanOrEqual(tokens)
+})
+
+test.each<[JsonObject, number]>([
+  [{}, 2_500],
+  [{ service_tier: 'auto' }, 2_500],
+  [{ service_tier: 'default' }, 1_000],
+  [{ service_tier: 'flex' }, 1_000],
+  [{ service_tier: 'priority' }, 2_500],
+  [{ speed: 'fast' }, 6_000],
+])('%j holds the price of the dearest tier that may be billed', (body, permille) => {
+  const tiers = { flex: 500, priority: 2_500, fast: 6_000, batch: 9_000 }
+  expect(claimOf({ body: { max_tokens: 1, ...body }, tiers }).perOutputToken.nanoUsd).toBe(10 * permille)
+})
+
+test.each(['models', 'plugins', 'preset'])('%s is refused, because the provider chooses what it costs', (param) => {
+  expect(() => claimOf({ body: { [param]: ['x'] } })).toThrow(
+    expect.objectContaining({ code: 'unsupported_parameter', facts: expect.objectContaining({ param }) }),
+  )
+  expect(claimOf({ body: { [param]: [] } }).leastOutput).toBeGreaterThan(0)
+})
