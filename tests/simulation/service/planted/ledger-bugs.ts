@@ -91,7 +91,7 @@ export const ledgerBugs: readonly PlantedBug[] = [
   {
     name: 'failures-are-charged',
     story: 'A request that failed before its first content is charged (eliza 11637).',
-    patches: [{ file: run, find: 'hasLeft && isDispatched ? units : 0', replace: 'isDispatched ? units : 0' }],
+    patches: [{ file: run, find: '(hasLeft && isDispatched) ||', replace: 'isDispatched ||' }],
   },
   {
     name: 'broken-streams-are-free',
