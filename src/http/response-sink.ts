@@ -2,6 +2,9 @@ import type { ServerResponse } from 'node:http'
 import type { AnswerHead, AnswerSink } from '../gateway/ports.ts'
 import { reliabilityHeaders, usageHeaders } from './usage-headers.ts'
 
+/** On the response to a retry (contract 39.7). */
+export const replayedHeader = ['Idempotent-Replayed', 'true'] as const
+
 /** Up to this size a whole answer is joined with its headers. */
 const maxJoinedBytes = 12 * 1024
 /**
@@ -121,7 +124,7 @@ export class ResponseSink implements AnswerSink {
       isStream ? 'no' : String(length),
     ]
     if (this.#idHeader !== undefined) own.push(this.#idHeader, this.#requestId)
-    if (head.isReplayed === true) own.push('Idempotent-Replayed', 'true')
+    if (head.isReplayed === true) own.push(...replayedHeader)
     this.#response.writeHead(200, own.concat(reliabilityHeaders(head), usageHeaders(head.signals, this.#nowMs())))
   }
 }

@@ -231,3 +231,19 @@ test.each([true, false])(
     expect((await again.text()) === seen).toBe(!store)
   },
 )
+
+test('the retry of a background request has the ID of the request that runs, and says that it is a replay', async () => {
+  const headers = { 'idempotency-key': 'who runs it' }
+  const body = { model, input, background: true }
+  const first = await service.post('/responses', body, headers)
+  const { id } = (await first.json()) as { id: string }
+  expect(first.headers.get('idempotent-replayed')).toBeNull()
+  const again = await service.post('/responses', body, headers)
+  expect(again.headers.get('idempotent-replayed')).toBe('true')
+  expect(again.headers.get('x-request-id')).toBe(first.headers.get('x-request-id'))
+  expect(await again.json()).toMatchObject({ id })
+  // A retry shows the response as it is.
+  const { status } = await finished(id)
+  const last = await service.post('/responses', body, headers)
+  expect(await last.json()).toMatchObject({ id, status })
+})

@@ -52,6 +52,14 @@ interface EndedGeneration {
   readonly isOver: boolean
 }
 
+/** The response object of a background response, for the request that started it, or for a retry (contract 39.7). */
+export interface StartedResponse {
+  readonly response: JsonObject
+  /** The request that runs or ran it. */
+  readonly requestId: string
+  readonly isReplayed: boolean
+}
+
 /** Answers that are generated once, however often they are asked for (contract 39). */
 export class Generations {
   readonly #deps: GenerationsDeps
@@ -109,15 +117,17 @@ export class Generations {
    * Starts a response in the background, and resolves with its response object once it is admitted; for a retry, with
    * what became of it (contract 39.14). @throws ServiceError
    */
-  async start(keyed: KeyedRequest): Promise<JsonObject> {
+  async start(keyed: KeyedRequest): Promise<StartedResponse> {
     const { principal, request } = keyed
     const { stream } = this.#deps.gateway.check(principal, request)
     request.work?.spend(claimCost)
     const entry = this.#entryFor(keyed, stream)
     await entry.ready
     if (entry.bodyDigest !== keyed.bodyDigest) throw new ServiceError('idempotency_key_reused')
-    if (entry.runner === keyed) return entry.started.promise
-    return this.backgrounds.responseOf(await this.#admitted(principal.accountId, entry.requestId))
+    const { requestId } = entry
+    if (entry.runner === keyed) return { response: await entry.started.promise, requestId, isReplayed: false }
+    const response = await this.backgrounds.responseOf(await this.#admitted(principal.accountId, requestId))
+    return { response, requestId, isReplayed: true }
   }
 
   /** The generation of a background response that another request just started. @throws ServiceError `restarting` */

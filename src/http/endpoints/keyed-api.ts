@@ -9,18 +9,17 @@ import {
   readIdempotencyKey,
   requestDigest,
 } from '../../domain/idempotency.ts'
-import type { JsonObject } from '../../domain/json.ts'
 import { attachedToolsHeader } from '../../domain/profiles.ts'
 import { formatById } from '../../formats/formats.ts'
 import type { KeyedRequest } from '../../gateway/generations/generation-entry.ts'
 import type { StoredGeneration } from '../../gateway/generations/generation-store.ts'
-import type { Generations } from '../../gateway/generations/generations.ts'
+import type { Generations, StartedResponse } from '../../gateway/generations/generations.ts'
 import type { ModelRequest, Principal } from '../../gateway/ports.ts'
 import { rewriteRequest } from '../../gateway/rewrite-request.ts'
 import { principalOf, queryOf } from '../lookup-route.ts'
 import type { Intake } from '../request-intake.ts'
 import { sendJson } from '../respond.ts'
-import { ResponseSink } from '../response-sink.ts'
+import { replayedHeader, ResponseSink } from '../response-sink.ts'
 import type { Exchange } from '../route.ts'
 import { usageHeaders } from '../usage-headers.ts'
 
@@ -55,8 +54,7 @@ export class KeyedApi {
     await intake.answerUntilClosed(exchange, principalOf(exchange), request)
     const keyed = await this.#keyedOf(exchange, request)
     if (!keyed.isBackground || request.body['stream'] === true) return generations.answer(keyed)
-    const response = await generations.start(keyed)
-    await this.#sendJson(exchange, response, keyed.request.id)
+    await this.#sendStarted(exchange, await generations.start(keyed))
   }
 
   /** Continues the stream of a response (contract 39.15). @throws ServiceError */
@@ -102,11 +100,12 @@ export class KeyedApi {
     }
   }
 
-  async #sendJson({ response, principal }: Exchange, body: JsonObject, requestId: string): Promise<void> {
+  async #sendStarted({ response, principal }: Exchange, started: StartedResponse): Promise<void> {
     const signals = principal === undefined ? undefined : await this.#deps.signalsOf(principal)
     if (signals === undefined) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })
     const headers = ['Cache-Control', 'no-store', ...usageHeaders(signals, this.#deps.nowMs())]
-    sendJson(response, requestId, 200, body, headers)
+    if (started.isReplayed) headers.push(...replayedHeader)
+    sendJson(response, started.requestId, 200, started.response, headers)
   }
 
   /** A replayed answer has the ID of the request that produced it: that one has a record (contract 39.7). */
