@@ -76,6 +76,36 @@ describe.each(paths)('%s', (path, body) => {
   })
 })
 
+test.each(paths)(
+  'a stream to %s that broke off does not say that it is retryable: its retry gets the same',
+  async (path, body) => {
+    service.providers[0]!.script([{ do: 'cut', afterEvents: 4, text }])
+    const key = newKey()
+    const broken = await (await post(path, { ...body, ...stream }, key)).text()
+    expect(broken).toContain('upstream_broken')
+    expect(broken).not.toMatch(/"retryable":\s*true/)
+    expect(await (await post(path, { ...body, ...stream }, key)).text()).toBe(broken)
+  },
+)
+
+test.each([0, 1, 1_000])('a client that has the last event gets an empty stream (%d beyond it)', async (beyond) => {
+  const key = newKey()
+  const [path, body] = paths[1]
+  const first = await post(path, { ...body, ...stream }, key)
+  const events = await first.text()
+  const last = Number(/\nid: (\d+)\n\n(?:data: \[DONE\]\n\n)?$/.exec(events)?.[1])
+  const id = `resp_${first.headers.get('x-request-id')!.slice(4)}`
+  const rest = await post(path, { ...body, ...stream }, key, { 'last-event-id': String(last + beyond) })
+  const query = `stream=true&starting_after=${last + beyond}`
+  const resumed = await fetch(`${service.baseUrl}/responses/${id}?${query}`, {
+    headers: { authorization: `Bearer ${service.key}` },
+  })
+  for (const response of [rest, resumed]) {
+    expect(response.status).toBe(200)
+    expect((await response.text()).replace('data: [DONE]\n\n', '')).toBe('')
+  }
+})
+
 test('another request with the same key is 409, and costs nothing', async () => {
   const key = newKey()
   await (await post('/chat/completions', { messages: [{ role: 'user', content: 'A' }] }, key)).text()

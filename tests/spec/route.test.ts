@@ -50,6 +50,11 @@ async function route(body: object, headers: Record<string, string> = {}): Promis
 const ids = ({ backends }: Route): string[] => backends.map(({ backend }) => backend)
 
 describe('POST /v1/route', () => {
+  test('reads a body without messages as a Responses request, which needs no input', async () => {
+    expect((await service.post('/responses', { model: 'svc-router/frontier' })).status).toBe(200)
+    expect(await route({})).toMatchObject({ status: 200, body: { format: 'openai-responses', refusal: null } })
+  })
+
   test('lists the backends that the same request gets, in every convention, and calls none', async () => {
     const calls = (): number => service.providers.reduce((sum, provider) => sum + provider.counts().requests, 0)
     const before = calls()

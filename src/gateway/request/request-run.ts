@@ -196,7 +196,7 @@ export class RequestRun extends SetEntry {
     }
     const error = this.#endReason(end.error)
     if (this.#clientDisconnected) return 'client_closed'
-    const failure = describeFailure(error, this.#deps.links, request.id)
+    const failure = describeFailure(error, this.#deps.links, request.id, sink.stored !== undefined)
     sink.end(run.lane.failure(failure), run.lane.encoding)
     return error.code
   }
