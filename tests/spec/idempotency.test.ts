@@ -106,6 +106,31 @@ test.each([0, 1, 1_000])('a client that has the last event gets an empty stream 
   }
 })
 
+test.each([{}, { stream: true, background: true }])('a compaction with a key is made once (%j)', async (more) => {
+  const [key, body] = [newKey(), { input: [{ role: 'user', content: 'Say hello.' }], ...more }]
+  const [callsBefore, unitsBefore] = [calls(), await usedUnits()]
+  const both = await Promise.all([post('/responses/compact', body, key), post('/responses/compact', body, key)])
+  const [first, second, third] = await Promise.all(
+    [...both, await post('/responses/compact', body, key)].map((response) => response.text()),
+  )
+  expect(both.map(({ status }) => status)).toEqual([200, 200])
+  expect(JSON.parse(first!)).toMatchObject({ object: 'response.compaction' })
+  expect([second, third]).toEqual([first, first])
+  expect([calls() - callsBefore, (await usedUnits()) - unitsBefore]).toEqual([1, 1])
+  // The same body to the other path is another request.
+  expect((await post('/responses', { ...body, background: undefined }, key)).status).toBe(409)
+})
+
+test('a compaction that fails before its answer runs again with the same key', async () => {
+  const [key, body] = [newKey(), { input: [{ role: 'user', content: 'Say hello.' }] }]
+  service.providers[0]!.script([
+    { do: 'status', status: 400 },
+    { do: 'answer', text, repeat: true },
+  ])
+  expect((await post('/responses/compact', body, key)).status).toBe(400)
+  expect((await post('/responses/compact', body, key)).status).toBe(200)
+})
+
 test('another request with the same key is 409, and costs nothing', async () => {
   const key = newKey()
   await (await post('/chat/completions', { messages: [{ role: 'user', content: 'A' }] }, key)).text()

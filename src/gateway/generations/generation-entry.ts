@@ -20,6 +20,8 @@ export interface KeyedRequest {
   readonly after: number | undefined
   /** Whether it runs to its end without any client (contract 39.14). */
   readonly isBackground: boolean
+  /** Checks the request and writes its whole answer, if it is a compaction. */
+  readonly answer?: ((request: ModelRequest, sink: AnswerSink) => Promise<void>) | undefined
 }
 
 /** A client that continues the stream of a response that it knows by ID. */

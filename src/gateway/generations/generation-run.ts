@@ -62,7 +62,9 @@ export class GenerationRun {
     try {
       // The deadline of one client does not end the answer of all (contract 39.17).
       const detached = { ...request, timeoutMs: undefined, held: this.#held, onAdmitted }
-      await this.#deps.gateway.answer(principal, detached, this.#sink)
+      const { answer } = this.#keyed
+      if (answer === undefined) await this.#deps.gateway.answer(principal, detached, this.#sink)
+      else await answer(detached, this.#sink)
       await this.#finish()
     } catch (error) {
       await this.#refuse(error)

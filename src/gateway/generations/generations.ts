@@ -93,7 +93,7 @@ export class Generations {
   async answer(given: KeyedRequest): Promise<void> {
     let keyed = given
     const { principal, request } = keyed
-    const { stream } = this.#deps.gateway.check(principal, request)
+    const stream = keyed.answer === undefined && this.#deps.gateway.check(principal, request).stream
     request.work?.spend(claimCost)
     if (stream && keyed.after !== undefined) await this.#assertStored(keyed)
     for (let tries = 1; ; tries += 1) {

@@ -5,10 +5,12 @@ import type { AnswerHead, AnswerSink } from '../ports.ts'
 export class CompactionSink implements AnswerSink {
   readonly #sink: AnswerSink
   readonly #transform: (answer: JsonObject) => JsonObject
+  readonly stored?: () => Promise<void>
 
   constructor(sink: AnswerSink, transform: (answer: JsonObject) => JsonObject) {
     this.#sink = sink
     this.#transform = transform
+    if (sink.stored !== undefined) this.stored = () => sink.stored!()
   }
 
   open(head: AnswerHead): void {

@@ -43,9 +43,13 @@ export class KeyedApi {
   }
 
   /** Whether a request has a key that is used, or runs in the background. */
-  takes({ request }: Exchange, model: ModelRequest): boolean {
-    const isNamed = request.headers[idempotencyKeyHeader] !== undefined
-    return (isNamed || isBackground(model)) && this.#deps.generations.isOn
+  takes(exchange: Exchange, model: ModelRequest): boolean {
+    return this.hasKey(exchange) || (isBackground(model) && this.#deps.generations.isOn)
+  }
+
+  /** Whether a request has a key that is used. */
+  hasKey({ request }: Exchange): boolean {
+    return request.headers[idempotencyKeyHeader] !== undefined && this.#deps.generations.isOn
   }
 
   /** @throws ServiceError */
@@ -55,6 +59,13 @@ export class KeyedApi {
     const keyed = await this.#keyedOf(exchange, request)
     if (!keyed.isBackground || request.body['stream'] === true) return generations.answer(keyed)
     await this.#sendStarted(exchange, await generations.start(keyed))
+  }
+
+  /** Answers a compaction with a key. @throws ServiceError */
+  async compact(exchange: Exchange, request: ModelRequest, answer: KeyedRequest['answer']): Promise<void> {
+    const { generations, intake } = this.#deps
+    await intake.answerUntilClosed(exchange, principalOf(exchange), request)
+    await generations.answer({ ...(await this.#keyedOf(exchange, request, 'compact')), answer })
   }
 
   /** Continues the stream of a response (contract 39.15). @throws ServiceError */
@@ -75,7 +86,7 @@ export class KeyedApi {
   }
 
   /** @throws ServiceError `invalid_request` */
-  async #keyedOf(exchange: Exchange, request: ModelRequest): Promise<KeyedRequest> {
+  async #keyedOf(exchange: Exchange, request: ModelRequest, operation?: 'compact'): Promise<KeyedRequest> {
     const principal = principalOf(exchange)
     const { accountId } = principal
     const { headers } = exchange.request
@@ -83,20 +94,21 @@ export class KeyedApi {
     const value = headers[idempotencyKeyHeader]
     const key = value === undefined ? undefined : readIdempotencyKey(value)
     const chosen = {
-      path: format,
+      path: operation ?? format,
       headers: [...passedHeaders, String(headers[attachedToolsHeader] ?? '')],
       body: bytes,
     }
+    const runsAlone = operation === undefined && isBackground(request)
     return {
       principal,
-      request: isBackground(request) ? await inBackground(request) : request,
+      request: runsAlone ? await inBackground(request) : request,
       keyDigest: key === undefined ? backgroundDigest(accountId, id) : keyDigest(accountId, key),
       bodyDigest: requestDigest(accountId, key ?? id, chosen),
       sinkFor: (requestId) => this.#sinkFor(exchange, format, requestId),
       onClosed: (run) => onClosed(exchange, run),
       hold: () => this.#deps.intake.answer(accountId, bytes.length),
       after: lastEventId(exchange.request),
-      isBackground: isBackground(request),
+      isBackground: runsAlone,
     }
   }
 

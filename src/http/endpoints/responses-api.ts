@@ -1,5 +1,6 @@
 import { invalidRequest, ServiceError } from '../../domain/errors.ts'
 import type { JsonObject } from '../../domain/json.ts'
+import { formatById } from '../../formats/formats.ts'
 import type { UnadmittedWork } from '../../gateway/auth/unadmitted-work.ts'
 import type { Gateway } from '../../gateway/gateway.ts'
 import type { Generations } from '../../gateway/generations/generations.ts'
@@ -67,10 +68,18 @@ export class ResponsesApi {
   /** A model writes the summary, so this is admitted and charged like every answer (contract 6.9). */
   #compacting(): ApiRoute {
     const handle = async (exchange: Exchange): Promise<void> => {
-      const { gateway, stored, intake, readRequest, sinkFor } = this.#deps
+      const { gateway, stored, intake, keyed, readRequest, sinkFor } = this.#deps
       const read = await readRequest(exchange)
-      const held = await intake.answerUntilClosed(exchange, principalOf(exchange), read)
-      await answerCompaction({ gateway, stored }, principalOf(exchange), { ...read, held }, sinkFor(exchange))
+      const principal = principalOf(exchange)
+      if (keyed.hasKey(exchange)) {
+        // A key that may not make the request may not retry it (contract 39.2).
+        gateway.assertAllowed(principal, formatById(read.format).readRequest(read.body), read.format)
+        return keyed.compact(exchange, read, (request, sink) =>
+          answerCompaction({ gateway, stored }, principal, request, sink),
+        )
+      }
+      const held = await intake.answerUntilClosed(exchange, principal, read)
+      await answerCompaction({ gateway, stored }, principal, { ...read, held }, sinkFor(exchange))
     }
     return { method: 'POST', access: 'key', gated: true, handle }
   }
