@@ -9,6 +9,7 @@ import { optionalFields } from './rejections/optional-fields.ts'
 const read = [
   'background',
   'best_of',
+  'container',
   'conversation',
   'dimensions',
   'echo',
@@ -26,9 +27,12 @@ const read = [
   'messages',
   'modalities',
   'model',
+  'models',
   'n',
   'output_config',
   'output_format',
+  'plugins',
+  'preset',
   'previous_response_id',
   'prompt',
   'response_format',
@@ -47,6 +51,7 @@ const read = [
   'tool_choice',
   'tools',
   'type',
+  'web_search_options',
 ]
 
 const rewritten = new Set([...read, ...Object.keys(optionalFields)])

@@ -25,8 +25,6 @@ const imageTokens: readonly (readonly [models: RegExp, tokens: number])[] = [
 const unreadParts = /video|upload|audio_url|^media$/
 /** Hosted tools that add nothing large to the input: clients run them, or they only write. */
 const boundedTools = /^(?:local_shell|apply_patch|computer|image_generation|tool_search|custom|function|namespace)/
-/** Members with which a provider adds content of its own: servers of tools, files of a container, searches. */
-const openMembers = ['mcp_servers', 'container', 'web_search_options']
 
 /** The most input that one call can have; what it counts as depends on the model. */
 export interface InputBound {
@@ -57,7 +55,7 @@ export function inputBound(
   tokens += (countUnread(body['messages']) + countUnread(body['input'])) * tokensOfUnknownFile
   const isOpen =
     tools.some((tool) => tool.type === 'hosted' && canAddInput(tool.declaration)) ||
-    openMembers.some((name) => isGiven(body[name])) ||
+    [body['mcp_servers'], body['container'], body['web_search_options']].some(isGiven) ||
     // The prompt of a Responses request is a template that the provider stores.
     isObject(body['prompt'])
   return { tokens: Math.max(0, tokens), images, isOpen }

@@ -99,20 +99,15 @@ export function answersOf({ candidates, choices = 1 }: Sampling): number {
 }
 
 /**
- * Members of a chat request with which the provider uses other models, or runs other paid services. Nobody can tell what they
- * cost, so a request with budgets must not have them (contract 46.20).
+ * With these members, the provider uses other models, or runs other paid services. Nobody can tell what they cost, so a
+ * request with budgets must not have them (contract 46.20). @throws ServiceError `unsupported_parameter`
  */
-const unboundedMembers = ['models', 'plugins', 'preset']
-
-/** @throws ServiceError `unsupported_parameter` */
 function assertBounded(body: JsonObject): void {
-  for (const name of unboundedMembers) {
-    const value = body[name]
+  const unbounded = { models: body['models'], plugins: body['plugins'], preset: body['preset'] }
+  for (const [name, value] of Object.entries(unbounded)) {
     if (value === undefined || value === null || (Array.isArray(value) && value.length === 0)) continue
-    throw unsupported(
-      name,
-      `${name} lets the provider choose what a request costs, and a budget counts this request. Send it without ${name}.`,
-    )
+    const problem = `${name} lets the provider choose what a request costs, and a budget counts this request. Send it without ${name}.`
+    throw unsupported(name, problem)
   }
 }
 
