@@ -352,7 +352,7 @@ export function buildApi(runtime: Runtime, deps: BuildApiDeps): Api {
     stored,
     catalog: new Catalog(catalogDeps),
     conversations,
-    ownRecords: ownRecords(runtime, deps.storage.store),
+    ownRecords: ownRecords(runtime, deps.storage),
     links,
     baseUrl,
     edgeGate: config.edgeGate.enabled,

@@ -1,11 +1,14 @@
 import { budgetStates, plainBudget } from '../accounts/budgets.ts'
 import { mayCount } from '../domain/budgets.ts'
 import type { OwnRecords } from '../http/endpoints/self-service.ts'
-import type { Store } from '../storage/store.ts'
 import type { Runtime } from './runtime.ts'
+import type { Storage } from './storage.ts'
 
 /** What keys can read about themselves and their account's requests (contract 43). */
-export function ownRecords({ served, clock }: Runtime, store: Store): OwnRecords {
+export function ownRecords(
+  { served }: Runtime,
+  { store, quotaNowMs }: Pick<Storage, 'store' | 'quotaNowMs'>,
+): OwnRecords {
   return {
     findRequest: (accountId, id) => store.findActivity(accountId, id),
     findSessionCost: (accountId, session) => store.findSessionCost(accountId, session),
@@ -16,7 +19,7 @@ export function ownRecords({ served, clock }: Runtime, store: Store): OwnRecords
       return (backendId) => models.get(backendId)
     },
     async describeKey(accountId, keyId) {
-      const [key, budgets] = await Promise.all([store.findKey(keyId), budgetStates(store, accountId, clock.nowMs())])
+      const [key, budgets] = await Promise.all([store.findKey(keyId), budgetStates(store, accountId, quotaNowMs())])
       if (key === undefined) return undefined
       const { profiles, perMinute, addresses } = key.limits
       return {

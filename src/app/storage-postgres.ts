@@ -64,6 +64,7 @@ export async function openPostgresStorage({ config, clock, log }: Runtime, url: 
     isOwnedElsewhere: false,
     proveQuotas: () => proveQuotasOnPostgres(url),
     nowMs: () => ledger.nowMs(),
+    quotaNowMs: () => ledger.nowMs(),
     isHealthy: () => ledger.healthy(),
     queues: () => ({ ledger: ledger.inFlight }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

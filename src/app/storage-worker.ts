@@ -7,6 +7,7 @@ import { StoreUnavailable } from '../runtime/store-unavailable.ts'
 import { workerFolder } from '../storage/data-folder.ts'
 import { DeliveryMarks, firstMark, readBootId } from '../storage/ledger/delivery-marks.ts'
 import { LedgerUnavailable } from '../storage/ledger/ledger-unavailable.ts'
+import { QuotaCalendar } from '../storage/ledger/quota-calendar.ts'
 import { OwnerConnection } from '../storage/owner/owner-connection.ts'
 import { RemoteLedger } from '../storage/owner/remote-ledger.ts'
 import { remoteStore } from '../storage/owner/remote-stores.ts'
@@ -57,6 +58,7 @@ export async function openWorkerStorage(
   })
   const reports = new WorkerReports(store, nodeIdOf(worker), clock)
   opened.defer(() => reports.close())
+  const calendar = new QuotaCalendar(clock)
   const { proveQuotas } = remoteStore<Pick<Storage, 'proveQuotas'>>(owner, 'storage')
   const owned = opened.move()
   return {
@@ -70,6 +72,7 @@ export async function openWorkerStorage(
     isOwnedElsewhere: true,
     proveQuotas,
     nowMs: () => clock.nowMs(),
+    quotaNowMs: () => calendar.nowMs(),
     isHealthy: () => owner.isHealthy,
     queues: () => owner.queues,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

@@ -32,6 +32,8 @@ export interface Storage extends AsyncDisposable {
   proveQuotas(): Promise<void>
   /** The wall clock that decides when keys end: the same for all nodes of a database (contract 36.14). Epoch milliseconds. */
   nowMs(): number
+  /** The time by which months and the windows of budgets are counted (contract 5.13, 5.14): epoch milliseconds. */
+  quotaNowMs(): number
   /** Whether requests can be recorded right now. */
   isHealthy(): boolean
   /** What waits for the database, by name: `ledger` counts requests whose record is not complete. */
@@ -126,6 +128,7 @@ export async function openSqliteStorage(
     isOwnedElsewhere: false,
     proveQuotas: async () => thread.call({ type: 'prove' }),
     nowMs: () => clock.nowMs(),
+    quotaNowMs: () => ledger.nowMs(),
     isHealthy: () => ledger.healthy() && file.isUsable(),
     queues: () => ({ ledger: ledger.inFlight, database: thread.waitingCalls }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

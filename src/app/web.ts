@@ -119,7 +119,7 @@ export function openWeb(runtime: Runtime, deps: OpenWebDeps): Web {
       library: openLibrary(runtime),
       openApi: openApiDocument({ baseUrl, links, version: readVersion() }),
       control: parts,
-      budgets: parts,
+      budgets: { ...parts, clock: { nowMs: () => storage.quotaNowMs() } },
       webhooks: webhookDeps(runtime, deps, sealer),
       identity: parts,
       operators: { ...parts, store: store.operators },

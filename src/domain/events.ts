@@ -61,6 +61,8 @@ export type ServiceEvent =
    * again.
    */
   | { readonly event: 'scanning_keys_failing'; readonly reason: string }
+  /** A provider counted more than the request can have used: its usage is estimated instead (contract 10.13). */
+  | { readonly event: 'usage_absurd'; readonly requestId: string }
   | { readonly event: 'ledger_failing'; readonly reason: string }
   /** The database refused a row of one request, which was left out or settled with what is known: a bug. `reason` is a code. */
   | { readonly event: 'ledger_row_refused'; readonly reason: string }

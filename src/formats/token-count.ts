@@ -4,6 +4,9 @@ import { anyRegion, usualTiers } from '../domain/token-price.ts'
 import { maxTokenCount } from '../runtime/token-counts.ts'
 import type { Draft } from './fields.ts'
 
+/** More than any answer takes. */
+const mostSearches = 1_000
+
 /** A provider's token count: 0 if absent or null, undefined if it is not a token count. */
 function readCount(value: Json | undefined): number | undefined {
   if (value === undefined || value === null) return 0
@@ -36,7 +39,7 @@ interface GivenDetails {
 }
 
 /**
- * Usage from a provider's counts; `input` and `output` are totals. Undefined if nothing was counted, so that 0 is not
+ * Usage from a provider's counts; `input` and `output` are totals. Undefined if no input was counted, so that 0 is not
  * taken as a result, and if a count is implausible: then the usage is estimated (contract 10.13, 42.7).
  */
 export function usageFrom(given: GivenCounts): Usage | undefined {
@@ -47,8 +50,15 @@ export function usageFrom(given: GivenCounts): Usage | undefined {
   const written = readCount(given.written)
   if (inputTokens === undefined || outputTokens === undefined) return undefined
   if (cachedTokens === undefined || reasoningTokens === undefined || written === undefined) return undefined
-  if (inputTokens === 0 && outputTokens === 0) return undefined
-  const usage: Draft<Usage> = { inputTokens, outputTokens, cachedTokens, reasoningTokens, source: 'counted' }
+  // A request is never empty.
+  if (inputTokens === 0) return undefined
+  const usage: Draft<Usage> = {
+    inputTokens,
+    outputTokens,
+    cachedTokens: Math.min(cachedTokens, inputTokens),
+    reasoningTokens,
+    source: 'counted',
+  }
   if (written > 0) usage.cacheWriteTokens = written
   addDetails(usage, given)
   return usage
@@ -82,7 +92,8 @@ function addDetails(usage: Draft<Usage>, given: GivenDetails): void {
 function addCount(usage: Draft<Usage>, name: CountName, value: Json | undefined): void {
   if (value === undefined || value === 0) return
   const count = readCount(value)
-  if (count !== undefined && count > 0) usage[name] = count
+  if (count === undefined || count === 0) return
+  if (name !== 'webSearches' || count <= mostSearches) usage[name] = count
 }
 
 /** A provider's short name for something unusual, in lowercase. Anything longer has no known price: `other`. */

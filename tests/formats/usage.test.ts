@@ -188,3 +188,29 @@ describe('every translation of usage conserves it', () => {
     )
   })
 })
+
+describe('counts that cannot be (contract 10.13)', () => {
+  test('usage without input is not usage: it is estimated', () => {
+    expect(readChatUsage({ completion_tokens: 5 })).toBeUndefined()
+    expect(readChatUsage({ prompt_tokens: 0, completion_tokens: 5 })).toBeUndefined()
+    expect(readResponsesUsage({ output_tokens: 5 })).toBeUndefined()
+    expect(readMessagesUsage({ output_tokens: 5 })).toBeUndefined()
+  })
+
+  test('no more than the input was read from a cache', () => {
+    const usage = { prompt_tokens: 10, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 1_000_000 } }
+    expect(readChatUsage(usage)).toMatchObject({ inputTokens: 10, cachedTokens: 10 })
+  })
+
+  test('a stated cost above 1,000 USD, and more than 1,000 searches, are not used', () => {
+    const counts = { prompt_tokens: 10, completion_tokens: 5 }
+    expect(readChatUsage({ ...counts, cost: 1_000 })?.statedCost).toBe('1000000000000000')
+    for (const absurd of [{ cost: 1_000.01 }, { cost: 1e6 }, { cost_in_usd_ticks: 1.01e13 }])
+      expect(readChatUsage({ ...counts, ...absurd })).toMatchObject({ inputTokens: 10 })
+    for (const absurd of [{ cost: 1_000.01 }, { cost: 1e6 }, { cost_in_usd_ticks: 1.01e13 }])
+      expect(readChatUsage({ ...counts, ...absurd })?.statedCost).toBeUndefined()
+    const searched = (web_search_requests: number) =>
+      readMessagesUsage({ input_tokens: 10, output_tokens: 5, server_tool_use: { web_search_requests } })?.webSearches
+    expect([searched(1_000), searched(1_001)]).toEqual([1_000, undefined])
+  })
+})

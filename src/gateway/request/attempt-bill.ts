@@ -1,4 +1,4 @@
-import type { Conversation, Usage } from '../../domain/conversation.ts'
+import type { Conversation, Sampling, Usage } from '../../domain/conversation.ts'
 import { type Picodollars, writeDollars } from '../../domain/money.ts'
 import {
   addCosts,
@@ -14,7 +14,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import type { CallBill } from '../budgets/call-bill.ts'
 import type { Lane } from '../lanes/lane.ts'
 import type { CallTarget } from '../ports.ts'
-import { usageOf } from './request-usage.ts'
+import { isAbsurd, usageOf } from './request-usage.ts'
 
 const nothingDue: RequestCost = { amount: 0n, saved: 0n, isEstimated: false }
 /** Outcomes after which a provider may have begun to work, although nothing of an answer arrived. */
@@ -29,6 +29,7 @@ export class AttemptBill implements CallBill {
   readonly #target: CallTarget
   readonly #startedAtMs: number
   #conversation: Conversation | undefined
+  readonly #sampling: Sampling | undefined
   #bodyLength = 0
   #isAccepted = false
   #hasContent = false
@@ -44,6 +45,7 @@ export class AttemptBill implements CallBill {
     this.#target = target
     this.#startedAtMs = clock.nowMs()
     this.#conversation = conversation
+    this.#sampling = conversation?.sampling
   }
 
   /** The request is sent, with a body of this length. */
@@ -71,7 +73,8 @@ export class AttemptBill implements CallBill {
 
   /** The answer's counts arrived after its end. */
   countedLate({ usage }: Lane): void {
-    if (this.#isAccepted && usage?.source === 'counted') this.#usage = usage
+    if (!this.#isAccepted || usage?.source !== 'counted') return
+    if (!isAbsurd(usage, this.#sampling, this.#bodyLength)) this.#usage = usage
   }
 
   /** Undefined if nothing is due. */

@@ -22,7 +22,7 @@ import type { FailoverDeps } from './failover-deps.ts'
 import { Failover } from './failover.ts'
 import { discardUnwanted, persistingFlow, persistWhole } from './persisting-flow.ts'
 import type { RequestRunOptions } from './request-run-options.ts'
-import { usageOf } from './request-usage.ts'
+import { isReplaced, usageOf } from './request-usage.ts'
 import { rescuable, rescue, rescueModeOf, type Delivered } from './rescue.ts'
 
 export interface RequestRunDeps extends FailoverDeps {
@@ -238,6 +238,8 @@ export class RequestRun extends SetEntry {
     // A whole answer whose record could not be written is already settled, and its charge was reverted.
     if (this.#settled) return
     this.#settled = true
+    if (isReplaced(this.#source.current?.lane, outcome.usage))
+      this.#deps.log({ event: 'usage_absurd', requestId: this.#options.request.id })
     this.#options.admission.settle(outcome, delivery)
   }
 

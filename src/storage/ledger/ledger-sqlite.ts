@@ -72,6 +72,8 @@ export interface SqliteLedger extends Ledger {
   readonly thread: DatabaseThread
   /** Whether records can be written right now. */
   healthy(): boolean
+  /** The time by which months and windows are counted: epoch milliseconds of a clock that does not jump. */
+  nowMs(): number
   /** Requests that are admitted and not completely on disk. */
   readonly inFlight: number
   /** Decides like `admit`, for another process, which delivers the answer. */
@@ -245,6 +247,10 @@ export class MemoryLedger implements SqliteLedger {
 
   get inFlight(): number {
     return this.#journal.inFlight
+  }
+
+  nowMs(): number {
+    return this.#calendar.nowMs()
   }
 
   healthy(): boolean {

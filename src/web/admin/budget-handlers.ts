@@ -9,7 +9,7 @@ import { invalid, oneOfIn, optionalFlagIn, optionalTextIn, type AdminCall, type 
 export const budgetHandlers = {
   async listBudgets(call) {
     const id = await accountIdOf(call)
-    const states = await budgetStates(call.deps.budgets.store, id, call.deps.clock.nowMs())
+    const states = await budgetStates(call.deps.budgets.store, id, call.deps.budgets.clock.nowMs())
     return { object: 'list', data: states.map(plainBudget), has_more: false }
   },
 
@@ -20,7 +20,7 @@ export const budgetHandlers = {
     const budgetDeps = { ...control, store: deps.budgets.store }
     const names = profiles.map((profile) => profile.id)
     const budget = await setBudget(budgetDeps, id, readBudget(body), 'operator', names)
-    const states = await budgetStates(deps.budgets.store, id, deps.clock.nowMs())
+    const states = await budgetStates(deps.budgets.store, id, deps.budgets.clock.nowMs())
     return plainBudget(states.find((state) => state.budget.id === budget.id)!)
   },
 

@@ -18,7 +18,7 @@ export async function budgetCard(
 ): Promise<Html> {
   const { deps, operator, form } = visit
   const nowMs = deps.clock.nowMs()
-  const states = await budgetStates(deps.budgets.store, id, nowMs)
+  const states = await budgetStates(deps.budgets.store, id, deps.budgets.clock.nowMs())
   const mayChange = hasRole(operator.role, operatorActions.changeBudgets.role)
   const budgetPath = `/operator/accounts/${id}/budgets`
   return html`<section class="card">

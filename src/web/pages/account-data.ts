@@ -66,7 +66,7 @@ async function* sectionsOf(visit: AccountVisit): AsyncGenerator<Section> {
   yield ['upgradeRequests', await billing.listUpgradeRequests({ accountId: id, limit: maxOthers })]
   yield ['managedRequests', await deps.records.listManagedRequests({ accountId: id, limit: maxOthers })]
   yield ['tickets', await deps.accountData.store.listOwnTickets(id, maxOthers)]
-  yield ['budgets', await budgetStates(deps.budgets.store, id, deps.clock.nowMs())]
+  yield ['budgets', await budgetStates(deps.budgets.store, id, deps.budgets.clock.nowMs())]
   const webhooks = await deps.webhooks.store.listWebhooks(id)
   yield [
     'webhooks',

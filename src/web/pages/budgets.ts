@@ -27,7 +27,7 @@ async function showBudgets(visit: AccountVisit, errorCode?: AccountsErrorCode): 
   const { id } = signedIn.account
   const nowMs = deps.clock.nowMs()
   const [states, keys, emails, webhooks] = await Promise.all([
-    budgetStates(deps.budgets.store, id, nowMs),
+    budgetStates(deps.budgets.store, id, deps.budgets.clock.nowMs()),
     deps.control.store.listKeys(id, maxListedKeys),
     deps.identity.store.listEmails(id),
     deps.webhooks.store.listWebhooks(id),

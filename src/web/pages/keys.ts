@@ -63,7 +63,7 @@ async function showKeys(visit: AccountVisit, trouble?: Trouble): Promise<Respons
   const [keys, uses, budgets] = await Promise.all([
     deps.control.store.listKeys(id, maxListedKeys),
     deps.lastUses(id),
-    budgetStates(deps.budgets.store, id, nowMs),
+    budgetStates(deps.budgets.store, id, deps.budgets.clock.nowMs()),
   ])
   const hasWorking = keys.some((key) => effectiveState(key, nowMs) !== 'revoked')
   return page(visit, {

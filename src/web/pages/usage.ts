@@ -80,7 +80,7 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
     deps.usageOf(signedIn.account),
     deps.control.store.listKeys(id, maxListedKeys),
     deps.control.store.listUpstreams(id),
-    budgetStates(deps.budgets.store, id, nowMs),
+    budgetStates(deps.budgets.store, id, deps.budgets.clock.nowMs()),
   ])
   const names = buildNames(keys, upstreams, deps.backends)
   return page(visit, {

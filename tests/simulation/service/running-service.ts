@@ -224,6 +224,7 @@ async function openStorage(
     isOwnedElsewhere: false,
     proveQuotas: async () => {},
     nowMs: () => clock.nowMs(),
+    quotaNowMs: () => clock.nowMs(),
     isHealthy: () => ledger.healthy(),
     queues: () => ({ ledger: ledger.inFlight, database: thread.waitingCalls }),
     [Symbol.asyncDispose]: async () => {},
