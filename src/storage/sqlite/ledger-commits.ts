@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { sqliteResultCode } from '../../runtime/sqlite-result-code.ts'
 import { isBusy } from './connect-sqlite.ts'
 import { failureReason } from './failure-reason.ts'
-import { addSpendingSql, type Batch, type Cell, recordKinds, recoverFromName } from './ledger-batch.ts'
+import { addSpendingSql, type Batch, booked, type Cell, holding, recordKinds, recoverFromName } from './ledger-batch.ts'
 import type { FromWorker } from './sqlite-messages.ts'
 
 /** Delay before a failed commit is retried; doubled each time. */
@@ -116,16 +116,21 @@ export class LedgerCommits {
     for (let at = 0; at < records.length;) {
       const kind = records[at] as number
       const next = at + 1 + recordKinds[kind]!.cells
-      this.#run(this.#statements[kind]!, records.slice(at + 1, next))
+      const cells = records.slice(at + 1, next)
+      if (kind === holding || kind === booked) this.#runBudget(this.#statements[kind]!, cells)
+      else this.#statements[kind]!.run(...cells)
       at = next
     }
-    for (let at = 0; at < usage.length; at += 3) this.#run(this.#addUsage, usage.slice(at, at + 3))
-    for (let at = 0; at < spending.length; at += 4) this.#run(this.#addSpending, spending.slice(at, at + 4))
+    for (let at = 0; at < usage.length; at += 3) this.#addUsage.run(usage[at]!, usage[at + 1]!, usage[at + 2]!)
+    for (let at = 0; at < spending.length; at += 4) this.#runBudget(this.#addSpending, spending.slice(at, at + 4))
     if (recoverFrom !== undefined) this.#setRecoverFrom.run(recoverFrom)
   }
 
-  /** A row that the database refuses is left out: repeating its batch could not help, and would stop everyone (contract 46.19). */
-  #run(statement: StatementSync, cells: readonly Cell[]): void {
+  /**
+   * A row of a budget that the database refuses is left out: repeating its batch could not help, and would stop everyone
+   * (contract 46.19). Any other row must be on disk before its answer is sent.
+   */
+  #runBudget(statement: StatementSync, cells: readonly Cell[]): void {
     try {
       statement.run(...cells)
     } catch (error) {

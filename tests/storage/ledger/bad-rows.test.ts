@@ -8,6 +8,7 @@ import { type Budget, type BudgetClaim, nanoPerUsd } from '../../../src/domain/b
 import type { Plan } from '../../../src/domain/plans.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { openSqliteLedger, type SqliteLedger } from '../../../src/storage/ledger/ledger-sqlite.ts'
+import { LedgerUnavailable } from '../../../src/storage/ledger/ledger-unavailable.ts'
 import type { Tables } from '../../../src/storage/schema/schema.ts'
 import { databasePath } from '../../../src/storage/sqlite/connect-sqlite.ts'
 import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
@@ -102,16 +103,30 @@ describe('one request that cannot be stored fails alone (contract 46.19)', () =>
     expect((await spending()).map(({ spent }) => spent)).toEqual([6e15, 6e15])
   })
 
-  test('a row that the database refuses is left out of its batch, and the others are written', async () => {
+  test('a row of a budget that the database refuses is left out of its batch, and the others are written', async () => {
     using database = new DatabaseSync(databasePath(folder))
-    const other = await admit('req_1', 'acc_2')
-    await other.durable()
-    // Its ID is in the database already.
-    const [refused, written] = [await admit('req_1', 'acc_1'), await admit('req_2', 'acc_2')]
-    await Promise.all([refused.durable(), written.durable()])
-    expect(badRows).toEqual(['ERR_SQLITE_ERROR 1555'])
+    database.exec(`create trigger refusing before insert on budget_spending when new.spent = 13
+      begin select raise(abort, 'no'); end`)
+    for (const [at, nanoUsd] of [13, 14].entries()) {
+      const asked = { ...claim, budgets: [{ ...budget, id: `bud_${at}` }] }
+      const admission = await admit(`req_${at}`, `acc_${at}`, asked)
+      admission.settle(answered, 'done', { nanoUsd, tokens: 0 })
+    }
+    await ledger.flush()
+    expect(badRows).toEqual(['ERR_SQLITE_ERROR 1811'])
     expect([failures, ledger.healthy()]).toEqual([[], true])
+    expect(await spending()).toEqual([{ budget_id: 'bud_1', spent: 14 }])
     expect(database.prepare('select count(*) as count from requests').get()).toEqual({ count: 2 })
+  })
+
+  test('a request that the database refuses is not admitted, and nothing is admitted until it is written', async () => {
+    using database = new DatabaseSync(databasePath(folder))
+    database.exec(`create trigger refusing before insert on requests begin select raise(abort, 'no'); end`)
+    const refused = await admit('req_1', 'acc_1')
+    await expect(refused.durable()).rejects.toThrow(LedgerUnavailable)
+    expect([badRows, ledger.healthy()]).toEqual([[], false])
+    database.exec('drop trigger refusing')
+    await expect.poll(() => ledger.healthy()).toBe(true)
   })
 
   test('a start settles a hold that is no amount with the whole budget, and others with what they hold', async () => {
