@@ -97,9 +97,10 @@ export class AttemptBill implements CallBill {
   }
 
   /** The cost of the attempt that ended with this outcome. */
-  costFor(outcome: Attempt['outcome']): PossibleCost {
+  costFor({ outcome, status }: Pick<Attempt, 'outcome' | 'status'>): PossibleCost {
     const { usage, amount } = this
-    if (usage === undefined) return { ...nothingDue, isEstimated: this.#bodyLength > 0 && uncertain.has(outcome) }
+    if (usage === undefined)
+      return { ...nothingDue, isEstimated: this.#bodyLength > 0 && status === undefined && uncertain.has(outcome) }
     const { price } = this.#target
     const rates = price?.at(this.#startedAtMs)
     if (amount === undefined) return unknownCost
@@ -132,7 +133,7 @@ export function billFor(attempts: readonly OpenAttempt[]): {
   const closed: Attempt[] = []
   for (const attempt of attempts) {
     const bill = attempt[billed]
-    const cost = bill?.costFor(attempt.outcome) ?? nothingDue
+    const cost = bill?.costFor(attempt) ?? nothingDue
     total = addCosts(total, cost)
     const usage = bill?.usage
     if (attempts.length === 1 || usage === undefined) closed.push(attempt)
