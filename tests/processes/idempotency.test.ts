@@ -235,6 +235,28 @@ describe.runIf(hasPostgres('idempotency on three nodes'))('three nodes on Postgr
     expect(await responseAt(nodes[2]!, 'GET', id)).toMatchObject({ status: 'cancelled' })
   })
 
+  test('deleting a background response at another node cancels it, for one unit, and it never appears again', async () => {
+    const [stopped, before, unitsBefore] = [provider.counts().aborted, calls(), await chargedBefore()]
+    const { id } = await inBackground(nodes[0]!)
+    expect(await responseAt(nodes[1]!, 'DELETE', id)).toMatchObject({ id, deleted: true })
+    await expect.poll(() => provider.counts().aborted).toBeGreaterThan(stopped)
+    // As long as the whole answer would take.
+    await sleep(3_000)
+    for (const node of nodes) expect((await call(node, 'GET', `/responses/${id}`)).status).toBe(404)
+    expect(calls() - before).toBe(1)
+    await expect.poll(charged).toBe(unitsBefore + 1)
+  })
+
+  test('a background response whose node is killed can be deleted', async () => {
+    const { id } = await inBackground(nodes[0]!)
+    await nodes[0]!.stop('SIGKILL')
+    await expect
+      .poll(async () => (await call(nodes[1]!, 'DELETE', `/responses/${id}`)).status, { timeout: 30_000 })
+      .toBe(200)
+    await nodes[0]!.start()
+    for (const node of nodes) expect((await call(node, 'GET', `/responses/${id}`)).status).toBe(404)
+  })
+
   test('a background response whose node is killed has failed', async () => {
     const { id } = await inBackground(nodes[0]!)
     await nodes[0]!.stop('SIGKILL')
