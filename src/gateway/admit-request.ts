@@ -57,14 +57,14 @@ export interface AdmittedRequest {
 
 /** Makes the last checks of a request, and admits it in the form in which it can be sent. @throws ServiceError */
 export async function admitRequest(
-  shared: AdmitDeps,
+  deps: AdmitDeps,
   principal: Principal,
   { profile, request: given, conversation, backends: served, session }: SessionRequest,
   plan: AnswerPlan | undefined,
 ): Promise<AdmittedRequest> {
   const { accountId, keyId, limits } = principal
-  const deps = { ...shared, learned: shared.learned.of(accountId) }
-  const { formats, learned, readBudgets } = deps
+  const { formats, relays, readBudgets } = deps
+  const learned = deps.learned.of(accountId)
   const request = { ...given, cache: cacheContext(deps.cacheKeys, accountId, profile, session) }
   const { id, format } = request
   const isFused = plan?.runner !== undefined
@@ -84,7 +84,7 @@ export async function admitRequest(
   })
   const budgeted = mayHaveBudgets(principal) ? await budgetedFor(readBudgets, principal, asking()) : undefined
   const backends = budgeted === undefined || isFused ? capable : budgeted.backends
-  const bodies = isFused ? { ...deps, relays: translatedOnly } : deps
+  const bodies = { formats, learned, relays: isFused ? translatedOnly : relays }
   const written = assertEncodable(request, conversation, backends, bodies)
   const units = profile.quotaUnits
   const opening = { id, accountId, keyId, profile: profile.id, format, stream: conversation.stream, units }

@@ -320,8 +320,7 @@ export class Gateway {
   /** Runs an admitted request to its record. @throws ServiceError if nothing was written */
   async #run(opening: RequestOpening, options: RequestRunOptions, written?: BackendRequestBody): Promise<void> {
     const { request, session, source } = options
-    const learned = this.#deps.learned.of(opening.accountId)
-    const requestRun = new RequestRun({ ...this.#runDeps, learned }, options, written)
+    const requestRun = new RequestRun(this.#runDeps, options, written)
     this.#running.add(requestRun)
     let end: RequestRunEnd
     try {

@@ -13,12 +13,13 @@ export class AttemptFailures {
   lacking: Need | undefined
   /** Whether a backend failed in a way that does not show whether it would have accepted the request. */
   isUncommitted = false
-  readonly #learned: LearnedLimits
+  /** What the account's rejections taught. */
+  readonly learned: LearnedLimits
   readonly #options: FailoverOptions
   readonly #candidates: Candidates
 
   constructor(learned: LearnedLimits, options: FailoverOptions, candidates: Candidates) {
-    this.#learned = learned
+    this.learned = learned
     this.#options = options
     this.#candidates = candidates
   }
@@ -34,7 +35,7 @@ export class AttemptFailures {
     const needs = outcome === 'not_capable' ? needsOf(this.#options.conversation) : []
     const lacking = rejection?.lacks?.find((need) => needs.includes(need))
     if (lacking !== undefined) {
-      this.#learned.learnLack(backend, lacking)
+      this.learned.learnLack(backend, lacking)
       this.lacking ??= lacking
       return undefined
     }
@@ -50,7 +51,7 @@ export class AttemptFailures {
   }
 
   #tooLong(backend: Backend, toldTokens: number | undefined, retryCount: number): ServiceError {
-    if (toldTokens !== undefined && backend.contextWindow === undefined) this.#learned.learnWindow(backend, toldTokens)
+    if (toldTokens !== undefined && backend.contextWindow === undefined) this.learned.learnWindow(backend, toldTokens)
     this.#candidates.keepLargerThan(backend.contextWindow ?? toldTokens)
     return new ServiceError('context_length_exceeded', {
       upstream: backend.id,

@@ -91,12 +91,13 @@ export class Failover implements AnswerSource {
     const hasOwnRouting = request.body[routingField] !== undefined
     this.#aboutRequest = { kind: this.#kind, ...(hasOwnRouting ? { ownRouting: true } : {}) }
     this.#candidates = new Candidates(candidatesOptions(deps, options, this.#caller))
-    this.#failures = new AttemptFailures(deps.learned, options, this.#candidates)
+    this.#failures = new AttemptFailures(deps.learned.of(accountId), options, this.#candidates)
     this.#hedging = hedgingFor(deps, options, this.#caller, this.#kind)
     this.#warmWait = warmWaitFor(deps, options, this.#caller, this.#kind)
     this.#shortWait = new ShortWait(deps, options, this.#caller, this.#kind)
     this.#roomWait = new RoomWait(deps, options, this.#candidates)
-    this.#writer = new CallerRequestWriter(request, conversation, deps)
+    const { formats, relays } = deps
+    this.#writer = new CallerRequestWriter(request, conversation, { formats, relays, learned: this.#failures.learned })
     this.#laneFor = laneFor
   }
 
@@ -317,13 +318,12 @@ export class Failover implements AnswerSource {
         )
       } catch (error) {
         this.#end(run, trace, error)
-        const { learned } = this.#deps
         const next = secondAttempt(error, {
           backend,
           endpoint,
           sentLength: body.length,
           writer: this.#writer,
-          learned,
+          learned: this.#failures.learned,
           earlier: again,
         })
         if (next !== undefined) {
