@@ -18,7 +18,7 @@ import { minuteMs } from '../../runtime/minute-log.ts'
 import type { Tables } from '../schema/schema.ts'
 import { denialError } from './denial-error.ts'
 import type { FullMinute } from './minute-refusals.ts'
-import { isRowFault, rowFaultOf } from './row-fault.ts'
+import { rowFaultOf } from './row-fault.ts'
 
 /** A request that waits for its admission. */
 export interface Asking {
@@ -113,9 +113,10 @@ export async function decideAlone(
   try {
     return await decide(batch)
   } catch (error) {
-    if (!isRowFault(error)) throw error
+    const reason = rowFaultOf(error)
+    if (reason === undefined) throw error
     if (batch.length === 1) {
-      onBadRow(rowFaultOf(error))
+      onBadRow(reason)
       const refused = new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause: error })
       return [{ error: refused, fullMinute: undefined }]
     }

@@ -4,7 +4,7 @@ import { dayMs } from '../../runtime/durations.ts'
 import { databaseMs, deadAfterMs } from '../nodes.ts'
 import type { Tables } from '../schema/schema.ts'
 import type { DatabaseClock } from './database-clock.ts'
-import { isRowFault, rowFaultOf } from './row-fault.ts'
+import { rowFaultOf } from './row-fault.ts'
 
 /** How often a node writes a heartbeat; more often while the database fails. */
 const beatMs = 5_000
@@ -149,7 +149,7 @@ export class NodeLease {
     try {
       await this.#bookLost(maxRows)
     } catch (error) {
-      if (!isRowFault(error)) throw error
+      if (rowFaultOf(error) === undefined) throw error
       await this.#bookLostAlone()
     }
   }
@@ -160,8 +160,9 @@ export class NodeLease {
       try {
         if ((await this.#bookLost(1)) === 0) return
       } catch (error) {
-        if (!isRowFault(error)) throw error
-        this.#listener.onBadRow(rowFaultOf(error))
+        const reason = rowFaultOf(error)
+        if (reason === undefined) throw error
+        this.#listener.onBadRow(reason)
         await sql`update requests set holds = null where id = (
           select id from requests where holds is not null and state = 'lost' order by id limit 1)`.execute(this.#db)
       }

@@ -5,7 +5,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import { outcomeColumns } from '../requests.ts'
 import type { Tables } from '../schema/schema.ts'
 import { LedgerUnavailable } from './ledger-unavailable.ts'
-import { isRowFault, rowFaultOf } from './row-fault.ts'
+import { rowFaultOf } from './row-fault.ts'
 
 /** Settlements that wait; beyond it nothing more is admitted. */
 const maxWaiting = 60_000
@@ -112,28 +112,26 @@ export async function writeSettlements(
   try {
     return await writeTogether(db, settlements)
   } catch (error) {
-    if (!isRowFault(error)) throw error
-    if (settlements.length === 1) return await settleBadRow(db, settlements[0]!, onBadRow, error)
+    const reason = rowFaultOf(error)
+    if (reason === undefined) throw error
+    if (settlements.length === 1) {
+      onBadRow(reason)
+      return await settleBadRow(db, settlements[0]!)
+    }
   }
   for (const settlement of settlements) await writeSettlements(db, [settlement], onBadRow)
 }
 
-async function settleBadRow(
-  db: Kysely<Tables>,
-  { id, state, outcome: { charged }, spent }: Settlement,
-  onBadRow: (reason: string) => void,
-  error: unknown,
-): Promise<void> {
-  onBadRow(rowFaultOf(error))
+async function settleBadRow(db: Kysely<Tables>, { id, state, outcome: { charged }, spent }: Settlement): Promise<void> {
   const settlement: Settlement = { id, state, outcome: { charged, attempts: [], totalMs: 0 } }
   try {
     await writeTogether(db, [spent === undefined ? settlement : { ...settlement, spent: 'unknown' }])
   } catch (again) {
-    if (!isRowFault(again)) throw again
+    if (rowFaultOf(again) === undefined) throw again
     // What it holds cannot be read: the request ends without it.
     await sql`update requests set holds = null where id = ${id}`.execute(db)
     await writeTogether(db, [settlement]).catch((last: unknown) => {
-      if (!isRowFault(last)) throw last
+      if (rowFaultOf(last) === undefined) throw last
     })
   }
 }

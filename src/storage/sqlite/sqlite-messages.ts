@@ -56,8 +56,10 @@ export interface ErrorMessage {
   readonly errcode: unknown
 }
 
-/** `committed`: the ledger's batches up to `number` are on disk. `failed`: a commit failed and is retried.
- * `bad_row`: a row was left out. */
+/**
+ * `committed`: the ledger's batches up to `number` are on disk. `failed`: a commit failed and is retried. `bad_row`: a row was
+ * left out.
+ */
 export type FromWorker =
   | { readonly type: 'ready' }
   | { readonly type: 'committed'; readonly number: number }
