@@ -1,6 +1,6 @@
 import { isTestId, signatureLine } from '../accounts/alerts/alert-message.ts'
 import type { Webhook } from '../accounts/alerts/alert-ports.ts'
-import { AlertNotSent, AlertSender, type AlertLane } from '../accounts/alerts/alert-sender.ts'
+import { AlertNotSent, AlertSender, type AlertTransport } from '../accounts/alerts/alert-sender.ts'
 import { BudgetAlerts } from '../accounts/alerts/budget-alerts.ts'
 import { signingSecrets } from '../accounts/alerts/webhooks.ts'
 import type { Mail, SendMail } from '../accounts/ports.ts'
@@ -55,12 +55,12 @@ export function startAlerts(runtime: Runtime, deps: StartAlertsDeps): Alerts {
     ...(config.mode === 'production' && { lookup: resolverLookup() }),
     onBug: (error) => log({ event: 'internal_error', requestId: '', ...describeBug(error) }),
   })
-  const lanes: AlertLane[] = [webhookLane(runtime, store, pools)]
-  if (sendMail !== undefined) lanes.push(emailLane(store, sendMail))
-  if (budgetWebhook !== undefined) lanes.push(operatorLane(runtime, deps, budgetWebhook))
+  const transports: AlertTransport[] = [webhookTransport(runtime, store, pools)]
+  if (sendMail !== undefined) transports.push(emailTransport(store, sendMail))
+  if (budgetWebhook !== undefined) transports.push(operatorTransport(runtime, deps, budgetWebhook))
   const sender = new AlertSender({
     store,
-    lanes,
+    transports,
     clock,
     nowMs: () => storage.nowMs(),
     random: () => random(1)[0]! / 255,
@@ -87,7 +87,7 @@ export function startAlerts(runtime: Runtime, deps: StartAlertsDeps): Alerts {
   }
 }
 
-function emailLane(store: Storage['store'], sendMail: SendMail): AlertLane {
+function emailTransport(store: Storage['store'], sendMail: SendMail): AlertTransport {
   return {
     channel: 'email',
     slots: emailsAtOnce,
@@ -106,11 +106,11 @@ function emailLane(store: Storage['store'], sendMail: SendMail): AlertLane {
 }
 
 /** Webhooks of accounts (contract 46.16). What applies to the account and its webhook is read for each attempt. */
-function webhookLane(
+function webhookTransport(
   { config, keys, random, clock, mintRequestId }: Runtime,
   store: Storage['store'],
   pools: UpstreamPools,
-): AlertLane {
+): AlertTransport {
   const sealer = createSealer({ ...keys, random })
   const publicOnly = config.mode === 'production'
   return {
@@ -131,11 +131,11 @@ function webhookLane(
 }
 
 /** The operator's own program, which gets the alerts of all accounts. */
-function operatorLane(
+function operatorTransport(
   { clock, log }: Runtime,
   deps: StartAlertsDeps,
   { url, secret }: NonNullable<Config['budgetWebhook']>,
-): AlertLane {
+): AlertTransport {
   return {
     channel: 'operator',
     slots: operatorsAtOnce,

@@ -30,7 +30,7 @@ export class AlertNotSent extends Error {
 }
 
 /** One way to send messages. */
-export interface AlertLane {
+export interface AlertTransport {
   readonly channel: AlertChannel
   /** How many messages are sent at once, each of another account. */
   readonly slots: number
@@ -40,7 +40,7 @@ export interface AlertLane {
 
 export interface AlertSenderDeps {
   readonly store: Pick<AlertQueries, 'claimDeliveries' | 'endAttempt'>
-  readonly lanes: readonly AlertLane[]
+  readonly transports: readonly AlertTransport[]
   readonly clock: Clock
   /** The wall clock that all processes of this database share. */
   readonly nowMs: () => number
@@ -57,13 +57,13 @@ export interface AlertSenderDeps {
  */
 export class AlertSender {
   readonly #deps: AlertSenderDeps
-  readonly #lanes: readonly Lane[]
+  readonly #queues: readonly ChannelQueue[]
   #timer: Timer | undefined
   #isClosed = false
 
   constructor(deps: AlertSenderDeps) {
     this.#deps = deps
-    this.#lanes = deps.lanes.map((lane) => new Lane(lane, deps))
+    this.#queues = deps.transports.map((transport) => new ChannelQueue(transport, deps))
   }
 
   start(): void {
@@ -75,13 +75,13 @@ export class AlertSender {
 
   /** Looks for messages now. */
   wake(): void {
-    if (!this.#isClosed) for (const lane of this.#lanes) lane.fill()
+    if (!this.#isClosed) for (const queue of this.#queues) queue.fill()
   }
 
   async close(): Promise<void> {
     this.#isClosed = true
     this.#timer?.cancel()
-    const ended = Promise.all(this.#lanes.map((lane) => lane.close()))
+    const ended = Promise.all(this.#queues.map((queue) => queue.close()))
     const { promise: late, resolve } = Promise.withResolvers<void>()
     const timer = this.#deps.clock.after(closeMs, resolve)
     await Promise.race([ended, late])
@@ -90,8 +90,8 @@ export class AlertSender {
 }
 
 /** The messages of one channel. */
-class Lane {
-  readonly #lane: AlertLane
+class ChannelQueue {
+  readonly #transport: AlertTransport
   readonly #deps: AlertSenderDeps
   /** Attempts that are under way, by account. */
   readonly #open = new Map<string, Promise<void>>()
@@ -99,8 +99,8 @@ class Lane {
   #isAskedAgain = false
   #isClosed = false
 
-  constructor(lane: AlertLane, deps: AlertSenderDeps) {
-    this.#lane = lane
+  constructor(transport: AlertTransport, deps: AlertSenderDeps) {
+    this.#transport = transport
     this.#deps = deps
   }
 
@@ -120,7 +120,7 @@ class Lane {
   }
 
   async #claim(): Promise<void> {
-    const { channel, slots } = this.#lane
+    const { channel, slots } = this.#transport
     while (this.#isAskedAgain && !this.#isClosed) {
       this.#isAskedAgain = false
       const limit = slots - this.#open.size
@@ -162,7 +162,7 @@ class Lane {
     const { promise: late, reject } = Promise.withResolvers<never>()
     const timer = this.#deps.clock.after(attemptMs, () => reject(new AlertNotSent('timeout')))
     try {
-      await Promise.race([this.#lane.send(delivery), late])
+      await Promise.race([this.#transport.send(delivery), late])
       return undefined
     } catch (error) {
       if (error instanceof AlertNotSent) return error

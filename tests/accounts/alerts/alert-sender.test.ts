@@ -35,7 +35,7 @@ function open(
   const sent: Sent[] = []
   const sender = new AlertSender({
     store,
-    lanes: [
+    transports: [
       {
         channel: 'operator',
         slots: 2,
