@@ -5,6 +5,7 @@ import type { Storage } from '../../src/app/storage.ts'
 import type { Budget } from '../../src/domain/budgets.ts'
 import { hourMs } from '../../src/runtime/durations.ts'
 import { QuotaCalendar } from '../../src/storage/ledger/quota-calendar.ts'
+import { someBudget } from '../some-budget.ts'
 
 test('a key shows the window that admission counts, also after a step of the clock (contract 5.13, 5.14)', async () => {
   const dayMs = Date.UTC(2026, 10, 26)
@@ -12,18 +13,7 @@ test('a key shows the window that admission counts, also after a step of the clo
   const clock = { nowMs: () => wallMs, monotonicMs: () => 1_000, after: () => ({ cancel: () => {} }) }
   const calendar = new QuotaCalendar(clock, () => 1_000)
   wallMs += 6 * hourMs
-  const budget: Budget = {
-    id: 'bud_1',
-    accountId: 'acc_1',
-    scope: 'account',
-    subject: '',
-    unit: 'tokens',
-    window: 'day',
-    rolling: false,
-    limit: 1_000,
-    setBy: 'account',
-    createdAtMs: 0,
-  }
+  const budget: Budget = someBudget({ unit: 'tokens', window: 'day', limit: 1_000, createdAtMs: 0 })
   const store = {
     findKey: async () => ({ id: 'key_1', name: 'ci', endsAtMs: null, limits: {} }),
     listBudgets: async () => [budget],

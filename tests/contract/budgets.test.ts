@@ -2,24 +2,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { Budget, BudgetClaim } from '../../src/domain/budgets.ts'
 import { ServiceError } from '../../src/domain/errors.ts'
 import type { RequestOpening, RequestOutcome } from '../../src/domain/requests.ts'
+import { someBudget } from '../some-budget.ts'
 import { type ClosableLedger, ledgersFor, type LedgerPlace, roomy } from './ledger-engines.ts'
 
 const { engines, openingOf } = ledgersFor('budgets')
 
 function budgetOf(changes: Partial<Budget> = {}): Budget {
-  return {
-    id: 'bud_1',
-    accountId: 'acc_1',
-    scope: 'account',
-    subject: '',
-    unit: 'usd',
-    window: 'month',
-    rolling: false,
-    limit: 1_000,
-    setBy: 'account',
-    createdAtMs: 0,
-    ...changes,
-  }
+  return someBudget({ limit: 1_000, createdAtMs: 0, ...changes })
 }
 
 /** A claim of `base` and one nanodollar, or token, per output token. */

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { signatureLine, writeAlertEvent, writeTestEvent } from '../../../src/accounts/alerts/alert-message.ts'
 import { webhookEvents } from '../../../src/api-docs/webhook-events.ts'
 import { Secret } from '../../../src/runtime/secret.ts'
+import { someBudget } from '../../some-budget.ts'
 
 type Message = Readonly<Record<string, unknown>>
 interface Described {
@@ -30,18 +31,7 @@ test('the API document describes every field of a message, and no other', () => 
   }
   const described = post.requestBody.content['application/json'].schema
   const state = {
-    budget: {
-      id: 'bud_1',
-      accountId: 'acc_1',
-      scope: 'account',
-      subject: '',
-      unit: 'usd',
-      window: 'month',
-      rolling: false,
-      limit: 20_000_000_000,
-      setBy: 'operator',
-      createdAtMs: 1,
-    },
+    budget: someBudget({ limit: 20_000_000_000, setBy: 'operator' }),
     spent: 16_400_000_000,
     held: 0,
     left: 3_600_000_000,

@@ -7,24 +7,14 @@ import { systemRandom } from '../../../src/runtime/random.ts'
 import { createStore, type Store } from '../../../src/storage/store.ts'
 import { someRecord } from '../../audit-record.ts'
 import { enginesFor } from '../../contract/engines.ts'
+import { someBudget } from '../../some-budget.ts'
 
 const [[, engine]] = enginesFor('budget alerts') as [ReturnType<typeof enginesFor>[0]]
 let store: Store
 let db: Awaited<ReturnType<Awaited<ReturnType<typeof engine.fresh>>>>
 let nowMs = Date.parse('2026-11-25T12:00:00Z')
 
-const budget: Budget = {
-  id: 'bud_1',
-  accountId: 'acc_1',
-  scope: 'account',
-  subject: '',
-  unit: 'tokens',
-  window: 'day',
-  rolling: false,
-  limit: 1_000,
-  setBy: 'account',
-  createdAtMs: 1,
-}
+const budget: Budget = someBudget({ unit: 'tokens', window: 'day', limit: 1_000 })
 
 beforeEach(async () => {
   db = await (await engine.fresh())()

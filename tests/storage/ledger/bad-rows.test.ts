@@ -12,20 +12,10 @@ import { LedgerUnavailable } from '../../../src/storage/ledger/ledger-unavailabl
 import type { Tables } from '../../../src/storage/schema/schema.ts'
 import { databasePath } from '../../../src/storage/sqlite/connect-sqlite.ts'
 import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
+import { someBudget } from '../../some-budget.ts'
 
 const plan: Plan = { id: 'max', name: 'Max', requestsPerMinute: 1000, requestsPerMonth: 1000, premium: true }
-const budget: Budget = {
-  id: 'bud_1',
-  accountId: 'acc_1',
-  scope: 'account',
-  subject: '',
-  unit: 'usd',
-  window: 'month',
-  rolling: false,
-  limit: nanoPerUsd,
-  setBy: 'account',
-  createdAtMs: 0,
-}
+const budget: Budget = someBudget({ limit: nanoPerUsd, createdAtMs: 0 })
 const claim: BudgetClaim = {
   budgets: [budget],
   base: { nanoUsd: 700, tokens: 5 },

@@ -3,21 +3,11 @@ import type { Budget, BudgetClaim } from '../../../src/domain/budgets.ts'
 import { errorMessage } from '../../../src/domain/error-text.ts'
 import { linksFor } from '../../../src/domain/links.ts'
 import { budgetError } from '../../../src/storage/ledger/budget-error.ts'
+import { someBudget } from '../../some-budget.ts'
 import { nanoPerUsd } from '../../test-budgets.ts'
 
 const nowMs = Date.UTC(2026, 10, 26)
-const budget: Budget = {
-  id: 'bud_1',
-  accountId: 'acc_1',
-  scope: 'account',
-  subject: '',
-  unit: 'usd',
-  window: 'month',
-  rolling: false,
-  limit: 20 * nanoPerUsd,
-  setBy: 'account',
-  createdAtMs: 1,
-}
+const budget: Budget = someBudget({ limit: 20 * nanoPerUsd })
 const links = linksFor('https://svc-router.example.com')
 
 /** The message of a refusal of a request that costs 0.25 USD at least. */
