@@ -204,7 +204,7 @@ function cacheMarks(): LinearRow[] {
         const scan = new JsonScan(bodyShape)
         scan.push(bytes)
         const body = JSON.parse(bytes.toString()) as JsonObject
-        const continuation = { isSeen: true, isAgent: false, began: 1, wentOn: 1 }
+        const continuation = { isSeen: true, isExpected: false, began: 1, wentOn: 1 }
         const cache = { accountId: 'a', addsMarks: true, keys: undefined, continuation }
         const id = 'req_1'
         const format = 'anthropic-messages'

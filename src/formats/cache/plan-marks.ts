@@ -8,7 +8,7 @@ const lookbackBlocks = 20
 const safeLookbackBlocks = 15
 /** Storing a token costs 0.25 times its price more, and reading it saves 0.9 times its price. */
 const leastShare = 0.25 / 0.9
-const unknown: Continuation = { isSeen: false, isAgent: false, began: 0, wentOn: 0 }
+const unknown: Continuation = { isSeen: false, isExpected: false, began: 0, wentOn: 0 }
 
 /** One block of a prompt, in the order in which a provider caches it. */
 export interface CacheBlock {
@@ -46,8 +46,8 @@ export interface CacheOutline {
 export interface Continuation {
   /** Whether an earlier turn of it was seen. */
   readonly isSeen: boolean
-  /** Whether the client is a coding agent, or names its session. */
-  readonly isAgent: boolean
+  /** Whether the client is a coding agent, names its session, or asks for encrypted reasoning to send it back. */
+  readonly isExpected: boolean
   /** Of the account's latest conversations with these tools: how many began, and how many of them went on. */
   readonly began: number
   readonly wentOn: number
@@ -94,11 +94,12 @@ export function planMarks(outline: CacheOutline, { continuation }: MarkOptions =
 /**
  * The expected share of such conversations that go on, from 0 to 1. A conversation that was seen does. Otherwise, the
  * account's own conversations with the same tools decide. Until there are any, a client is expected to go on if it has
- * tools and is an agent, or has an answer already; but extracting data forces a call, and usually no request follows.
+ * tools and shows that it will, or has an answer already; but extracting data forces a call, and usually no request
+ * follows.
  */
 function shareThatGoesOn({ toolsEnd, forcesCall, answerStart }: CacheOutline, known = unknown): number {
   if (known.isSeen) return 1
-  const isLikely = toolsEnd > 0 && (answerStart !== undefined || (known.isAgent && !forcesCall))
+  const isLikely = toolsEnd > 0 && (answerStart !== undefined || (known.isExpected && !forcesCall))
   return Math.min(1, ((isLikely ? 1 : 0) + known.wentOn) / (1 + known.began))
 }
 

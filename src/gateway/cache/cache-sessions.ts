@@ -119,19 +119,20 @@ export class CacheSessions implements AsyncDisposable {
   }
 
   #turnOf(of: SessionRequest, session: SessionKey, prompt: ReadPrompt, continued: Continued | undefined): SessionTurn {
-    const { accountId, request } = of
+    const { accountId, request, conversation } = of
     const table = this.#table
     const change = (branches: SessionBranches): void => this.#remember(accountId, session.digest, branches)
     const known = (): SessionBranches => table.get(accountId, session.digest)?.branches ?? []
     const before = known()
     const client = clientFamilyOf(request.userAgent)
     const isContinuing = continued !== undefined && isSeen(continued, prompt)
+    const isExpected = session.isNamed || isAgent(client) || conversation.hints.sealedReasoning === true
     const { began, wentOn } = table.openings(accountId, openingOf(prompt))
     return new SessionTurn({
       session,
       prompt,
       continued,
-      continuation: { isSeen: isContinuing, isAgent: session.isNamed || isAgent(client), began, wentOn },
+      continuation: { isSeen: isContinuing, isExpected, began, wentOn },
       client,
       bytes: request.bytes,
       clock: this.#deps.clock,

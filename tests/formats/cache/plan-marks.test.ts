@@ -26,8 +26,8 @@ function outline(
   }
 }
 
-const unknown = { isSeen: false, isAgent: false, began: 0, wentOn: 0 }
-const agent = { continuation: { ...unknown, isAgent: true } }
+const unknown = { isSeen: false, isExpected: false, began: 0, wentOn: 0 }
+const agent = { continuation: { ...unknown, isExpected: true } }
 const seen = { continuation: { ...unknown, isSeen: true } }
 
 const positions = (of: CacheOutline, options?: Parameters<typeof planMarks>[1]) =>
@@ -69,9 +69,9 @@ describe('which blocks are marked', () => {
   })
 
   test('what such conversations of the account did decides, if there were any', () => {
-    const isMarked = (isAgent: boolean, began: number, wentOn: number, tools = [plain]) =>
-      positions(outline(tools, [plain], [plain]), { continuation: { isSeen: false, isAgent, began, wentOn } }).length >
-      0
+    const isMarked = (isExpected: boolean, began: number, wentOn: number, tools = [plain]) =>
+      positions(outline(tools, [plain], [plain]), { continuation: { isSeen: false, isExpected, began, wentOn } })
+        .length > 0
     expect([isMarked(true, 2, 0), isMarked(true, 3, 0)]).toEqual([true, false])
     expect([isMarked(false, 1, 1), isMarked(false, 2, 1), isMarked(false, 3, 1)]).toEqual([true, true, false])
     expect([isMarked(false, 20, 6), isMarked(false, 20, 5)]).toEqual([true, false])

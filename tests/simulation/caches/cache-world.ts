@@ -99,7 +99,7 @@ export const session: CacheContext = {
   addsMarks: true,
   keys,
   session: { digest: 'session-digest', id: 'ses_1', isNamed: true },
-  continuation: { isSeen: false, isAgent: true, began: 0, wentOn: 0 },
+  continuation: { isSeen: false, isExpected: true, began: 0, wentOn: 0 },
 }
 
 /** What the service knows of each request of a session when it arrives, one after the other, at the same backend. */

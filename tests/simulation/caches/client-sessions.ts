@@ -60,7 +60,9 @@ function responsesSession(file: string, instructions: boolean): ClientSession['r
     const first = typeof given === 'string' ? [{ role: 'user', content: given }] : (given as readonly JsonObject[])
     const input = instructions ? [{ role: 'system', content: textOf(sdkInstructions, 5) }, ...first] : first
     const name = (base['tools'] as readonly JsonObject[])[0]!['name'] as string
-    return grow({ ...base, input, store: false }, 'input', turns, (turn, at) => {
+    // A provider gives encrypted reasoning only to a client that asks for it.
+    const stateless = { store: false, include: ['reasoning.encrypted_content'] }
+    return grow({ ...base, input, ...stateless }, 'input', turns, (turn, at) => {
       const thought = { type: 'reasoning', summary: [], encrypted_content: sealed(at) }
       if (turn.type === 'answer') {
         const said = { role: 'assistant', content: [{ type: 'output_text', text: turn.text }] }

@@ -24,16 +24,12 @@ const turns = agentTurns(19)
 const leastOfNative = 0.95
 const claude = cachingProviders[0]!
 
-/**
- * The session sent directly to the provider that the client is made for: to the cache that reads more of it.
- * `dropsThoughts`: to a model that does not read its reasoning again once the user has said something new.
- */
-function native(client: ClientSession, dropsThoughts = false): SessionBill {
+/** The session sent directly to the provider that the client is made for: to the cache that reads more of it. */
+function native(client: ClientSession): SessionBill {
   const bodies = client.requests(turns, (turn) => `SIGNATURE${turn}`)
   const prices = { write: 1.25, read: 0.1 }
-  if (client.format === 'anthropic-messages')
-    return bill(new AnthropicCache({ minimum: 512, dropsThoughts }), bodies, prices)
-  const caches = [new MarkedOpenAiCache({ dropsThoughts }), new OpenAiCache({ dropsThoughts })]
+  if (client.format === 'anthropic-messages') return bill(new AnthropicCache({ minimum: 512 }), bodies, prices)
+  const caches = [new MarkedOpenAiCache(), new OpenAiCache()]
   const [marked, older] = caches.map((cache) => bill(cache, bodies, prices))
   return marked!.read > older!.read ? marked! : older!
 }
@@ -65,12 +61,10 @@ describe('a session of twenty requests', () => {
     const direct = share(native(client))
     shares.get('direct')!.push(percent(direct))
     for (const provider of cachingProviders) {
-      const { name, backend } = provider
+      const { name } = provider
       const { found, unmarked } = through(provider, client)
       shares.get(name)!.push(percent(share(found)))
-      const dropsThoughts = backend.model === 'claude-sonnet-4-5'
-      const best = dropsThoughts ? Math.min(direct, share(native(client, dropsThoughts))) : direct
-      expect.soft(share(found), `${client.client} at ${name}`).toBeGreaterThanOrEqual(leastOfNative * best)
+      expect.soft(share(found), `${client.client} at ${name}`).toBeGreaterThanOrEqual(leastOfNative * direct)
       if (unmarked !== undefined)
         expect.soft(found.cost, `${client.client} at ${name}`).toBeLessThanOrEqual(unmarked.cost)
     }
@@ -143,16 +137,24 @@ describe('a request that is probably not read again', () => {
 
   test('is marked in a session that was seen before', () => {
     const { body } = single[0]!
-    const continuation = { isSeen: true, isAgent: false, began: 0, wentOn: 0 }
+    const continuation = { isSeen: true, isExpected: false, began: 0, wentOn: 0 }
     const sent = written(claude.backend, 'openai-chat', body!, { ...session, continuation })
     expect(sent.text).toContain('cache_control')
   })
 })
 
 describe('clients that send one request and never continue it', () => {
-  test.each(clientSessions)('$client: are not marked, or no longer after the third', (client) => {
+  const stateless = clientSessions.find(({ client }) => client === 'OpenAI SDK, Responses')!
+  const plain: ClientSession = {
+    ...stateless,
+    client: 'OpenAI SDK, Responses, plain',
+    requests: (...given) => stateless.requests(...given).map(({ include: _include, ...body }) => body),
+  }
+  const unexpected = ['OpenAI SDK, chat', plain.client]
+
+  test.each([...clientSessions, plain])('$client: are not marked, or no longer after the third', (client) => {
     const [first] = client.requests([], () => '')
-    const isExpectedToGoOn = !client.client.startsWith('OpenAI SDK')
+    const isExpectedToGoOn = !unexpected.includes(client.client)
     for (const provider of cachingProviders.filter(({ write }) => write > 1)) {
       const { backend, open, ...prices } = provider
       const sessions = newSessions()

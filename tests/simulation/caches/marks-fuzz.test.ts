@@ -11,7 +11,7 @@ import { randomMessages } from './random-messages.ts'
 
 const cases = casesOf({ sample: 500, all: 100_000 })
 const at = { nowMs: 0 }
-const seen = { isSeen: true, isAgent: false, began: 0, wentOn: 0 }
+const seen = { isSeen: true, isExpected: false, began: 0, wentOn: 0 }
 const claudes = cachingProviders.filter(({ backend }) => backend.format === 'anthropic-messages')
 const openRouter = cachingProviders.find(({ name }) => name === 'Claude at OpenRouter')!
 const marked = cachingProviders.filter(({ name }) => name.startsWith('GPT-5.6'))
