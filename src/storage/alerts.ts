@@ -1,7 +1,8 @@
-import { type Kysely, sql, SqliteAdapter, type Transaction } from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
 import type { AlertChannel, AlertQueries, ClaimedDelivery, NewDelivery } from '../accounts/alerts/alert-ports.ts'
 import { maxDeliveryAgeMs } from '../domain/alerts.ts'
 import { defineStore } from './define-store.ts'
+import { isOnSqlite } from './engine.ts'
 import type { AlertDeliveryRow } from './schema/schema-alerts.ts'
 import type { Tables } from './schema/schema.ts'
 
@@ -166,7 +167,7 @@ async function forgetDone(
 
 /** Whether the account exists. On PostgreSQL, it is not deleted before the transaction ends; SQLite has one writer. */
 export async function hasAccount(transaction: Transaction<Tables>, accountId: string): Promise<boolean> {
-  const isSqlite = transaction.getExecutor().adapter instanceof SqliteAdapter
+  const isSqlite = isOnSqlite(transaction)
   const row = await transaction
     .selectFrom('accounts')
     .select('id')

@@ -1,7 +1,8 @@
-import { sql, SqliteAdapter, type Kysely } from 'kysely'
+import { sql, type Kysely } from 'kysely'
 import type { CacheSessionStore } from '../gateway/cache/session-store.ts'
 import { compareText } from '../runtime/compare-text.ts'
 import { defineStore } from './define-store.ts'
+import { isOnSqlite } from './engine.ts'
 import type { Tables } from './schema/schema.ts'
 
 /** Sessions that one account may have stored (contract 45.9). */
@@ -31,7 +32,7 @@ export const cacheSessionStore = defineStore<CacheSessionList>({
   /** Skips sessions of deleted accounts: PostgreSQL locks the accounts until the commit, and SQLite has one writer. */
   async saveCacheSessions(db, sessions) {
     if (sessions.length === 0) return
-    const isSqlite = db.getExecutor().adapter instanceof SqliteAdapter
+    const isSqlite = isOnSqlite(db)
     // Every node locks rows in the same order.
     const rows = sessions
       .toSorted((one, other) => compareText(one.accountId + one.session, other.accountId + other.session))

@@ -1,4 +1,4 @@
-import { type Kysely, type RawBuilder, sql, SqliteAdapter, type Transaction } from 'kysely'
+import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
 import type { ClientFormatId } from '../domain/format-id.ts'
 import type {
   GenerationChunk,
@@ -9,6 +9,7 @@ import type {
 } from '../gateway/generations/generation-store.ts'
 import { StoreUnavailable } from '../runtime/store-unavailable.ts'
 import { defineStore } from './define-store.ts'
+import { isOnSqlite } from './engine.ts'
 import { writeSettlements } from './ledger/settlements.ts'
 import { nowOf } from './nodes.ts'
 import { deleteAnswersTo } from './responses.ts'
@@ -276,7 +277,7 @@ async function shortenLease(db: Kysely<Tables>, requestId: string): Promise<void
  * by its marks; on PostgreSQL its node may never return (contract 36.3).
  */
 async function releaseCharge(db: Transaction<Tables>, requestId: string): Promise<void> {
-  if (db.getExecutor().adapter instanceof SqliteAdapter) return
+  if (isOnSqlite(db)) return
   await writeSettlements(db, [{ id: requestId, state: 'lost', outcome: { charged: 0, attempts: [], totalMs: 0 } }])
 }
 

@@ -1,5 +1,6 @@
-import { type Kysely, type RawBuilder, sql, SqliteAdapter } from 'kysely'
+import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { defineStore } from './define-store.ts'
+import { isOnSqlite } from './engine.ts'
 import type { Tables } from './schema/schema.ts'
 
 /** A node that has sent no heartbeat for this long is gone: its requests count as lost. */
@@ -49,7 +50,5 @@ export const nodeStore = defineStore<NodeStore>({
 
 /** The time of the database, epoch milliseconds. */
 export function nowOf(db: Kysely<Tables>): RawBuilder<number> {
-  return db.getExecutor().adapter instanceof SqliteAdapter
-    ? sql<number>`cast(unixepoch('subsec') * 1000 as integer)`
-    : databaseMs
+  return isOnSqlite(db) ? sql<number>`cast(unixepoch('subsec') * 1000 as integer)` : databaseMs
 }

@@ -1,7 +1,8 @@
-import { sql, SqliteAdapter } from 'kysely'
+import { sql } from 'kysely'
 import type { RefusedQueries } from '../accounts/ports.ts'
 import type { RefusedCount, RefusedHour } from '../domain/refused-requests.ts'
 import { defineStore } from './define-store.ts'
+import { isOnSqlite } from './engine.ts'
 import type { RefusedRequestsRow } from './schema/schema.ts'
 
 /** Counts of rejected requests, with retention. */
@@ -17,7 +18,7 @@ export const refusedRequestStore = defineStore<RefusedRequestStore>({
   /** Skips counts of deleted accounts: PostgreSQL locks the accounts until the commit, and SQLite has one writer. */
   async addRefused(db, hours) {
     if (hours.length === 0) return
-    const isSqlite = db.getExecutor().adapter instanceof SqliteAdapter
+    const isSqlite = isOnSqlite(db)
     const rows = hours.map(
       ({ accountId, hourMs, code, requests, lastRequestId, lastKeyId, lastAtMs }) =>
         sql`(${accountId}, cast(${hourMs} as bigint), ${code}, cast(${requests} as bigint), ${lastRequestId}, ${lastKeyId},

@@ -1,12 +1,10 @@
-import { rollingWindows } from '../../domain/budget-windows.ts'
-import { dayMs, hourMs } from '../../runtime/durations.ts'
 import { lockTimeout } from './migration.ts'
 
-/** One of the lengths of sliding windows, by the name of the window. */
-function rollingCase(of: 'lengthMs' | 'bucketMs'): string {
-  const cases = Object.entries(rollingWindows).map(([name, window]) => `when '${name}' then ${window[of]}`)
-  return `case kind ${cases.join(' ')} end`
-}
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+/** `rollingWindows` when this was written: a new window needs a new version of the function in a new migration. */
+const lengths = `case kind when '5h' then ${5 * hourMs} when 'day' then ${dayMs} when 'week' then ${7 * dayMs} when 'month' then ${30 * dayMs} end`
+const bucketLengths = `case kind when '5h' then 300000 when 'day' then ${hourMs} when 'week' then ${hourMs} when 'month' then ${6 * hourMs} end`
 
 /** The same as `bucketsAt`. */
 const buckets = `create function svc_router_buckets_1(kind text, rolling bigint, at_ms bigint,
@@ -22,9 +20,9 @@ begin
     end;
     first_ms := current_ms;
   else
-    current_ms := at_ms - at_ms % ${rollingCase('bucketMs')};
-    first_ms := at_ms - ${rollingCase('lengthMs')};
-    first_ms := first_ms - first_ms % ${rollingCase('bucketMs')};
+    current_ms := at_ms - at_ms % ${bucketLengths};
+    first_ms := at_ms - ${lengths};
+    first_ms := first_ms - first_ms % ${bucketLengths};
   end if;
 end $$`
 

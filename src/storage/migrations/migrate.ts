@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { type Kysely, SqliteAdapter, type Transaction, sql } from 'kysely'
+import { type Kysely, type Transaction, sql } from 'kysely'
 import { SetupError } from '../../runtime/setup-error.ts'
+import { isOnSqlite } from '../engine.ts'
 import type { Tables } from '../schema/schema.ts'
 import type { Migration } from './migration.ts'
 import { migrations } from './steps.ts'
@@ -101,11 +102,11 @@ export async function unmarkMoved(db: Kysely<Tables>): Promise<void> {
 
 function ownStatements(db: Kysely<Tables>, { own }: Migration): readonly string[] {
   if (own === undefined) return []
-  return db.getExecutor().adapter instanceof SqliteAdapter ? own.sqlite : own.postgres
+  return isOnSqlite(db) ? own.sqlite : own.postgres
 }
 
 /** Covers both engines' statements, so that it is the same on either. */
-function checksumOf({ statements, own }: Migration): string {
+export function checksumOf({ statements, own }: Migration): string {
   const all = [...statements, ...(own?.sqlite ?? []), ...(own?.postgres ?? [])]
   return createHash('sha256').update(all.join(';\n')).digest('hex')
 }
