@@ -1,4 +1,4 @@
-import { errorCodes } from '../domain/error-text.ts'
+import { errorCodes } from '../domain/error-message.ts'
 import { errorCatalog, type ErrorCode } from '../domain/errors.ts'
 import { keyPrefix } from '../domain/keys.ts'
 import type { Links } from '../domain/links.ts'

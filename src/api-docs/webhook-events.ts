@@ -1,3 +1,5 @@
+import { webhookEventTypes } from '../domain/alerts.ts'
+import { budgetScopes, budgetUnits, budgetWindows } from '../domain/budgets.ts'
 import type { Schema } from './operation.ts'
 
 const text: Schema = { type: 'string' }
@@ -10,11 +12,11 @@ const budget: Schema = {
     object: { const: 'budget' },
     id: text,
     account: text,
-    scope: { enum: ['account', 'key', 'profile'] },
+    scope: { enum: budgetScopes },
     key: { ...text, description: 'The ID of the key, if it is a budget of one.' },
     profile: { ...text, description: 'The profile, if it is a budget of one.' },
-    unit: { enum: ['usd', 'tokens'] },
-    window: { enum: ['5h', 'day', 'week', 'month'] },
+    unit: { enum: budgetUnits },
+    window: { enum: budgetWindows },
     rolling: { type: 'boolean' },
     set_by: { enum: ['account', 'operator'] },
     limit: number,
@@ -53,7 +55,7 @@ export const webhookEvents: Readonly<Record<string, object>> = {
               properties: {
                 object: { const: 'event' },
                 id: text,
-                type: { enum: ['budget.alert', 'webhook.test'] },
+                type: { enum: webhookEventTypes },
                 created_at: text,
                 threshold_percent: { enum: [50, 80, 100] },
                 budget,

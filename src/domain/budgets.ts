@@ -1,3 +1,5 @@
+/** What a budget limits: all requests of the account, those of one key, or those to one profile. */
+export const budgetScopes = ['account', 'key', 'profile'] as const
 /** Lengths of a budget's window (contract 46.2). */
 export const budgetWindows = ['5h', 'day', 'week', 'month'] as const
 /** What a budget counts. */
@@ -6,8 +8,7 @@ export const budgetUnits = ['usd', 'tokens'] as const
 export type BudgetSetter = 'operator' | 'account'
 
 export type BudgetWindow = (typeof budgetWindows)[number]
-/** What a budget limits: all requests of the account, those of one key, or those to one profile. */
-export type BudgetScope = 'account' | 'key' | 'profile'
+export type BudgetScope = (typeof budgetScopes)[number]
 export type BudgetUnit = (typeof budgetUnits)[number]
 
 /** Maximum budgets of an account that its operator sets, and that it sets itself (contract 46.1). */

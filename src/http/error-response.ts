@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { UsageSignals } from '../domain/account-meter.ts'
 import { plainState } from '../domain/budget-text.ts'
-import { errorMessage } from '../domain/error-text.ts'
+import { errorMessage } from '../domain/error-message.ts'
 import type { BudgetFacts, ServiceError } from '../domain/errors.ts'
 import { keyPrefix } from '../domain/keys.ts'
 import type { Links } from '../domain/links.ts'

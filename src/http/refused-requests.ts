@@ -1,4 +1,4 @@
-import { errorCodes } from '../domain/error-text.ts'
+import { errorCodes } from '../domain/error-message.ts'
 import type { ErrorCode, KeyOwner } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
 import { type RefusedHour, refusedHourMs } from '../domain/refused-requests.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { apiOperations } from '../../src/api-docs/operations.ts'
-import { errorCodes } from '../../src/domain/error-text.ts'
+import { errorCodes } from '../../src/domain/error-message.ts'
 import { errorCatalog } from '../../src/domain/errors.ts'
 import { requestFormatIds } from '../../src/domain/format-id.ts'
 import { formatById } from '../../src/formats/formats.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { errorCodes } from '../../src/domain/error-text.ts'
+import { errorCodes } from '../../src/domain/error-message.ts'
 import type { ServiceEvent } from '../../src/domain/events.ts'
 import type { RefusedHour } from '../../src/domain/refused-requests.ts'
 import { RefusedRequests } from '../../src/http/refused-requests.ts'

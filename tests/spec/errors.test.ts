@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { errorCodes } from '../../src/domain/error-text.ts'
+import { errorCodes } from '../../src/domain/error-message.ts'
 import type { ErrorCode } from '../../src/domain/errors.ts'
 import { linksFor } from '../../src/domain/links.ts'
 import { expectRefusal } from '../refusals.ts'

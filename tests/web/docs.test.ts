@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openSession } from '../../src/accounts/identity/sessions.ts'
-import { errorCodes } from '../../src/domain/error-text.ts'
+import { errorCodes } from '../../src/domain/error-message.ts'
 import { errorCatalog } from '../../src/domain/errors.ts'
 import { headingId, renderMarkdown } from '../../src/web/components/markdown.ts'
 import { docLink } from '../../src/web/docs/doc-files.ts'

@@ -4,7 +4,7 @@ import { openIncident, updateIncident } from '../../src/accounts/status/incident
 import { periodAt } from '../../src/domain/account-meter.ts'
 import type { AuditRecord } from '../../src/domain/audit.ts'
 import type { CacheVerdict } from '../../src/domain/cache-verdict.ts'
-import { errorCodes } from '../../src/domain/error-text.ts'
+import { errorCodes } from '../../src/domain/error-message.ts'
 import { idMinter } from '../../src/runtime/ids.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
 import type { RequestRow } from '../../src/storage/schema/schema.ts'

@@ -1,3 +1,4 @@
+import type { WebhookEventType } from '../../domain/alerts.ts'
 import { budgetName, writeBudgetAmount } from '../../domain/budget-text.ts'
 import { writeReset } from '../../domain/reset-text.ts'
 import { hexMac } from '../../runtime/mac.ts'
@@ -22,7 +23,7 @@ export function writeAlertEvent(passed: PassedThreshold, budgetsUrl: string, now
   return JSON.stringify({
     object: 'event',
     id: alertId(passed),
-    type: 'budget.alert',
+    type: 'budget.alert' satisfies WebhookEventType,
     created_at: new Date(nowMs).toISOString(),
     threshold_percent: passed.threshold,
     budget: plainBudget(passed.state),
@@ -40,7 +41,8 @@ export function isTestId(eventId: string): boolean {
 /** The body of a test of a webhook (contract 46.17). */
 export function writeTestEvent(id: string, accountId: string, webhooksUrl: string, nowMs: number): string {
   const created_at = new Date(nowMs).toISOString()
-  return JSON.stringify({ object: 'event', id, type: 'webhook.test', created_at, account: accountId, url: webhooksUrl })
+  const type: WebhookEventType = 'webhook.test'
+  return JSON.stringify({ object: 'event', id, type, created_at, account: accountId, url: webhooksUrl })
 }
 
 /**

@@ -1,4 +1,4 @@
-import { errorMessage } from '../../domain/error-text.ts'
+import { errorMessage } from '../../domain/error-message.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { EventLog } from '../../domain/events.ts'
 import { isObject, type JsonObject, parseObject } from '../../domain/json.ts'

@@ -1,4 +1,4 @@
-import { errorMessage } from '../../domain/error-text.ts'
+import { errorMessage } from '../../domain/error-message.ts'
 import type { ServiceError } from '../../domain/errors.ts'
 import type { Links } from '../../domain/links.ts'
 import type { StreamFailure } from '../../formats/stream-failure.ts'

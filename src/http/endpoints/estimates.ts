@@ -1,4 +1,4 @@
-import { errorMessage } from '../../domain/error-text.ts'
+import { errorMessage } from '../../domain/error-message.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { ClientFormatId } from '../../domain/format-id.ts'
 import type { JsonObject } from '../../domain/json.ts'

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http'
-import { errorCodes, errorMessage } from '../../domain/error-text.ts'
+import { errorCodes, errorMessage } from '../../domain/error-message.ts'
 import { errorCatalog, type ErrorCode, ServiceError } from '../../domain/errors.ts'
 import type { Links } from '../../domain/links.ts'
 import { clientWords } from './client-advice.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { errorMessage } from '../../../src/domain/error-text.ts'
+import { errorMessage } from '../../../src/domain/error-message.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import { linksFor } from '../../../src/domain/links.ts'
 import { UnadmittedWork } from '../../../src/gateway/auth/unadmitted-work.ts'

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { errorMessage } from '../../../src/domain/error-text.ts'
+import { errorMessage } from '../../../src/domain/error-message.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import { linksFor } from '../../../src/domain/links.ts'
 import { routingFor, type RoutingPreferences } from '../../../src/domain/routing-policy.ts'

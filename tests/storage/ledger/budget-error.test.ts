@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Budget, BudgetClaim } from '../../../src/domain/budgets.ts'
-import { errorMessage } from '../../../src/domain/error-text.ts'
+import { errorMessage } from '../../../src/domain/error-message.ts'
 import { linksFor } from '../../../src/domain/links.ts'
 import { budgetError } from '../../../src/storage/ledger/budget-error.ts'
 import { someBudget } from '../../some-budget.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { errorMessage } from '../../../../src/domain/error-text.ts'
+import { errorMessage } from '../../../../src/domain/error-message.ts'
 import { ServiceError } from '../../../../src/domain/errors.ts'
 import type { Json } from '../../../../src/domain/json.ts'
 import { readFusionParameters } from '../../../../src/gateway/fusion/engine/read-parameters.ts'

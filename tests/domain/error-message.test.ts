@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { errorCodes, errorMessage } from '../../src/domain/error-text.ts'
+import { errorCodes, errorMessage } from '../../src/domain/error-message.ts'
 import { errorCatalog, ServiceError } from '../../src/domain/errors.ts'
 import { linksFor } from '../../src/domain/links.ts'
 
