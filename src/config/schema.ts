@@ -125,7 +125,7 @@ const plan = group({
   requests_per_minute: whole(1, maxPerMinute).describe('Requests allowed in any 60 seconds.'),
   requests_per_month: whole(1, maxPerMonth).describe('Units per UTC calendar month.'),
   premium: flag.optional().describe('Whether premium profiles and tools may be used. Default false.'),
-  fusions_at_once: whole(1, maxFusionsAtOnce).optional().describe('Concurrent fusion requests per account. Default 2.'),
+  fusions_at_once: whole(1, maxFusionsAtOnce).optional().describe('Concurrent fusion requests per account. Default 8.'),
 })
 
 export const backendSchema = group({
