@@ -24,6 +24,7 @@ import { openSqlite } from '../src/storage/sqlite/open-sqlite.ts'
 import { createStore, type Store } from '../src/storage/store.ts'
 import { startAsWorker } from './as-worker.ts'
 import { placeEmptyDatabase } from './empty-database.ts'
+import { openStorageOnReusedThread } from './reused-threads.ts'
 
 export interface ServiceOptions {
   /** Formats of the simulated providers behind `svc-router/frontier`, in order. Default: three of openai-chat. */
@@ -42,6 +43,8 @@ export interface ServiceOptions {
   readonly clock?: Clock
   /** As a worker on SQLite. With SVC_ROUTER_TEST_AS_WORKER=1, every service of every test is one. */
   readonly asWorker?: boolean
+  /** Whether its database thread is its own, as in production, and not one that served other services before. */
+  readonly hasOwnThread?: boolean
 }
 
 const names = ['alpha', 'beta', 'gamma', 'delta']
@@ -89,6 +92,7 @@ export class Service {
       random = systemRandom(),
       clock = systemClock(),
       asWorker = process.env['SVC_ROUTER_TEST_AS_WORKER'] === '1',
+      hasOwnThread = false,
     } = options
     const folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
     const providers = await Promise.all(
@@ -122,7 +126,15 @@ export class Service {
     await placeEmptyDatabase(given.dataDir)
     const events: ServiceEvent[] = []
     const start = asWorker ? startAsWorker : startApp
-    const app = await start({ ...given, drainDelayMs: 0 }, { log: (event) => void events.push(event), clock, random })
+    const app = await start(
+      { ...given, drainDelayMs: 0 },
+      {
+        log: (event) => void events.push(event),
+        clock,
+        random,
+        ...(!hasOwnThread && { openStorage: openStorageOnReusedThread }),
+      },
+    )
     const store = createStore(await openSqlite(given.dataDir))
     const { pepper } = given.secrets
     const deps: AccountsDeps = { store, clock, random, pepper, actor: { kind: 'cli' } }

@@ -5,7 +5,7 @@ import { createConversationStore } from '../storage/conversation-store.ts'
 import type { RetainedConversations } from '../storage/conversations.ts'
 import { createGenerationStore } from '../storage/generation-store.ts'
 import type { GenerationList } from '../storage/generations.ts'
-import { openSqliteLedger, type SqliteLedger } from '../storage/ledger/ledger-sqlite.ts'
+import { openSqliteLedger, type SqliteLedger, type SqliteLedgerOptions } from '../storage/ledger/ledger-sqlite.ts'
 import { createResponseStore } from '../storage/response-store.ts'
 import type { ResponseList } from '../storage/responses.ts'
 import { databasePath } from '../storage/sqlite/connect-sqlite.ts'
@@ -90,17 +90,18 @@ export async function openStorage(runtime: Runtime, onDied: (reason: string) => 
   return (await loadPostgres()).openPostgresStorage(runtime, databaseUrl.reveal())
 }
 
-/** See `openStorage`. */
+/** See `openStorage`. Tests may start the database thread differently. */
 export async function openSqliteStorage(
   { config, clock, log }: Runtime,
   onDied: (reason: string) => void,
+  options: Pick<SqliteLedgerOptions, 'startThread'> = {},
 ): Promise<Storage & { readonly ledger: SqliteLedger }> {
   await using opened = new AsyncDisposableStack()
   const checked = await openStore(config)
   opened.defer(() => checked.close())
   const onFailing = (reason: string): void => log({ event: 'ledger_failing', reason })
   const onBadRow = (reason: string): void => log({ event: 'ledger_row_refused', reason })
-  const ledger = await openSqliteLedger(config.dataDir, clock, { onFailing, onBadRow, onDied })
+  const ledger = await openSqliteLedger(config.dataDir, clock, { onFailing, onBadRow, onDied, ...options })
   opened.defer(() => ledger.close())
   const { thread } = ledger
   const store = createStore(openSqliteInThread(thread, 'store'))

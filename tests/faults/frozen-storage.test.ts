@@ -16,7 +16,7 @@ let worker: Worker
 
 beforeAll(async () => {
   const started = once(process, 'worker', { signal: AbortSignal.timeout(20_000) })
-  service = await Service.start({ formats: ['openai-chat'] })
+  service = await Service.start({ formats: ['openai-chat'], hasOwnThread: true })
   ;[worker] = (await started) as [Worker]
 })
 afterAll(async () => {

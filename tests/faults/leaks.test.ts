@@ -70,6 +70,7 @@ test(
   async () => {
     const before = counts()
     const service = await Service.start({
+      hasOwnThread: true,
       formats: ['openai-chat', 'openai-responses'],
       settings: {
         plans: { max: { name: 'Max', requests_per_minute: 100_000, requests_per_month: 1_000_000, premium: true } },

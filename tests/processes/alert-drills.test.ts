@@ -58,6 +58,7 @@ describe.runIf(hasPrometheus('the drills of the alert rules'))('with a real Prom
     const started = once(process, 'worker', { signal: AbortSignal.timeout(20_000) })
     service = await Service.start({
       formats: ['openai-chat', 'openai-chat', 'openai-chat', 'openai-chat'],
+      hasOwnThread: true,
       settings: { metrics_listen: { port: 0 }, limits: { streams: 10 }, profiles, plans, default_plan: 'max' },
     })
     ;[worker] = (await started) as [Worker]

@@ -10,7 +10,7 @@ import { minuteMs } from '../../runtime/minute-log.ts'
 import { markPath, workerFolder, workersWithFolder } from '../data-folder.ts'
 import { connectSqlite, databasePath } from '../sqlite/connect-sqlite.ts'
 import { lockDataFolder } from '../sqlite/data-folder-lock.ts'
-import type { AccountCounters } from '../sqlite/sqlite-messages.ts'
+import type { AccountCounters, WorkerStart } from '../sqlite/sqlite-messages.ts'
 import { type DatabaseThread, SqliteThread, type ThreadListener } from '../sqlite/sqlite-thread.ts'
 import {
   DeliveryMarks,
@@ -51,6 +51,9 @@ const newCounts = { pending: 0, batchPeriodId: '', batchUnits: 0, budgets: undef
 /** How long a worker may take to notice that its owner has died, and to end. */
 const orphanEndMs = 5_000
 
+const startOwnThread = (start: WorkerStart, listener: ThreadListener): Promise<DatabaseThread> =>
+  SqliteThread.start(start, listener)
+
 export interface SqliteLedgerOptions {
   /** Identifies the current boot of the machine; for tests. */
   readonly bootId?: string | undefined
@@ -58,6 +61,8 @@ export interface SqliteLedgerOptions {
   readonly busyTimeoutMs?: number
   /** Accounts whose counters are in memory; for tests. */
   readonly maxMeters?: number
+  /** Starts the thread; for tests. */
+  readonly startThread?: typeof startOwnThread
   /** Called when records can no longer be written, once per outage; `reason` is a code. */
   readonly onFailing?: (reason: string) => void
   /** Called for each row that the database refused, and that was left out or settled with what is known. */
@@ -102,7 +107,7 @@ export async function openSqliteLedger(
   clock: Clock,
   options: SqliteLedgerOptions = {},
 ): Promise<SqliteLedger> {
-  const { busyTimeoutMs = defaultBusyTimeoutMs } = options
+  const { busyTimeoutMs = defaultBusyTimeoutMs, startThread = startOwnThread } = options
   const bootId = 'bootId' in options ? options.bootId : readBootId()
   const ends: (() => void)[] = [lockDataFolder(folder)]
   try {
@@ -112,7 +117,7 @@ export async function openSqliteLedger(
     ends.push(() => marks.close())
     const ledger = new MemoryLedger(clock, marks, recoverFrom, options)
     await ledger.start(
-      (listener) => SqliteThread.start({ path, busyTimeoutMs }, listener),
+      (listener) => startThread({ path, busyTimeoutMs }, listener),
       () => {
         for (const end of ends.toReversed()) end()
       },

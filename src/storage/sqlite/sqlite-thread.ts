@@ -1,7 +1,7 @@
-import { once } from 'node:events'
+import { type EventEmitter, once } from 'node:events'
 import { getCompileCacheDir } from 'node:module'
 import { dirname, extname } from 'node:path'
-import { Worker } from 'node:worker_threads'
+import { type Transferable, Worker } from 'node:worker_threads'
 import { sqliteDiskCodes, sqliteResultCode } from '../../runtime/sqlite-result-code.ts'
 import { StoreUnavailable } from '../../runtime/store-unavailable.ts'
 import { failureReason } from './failure-reason.ts'
@@ -15,6 +15,8 @@ import {
   type WorkerStart,
 } from './sqlite-messages.ts'
 
+/** The thread's file under the name that it has here: `.ts` from the sources, `.js` once built. */
+const workerFile = new URL(`./sqlite-worker${extname(import.meta.url)}`, import.meta.url)
 const startTimeoutMs = 20_000
 const closeTimeoutMs = 10_000
 /** A thread that hangs in the system cannot be ended by force either. */
@@ -37,6 +39,12 @@ export interface ThreadListener {
   onDied(reason: string): void
 }
 
+/** A worker thread, or the part of one in tests that serves a single database. */
+export interface ThreadWorker extends EventEmitter {
+  postMessage(message: unknown, transfer: readonly Transferable[]): void
+  terminate(): Promise<unknown>
+}
+
 interface Pending {
   resolve(value: unknown): void
   reject(error: Error): void
@@ -51,7 +59,7 @@ interface Pending {
  * until its late answer, further calls are refused at once.
  */
 export class SqliteThread {
-  readonly #worker: Worker
+  readonly #worker: ThreadWorker
   readonly #listener: ThreadListener
   readonly #exited: Promise<number>
   readonly #calls = new Map<number, Pending>()
@@ -61,7 +69,7 @@ export class SqliteThread {
   #isClosing = false
   #isGone = false
 
-  private constructor(worker: Worker, listener: ThreadListener) {
+  private constructor(worker: ThreadWorker, listener: ThreadListener) {
     this.#worker = worker
     this.#listener = listener
     this.#exited = new Promise((resolve) => {
@@ -80,10 +88,11 @@ export class SqliteThread {
   }
 
   /** Starts the thread and resolves when it has the database open. */
-  static async start(start: WorkerStart, listener: ThreadListener): Promise<SqliteThread> {
-    // The same file under the name that it has here: `.ts` from the sources, `.js` once built.
-    const file = new URL(`./sqlite-worker${extname(import.meta.url)}`, import.meta.url)
-    const worker = new Worker(file, { workerData: start, env: workerEnvironment(), execArgv: [], resourceLimits })
+  static async start(
+    start: WorkerStart,
+    listener: ThreadListener,
+    worker: ThreadWorker = startWorker(workerFile, start),
+  ): Promise<SqliteThread> {
     try {
       // Rejects on an error of the worker, too.
       await once(worker, 'message', { signal: AbortSignal.timeout(startTimeoutMs) })
@@ -183,6 +192,11 @@ export class SqliteThread {
     clearTimeout(timer)
     return code
   }
+}
+
+/** Starts a worker thread that uses little memory, and gets no secrets. */
+export function startWorker(file: URL, workerData?: unknown): Worker {
+  return new Worker(file, { workerData, env: workerEnvironment(), execArgv: [], resourceLimits })
 }
 
 /** What the rest of the service uses of the thread; a simulation has another one. */
