@@ -41,7 +41,7 @@ const limits: Readonly<Record<string, Schema>> = {
   },
 }
 const file: Schema = { type: 'object', description: 'The content of a file for `svc-router apply`, in JSON.' }
-const prune: Schema = { ...flag, description: 'Also delete what an earlier file declared and this one does not.' }
+const prune: Schema = { ...flag, description: 'Also delete objects that an earlier file declared and this file omits.' }
 const base = '/admin/v1'
 
 function holdBody(): AdminBody {

@@ -75,13 +75,13 @@ const refusedChanges: RefusedChanges = {
   ],
   key_already_revoked: ['this key is already revoked', 'see the keys: {keys list}'],
   budget_invalid: [
-    'a budget is for the account, one of its keys, or a profile that exists, and has 0.01 to 1,000,000 USD or 1,000 to 1,000,000,000,000 tokens',
+    'a budget must count the account, one of its keys, or an existing profile, and its limit must be 0.01 to 1,000,000 USD or 1,000 to 1,000,000,000,000 tokens',
     'for example --usd 20',
   ],
   budget_limit: [`the account has ${maxBudgetsPerSetter} budgets, the maximum`, 'remove one first: {budgets list}'],
   budget_unknown: ['the account has no such budget', 'see the budgets: {budgets list}'],
   webhook_url_invalid: [
-    'the URL of a webhook must begin with https:// and have no user, password, or fragment, and at most 1,000 characters',
+    'the URL of a webhook must begin with https://, contain no user name, password, or fragment, and have at most 1,000 characters',
     'for example https://hooks.example.com/svc-router',
   ],
   webhook_limit: [
@@ -111,7 +111,7 @@ const refusedChanges: RefusedChanges = {
   resale_unknown: ['no resale agreement with that provider is recorded', 'see the agreements: {managed-access status}'],
   managed_request_open: [
     'the account already has a request for managed access, or has reached the maximum number of them',
-    'see them: {managed-access requests}',
+    'see the requests: {managed-access requests}',
   ],
   managed_request_unknown: ['there is no such request', 'see the requests: {managed-access requests}'],
   managed_request_decided: [
@@ -126,7 +126,7 @@ const refusedChanges: RefusedChanges = {
   token_unknown: ['there is no active token with that ID', 'see the tokens: {admin-tokens list}'],
   token_limit: [`there are ${maxAdminTokens} tokens, the maximum`, 'revoke one first: {admin-tokens list}'],
   token_days_invalid: [`a token works for 1 to ${maxTokenDays} days`, 'choose another number of days'],
-  setting_unknown: ['there is no declared setting with that name', 'see them: {export}'],
+  setting_unknown: ['there is no declared setting with that name', 'see the declared settings: {export}'],
   backend_invalid: ['that is not a valid backend name', 'see the backends: {backends list}'],
   backend_unchanged: ['the backend is already in that state', 'see it: {backends list}'],
   ticket_unknown: ['there is no such ticket', 'see the tickets: {tickets list}'],
@@ -144,10 +144,10 @@ const refusedChanges: RefusedChanges = {
   operator_unknown: ['there is no such operator', 'see the operators: {operators list}'],
   operator_exists: ['an operator with this address already exists', 'see the operators: {operators list}'],
   operator_limit: ['the maximum number of operators is reached', 'remove one first: {operators list}'],
-  operator_same_role: ['the operator already has that role', 'see them: {operators list}'],
+  operator_same_role: ['the operator already has that role', 'see the operators: {operators list}'],
   operator_last_admin: ['this is the only admin', 'add another one first: {operators create EMAIL --role admin}'],
   operator_self: ['operators cannot change or remove themselves', 'ask another admin to do it'],
-  upgrade_decided: ['this upgrade request was already decided or withdrawn', 'see them: {upgrades list --all}'],
+  upgrade_decided: ['this upgrade request was already decided or withdrawn', 'see all requests: {upgrades list --all}'],
 }
 
 const folderCodes = ['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT', 'ENOTDIR', 'EEXIST', 'EISDIR']

@@ -8,7 +8,8 @@ import type { ConfigFile } from './schema.ts'
 type GivenProfile = NonNullable<ConfigFile['profiles']>[string]
 type GivenFusion = NonNullable<NonNullable<ConfigFile['profiles']>[string]['fusion']>
 
-const frontierDescription = 'The default profile: tries its backends in order until one answers.'
+const frontierDescription =
+  'The default profile. It sends each request to one of its models and, if that fails, to the next one.'
 const fusionDescription =
   'Several models answer, one compares the answers, and you get one reply. Takes longer than one model.'
 

@@ -39,7 +39,8 @@ export const clientRecipes: readonly ClientRecipe[] = [
         all.map(([key, value]) => `${key} = ${typeof value === 'string' ? quote(value) : value}`)
       return lines(...entries(top), '', `[${table}]`, ...entries(provider))
     },
-    place: 'Save it as a separate profile, ~/.codex/svc-router.config.toml, or at the top of ~/.codex/config.toml.',
+    place:
+      'Save it as a separate Codex profile in ~/.codex/svc-router.config.toml, or add it at the top of ~/.codex/config.toml.',
     next: 'codex --profile svc-router',
   },
   {

@@ -68,7 +68,7 @@ export const errorCatalog = {
     ...invalid,
     status: 404,
     message:
-      'There is no record of a request with this ID. It may be too old, or have been rejected without being counted. Check the ID, and that your key belongs to its account.',
+      'There is no record of a request with this ID. Records expire, and rejected requests have none. Check the ID, and use a key of the account that sent the request.',
   },
   context_length_exceeded: {
     ...invalid,
@@ -79,7 +79,7 @@ export const errorCatalog = {
     ...invalid,
     source: 'provider',
     message:
-      'The provider rejected the content of this request ({said}){rule}. Change it before you send the request again.',
+      'The provider rejected the content of this request ({said}){rule}. Change the content before you send the request again.',
   },
   payload_too_large: { ...invalid, status: 413, message: 'The body is larger than {limit}. Send a smaller one.' },
   unsupported_media_type: {
@@ -123,7 +123,7 @@ export const errorCatalog = {
     ...invalid,
     status: 409,
     message:
-      'This Idempotency-Key was already used for a different request. Send exactly the same request again, or use a new key.',
+      'This Idempotency-Key was already used for a different request. Send exactly the same request again, or use a new Idempotency-Key.',
   },
   model_not_found: {
     ...invalid,
@@ -160,7 +160,7 @@ export const errorCatalog = {
   no_backend_matches: {
     ...invalid,
     message:
-      'No backend of {profile} meets the requirements: {reasons}. Change "routing" in the request, or ask the operator.',
+      'No backend of {profile} meets the requirements. Excluded: {reasons}. Change "routing" in the request, or ask the operator to add a backend.',
   },
   rate_limit_exceeded: {
     ...limited,
@@ -225,7 +225,7 @@ export const errorCatalog = {
   },
   load_shed: {
     ...unavailable,
-    message: 'This server is overloaded and does not accept {what} at the moment. Please try again in {seconds}s.',
+    message: 'This server is overloaded and rejects {what} at the moment. Please try again in {seconds}s.',
   },
   restarting: {
     ...unavailable,

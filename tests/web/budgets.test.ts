@@ -59,7 +59,7 @@ describe('the page of budgets', () => {
     const service = await start()
     const visitor = await signedInTo(service)
     expect(await (await visitor.get('/account/budgets')).text()).toContain(
-      'Nobody is told when a budget is nearly used up',
+      'You do not get alerts yet. To be told when a budget is nearly used up',
     )
   })
 })

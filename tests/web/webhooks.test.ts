@@ -79,7 +79,7 @@ describe('the page of webhooks', () => {
     const text = await (await visitor.get('/account/webhooks')).text()
     expect(text).toContain('webhook.test')
     expect(text).toContain('received')
-    expect(await (await visitor.get('/account/budgets')).text()).toContain('we tell 1 webhook')
+    expect(await (await visitor.get('/account/budgets')).text()).toContain('we send an alert to your webhook')
   })
 
   test.each([
@@ -111,7 +111,9 @@ describe('the page of webhooks', () => {
     const [{ signature, body }] = receiver.got as [Received]
     const time = /^t=(\d+)/.exec(signature)![1]!
     expect(signature).toBe(`t=${time},v1=${mac(secret, time, body)},v1=${mac(old, time, body)}`)
-    expect(await (await visitor.get('/account/webhooks')).text()).toContain('the former secret also signs until')
+    expect(await (await visitor.get('/account/webhooks')).text()).toContain(
+      'messages are also signed with the previous secret until',
+    )
   })
 
   test('removes one with its messages, and records every change in the audit log', async () => {

@@ -28,7 +28,7 @@ const fileOption: Option = {
 }
 const pruneOption: Option = {
   name: 'prune',
-  summary: 'Also delete what an earlier file declared and this one does not.',
+  summary: 'Also delete objects that an earlier file declared and this file omits.',
 }
 
 /** Makes the service match a file (contract 38.6). */
@@ -81,7 +81,7 @@ export const exportFile: Command = {
   name: 'export',
   summary: 'Print accounts, keys, plans, backends, and profiles as a file for apply, without secrets.',
   arguments: [],
-  options: [{ name: 'managed', summary: 'Print only what an earlier file declared.' }, ...remoteOptions],
+  options: [{ name: 'managed', summary: 'Print only objects that an earlier file declared.' }, ...remoteOptions],
   example: 'export > service.yaml',
   async run(invocation) {
     const managed = invocation.line.flag('managed')

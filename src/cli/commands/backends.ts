@@ -18,7 +18,7 @@ const maxLooked = 2_000
 export const backendsList: Command = {
   name: 'backends list',
   summary:
-    'List the configured backends with their results in the last hour, and which ones are drained or quarantined.',
+    'List the configured backends: their results in the last hour, and whether they are drained, quarantined, or skipped.',
   arguments: [],
   options: [],
   example: 'backends list',
@@ -115,7 +115,7 @@ export const backendsUndrain = free('undrain', 'undrained', 'Send requests to a 
 export const backendsRelease = free(
   'release',
   'released',
-  'End a quarantine, including one that the service started automatically.',
+  'End a quarantine, and close the circuit breaker of the backend.',
 )
 
 function hold(verb: string, step: 'drained' | 'quarantined', summary: string): Command {

@@ -16,7 +16,7 @@ import { oneOf } from '../value-shapes.ts'
 export const managedAccessStatus: Command = {
   name: 'managed-access status',
   summary:
-    'Show whether managed access is on, which lets accounts use your provider credentials, and run its three checks now.',
+    'Show whether managed access is on, and run its three checks now. Managed access lets accounts use your provider credentials.',
   arguments: [],
   options: [],
   example: 'managed-access status',

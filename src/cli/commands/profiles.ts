@@ -18,7 +18,7 @@ export const profilesDryRun: Command = {
   needsCredentials: true,
   options: [
     accountOption,
-    { name: 'plan', value: 'PLAN', summary: 'Assume this plan and no connected providers, instead of an account.' },
+    { name: 'plan', value: 'PLAN', summary: 'Instead of an account: assume this plan, and no connected providers.' },
     {
       name: 'format',
       value: 'FORMAT',

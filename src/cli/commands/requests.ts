@@ -39,7 +39,7 @@ export const requests: Command = {
     },
     {
       name: 'cache',
-      summary: `Instead, show what providers read from their prompt caches in the last ${cacheDays} days, by key and client, and why they read less than they could have.`,
+      summary: `Instead, show how much input providers read from their prompt caches in the last ${cacheDays} days, by key and client, and the reasons of cache misses.`,
     },
     {
       name: 'sessions',

@@ -17,7 +17,7 @@ const reachCodes = ['refused', 'unresolved', 'unreachable', 'timeout', 'certific
 
 export const runAgent: Command = {
   name: 'run',
-  summary: `Start an agent that uses the service, without editing any files: ${names.join(', ')}.`,
+  summary: `Start a coding agent with the service as its provider: ${names.join(', ')}. Leaves your files unchanged.`,
   arguments: ['AGENT'],
   passesOn: 'AGENT ARGUMENTS…',
   options: [

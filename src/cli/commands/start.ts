@@ -117,7 +117,8 @@ function announce(invocation: Invocation, config: Config, first: FirstRun | unde
       `\n  created    account "${first.account.name}" on plan ${first.account.planId}, data folder ${config.dataDir}`,
     )
   const simulated = config.backends.filter((backend) => backend.simulated).map((backend) => backend.id)
-  if (simulated.length > 0) head.push(`\n  simulated  ${simulated.join(', ')}: not real models; their answers say so`)
+  if (simulated.length > 0)
+    head.push(`\n  simulated  ${simulated.join(', ')}: not real models, and each answer says so`)
   head.push('\n  ready      ', bold(config.baseUrl), '\n  web app    ', bold(config.appUrl), '\n')
   const lines: string[] = []
   if (link !== undefined)
@@ -140,7 +141,7 @@ function announce(invocation: Invocation, config: Config, first: FirstRun | unde
     `    ${curl}`,
     '',
     `  Connect a real model: ${invocation.command('upstream add PROVIDER --model MODEL')}`,
-    `  Use your agent:       ${invocation.command('run codex')}   (or claude, opencode; edits none of your files)`,
+    `  Use your agent:       ${invocation.command('run codex')}   (or claude, opencode; leaves your files unchanged)`,
   )
   terminal.out(...head, lines.join('\n'))
 }

@@ -18,7 +18,7 @@ const testWaitMs = 16_000
 
 export const webhooksAdd: Command = {
   name: 'webhooks add',
-  summary: 'Add a webhook of an account: a program that gets the alerts of its budgets. Prints the secret, once.',
+  summary: 'Add a webhook: a URL that receives the budget alerts of an account. Prints the signing secret, once.',
   arguments: ['URL'],
   options: [accountOption],
   example: 'webhooks add https://hooks.example.com/svc-router',
@@ -68,7 +68,7 @@ export const webhooksList: Command = {
 
 export const webhooksTest: Command = {
   name: 'webhooks test',
-  summary: 'Have the running service send a test to a webhook, and show whether it was received.',
+  summary: 'Send a test message from the running service to a webhook, and show whether it was received.',
   arguments: ['ID'],
   options: [accountOption],
   example: 'webhooks test ID',
@@ -103,7 +103,7 @@ export const webhooksTest: Command = {
 
 export const webhooksRotate: Command = {
   name: 'webhooks rotate',
-  summary: 'Give a webhook a new secret and print it, once. The former one also signs for a day.',
+  summary: 'Replace the secret of a webhook and print the new one, once. For a day, messages are signed with both.',
   arguments: ['ID'],
   options: [accountOption],
   example: 'webhooks rotate ID',
@@ -119,7 +119,7 @@ export const webhooksRotate: Command = {
 
 export const webhooksRemove: Command = {
   name: 'webhooks remove',
-  summary: 'Remove a webhook of an account, and the messages that wait for it.',
+  summary: 'Remove a webhook of an account, and delete the messages that are waiting for it.',
   arguments: ['ID'],
   options: [accountOption],
   example: 'webhooks remove ID',

@@ -20,7 +20,7 @@ const needWords: Readonly<Record<Need, { readonly what: string; readonly fix: st
 /** The broken rules in our own words. Each follows "The provider rejected the content of this request". */
 const ruleWords: Readonly<Record<ViolatedRule, string>> = {
   answer_length: 'the requested answer length exceeds its limit',
-  content_filter: 'its content filter blocked it',
+  content_filter: 'a content filter blocked the request',
   image_unreadable: 'it could not read an image',
   schema_invalid: 'a JSON schema is invalid or uses a feature that it does not support',
   tool_results: 'tool calls and their results do not match',

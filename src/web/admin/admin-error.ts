@@ -19,9 +19,12 @@ const adminErrors = {
   method_not_allowed: [405, 'This path does not support that method. See /admin/v1/openapi.json.'],
   plan_outdated: [
     409,
-    'The service changed after this plan was made, so nothing was applied. Make a new plan and apply that one.',
+    'The service changed after you requested this plan, so nothing was applied. Request a new plan with POST /admin/v1/plan.',
   ],
-  plan_required: [400, 'Applying this file deletes something. To approve that, send the ID of the plan as "plan".'],
+  plan_required: [
+    400,
+    'Applying this file deletes something. To approve that, call POST /admin/v1/plan and send the ID that it returns as "plan".',
+  ],
   body_too_large: [413, 'A body may have at most 1 MiB. Apply larger files with svc-router apply.'],
   wrong_type: [415, 'Send JSON with "Content-Type: application/json".'],
   body_invalid: [400, 'The body is not valid for this operation. See "problems".'],
@@ -64,9 +67,9 @@ const refusals: Partial<Readonly<Record<AccountsErrorCode, readonly [status: num
   addresses_invalid: [422, `A key can have 1 to ${maxNetworks} IPv4 or IPv6 addresses or networks.`],
   budget_invalid: [
     422,
-    'A budget is for the account, one of its keys, or a profile that exists, and has 0.01 to 1,000,000 USD or 1,000 to 1,000,000,000,000 tokens.',
+    'A budget must count the account, one of its keys, or an existing profile. Its limit must be 0.01 to 1,000,000 USD or 1,000 to 1,000,000,000,000 tokens.',
   ],
-  budget_limit: [409, `The account has ${maxBudgetsPerSetter} budgets, the maximum.`],
+  budget_limit: [409, `The account has ${maxBudgetsPerSetter} budgets, the maximum. Remove one first.`],
   budget_unknown: [404, 'The account has no such budget.'],
   backend_unchanged: [409, 'The backend is already in that state.'],
 }

@@ -48,12 +48,12 @@ export function budgetFields({ keys, profiles, nowMs }: BudgetChoices, form: For
     ['tokens', 'Tokens'],
   ] as const
   return html`${select('scope', 'What it counts', scopes, form.text('scope'))}
-  ${select('window', 'For how long', windows, form.text('window') || 'month')}
+  ${select('window', 'Period', windows, form.text('window') || 'month')}
   ${select('unit', 'Unit', units, form.text('unit') || 'usd')}
   ${field({
     name: 'amount',
     label: 'Limit',
-    hint: 'Fixed windows are in UTC. If you set a limit for a budget that exists, it replaces the old one.',
+    hint: 'Days, weeks, and months are in UTC. If you already have a budget for the same requests, period, and unit, this limit replaces its limit.',
     value: form.text('amount'),
     maxCharacters: 20,
     problem: code === undefined ? undefined : problems[code],

@@ -48,7 +48,7 @@ function budgetRow(state: BudgetState, { keys, changeable }: BudgetListOptions):
         ${write(left)} left${held === 0 ? '' : html`, ${write(held)} held by running requests`}.
         ${
           budget.rolling
-            ? html`More becomes available from ${writeMinute(resetsAtMs)} on.`
+            ? html`More becomes available at ${writeMinute(resetsAtMs)}.`
             : html`Resets on ${writeMinute(resetsAtMs)}.`
         }
       </p>
@@ -92,7 +92,7 @@ function limitForm(budget: Budget, name: string, { path, by }: NonNullable<Budge
       ${Object.entries(hidden).map(([field, value]) => html`<input type="hidden" name="${field}" value="${value}" />`)}
       <label for="${id}">New limit in ${unit === 'usd' ? 'US dollars' : 'tokens'}</label>
       <input id="${id}" name="amount" inputmode="decimal" autocomplete="off" maxlength="20" required />
-      <p class="faint">What is already spent stays spent.</p>
+      <p class="faint">The amount already spent does not change.</p>
       <button>Change the limit</button>
     </form>
   </details>`

@@ -41,7 +41,7 @@ export function limitFields(visit: AccountVisit, limits: KeyLimits, errorCode?: 
     hint:
       plan === undefined
         ? undefined
-        : `At most ${writeNumber(plan.requestsPerMinute)}: all keys share this limit of the ${plan.name} plan.`,
+        : `At most ${writeNumber(plan.requestsPerMinute)}, the limit that the ${plan.name} plan sets for all keys together.`,
     problem: problemOf('per_minute_invalid', 'Enter a whole number that your plan allows, or leave this empty.'),
     value: typed.perMinute,
     optional: true,

@@ -13,7 +13,7 @@ const notices = {
   'budget-set': 'The budget was set. It applies on all servers within a second.',
   'budget-removed': 'The budget was removed. All servers stop applying it within a second.',
   'webhook-tested': 'The test was received.',
-  'webhook-test-waiting': 'The test is under way. Reload this page to see its result.',
+  'webhook-test-waiting': 'The test is in progress. Reload this page to see its result.',
   'webhook-test-failed': 'The test was not received. The reason is below.',
   'webhook-busy': 'The test was not sent, because too many messages are waiting. The list below says why they fail.',
   'webhook-removed': 'The webhook was removed. It gets no more messages.',

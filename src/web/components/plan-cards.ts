@@ -22,7 +22,9 @@ export function planCards({ deps, signedIn }: Pick<Visit, 'deps' | 'signedIn'>, 
           </p>
           <ul class="ticks">
             <li>${writeCount(plan.requestsPerMinute, 'request')} per minute</li>
-            <li>${plan.premium ? 'All profiles, including svc-router/fusion' : 'All profiles except premium ones'}</li>
+            <li>
+              ${plan.premium ? 'All profiles, including svc-router/fusion: several models, one reply' : 'All profiles except premium ones'}
+            </li>
             ${plan.premium ? html`<li>${writeCount(plan.fusionsAtOnce ?? usualFusionsAtOnce, 'concurrent fusion')}</li>` : ''}
             <li>All your keys and clients share these limits</li>
           </ul>

@@ -75,7 +75,7 @@ function errorList({ links }: ErrorDocsDeps): Doc {
       return `## ${status} ${STATUS_CODES[status] ?? ''}\n\n${rows.join('\n')}`
     })
   const markdown = [
-    'Find the code of your error below. Every error has the same shape: `message` says what happened and what to do, and often contains a link that helps. `code` identifies the error, and each code has a page here.',
+    'Find the code of your error below. Every error has the same shape: `message` says what happened and what to do, and often contains a link to the page that helps. `code` identifies the error, and each code has a page here.',
     '`retryable` and the header `X-Should-Retry` say whether to retry, and `Retry-After` says how long to wait. Use the ID in `X-Request-Id` to look up a request.',
     ...groups,
     `See the [status page](${new URL(links.statusUrl).pathname}) for current problems.`,

@@ -97,7 +97,7 @@ export const accessHelp = {
     },
   },
   budget_exceeded: {
-    why: 'A budget of the account, the key, or the profile cannot pay for this request. Before we send a request, we hold its highest possible cost in the budget: the whole input and as much output as its limit allows, at the highest prices of the backends that may answer. When the request ends, we release what it did not use. In the error, `budget` names the budget and shows what is spent and held, and `resets_at` says when more becomes available.',
+    why: 'A budget of the account, the key, or the profile cannot cover this request. Before we send a request, we place a hold on the budget for its highest possible cost: the whole input and as much output as its limit allows, at the highest prices of the backends that may answer. When the request ends, we charge its actual cost and release the rest. In the error, `budget` shows which budget it is and how much of it is spent and held, and `resets_at` gives the time when more becomes available.',
     fix: [
       'Raise the budget: open Budgets and choose “Change the limit” next to it. The change applies within a second. If the operator set it, ask them to raise it.',
       'Or lower the highest possible cost: send a shorter request, or one with a lower output limit. If this cost is more than the whole limit, waiting does not help.',
@@ -127,7 +127,7 @@ export const accessHelp = {
     },
   },
   budget_held: {
-    why: 'Running requests hold what is left of a budget. Each holds its highest possible cost until it ends. Most use much less, so part of the budget becomes available soon.',
+    why: 'The rest of a budget is on hold for requests that are still running. The hold for a request is its highest possible cost. Most requests cost much less, so part of the budget becomes available soon.',
     fix: [
       'Wait for the number of seconds in `Retry-After`, then retry. Most clients do this automatically.',
       'Send fewer requests at once, or requests with a lower output limit.',
@@ -170,7 +170,7 @@ export const accessHelp = {
     why: 'A per-minute limit was reached. It is either the plan’s limit, the key’s own limit, the limit for free requests such as listing models, or the limit for bytes sent in rejected requests. The message says which one. The plan’s limit uses a sliding 60-second window, not clock minutes.',
     fix: [
       'Wait for the number of seconds in `Retry-After`, then retry.',
-      'Most clients do this automatically. In your own program, send requests more slowly: `X-RateLimit-Remaining` says how many are left.',
+      'Most clients do this automatically. In your own program, send requests more slowly: `X-RateLimit-Remaining` says how many requests are left.',
       'A larger plan has a higher limit. If the key’s own limit was reached, change it under “Limits” next to the key.',
     ],
     at: { path: '/billing/upgrade', name: 'Larger plans' },

@@ -36,7 +36,7 @@ export const requestHelp = {
     },
   },
   no_backend_matches: {
-    why: 'The request or its profile has requirements, such as a region, zero retention, or a price cap, and no backend that serves your account is declared to meet all of them. The message counts the backends that each requirement excludes. If the configuration does not say that a backend meets a requirement, that requirement excludes the backend.',
+    why: 'The request or its profile has requirements, such as a region, zero retention, or a price cap, and the configuration of the service does not list a backend for your account that meets all of them. The message says how many backends each requirement excludes. A requirement excludes every backend that is not configured to meet it.',
     fix: [
       'Remove or relax a requirement in the `routing` field of the request.',
       'Send the same body to `/v1/route` to see which requirement excludes which backend.',
@@ -49,15 +49,15 @@ export const requestHelp = {
     },
   },
   reserved_tool_name: {
-    why: 'The request includes `svc-router:fusion`, which we present to the model under a reserved name, and one of your tools has that name. The model could not tell them apart.',
+    why: 'One of your tools has the name `svc_router_fusion`. The model sees the tool `svc-router:fusion` under that name, and could not tell the two apart.',
     fix: ['Rename your tool.', 'Or remove `svc-router:fusion`.'],
     example: { param: 'tools', words: { name: 'svc_router_fusion', type: 'svc-router:fusion' } },
   },
   idempotency_key_reused: {
-    why: 'An earlier request of this account had the same `Idempotency-Key`, but a different path or body, or a different header that affects the answer. Each key identifies one request.',
+    why: 'An earlier request of this account had the same `Idempotency-Key`, but a different path or body, or a different header that affects the answer. Each `Idempotency-Key` identifies one request.',
     fix: [
       'To retry, send exactly the same request again. The body must have the same bytes.',
-      'For a different request, use a new key, such as a random UUID.',
+      'For a different request, use a new `Idempotency-Key`, such as a random UUID.',
     ],
     at: api,
     example: {},
@@ -92,7 +92,7 @@ export const requestHelp = {
     example: {},
   },
   request_not_found: {
-    why: 'This account has no record of a request with this ID. Records are stored for 90 days unless the operator configures another period, and requests that were rejected without being counted, such as those with an invalid key, have none.',
+    why: 'This account has no record of a request with this ID. Records are stored for 90 days unless the operator configures another period. Requests that were rejected without being counted, such as those with an invalid key, are not recorded.',
     fix: ['Check the ID in the response header `X-Request-Id`.', 'Use a key of the account that sent the request.'],
     at: { path: '/activity', name: 'Activity' },
     example: {},
@@ -161,9 +161,9 @@ export const requestHelp = {
     },
   },
   websocket_connection_limit_reached: {
-    why: 'A WebSocket connection lasts up to an hour, so that servers can be replaced without interrupting responses.',
+    why: 'The WebSocket connection has been open for an hour, the maximum. The limit allows us to replace servers without interrupting responses.',
     fix: [
-      'Open a new connection and continue. A new connection does not know responses that were not stored, so send the whole conversation once.',
+      'Open a new connection. It cannot continue from responses that were not stored, so send the whole conversation once.',
     ],
     at: clients,
     example: { words: { minutes: 60 } },
@@ -175,7 +175,7 @@ export const requestHelp = {
     example: { retryAfterSeconds: 1 },
   },
   not_found: {
-    why: 'Nothing exists at this path. Either this service does not offer the endpoint, and the message names it, or the base URL contains `/v1` twice or not at all. OpenAI clients need `/v1` in the base URL; Anthropic clients add it themselves.',
+    why: 'Nothing exists at this path. Usually the base URL contains `/v1` twice or not at all. If this service does not offer the endpoint, the message says so. OpenAI clients need `/v1` in the base URL; Anthropic clients add it themselves.',
     fix: [
       'Compare your base URL with the one in the message.',
       'The page for your client shows the base URL it needs.',

@@ -6,7 +6,7 @@ const again = 'Send the same request again. Most clients do this automatically.'
 /** Errors on our side or a provider's. Only requests that were answered are counted. */
 export const serviceHelp = {
   server_is_overloaded: {
-    why: 'Every backend of the profile just failed, is skipped because it failed earlier, or was disabled by the operator. `error.attempts` gives the outcome of each attempt, and `error.passed_by` gives the reason each of the other backends was skipped.',
+    why: 'Every backend of the profile failed, was skipped because it had failed before, or was disabled by the operator. `error.attempts` lists the outcome of each attempt, and `error.passed_by` lists the backends that were skipped, with reasons.',
     fix: [
       'Wait for the number of seconds in `Retry-After`, then send the same request again.',
       'If you have only one provider, connect a second one as a fallback.',
@@ -46,13 +46,13 @@ export const serviceHelp = {
     why: 'The server has more work than it can do. Until it catches up, it rejects retries first, then fusion, then some requests of accounts without a premium plan, so that it can answer the other requests in time. Your request was not counted.',
     fix: [
       'Wait for the number of seconds in `Retry-After`, then send the same request again. Most clients do this automatically.',
-      'If fusion is rejected, use another profile. If you attach the fusion tool, let the model decide whether to call it: a single model then answers.',
+      'If fusion is rejected, use another profile. If your request forces the fusion tool, let the model decide instead: a single model then answers.',
     ],
     at: status,
     example: { retryAfterSeconds: 2, words: { what: 'retries', seconds: 2 } },
   },
   restarting: {
-    why: 'The server is restarting. Before it stops, it waits for requests in progress, but this one took too long.',
+    why: 'The server is restarting. It waited for requests in progress, but this one took too long.',
     fix: [again],
     at: status,
     example: { retryAfterSeconds: 1 },

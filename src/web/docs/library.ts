@@ -146,6 +146,8 @@ function isForOperators(path: string): boolean {
     'cached-turns',
     'costs',
     'budgets',
+    'webhooks',
+
     'contract',
     'api',
     'api-conversations',

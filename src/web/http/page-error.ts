@@ -31,7 +31,7 @@ const errorPages = {
   too_large: {
     status: 413,
     title: 'The form is too large',
-    text: 'You sent more data than our forms accept. Go back and send less.',
+    text: 'You sent more data than this form accepts. Go back and send less.',
   },
   wrong_type: {
     status: 415,
@@ -41,7 +41,7 @@ const errorPages = {
   wrong_host: {
     status: 421,
     title: 'Wrong address',
-    text: 'This app is not available at the host name that your browser used. Use the configured address.',
+    text: 'This app is not available at the host name that your browser used. Use the address that the operator of the service gave you.',
   },
   not_our_form: {
     status: 403,

@@ -46,7 +46,7 @@ async function showAccount(visit: AccountVisit): Promise<Response> {
         <section class="card">
           <h2>Plan: ${plan?.name ?? account.planId}</h2>
           ${usage === undefined ? html`<p class="problem">Your plan no longer exists. Choose another one.</p>` : quotaBar(usage, nowMs)}
-          ${plan === undefined ? '' : html`<p class="faint">${plan.premium ? 'Includes' : 'Does not include'} premium profiles.</p>`}
+          ${plan === undefined ? '' : html`<p class="faint">Your plan ${plan.premium ? 'includes' : 'does not include'} premium profiles.</p>`}
           <p><a href="/billing/upgrade">See the plans</a> · <a href="/account/budgets">Budgets</a></p>
         </section>
         ${keyCard(visit, keys, uses, nowMs)}

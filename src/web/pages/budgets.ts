@@ -7,7 +7,6 @@ import { budgetFields, isOfBudget, readBudgetForm } from '../components/budget-f
 import { budgetList } from '../components/budget-list.ts'
 import { csrfInput, page } from '../components/layout.ts'
 import { withNotice } from '../components/notices.ts'
-import { writeCount } from '../components/time.ts'
 import { budgetDepsFor } from '../http/control.ts'
 import { redirect } from '../http/redirect.ts'
 import type { PageRoute } from '../http/route.ts'
@@ -34,7 +33,7 @@ async function showBudgets(visit: AccountVisit, errorCode?: AccountsErrorCode): 
   ])
   return page(visit, {
     title: 'Budgets',
-    lead: 'A budget limits what your requests can cost. It is never exceeded, because the highest possible cost of a request is held until the request ends.',
+    lead: 'A budget limits what your requests can cost. Before we send a request, we place a hold on the budget for its highest possible cost, and release the hold when the request ends. If the budget cannot cover the hold, the request is rejected.',
     status: errorCode === undefined ? 200 : 422,
     problem: errorCode === undefined ? undefined : 'The budget was not set. Please correct the error below.',
     body: html`<section class="card">
@@ -70,7 +69,7 @@ async function showBudgets(visit: AccountVisit, errorCode?: AccountsErrorCode): 
       </section>
       <p class="side">
         <a href="/docs/budgets">How budgets work</a> ·
-        <a href="/docs/errors/budget_exceeded">Why a request was rejected although something is left</a>
+        <a href="/docs/errors/budget_exceeded">Why a request was rejected although some of the budget is left</a>
       </p>`,
   })
 }
@@ -81,11 +80,12 @@ const isOwn = ({ setBy }: Budget): boolean => setBy === 'account'
 function alertsText(sendsMail: boolean, emails: number, webhooks: number): string {
   const receivers = [
     ...(sendsMail && emails > 0 ? [emails === 1 ? 'your email address' : 'your email addresses'] : []),
-    ...(webhooks > 0 ? [writeCount(webhooks, 'webhook')] : []),
+    ...(webhooks > 0 ? [webhooks === 1 ? 'your webhook' : `your ${webhooks} webhooks`] : []),
   ]
-  if (receivers.length > 0) return `When 50%, 80%, and 100% of a budget is spent, we tell ${receivers.join(' and ')}.`
+  if (receivers.length > 0)
+    return `When 50%, 80%, and 100% of a budget is spent, we send an alert to ${receivers.join(' and ')}.`
   const how = sendsMail ? 'add an email address to your account, or add a webhook' : 'add a webhook'
-  return `Nobody is told when a budget is nearly used up. To get alerts, ${how}.`
+  return `You do not get alerts yet. To be told when a budget is nearly used up, ${how}.`
 }
 
 async function set(visit: AccountVisit): Promise<Response> {

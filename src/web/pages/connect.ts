@@ -65,7 +65,7 @@ async function showClient(visit: Visit): Promise<Response> {
         ${codeSample('configuration', recipe.write(clientConfig))}
         ${
           started.includes(recipe.name)
-            ? html`<p>Or start it without changing your configuration:</p>
+            ? html`<p>Or start ${recipe.title} with svc-router and leave your configuration unchanged:</p>
                 ${codeSample('run', `npx svc-router run ${recipe.name} --url ${deps.baseUrl}`)}`
             : ''
         }

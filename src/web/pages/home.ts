@@ -21,7 +21,7 @@ async function showHome(visit: Visit): Promise<Response> {
   const ordered = firstTries.flatMap((name) => tries.filter((one) => one.name === name))
   return page(visit, {
     title: 'One key, many models',
-    lead: 'One API that works with the clients you already use. Name a profile, and its first available provider answers. If a provider fails before its answer begins, the next one takes over.',
+    lead: 'One API that works with the clients you already use. Each request names a profile, an ordered list of models at your providers. The first available one answers. If it fails before its answer begins, the next one takes over.',
     body: html`<p class="actions">
         ${
           signedIn === undefined
@@ -37,8 +37,8 @@ async function showHome(visit: Visit): Promise<Response> {
         ordered.map((one) => ({ name: one.title, body: codeSample(`try-${one.name}`, one.write(clientConfig)) })),
       )}
       <p class="faint">
-        There are ready-made configurations for <a href="/connect">${clientRecipes.length} clients</a>. They read your
-        key from <code>${clientConfig.keyVariable}</code>.
+        Copy a ready-made configuration for one of <a href="/connect">${clientRecipes.length} clients</a>. Each
+        configuration reads your key from the environment variable <code>${clientConfig.keyVariable}</code>.
       </p>
       <div class="cards reasons">
         <section>
@@ -48,8 +48,8 @@ async function showHome(visit: Visit): Promise<Response> {
         <section>
           <h2>Automatic failover</h2>
           <p>
-            Providers that are down, slow, or out of quota are skipped. Each response names the provider that answered
-            and how many failed first.
+            Requests skip providers that are down, slow, or out of quota. Each response names the provider that answered
+            and says how many failed first.
           </p>
         </section>
         <section>

@@ -33,7 +33,7 @@ function showModels(visit: Visit): Promise<Response> {
   const { deps } = visit
   return page(visit, {
     title: 'Models',
-    lead: 'A request names a profile. The service decides which models serve it and in what order, so your code does not have to.',
+    lead: 'A request names a profile, and a profile is an ordered list of models at providers. The service chooses a model for each request, so your code does not have to.',
     body: html`<div class="cards">
         ${deps.profiles.map(
           (profile) =>
@@ -79,7 +79,7 @@ async function showModel(visit: Visit): Promise<Response> {
                 <a href="/account/upstreams">Connect one</a>.
               </p>`
             : html`<p>
-                  ${id === fusionId ? 'Besides your own providers, fusion can use these:' : 'After your own providers, these are tried in order:'}
+                  ${id === fusionId ? 'Besides your own providers, fusion can use these backends:' : 'Your own providers are tried first, then these backends:'}
                 </p>
                 <ol>
                   ${behind.map(
@@ -102,13 +102,13 @@ async function showModel(visit: Visit): Promise<Response> {
                 ${
                   shareOver(part.days) === undefined
                     ? 'No requests in the last 90 days.'
-                    : `In the last 90 days, ${writeShare(shareOver(part.days))} of its requests were answered.`
+                    : `In the last 90 days, ${writeShare(shareOver(part.days))} of the requests to this profile were answered.`
                 }
               </p>
             </section>`
       }
       <p class="faint">
-        You need an active key to use it. <a href="/account/setup">Get a key</a>${
+        You need an active key to use this profile. <a href="/account/setup">Get a key</a>${
           profile.embeddings === undefined
             ? html`, or <a href="/playground?profile=${encodeURIComponent(id)}">try it in the playground</a>`
             : ''

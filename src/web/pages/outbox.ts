@@ -20,7 +20,7 @@ export const outboxRoutes: readonly PageRoute[] = [
       const emails = outbox.list()
       return page(visit, {
         title: 'Local outbox',
-        lead: 'No mail server is configured, so these emails were not sent. They are kept in memory and shown only on this machine.',
+        lead: 'No mail server is configured, so these emails were not sent. They are stored in memory and shown only on this machine.',
         body:
           emails.length === 0
             ? html`<p class="empty">

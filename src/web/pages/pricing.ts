@@ -24,7 +24,7 @@ async function showPricing(visit: Visit): Promise<Response> {
               <th scope="col">Plan</th>
               <th scope="col">Requests per month</th>
               <th scope="col">Requests per minute</th>
-              <th scope="col">Premium</th>
+              <th scope="col">Premium profiles</th>
             </tr>
           </thead>
           <tbody>
@@ -59,8 +59,9 @@ async function showPricing(visit: Visit): Promise<Response> {
         </ul>
         <h2>What is not included</h2>
         <p>
-          Access to providers through our own credentials is off. We turn it on for an account only after
-          <a href="/account/managed-access">a review</a>. We never pool customers’ credentials.
+          Plans do not include access to providers through our own credentials. You can
+          <a href="/account/managed-access">request it</a>, and a person reviews each request. We never pool customers’
+          credentials.
         </p>
         <p class="faint">
           The same numbers as JSON: <a href="${new URL(baseUrl).origin}/pricing">${new URL(baseUrl).origin}/pricing</a>

@@ -55,7 +55,9 @@ async function showStatus(visit: Visit): Promise<Response> {
           ? ''
           : html`<section class="card">
               <h2>Backends</h2>
-              <p class="faint">Profiles skip a backend that fails and use the others.</p>
+              <p class="faint">
+                A backend is one model at one provider. Requests skip a backend that fails and use the others.
+              </p>
               <ul class="parts">
                 ${of('backend').map(part)}
               </ul>

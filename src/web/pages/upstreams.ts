@@ -71,7 +71,7 @@ async function showUpstreams(visit: AccountVisit, { fault, failed, tested }: Sho
       </section>
       <p class="side">
         No credential of your own? <a href="/account/managed-access">Request managed access</a> to use the operator’s
-        providers. Requests are reviewed.
+        providers. A person reviews each request.
       </p>`,
   })
 }

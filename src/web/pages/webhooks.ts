@@ -47,7 +47,7 @@ async function showWebhooks(visit: AccountVisit, problem?: string): Promise<Resp
   return page(visit, {
     title: 'Webhooks',
     above: breadcrumbs({ path: '/account/budgets', name: 'Budgets' }),
-    lead: 'A webhook sends the alerts of your budgets to a program of yours, in addition to email.',
+    lead: 'A webhook sends your budget alerts to your own program, in addition to email.',
     status: problem === undefined ? 200 : 422,
     problem: problem === undefined ? undefined : 'The webhook was not added. Please correct the error below.',
     body: html`${webhooks.map((webhook, index) => webhookCard(visit, webhook, deliveries[index] ?? []))}
@@ -62,7 +62,7 @@ async function showWebhooks(visit: AccountVisit, problem?: string): Promise<Resp
                   name: 'url',
                   label: 'URL',
                   type: 'url',
-                  hint: 'Your program receives a POST in JSON here for each alert.',
+                  hint: 'For each alert, we send a POST request with a JSON body to this URL.',
                   value: form.text('url'),
                   maxCharacters: 1_000,
                   problem,
@@ -86,7 +86,7 @@ function webhookCard(visit: AccountVisit, webhook: Webhook, deliveries: readonly
       added
       ${writeDay(createdAtMs)}${
         previousUntilMs !== null && previousUntilMs > nowMs
-          ? html` · the former secret also signs until ${writeMinute(previousUntilMs)}`
+          ? html` · messages are also signed with the previous secret until ${writeMinute(previousUntilMs)}`
           : ''
       }
     </p>
@@ -100,8 +100,8 @@ function webhookCard(visit: AccountVisit, webhook: Webhook, deliveries: readonly
         <form class="panel" method="post" action="${path}/${id}/rotate">
           ${csrfInput(signedIn)}
           <p>
-            You get a new secret. For one day, each message is signed with both, so that you can change your program. If
-            someone else knows the secret, remove the webhook and add it again instead.
+            You get a new secret. For one day, each message is signed with both secrets, so that you have time to update
+            your program. If someone else knows the secret, remove the webhook and add it again instead.
           </p>
           <button>Create a new secret</button>
         </form>
@@ -110,7 +110,7 @@ function webhookCard(visit: AccountVisit, webhook: Webhook, deliveries: readonly
         <summary>Remove<span class="unseen"> ${url}</span></summary>
         <form class="panel" method="post" action="${path}/${id}/remove">
           ${csrfInput(signedIn)}
-          <p>It gets no more messages, including those that are waiting. Emails are not affected.</p>
+          <p>We send it no more messages, and delete those that are waiting. Emails are not affected.</p>
           <button class="danger">Remove the webhook</button>
         </form>
       </details>

@@ -64,7 +64,7 @@ function verdictOf({
 
 /** The error if a provider refused and no model answered. */
 export function refusedError(): ServiceError {
-  const rule = ': its content filter blocked it'
+  const rule = ': a content filter blocked the request'
   return new ServiceError('content_rejected', { status: 400, words: { said: 400, rule } })
 }
 
