@@ -12,7 +12,19 @@ const references = new Set([
   'connector_id',
   'skill_id',
   'previous_response_id',
+  'cached_content',
+  'cachedContent',
 ])
+/** Objects that can refer to such a thing by `id`: a container, an earlier audio answer, a custom voice. */
+const referenceObjects = new Set(['container', 'audio', 'voice'])
+/** Members with the address of an image or a file, and objects whose `url` is one. */
+const addresses = new Set(['image_url', 'video_url', 'audio_url', 'file_url', 'file_uri', 'fileUri'])
+const addressObjects = new Set(['image_url', 'video_url', 'audio_url', 'file', 'source'])
+/** With these, a provider uses other models, services, or stored settings than those of the backend. */
+const choices = ['models', 'plugins', 'preset']
+/** At other addresses, such as gs: and s3:, and at the files of Gemini's API, a provider reads with the credential of the request. */
+const publicSchemes = new Set(['http:', 'https:'])
+const filesHost = /^generativelanguage\.googleapis\.com\.?$/
 /** These contain the caller's own tools and schemas, where field names mean nothing to the provider. */
 const callersOwn = new Set(['metadata', 'parameters', 'input_schema', 'schema', 'arguments', 'logit_bias'])
 
@@ -29,10 +41,21 @@ export function assertManagedScope(body: JsonObject): void {
   if (store === true && messages !== undefined) throw outOfScope('store')
   if (typeof n === 'number' && n > 1)
     throw invalidRequest('n', 'With managed access, each request returns one answer: n must be 1.')
+  for (const name of choices) {
+    if (!isAbsent(body[name]))
+      throw invalidRequest(
+        name,
+        `${name} lets the provider choose other models or paid services, which managed access does not include. Send the request without ${name}.`,
+      )
+  }
   for (const [name, value] of Object.entries(body)) checkValue(name, value)
 }
 
-function checkValue(name: string, value: unknown): void {
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null || (Array.isArray(value) && value.length === 0)
+}
+
+function checkValue(name: string, value: unknown, parent = ''): void {
   if (callersOwn.has(name)) return
   if (Array.isArray(value)) {
     if (references.has(name) && value.length > 0) throw outOfScope(name)
@@ -40,8 +63,31 @@ function checkValue(name: string, value: unknown): void {
   } else if (typeof value === 'object' && value !== null) {
     // The input of a tool call; a request's own input is text or a list.
     if (name === 'input') return
-    for (const [inner, its] of Object.entries(value)) checkValue(inner, its)
-  } else if (references.has(name) && typeof value === 'string') throw outOfScope(name)
+    const object = value as JsonObject
+    if (isReference(name, object)) throw outOfScope(name === '' ? 'input' : name)
+    for (const [inner, its] of Object.entries(object)) checkValue(inner, its, name)
+  } else if (typeof value === 'string') {
+    if (references.has(name)) throw outOfScope(name)
+    if ((addresses.has(name) || (name === 'url' && addressObjects.has(parent))) && !isPublic(value)) {
+      throw invalidRequest(
+        name,
+        `With managed access, ${name} must be a public https address or a data URL: a provider must not open it with the operator’s credential.`,
+      )
+    }
+  }
+}
+
+function isReference(name: string, value: JsonObject): boolean {
+  if (referenceObjects.has(name)) return typeof value['id'] === 'string'
+  // An image that the provider stored; its content would be in `result`.
+  return value['type'] === 'image_generation_call' && typeof value['result'] !== 'string'
+}
+
+function isPublic(address: string): boolean {
+  // A data URL can have several megabytes; what is not a URL is no address.
+  if (/^data:/i.test(address) || !URL.canParse(address)) return true
+  const { protocol, hostname } = new URL(address)
+  return publicSchemes.has(protocol) && !filesHost.test(hostname)
 }
 
 function outOfScope(name: string): ServiceError {
