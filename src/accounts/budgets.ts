@@ -18,6 +18,8 @@ import type { AccountStore, BudgetQueries } from './ports.ts'
 
 /** Longer than any window with its oldest bucket. */
 const longestWindowMs = 32 * dayMs
+/** How often setting a budget is repeated if somebody else sets or removes the same one at that moment. */
+const maxTries = 3
 
 export type BudgetDeps = AccountsDeps<BudgetQueries & Pick<AccountStore, 'findKey'>>
 
@@ -54,35 +56,37 @@ export async function setBudget(
   if (!Number.isSafeInteger(asked.limit) || asked.limit < min || asked.limit > max)
     throw new AccountsError('budget_invalid')
   await checkSubject(deps, accountId, asked, profiles)
-  const nowMs = Math.floor(deps.clock.nowMs())
-  const known = (await deps.store.listBudgets(accountId)).find(
-    (budget) => budget.setBy === setBy && isSameKind(budget, asked),
-  )
+  for (let tries = 0; tries < maxTries; tries++) {
+    const known = await findOfKind(deps, accountId, asked, setBy)
+    const budget = known === undefined ? newBudget(deps, accountId, asked, setBy) : { ...known, limit: asked.limit }
+    const record = auditRecord(deps, {
+      type: 'budget.set',
+      accountId,
+      budgetId: budget.id,
+      budget: budgetLabel(budget),
+      amount: asked.limit,
+    })
+    if (await deps.store.putBudget(budget, maxBudgetsPerSetter, record)) return budget
+    // Unless somebody else has just added one of this kind, there are too many.
+    if ((await findOfKind(deps, accountId, asked, setBy)) === undefined) break
+  }
+  throw new AccountsError('budget_limit')
+}
+
+async function findOfKind(
+  { store }: BudgetDeps,
+  accountId: string,
+  asked: BudgetKind,
+  setBy: BudgetSetter,
+): Promise<Budget | undefined> {
+  return (await store.listBudgets(accountId)).find((budget) => budget.setBy === setBy && isSameKind(budget, asked))
+}
+
+function newBudget({ clock, random }: BudgetDeps, accountId: string, asked: AskedBudget, setBy: BudgetSetter): Budget {
+  const nowMs = Math.floor(clock.nowMs())
   const { scope, subject, unit, window, rolling, limit } = asked
-  const budget: Budget =
-    known === undefined
-      ? {
-          id: idMinter('bud_', () => nowMs, deps.random)(),
-          accountId,
-          scope,
-          subject,
-          unit,
-          window,
-          rolling,
-          limit,
-          setBy,
-          createdAtMs: nowMs,
-        }
-      : { ...known, limit }
-  const record = auditRecord(deps, {
-    type: 'budget.set',
-    accountId,
-    budgetId: budget.id,
-    budget: budgetLabel(budget),
-    amount: limit,
-  })
-  if (!(await deps.store.putBudget(budget, maxBudgetsPerSetter, record))) throw new AccountsError('budget_limit')
-  return budget
+  const id = idMinter('bud_', () => nowMs, random)()
+  return { id, accountId, scope, subject, unit, window, rolling, limit, setBy, createdAtMs: nowMs }
 }
 
 /** Removes a budget; an account can only remove its own. @throws AccountsError `budget_unknown` */

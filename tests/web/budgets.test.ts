@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { setBudget } from '../../src/accounts/budgets.ts'
 import type { Service } from '../service.ts'
 import { shareService } from '../shared-service.ts'
 import { nanoPerUsd, setTestBudget } from '../test-budgets.ts'
@@ -28,6 +29,30 @@ describe('the page of budgets', () => {
     const changed = await visitor.post('/account/budgets', { ...fields, amount: '30.50' })
     expect(changed.headers.get('location')).toBe('/account/budgets?done=budget-set')
     expect(await limitsOf(service)).toEqual([['account', 30.5]])
+  })
+
+  test.each([
+    ['1,000', 1_000],
+    ['12,345.50', 12_345.5],
+    ['5,5', undefined],
+    ['1,00', undefined],
+    ['1.000,50', undefined],
+  ])('reads the amount %s as %s: commas only separate thousands', async (amount, limit) => {
+    const service = await start()
+    const visitor = await signedInTo(service)
+    const fields = { scope: 'account', window: 'month', unit: 'usd' }
+    const answer = await visitor.post('/account/budgets', { ...fields, amount })
+    expect(answer.status).toBe(limit === undefined ? 422 : 303)
+    expect(await limitsOf(service)).toEqual(limit === undefined ? [] : [['account', limit]])
+  })
+
+  test('changes made at the same time to one budget all succeed', async () => {
+    const service = await start()
+    const deps = { ...service.accountsDeps, store: service.store }
+    const kind = { scope: 'account', subject: '', unit: 'usd', window: 'month', rolling: false } as const
+    const set = (limit: number) => setBudget(deps, service.account.id, { ...kind, limit }, 'account', [])
+    const budgets = await Promise.all([1, 2, 3].map((usd) => set(usd * nanoPerUsd)))
+    expect(new Set(budgets.map(({ id }) => id)).size).toBe(1)
   })
 
   test('offers no form for a budget of the operator, and says who can change it', async () => {

@@ -66,10 +66,15 @@ export function readBudgetForm(form: Form): AskedBudget {
   const [window, kind] = form.text('window').split(' ')
   const unit = form.choice('unit', budgetUnits)
   const known = budgetWindows.find((name) => name === window)
-  const limit = unit === undefined ? undefined : readBudgetAmount(unit, form.text('amount').replaceAll(',', ''))
+  const limit = unit === undefined ? undefined : readBudgetAmount(unit, withoutSeparators(form.text('amount')))
   if (unit === undefined || known === undefined || limit === undefined || !isScope(scope))
     throw new AccountsError('budget_invalid')
   return { scope, subject: subject.join(' '), unit, window: known, rolling: kind === 'rolling', limit }
+}
+
+/** Commas may only separate thousands: a person who writes `5,5` does not mean 55. */
+function withoutSeparators(amount: string): string {
+  return /^\d{1,3}(?:,\d{3})+(?:\.\d+)?$/.test(amount) ? amount.replaceAll(',', '') : amount
 }
 
 function isScope(text: string | undefined): text is BudgetScope {
