@@ -35,16 +35,29 @@ export const alertStore = defineStore<AlertQueries>({
     return rows.map((row) => row.account_id)
   },
 
-  async hasBudgetRefusals(db, accountId, sinceMs) {
-    const row = await db
+  async hasBudgetRefusals(db, { accountId, scope, subject, formerKeys = [] }, sinceMs) {
+    const keys = [subject, ...formerKeys]
+    const refused = await db
       .selectFrom('refused_requests')
-      .select('code')
+      .select('last_at_ms')
       .where('account_id', '=', accountId)
       .where('code', '=', 'budget_exceeded')
       .where('last_at_ms', '>=', Math.floor(sinceMs))
+      .$if(scope === 'key', (query) => query.where('last_key_id', 'in', keys))
+      .orderBy('last_at_ms', 'desc')
       .limit(1)
       .executeTakeFirst()
-    return row !== undefined
+    if (refused === undefined) return false
+    const admitted = await db
+      .selectFrom('requests')
+      .select('id')
+      .where('account_id', '=', accountId)
+      .where('admitted_at_ms', '>', refused.last_at_ms)
+      .$if(scope === 'key', (query) => query.where('key_id', 'in', keys))
+      .$if(scope === 'profile', (query) => query.where('profile', '=', subject))
+      .limit(1)
+      .executeTakeFirst()
+    return admitted === undefined
   },
 
   async hasBudgetAlert(db, budgetId, windowMs, threshold) {

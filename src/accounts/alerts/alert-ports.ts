@@ -1,4 +1,5 @@
 import type { AuditRecord } from '../../domain/audit.ts'
+import type { Budget } from '../../domain/budgets.ts'
 
 /** How an alert reaches somebody: an email to an address of the account, a webhook of the account, or the operator's webhook. */
 export type AlertChannel = 'email' | 'webhook' | 'operator'
@@ -72,8 +73,8 @@ interface AttemptEnd {
 export interface AlertQueries {
   /** The ids of accounts with budgets, in order, after one of them; only those with webhooks, if that is asked for. */
   listBudgetedAccounts(afterId: string, limit: number, onlyWithWebhooks: boolean): Promise<readonly string[]>
-  /** Whether a budget has refused requests of the account since a time. */
-  hasBudgetRefusals(accountId: string, sinceMs: number): Promise<boolean>
+  /** Whether budgets rejected requests that this one counts, at or after a time, and none was admitted since the last of them. */
+  hasBudgetRefusals(budget: Budget, sinceMs: number): Promise<boolean>
   /** Whether somebody was told. */
   hasBudgetAlert(budgetId: string, windowMs: number, threshold: number): Promise<boolean>
   /**

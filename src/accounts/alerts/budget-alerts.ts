@@ -9,7 +9,7 @@ import type { AlertQueries, NewDelivery, WebhookQueries } from './alert-ports.ts
 
 /** Shares of a budget, in percent, at which its account is told (contract 46.11). */
 const thresholds = [50, 80, 100] as const
-/** From this share on, a budget that refuses requests counts as used up: what is left pays for none. */
+/** From this share on, a budget that rejects every request counts as used up: what is left pays for none. */
 const refusingFrom = 80
 /** How often budgets are compared with what is spent. */
 const checkEveryMs = 30_000
@@ -84,16 +84,20 @@ export class BudgetAlerts {
 
   async #checkAccount(accountId: string): Promise<void> {
     const nowMs = this.#deps.clock.nowMs()
-    for (const state of await budgetStates(this.#deps.store, accountId, nowMs)) await this.#checkBudget(state, nowMs)
+    const states = await budgetStates(this.#deps.store, accountId, nowMs)
+    // Which budget rejected a request is not stored: it is the fullest one.
+    const fullest = Math.max(...states.map(percentOf))
+    for (const state of states) await this.#checkBudget(state, { nowMs, isFullest: percentOf(state) === fullest })
   }
 
-  async #checkBudget(state: BudgetState, nowMs: number): Promise<void> {
+  async #checkBudget(state: BudgetState, { nowMs, isFullest }: { nowMs: number; isFullest: boolean }): Promise<void> {
     const { store, onAdded } = this.#deps
-    const { budget, spent } = state
+    const { budget } = state
     const { id: budgetId, accountId } = budget
-    const percent = (spent / budget.limit) * 100
+    const percent = percentOf(state)
     const windowMs = alertWindowMs(budget, nowMs)
-    const refuses = percent >= refusingFrom && percent < 100 && (await store.hasBudgetRefusals(accountId, windowMs))
+    const mayRefuse = isFullest && percent >= refusingFrom && percent < 100
+    const refuses = mayRefuse && (await store.hasBudgetRefusals(budget, windowMs))
     const passed = thresholds.filter((threshold) => percent >= threshold || (threshold === 100 && refuses))
     // One alert says the most, if several thresholds were passed since the last check.
     const threshold = passed.at(-1)
@@ -125,4 +129,8 @@ export class BudgetAlerts {
       ...(hasWebhook ? [add('operator', '', event)] : []),
     ]
   }
+}
+
+function percentOf({ budget, spent }: BudgetState): number {
+  return (spent / budget.limit) * 100
 }

@@ -4,9 +4,11 @@ import { BudgetAlerts } from '../../../src/accounts/alerts/budget-alerts.ts'
 import type { Budget } from '../../../src/domain/budgets.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'
+import type { RequestRow } from '../../../src/storage/schema/schema.ts'
 import { createStore, type Store } from '../../../src/storage/store.ts'
 import { someRecord } from '../../audit-record.ts'
 import { enginesFor } from '../../contract/engines.ts'
+import { requestRow } from '../../contract/request-row.ts'
 import { someBudget } from '../../some-budget.ts'
 
 const [[, engine]] = enginesFor('budget alerts') as [ReturnType<typeof enginesFor>[0]]
@@ -120,10 +122,8 @@ test('an alert that was noticed is stored with its messages, or not at all', asy
   expect(await subjects()).toEqual(['50% of a budget is spent'])
 })
 
-test('a budget that refuses requests is used up, although something is left', async () => {
-  await spend(900)
-  await node().check()
-  const hourMs = Math.floor(nowMs / 3_600_000) * 3_600_000
+/** A request that a budget of the account rejects now. */
+async function refuse(): Promise<void> {
   const refused = {
     accountId: 'acc_1',
     code: 'budget_exceeded',
@@ -131,9 +131,66 @@ test('a budget that refuses requests is used up, although something is left', as
     lastRequestId: 'req_1',
     lastKeyId: 'key_1',
   }
-  await store.addRefused([{ ...refused, lastAtMs: nowMs, hourMs }])
+  await store.addRefused([{ ...refused, lastAtMs: nowMs, hourMs: Math.floor(nowMs / 3_600_000) * 3_600_000 }])
+}
+
+/** A request that is admitted a second later. */
+async function admit(changes: Partial<RequestRow> = {}): Promise<void> {
+  nowMs += 1_000
+  await db
+    .insertInto('requests')
+    .values(requestRow(`req_${nowMs}`, nowMs, changes))
+    .execute()
+}
+
+test('a budget that rejects requests is used up, although something is left', async () => {
+  await admit()
+  await spend(900)
+  await node().check()
+  await refuse()
   await node().check()
   expect(await subjects()).toEqual(['80% of a budget is spent', 'A budget is used up'])
+})
+
+test('a budget is not used up while it still pays for requests that cost less than a rejected one', async () => {
+  await refuse()
+  await admit()
+  await spend(820)
+  await node().check()
+  expect(await subjects()).toEqual(['80% of a budget is spent'])
+  await spend(1_000)
+  await node().check()
+  expect((await subjects()).slice(1)).toEqual(['A budget is used up'])
+})
+
+test('a budget is not used up because a fuller one rejects requests', async () => {
+  await spend(820)
+  await store.putBudget(someBudget({ id: 'bud_2', unit: 'usd', limit: 1_000 }), 9, someRecord())
+  const bucketMs = Date.parse('2026-11-01T00:00:00Z')
+  await db
+    .insertInto('budget_spending')
+    .values({ budget_id: 'bud_2', bucket_ms: bucketMs, account_id: 'acc_1', spent: 950, held: 0 })
+    .execute()
+  await refuse()
+  await node().check()
+  expect(await subjects()).toEqual(['80% of a budget is spent', 'A budget is used up'])
+  expect((await messages('operator')).map(({ event_id: id }) => id.slice(0, 5))).toEqual(['bud_1', 'bud_2'])
+})
+
+test('a budget of a key or profile is used up if what it counts was rejected last', async () => {
+  const hasRefused = (changes: Partial<Budget>) => store.hasBudgetRefusals(someBudget(changes), 0)
+  const [own, other] = [
+    { scope: 'key', subject: 'key_1' },
+    { scope: 'key', subject: 'key_2' },
+  ] as const
+  await refuse()
+  await admit({ key_id: 'key_2', profile: 'svc-router/frontier' })
+  expect(await hasRefused(own)).toBe(true)
+  expect(await hasRefused({ scope: 'key', subject: 'key_3', formerKeys: ['key_1'] })).toBe(true)
+  expect(await hasRefused(other)).toBe(false)
+  expect(await hasRefused({ scope: 'profile', subject: 'svc-router/fusion' })).toBe(true)
+  expect(await hasRefused({ scope: 'profile', subject: 'svc-router/frontier' })).toBe(false)
+  expect(await hasRefused({ scope: 'account', subject: '' })).toBe(false)
 })
 
 test('old counters, alerts, and messages are deleted, and those that hold something are not', async () => {
