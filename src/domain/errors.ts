@@ -193,7 +193,7 @@ export const errorCatalog = {
   budget_price_unknown: {
     ...overBudget,
     message:
-      '{budget} is in US dollars, and no backend of {profile} has a known price. Use another profile, or set a price. See the budgets:',
+      '{budget} is in US dollars, and no backend of {profile} has a known price. Use another profile, or ask the operator to set a price. See the budgets:',
   },
   '1010': {
     status: 403,

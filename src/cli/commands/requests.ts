@@ -39,7 +39,7 @@ export const requests: Command = {
     },
     {
       name: 'cache',
-      summary: `Instead, show how much input providers read from their prompt caches in the last ${cacheDays} days, by key and client, and the reasons of cache misses.`,
+      summary: `Instead, show how much input providers read from their prompt caches in the last ${cacheDays} days, by key and client, and the reasons for cache misses.`,
     },
     {
       name: 'sessions',

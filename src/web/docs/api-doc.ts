@@ -30,7 +30,7 @@ export function apiDocs({ baseUrl }: { readonly baseUrl: string }): readonly Doc
     {
       path: conversationsPath,
       title: 'API reference: conversations',
-      summary: 'The endpoints of stored conversations.',
+      summary: 'The endpoints for stored conversations.',
       markdown: ['[All other endpoints](/docs/api).', ...sections(conversationOperations)].join('\n\n'),
     },
   ]

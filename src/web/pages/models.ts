@@ -79,7 +79,7 @@ async function showModel(visit: Visit): Promise<Response> {
                 <a href="/account/upstreams">Connect one</a>.
               </p>`
             : html`<p>
-                  ${id === fusionId ? 'Besides your own providers, fusion can use these backends:' : 'Your own providers are tried first, then these backends:'}
+                  ${id === fusionId ? 'Besides your own providers, fusion can use:' : 'Your own providers are tried first, then:'}
                 </p>
                 <ol>
                   ${behind.map(

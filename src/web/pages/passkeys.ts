@@ -75,7 +75,7 @@ export function passkeyCard(visit: AccountVisit, passkeys: readonly Passkey[]): 
     ${
       site === undefined
         ? html`<p class="faint">
-            Passkeys require a host name, not an IP address. Open this app by name, such as localhost.
+            Passkeys require a host name, not an IP address. Open this app under a host name, such as localhost.
           </p>`
         : html`<form
             method="post"

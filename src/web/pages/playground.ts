@@ -90,7 +90,7 @@ async function giveTrail({ deps, params, signedIn }: AccountVisit): Promise<Resp
 function showPlayground(visit: AccountVisit): Promise<Response> {
   return page(visit, {
     title: 'Playground',
-    lead: 'Choose a profile, type a message, and send it. Requests made here count toward your limits and appear in your activity, like those of your keys. We do not store the conversation: it is lost when you leave this page.',
+    lead: 'Choose a profile, type a message, and send it. Requests from this page count toward your limits and appear in Activity, like requests with your keys. We do not store the conversation: it is lost when you leave this page.',
     also: { style: 'playground.css', script: 'playground.js' },
     body: html`${withoutScript(visit)}
       <div class="panes" data-playground="${settingsOf(visit)}" hidden>

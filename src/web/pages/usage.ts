@@ -141,8 +141,8 @@ function projectionOf(usage: UsageSignals, { startMs }: Period, nowMs: number): 
   if (usage.quotaRemaining === 0) return html`<p class="problem">Your monthly quota is used up.</p>`
   return usedUpAtMs === undefined
     ? html`<p>
-        At this rate you will use about <strong>${writeNumber(units)}</strong> requests this month, which is within your
-        plan.
+        At this rate you will use about <strong>${writeCount(units, 'request')}</strong> this month, which is within
+        your plan.
       </p>`
     : html`<p class="warning">
         At this rate your quota will be used up around ${writeDay(usedUpAtMs)}. <a href="/billing/upgrade">See plans</a>
