@@ -7,14 +7,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { stringify } from 'yaml'
-import { createAccount } from '../../src/accounts/accounts.ts'
-import { createKey } from '../../src/accounts/keys.ts'
-import { loadConfig } from '../../src/config/load.ts'
-import { systemClock } from '../../src/runtime/clock.ts'
-import { systemRandom } from '../../src/runtime/random.ts'
-import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
-import { createStore } from '../../src/storage/store.ts'
 import { casesOf } from '../long-run.ts'
+import { addAccounts } from './add-accounts.ts'
 import { slowdown } from './machine-speed.ts'
 import type { Held } from './measured-service.ts'
 
@@ -148,19 +142,7 @@ beforeAll(async () => {
       profiles: Object.fromEntries(Object.keys(big).map((name) => [`team/${name}`, { backends: [name] }])),
     }),
   )
-  const random = systemRandom()
-  const config = loadConfig({ path, explicit: true, overrides: {}, env: {}, random, localSecrets: 'make' })
-  const store = createStore(await openSqlite(config.dataDir))
-  const accountsDeps = {
-    store,
-    clock: systemClock(),
-    random,
-    pepper: config.secrets.pepper,
-    actor: { kind: 'cli' } as const,
-  }
-  const account = await createAccount(accountsDeps, 'tester', 'max', config.plans)
-  key = (await createKey(accountsDeps, account.id, 'test')).key.reveal()
-  await store.close()
+  ;({ tester: key } = await addAccounts(path, { tester: 'max' }))
   const { NODE_COMPILE_CACHE } = process.env
   child = fork(new URL('measured-service.ts', import.meta.url), [path], { execArgv: [], env: { NODE_COMPILE_CACHE } })
   ;({ baseUrl } = await tell<{ baseUrl: string }>())

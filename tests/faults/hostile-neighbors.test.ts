@@ -1,4 +1,4 @@
-import { fork, spawnSync, type ChildProcess } from 'node:child_process'
+import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,6 +8,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Target } from '../hostile-neighbors/attacker.ts'
 import { hostileModels } from '../hostile-neighbors/hostile-provider.ts'
 import { casesOf } from '../long-run.ts'
+import { addAccounts } from './add-accounts.ts'
 import { openEventStream, type ScriptedUpstream, sendJson, startScriptedUpstream } from './scripted-upstream.ts'
 import { ServiceProcess } from './service-process.ts'
 
@@ -83,13 +84,10 @@ beforeEach(async () => {
     profiles: { 'svc-router/frontier': { backends: ['good'] }, ...profiles },
   })
   await service.start()
-  target = {
-    apiPort: service.port,
-    appPort: service.appPort,
-    key: addAccount('attacker'),
-    unlimitedKey: addAccount('provider', '--plan', 'unlimited'),
-  }
-  neighborKey = addAccount('neighbor', '--plan', 'unlimited')
+  const plans = { attacker: 'unlimited', provider: 'unlimited', neighbor: 'unlimited' }
+  const keys = await addAccounts(join(folder, 'svc-router.yaml'), plans, service.dataDir)
+  target = { apiPort: service.port, appPort: service.appPort, key: keys.attacker, unlimitedKey: keys.provider }
+  neighborKey = keys.neighbor
 }, 120_000)
 
 afterEach(async () => {
@@ -194,17 +192,4 @@ function residentBytes(): number {
 function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((left, right) => left - right)
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!
-}
-
-/** Creates an account and a key like an operator; returns the key. */
-function addAccount(name: string, ...options: readonly string[]): string {
-  const run = (...args: string[]): string => {
-    const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
-    const files = ['--data', service.dataDir, '--config', join(folder, 'svc-router.yaml')]
-    const { stdout, status, stderr } = spawnSync(process.execPath, [main, ...args, ...files], { encoding: 'utf8' })
-    if (status !== 0) throw new Error(stderr)
-    return stdout.trim()
-  }
-  run('accounts', 'create', name, ...options)
-  return run('keys', 'create', '--account', name)
 }
