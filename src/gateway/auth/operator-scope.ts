@@ -20,8 +20,8 @@ const referenceObjects = new Set(['container', 'audio', 'voice'])
 /** Members with the address of an image or a file, and objects whose `url` is one. */
 const addresses = new Set(['image_url', 'video_url', 'audio_url', 'file_url', 'file_uri', 'fileUri'])
 const addressObjects = new Set(['image_url', 'video_url', 'audio_url', 'file', 'source'])
-/** With these, a provider uses other models, services, or stored settings than those of the backend. */
-const choices = ['models', 'plugins', 'preset']
+/** With these, a provider uses other models, services, stored settings, or data than those of the backend and the request. */
+const choices = ['models', 'plugins', 'preset', 'data_sources']
 /** At other addresses, such as gs: and s3:, and at the files of Gemini's API, a provider reads with the credential of the request. */
 const publicSchemes = new Set(['http:', 'https:'])
 const filesHost = /^generativelanguage\.googleapis\.com\.?$/
@@ -45,7 +45,7 @@ export function assertManagedScope(body: JsonObject): void {
     if (!isAbsent(body[name]))
       throw invalidRequest(
         name,
-        `${name} lets the provider choose other models or paid services, which managed access does not include. Send the request without ${name}.`,
+        `${name} lets the provider use other models, services, or data, which managed access does not include. Send the request without ${name}.`,
       )
   }
   for (const [name, value] of Object.entries(body)) checkValue(name, value)

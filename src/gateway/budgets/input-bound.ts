@@ -26,6 +26,9 @@ const unreadParts = /video|upload|audio_url|^media$/
 /** Hosted tools that add nothing large to the input: clients run them, or they only write. */
 const boundedTools = /^(?:local_shell|apply_patch|computer|image_generation|tool_search|custom|function|namespace)/
 
+/** Members with which a provider searches, opens something stored, or calls other servers (contract 46.3). */
+const openMembers = ['mcp_servers', 'container', 'web_search_options', 'search_parameters', 'data_sources']
+
 /** The most input that one call can have; what it counts as depends on the model. */
 export interface InputBound {
   readonly tokens: number
@@ -55,7 +58,8 @@ export function inputBound(
   tokens += (countUnread(body['messages']) + countUnread(body['input'])) * tokensOfUnknownFile
   const isOpen =
     tools.some((tool) => tool.type === 'hosted' && canAddInput(tool.declaration)) ||
-    [body['mcp_servers'], body['container'], body['web_search_options']].some(isGiven) ||
+    openMembers.some((name) => isGiven(body[name])) ||
+    [body, body['extra_body']].some(hasCachedContent) ||
     // The prompt of a Responses request is a template that the provider stores.
     isObject(body['prompt'])
   return { tokens: Math.max(0, tokens), images, isOpen }
@@ -101,6 +105,13 @@ function countUnread(list: Json | undefined): number {
 
 function canAddInput({ type }: JsonObject): boolean {
   return typeof type !== 'string' || !boundedTools.test(type)
+}
+
+/** Whether a request to Google's endpoint for OpenAI's format begins with a prompt that is stored there. */
+function hasCachedContent(body: Json | undefined): boolean {
+  if (!isObject(body)) return false
+  const { google } = body
+  return isObject(google) && isGiven(google['cached_content'])
 }
 
 function isGiven(value: Json | undefined): boolean {

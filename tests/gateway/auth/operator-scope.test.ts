@@ -22,6 +22,7 @@ test.each([
   ['models', { models: ['vendor/dearest'], messages: [] }],
   ['plugins', { plugins: [{ id: 'web' }], messages: [] }],
   ['preset', { preset: 'operators-own', messages: [] }],
+  ['data_sources', { data_sources: [{ type: 'azure_search', parameters: {} }], messages: [] }],
   ['n', { n: 8, messages: [] }],
 ])('%s of the operator’s organization is rejected', (param, body) => {
   expect(() => assertManagedScope(body)).toThrow(expect.objectContaining({ facts: expect.objectContaining({ param }) }))

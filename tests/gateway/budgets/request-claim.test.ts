@@ -73,6 +73,10 @@ test.each<[string, Asked]>([
   ['mcp', { format: openaiResponses, body: { input: text, tools: [{ type: 'mcp', server_label: 'a' }] } }],
   ['a stored prompt', { format: openaiResponses, body: { input: text, prompt: { id: 'pmpt_1' } } }],
   ['web_search_options', { body: { web_search_options: {} } }],
+  ['search_parameters', { body: { search_parameters: { mode: 'on' } } }],
+  ['data_sources', { body: { data_sources: [{ type: 'azure_search', parameters: {} }] } }],
+  ['a cached prompt', { body: { extra_body: { google: { cached_content: 'cachedContents/1' } } } }],
+  ['a cached prompt of Vertex AI', { body: { google: { cached_content: 'cachedContents/1' } } }],
 ])('with %s, the whole window is held as input', (_, asked) => {
   expect(claimOf(asked).base).toMatchObject({ tokens: contextWindow })
   expect(claimOf({ ...asked, window: 0 }).base.tokens).toBe(2_000_000)
