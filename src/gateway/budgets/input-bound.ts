@@ -55,6 +55,7 @@ export function inputBound(
       if (part.type === 'image') images += 1
     }
   }
+  images += countUnreadImages(body['input'])
   tokens += (countUnread(body['messages']) + countUnread(body['input'])) * tokensOfUnknownFile
   const isOpen =
     tools.some((tool) => tool.type === 'hosted' && canAddInput(tool.declaration)) ||
@@ -97,10 +98,33 @@ function countUnread(list: Json | undefined): number {
   for (const item of list as readonly Json[]) {
     if (!isObject(item)) continue
     const { type, content, output } = item
-    if (typeof type === 'string' && unreadParts.test(type)) count += 1
+    if ((typeof type === 'string' && unreadParts.test(type)) || isEarlierAudio(item)) count += 1
     count += countUnread(content) + countUnread(output)
   }
   return count
+}
+
+/** An answer in audio that the provider stored, as a message of a later chat request refers to it. */
+function isEarlierAudio({ audio }: JsonObject): boolean {
+  return isObject(audio) && typeof audio['id'] === 'string'
+}
+
+/** The images that the provider stored or fetches, in items that a conversation does not have: screenshots, and images it made. */
+function countUnreadImages(input: Json | undefined): number {
+  if (!Array.isArray(input)) return 0
+  let count = 0
+  for (const item of input as readonly Json[]) {
+    if (!isObject(item)) continue
+    const { type, result, output } = item
+    const isMade = type === 'image_generation_call' && typeof result !== 'string'
+    if (isMade || (type === 'computer_call_output' && isObject(output) && !hasData(output))) count += 1
+  }
+  return count
+}
+
+/** Whether a screenshot is in the request, where its bytes count. */
+function hasData({ image_url: url }: JsonObject): boolean {
+  return typeof url === 'string' && /^data:/i.test(url)
 }
 
 function canAddInput({ type }: JsonObject): boolean {

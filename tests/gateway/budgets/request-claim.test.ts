@@ -92,8 +92,24 @@ test.each([
   ['a file in base64', userWith({ type: 'file', file: { file_data: 'data:application/pdf;base64,AAAA' } })],
   ['a file by its ID', userWith({ type: 'file', file: { file_id: 'file_1' } })],
   ['an upload', userWith({ type: 'container_upload', file_id: 'file_1' })],
+  ['an earlier answer in audio', { messages: [{ role: 'assistant', audio: { id: 'audio_1' } }] }],
 ])('%s holds as much as a file of 100 pages', (_, body) => {
   expect(claimOf({ body, window: 1_000_000 }).base.tokens).toBeGreaterThanOrEqual(300_000)
+})
+
+test.each([
+  [
+    'a screenshot',
+    { type: 'computer_call_output', call_id: 'c', output: { type: 'computer_screenshot', file_id: 'f' } },
+  ],
+  [
+    'a screenshot at an address',
+    { type: 'computer_call_output', call_id: 'c', output: { image_url: 'https://e.example/s.png' } },
+  ],
+  ['an earlier image', { type: 'image_generation_call', id: 'ig_1' }],
+])('%s that only the provider reads holds as much as an image', (_, item) => {
+  const asked = { format: openaiResponses, body: { input: [{ role: 'user', content: text }, item] } }
+  expect(claimOf({ ...asked, window: 1_000_000 }).base.tokens).toBeGreaterThanOrEqual(6_000)
 })
 
 test('a file of plain text holds its bytes', () => {
