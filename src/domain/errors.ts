@@ -265,8 +265,7 @@ export const errorCatalog = {
     source: 'provider',
     retryable: true,
     signals: 'none',
-    message:
-      'The response ended before it was complete, so what you received is only part of it. Please send the request again.',
+    message: 'The response ended before it was complete. You received only part of it. Please send the request again.',
   },
   answer_interrupted: {
     status: 502,

@@ -97,7 +97,7 @@ export const accessHelp = {
     },
   },
   budget_exceeded: {
-    why: 'A budget of the account, the key, or the profile cannot cover this request. Before we send a request, we place a hold for the highest possible cost of the request on the budget: the whole input and as much output as the output limit allows, at the highest prices of the backends that may answer. When the request ends, we charge the actual cost and release the rest. In the error, `budget` shows which budget it is and how much of it is spent and held, and `resets_at` gives the time when more becomes available.',
+    why: 'A budget of the account, the key, or the profile cannot cover this request. Before we send a request, we reserve its highest possible cost in the budget: the whole input and as much output as the output limit allows, at the highest prices of the backends that may answer. This reservation is a hold. When the request ends, we charge the actual cost and release the rest. In the error, `budget` shows which budget it is and how much of it is spent and held, and `resets_at` gives the time when more becomes available.',
     fix: [
       'Raise the budget: open Budgets and choose “Change the limit” next to it. The change applies within a second. If the operator set it, ask them to raise it.',
       'Or lower the highest possible cost: send a shorter request, or one with a lower output limit. If this cost is more than the whole limit, waiting does not help.',

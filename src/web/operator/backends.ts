@@ -29,7 +29,7 @@ async function showBackends(visit: OperatorVisit): Promise<Response> {
   })
   return consolePage(visit, {
     title: 'Backends',
-    lead: 'Each backend is one provider, one model, and one credential. Profiles try them in order.',
+    lead: 'Each backend is one model at one provider, with one credential. A profile is an ordered list of backends.',
     body: html`${
         rows.length === 0
           ? html`<p class="empty">No backends are configured.</p>`
