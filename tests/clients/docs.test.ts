@@ -43,18 +43,15 @@ test('the page has seven programs and two commands to try', () => {
   expect(documentedBlocks('curl', 'sh')).toHaveLength(2)
 })
 
-test.each(scripts)('the program in docs/clients.md runs unchanged: $name', async ({ name, code }) => {
-  const path = join(folder, `${name.replace(/\W+/g, '-')}.mjs`)
-  writeFileSync(path, code)
-  const { stdout } = await run(process.execPath, [path], { env: environment(), timeout: timeoutMs })
-  expect(stdout).toContain(says)
-})
+/** The programs that ask twice: non-streaming and streamed. */
+const twice = [scripts[0]!, scripts.at(-1)!]
 
-test.each([scripts[0]!, scripts.at(-1)!])('$name gets two answers: non-streaming and streamed', async ({ code }) => {
-  const path = join(folder, 'twice.mjs')
-  writeFileSync(path, code)
+test.each(scripts)('the program in docs/clients.md runs unchanged: $name', async (script) => {
+  const path = join(folder, `${script.name.replace(/\W+/g, '-')}.mjs`)
+  writeFileSync(path, script.code)
   const { stdout } = await run(process.execPath, [path], { env: environment(), timeout: timeoutMs })
-  expect(stdout).toBe(`${says}\n${says}`)
+  if (twice.includes(script)) expect(stdout).toBe(`${says}\n${says}`)
+  else expect(stdout).toContain(says)
 })
 
 test('the first curl command in docs/clients.md gets a non-streaming answer', async () => {

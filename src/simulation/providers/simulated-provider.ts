@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { parseObject } from '../../domain/json.ts'
+import { aborted } from '../../runtime/aborted.ts'
 import { isRejected, type SimulatedCache } from '../caches/simulated-cache.ts'
 import { behave, sendStatus } from './behave.ts'
 import { chatErrorBody } from './chat.ts'
@@ -197,7 +198,7 @@ class RequestCounter {
         this.#aborted += 1
         remember(this.#abortedAtMs, performance.timeOrigin + performance.now())
       }
-      disconnected.abort()
+      disconnected.abort(aborted)
     })
     const leave = (): void => {
       ours = true

@@ -1,5 +1,6 @@
 import type { Conversation } from '../../../domain/conversation.ts'
 import type { Degradation } from '../../../domain/fusion-record.ts'
+import { aborted } from '../../../runtime/aborted.ts'
 import type { Timer } from '../../../runtime/clock.ts'
 import { CostTracker } from './cost-tracker.ts'
 import { planFusion, type FusionPlan } from './plan.ts'
@@ -32,7 +33,7 @@ export class FusionRun implements Disposable {
   readonly #life = new AbortController()
   readonly #deadline: Timer
   readonly #caller: AbortSignal
-  readonly #onDisconnect = (): void => this.#life.abort()
+  readonly #onDisconnect = (): void => this.#life.abort(aborted)
 
   /** @throws ServiceError `invalid_request` if no member fits the cost limit */
   constructor(request: FusionRequest, port: FusionPort, caller: AbortSignal) {
@@ -86,7 +87,7 @@ export class FusionRun implements Disposable {
   [Symbol.dispose](): void {
     this.#deadline.cancel()
     this.#caller.removeEventListener('abort', this.#onDisconnect)
-    this.#life.abort()
+    this.#life.abort(aborted)
   }
 }
 

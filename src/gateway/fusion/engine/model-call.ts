@@ -3,6 +3,7 @@ import { ServiceError } from '../../../domain/errors.ts'
 import { charsPerToken, estimateUsage } from '../../../domain/estimate-tokens.ts'
 import type { CallStatus } from '../../../domain/fusion-record.ts'
 import { isRefusal, UpstreamError } from '../../../domain/upstream.ts'
+import { aborted } from '../../../runtime/aborted.ts'
 import type { CostTracker } from './cost-tracker.ts'
 import type { FusionMember, FusionPort, SubCall } from './ports.ts'
 
@@ -75,7 +76,7 @@ async function settle(
   const stop = (status: CallStatus): void => {
     collector.isOver = true
     // At once: a client disconnect does not wait for our promises (contract 9.10).
-    abort.abort()
+    abort.abort(aborted)
     stopped.resolve(collector.stoppedBy(status))
   }
   const leave = (): void => stop('cut')
@@ -95,7 +96,7 @@ async function settle(
     collector.isOver = true
     limit.cancel()
     signal.removeEventListener('abort', leave)
-    abort.abort()
+    abort.abort(aborted)
   }
 }
 

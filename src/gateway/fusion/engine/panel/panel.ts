@@ -1,4 +1,5 @@
 import type { CallRole, DropOut } from '../../../../domain/fusion-record.ts'
+import { aborted } from '../../../../runtime/aborted.ts'
 import type { Timer } from '../../../../runtime/clock.ts'
 import type { CostTracker } from '../cost-tracker.ts'
 import { callModel, type ModelCallEnd } from '../model-call.ts'
@@ -185,7 +186,7 @@ class Panel {
   #accept(slot: Slot, member: FusionMember, { text, truncated }: ModelCallEnd): void {
     slot.answer = { member, text, truncated }
     slot.hedge?.cancel()
-    slot.abort.abort()
+    slot.abort.abort(aborted)
     this.#answered += 1
     this.#options.onAnswer(this.#answered)
     if (this.#answered !== (this.#isLate ? 1 : this.#quorum)) return
@@ -241,7 +242,7 @@ class Panel {
     if (this.#isOver) return
     this.#isOver = true
     for (const timer of this.#timers) timer.cancel()
-    for (const { abort } of this.#slots) abort.abort()
+    for (const { abort } of this.#slots) abort.abort(aborted)
     this.#resolveWhenIdle()
   }
 
