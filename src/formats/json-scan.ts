@@ -254,7 +254,8 @@ export function patchMembers(
       // Those before are in a member that was replaced.
       if (at < copyFrom) continue
       end += bytes.copy(out, end, copyFrom, at)
-      end += out.write(text, end, 'latin1')
+      // A call for so short a text would take longer.
+      for (let index = 0; index < text.length; index += 1) out[end++] = text.charCodeAt(index)
       copyFrom = at
     }
     end += bytes.copy(out, end, copyFrom, copyTo)

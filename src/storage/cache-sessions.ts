@@ -1,6 +1,5 @@
 import { sql, type Kysely } from 'kysely'
 import type { CacheSessionStore } from '../gateway/cache/session-store.ts'
-import { compareText } from '../runtime/compare-text.ts'
 import { defineStore } from './define-store.ts'
 import { isOnSqlite } from './engine.ts'
 import type { Tables } from './schema/schema.ts'
@@ -33,17 +32,19 @@ export const cacheSessionStore = defineStore<CacheSessionList>({
   async saveCacheSessions(db, sessions) {
     if (sessions.length === 0) return
     const isSqlite = isOnSqlite(db)
+    // One parameter, so that the statement is the same for any number of sessions.
+    const rows = JSON.stringify(
+      sessions.map(({ accountId, session, state, updatedMs, expiresMs }) => {
+        return [accountId, session, state, updatedMs, expiresMs]
+      }),
+    )
+    const saved = isSqlite ? sql`json_each(${rows})` : sql`json_array_elements(cast(${rows} as json))`
     // Every node locks rows in the same order.
-    const rows = sessions
-      .toSorted((one, other) => compareText(one.accountId + one.session, other.accountId + other.session))
-      .map(
-        ({ accountId, session, state, updatedMs, expiresMs }) =>
-          sql`(${accountId}, ${session}, ${state}, cast(${updatedMs} as bigint), cast(${expiresMs} as bigint))`,
-      )
     await sql`
       insert into cache_sessions (account_id, session, state, updated_at_ms, expires_at_ms)
-      select saved.* from (values ${sql.join(rows)}) as saved, accounts where accounts.id = saved.column1
-      order by column1, column2 ${isSqlite ? sql`` : sql`for key share of accounts`}
+      select value ->> 0, value ->> 1, value ->> 2, cast(value ->> 3 as bigint), cast(value ->> 4 as bigint)
+      from ${saved} as saved, accounts where accounts.id = value ->> 0
+      order by value ->> 0, value ->> 1 ${isSqlite ? sql`` : sql`for key share of accounts`}
       on conflict (account_id, session) do update set
         state = excluded.state, updated_at_ms = excluded.updated_at_ms, expires_at_ms = excluded.expires_at_ms
       where excluded.updated_at_ms >= cache_sessions.updated_at_ms`.execute(db)

@@ -33,7 +33,7 @@ function ofWebhook(column: string): SealedColumn {
   return { table: 'webhooks', column, key: ['id'], bound: ['account_id'], bind }
 }
 
-/** Every encrypted value in the database. */
+/** Every encrypted value in the database, except sessions of prompts: with another key, they are not even looked for. */
 const sealedColumns: readonly SealedColumn[] = [
   {
     table: 'upstreams',

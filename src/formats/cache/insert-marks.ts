@@ -66,27 +66,37 @@ class Locator {
   }
 
   locate(marks: readonly MarkInsertion[], found: JsonInsertion[]): void {
-    if (this.#bytes[this.#member.start] === quote) return this.#wrap(this.#member, marks[0]!, found)
-    for (const [fromEnd, entry] of this.#entriesFromEnd(new Set(marks.map((mark) => mark.fromEnd)))) {
-      this.#locateIn(
-        entry,
-        marks.filter((mark) => mark.fromEnd === fromEnd),
-        found,
-      )
+    const { start, last: end } = this.#member
+    if (this.#bytes[start] === quote) return this.#wrap(this.#member, marks[0]!, found)
+    if (this.#bytes[start] !== openBracket) return
+    let most = 0
+    for (const { fromEnd } of marks) most = Math.max(most, fromEnd)
+    let last = this.#skipSpaceBack(end - 1)
+    for (let fromEnd = 0; fromEnd <= most && last > start; fromEnd += 1) {
+      const entry = this.#startOf(last)
+      const first = marks.find((mark) => mark.fromEnd === fromEnd)
+      if (first !== undefined) this.#locateIn({ start: entry, last }, first, marks, found)
+      last = this.#skipSpaceBack(entry - 1)
+      if (this.#bytes[last] === comma) last = this.#skipSpaceBack(last - 1)
     }
   }
 
-  /** Marks blocks of one entry of the list. */
-  #locateIn(entry: Place, marks: readonly MarkInsertion[], found: JsonInsertion[]): void {
-    const [first] = marks
-    if (first === undefined) return
+  /** Marks blocks of one entry of the list; `first` is the first mark in it. */
+  #locateIn(entry: Place, first: MarkInsertion, marks: readonly MarkInsertion[], found: JsonInsertion[]): void {
     if (first.part === undefined) return this.#append(entry, first, found)
     const content = this.#memberOf(entry, 'content')
     if (content === undefined) return
     if (this.#bytes[content.start] === quote) return this.#wrap(content, first, found)
-    for (const [part, at] of this.#parts(content, new Set(marks.map((mark) => mark.part!)))) {
-      const mark = marks.find((one) => one.part === part)
-      if (mark !== undefined) this.#append(at, mark, found)
+    if (this.#bytes[content.start] !== openBracket) return
+    let most = 0
+    for (const { fromEnd, part } of marks) if (fromEnd === first.fromEnd) most = Math.max(most, part ?? 0)
+    let at = this.#skipSpace(content.start + 1)
+    for (let part = 0; part <= most && at < content.last; part += 1) {
+      const end = this.#endOf(at)
+      const mark = marks.find((one) => one.fromEnd === first.fromEnd && one.part === part)
+      if (mark !== undefined) this.#append({ start: at, last: end - 1 }, mark, found)
+      at = this.#skipSpace(end)
+      if (this.#bytes[at] === comma) at = this.#skipSpace(at + 1)
     }
   }
 
@@ -98,32 +108,6 @@ class Locator {
   /** Makes a list with one marked block of a text. */
   #wrap({ start, last }: Place, { mark, textType }: MarkInsertion, found: JsonInsertion[]): void {
     found.push({ at: start, text: `[{"type":"${textType}","text":` }, { at: last + 1, text: `,${mark}}]` })
-  }
-
-  /** These entries of the member, each with the number of entries that follow it, from the last one. */
-  *#entriesFromEnd(wanted: ReadonlySet<number>): Generator<readonly [fromEnd: number, place: Place]> {
-    if (this.#bytes[this.#member.start] !== openBracket) return
-    const most = Math.max(...wanted)
-    let last = this.#skipSpaceBack(this.#member.last - 1)
-    for (let fromEnd = 0; fromEnd <= most && last > this.#member.start; fromEnd += 1) {
-      const start = this.#startOf(last)
-      if (wanted.has(fromEnd)) yield [fromEnd, { start, last }]
-      last = this.#skipSpaceBack(start - 1)
-      if (this.#bytes[last] === comma) last = this.#skipSpaceBack(last - 1)
-    }
-  }
-
-  /** These entries of a list of parts. */
-  *#parts(list: Place, wanted: ReadonlySet<number>): Generator<readonly [index: number, place: Place]> {
-    if (this.#bytes[list.start] !== openBracket) return
-    const most = Math.max(...wanted)
-    let at = this.#skipSpace(list.start + 1)
-    for (let index = 0; index <= most && at < list.last; index += 1) {
-      const end = this.#endOf(at)
-      if (wanted.has(index)) yield [index, { start: at, last: end - 1 }]
-      at = this.#skipSpace(end)
-      if (this.#bytes[at] === comma) at = this.#skipSpace(at + 1)
-    }
   }
 
   /** A member's value; the last one, as for parsers, if there are several. */

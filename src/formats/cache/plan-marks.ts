@@ -81,14 +81,9 @@ export function planMarks(outline: CacheOutline, { continuation }: MarkOptions =
   const { taken } = outline
   if (shareThatGoesOn(outline, continuation) <= leastShare) return { marks: [], reason: 'not read again' }
   if (taken >= mostMarks) return { marks: [], reason: 'no mark left' }
-  const chosen = new Map<number, PlannedMark['reason']>()
-  for (const [at, reason] of candidates(outline)) {
-    if (chosen.size + taken >= mostMarks) break
-    if (at >= 0 && outline.blocks[at]!.lifetime === undefined && !chosen.has(at)) chosen.set(at, reason)
-  }
-  if (chosen.size === 0) return { marks: [], reason: 'nothing to mark' }
-  const marks = Array.from(chosen, ([at, reason]) => ({ at, reason, lifetime: lifetimeAt(at, outline) }))
-  return { marks: marks.toSorted((one, other) => one.at - other.at) }
+  const marks = chooseMarks(outline)
+  if (marks.length === 0) return { marks, reason: 'nothing to mark' }
+  return { marks: marks.sort((one, other) => one.at - other.at) }
 }
 
 /**
@@ -103,25 +98,36 @@ function shareThatGoesOn({ toolsEnd, forcesCall, answerStart }: CacheOutline, kn
   return Math.min(1, ((isLikely ? 1 : 0) + known.wentOn) / (1 + known.began))
 }
 
-/** Positions worth a mark, the most valuable first; -1 if there is none of a kind. */
-function* candidates(outline: CacheOutline): Generator<readonly [at: number, reason: PlannedMark['reason']]> {
-  const { toolsEnd, systemEnd, answerStart, earlierTask, end } = outline
+/** The blocks that are worth a mark, the most valuable first, as many as may be added. */
+function chooseMarks(outline: CacheOutline): PlannedMark[] {
+  const { blocks, toolsEnd, systemEnd, answerStart, earlierTask, end, taken } = outline
+  const marks: PlannedMark[] = []
+  /** `at`: -1 if there is no such block. */
+  const add = (at: number, reason: PlannedMark['reason']): void => {
+    if (at < 0 || marks.length + taken >= mostMarks || blocks[at]!.lifetime !== undefined) return
+    if (!marks.some((mark) => mark.at === at)) marks.push({ at, reason, lifetime: lifetimeAt(at, outline) })
+  }
   const tools = lastMarkable(outline, 0, toolsEnd)
-  const instructions = lastMarkable(outline, toolsEnd, systemEnd)
   const tail = lastMarkable(outline, systemEnd, end)
   const previous = answerStart === undefined ? -1 : lastMarkable(outline, systemEnd, answerStart)
   const isLong = tail - Math.max(previous, systemEnd) > lookbackBlocks
   // A caller who marks messages decides where they end. A search from there may not reach the previous request.
   const isMarkedByCaller = hasMarks(outline, systemEnd, end)
-  if (!isMarkedByCaller) yield [tail, 'request']
-  if (!hasMarks(outline, toolsEnd, systemEnd))
-    yield instructions >= 0 ? [instructions, 'instructions'] : [tools, 'tools']
-  if (!isMarkedByCaller || tail - previous > safeLookbackBlocks) yield [previous, 'previous request']
-  if (isLong)
-    return yield [lastMarkable(outline, Math.max(previous, systemEnd), tail - safeLookbackBlocks), 'long turn']
-  if (earlierTask !== undefined) yield [lastMarkable(outline, systemEnd, earlierTask), 'earlier task']
+  if (!isMarkedByCaller) add(tail, 'request')
+  if (!hasMarks(outline, toolsEnd, systemEnd)) {
+    const instructions = lastMarkable(outline, toolsEnd, systemEnd)
+    if (instructions < 0) add(tools, 'tools')
+    else add(instructions, 'instructions')
+  }
+  if (!isMarkedByCaller || tail - previous > safeLookbackBlocks) add(previous, 'previous request')
+  if (isLong) {
+    add(lastMarkable(outline, Math.max(previous, systemEnd), tail - safeLookbackBlocks), 'long turn')
+    return marks
+  }
+  if (earlierTask !== undefined) add(lastMarkable(outline, systemEnd, earlierTask), 'earlier task')
   // Other agents of the client use the same tools with other instructions.
-  if (outline.taken === 0) yield [tools, 'tools']
+  if (taken === 0) add(tools, 'tools')
+  return marks
 }
 
 function hasMarks({ blocks }: CacheOutline, from: number, to: number): boolean {

@@ -2,6 +2,7 @@ import { clientFamilyOf, isAgent } from '../../domain/client-family.ts'
 import type { Conversation } from '../../domain/conversation.ts'
 import type { EventLog } from '../../domain/events.ts'
 import { sessionIdPrefix } from '../../domain/session-costs.ts'
+import { BoundedMap } from '../../runtime/bounded-map.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { errorName } from '../../runtime/describe-bug.ts'
 import { hourMs } from '../../runtime/durations.ts'
@@ -34,6 +35,8 @@ const lateToPause = 8
 const pauseMs = 1_000
 /** Lookups at once. Further requests are routed by what is in memory. */
 const maxLookups = 64
+/** Names whose digests are remembered, of all accounts: computing one takes longer than all other steps of a lookup. */
+const maxNames = 2_000
 /** How long a session is remembered after its last turn, so that an expired cache can be explained. */
 const rememberedMs = 24 * hourMs
 
@@ -60,6 +63,7 @@ export interface SessionRequest {
 export class CacheSessions implements AsyncDisposable {
   readonly #deps: CacheSessionsDeps
   readonly #table = new SessionTable()
+  readonly #names = new BoundedMap<string, SessionKey>(maxNames)
   readonly #writer: SessionWriter | undefined
   #lookups = 0
   #lateInARow = 0
@@ -101,16 +105,22 @@ export class CacheSessions implements AsyncDisposable {
     const { digest } = this.#deps
     const identity = sessionIdentity(request.statedSession, request.body, conversation)
     if (identity.kind === 'opening') {
-      const opening = digest.of(Buffer.from(JSON.stringify([accountId, profile, identity.texts])))
+      const opening = digest.of(JSON.stringify([accountId, profile, identity.texts]))
       return { isNamed: false, digest: opening, id: sessionIdPrefix + opening }
     }
-    const name = digest.ofText(JSON.stringify([accountId, identity.name]))
-    return { isNamed: identity.kind === 'named', digest: `${named}${name} ${profile}`, id: sessionIdPrefix + name }
+    const isNamed = identity.kind === 'named'
+    const names = `${accountId}\n${profile}\n${isNamed}\n${identity.name}`
+    const known = this.#names.get(names)
+    if (known !== undefined) return known
+    const name = digest.of(JSON.stringify([accountId, identity.name]))
+    const session = { isNamed, digest: `${named}${name} ${profile}`, id: sessionIdPrefix + name }
+    this.#names.set(names, session)
+    return session
   }
 
   #read({ request, conversation }: SessionRequest, known: SessionBranches): ReadPrompt {
     const earlier = known.map(({ prompt }) => prompt)
-    return digestPrompt(this.#deps.digest, request, conversation, earlier)
+    return digestPrompt(request, conversation, earlier)
   }
 
   #turn(of: SessionRequest, session: SessionKey, known: SessionBranches): SessionTurn {

@@ -131,8 +131,8 @@ function cut(holder: Holder, continued: Continued, prompt: ReadPrompt): Holder {
 }
 
 /** Without what only the running request needs. */
-function stored({ tools, system, settings, items, count, raw, rawLength, whole, ends }: ReadPrompt): PromptDigest {
-  return { tools, system, settings, items, count, raw, rawLength, whole, ends }
+function stored({ tools, system, settings, items, count, raw, rawLength, ends }: ReadPrompt): PromptDigest {
+  return { tools, system, settings, items, count, raw, rawLength, ends }
 }
 
 /** What a backend reported of a complete answer. */

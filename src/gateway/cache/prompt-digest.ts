@@ -1,5 +1,5 @@
 import type { AssistantPart, Conversation, InputPart, Turn } from '../../domain/conversation.ts'
-import type { KeyedDigest } from '../../runtime/keyed-digest.ts'
+import { checksum } from '../../runtime/checksum.ts'
 import type { ModelRequest } from '../ports.ts'
 
 /** Items that have a digest of their own. */
@@ -25,7 +25,10 @@ const closingBracket = 0x5d
 const space = 0x20
 const nothing = Buffer.alloc(0)
 
-/** What is remembered of a prompt, in the order in which providers cache it. Digests only, no text (contract 45.11). */
+/**
+ * What is remembered of a prompt, in the order in which providers cache it: CRC-32 checksums, no text (contract 45.11).
+ * They show that something changed by accident. An account that forges one only deceives itself.
+ */
 export interface PromptDigest {
   readonly tools: number
   readonly system: number
@@ -36,10 +39,8 @@ export interface PromptDigest {
   /** The number of items. */
   readonly count: number
   /** Of the bytes of the body up to the end of the last item, and how many of them are the conversation's. */
-  readonly raw: string
+  readonly raw: number
   readonly rawLength: number
-  /** Of all items together, without marks for caching; empty if the bytes sufficed. */
-  readonly whole: string
   /** Bytes up to the end of the tools, of the system prompt, and of all items. */
   readonly ends: readonly [tools: number, system: number, all: number]
 }
@@ -59,9 +60,8 @@ export type Change =
 
 type DigestedRequest = Pick<ModelRequest, 'bytes' | 'members'>
 
-/** Digests a prompt. If it continues one of the `earlier` ones, only its new items are digested one by one. */
+/** Digests a prompt. If its bytes continue one of the `earlier` ones, only its new items are digested one by one. */
 export function digestPrompt(
-  digest: KeyedDigest,
   request: DigestedRequest,
   conversation: Conversation,
   earlier: readonly PromptDigest[],
@@ -70,36 +70,20 @@ export function digestPrompt(
   let first = 0
   while (first < turns.length && isSystem(turns[first]!)) first += 1
   const items = turns.slice(first)
-  const { head, value } = partsOf(request)
-  const rawLength = lengthOfItems(value)
-  const raw = digest.of(...head, value.subarray(0, rawLength))
-  const continued = earlier.find(
-    (before) =>
-      before.rawLength <= rawLength &&
-      before.count <= items.length &&
-      digest.of(...head, value.subarray(0, before.rawLength)) === before.raw,
-  )
-  const read =
-    continued === undefined
-      ? digestParts(digest, request, { conversation, system: turns.slice(0, first), items, earlier })
-      : { ...continued, whole: '', items: addItems(digest, continued.items, items) }
-  const {
-    ends: [toolsEnd, systemEnd],
-  } = read
-  const all = Math.max(
-    systemEnd,
-    head.reduce((sum, { length }) => sum + length, rawLength),
-  )
+  const bytes = digestBytes(request, items.length, earlier)
+  const { continued } = bytes
+  const read = continued ?? digestHead(request, conversation, turns.slice(0, first))
+  const [toolsEnd, systemEnd] = read.ends
+  const all = Math.max(systemEnd, bytes.length)
   let itemEnds: readonly number[] | undefined
   return {
     tools: read.tools,
     system: read.system,
     settings: read.settings,
-    items: read.items,
+    items: addItems(continued?.items ?? [], items),
     count: items.length,
-    raw,
-    rawLength,
-    whole: read.whole,
+    raw: bytes.raw,
+    rawLength: bytes.rawLength,
     ends: [toolsEnd, systemEnd, all],
     endOf(count) {
       if (count === 0) return systemEnd
@@ -134,59 +118,64 @@ export function isSameConversation(one: PromptDigest, other: PromptDigest): bool
   return one.system === other.system || (one.items.length > 0 && one.items[0] === other.items[0])
 }
 
-interface PromptParts {
-  readonly conversation: Conversation
-  readonly system: readonly Turn[]
-  readonly items: readonly Turn[]
-  readonly earlier: readonly PromptDigest[]
+interface DigestedBytes extends Pick<PromptDigest, 'raw' | 'rawLength'> {
+  /** All bytes that count. */
+  readonly length: number
+  /** The longest earlier prompt with whose bytes the body begins. */
+  readonly continued: PromptDigest | undefined
 }
 
-/**
- * Each part by itself. Clients that move their marks for caching with every turn send other bytes for the same items, so
- * all items together have one more digest without marks.
- */
-function digestParts(
-  digest: KeyedDigest,
+/** Reads the bytes once: the checksum where an earlier prompt ended is one on the way to the end. */
+function digestBytes(request: DigestedRequest, count: number, earlier: readonly PromptDigest[]): DigestedBytes {
+  const { head, value } = partsOf(request)
+  const rawLength = lengthOfItems(value)
+  let raw = 0
+  let length = rawLength
+  for (const part of head) {
+    raw = checksum(part, raw)
+    length += part.length
+  }
+  const shorter = earlier.filter((before) => before.rawLength <= rawLength && before.count <= count)
+  if (shorter.length > 1) shorter.sort((one, other) => one.rawLength - other.rawLength)
+  let continued: PromptDigest | undefined
+  let at = 0
+  for (const before of shorter) {
+    raw = checksum(value.subarray(at, before.rawLength), raw)
+    at = before.rawLength
+    if (raw === before.raw) continued = before
+  }
+  return { raw: checksum(value.subarray(at, rawLength), raw), rawLength, length, continued }
+}
+
+/** What comes before the items. */
+function digestHead(
   request: DigestedRequest,
-  { conversation, system, items, earlier }: PromptParts,
-): Omit<PromptDigest, 'count' | 'raw' | 'rawLength'> {
+  conversation: Conversation,
+  system: readonly Turn[],
+): Pick<PromptDigest, 'tools' | 'system' | 'settings' | 'ends'> {
   const tools = memberOf(request, 'tools')
-  const systemText = system.map(textOf).join('') + (conversation.hints.instructions ?? '')
-  const texts = items.map(textOf)
-  const bytes = Buffer.from(texts.join(''))
-  const continued = earlier.find(({ count, whole }) => {
-    if (whole === '' || count === 0 || count > texts.length) return false
-    const length = count === texts.length ? bytes.length : byteLengthOf(texts, count, bytes)
-    return digest.of(bytes.subarray(0, length)) === whole
-  })
+  const { instructions = '' } = conversation.hints
   const toolsEnd = tools.length
   return {
-    tools: tools.length === 0 ? 0 : digest.shortOf(digest.of(tools)),
-    system: digest.shortOf(systemText),
-    settings: digest.shortOf(settingsOf(conversation)),
-    items: addItems(digest, continued?.items ?? [], items),
-    whole: digest.of(bytes),
-    ends: [toolsEnd, toolsEnd + systemText.length, 0],
+    tools: tools.length === 0 ? 0 : checksum(tools),
+    system: checksum(instructions, system.reduce(addTurn, 0)),
+    settings: checksum(settingsOf(conversation)),
+    ends: [toolsEnd, system.reduce((end, turn) => end + lengthOf(turn), toolsEnd + instructions.length), 0],
   }
 }
 
 /** The digests of the first items, and those of the items after them. */
-function addItems(digest: KeyedDigest, known: readonly number[], items: readonly Turn[]): readonly number[] {
+function addItems(known: readonly number[], items: readonly Turn[]): readonly number[] {
   if (known.length >= Math.min(maxItems, items.length)) return known.slice(0, items.length)
-  return [...known, ...items.slice(known.length, maxItems).map((item) => digest.shortOf(textOf(item)))]
-}
-
-/** The bytes of the first texts, counted from the end, which is shorter. */
-function byteLengthOf(texts: readonly string[], count: number, bytes: Buffer): number {
-  let length = bytes.length
-  for (const text of texts.slice(count)) length -= Buffer.byteLength(text)
-  return length
+  const all = [...known]
+  for (let at = known.length; at < Math.min(maxItems, items.length); at += 1) all.push(addTurn(0, items[at]!))
+  return all
 }
 
 /** Where each item ends, in proportion to the length of its text. */
 function endsOf(items: readonly Turn[], from: number, to: number): readonly number[] {
   let end = 0
-  const ends = items.map((item) => (end += textOf(item).length))
+  const ends = items.map((item) => (end += lengthOf(item)))
   return ends.map((one) => Math.round(from + ((to - from) * one) / Math.max(1, end)))
 }
 
@@ -230,31 +219,44 @@ function settingsOf({ toolChoice, parallelToolCalls, reasoning, outputFormat, hi
   return JSON.stringify([toolChoice, parallelToolCalls, reasoning?.effort, outputFormat, hints.verbosity])
 }
 
-/** Everything in a turn that a model reads, with lengths, so that different turns never have the same text. */
-function textOf(turn: Turn): string {
-  let text = `${turn.role}${turn.role === 'tool' ? ` ${turn.callId}` : ''}:`
-  for (const part of turn.parts) text += partText(part)
-  return `${text}\n`
+/** Continues a checksum with everything in a turn that a model reads. */
+function addTurn(sum: number, turn: Turn): number {
+  let all = checksum(turn.role === 'tool' ? `tool ${turn.callId}:` : `${turn.role}:`, sum)
+  for (const part of turn.parts) all = addPart(all, part)
+  return checksum('\n', all)
 }
 
-function partText(part: InputPart | AssistantPart): string {
+function addPart(sum: number, part: InputPart | AssistantPart): number {
   switch (part.type) {
     case 'text':
     case 'refusal':
-      return field(part.type, part.text)
-    case 'image':
-      return field('image', part.url)
-    case 'file':
-      return field('file', part.data ?? part.url ?? part.id ?? '')
-    case 'audio':
-      return field('audio', part.data)
+      return addField(sum, part.type, part.text)
     case 'reasoning':
-      return field('reasoning', part.text) + field('sealed', part.sealed ?? '')
+      return addField(addField(sum, 'reasoning', part.text), 'sealed', part.sealed ?? '')
     case 'call':
-      return field(`call ${part.id} ${part.namespace ?? ''} ${part.name}`, part.arguments)
+      return addField(sum, `call ${part.id} ${part.namespace ?? ''} ${part.name}`, part.arguments)
+    default:
+      return addField(sum, part.type, longText(part))
   }
 }
 
-function field(name: string, text: string): string {
-  return `${name} ${text.length} ${text};`
+/** With the length, so that different fields never have the same text together. */
+function addField(sum: number, name: string, text: string): number {
+  return checksum(text, checksum(`${name} ${text.length} `, sum))
+}
+
+/** About as long as what a model reads. */
+function lengthOf({ parts }: Turn): number {
+  let length = 0
+  for (const part of parts) {
+    if (part.type === 'call') length += part.name.length + part.arguments.length
+    else if (part.type === 'reasoning') length += part.text.length + (part.sealed?.length ?? 0)
+    else length += 'text' in part ? part.text.length : longText(part).length
+  }
+  return length
+}
+
+function longText(part: Extract<InputPart, { readonly type: 'image' | 'file' | 'audio' }>): string {
+  if (part.type === 'image') return part.url
+  return part.type === 'audio' ? part.data : (part.data ?? part.url ?? part.id ?? '')
 }

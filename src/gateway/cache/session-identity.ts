@@ -1,11 +1,14 @@
 import type { Conversation } from '../../domain/conversation.ts'
 import { isObject, type JsonObject } from '../../domain/json.ts'
+import { checksum } from '../../runtime/checksum.ts'
 
 /** Longer values are ignored: no client sends one. */
 const longest = 256
 /** How much of each text of an opening is read, UTF-16 code units, and of how many texts. */
 const maxText = 32_768
 const maxTexts = 64
+/** Longer texts are read as their beginning, length, and checksum: a cryptographic digest of all would take ten times as long. */
+const shortText = 256
 /** Headers in which clients name their session, in the order in which they are read (contract 45.1). */
 const sessionHeaders = [
   'x-session-id',
@@ -63,15 +66,21 @@ function sessionOfUser(user: string): string | undefined {
   }
 }
 
-/** The system prompt and the first thing that the user said. */
+/** The system prompt and the first thing that the user said; checksums of long texts. */
 function openingOf({ turns, hints }: Pick<Conversation, 'turns' | 'hints'>): readonly string[] {
-  const texts = [(hints.instructions ?? '').slice(0, maxText)]
+  const texts = [shortOf(hints.instructions ?? '')]
   for (const { role, parts } of turns) {
     for (const part of parts.slice(0, maxTexts))
-      texts.push(`${role} ${'text' in part ? part.text.slice(0, maxText) : part.type}`)
+      texts.push(`${role} ${'text' in part ? shortOf(part.text) : part.type}`)
     if (role === 'user' || texts.length > maxTexts) break
   }
   return texts
+}
+
+function shortOf(text: string): string {
+  if (text.length <= shortText) return text
+  const read = text.slice(0, maxText)
+  return `${read.slice(0, shortText)} ${read.length} ${checksum(read)}`
 }
 
 function isName(value: unknown): value is string {

@@ -2,7 +2,7 @@ import type { Branch, Holder, SessionBranches } from './cached-prefix.ts'
 import type { PromptDigest } from './prompt-digest.ts'
 
 /** Another version's states are ignored. */
-const version = 1
+const version = 2
 
 type HolderCells = readonly [
   domain: string,
@@ -23,9 +23,8 @@ type BranchCells = readonly [
   settings: number,
   items: string,
   count: number,
-  raw: string,
+  raw: number,
   rawLength: number,
-  whole: string,
   ends: PromptDigest['ends'],
   turns: number,
   holders: readonly HolderCells[],
@@ -43,9 +42,9 @@ export function readState(state: string): SessionBranches | undefined {
 }
 
 function branchCells({ prompt, holders, turns }: Branch): BranchCells {
-  const { tools, system, settings, items, count, raw, rawLength, whole, ends } = prompt
+  const { tools, system, settings, items, count, raw, rawLength, ends } = prompt
   const packed = Buffer.from(Uint32Array.from(items).buffer).toString('base64')
-  return [tools, system, settings, packed, count, raw, rawLength, whole, ends, turns, holders.map(holderCells)]
+  return [tools, system, settings, packed, count, raw, rawLength, ends, turns, holders.map(holderCells)]
 }
 
 function holderCells(holder: Holder): HolderCells {
@@ -55,23 +54,11 @@ function holderCells(holder: Holder): HolderCells {
   return [...cells, marked ? 1 : 0]
 }
 
-function branchOf([
-  tools,
-  system,
-  settings,
-  packed,
-  count,
-  raw,
-  rawLength,
-  whole,
-  ends,
-  turns,
-  holders,
-]: BranchCells): Branch {
+function branchOf([tools, system, settings, packed, count, raw, rawLength, ends, turns, holders]: BranchCells): Branch {
   const bytes = Uint8Array.from(Buffer.from(packed, 'base64'))
   const items = [...new Uint32Array(bytes.buffer)]
   return {
-    prompt: { tools, system, settings, items, count, raw, rawLength, whole, ends },
+    prompt: { tools, system, settings, items, count, raw, rawLength, ends },
     turns,
     holders: holders.map(holderOf),
   }

@@ -1,4 +1,4 @@
-/** What is stored of a session: digests and figures, no text (contract 45.8). Times are epoch milliseconds. */
+/** What is stored of a session: checksums and figures, no text (contract 45.8). Times are epoch milliseconds. */
 export interface StoredCacheSession {
   readonly accountId: string
   /** Keyed digest of the session's identity, which includes the account. */

@@ -43,6 +43,8 @@ export class SessionTable {
   readonly #maxWeight: number
   readonly #maxAccountWeight: number
   #weight = 0
+  /** The account that is last in the map. */
+  #latest: KnownAccount | undefined
 
   constructor(max = maxWeight, maxOfAccount = maxAccountWeight) {
     this.#maxWeight = max
@@ -64,8 +66,11 @@ export class SessionTable {
 
   set(accountId: string, session: string, known: KnownSession): void {
     const account = this.#accounts.get(accountId) ?? newAccount()
-    this.#accounts.delete(accountId)
-    this.#accounts.set(accountId, account)
+    if (account !== this.#latest) {
+      this.#accounts.delete(accountId)
+      this.#accounts.set(accountId, account)
+      this.#latest = account
+    }
     this.#remove(account, session)
     account.sessions.set(session, known)
     this.#add(account, weightOf(known))
@@ -107,6 +112,7 @@ export class SessionTable {
       if (left-- <= 0) return
       this.#accounts.delete(accountId)
       this.#add(account, -account.weight)
+      if (account === this.#latest) this.#latest = undefined
     }
   }
 

@@ -128,7 +128,7 @@ export class Candidates {
    */
   #findPinned(mayAsk: (backend: Backend) => boolean): Backend | undefined {
     const { pin } = this.#options
-    if (pin === undefined) return undefined
+    if (pin === undefined || this.#left.length < 2) return undefined
     const usable = this.#left.filter((backend) => this.#isUsable(backend))
     const pinned = pin(this.#firstGroup(usable, 0))
     return pinned !== undefined && mayAsk(pinned) ? pinned : undefined

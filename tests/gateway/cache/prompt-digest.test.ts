@@ -3,9 +3,7 @@ import type { JsonObject } from '../../../src/domain/json.ts'
 import { formatById } from '../../../src/formats/formats.ts'
 import { JsonScan } from '../../../src/formats/json-scan.ts'
 import { changeBetween, digestPrompt, type PromptDigest } from '../../../src/gateway/cache/prompt-digest.ts'
-import { KeyedDigest } from '../../../src/runtime/keyed-digest.ts'
 
-const digest = new KeyedDigest(new Uint8Array(32))
 const system = { role: 'system', content: 'Be brief. '.repeat(20) }
 const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }]
 
@@ -23,7 +21,7 @@ function read(messages: readonly JsonObject[], more: JsonObject = {}, earlier: r
   const scan = new JsonScan({ maxDepth: 50, maxTokens: 100_000, maxMembers: 100_000 })
   scan.push(bytes)
   const conversation = formatById('openai-chat').readRequest(body)
-  return digestPrompt(digest, { bytes, members: scan.members(bytes) }, conversation, earlier)
+  return digestPrompt({ bytes, members: scan.members(bytes) }, conversation, earlier)
 }
 
 describe('a prompt that continues an earlier one', () => {
@@ -36,12 +34,31 @@ describe('a prompt that continues an earlier one', () => {
   test('has the same digests whether or not the earlier ones are known', () => {
     const { tools: sameTools, system: sameSystem, settings, items: digests, raw } = read(items(9))
     const continued = read(items(9), {}, [before])
-    expect(continued).toMatchObject({ tools: sameTools, system: sameSystem, settings, items: digests, raw, whole: '' })
+    expect(continued).toMatchObject({ tools: sameTools, system: sameSystem, settings, items: digests, raw })
   })
 
   test('takes the digests of an earlier one only if all its items are the same', () => {
     const changed = items(9, (index) => (index === 2 ? 'Changed' : `Item ${index}`))
     expect(read(changed, {}, [before]).items).toEqual(read(changed).items)
+  })
+
+  test('takes the digests of the longest earlier one that it continues', () => {
+    const shorter = { ...read(items(3)), settings: 1 }
+    const other = { ...read(items(6, (index) => `Other ${index}`)), settings: 2 }
+    for (const earlier of [
+      [shorter, before, other],
+      [other, before, shorter],
+    ])
+      expect(read(items(9), {}, earlier).settings).toBe(before.settings)
+    expect(read(items(9), {}, [other, shorter]).settings).toBe(1)
+  })
+
+  test('has other digests if one byte of an earlier item changed, in any position', () => {
+    const body = items(5)
+    for (let at = 0; at < 5; at += 1) {
+      const changed = body.with(at, { ...body[at]!, content: `item ${at}` })
+      expect(changeBetween(before, read(changed, {}, [before]))).toMatchObject({ at: 'item', item: at + 1 })
+    }
   })
 
   test('differs nowhere after it was shortened', () => {
@@ -82,12 +99,7 @@ describe('a prompt in which something changed', () => {
     const bytes = Buffer.from(JSON.stringify(body))
     const scan = new JsonScan({ maxDepth: 50, maxTokens: 1_000, maxMembers: 1_000 })
     scan.push(bytes)
-    const now = digestPrompt(
-      digest,
-      { bytes, members: scan.members(bytes) },
-      formatById('openai-chat').readRequest(body),
-      [],
-    )
+    const now = digestPrompt({ bytes, members: scan.members(bytes) }, formatById('openai-chat').readRequest(body), [])
     expect(changeBetween(before, now)).toEqual({ at: 'system', bytes: before.ends[0] })
   })
 
@@ -101,12 +113,6 @@ describe('a prompt in which something changed', () => {
         { role: 'user', content: 'a' },
         { role: 'user', content: 'bc' },
       ]).items,
-    )
-    expect(read(moved).whole).not.toBe(
-      read([
-        { role: 'user', content: 'a' },
-        { role: 'user', content: 'bc' },
-      ]).whole,
     )
   })
 })
@@ -126,12 +132,7 @@ test('marks for caching are not part of a prompt', () => {
     messages: [{ role: 'user', content: [{ type: 'text', text: 'Why?', ...mark }] }],
   })
   const of = (body: JsonObject) =>
-    digestPrompt(
-      digest,
-      { bytes: Buffer.alloc(0), members: [] },
-      formatById('anthropic-messages').readRequest(body),
-      [],
-    )
+    digestPrompt({ bytes: Buffer.alloc(0), members: [] }, formatById('anthropic-messages').readRequest(body), [])
   expect(of({ ...message({ cache_control: { type: 'ephemeral' } }), max_tokens: 5 }).items).toEqual(
     of({ ...message({}), max_tokens: 5 }).items,
   )
@@ -149,20 +150,10 @@ test('a client that moves its marks with every turn keeps the digests of its ite
     const scan = new JsonScan({ maxDepth: 50, maxTokens: 1_000, maxMembers: 1_000 })
     scan.push(bytes)
     const conversation = formatById('anthropic-messages').readRequest(body)
-    return digestPrompt(digest, { bytes, members: scan.members(bytes) }, conversation, earlier)
+    return digestPrompt({ bytes, members: scan.members(bytes) }, conversation, earlier)
   }
   const before = of(5, [])
   const now = of(7, [before])
   expect(now.items).toEqual(of(7, []).items)
   expect(changeBetween(before, now).at).toBe('end')
-  // The next turn finds these by the digest without marks, too.
-  expect(now.whole).not.toBe('')
-})
-
-test('another key gives other digests', () => {
-  const other = new KeyedDigest(new Uint8Array(32).fill(1))
-  const bytes = Buffer.from('some text')
-  expect(other.of(bytes)).not.toBe(digest.of(bytes))
-  expect(other.shortOf('some text')).not.toBe(digest.shortOf('some text'))
-  expect(digest.of(bytes)).toMatch(/^[\w-]{22}$/)
 })
