@@ -156,7 +156,7 @@ interface AnyEvent {
   readonly content?: readonly { readonly text?: string }[]
   readonly output?: readonly { readonly content?: AnyEvent['content'] }[]
   readonly type?: string
-  readonly delta?: string
+  readonly delta?: string | { readonly text?: string }
   readonly choices?: readonly { readonly message?: { content: string }; readonly delta?: { content?: string } }[]
 }
 
@@ -167,8 +167,10 @@ function textIn(parts: AnyEvent['content']): string {
 /** The text of an answer. A stream without its last event counts as empty. */
 function readText(kind: RequestKind, answer: string): string {
   if (kind === 'chat') return (JSON.parse(answer) as AnyEvent).choices?.[0]?.message?.content ?? ''
-  if (kind === 'agent-messages') return textIn((JSON.parse(answer) as AnyEvent).content)
-  if (kind === 'agent-responses') return textIn((JSON.parse(answer) as AnyEvent).output?.[0]?.content)
+  if (kind.startsWith('agent messages') && !kind.includes('streamed'))
+    return textIn((JSON.parse(answer) as AnyEvent).content)
+  if (kind.startsWith('agent responses') && !kind.includes('streamed'))
+    return textIn((JSON.parse(answer) as AnyEvent).output?.[0]?.content)
   const data = answer
     .split('\n')
     .filter((line) => line.startsWith('data: '))
@@ -176,6 +178,10 @@ function readText(kind: RequestKind, answer: string): string {
   if (kind === 'chat-stream' && data.at(-1) !== '[DONE]') return ''
   const events = data.filter((line) => line !== '[DONE]').map((line) => JSON.parse(line) as AnyEvent)
   if (kind === 'chat-stream') return events.map((event) => event.choices?.[0]?.delta?.content ?? '').join('')
+  if (events.at(-1)?.type === 'message_stop')
+    return events.map((event) => (typeof event.delta === 'object' ? (event.delta.text ?? '') : '')).join('')
   if (!events.some((event) => event.type === 'response.completed')) return ''
-  return events.map((event) => (event.type === 'response.output_text.delta' ? event.delta : '')).join('')
+  return events
+    .map(({ type, delta }) => (type === 'response.output_text.delta' && typeof delta === 'string' ? delta : ''))
+    .join('')
 }

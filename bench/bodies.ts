@@ -104,9 +104,30 @@ export function wholeMessage(bytes: number): string {
   })
 }
 
+/** The text of `streamEvents` as the events of a streamed message, one more. */
+export function messageEvents(count: number): string[] {
+  const event = (type: string, data: object): string => `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`
+  const message = JSON.parse(wholeMessage(1024)) as { readonly usage: object }
+  const words = prose.split(' ')
+  const text = Array.from({ length: count - 4 }, (_, index) =>
+    event('content_block_delta', { index: 0, delta: { type: 'text_delta', text: `${words[index % words.length]} ` } }),
+  )
+  return [
+    event('message_start', { message: { ...message, content: [], stop_reason: null } }),
+    event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }),
+    ...text,
+    event('content_block_stop', { index: 0 }),
+    event('message_delta', { delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: message.usage }),
+    event('message_stop', {}),
+  ]
+}
+
 /** The kinds of requests: chat, streamed chat, streamed Responses, and those of an agent. */
 export type RequestKind = 'chat' | 'chat-stream' | 'responses-stream' | AgentKind
-type AgentKind = 'agent-messages' | 'agent-responses'
+export type AgentFormat = 'messages' | 'responses'
+export type AgentSize = keyof typeof agentSizes
+/** `plain`: to the profile that has neither sessions nor marks. */
+type AgentKind = `agent ${AgentFormat} ${AgentSize}${'' | ' streamed'}${'' | ' plain'}`
 
 interface ClientRequest {
   readonly path: string
@@ -115,21 +136,33 @@ interface ClientRequest {
 
 /** Requests of a kind: one of about 700 bytes, or the turns of an agent. */
 export function clientRequests(kind: RequestKind): readonly [ClientRequest, ...ClientRequest[]] {
-  if (kind === 'agent-messages' || kind === 'agent-responses') return agentRequests(kind)
-  return [clientRequest(kind)]
+  return isAgentKind(kind) ? agentRequests(kind) : [clientRequest(kind)]
 }
 
-const agentTools = 8
-const earlierCalls = 14
+function isAgentKind(kind: RequestKind): kind is AgentKind {
+  return kind.startsWith('agent ')
+}
+
+/** How many calls an agent's session has before its first measured turn, and how often its instructions repeat a text. */
+const agentSizes = {
+  '3 kB': { earlierCalls: 0, instructions: 1, tools: 1 },
+  '25 kB': { earlierCalls: 14, instructions: 8, tools: 8 },
+  '200 kB': { earlierCalls: 230, instructions: 40, tools: 30 },
+} as const
 const agentTurns = 12
+/** The profile without sessions and marks. */
+export const plainProfile = 'svc-router/plain'
 /** Stands for the number of the session in the requests of an agent. */
 export const sessionNumber = '#########'
 const agentText = prose.repeat(5)
 
-/** The next turns of an agent's session, from 20 to 28 kB: each has one call and one result more than the one before. */
+/** The next turns of an agent's session: each has one call and one result, about 0.7 kB, more than the one before. */
 function agentRequests(kind: AgentKind): [ClientRequest, ...ClientRequest[]] {
-  const turn = (number: number): ClientRequest =>
-    kind === 'agent-messages' ? messagesTurn(number) : responsesTurn(number)
+  const size = Object.keys(agentSizes).find((one): one is AgentSize => kind.includes(` ${one}`))!
+  const model = kind.endsWith(' plain') ? plainProfile : 'svc-router/frontier'
+  const write = kind.startsWith('agent messages') ? messagesTurn : responsesTurn
+  const shape = { ...agentSizes[size], stream: kind.includes(' streamed') }
+  const turn = (number: number): ClientRequest => write(model, number, shape)
   return [turn(0), ...Array.from({ length: agentTurns - 1 }, (_, at) => turn(at + 1))]
 }
 
@@ -138,35 +171,48 @@ const schema = {
   properties: { path: { type: 'string', description: prose }, lines: { type: 'integer', description: prose } },
   required: ['path'],
 }
-const toolNames = Array.from({ length: agentTools }, (_, at) => `tool_${at}`)
+interface AgentShape {
+  readonly stream: boolean
+  readonly earlierCalls: number
+  readonly instructions: number
+  readonly tools: number
+}
 
-function messagesTurn(number: number): ClientRequest {
+function messagesTurn(model: string, number: number, shape: AgentShape): ClientRequest {
+  const { earlierCalls, instructions, stream } = shape
+  const toolNames = namesOf(shape)
   const messages: object[] = [{ role: 'user', content: 'Find the function that picks the backend.' }]
   for (let call = 0; call < earlierCalls + number; call++) {
     const id = `toolu_${call}`
     const input = { path: `src/file-${call}.ts`, lines: call }
     messages.push(
-      { role: 'assistant', content: [{ type: 'tool_use', id, name: toolNames[call % agentTools], input }] },
+      { role: 'assistant', content: [{ type: 'tool_use', id, name: toolNames[call % toolNames.length], input }] },
       { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: `${call}: ${agentText}` }] },
     )
   }
   const tools = toolNames.map((name) => ({ name, description: prose, input_schema: schema }))
-  const head = { model: 'svc-router/frontier', max_tokens: 4_000, system: agentText.repeat(8), tools }
+  const head = { model, max_tokens: 4_000, system: agentText.repeat(instructions), stream, tools }
   return { path: '/v1/messages', body: JSON.stringify({ ...head, messages }) }
 }
 
-function responsesTurn(number: number): ClientRequest {
+function namesOf({ tools }: AgentShape): string[] {
+  return Array.from({ length: tools }, (_, at) => `tool_${at}`)
+}
+
+function responsesTurn(model: string, number: number, shape: AgentShape): ClientRequest {
+  const { earlierCalls, instructions, stream } = shape
+  const toolNames = namesOf(shape)
   const input: object[] = [{ role: 'user', content: 'Find the function that picks the backend.' }]
   for (let call = 0; call < earlierCalls + number; call++) {
     const id = `call_${call}`
     const given = JSON.stringify({ path: `src/file-${call}.ts`, lines: call })
     input.push(
-      { type: 'function_call', call_id: id, name: toolNames[call % agentTools], arguments: given },
+      { type: 'function_call', call_id: id, name: toolNames[call % toolNames.length], arguments: given },
       { type: 'function_call_output', call_id: id, output: `${call}: ${agentText}` },
     )
   }
   const tools = toolNames.map((name) => ({ type: 'function', name, description: prose, parameters: schema }))
-  const head = { model: 'svc-router/frontier', instructions: agentText.repeat(8), store: false, tools }
+  const head = { model, instructions: agentText.repeat(instructions), store: false, stream, tools }
   return { path: '/v1/responses', body: JSON.stringify({ ...head, input }) }
 }
 
@@ -205,7 +251,7 @@ export const clientHeaders: Readonly<Record<string, string>> = {
 export function requestBytes(kind: RequestKind, headers: Readonly<Record<string, string>>): string[] {
   return clientRequests(kind).map(({ path, body }) => {
     const length = String(Buffer.byteLength(body))
-    const session = kind.startsWith('agent') ? { 'x-session-id': `bench-${sessionNumber}` } : {}
+    const session = isAgentKind(kind) ? { 'x-session-id': `bench-${sessionNumber}` } : {}
     const all = { host: '127.0.0.1', ...clientHeaders, ...headers, ...session, 'content-length': length }
     const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
     return `POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`

@@ -21,8 +21,7 @@ const settings = {
   'svc-router': {},
   'svc-router +metrics': { observed: 'metrics' },
   'svc-router +metrics +traces': { observed: 'metrics and traces' },
-  'svc-router, Claude': { claude: 'cached' },
-  'svc-router, Claude, cache off': { claude: 'not cached' },
+  'svc-router, Claude': { claude: true },
 } as const
 type SvcRouterName = keyof typeof settings
 

@@ -1,10 +1,12 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { nodeFlags } from '../bin/boot.mjs'
+import { plainProfile } from './bodies.ts'
 import { programFile } from './programs.ts'
 
 const repository = join(import.meta.dirname, '..')
 const currentProgram = join(repository, 'src', 'main.ts')
+const withoutSessions = join(import.meta.dirname, 'without-sessions.ts')
 /**
  * The maximum of the configuration. A run that exceeds it in any minute gets 429s and is reported as failed.
  */
@@ -17,8 +19,8 @@ export interface SvcRouterStart {
   readonly upstreamPort: number
   /** What is turned on besides the defaults. */
   readonly observed?: 'metrics' | 'metrics and traces' | undefined
-  /** Whether Claude is the backend, with sessions and cache marks, or without both. */
-  readonly claude?: 'cached' | 'not cached' | undefined
+  /** Whether Claude is the backend, with sessions and cache marks, and without both in the profile `plainProfile`. */
+  readonly claude?: boolean | undefined
   /** How many processes share the port. */
   readonly workers?: number | undefined
   /** Whether the URL in `DATABASE_URL` stores everything, instead of SQLite. */
@@ -30,13 +32,14 @@ export interface SvcRouterStart {
 /** Returns the arguments for `node` that start the real program on a port, with a provider at `upstreamPort`. */
 export function svcRouterCommand(
   folder: string,
-  { port, appPort, upstreamPort, observed, claude, workers, usesPostgres = false, program }: SvcRouterStart,
+  { port, appPort, upstreamPort, observed, claude = false, workers, usesPostgres = false, program }: SvcRouterStart,
 ): readonly string[] {
   const config = join(folder, 'svc-router.yaml')
   const scale = workers === undefined ? '' : `workers: ${workers}\n`
   const store = usesPostgres ? 'database:\n  url_env: DATABASE_URL\n' : ''
   writeFileSync(config, configuration(upstreamPort, claude) + observation(observed, upstreamPort) + scale + store)
   return [
+    ...(claude ? ['--import', withoutSessions] : []),
     ...(program === undefined ? [...nodeFlags, currentProgram] : [programFile(program)]),
     'start',
     '--port',
@@ -51,10 +54,9 @@ export function svcRouterCommand(
 }
 
 /** One backend without a credential, and a plan with practically no limits. Everything else has its default. */
-function configuration(upstreamPort: number, claude: SvcRouterStart['claude']): string {
-  const [format, model] =
-    claude === undefined ? ['openai-chat', 'bench-model'] : ['anthropic-messages', 'claude-opus-5']
-  const off = claude === 'not cached' ? '\n    routing: { sticky: false }\n    cache: { marks: off }' : ''
+function configuration(upstreamPort: number, claude: boolean): string {
+  const [format, model] = claude ? ['anthropic-messages', 'claude-opus-5'] : ['openai-chat', 'bench-model']
+  const plain = `  ${plainProfile}:\n    backends: [bench-chat]\n    cache: { marks: off }\n`
   return `plans:
   max:
     name: Max
@@ -73,8 +75,8 @@ backends:
     model: ${model}
 profiles:
   svc-router/frontier:
-    backends: [bench-chat]${off}
-`
+    backends: [bench-chat]
+${claude ? plain : ''}`
 }
 
 /** Spans are sent to the fake upstream, which accepts everything. */

@@ -1,7 +1,7 @@
 // The fake provider, in its own process: HTTP/1.1 on bare sockets, with all answers prepared in advance.
 import { createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
-import { streamEvents, wholeAnswer, wholeMessage } from './bodies.ts'
+import { messageEvents, streamEvents, wholeAnswer, wholeMessage } from './bodies.ts'
 import type { Listening, UpstreamCommand, UpstreamMode, UpstreamReport } from './protocol.ts'
 
 const maxRequestBytes = 1024 * 1024
@@ -28,8 +28,10 @@ function setMode(mode: UpstreamMode): void {
     const [chat, messages] = [wholeAnswer(mode.bodyBytes), wholeMessage(mode.bodyBytes)].map(wholeResponse)
     answer = (socket, isMessages) => socket.write(isMessages ? messages! : chat!)
   } else if (mode.name === 'burst') {
-    const bytes = Buffer.from(streamHead + streamEvents(mode.events).map(httpChunk).join('') + chunkedEnd)
-    answer = (socket) => socket.write(bytes)
+    const [chat, messages] = [streamEvents(mode.events), messageEvents(mode.events)].map((events) =>
+      Buffer.from(streamHead + events.map(httpChunk).join('') + chunkedEnd),
+    )
+    answer = (socket, isMessages) => socket.write(isMessages ? messages! : chat!)
   } else if (mode.name === 'paced') {
     const frames = streamEvents(mode.events).map((event) => Buffer.from(httpChunk(event)))
     answer = (socket) => answerPaced(socket, frames, mode.everyMs)

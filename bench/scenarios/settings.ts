@@ -77,7 +77,7 @@ export async function compareSettings(
 }
 
 /** The least of all rounds, in which other programs disturbed least, relative to the first contender's. */
-function minima(values: ReadonlyMap<string, readonly number[]>): ReadonlyMap<string, string> {
+export function minima(values: ReadonlyMap<string, readonly number[]>): ReadonlyMap<string, string> {
   const [reference] = [...values.values()].map((own) => Math.min(...own))
   return new Map(
     [...values].map(([label, own]) => {
