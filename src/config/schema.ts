@@ -351,7 +351,7 @@ export const configSchema = group({
     detached: duration(0)
       .optional()
       .describe(
-        'How long the answer to a request with an Idempotency-Key continues after its client disconnected, so that a retry finds it. Default 60s.',
+        'How long the service continues to generate the answer to a request with an Idempotency-Key after its client disconnects, so that a retry can receive it. Default 60s.',
       ),
   })
     .optional()

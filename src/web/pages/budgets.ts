@@ -33,7 +33,7 @@ async function showBudgets(visit: AccountVisit, errorCode?: AccountsErrorCode): 
   ])
   return page(visit, {
     title: 'Budgets',
-    lead: 'A budget limits what your requests can cost. Before we send a request, we reserve its highest possible cost in the budget: a hold. When the request ends, we charge its actual cost and release the rest. If the budget cannot cover the hold, the request is rejected.',
+    lead: 'A budget limits what your requests can cost. Before we send a request, we place a hold: we reserve its highest possible cost in the budget. When the request ends, we charge its actual cost and release the rest. If the budget cannot cover the hold, the request is rejected.',
     status: errorCode === undefined ? 200 : 422,
     problem: errorCode === undefined ? undefined : 'The budget was not set. Please correct the error below.',
     body: html`<section class="card">
