@@ -9,6 +9,7 @@ import { optionalFields } from './rejections/optional-fields.ts'
 const read = [
   'background',
   'best_of',
+  'compaction',
   'container',
   'conversation',
   'data_sources',

@@ -20,6 +20,23 @@ function readMessagesUsage(...reports: JsonObject[]): Usage | undefined {
 const plain = { inputTokens: 100, outputTokens: 10, cachedTokens: 0, reasoningTokens: 0, source: 'counted' }
 
 describe('usage of an Anthropic answer', () => {
+  test('the calls that summarized the prompt count, too, although the totals do not contain them', () => {
+    const iterations = [
+      { type: 'compaction', input_tokens: 180_000, cache_read_input_tokens: 500, output_tokens: 3_500 },
+      { type: 'message', input_tokens: 23_000, output_tokens: 1_000 },
+    ]
+    const whole = { ...plain, inputTokens: 203_500, cachedTokens: 500, outputTokens: 4_500 }
+    expect(readMessagesUsage({ input_tokens: 23_000, output_tokens: 1_000, iterations })).toEqual(whole)
+    const start = { input_tokens: 23_000, output_tokens: 1 }
+    expect(readMessagesUsage(start, { output_tokens: 1_000, iterations })).toEqual(whole)
+    // With `pause_after_compaction`, nothing else was written.
+    expect(readMessagesUsage({ input_tokens: 0, output_tokens: 0, iterations: iterations.slice(0, 1) })).toEqual({
+      ...whole,
+      inputTokens: 180_500,
+      outputTokens: 3_500,
+    })
+  })
+
   const start = {
     input_tokens: 12,
     cache_read_input_tokens: 300,

@@ -20,6 +20,8 @@ const names = [
 export class UsageReader {
   /** The last value of each member; absent, null, or 0 means no change. */
   readonly #given: Record<string, Json> = {}
+  /** The calls that summarized the prompt. They are billed, but the totals beside them do not contain them. */
+  #compactions: readonly JsonObject[] = []
 
   read(usage: Json | undefined): void {
     if (!isObject(usage)) return
@@ -28,6 +30,8 @@ export class UsageReader {
     const created = objectOf(usage['cache_creation'])
     this.#note('written_5m', created['ephemeral_5m_input_tokens'])
     this.#note('written_1h', created['ephemeral_1h_input_tokens'])
+    const { iterations } = usage
+    if (Array.isArray(iterations)) this.#compactions = iterations.filter(isObject).filter(isCompaction)
     this.#note('web_searches', objectOf(usage['server_tool_use'])['web_search_requests'])
   }
 
@@ -35,10 +39,11 @@ export class UsageReader {
   get usage(): Usage | undefined {
     const given = this.#given
     const written = this.#written
+    const read = this.#withCompactions('cache_read_input_tokens')
     return usageFrom({
-      input: [given['input_tokens'], given['cache_read_input_tokens'], ...written],
-      output: [given['output_tokens']],
-      cached: given['cache_read_input_tokens'],
+      input: [this.#withCompactions('input_tokens'), read, ...written],
+      output: [this.#withCompactions('output_tokens')],
+      cached: read,
       written: written.length === 1 ? written[0] : sumOf(written),
       written1h: given['written_1h'],
       reasoning: given['thinking_tokens'],
@@ -51,9 +56,18 @@ export class UsageReader {
 
   /** The total, or the counts by lifetime if there is none. */
   get #written(): readonly (Json | undefined)[] {
-    const total = this.#given['cache_creation_input_tokens']
+    const total = this.#withCompactions('cache_creation_input_tokens')
     const parts = [this.#given['written_5m'], this.#given['written_1h']]
     return (total === undefined || total === 0) && parts.some((part) => part !== undefined) ? parts : [total]
+  }
+
+  /** A count of the answer, and of all calls that summarized its prompt. */
+  #withCompactions(name: string): Json | undefined {
+    const given = this.#given[name]
+    const more = this.#compactions.flatMap(({ [name]: count }) =>
+      count === undefined || count === null ? [] : [count],
+    )
+    return more.length === 0 ? given : sumOf([given, ...more])
   }
 
   #note(name: string, value: Json | undefined): void {
@@ -61,6 +75,10 @@ export class UsageReader {
     if (value === 0 && this.#given[name] !== undefined) return
     this.#given[name] = value
   }
+}
+
+function isCompaction({ type }: JsonObject): boolean {
+  return type === 'compaction'
 }
 
 function sumOf(counts: readonly (Json | undefined)[]): Json {

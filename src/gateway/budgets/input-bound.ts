@@ -35,6 +35,8 @@ export interface InputBound {
   readonly images: number
   /** Whether the provider can add as much as fits into the window. */
   readonly isOpen: boolean
+  /** Whether the provider may first read all of it to summarize it. */
+  readonly isSummarized?: boolean
 }
 
 /**
@@ -63,17 +65,27 @@ export function inputBound(
     [body, body['extra_body']].some(hasCachedContent) ||
     // The prompt of a Responses request is a template that the provider stores.
     isObject(body['prompt'])
-  return { tokens: Math.max(0, tokens), images, isOpen }
+  return { tokens: Math.max(0, tokens), images, isOpen, ...(asksForSummary(body) && { isSummarized: true }) }
 }
 
-/** What the input of a call counts as at most: never more than the window of the model. */
+/** What the input of a call counts as at most: never more than the window of the model, in each of its readings. */
 export function inputAt(
-  { tokens, images, isOpen }: InputBound,
+  { tokens, images, isOpen, isSummarized = false }: InputBound,
   { model, contextWindow }: Pick<Backend, 'model' | 'contextWindow'>,
 ): number {
-  if (isOpen) return contextWindow ?? unknownWindow
+  const readings = isSummarized ? 2 : 1
+  if (isOpen) return (contextWindow ?? unknownWindow) * readings
   const perImage = imageTokens.find(([models]) => models.test(model))?.[1] ?? tokensPerImage
-  return Math.min(tokens + images * perImage, contextWindow ?? Number.MAX_SAFE_INTEGER)
+  return Math.min(tokens + images * perImage, contextWindow ?? Number.MAX_SAFE_INTEGER) * readings
+}
+
+/** Whether the provider summarizes a long prompt itself before it answers, and bills that call, too. */
+function asksForSummary({ compaction, context_management: management }: JsonObject): boolean {
+  const edits = isObject(management) ? management['edits'] : management
+  if (!Array.isArray(edits)) return isGiven(compaction)
+  const isCompaction = (edit: Json) =>
+    isObject(edit) && typeof edit['type'] === 'string' && edit['type'].startsWith('compact')
+  return isGiven(compaction) || (edits as readonly Json[]).some(isCompaction)
 }
 
 /** What a part counts as, beyond its bytes in the request; negative for base64. */

@@ -82,6 +82,17 @@ test.each<[string, Asked]>([
   expect(claimOf({ ...asked, window: 0 }).base.tokens).toBe(2_000_000)
 })
 
+test.each<[string, Asked]>([
+  ['edits', messagesWith({ context_management: { edits: [{ type: 'compact_20260112' }] } })],
+  ['its own member', messagesWith({ compaction: { type: 'summarize' } })],
+  ['Responses', { format: openaiResponses, body: { input: text, context_management: [{ type: 'compaction' }] } }],
+])('if the provider may summarize the prompt first, asked for by %s, the input is held twice', (_, asked) => {
+  const { tokens } = claimOf({ ...asked, window: 1_100 }).base
+  expect(tokens).toBe(2_200)
+  const others = messagesWith({ context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] } })
+  expect(claimOf({ ...others, window: 1_100 }).base.tokens).toBe(1_100)
+})
+
 test('tools that the client runs hold nothing more than their bytes', () => {
   for (const tool of [{ type: 'function', name: 'f' }, { type: 'local_shell' }, { type: 'custom', name: 'c' }])
     expect(claimOf({ format: openaiResponses, body: { input: text, tools: [tool] } }).base.tokens).toBeLessThan(2_000)
