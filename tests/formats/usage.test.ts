@@ -92,6 +92,27 @@ describe('usage of an Anthropic answer', () => {
   })
 })
 
+describe('reasoning that a provider counts beside the answer', () => {
+  // Figures of an answer of xAI: the total is the sum of the three.
+  const counts = { prompt_tokens: 32, completion_tokens: 9, total_tokens: 135 }
+  const details = { reasoning_tokens: 94 }
+
+  test('is part of the output', () => {
+    const whole = { ...plain, inputTokens: 32, outputTokens: 103, reasoningTokens: 94 }
+    expect(readChatUsage({ ...counts, completion_tokens_details: details })).toEqual(whole)
+    const named = { input_tokens: 32, output_tokens: 9, total_tokens: 135, output_tokens_details: details }
+    expect(readResponsesUsage(named)).toEqual(whole)
+  })
+
+  test('counts once if it is part of the answer, and if the total does not show it', () => {
+    const inside = { ...plain, inputTokens: 32, outputTokens: 103, reasoningTokens: 94 }
+    const part = { prompt_tokens: 32, completion_tokens: 103, completion_tokens_details: details }
+    expect(readChatUsage({ ...part, total_tokens: 135 })).toEqual(inside)
+    expect(readChatUsage(part)).toEqual(inside)
+    expect(readChatUsage({ ...counts, total_tokens: 134, completion_tokens_details: details })?.outputTokens).toBe(9)
+  })
+})
+
 describe('usage of a chat answer', () => {
   const usage = { prompt_tokens: 100, completion_tokens: 10 }
 

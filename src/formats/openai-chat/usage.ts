@@ -1,6 +1,6 @@
 import type { Usage } from '../../domain/conversation.ts'
 import { type Json, type JsonObject, isObject, objectOf } from '../../domain/json.ts'
-import { readUsageDetails } from '../openai/usage-details.ts'
+import { outputCounts, readUsageDetails } from '../openai/usage-details.ts'
 import { firstCount, usageFrom } from '../token-count.ts'
 import { writeUsageParts } from '../usage-parts.ts'
 
@@ -14,7 +14,12 @@ export function readUsage(usage: Json | undefined, serviceTier?: Json): Usage | 
   const output = objectOf(usage['completion_tokens_details'])
   return usageFrom({
     input: [usage['prompt_tokens']],
-    output: [usage['completion_tokens']],
+    output: outputCounts(
+      usage['prompt_tokens'],
+      usage['completion_tokens'],
+      output['reasoning_tokens'],
+      usage['total_tokens'],
+    ),
     // Moonshot's and DeepSeek's names for it, which may stand beside empty details.
     cached: firstCount(input['cached_tokens'], usage['cached_tokens'], usage['prompt_cache_hit_tokens']),
     // Other gateways use Anthropic's name.

@@ -1,6 +1,6 @@
 import type { Usage } from '../../domain/conversation.ts'
 import { type Json, type JsonObject, isObject, objectOf } from '../../domain/json.ts'
-import { readUsageDetails } from '../openai/usage-details.ts'
+import { outputCounts, readUsageDetails } from '../openai/usage-details.ts'
 import { firstCount, usageFrom } from '../token-count.ts'
 import { writeUsageParts } from '../usage-parts.ts'
 
@@ -14,7 +14,12 @@ export function readUsage(usage: Json | undefined, serviceTier?: Json): Usage | 
   const output = objectOf(usage['output_tokens_details'])
   return usageFrom({
     input: [usage['input_tokens']],
-    output: [usage['output_tokens']],
+    output: outputCounts(
+      usage['input_tokens'],
+      usage['output_tokens'],
+      output['reasoning_tokens'],
+      usage['total_tokens'],
+    ),
     cached: firstCount(input['cached_tokens'], usage['cached_tokens']),
     written: input['cache_write_tokens'],
     serviceTier,
