@@ -1,6 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { runFolderEnv } from './run-folder.ts'
 
 const memoryFolder = '/dev/shm'
 const enoughBytes = 1024 ** 3
@@ -15,6 +16,7 @@ export function setup(): void {
   // PostgreSQL may run as another user.
   chmodSync(folder, 0o711)
   process.env['TMPDIR'] = folder
+  process.env[runFolderEnv] = folder
   process.env['NODE_COMPILE_CACHE'] ??= resolve('node_modules', '.cache', 'svc-router-tests')
 }
 

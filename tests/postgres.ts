@@ -1,10 +1,11 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { freePort } from '../src/runtime/free-port.ts'
+import { runFolderEnv } from './run-folder.ts'
 
 const startTimeoutMs = 30_000
 const stopTimeoutMs = 10_000
@@ -65,21 +66,29 @@ export function hasPostgres(suite: string): boolean {
 export function startPostgres({ durable = false, dataFolder, walFolder }: PostgresOptions = {}): Promise<TestPostgres> {
   const flags = ['-U', 'svc', '-A', 'trust', '-E', 'UTF8', '--no-sync', '--no-instructions']
   if (walFolder !== undefined) flags.push('--waldir', walFolder)
-  return createServer('initdb', flags, { durable, dataFolder })
+  const isCopied = dataFolder === undefined && walFolder === undefined
+  return createServer('initdb', flags, { durable, dataFolder, isCopied })
 }
 
 /** Starts a replica of a server, which accepts no writes. */
 export function startReplica(primary: TestPostgres): Promise<TestPostgres> {
   const { hostname, port, username } = new URL(primary.url)
   const flags = ['-h', hostname, '-p', port, '-U', username, '-R', '-X', 'stream', '-c', 'fast', '--no-sync']
-  return createServer('pg_basebackup', flags, { durable: false, dataFolder: undefined })
+  return createServer('pg_basebackup', flags, { durable: false, dataFolder: undefined, isCopied: false })
+}
+
+interface ServerOptions {
+  readonly durable: boolean
+  readonly dataFolder: string | undefined
+  /** Whether it may be a copy of the data that the same program created earlier in this run. */
+  readonly isCopied: boolean
 }
 
 /** Creates data with a program of PostgreSQL, and starts a server on it. */
 async function createServer(
   program: string,
   flags: readonly string[],
-  { durable, dataFolder }: { durable: boolean; dataFolder: string | undefined },
+  { durable, dataFolder, isCopied }: ServerOptions,
 ): Promise<TestPostgres> {
   const programs = findPostgres()
   if (programs === undefined) throw new Error('no PostgreSQL server was found')
@@ -90,7 +99,10 @@ async function createServer(
   const data = dataFolder ?? join(folder, 'data')
   let server: ChildProcess | undefined
   try {
-    execFileSync(join(programs, program), ['-D', data, ...flags], options)
+    const create = (): void => void execFileSync(join(programs, program), ['-D', data, ...flags], options)
+    const runFolder = process.env[runFolderEnv]
+    if (isCopied && runFolder !== undefined) createOrCopy(data, join(runFolder, program), create)
+    else create()
     const port = await freePort()
     const settings = [`port=${port}`, 'listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`]
     settings.push('shared_buffers=32MB', 'max_connections=150')
@@ -136,6 +148,26 @@ async function createServer(
     rmSync(folder, { recursive: true, force: true })
     throw error
   }
+}
+
+/** Copies data, or creates it and leaves a copy for others. `initdb` takes half a second of CPU time. */
+function createOrCopy(data: string, original: string, create: () => void): void {
+  if (existsSync(original)) return copy(original, data)
+  create()
+  const own = `${original}-${process.pid}`
+  copy(data, own)
+  try {
+    renameSync(own, original)
+  } catch (error) {
+    rmSync(own, { recursive: true })
+    // Another process was faster.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOTEMPTY') throw error
+  }
+}
+
+/** With owners and permissions. */
+function copy(from: string, to: string): void {
+  execFileSync('cp', ['-a', from, to], { stdio: 'pipe' })
 }
 
 /** PostgreSQL refuses to run as root, so root starts it as another user. */
