@@ -21,10 +21,11 @@ const idle: Worker[] = []
  */
 export function openStorageOnReusedThread(runtime: Runtime, onDied: (reason: string) => void): Promise<Storage> {
   if (runtime.config.databaseUrl !== undefined) return openStorage(runtime, onDied)
-  return openSqliteStorage(runtime, onDied, { startThread })
+  return openSqliteStorage(runtime, onDied, { startThread: startReusedThread })
 }
 
-function startThread(start: WorkerStart, listener: ThreadListener): Promise<SqliteThread> {
+/** Starts the database thread of a ledger like that. */
+export function startReusedThread(start: WorkerStart, listener: ThreadListener): Promise<SqliteThread> {
   return SqliteThread.start(start, listener, new ThreadUse(idle.pop() ?? startWorker(body), start))
 }
 

@@ -14,6 +14,7 @@ import { openSqliteLedger } from '../../src/storage/ledger/ledger-sqlite.ts'
 import { openPostgres } from '../../src/storage/postgres/open-postgres.ts'
 import type { Tables } from '../../src/storage/schema/schema.ts'
 import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
+import { startReusedThread } from '../reused-threads.ts'
 import { openOwnedLedger } from '../storage/owner/owned-ledger.ts'
 import { enginesWith, sqliteEngine } from './engines.ts'
 
@@ -47,7 +48,10 @@ export function ledgersFor(name: string) {
   }
 
   const stores = enginesWith<LedgerPlace>(name, {
-    openIn: async (folder) => ({ db: await openSqlite(folder), open: () => openSqliteLedger(folder, clock) }),
+    openIn: async (folder) => ({
+      db: await openSqlite(folder),
+      open: () => openSqliteLedger(folder, clock, { startThread: startReusedThread }),
+    }),
     openAt,
     durable: true,
   })

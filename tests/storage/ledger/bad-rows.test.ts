@@ -12,6 +12,7 @@ import { LedgerUnavailable } from '../../../src/storage/ledger/ledger-unavailabl
 import type { Tables } from '../../../src/storage/schema/schema.ts'
 import { databasePath } from '../../../src/storage/sqlite/connect-sqlite.ts'
 import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
+import { startReusedThread } from '../../reused-threads.ts'
 import { someBudget } from '../../some-budget.ts'
 
 const plan: Plan = { id: 'max', name: 'Max', requestsPerMinute: 1000, requestsPerMonth: 1000, premium: true }
@@ -46,7 +47,8 @@ afterEach(async () => {
 
 function open(): Promise<SqliteLedger> {
   const onBadRow = (reason: string): void => void badRows.push(reason)
-  return openSqliteLedger(folder, systemClock(), { onBadRow, onFailing: (reason) => void failures.push(reason) })
+  const onFailing = (reason: string): void => void failures.push(reason)
+  return openSqliteLedger(folder, systemClock(), { onBadRow, onFailing, startThread: startReusedThread })
 }
 
 async function admit(id: string, accountId: string, asked?: BudgetClaim) {

@@ -28,7 +28,9 @@ import { databasePath } from '../../../src/storage/sqlite/connect-sqlite.ts'
 import { DataFolderInUse } from '../../../src/storage/sqlite/data-folder-lock.ts'
 import { failureReason } from '../../../src/storage/sqlite/failure-reason.ts'
 import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
+import { SqliteThread } from '../../../src/storage/sqlite/sqlite-thread.ts'
 import { createStore } from '../../../src/storage/store.ts'
+import { startReusedThread } from '../../reused-threads.ts'
 import { hasAnswer, storeAnswer } from '../stored-answer.ts'
 
 const startMs = Date.UTC(2026, 10, 20, 12)
@@ -61,9 +63,10 @@ afterEach(async () => {
   rmSync(folder, { recursive: true })
 })
 
-async function open(bootId?: string): Promise<SqliteLedger> {
+async function open(bootId?: string, startThread = startReusedThread): Promise<SqliteLedger> {
   const ledger = await openSqliteLedger(folder, clock, {
     busyTimeoutMs: 20,
+    startThread,
     onFailing: (reason) => void reasons.push(reason),
     onDied: (reason) => void reasons.push(`died: ${reason}`),
     ...(bootId && { bootId }),
@@ -209,7 +212,7 @@ describe('recovery after a process died', () => {
   ])('open requests are charged %s', async (_case, bootId) => {
     const id = mintId()
     await insertUnsettled(id, { state: 'open', charged: 0, due_mark: null })
-    const ledger = await openSqliteLedger(folder, clock, { bootId })
+    const ledger = await openSqliteLedger(folder, clock, { bootId, startThread: startReusedThread })
     opened.push(ledger)
     expect(await createStore(db).findRequest(id)).toMatchObject(lost(1))
   })
@@ -251,7 +254,7 @@ describe('recovery after a process died', () => {
 
 describe('an account whose counters were evicted from memory', () => {
   test('its counters continue after being read again, and an account with a running request is not evicted', async () => {
-    const ledger = await openSqliteLedger(folder, clock, { maxMeters: 2 })
+    const ledger = await openSqliteLedger(folder, clock, { maxMeters: 2, startThread: startReusedThread })
     opened.push(ledger)
     const running = await ledger.admit(openingOf({ accountId: 'acc_running' }), plan)
     for (let round = 1; round <= 4; round++) {
@@ -412,7 +415,7 @@ describe('reports about a ledger that cannot write', () => {
 
   test('when the writer dies, nothing more is admitted, and the next ledger decides the running requests', async () => {
     const started = once(process, 'worker', { signal: AbortSignal.timeout(10_000) })
-    const ledger = await open()
+    const ledger = await open(undefined, (start, listener) => SqliteThread.start(start, listener))
     const [worker] = (await started) as [Worker]
     const opening = openingOf()
     await (await ledger.admit(opening, plan)).durable()

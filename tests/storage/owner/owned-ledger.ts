@@ -13,6 +13,7 @@ import { openSqliteLedger, type SqliteLedger } from '../../../src/storage/ledger
 import { OwnerConnection } from '../../../src/storage/owner/owner-connection.ts'
 import { RemoteLedger } from '../../../src/storage/owner/remote-ledger.ts'
 import { WorkerConnection } from '../../../src/storage/owner/worker-connection.ts'
+import { startReusedThread } from '../../reused-threads.ts'
 
 export const maxMessageBytes = 1024 ** 2
 const worker = 1
@@ -48,7 +49,7 @@ export async function openOwnedLedger(
   const ownFolder = workerFolder(folder, worker)
   mkdirSync(ownFolder, { recursive: true })
   const bootId = readBootId()
-  const owner = await openSqliteLedger(folder, clock)
+  const owner = await openSqliteLedger(folder, clock, { startThread: startReusedThread })
   const [ownerSide, workerSide] = duplexPair()
   const troubles: string[] = []
   const isHealthy = () => owner.healthy()
