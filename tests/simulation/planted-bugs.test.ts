@@ -20,7 +20,8 @@ const names = casesOf({ sample, all: plantedBugs.map(({ name }) => name) })
 /** Hunts of one bug, each from a first seed of its own. */
 const rounds = casesOf({ sample: 1, all: 5 })
 const seedsApart = 1_000_000
-const mostSchedules = casesOf({ sample: 3_000, all: 10_000 })
+/** Some bugs need one of the large schedules, of which there are few. */
+const mostSchedules = casesOf({ sample: 5_000, all: 40_000 })
 
 interface Hunt {
   readonly schedules: number

@@ -59,6 +59,8 @@ export interface SqliteLedgerOptions {
   readonly bootId?: string | undefined
   /** How long the worker waits for another writing process; for tests. */
   readonly busyTimeoutMs?: number
+  /** Time since the machine's boot, with its sleep, milliseconds; for simulations. */
+  readonly uptimeMs?: () => number
   /** Accounts whose counters are in memory; for tests. */
   readonly maxMeters?: number
   /** Starts the thread; for tests. */
@@ -176,9 +178,15 @@ export class MemoryLedger implements SqliteLedger {
     clock: Clock,
     marks: MarkRing,
     recoverFrom: string,
-    { maxMeters = defaultMaxMeters, onFailing = () => {}, onBadRow = () => {}, onDied = () => {} }: SqliteLedgerOptions,
+    {
+      uptimeMs,
+      maxMeters = defaultMaxMeters,
+      onFailing = () => {},
+      onBadRow = () => {},
+      onDied = () => {},
+    }: SqliteLedgerOptions,
   ) {
-    this.#calendar = new QuotaCalendar(clock)
+    this.#calendar = new QuotaCalendar(clock, uptimeMs)
     this.#maxMeters = maxMeters
     this.#onDied = onDied
     this.#onBadRow = onBadRow

@@ -38,20 +38,20 @@ export class Disk {
   onState: () => void = () => {}
   #state: DiskState = 'fast'
   readonly #statements: SqliteStatements
-  readonly #tables: OpenDatabase['tables']
+  readonly #search: StatementSync
   #marks: string[] = []
   /** Whether every mark since the last start is still known: not after a crash of the machine. */
   #isComplete = true
 
   /** `nowMs`: the time of the database, epoch milliseconds. */
   constructor(content: Uint8Array, nowMs: () => number) {
-    const { database, statements, tables, readSpending, rewind } = (opened ??= openDatabase(content))
+    const { database, statements, search, readSpending, rewind } = (opened ??= openDatabase(content))
     rewind()
     clock.nowMs = nowMs
     this.database = database
     this.readSpending = readSpending
     this.#statements = statements
-    this.#tables = tables
+    this.#search = search
   }
 
   get state(): DiskState {
@@ -67,9 +67,9 @@ export class Disk {
     return this.#statements
   }
 
-  /** Everything that the database contains, as text. */
-  content(): string {
-    return this.#tables.map((table) => JSON.stringify(table.all())).join('\n')
+  /** The rows of all tables that contain one of two texts, as text. */
+  rowsWith(one: string, other: string): string[] {
+    return this.#search.all({ one, other }).map(({ text }) => String(text))
   }
 
   /** What the last process left, for the next one; a new ring begins. */
@@ -105,8 +105,8 @@ export class Disk {
 interface OpenDatabase {
   readonly database: DatabaseSync
   readonly statements: SqliteStatements
-  /** Read each table. Its file would not contain what the transaction of a schedule has written. */
-  readonly tables: readonly StatementSync[]
+  /** Finds the rows of all tables that contain one of two texts: the database's file lacks what a schedule has written. */
+  readonly search: StatementSync
   readonly readSpending: ReturnType<typeof spendingReader>
   readonly rewind: () => void
 }
@@ -121,10 +121,19 @@ function openDatabase(content: Uint8Array): OpenDatabase {
   const { database, rewind } = RewindingDatabase.open(content)
   // SQLite's own function asks the machine.
   database.function('unixepoch', { varargs: true }, () => clock.nowMs() / 1_000)
-  const named = database.prepare("select name from sqlite_master where type = 'table'").all()
-  const tables = named.map(({ name }) => database.prepare(`select * from "${String(name)}"`))
   const statements = new SqliteStatements(database)
-  return { database, statements, tables, readSpending: spendingReader(database), rewind }
+  return { database, statements, search: prepareSearch(database), readSpending: spendingReader(database), rewind }
+}
+
+/** SQLite compares, so that hardly any row becomes an object. */
+function prepareSearch(database: DatabaseSync): StatementSync {
+  const tables = database.prepare("select name from sqlite_master where type = 'table'").all()
+  const searches = tables.map(({ name }) => {
+    const columns = database.prepare(`select name from pragma_table_info('${String(name)}')`).all()
+    const text = `concat_ws(' ', ${columns.map((column) => `"${String(column['name'])}"`).join(', ')})`
+    return `select ${text} as text from "${String(name)}" where instr(${text}, $one) or instr(${text}, $other)`
+  })
+  return database.prepare(searches.join(' union all '))
 }
 
 interface Waiting {
@@ -149,6 +158,8 @@ export class SimulatedThread implements DatabaseThread {
   #unanswered = 0
   /** The connection whose transaction is open. */
   #owner: ConnectionName | undefined
+  /** Statements so far that may have changed the database. */
+  #writes = 0
   #isClosing = false
   #onIdle: (() => void) | undefined
 
@@ -177,6 +188,12 @@ export class SimulatedThread implements DatabaseThread {
 
   get waitingCalls(): number {
     return this.#unanswered
+  }
+
+  /** Asked again while this is the same number, every question has the same answer. undefined: a call would wait or fail. */
+  get unchangedSince(): number | undefined {
+    const isIdle = !this.#isBusy && !this.#isClosing && this.#unanswered === 0 && this.#owner === undefined
+    return isIdle && this.#batches.length === 0 && this.#disk.state === 'fast' ? this.#writes : undefined
   }
 
   post(batch: Batch): void {
@@ -282,7 +299,10 @@ export class SimulatedThread implements DatabaseThread {
 
   #answer(call: Call): unknown {
     const { statements } = this.#disk
-    if (call.type === 'execute') return statements.execute(call.sql, call.parameters)
+    if (call.type === 'execute') {
+      if (!call.sql.startsWith('select')) this.#writes += 1
+      return statements.execute(call.sql, call.parameters)
+    }
     if (call.type === 'rollback') return statements.rollback()
     if (call.type === 'prove') return undefined
     if (call.type === 'spending') return this.#disk.readSpending(call.accountId, call.sinceMs)

@@ -77,6 +77,10 @@ export class ProcessClock implements Clock {
     this.#isDead = true
   }
 
+  get isPaused(): boolean {
+    return this.#resumesAtMs > this.#timeline.nowMs
+  }
+
   get isDead(): boolean {
     return this.#isDead
   }

@@ -7,7 +7,7 @@ import { answerInvariants } from './invariants/answers.ts'
 import { generationInvariants } from './invariants/generations.ts'
 import { ledgerInvariants } from './invariants/ledger.ts'
 import { restInvariants } from './invariants/rest.ts'
-import { scheduleOf } from './schedule.ts'
+import { type Schedule, scheduleOf } from './schedule.ts'
 import { type Template, worldTemplate } from './template.ts'
 import { World } from './world.ts'
 
@@ -21,6 +21,8 @@ const invariants: readonly Invariant[] = [
 
 /** How long the service is left alone before it is measured at rest: mostly short, because every poll costs time. */
 const restMs = [500, 500, 3_000] as const
+/** The longest that a slow disk takes for a statement that it began before the faults ended. */
+const slowestWriteMs = 10_000
 /** The longest that an answer is generated without a client, and until its provider is given up. */
 const detachedMs = 75_000
 
@@ -36,10 +38,11 @@ export async function runSchedule(
   note?: (line: string) => void,
 ): Promise<{ readonly violations: readonly Violation[]; readonly world: World }> {
   const template = await worldTemplate()
-  const world = new World(template, seed, note)
+  const schedule = scheduleOf(seed, new Dice(seed ^ 0x5eed))
+  const world = new World(template, schedule, note)
   try {
-    await world.run(scheduleOf(seed, new Dice(seed ^ 0x5eed)))
-    const evidence = await gather(world, template)
+    await world.run(schedule)
+    const evidence = await gather(world, template, schedule)
     const violations = invariants.flatMap((invariant) => [...violationsOf(invariant, evidence)])
     return { violations, world }
   } finally {
@@ -51,10 +54,13 @@ function* violationsOf({ id, sentence, check }: Invariant, evidence: Evidence): 
   for (const what of check(evidence)) yield { id, sentence, what }
 }
 
-async function gather(world: World, template: Template): Promise<Evidence> {
-  const finalExchange = await askAtTheEnd(world, template)
+async function gather(world: World, template: Template, { asksAtEnd }: Schedule): Promise<Evidence> {
+  const finalExchange = asksAtEnd ? await askAtTheEnd(world, template) : undefined
   // An answer to a named request is generated for its retries, although its client left (contract 39.10).
   await world.timeline.runUntil(world.timeline.nowMs + detachedMs, () => world.service?.api.openRequests === 0)
+  const { ledger, storage } = world.service!
+  const isWritten = (): boolean => ledger.inFlight === 0 && storage.queues()['database'] === 0
+  await world.timeline.runUntil(world.timeline.nowMs + slowestWriteMs, isWritten)
   await world.timeline.runUntil(world.timeline.nowMs + world.dice.pick(restMs))
   const atRest = await measure(world, template)
   await world.stop()

@@ -24,7 +24,7 @@ import { MemoryLedger } from '../../../src/storage/ledger/ledger-sqlite.ts'
 import { recoverRequests } from '../../../src/storage/ledger/recovery.ts'
 import { createResponseStore } from '../../../src/storage/response-store.ts'
 import { openSqliteInThread } from '../../../src/storage/sqlite/open-sqlite.ts'
-import { createStore } from '../../../src/storage/store.ts'
+import { createStore, type Store } from '../../../src/storage/store.ts'
 import type { Dice } from '../dice.ts'
 import { type Disk, SimulatedThread } from './disk.ts'
 import type { ProcessClock } from './process-clock.ts'
@@ -189,7 +189,7 @@ async function openStorage(
 ): Promise<{ readonly thread: SimulatedThread; readonly ledger: MemoryLedger; readonly storage: Storage }> {
   const recoverFrom = recoverRequests(disk.database, disk.takeMarks())
   const onFailing = (reason: string): void => onEvent({ event: 'ledger_failing', reason })
-  const ledger = new MemoryLedger(clock, disk.marks, recoverFrom, { onFailing })
+  const ledger = new MemoryLedger(clock, disk.marks, recoverFrom, { onFailing, uptimeMs: () => clock.monotonicMs() })
   let thread!: SimulatedThread
   await ledger.start(
     async (listener) => (thread = new SimulatedThread({ disk, timeline, dice }, clock, listener)),
@@ -216,7 +216,7 @@ async function openStorage(
   const storage: Storage = {
     store,
     ledger: observed,
-    keys: { find: (digest) => store.find(digest), revision: () => store.revision() },
+    keys: { find: (digest) => store.find(digest), revision: revisionReader(thread, store) },
     responses: createResponseStore(answers, config.limits.storedBytes),
     conversations: createConversationStore(answers, config.limits.storedBytes),
     generations,
@@ -230,4 +230,19 @@ async function openStorage(
     [Symbol.asyncDispose]: async () => {},
   }
   return { thread, ledger, storage }
+}
+
+/**
+ * Reads what the key cache polls four times a second. If nothing has been written since the last answer, and the thread
+ * would answer at once, the answer is the same: then no statement runs, which would cost more than a whole poll.
+ */
+function revisionReader(thread: SimulatedThread, store: Pick<Store, 'revision'>): () => Promise<number> {
+  let last: { readonly revision: number; readonly writes: number } | undefined
+  return async () => {
+    const writes = thread.unchangedSince
+    if (last !== undefined && writes === last.writes) return last.revision
+    const revision = await store.revision()
+    last = writes === undefined ? undefined : { revision, writes }
+    return revision
+  }
 }

@@ -46,36 +46,85 @@ export interface PlannedRequest {
 export interface Schedule {
   readonly seed: number
   readonly actions: readonly Action[]
-  /** When the faults end. */
+  /** When it begins, after the first moment of all worlds. */
+  readonly beginsMs: number
+  /** When the faults end, after its beginning. */
   readonly endsMs: number
+  /** Whether an account asks once more after that. */
+  readonly asksAtEnd: boolean
+}
+
+/** How large a schedule is. */
+interface Size {
+  /** One of these numbers of requests. */
+  readonly requests: readonly number[]
+  /** How long after the first moment of all worlds it may begin, milliseconds. */
+  readonly begins: readonly number[]
+  /** When the faults may end, milliseconds after that. */
+  readonly ends: readonly number[]
+  /** How often anything goes wrong, and how often a fault comes while a request is under way. */
+  readonly troubled: number
+  readonly aimed: number
+  /** How often clients try again: a request without a name, and one with. */
+  readonly retries: readonly number[]
+  readonly namedRetries: readonly number[]
+  /** How often an account asks once more at the end. */
+  readonly asksAtEnd: number
+}
+
+/** As many schedules as this are large: full minutes and months need many requests, and time limits need time. */
+const largeShare = 1 / 10
+const large: Size = {
+  requests: [2, 3, 4, 5, 6, 7, 8, 9, 10],
+  begins: [0],
+  ends: [4_000, 8_000, 8_000, 20_000, 20_000, 75_000],
+  troubled: 0.8,
+  aimed: 0.75,
+  retries: [0, 0, 1, 2],
+  namedRetries: [1, 2, 3],
+  asksAtEnd: 1,
+}
+/** Most bugs need no more than this. */
+const small: Size = {
+  requests: [1, 1, 2],
+  // The month ends after 40 s.
+  begins: [0, 0, 0, 0, 39_500],
+  ends: [1_000, 2_000, 4_000],
+  troubled: 0.95,
+  aimed: 0.9,
+  retries: [0, 0, 0, 1],
+  namedRetries: [1, 1, 2],
+  asksAtEnd: 0.2,
 }
 
 const formats: readonly ConversationFormatId[] = ['openai-chat', 'openai-responses', 'anthropic-messages']
 
 /** Each schedule draws some kinds of faults and leaves out the others, so that rare combinations occur (swarm testing). */
 export function scheduleOf(seed: number, dice: Dice): Schedule {
-  const endsMs = dice.pick([4_000, 8_000, 8_000, 20_000, 20_000, 75_000])
+  const size = dice.chance(largeShare) ? large : small
+  const beginsMs = dice.pick(size.begins)
+  const endsMs = dice.pick(size.ends)
   const at = (): number => Math.round(dice.between(0, endsMs))
   const actions: Action[] = []
   const some = (share: number, most: number, make: () => Action): void => {
     if (!dice.chance(share)) return
     for (let count = 1 + dice.upTo(most - 1); count > 0; count--) actions.push(make())
   }
-  const requests = 2 + dice.upTo(8)
+  const requests = dice.pick(size.requests)
   const onlyAccount = dice.chance(0.4) ? dice.upTo(2) : undefined
   const onlyFormat = dice.chance(0.3) ? dice.pick(formats) : undefined
   const burstAtMs = dice.chance(0.4) ? at() : undefined
-  const isTroubled = dice.chance(0.8)
+  const isTroubled = dice.chance(size.troubled)
   const planned: PlannedRequest[] = []
   for (let count = 0; count < requests; count++) {
     const atMs = burstAtMs !== undefined && dice.chance(0.7) ? burstAtMs + dice.upTo(50) : at()
-    const each = request(dice, onlyAccount, onlyFormat, isTroubled)
+    const each = request(dice, size, onlyAccount, onlyFormat, isTroubled)
     planned.push(each)
     actions.push({ atMs, do: 'request', request: each })
   }
   const requestTimes = actions.map(({ atMs }) => atMs)
   /** Most faults come while a request is under way: at other times they would meet nothing. */
-  const soon = (): number => (dice.chance(0.75) ? dice.pick(requestTimes) + dice.ms(60) : at())
+  const soon = (): number => (dice.chance(size.aimed) ? dice.pick(requestTimes) + dice.ms(60) : at())
   /** A key that is in use, and a time at which it is. */
   const aimed = (): { atMs: number; account: number; key: number } => {
     const index = dice.upTo(planned.length - 1)
@@ -128,15 +177,16 @@ export function scheduleOf(seed: number, dice: Dice): Schedule {
   for (const action of actions.slice()) {
     if (action.do !== 'revoke' && action.do !== 'suspend') continue
     const atMs = action.atMs + Math.round(dice.between(0, 4_000))
-    const again = request(dice, action.account, onlyFormat, isTroubled)
+    const again = request(dice, size, action.account, onlyFormat, isTroubled)
     actions.push({ atMs, do: 'request', request: action.do === 'revoke' ? { ...again, key: action.key } : again })
   }
   actions.sort((one, other) => one.atMs - other.atMs)
-  return { seed, actions, endsMs }
+  return { seed, actions, beginsMs, endsMs, asksAtEnd: dice.chance(size.asksAtEnd) }
 }
 
 function request(
   dice: Dice,
+  size: Size,
   onlyAccount: number | undefined,
   onlyFormat: ConversationFormatId | undefined,
   isTroubled: boolean,
@@ -156,7 +206,7 @@ function request(
     msPerByte,
     sendsSlowlyMs: isTroubled && dice.chance(0.05) ? dice.ms(300) : undefined,
     // Somebody who reads nothing would wait a minute each time.
-    retries: msPerByte === Number.POSITIVE_INFINITY ? 0 : dice.pick(isNamed ? [1, 2, 3] : [0, 0, 1, 2]),
+    retries: msPerByte === Number.POSITIVE_INFINITY ? 0 : dice.pick(isNamed ? size.namedRetries : size.retries),
     isNamed,
     againAfterMs: isNamed && dice.chance(0.5) ? dice.ms(400) : undefined,
   }

@@ -6,6 +6,7 @@ import { addUpstream } from '../../../src/accounts/upstreams.ts'
 import type { Config } from '../../../src/config/config.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { sealingKeys } from '../../../src/config/sealing-keys.ts'
+import type { ChainLink } from '../../../src/domain/audit-chain.ts'
 import { createVault } from '../../../src/providers/auth/vault.ts'
 import { Secret } from '../../../src/runtime/secret.ts'
 import { openMigrated, queriesOn } from '../../../src/storage/sqlite/open-sqlite.ts'
@@ -34,7 +35,7 @@ export interface Template {
   readonly config: Config
   readonly database: Uint8Array
   readonly accounts: readonly TemplateAccount[]
-  readonly auditEntries: number
+  readonly auditLog: readonly ChainLink[]
 }
 
 const file = `
@@ -109,6 +110,6 @@ async function makeTemplate(): Promise<Template> {
     },
     (owner, id, secret) => vault.seal(owner, id, secret),
   )
-  const auditEntries = Number(database.prepare('select count(*) as count from audit_log').get()!['count'])
-  return { config, database: database.serialize(), accounts, auditEntries }
+  const links = database.prepare('select entry, hash from audit_log order by sequence').all()
+  return { config, database: database.serialize(), accounts, auditLog: links as unknown as Template['auditLog'] }
 }

@@ -51,6 +51,8 @@ export interface Change {
 export class World {
   readonly template: Template
   readonly timeline: Timeline
+  /** When it begins, epoch milliseconds. */
+  readonly startMs: number
   readonly wall: WallClock
   readonly disk: Disk
   readonly providers: ReadonlyMap<string, SimulatedProvider>
@@ -73,10 +75,11 @@ export class World {
   #openExchanges = 0
   #underWay = 0
 
-  constructor(template: Template, seed: number, note?: (line: string) => void) {
+  constructor(template: Template, { seed, beginsMs }: Schedule, note?: (line: string) => void) {
     this.template = template
+    this.startMs = worldStartMs + beginsMs
     this.timeline = new Timeline(note)
-    this.wall = new WallClock(this.timeline, worldStartMs)
+    this.wall = new WallClock(this.timeline, this.startMs)
     this.#dice = new Dice(seed)
     this.disk = new Disk(template.database, () => this.wall.nowMs())
     this.#network = { timeline: this.timeline, dice: this.#dice, latencyMs: 1 }
@@ -111,7 +114,7 @@ export class World {
     for (const provider of this.providers.values()) provider.condition = healthy
     this.#setDisk('fast')
     if (this.service === undefined) await this.#start()
-    const isQuiet = (): boolean => this.#underWay === 0
+    const isQuiet = (): boolean => this.#underWay === 0 && this.service?.clock.isPaused === false
     await this.timeline.runUntil(this.timeline.nowMs + longestRequestMs, isQuiet)
     if (this.changes.length === 0) return
     // Changes that were still under way may have drained a backend or suspended an account.

@@ -3,7 +3,7 @@ import { keyPrefix } from '../../../../src/domain/keys.ts'
 import { promptSecret } from '../client.ts'
 import type { Invariant } from '../evidence.ts'
 import { providerSecret } from '../provider-answer.ts'
-import { secretStart, upstreamCredential } from '../template.ts'
+import { secretStart, type Template, upstreamCredential } from '../template.ts'
 import type { Change, World } from '../world.ts'
 
 /** How long a revocation may take while the store answers, and if it does not (contract 3.11), with some network. */
@@ -68,7 +68,8 @@ export const accessInvariants: readonly Invariant[] = [
       const keys = world.template.accounts.flatMap((account) => account.keys.map(({ key }) => key))
       const log = JSON.stringify(world.events)
       for (const secret of secretsIn(log, keys)) yield `the log contains ${secret}`
-      for (const secret of secretsIn(world.disk.content(), keys)) yield `the database contains ${secret}`
+      for (const row of world.disk.rowsWith(secretStart, keyPrefix))
+        for (const secret of secretsIn(row, keys)) yield `the database contains ${secret}`
       for (const { number, response } of exchanges)
         if (secretsIn(response.body, keys).some((secret) => secret !== promptSecret))
           yield `request ${number}: ${response.body.slice(0, 300)}`
@@ -80,13 +81,20 @@ export const accessInvariants: readonly Invariant[] = [
     *check({ world }) {
       const links = world.disk.database
         .prepare('select entry, hash from audit_log order by sequence')
-        .all() as unknown as { entry: string; hash: string }[]
-      const follower = new ChainFollower(chainStart, [])
-      for (const link of links) {
+        .all() as unknown as Template['auditLog']
+      const { auditLog } = world.template
+      for (const [index, { hash, entry }] of auditLog.entries())
+        if (links[index]?.hash !== hash || links[index].entry !== entry) yield `entry ${index + 1} was changed`
+      // The first ones are verified by being the same.
+      const follower = new ChainFollower(
+        { sequence: auditLog.length, hash: auditLog.at(-1)?.hash ?? chainStart.hash },
+        [],
+      )
+      for (const link of links.slice(auditLog.length)) {
         const broken = follower.follow(link)
         if (broken !== undefined) yield `entry ${broken.sequence}: ${broken.why}`
       }
-      const entries = links.length - world.template.auditEntries
+      const entries = links.length - auditLog.length
       const confirmed = world.changes.filter(({ ackedMs, isBatch }) => ackedMs !== undefined && !isBatch).length
       // A change that failed may have been made all the same; the last ones are several.
       if (entries < confirmed) yield `${confirmed} changes, and ${entries} entries`

@@ -1,6 +1,5 @@
 import { periodAt } from '../../../../src/domain/account-meter.ts'
 import { type Evidence, hasContent, idOf, type Invariant, isFusion, plansOf } from '../evidence.ts'
-import { worldStartMs } from '../template.ts'
 
 const minuteMs = 60_000
 
@@ -145,7 +144,7 @@ export const ledgerInvariants: readonly Invariant[] = [
       if (world.steps.length > 0) return
       for (const { id, period_id } of rows.values()) {
         const { atMs } = admitted.get(id)!
-        const expected = periodAt(worldStartMs + atMs).id
+        const expected = periodAt(world.startMs + atMs).id
         if (period_id !== expected) yield `${id} is in ${period_id}, and was admitted in ${expected}`
       }
     },
@@ -160,8 +159,13 @@ function* chargedForNothing(evidence: Evidence): Iterable<string> {
     if (row.charged === 0 || shown.has(row.id)) continue
     const at = admitted.get(row.id)
     if (at === undefined) yield `${row.id} was never admitted`
-    // Its client left or the process ended. If nobody called a provider since, there was nothing to charge.
-    else if (!calls.some(({ atMs }) => atMs >= at.atMs) && world.crashes.every(({ what }) => what === 'process'))
+    // Its client left or the process ended. If nobody called a provider since, there was nothing to charge, unless the
+    // service was connecting to one.
+    else if (
+      row.attempts === null &&
+      !calls.some(({ atMs }) => atMs >= at.atMs) &&
+      world.crashes.every(({ what }) => what === 'process')
+    )
       yield `${row.id} is charged, and no provider was called`
   }
 }

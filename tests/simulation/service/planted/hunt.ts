@@ -30,6 +30,7 @@ for (const file of files) if (!planted.has(file)) throw new Error(`${file} was l
 
 let found: { readonly id: string; readonly what: string } | undefined
 let schedules = 0
+const began = process.cpuUsage()
 while (found === undefined && schedules < Number(most)) {
   try {
     const { violations } = await runSchedule(Number(first) + schedules)
@@ -39,4 +40,6 @@ while (found === undefined && schedules < Number(most)) {
   }
   schedules += 1
 }
-console.log(JSON.stringify({ name, schedules, id: found?.id, what: found?.what.slice(0, 200) }))
+const { user, system } = process.cpuUsage(began)
+const cpuMs = Math.round((user + system) / 1_000)
+console.log(JSON.stringify({ name, schedules, cpuMs, id: found?.id, what: found?.what.slice(0, 200) }))
