@@ -35,9 +35,12 @@ export function idMinter(prefix: string, nowMs: () => number, random: RandomByte
   const text = Buffer.alloc(tailAt + tailWidth)
   text.write(prefix, 'latin1')
   let count = 0
+  let writtenMs = Number.NaN
   return () => {
     count = (count + 1) % countLimit
-    writeNumber(text, timeAt, timeWidth, Math.floor(nowMs()))
+    const timeMs = Math.floor(nowMs())
+    if (timeMs !== writtenMs) writeNumber(text, timeAt, timeWidth, timeMs)
+    writtenMs = timeMs
     writeNumber(text, countAt, countWidth, count)
     writeRandom(text, tailAt, random)
     return text.toString('latin1')
@@ -62,8 +65,10 @@ function writeNumber(into: Buffer, from: number, width: number, value: number): 
   }
 }
 
-const hexOfByte = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
-/** Steps after the last character, so that it changes every bit. */
+const hexDigits = Buffer.from('0123456789abcdef', 'latin1')
+/** One buffer for all UUIDs. */
+const uuidText = Buffer.from('00000000-0000-0000-0000-000000000000', 'latin1')
+/** Steps after the last two characters, so that they change every bit. */
 const lastSteps = 4
 
 /**
@@ -72,9 +77,10 @@ const lastSteps = 4
  */
 export function uuidOf(id: string): string {
   let [a, b, c, d] = [0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344]
-  for (let at = 0; at < id.length + lastSteps; at++) {
+  const end = id.length + lastSteps * 2
+  for (let at = 0; at < end; at += 2) {
     // Each step can be undone, so two ids that differ in one character never have the same state.
-    a = Math.imul(a ^ (at < id.length ? id.charCodeAt(at) : d), 0x9e3779b1)
+    a = Math.imul(a ^ (at < id.length ? id.charCodeAt(at) | (id.charCodeAt(at + 1) << 16) : d), 0x9e3779b1)
     b = Math.imul(b ^ (a >>> 13), 0x85ebca6b)
     c = Math.imul(c ^ (b >>> 15), 0xc2b2ae35)
     d = Math.imul(d ^ (c >>> 16), 0x27d4eb2f)
@@ -82,12 +88,22 @@ export function uuidOf(id: string): string {
   }
   const version = (b & 0xffff0fff) | 0x8000
   const variant = (c & 0x3fffffff) | 0x80000000
-  return `${hexOf(a >>> 16)}${hexOf(a)}-${hexOf(version >>> 16)}-${hexOf(version)}-${hexOf(variant >>> 16)}-${hexOf(variant)}${hexOf(d >>> 16)}${hexOf(d)}`
+  writeHex(0, a, 8)
+  writeHex(9, version >>> 16, 4)
+  writeHex(14, version, 4)
+  writeHex(19, variant >>> 16, 4)
+  writeHex(24, variant, 4)
+  writeHex(28, d, 8)
+  return uuidText.toString('latin1')
 }
 
-/** Four digits for the lowest 16 bits. */
-function hexOf(value: number): string {
-  return hexOfByte[(value >>> 8) & 0xff]! + hexOfByte[value & 0xff]!
+/** Writes the lowest digits of a value into the UUID. */
+function writeHex(from: number, value: number, digits: number): void {
+  let rest = value
+  for (let at = from + digits - 1; at >= from; at -= 1) {
+    uuidText[at] = hexDigits[rest & 0xf]!
+    rest >>>= 4
+  }
 }
 
 /** The lowest id that `idMinter` can create at `timeMs`, to read a range of time. */

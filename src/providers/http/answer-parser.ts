@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import type { UpstreamHeaders } from './head.ts'
+import { knownHeaders, type UpstreamHeaders } from './head.ts'
 
 /** Maximum length of a status line with all headers, and of all trailers together (contract 30.13). */
 const maxHeadBytes = 16 * 1024
@@ -22,9 +22,10 @@ const chunkSize = /^([0-9A-Fa-f]{1,8})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/
 
 const version = 'HTTP/1.'
 const headEnd = '\r\n\r\n'
-const statusLine = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/
-const fieldName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
-const notInFields = /[^\t\x20-\x7e\x80-\xff]/
+/** A status line, and headers of which each is a name, a colon, and a value. */
+const wholeHead =
+  /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?(?:\r\n[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*)*$/
+const lineEnd = '\r\n'
 const cr = 0x0d
 const lf = 0x0a
 /** The value of each byte as a hexadecimal digit, or -1. */
@@ -233,11 +234,9 @@ export class AnswerParser {
 
   #readHead(text: string, bytes: number): void {
     if (text.length > maxHeadBytes) throw new HttpViolation('the header section is too long')
-    const lines = text.split('\r\n')
-    const status = statusLine.exec(lines[0]!)
-    if (status === null) throw new HttpViolation('the status line is missing or invalid')
-    const headers: Record<string, string> = Object.create(null)
-    for (let index = 1; index < lines.length; index += 1) readField(lines[index]!, headers)
+    const status = wholeHead.exec(text)
+    if (status === null) throw new HttpViolation('the status line or a header is invalid')
+    const headers = readFields(text)
     const code = Number(status[2])
     if (code < 200) {
       // This is an announcement, not the answer. The request does not allow a protocol switch.
@@ -284,16 +283,25 @@ export class AnswerParser {
   }
 }
 
-/** Reads `Name: value` into lowercase names. The first of a repeated name counts, unless it frames the answer. */
-function readField(line: string, headers: Record<string, string>): void {
-  const colon = line.indexOf(':')
-  const name = line.slice(0, Math.max(colon, 0)).toLowerCase()
-  if (!fieldName.test(name)) throw new HttpViolation('a header name is missing or invalid')
-  if (notInFields.test(line)) throw new HttpViolation('a header contains bytes that are not allowed')
-  const value = line.slice(colon + 1).trim()
-  const known = headers[name]
-  if (known === undefined) headers[name] = value
-  else if (name === 'transfer-encoding' || (name === 'content-length' && known !== value)) {
-    throw new HttpViolation('the headers that give the body length are repeated')
+/**
+ * Reads the known headers of a valid head, with lowercase names. The first of a repeated name counts, unless it frames
+ * the answer.
+ */
+function readFields(head: string): Record<string, string> {
+  const headers: Record<string, string> = Object.create(null)
+  let end = head.indexOf(lineEnd)
+  while (end >= 0) {
+    const from = end + lineEnd.length
+    end = head.indexOf(lineEnd, from)
+    const colon = head.indexOf(':', from)
+    const name = knownHeaders.get(head.slice(from, colon).toLowerCase())
+    if (name === undefined) continue
+    const value = head.slice(colon + 1, end < 0 ? head.length : end).trim()
+    const known = headers[name]
+    if (known === undefined) headers[name] = value
+    else if (name === 'transfer-encoding' || (name === 'content-length' && known !== value)) {
+      throw new HttpViolation('the headers that give the body length are repeated')
+    }
   }
+  return headers
 }

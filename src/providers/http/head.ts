@@ -14,6 +14,20 @@ const requestIdHeaders = [
   'cf-ray',
 ]
 
+/** The headers that are read, here or to frame the answer; all others are only checked. */
+export const knownHeaders: ReadonlyMap<string, string> = new Map(
+  [
+    ...requestIdHeaders,
+    'content-type',
+    'retry-after',
+    'retry-after-ms',
+    'connection',
+    'keep-alive',
+    'transfer-encoding',
+    'content-length',
+  ].map((name) => [name, name]),
+)
+
 const notPrintable = /[^\x20-\x7e]+/g
 const httpDate = /^(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? .{10,40}$/
 
