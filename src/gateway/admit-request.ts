@@ -1,8 +1,8 @@
-import type { Budget } from '../domain/budgets.ts'
+import type { Budget, BudgetClaim } from '../domain/budgets.ts'
 import type { Conversation } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
-import { fusionDepthHeaders } from '../domain/profiles.ts'
+import { fusionDepthHeaders, type Profile } from '../domain/profiles.ts'
 import type { RequestOpening } from '../domain/requests.ts'
 import type { ClientFormatId } from '../formats/format.ts'
 import type { RelayRules } from '../formats/relay.ts'
@@ -11,7 +11,6 @@ import { errorName } from '../runtime/describe-bug.ts'
 import type { SealingKey } from '../runtime/sealer.ts'
 import { callGrant } from './auth/call-grant.ts'
 import { budgetedFor, mayHaveBudgets } from './budgets/budgeted-request.ts'
-import type { ClaimingRequest } from './budgets/request-claim.ts'
 import { cacheContext } from './cache/provider-cache.ts'
 import type { SessionTurn } from './cache/session-turn.ts'
 import type { AnswerPlan } from './fusion/fusion-planner.ts'
@@ -40,9 +39,6 @@ export interface AdmitDeps extends BackendRequestDeps {
   readonly readBudgets?: ((accountId: string) => Promise<readonly Budget[]>) | undefined
 }
 
-/** A request whose session was looked up; undefined if no provider caches its prompt. */
-type SessionRequest = ServedRequest & { readonly session: SessionTurn | undefined }
-
 /** A request that was admitted, in the form in which it is sent. */
 export interface AdmittedRequest {
   readonly request: AllowedRequest & { trace: RequestTrace | undefined }
@@ -55,50 +51,81 @@ export interface AdmittedRequest {
   readonly written: BackendRequestBody | undefined
 }
 
-/** Makes the last checks of a request, and admits it in the form in which it can be sent. @throws ServiceError */
-export async function admitRequest(
+/**
+ * Makes the last checks of a request, and admits it in the form in which it can be sent. Synchronous if no budget counts
+ * the request and its account's counters are in memory. @throws ServiceError
+ */
+export function admitRequest(
   deps: AdmitDeps,
   principal: Principal,
-  { profile, request: given, conversation, backends: served, session }: SessionRequest,
+  { profile, request: given, conversation, backends: served }: ServedRequest,
+  session: SessionTurn | undefined,
   plan: AnswerPlan | undefined,
-): Promise<AdmittedRequest> {
-  const { accountId, keyId, limits } = principal
-  const { formats, relays, readBudgets } = deps
+): AdmittedRequest | Promise<AdmittedRequest> {
+  const { accountId } = principal
   const learned = deps.learned.of(accountId)
-  const request = { ...given, cache: cacheContext(deps.cacheKeys, accountId, profile, session) }
-  const { id, format } = request
+  const request = {
+    ...given,
+    cache: cacheContext(deps.cacheKeys, accountId, profile, session),
+    grant: callGrant(principal, deps.backends),
+    addedHeaders: fusionDepthHeaders(given.fusionDepth),
+    trace: undefined,
+  }
   const isFused = plan?.runner !== undefined
   // A fusion chooses its members by capability itself.
   const { capable, doubtful } = isFused
     ? { capable: served, doubtful: undefined }
-    : assertCapable(served, conversation, formats(format).inputField, learned)
-  const { count: calls = 1, backends: called = capable } = plan?.calls ?? {}
-  const asking = (): ClaimingRequest => ({
+    : assertCapable(served, conversation, deps.formats(given.format).inputField, learned)
+  const checked = { principal, profile, request, conversation, learned, isFused, backends: capable, doubtful }
+  return mayHaveBudgets(principal) ? admitBudgeted(deps, checked, plan) : admitChecked(deps, checked, undefined)
+}
+
+/** A request that passed all checks but those of budgets. */
+interface CheckedRequest extends Pick<AdmittedRequest, 'request' | 'conversation' | 'backends' | 'doubtful'> {
+  readonly principal: Principal
+  readonly profile: Profile
+  readonly learned: BackendRequestDeps['learned']
+  readonly isFused: boolean
+}
+
+async function admitBudgeted(
+  deps: AdmitDeps,
+  checked: CheckedRequest,
+  plan: AnswerPlan | undefined,
+): Promise<AdmittedRequest> {
+  const { principal, profile, request, conversation, isFused, backends } = checked
+  const { count: calls = 1, backends: called = backends } = plan?.calls ?? {}
+  const budgeted = await budgetedFor(deps.readBudgets, principal, {
     request,
     conversation,
     profile: profile.id,
-    outputLimit: formats(format).outputLimit,
+    outputLimit: deps.formats(request.format).outputLimit,
     backends: called,
     calls,
     nowMs: deps.clock.nowMs(),
   })
-  const budgeted = mayHaveBudgets(principal) ? await budgetedFor(readBudgets, principal, asking()) : undefined
-  const backends = budgeted === undefined || isFused ? capable : budgeted.backends
-  const bodies = { formats, learned, relays: isFused ? translatedOnly : relays }
+  if (budgeted === undefined) return admitChecked(deps, checked, undefined)
+  const able = isFused ? checked : { ...checked, backends: budgeted.backends }
+  const admitted = await admitChecked(deps, able, budgeted.claim)
+  return { ...admitted, ...(await budgeted.prepare(admitted, deps)) }
+}
+
+function admitChecked(
+  deps: AdmitDeps,
+  { principal, profile, request, conversation, learned, isFused, backends, doubtful }: CheckedRequest,
+  claim: BudgetClaim | undefined,
+): AdmittedRequest | Promise<AdmittedRequest> {
+  const { accountId, keyId, plan, limits } = principal
+  const { id, format } = request
+  const bodies = { formats: deps.formats, learned, relays: isFused ? translatedOnly : deps.relays }
   const written = assertEncodable(request, conversation, backends, bodies)
   const units = profile.quotaUnits
   const opening = { id, accountId, keyId, profile: profile.id, format, stream: conversation.stream, units }
-  const found = admit(deps, opening, principal.plan, limits?.rate, budgeted?.claim)
-  const admission = found instanceof Promise ? await found : found
-  const allowed = {
-    ...request,
-    grant: callGrant(principal, deps.backends),
-    addedHeaders: fusionDepthHeaders(request.fusionDepth),
-    trace: undefined,
+  const entered = (admission: Admission): AdmittedRequest => {
+    return { request, conversation, opening, backends, doubtful, admission, written }
   }
-  const admitted = { request: allowed, conversation, opening, backends, doubtful, admission, written }
-  if (budgeted === undefined) return admitted
-  return { ...admitted, ...(await budgeted.prepare(admitted, deps)) }
+  const found = admit(deps, opening, plan, limits?.rate, claim)
+  return found instanceof Promise ? found.then(entered) : entered(found)
 }
 
 /** @throws ServiceError as `Ledger.admit`, and `record_unavailable` */

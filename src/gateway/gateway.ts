@@ -17,11 +17,12 @@ import type { Clock } from '../runtime/clock.ts'
 import { errorName } from '../runtime/describe-bug.ts'
 import type { RandomBytes } from '../runtime/random.ts'
 import { SwapRemoveSet } from '../runtime/swap-remove-set.ts'
-import { type AdmitDeps, admitRequest } from './admit-request.ts'
+import { type AdmitDeps, type AdmittedRequest, admitRequest } from './admit-request.ts'
 import { allowedProfile, profilesWithin } from './auth/allowed-profile.ts'
 import { authenticate, principalOf, type AuthenticationDeps } from './auth/authenticate.ts'
 import { assertProfileAllowed } from './auth/key-limits.ts'
 import type { CacheSessions } from './cache/cache-sessions.ts'
+import type { SessionTurn } from './cache/session-turn.ts'
 import { seededRandom } from './fusion/engine/seeded-random.ts'
 import type { FusedAnswerDeps } from './fusion/fused-answer.ts'
 import type { FusionNotes } from './fusion/fusion-notes.ts'
@@ -38,7 +39,7 @@ import type {
   RequestObserver,
   RequestTracer,
 } from './ports.ts'
-import { assertSupported, type BackendRequestBody } from './request/backend-request.ts'
+import { assertSupported } from './request/backend-request.ts'
 import { DurabilityWait } from './request/durability-wait.ts'
 import type { ProviderErrors } from './request/provider-errors.ts'
 import type { RequestRunOptions } from './request/request-run-options.ts'
@@ -246,11 +247,18 @@ export class Gateway {
     const request = full?.request ?? given
     const conversation = full === undefined ? read : formats(given.format).readRequest(request.body)
     const persister = stored?.persister(accountId, request, conversation, full?.resolved)
-    const previousResponseId = given.previousResponseId ?? read.hints.previousResponseId
-    const { conversationId } = read.hints
     const begun = this.#deps.sessions?.begin({ accountId, profile: profile.id, request, conversation })
-    const asked = { profile, request, conversation, backends, routing, begun }
-    const served = { ...asked, persister, previousResponseId, conversationId }
+    const served = {
+      profile,
+      request,
+      conversation,
+      backends,
+      routing,
+      begun,
+      persister,
+      previousResponseId: given.previousResponseId ?? read.hints.previousResponseId,
+      conversationId: read.hints.conversationId,
+    }
     const mayFuse = isFusable(profile, conversation)
     return await (mayFuse ? this.#answerFused(principal, served, sink) : this.#serve(principal, served, sink))
   }
@@ -272,13 +280,38 @@ export class Gateway {
     return await this.#serve(principal, { ...served, ...plan.fusable }, sink, plan)
   }
 
-  /** Admits a checked request and runs it. Whatever is rejected before costs nothing (contract 6.1). */
+  /** Admits a checked request and runs it to its record. Whatever is rejected before costs nothing (contract 6.1). */
   async #serve(principal: Principal, served: ServedRequest, sink: AnswerSink, plan?: AnswerPlan): Promise<void> {
-    const { profile, routing, persister, previousResponseId, conversationId } = served
     const session = served.begun instanceof Promise ? await served.begun : served.begun
-    const admitted = await admitRequest(this.#admitDeps, principal, { ...served, session }, plan)
-    const { request, conversation, opening, backends, doubtful, admission, written } = admitted
-    const { id, accountId } = opening
+    const found = admitRequest(this.#admitDeps, principal, served, session, plan)
+    const admitted = found instanceof Promise ? await found : found
+    const { request, opening, written } = admitted
+    const options = this.#runOptions(admitted, served, session, sink, plan)
+    const requestRun = new RequestRun(this.#runDeps, options, written)
+    this.#running.add(requestRun)
+    let end: RequestRunEnd
+    try {
+      end = await requestRun.run()
+    } finally {
+      this.#running.delete(requestRun)
+    }
+    const { outcome, error } = end
+    session?.ended(outcome.usage)
+    request.trace?.ended(outcome)
+    this.#report(opening, outcome, options.source?.origin?.id ?? outcome.attempts.at(-1)?.backend)
+    if (error === undefined) return
+    error.isRecorded = true
+    throw error
+  }
+
+  #runOptions(
+    { request, conversation, opening, backends, doubtful, admission }: AdmittedRequest,
+    { profile, routing, persister, previousResponseId, conversationId }: ServedRequest,
+    session: SessionTurn | undefined,
+    sink: AnswerSink,
+    plan: AnswerPlan | undefined,
+  ): RequestRunOptions {
+    const { id, accountId, units } = opening
     request.trace = this.#deps.tracer?.begin(opening, request.traceparent)
     request.work?.admitted()
     const nowSeconds = this.#nowSeconds
@@ -296,8 +329,7 @@ export class Gateway {
     }
     request.onAdmitted?.(context)
     const totalMs = totalMsOf(request, backends)
-    const source = plan?.runner?.(request, context, totalMs)
-    const options = {
+    return {
       request,
       accountId,
       context,
@@ -306,35 +338,14 @@ export class Gateway {
       routing,
       session,
       admission,
-      units: opening.units,
+      units,
       sink,
       totalMs,
       persister,
       reportsModel: profile.reportsModel,
       reportsCost: profile.reportsCost,
-      source,
+      source: plan?.runner?.(request, context, totalMs),
     }
-    await this.#run(opening, options, written)
-  }
-
-  /** Runs an admitted request to its record. @throws ServiceError if nothing was written */
-  async #run(opening: RequestOpening, options: RequestRunOptions, written?: BackendRequestBody): Promise<void> {
-    const { request, session, source } = options
-    const requestRun = new RequestRun(this.#runDeps, options, written)
-    this.#running.add(requestRun)
-    let end: RequestRunEnd
-    try {
-      end = await requestRun.run()
-    } finally {
-      this.#running.delete(requestRun)
-    }
-    const { outcome, error } = end
-    session?.ended(outcome.usage)
-    request.trace?.ended(outcome)
-    this.#report(opening, outcome, source?.origin?.id ?? outcome.attempts.at(-1)?.backend)
-    if (error === undefined) return
-    error.isRecorded = true
-    throw error
   }
 
   #report(opening: RequestOpening, outcome: RequestOutcome, upstream: string | undefined): void {

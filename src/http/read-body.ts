@@ -48,6 +48,8 @@ export interface BodyCost {
   spend(bytes: number): void
   /** Called repeatedly while the body is slow. @throws ServiceError if its sender has too many slow bodies */
   slow?(): void
+  /** Called when the body was read or rejected, maybe more than once. */
+  [Symbol.dispose]?(): void
 }
 
 /**
@@ -58,10 +60,15 @@ export interface BodyCost {
  * `invalid_request`; errors of `cost`
  */
 export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost: BodyCost): Promise<JsonBody> {
-  checkMediaType(request)
-  const announced = request.headers['content-length']
-  if (announced !== undefined && Number(announced) > limits.maxBytes) return Promise.reject(tooLarge(limits.maxBytes))
-  return new BodyReader(request, limits, cost).result
+  try {
+    checkMediaType(request)
+    const announced = request.headers['content-length']
+    if (announced !== undefined && Number(announced) > limits.maxBytes) throw tooLarge(limits.maxBytes)
+    return new BodyReader(request, limits, cost).result
+  } catch (error) {
+    cost[Symbol.dispose]?.()
+    return Promise.reject(asError(error))
+  }
 }
 
 /** Reads one body. Its listeners are removed and its memory is released when it ends, however it ends. */
@@ -149,13 +156,16 @@ class BodyReader {
     this.#release()
     const bytes = this.#gathered.take()
     if (bytes.length > largeBodyBytes) {
-      parseInTurns(bytes, this.#scan).then(this.#resolve, this.#reject)
+      parseInTurns(bytes, this.#scan).then(
+        (body) => this.#end(body),
+        (error: unknown) => this.#end(asError(error)),
+      )
       return
     }
     try {
-      this.#resolve(parse(bytes, textOf(bytes), this.#scan))
+      this.#end(parse(bytes, textOf(bytes), this.#scan))
     } catch (error) {
-      this.#reject(asError(error))
+      this.#end(asError(error))
     }
   }
 
@@ -191,7 +201,13 @@ class BodyReader {
     this.#release()
     this.#request.pause()
     this.#gathered.free()
-    this.#reject(asError(error))
+    this.#end(asError(error))
+  }
+
+  #end(result: JsonBody | Error): void {
+    this.#cost[Symbol.dispose]?.()
+    if (result instanceof Error) this.#reject(result)
+    else this.#resolve(result)
   }
 
   #release(): void {
