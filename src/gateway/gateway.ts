@@ -285,9 +285,9 @@ export class Gateway {
     const session = served.begun instanceof Promise ? await served.begun : served.begun
     const found = admitRequest(this.#admitDeps, principal, served, session, plan)
     const admitted = found instanceof Promise ? await found : found
-    const { request, opening, written } = admitted
+    const { request, opening } = admitted
     const options = this.#runOptions(admitted, served, session, sink, plan)
-    const requestRun = new RequestRun(this.#runDeps, options, written)
+    const requestRun = new RequestRun(this.#runDeps, options)
     this.#running.add(requestRun)
     let end: RequestRunEnd
     try {
@@ -305,7 +305,7 @@ export class Gateway {
   }
 
   #runOptions(
-    { request, conversation, opening, backends, doubtful, admission }: AdmittedRequest,
+    { request, conversation, opening, backends, doubtful, admission, written }: AdmittedRequest,
     { profile, routing, persister, previousResponseId, conversationId }: ServedRequest,
     session: SessionTurn | undefined,
     sink: AnswerSink,
@@ -332,7 +332,9 @@ export class Gateway {
     return {
       request,
       accountId,
+      conversation,
       context,
+      written,
       backends,
       doubtful,
       routing,

@@ -5,7 +5,7 @@ import { type ErrorCode, ServiceError } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
 import { clientFormatIds, requestFormatIds, type ClientFormatId } from '../domain/format-id.ts'
 import type { Links } from '../domain/links.ts'
-import { formatById, relayById } from '../formats/formats.ts'
+import { formatById } from '../formats/formats.ts'
 import { openaiConventions } from '../formats/openai/client-conventions.ts'
 import { type RequestWork, UnadmittedWork } from '../gateway/auth/unadmitted-work.ts'
 import type { Gateway } from '../gateway/gateway.ts'
@@ -21,7 +21,6 @@ import { Callers, type CallersDeps } from './caller-authentication.ts'
 import { Cors } from './cors.ts'
 import { discardRest } from './discard-rest.ts'
 import { EdgeGate } from './edge-gate.ts'
-import { withAttachedTool } from './endpoints/attached-tools.ts'
 import type { Catalog } from './endpoints/catalog.ts'
 import { ConversationsApi } from './endpoints/conversations-api.ts'
 import { Estimates } from './endpoints/estimates.ts'
@@ -29,11 +28,12 @@ import { KeyedApi } from './endpoints/keyed-api.ts'
 import { ResponsesApi } from './endpoints/responses-api.ts'
 import { type OwnRecords, SelfService } from './endpoints/self-service.ts'
 import { errorBody, writeErrorResponse } from './error-response.ts'
+import { modelRequest } from './model-request.ts'
 import { baseUrlFor, isModelPath, conventionsAt, modelNameOf, pathOf } from './paths.ts'
 import { readJsonBody, type BodyLimits, type JsonBody } from './read-body.ts'
 import type { Readiness } from './readiness.ts'
 import type { RefusedRequests } from './refused-requests.ts'
-import { checkRequestHeaders, parseRequestHeaders } from './request-headers.ts'
+import { checkRequestHeaders } from './request-headers.ts'
 import { Intake } from './request-intake.ts'
 import { notAllowed, sendAllowed, sendEmpty, sendJson, sendPublic } from './respond.ts'
 import { ResponseSink } from './response-sink.ts'
@@ -286,7 +286,9 @@ export class Api {
   async #answer(exchange: Exchange, format: ClientFormatId): Promise<void> {
     const { response, requestId, principal } = exchange
     if (principal === undefined) throw new Error('a model route without a principal')
-    const request = await this.#readRequest(exchange, format)
+    const work = this.#beginWork(exchange)
+    const read = modelRequest(exchange, format, work, await this.#readBody(exchange, work))
+    const request = read instanceof Promise ? await read : read
     if (this.#keyed.takes(exchange, request)) return this.#keyed.answer(exchange, request)
     const sink = new ResponseSink(response, requestId, this.#deps.nowMs, formatById(format).conventions.requestIdHeader)
     const share = this.#intake.answerUntilClosed(exchange, principal, request)
@@ -296,25 +298,7 @@ export class Api {
 
   async #readRequest(exchange: Exchange, format: ClientFormatId): Promise<ModelRequest> {
     const work = this.#beginWork(exchange)
-    const { bytes, members, body } = await this.#readBody(exchange, work)
-    const stated = parseRequestHeaders(exchange.request, relayById(format).passedHeaders)
-    // Written out, because an object that is spread or that grows later is allocated several times.
-    return withAttachedTool(exchange.request, {
-      id: exchange.requestId,
-      format,
-      bytes,
-      members,
-      body,
-      timeoutMs: stated.timeoutMs,
-      isRetry: stated.isRetry,
-      passedHeaders: stated.passedHeaders,
-      fusionDepth: stated.fusionDepth,
-      traceparent: stated.traceparent,
-      statedSession: stated.statedSession,
-      userAgent: stated.userAgent,
-      work,
-      held: undefined,
-    })
+    return await modelRequest(exchange, format, work, await this.#readBody(exchange, work))
   }
 
   #beginWork({ principal }: Exchange): RequestWork {

@@ -1,6 +1,7 @@
 import type { CacheVerdict } from '../../domain/cache-verdict.ts'
 import type { EventLog } from '../../domain/events.ts'
 import { isRefusal, UpstreamError, type Attempt } from '../../domain/upstream.ts'
+import type { Draft } from '../../formats/fields.ts'
 import { billed, type OpenAttempt } from './attempt-bill.ts'
 import type { AttemptRun } from './attempt.ts'
 
@@ -10,16 +11,17 @@ import type { AttemptRun } from './attempt.ts'
  */
 export function attemptRecord(run: AttemptRun, nowMs: number, error?: unknown): OpenAttempt {
   const { target, startedMs, upstreamRequestId } = run
-  const status = error instanceof UpstreamError ? error.status : undefined
-  return {
+  const record: Draft<OpenAttempt> = {
     backend: target.id,
     outcome: error === undefined ? 'answered' : error instanceof UpstreamError ? error.outcome : 'cancelled',
     ms: Math.round(nowMs - startedMs),
-    ...(status === undefined ? {} : { status }),
-    ...(upstreamRequestId === undefined ? {} : { upstreamRequestId }),
-    ...(isRefusal(error) || run.lane.refused ? { refused: true } : {}),
     [billed]: run.bill,
   }
+  const status = error instanceof UpstreamError ? error.status : undefined
+  if (status !== undefined) record.status = status
+  if (upstreamRequestId !== undefined) record.upstreamRequestId = upstreamRequestId
+  if (isRefusal(error) || run.lane.refused) record.refused = true
+  return record
 }
 
 /**

@@ -67,7 +67,7 @@ export class Failover implements AnswerSource {
   /** The backend of the second call, also after it has ended. */
   #hedgeBackend: string | undefined
   /** What the record of the first attempt says of the request (contract 28.6). */
-  #aboutRequest: Pick<Attempt, 'kind' | 'ownRouting'>
+  #aboutRequest: Pick<Attempt, 'kind' | 'ownRouting'> | undefined
   /** The faster one of two attempts, once it is known. */
   #faster: AttemptRun<Backend> | undefined
   readonly #hedging: Hedging | undefined
@@ -372,8 +372,8 @@ export class Failover implements AnswerSource {
     else this.#retriesIfAny?.failed()
     const isHedge = this.#hedgeBackend === run.target.id
     const about = isHedge ? ({ hedge: true } as const) : this.#aboutRequest
-    if (!isHedge) this.#aboutRequest = {}
-    const record = { ...attemptRecord(run, this.#deps.clock.monotonicMs(), error), ...about }
+    if (!isHedge) this.#aboutRequest = undefined
+    const record = Object.assign(attemptRecord(run, this.#deps.clock.monotonicMs(), error), about)
     this.attempts.push(record)
     trace?.ended(record, error === undefined)
     if (error === undefined) this.trace = trace

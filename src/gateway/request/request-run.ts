@@ -15,7 +15,7 @@ import type { AnswerSource, OwnStream } from './answer-source.ts'
 import { billFor } from './attempt-bill.ts'
 import { withEnd } from './attempt-end.ts'
 import type { AttemptRun } from './attempt.ts'
-import { relayRulesFor, type BackendRequestBody } from './backend-request.ts'
+import { relayRulesFor } from './backend-request.ts'
 import { describeFailure } from './describe-failure.ts'
 import type { DurabilityWait } from './durability-wait.ts'
 import type { FailoverDeps } from './failover-deps.ts'
@@ -55,16 +55,13 @@ export class RequestRun extends SetEntry {
   #firstContentMs: number | undefined
   readonly #rescueMode: ReturnType<typeof rescueModeOf>
 
-  /** `written` is the backend request body that was already written, if any. */
-  constructor(deps: RequestRunDeps, options: RequestRunOptions, written?: BackendRequestBody) {
+  constructor(deps: RequestRunDeps, options: RequestRunOptions) {
     super()
     this.#deps = deps
     this.#options = options
     this.#startedMs = deps.clock.monotonicMs()
     this.#rescueMode = rescueModeOf(options)
-    const { conversation } = options.context
-    this.#source =
-      options.source ?? new Failover(deps, { ...options, conversation, written }, (backend) => this.#laneFor(backend))
+    this.#source = options.source ?? new Failover(deps, options, (backend) => this.#laneFor(backend))
   }
 
   /** Writes the answer to the sink; the result holds the error if there is no answer. */

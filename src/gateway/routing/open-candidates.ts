@@ -41,27 +41,28 @@ export function candidatesOptions(
   { request, conversation, backends, doubtful, routing = inOrder, session }: RoutedRequest,
   breakerKey: BreakerKey,
 ): CandidatesOptions {
-  const { length } = request.bytes
-  const pin = pinOf(session, routing, measureWith(statistics, clock, promptKindOf(length, conversation)))
-  const shared = { backends, doubtful, routing, breakers, breakerKey, statistics, pin }
-  if (routing.sort === 'order') return { ...shared, choice: undefined }
-  const context = {
-    routing,
-    kind: promptKindOf(length, conversation),
-    promptTokens: tokensIn(length),
-    nowMs: clock.monotonicMs(),
-    unanswered: ({ id }: Backend) => breakers.unanswered(id),
-  }
-  return { ...shared, choice: new BackendChoice(statistics, context, random) }
+  const kind = promptKindOf(request.bytes.length, conversation)
+  const choice =
+    routing.sort === 'order'
+      ? undefined
+      : new BackendChoice(
+          statistics,
+          {
+            routing,
+            kind,
+            promptTokens: tokensIn(request.bytes.length),
+            nowMs: clock.monotonicMs(),
+            unanswered: ({ id }) => breakers.unanswered(id),
+          },
+          random,
+        )
+  const isPinned = session !== undefined && routing.sticky !== false
+  const pin = isPinned ? pinOf(session, routing, measureWith(statistics, clock, kind)) : undefined
+  return { backends, doubtful, routing, breakers, breakerKey, statistics, pin, choice }
 }
 
 /** Keeps a session at the backend that holds its cache (contract 45.2). */
-function pinOf(
-  session: SessionTurn | undefined,
-  { sort, sticky }: RequestRouting,
-  measure: Measure,
-): CandidatesOptions['pin'] {
-  if (session === undefined || sticky === false) return undefined
+function pinOf(session: SessionTurn, { sort }: RequestRouting, measure: Measure): CandidatesOptions['pin'] {
   return (backends) => session.choose(backends, sort, measure)
 }
 
