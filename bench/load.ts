@@ -78,8 +78,8 @@ class Sessions {
 }
 
 async function runClosed(command: LoadCommand & { do: 'closed' }): Promise<LoadReport> {
-  const { target, connections: count, maxRequests, durationMs } = command
-  const sessions = new Sessions(target.requests)
+  const { target, besides = [], connections: count, maxRequests, durationMs } = command
+  const targets = [target, ...besides].map(({ port, requests }) => ({ port, sessions: new Sessions(requests) }))
   const tally = new Tally()
   const open = new Set<ClientConnection>()
   const endMs = performance.now() + durationMs
@@ -89,7 +89,7 @@ async function runClosed(command: LoadCommand & { do: 'closed' }): Promise<LoadR
       tally.fail('no answer in time')
       resolve()
     }, durationMs + drainMs)
-    const next = (connection: ClientConnection): void => {
+    const next = (connection: ClientConnection, sessions: Sessions): void => {
       if (sent < maxRequests && performance.now() < endMs && !tally.isHopeless) {
         sent++
         connection.send(sessions.next(connection))
@@ -97,21 +97,21 @@ async function runClosed(command: LoadCommand & { do: 'closed' }): Promise<LoadR
       }
       connection.destroy()
     }
-    const connectOne = (): void => {
+    const connectOne = ({ port, sessions }: (typeof targets)[number]): void => {
       open.add(
-        new ClientConnection(target.port, {
-          onOpen: next,
+        new ClientConnection(port, {
+          onOpen: (connection) => next(connection, sessions),
           onAnswer: (connection, answer) => {
             tally.see(answer)
             connection.rest()
-            next(connection)
+            next(connection, sessions)
           },
           onClosed: (connection, error) => {
             open.delete(connection)
             if (connection.isAwaiting) tally.fail(error ?? 'closed without an answer')
             else if (error !== undefined) tally.fail(error)
             const isOver = sent >= maxRequests || performance.now() >= endMs || tally.isHopeless
-            if (!isOver) connectOne()
+            if (!isOver) connectOne({ port, sessions })
             else if (open.size === 0) {
               clearTimeout(giveUp)
               resolve()
@@ -120,7 +120,7 @@ async function runClosed(command: LoadCommand & { do: 'closed' }): Promise<LoadR
         }),
       )
     }
-    for (let index = 0; index < count; index++) connectOne()
+    for (let index = 0; index < count; index++) connectOne(targets[index % targets.length]!)
   })
   for (const connection of open) connection.destroy()
   return tally.report()

@@ -35,6 +35,8 @@ export type LoadCommand =
   | {
       readonly do: 'closed'
       readonly target: Target
+      /** Further targets. The connections are divided evenly among all. */
+      readonly besides?: readonly Target[]
       readonly connections: number
       readonly maxRequests: number
       readonly durationMs: number

@@ -15,6 +15,8 @@ export interface Contender {
   readonly gateway: Gateway
   readonly kind: RequestKind
   readonly leastBytes: number
+  /** Other gateways of the same kind that each get as many of the connections, and whose CPU counts, too. */
+  readonly besides?: readonly Gateway[]
   /** Instead of the load's. */
   readonly connections?: number
   /** How much longer than the load says its rounds last. */
@@ -43,15 +45,15 @@ type Entry = Omit<Contender, 'leastBytes'> & {
 /** Checks one answer and warms the gateway up. If that fails, reports it and returns undefined. */
 export async function enterOne(bench: Bench, scenario: string, entry: Entry): Promise<Contender | undefined> {
   const { mode, warm, warmUps = 1, ...contender } = entry
-  const { label, gateway, kind } = contender
+  const { label, gateway, kind, besides = [] } = contender
   try {
     await bench.setMode(mode)
     const leastBytes = await bench.check(gateway, kind, mode)
+    for (const other of besides) await bench.check(other, kind, mode)
     const durationMs = bench.options.warmUpMs * warmUps
-    const target = gateway.target(kind)
     const connections = contender.connections ?? warmUpConnections
     const load = { connections, maxRequests: maxRequestsPerRun, durationMs }
-    if (warm) await bench.run({ do: 'closed', target, ...load }, leastBytes)
+    if (warm) await bench.run({ do: 'closed', ...targetsOf(contender), ...load }, leastBytes)
     return { ...contender, leastBytes }
   } catch (error) {
     bench.note(scenario, label, error)
@@ -96,14 +98,18 @@ async function runOnce(bench: Bench, contender: Contender, load: Load) {
   const { maxRequests, readCpuUs: readUs = readCpuUs } = load
   const durationMs = load.durationMs * (contender.times ?? 1)
   const connections = contender.connections ?? load.connections
-  const target = contender.gateway.target(contender.kind)
-  const { gateway, databasePid } = contender
+  const { gateway, besides = [], databasePid } = contender
+  const readGateways = (): number => [gateway, ...besides].reduce((sum, { pid }) => sum + readUs(pid), 0)
   const readDatabase = (): number => (databasePid === undefined ? 0 : readUs(databasePid))
-  const [before, databaseBefore] = [readUs(gateway.pid), readDatabase()]
-  const command = { do: 'closed', target, connections, maxRequests, durationMs } as const
+  const [before, databaseBefore] = [readGateways(), readDatabase()]
+  const command = { do: 'closed', ...targetsOf(contender), connections, maxRequests, durationMs } as const
   const { answers, elapsedMs } = await bench.run(command, contender.leastBytes)
-  const cpuUs = readUs(gateway.pid) - before
+  const cpuUs = readGateways() - before
   return { cpuUs, databaseUs: readDatabase() - databaseBefore, elapsedMs, answers }
+}
+
+function targetsOf({ gateway, besides = [], kind }: Pick<Contender, 'gateway' | 'besides' | 'kind'>) {
+  return { target: gateway.target(kind), besides: besides.map((other) => other.target(kind)) }
 }
 
 function append(lists: Map<string, number[]>, label: string, value: number): void {

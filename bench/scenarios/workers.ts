@@ -6,15 +6,18 @@ import { compare } from '../rows.ts'
 import type { Row } from '../rows.ts'
 
 const counts = [1, 2, 4] as const
+const controlCounts = [2, 4] as const
 /** As many for each worker, so that each has as much to do as one alone. */
 const connectionsPerWorker = 64
 const aimAtMost = 1.1
 const mode = { name: 'whole', bodyBytes: 1024 } as const
 const labelOf = (count: number): string => `svc-router, ${count} ${count === 1 ? 'worker' : 'workers'}`
+const controlLabelOf = (count: number): string => `control, ${count} services`
 
 /**
  * CPU per request with one, two, and four workers, the sum of all their processes: they share one core here, so the
- * figure is what they cost, not how fast they are.
+ * figure is what they cost, not how fast they are. On SQLite, as many independent services with one process each are the
+ * control: processes that share a core take more CPU, although they have nothing to do with each other.
  */
 export async function measureWorkers(bench: Bench): Promise<Row[]> {
   const { store } = bench.options
@@ -29,12 +32,25 @@ export async function measureWorkers(bench: Bench): Promise<Row[]> {
       gateways.push(contender.gateway)
       contenders.push(contender)
     }
+    for (const count of store === 'sqlite' ? controlCounts : []) {
+      const contender = await startControl(bench, count, gateways)
+      if (contender !== undefined) contenders.push(contender)
+    }
     const { rounds, runMs } = bench.options
     const load = { rounds, connections: connectionsPerWorker, maxRequests: maxRequestsPerRun, durationMs: runMs }
     const comparison = await measure(bench, contenders, { scenario: 'workers', ...load })
     const reference = labelOf(1)
+    const figure = 'CPU µs/request'
+    const only = (labels: readonly string[]) =>
+      new Map([...comparison.values].filter(([label]) => labels.includes(label)))
+    const relativeTo = (other: string, labels: readonly string[]): Row[] => {
+      const values = only([other, ...labels])
+      return compare({ ...comparison, figure, values, reference: other }).filter(({ gateway }) => gateway !== other)
+    }
     return [
-      ...compare({ ...comparison, figure: 'CPU µs/request', reference, aimOthersAtMost: aimAtMost }),
+      ...compare({ ...comparison, figure, values: only(counts.map(labelOf)), reference, aimOthersAtMost: aimAtMost }),
+      ...relativeTo(reference, controlCounts.map(controlLabelOf)),
+      ...controlCounts.flatMap((count) => relativeTo(controlLabelOf(count), [labelOf(count)])),
       ...compare({
         ...comparison,
         figure: 'database CPU µs/request',
@@ -47,6 +63,28 @@ export async function measureWorkers(bench: Bench): Promise<Row[]> {
     await Promise.all(gateways.map((gateway) => gateway.stop()))
     await postgres?.stop()
   }
+}
+
+/** Starts independent services, and adds them to `gateways`. */
+async function startControl(bench: Bench, count: number, gateways: Gateway[]): Promise<Contender | undefined> {
+  const services: Gateway[] = []
+  for (let index = 0; index < count; index++) {
+    const service = await bench.startFresh('svc-router', { workers: 1 })
+    gateways.push(service)
+    services.push(service)
+  }
+  const [gateway, ...besides] = services
+  return await enterOne(bench, 'workers', {
+    label: controlLabelOf(count),
+    gateway: gateway!,
+    besides,
+    kind: 'chat',
+    mode,
+    warm: true,
+    warmUps: count,
+    connections: connectionsPerWorker * count,
+    times: count,
+  })
 }
 
 async function startWorkers(
