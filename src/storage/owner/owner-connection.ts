@@ -12,7 +12,6 @@ import {
   type RequestAnswer,
   type RequestMessage,
   type RequestReport,
-  type SignalCells,
   thrownError,
   type ToWorker,
 } from './owner-messages.ts'
@@ -31,20 +30,16 @@ export interface AskOptions {
   readonly onLate?: (value: unknown) => void
 }
 
-interface AdmitOptions {
+interface AdmitOptions<Value> {
   readonly limitMs: number
+  /** Makes the result for the caller. */
+  readonly onAdmitted: (admitted: Admitted) => Value
   /** Called with the number of a request that was admitted too late for its caller. */
   readonly onLate: (request: number) => void
 }
 
-type AdmittedAnswer = Extract<RequestAnswer, readonly ['admitted', ...unknown[]]>
-
-/** A request that the owner admitted, and the account's figures then. */
-export interface Admitted {
-  readonly request: number
-  readonly signals: SignalCells
-  readonly outputTokens: number | undefined
-}
+/** A request that the owner admitted: its number, and the account's figures then. */
+export type Admitted = Extract<RequestAnswer, readonly ['admitted', ...unknown[]]>
 
 /** Learns when records are on disk. */
 export interface WriteListener {
@@ -133,22 +128,19 @@ export class OwnerConnection {
   }
 
   /**
-   * Asks for the admission of a request under terms that were sent before. The result has the number that later
-   * messages name the request by, until it is released. @throws as `ask`
+   * Asks for the admission of a request under terms that were sent before. Later messages name the request by its
+   * number, until it is released. @throws as `ask`
    */
-  admit(
+  admit<Value>(
     id: string,
     terms: number,
     claim: ClaimCells | undefined,
-    { limitMs, onLate }: AdmitOptions,
-  ): Promise<Admitted> {
+    { limitMs, onAdmitted, onLate }: AdmitOptions<Value>,
+  ): Promise<Value> {
     if (!this.#canAsk(false)) return this.#refuse()
     return new Promise((resolve, reject) => {
-      const onAdmitted = (answer: unknown): void => {
-        const [, , signals, outputTokens] = answer as AdmittedAnswer
-        resolve({ request, signals, outputTokens })
-      }
-      const request = this.#register(onAdmitted, reject, { limitMs, onLate: () => onLate(request) })
+      const admit = (answer: unknown): void => resolve(onAdmitted(answer as Admitted))
+      const request = this.#register(admit, reject, { limitMs, onLate: () => onLate(request) })
       const plain = ['admit', request, id, terms] as const satisfies RequestMessage
       this.#socket.send(claim === undefined ? plain : [...plain, claim])
     })
@@ -209,7 +201,7 @@ export class OwnerConnection {
     for (const wait of message[1]) this.#listener?.onWritten(wait, message[0] === 'durable')
   }
 
-  #begin(answer: AdmittedAnswer): void {
+  #begin(answer: Admitted): void {
     const [, request] = answer
     const pending = this.#ended(request)
     this.#numbers.set(request, admitted)

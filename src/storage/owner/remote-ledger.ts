@@ -32,23 +32,25 @@ export class RemoteLedger implements Ledger {
     this.#parts = { owner, marks, waits: new WriteWaits(owner, clock) }
   }
 
-  async admit(opening: RequestOpening, plan: Plan, rate?: KeyRate, claim?: BudgetClaim): Promise<Admission> {
+  admit(opening: RequestOpening, plan: Plan, rate?: KeyRate, claim?: BudgetClaim): Promise<Admission> {
     const { owner } = this.#parts
     if (opening.id.length > markedIdLength) throw new RangeError('a request id is too long')
-    if (!owner.isHealthy) throw new LedgerUnavailable()
+    if (!owner.isHealthy) return Promise.reject(new LedgerUnavailable())
     const { id, accountId, keyId, profile, format, stream, units } = opening
     const terms: Terms = { accountId, keyId, profile, format, stream, units, plan, rate, budgets: claim?.budgets }
-    const number = this.#terms.numberOf(terms, (added) => owner.tell(['terms', added, terms]))
-    const admitted = await owner.admit(id, number, claim && claimCells(claim), {
+    const number = this.#terms.numberOf(terms, this.#tellTerms)
+    return owner.admit(id, number, claim && claimCells(claim), {
       limitMs: decideLimitMs,
+      onAdmitted: (admitted) => new RemoteAdmission(opening, admitted, this.#parts),
       onLate: this.#settleLate,
     })
-    return new RemoteAdmission(opening, admitted, this.#parts)
   }
 
   signals(accountId: string, plan: Plan, rate?: KeyRate): Promise<UsageSignals> {
     return this.#parts.owner.ask({ do: 'signals', accountId, plan, rate }, { limitMs: decideLimitMs })
   }
+
+  readonly #tellTerms = (number: number, terms: Terms): void => this.#parts.owner.tell(['terms', number, terms])
 
   /** The caller of a request has got an error, and nothing was dispatched. */
   readonly #settleLate = (request: number): void => {
@@ -72,13 +74,18 @@ class RemoteAdmission implements Admission {
     this.#opening = opening
     this.#admitted = admitted
     this.#parts = parts
-    const { outputTokens } = admitted
+    const [, , , outputTokens] = admitted
     if (outputTokens !== undefined) this.held = { outputTokens, more: (amounts) => this.#holdMore(amounts) }
+  }
+
+  /** What messages name it by. */
+  get #request(): number {
+    return this.#admitted[1]
   }
 
   /** The values at the time of admission. */
   signals(): UsageSignals {
-    return signalsOf(this.#admitted.signals)
+    return signalsOf(this.#admitted[2])
   }
 
   durable(): Promise<void> | undefined {
@@ -98,14 +105,14 @@ class RemoteAdmission implements Admission {
     this.#parts.marks.add(id)
     this.#isDelivered = true
     const { owner } = this.#parts
-    if (this.#isDue || (stream && !this.#isSettled)) owner.tellLater(['delivered', this.#admitted.request])
-    if (this.#isDue) owner.release(this.#admitted.request)
+    if (this.#isDue || (stream && !this.#isSettled)) owner.tellLater(['delivered', this.#request])
+    if (this.#isDue) owner.release(this.#request)
   }
 
   settle(outcome: RequestOutcome, delivery: DeliveryState, spent?: Amounts): void {
     if (this.#isSettled) throw new Error('a request was settled twice')
     const { owner, marks, waits } = this.#parts
-    const { request } = this.#admitted
+    const request = this.#request
     this.#isSettled = true
     this.#isDue = delivery === 'due' && outcome.charged > 0
     this.#wait = delivery === 'due' ? waits.ofAnswers() : undefined
@@ -123,14 +130,14 @@ class RemoteAdmission implements Admission {
 
   #holdMore({ nanoUsd, tokens }: Amounts): Promise<boolean> {
     if (this.#isSettled) return Promise.resolve(false)
-    const { request } = this.#admitted
+    const request = this.#request
     return this.#parts.owner.ask({ do: 'hold', request, nanoUsd, tokens }, { limitMs: decideLimitMs })
   }
 
   #askForOpening(): WriteWait {
     const wait = this.#parts.waits.ofOpenings()
     wait.add()
-    this.#parts.owner.tell(['durable', this.#admitted.request, wait.number])
+    this.#parts.owner.tell(['durable', this.#request, wait.number])
     return wait
   }
 }
