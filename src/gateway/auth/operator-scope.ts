@@ -1,5 +1,6 @@
 import { invalidRequest, type ServiceError } from '../../domain/errors.ts'
-import type { JsonObject } from '../../domain/json.ts'
+import { isObject, type JsonObject } from '../../domain/json.ts'
+import { otherModelsIn } from '../../domain/other-models.ts'
 
 /** Fields that refer to something stored at the provider for the organization that owns the credential. */
 const references = new Set([
@@ -20,8 +21,6 @@ const referenceObjects = new Set(['container', 'audio', 'voice'])
 /** Members with the address of an image or a file, and objects whose `url` is one. */
 const addresses = new Set(['image_url', 'video_url', 'audio_url', 'file_url', 'file_uri', 'fileUri'])
 const addressObjects = new Set(['image_url', 'video_url', 'audio_url', 'file', 'source'])
-/** With these, a provider uses other models, services, stored settings, or data than those of the backend and the request. */
-const choices = ['models', 'plugins', 'preset', 'data_sources']
 /** At other addresses, such as gs: and s3:, and at the files of Gemini's API, a provider reads with the credential of the request. */
 const publicSchemes = new Set(['http:', 'https:'])
 const filesHost = /^generativelanguage\.googleapis\.com\.?$/
@@ -41,18 +40,17 @@ export function assertManagedScope(body: JsonObject): void {
   if (store === true && messages !== undefined) throw outOfScope('store')
   if (typeof n === 'number' && n > 1)
     throw invalidRequest('n', 'With managed access, each request returns one answer: n must be 1.')
-  for (const name of choices) {
-    if (!isAbsent(body[name]))
-      throw invalidRequest(
-        name,
-        `${name} lets the provider use other models, services, or data, which managed access does not include. Send the request without ${name}.`,
-      )
+  const other =
+    otherModelsIn(body) ??
+    (isObject(body['data_sources']) || Array.isArray(body['data_sources']) ? 'data_sources' : undefined)
+  if (other !== undefined) {
+    const what = other === 'tools' ? 'a tool with a model of its own' : other
+    throw invalidRequest(
+      other,
+      `With ${what}, the provider uses other models, services, or data, which managed access does not include. Send the request without it.`,
+    )
   }
   for (const [name, value] of Object.entries(body)) checkValue(name, value)
-}
-
-function isAbsent(value: unknown): boolean {
-  return value === undefined || value === null || (Array.isArray(value) && value.length === 0)
 }
 
 function checkValue(name: string, value: unknown, parent = ''): void {

@@ -4,6 +4,7 @@ import type { Conversation, Sampling } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { estimateTokens } from '../../domain/estimate-tokens.ts'
 import { type JsonObject, objectOf } from '../../domain/json.ts'
+import { otherModelsIn } from '../../domain/other-models.ts'
 import { unsupported } from '../../formats/assert-translatable.ts'
 import type { OutputLimit } from '../../formats/format.ts'
 import type { Backend, ModelRequest } from '../ports.ts'
@@ -103,12 +104,13 @@ export function answersOf({ candidates, choices = 1 }: Sampling): number {
  * request with budgets must not have them (contract 46.20). @throws ServiceError `unsupported_parameter`
  */
 function assertBounded(body: JsonObject): void {
-  const unbounded = { models: body['models'], plugins: body['plugins'], preset: body['preset'] }
-  for (const [name, value] of Object.entries(unbounded)) {
-    if (value === undefined || value === null || (Array.isArray(value) && value.length === 0)) continue
-    const problem = `${name} lets the provider choose what a request costs, and a budget counts this request. Send it without ${name}.`
-    throw unsupported(name, problem)
-  }
+  const name = otherModelsIn(body)
+  if (name === undefined) return
+  const what = name === 'tools' ? 'a tool with a model of its own' : name
+  throw unsupported(
+    name,
+    `A budget counts this request, and nobody can tell what ${what} costs. Send the request without ${what}.`,
+  )
 }
 
 /** The output limits that the request allows: its own, if it is a wish of the caller (contract 46.4). */

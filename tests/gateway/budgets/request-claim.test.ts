@@ -150,6 +150,21 @@ test.each<[JsonObject, number]>([
   expect(claimOf({ body: { max_tokens: 1, ...body }, tiers }).perOutputToken.nanoUsd).toBe(10 * permille)
 })
 
+test.each([
+  [{ type: 'advisor_20260301', name: 'advisor', model: 'claude-opus-4-6' }],
+  [{ type: 'openrouter:advisor', parameters: { model: 'dearest' } }],
+])('a tool that asks a model of its own is refused', (tool) => {
+  const refusal: unknown = expect.objectContaining({ code: 'unsupported_parameter' })
+  expect(() => claimOf({ body: { tools: [tool] } })).toThrow(refusal)
+})
+
+test.each([
+  [{ type: 'function', function: { name: 'f', parameters: { model: 'x' } } }],
+  [{ type: 'svc-router:fusion', model: 'x' }],
+])('a tool of the client, or of this service, may name a model', (tool) => {
+  expect(() => claimOf({ body: { tools: [tool] } })).not.toThrow()
+})
+
 test.each(['models', 'plugins', 'preset'])('%s is refused, because the provider chooses what it costs', (param) => {
   expect(() => claimOf({ body: { [param]: ['x'] } })).toThrow(
     expect.objectContaining({ code: 'unsupported_parameter', facts: expect.objectContaining({ param }) }),
