@@ -1,7 +1,9 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Kysely } from 'kysely'
 import { createFolder } from '../src/runtime/create-folder.ts'
+import type { Tables } from '../src/storage/schema/schema.ts'
 import { databasePath } from '../src/storage/sqlite/connect-sqlite.ts'
 import { openSqlite } from '../src/storage/sqlite/open-sqlite.ts'
 
@@ -14,6 +16,12 @@ export async function placeEmptyDatabase(folder: string): Promise<void> {
   const bytes = await (migrated ??= migrate())
   createFolder(folder)
   writeFileSync(databasePath(folder), bytes, { mode: 0o600, flag: 'wx' })
+}
+
+/** Opens such a database in a new data folder. Creating it by migrations takes ten times as long: 20 ms. */
+export async function openEmptySqlite(folder: string): Promise<Kysely<Tables>> {
+  await placeEmptyDatabase(folder)
+  return openSqlite(folder)
 }
 
 async function migrate(): Promise<Buffer> {

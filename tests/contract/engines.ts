@@ -5,6 +5,7 @@ import type { Kysely } from 'kysely'
 import { openPostgres } from '../../src/storage/postgres/open-postgres.ts'
 import type { Tables } from '../../src/storage/schema/schema.ts'
 import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
+import { placeEmptyDatabase } from '../empty-database.ts'
 import { hasPostgres } from '../postgres.ts'
 import { sharedPostgres } from '../shared-postgres.ts'
 
@@ -63,10 +64,11 @@ export function enginesWith<Fresh>(
 
 /** The same, for suites that open a fresh database several times. */
 export function enginesFor(suite: string): [string, Engine][] {
-  const openIn =
-    async (folder: string): Promise<OpenAgain> =>
-    () =>
-      openSqlite(join(folder, 'data'))
+  const openIn = async (folder: string): Promise<OpenAgain> => {
+    const dataFolder = join(folder, 'data')
+    await placeEmptyDatabase(dataFolder)
+    return () => openSqlite(dataFolder)
+  }
   const openAt =
     async (url: string): Promise<OpenAgain> =>
     () =>

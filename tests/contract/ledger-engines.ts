@@ -13,7 +13,7 @@ import { openPostgresLedger } from '../../src/storage/ledger/ledger-postgres.ts'
 import { openSqliteLedger } from '../../src/storage/ledger/ledger-sqlite.ts'
 import { openPostgres } from '../../src/storage/postgres/open-postgres.ts'
 import type { Tables } from '../../src/storage/schema/schema.ts'
-import { openSqlite } from '../../src/storage/sqlite/open-sqlite.ts'
+import { openEmptySqlite } from '../empty-database.ts'
 import { startReusedThread } from '../reused-threads.ts'
 import { openOwnedLedger } from '../storage/owner/owned-ledger.ts'
 import { enginesWith, sqliteEngine } from './engines.ts'
@@ -49,14 +49,14 @@ export function ledgersFor(name: string) {
 
   const stores = enginesWith<LedgerPlace>(name, {
     openIn: async (folder) => ({
-      db: await openSqlite(folder),
+      db: await openEmptySqlite(folder),
       open: () => openSqliteLedger(folder, clock, { startThread: startReusedThread }),
     }),
     openAt,
     durable: true,
   })
   const ofWorker = sqliteEngine<LedgerPlace>(async (folder) => ({
-    db: await openSqlite(folder),
+    db: await openEmptySqlite(folder),
     open: () => openOwnedLedger(folder, clock),
   }))
   const engines: typeof stores = [...stores, ['SQLite of a worker', ofWorker]]

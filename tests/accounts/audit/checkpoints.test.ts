@@ -6,9 +6,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { checkpointFailure, startCheckpoints } from '../../../src/accounts/audit/checkpoints.ts'
 import type { Checkpoint } from '../../../src/domain/checkpoint.ts'
 import type { Tables } from '../../../src/storage/schema/schema.ts'
-import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
 import { createStore, type Store } from '../../../src/storage/store.ts'
 import { madeUpKeys, recordAt } from '../../domain/audit-log.ts'
+import { openEmptySqlite } from '../../empty-database.ts'
 import { ManualClock } from '../../gateway/manual-clock.ts'
 
 describe('checkpoints of a running service', () => {
@@ -22,7 +22,7 @@ describe('checkpoints of a running service', () => {
 
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
-    db = await openSqlite(folder)
+    db = await openEmptySqlite(folder)
     store = createStore(db)
     clock = new ManualClock()
     failures = []

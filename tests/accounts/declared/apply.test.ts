@@ -8,9 +8,9 @@ import { controlBackend } from '../../../src/accounts/backends/backend-controls.
 import { PlanOutdated } from '../../../src/accounts/declared/apply.ts'
 import { createKey, limitKey, revokeKey, rotateKey } from '../../../src/accounts/keys.ts'
 import { openPostgres } from '../../../src/storage/postgres/open-postgres.ts'
-import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
 import { createStore, type Store } from '../../../src/storage/store.ts'
 import { loadText } from '../../config/config-load.ts'
+import { openEmptySqlite } from '../../empty-database.ts'
 import { hasPostgres, startPostgres, type TestPostgres } from '../../postgres.ts'
 import { DeclaredWorld, linesOf } from './declared-world.ts'
 
@@ -19,7 +19,7 @@ let store: Store
 let world: DeclaredWorld
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'svc-router-declared-'))
-  store = createStore(await openSqlite(folder))
+  store = createStore(await openEmptySqlite(folder))
   world = new DeclaredWorld(store, loadText('mode: local\n', { env: { OPENAI_API_KEY: 'made-up' } }))
 })
 afterEach(async () => {

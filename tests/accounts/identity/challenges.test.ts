@@ -6,8 +6,8 @@ import { challengeLifeMs, mintChallenge, takeChallenge } from '../../../src/acco
 import type { IdentityDeps } from '../../../src/accounts/identity/identity.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'
 import { Secret } from '../../../src/runtime/secret.ts'
-import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
 import { createStore, type Store } from '../../../src/storage/store.ts'
+import { openEmptySqlite } from '../../empty-database.ts'
 
 let folder: string
 let store: Store
@@ -15,7 +15,7 @@ let deps: IdentityDeps
 let nowMs = 1_795_000_000_000
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
-  store = createStore(await openSqlite(folder))
+  store = createStore(await openEmptySqlite(folder))
   deps = {
     store,
     clock: { nowMs: () => nowMs },

@@ -7,8 +7,8 @@ import { systemClock } from '../../../src/runtime/clock.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'
 import { Secret } from '../../../src/runtime/secret.ts'
 import type { Tables } from '../../../src/storage/schema/schema.ts'
-import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
 import { createStore, type Store } from '../../../src/storage/store.ts'
+import { openEmptySqlite } from '../../empty-database.ts'
 import { Harness } from '../harness.ts'
 
 let cli: Harness
@@ -18,7 +18,7 @@ let inFolder: (name: string) => string
 
 beforeEach(async () => {
   cli = new Harness()
-  db = await openSqlite(join(cli.folder, 'database'))
+  db = await openEmptySqlite(join(cli.folder, 'database'))
   store = createStore(db)
   cli.real = store
   cli.env['SVC_ROUTER_SEALING_KEY'] = 'ab'.repeat(32)

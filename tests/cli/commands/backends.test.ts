@@ -4,14 +4,14 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { BackendReport } from '../../../src/domain/node-report.ts'
 import type { RequestRecord } from '../../../src/domain/requests.ts'
 import type { KnownNode } from '../../../src/domain/service-health.ts'
-import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
 import { createStore } from '../../../src/storage/store.ts'
+import { openEmptySqlite } from '../../empty-database.ts'
 import { Harness } from '../harness.ts'
 
 let harness: Harness
 beforeEach(async () => {
   harness = new Harness()
-  const store = createStore(await openSqlite(join(harness.folder, 'database')))
+  const store = createStore(await openEmptySqlite(join(harness.folder, 'database')))
   harness.real = store
   return () => store.close()
 })

@@ -10,7 +10,7 @@ import { createSealer } from '../../../src/runtime/sealer.ts'
 import { Secret } from '../../../src/runtime/secret.ts'
 import { createConversationStore } from '../../../src/storage/conversation-store.ts'
 import type { Tables } from '../../../src/storage/schema/schema.ts'
-import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
+import { openEmptySqlite } from '../../empty-database.ts'
 import { ManualClock } from '../manual-clock.ts'
 
 let folder: string
@@ -18,7 +18,7 @@ let db: Kysely<Tables>
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
-  db = await openSqlite(folder)
+  db = await openEmptySqlite(folder)
 })
 afterEach(async () => {
   await db.destroy()

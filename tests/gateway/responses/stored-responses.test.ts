@@ -18,8 +18,8 @@ import { Secret } from '../../../src/runtime/secret.ts'
 import { createConversationStore } from '../../../src/storage/conversation-store.ts'
 import { createResponseStore } from '../../../src/storage/response-store.ts'
 import type { ResponseList } from '../../../src/storage/responses.ts'
-import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
 import { startResponseSweep } from '../../../src/storage/sweeps/response-sweep.ts'
+import { openEmptySqlite } from '../../empty-database.ts'
 import { ManualClock, settled } from '../manual-clock.ts'
 
 const dayMs = 86_400_000
@@ -29,14 +29,14 @@ const keyOf = (id: string) => ({ id, key: new Secret<Uint8Array>(random(32)) })
 const current = keyOf('k1')
 
 let folder: string
-let db: Awaited<ReturnType<typeof openSqlite>>
+let db: Awaited<ReturnType<typeof openEmptySqlite>>
 let store: ResponseList
 let clock: ManualClock
 let events: ServiceEvent[]
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
-  db = await openSqlite(folder)
+  db = await openEmptySqlite(folder)
   store = createResponseStore(db)
   clock = new ManualClock()
   events = []

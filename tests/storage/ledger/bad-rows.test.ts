@@ -11,7 +11,7 @@ import { openSqliteLedger, type SqliteLedger } from '../../../src/storage/ledger
 import { LedgerUnavailable } from '../../../src/storage/ledger/ledger-unavailable.ts'
 import type { Tables } from '../../../src/storage/schema/schema.ts'
 import { databasePath } from '../../../src/storage/sqlite/connect-sqlite.ts'
-import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
+import { openEmptySqlite } from '../../empty-database.ts'
 import { startReusedThread } from '../../reused-threads.ts'
 import { someBudget } from '../../some-budget.ts'
 
@@ -36,7 +36,7 @@ beforeEach(async () => {
   badRows = []
   failures = []
   folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
-  db = await openSqlite(folder)
+  db = await openEmptySqlite(folder)
   ledger = await open()
 })
 afterEach(async () => {

@@ -27,9 +27,9 @@ import type { Tables } from '../../../src/storage/schema/schema.ts'
 import { databasePath } from '../../../src/storage/sqlite/connect-sqlite.ts'
 import { DataFolderInUse } from '../../../src/storage/sqlite/data-folder-lock.ts'
 import { failureReason } from '../../../src/storage/sqlite/failure-reason.ts'
-import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
 import { SqliteThread } from '../../../src/storage/sqlite/sqlite-thread.ts'
 import { createStore } from '../../../src/storage/store.ts'
+import { openEmptySqlite } from '../../empty-database.ts'
 import { startReusedThread } from '../../reused-threads.ts'
 import { hasAnswer, storeAnswer } from '../stored-answer.ts'
 
@@ -55,7 +55,7 @@ beforeEach(async () => {
   nowMs = startMs
   reasons = []
   folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
-  db = await openSqlite(folder)
+  db = await openEmptySqlite(folder)
 })
 afterEach(async () => {
   for (const ledger of opened.splice(0)) await ledger.close()

@@ -17,7 +17,7 @@ import { FramedSocket } from '../../../src/storage/owner/framed-socket.ts'
 import { remoteStore } from '../../../src/storage/owner/remote-stores.ts'
 import { TooManySaves } from '../../../src/storage/response-store.ts'
 import type { Tables } from '../../../src/storage/schema/schema.ts'
-import { openSqlite } from '../../../src/storage/sqlite/open-sqlite.ts'
+import { openEmptySqlite } from '../../empty-database.ts'
 import { ManualClock, settled } from '../../gateway/manual-clock.ts'
 import { maxMessageBytes, openOwnedLedger, type OwnedLedger } from './owned-ledger.ts'
 
@@ -31,7 +31,7 @@ let ledger: OwnedLedger
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
-  db = await openSqlite(folder)
+  db = await openEmptySqlite(folder)
 })
 afterEach(async () => {
   await ledger.close()
