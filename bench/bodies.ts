@@ -143,20 +143,24 @@ function isAgentKind(kind: RequestKind): kind is AgentKind {
   return kind.startsWith('agent ')
 }
 
-/** How many calls an agent's session has before its first measured turn, and how often its instructions repeat a text. */
+/**
+ * How often the instructions repeat a text of 0.5 kB, how many tools of 0.6 kB there are, and how often a result repeats a
+ * text of 0.1 kB: about what a small program, Codex (39 kB), and Claude Code (100 kB) send before the conversation.
+ */
 const agentSizes = {
-  '3 kB': { earlierCalls: 0, instructions: 1, tools: 1 },
-  '25 kB': { earlierCalls: 14, instructions: 8, tools: 8 },
-  '200 kB': { earlierCalls: 230, instructions: 40, tools: 30 },
+  small: { instructions: 6, tools: 4, results: 3 },
+  Codex: { instructions: 46, tools: 24, results: 28 },
+  'Claude Code': { instructions: 100, tools: 80, results: 28 },
 } as const
-const agentTurns = 12
+/** Requests of a session, from its first one on. Each has one call and one result more than the one before. */
+const agentTurns = 20
 /** The profile without sessions and marks. */
 export const plainProfile = 'svc-router/plain'
 /** Stands for the number of the session in the requests of an agent. */
 export const sessionNumber = '#########'
 const agentText = prose.repeat(5)
 
-/** The next turns of an agent's session: each has one call and one result, about 0.7 kB, more than the one before. */
+/** The turns of an agent's session. */
 function agentRequests(kind: AgentKind): [ClientRequest, ...ClientRequest[]] {
   const size = Object.keys(agentSizes).find((one): one is AgentSize => kind.includes(` ${one}`))!
   const model = kind.endsWith(' plain') ? plainProfile : 'svc-router/frontier'
@@ -173,21 +177,24 @@ const schema = {
 }
 interface AgentShape {
   readonly stream: boolean
-  readonly earlierCalls: number
   readonly instructions: number
+  readonly results: number
   readonly tools: number
 }
 
 function messagesTurn(model: string, number: number, shape: AgentShape): ClientRequest {
-  const { earlierCalls, instructions, stream } = shape
+  const { instructions, results, stream } = shape
   const toolNames = namesOf(shape)
   const messages: object[] = [{ role: 'user', content: 'Find the function that picks the backend.' }]
-  for (let call = 0; call < earlierCalls + number; call++) {
+  for (let call = 0; call < number; call++) {
     const id = `toolu_${call}`
     const input = { path: `src/file-${call}.ts`, lines: call }
     messages.push(
       { role: 'assistant', content: [{ type: 'tool_use', id, name: toolNames[call % toolNames.length], input }] },
-      { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: `${call}: ${agentText}` }] },
+      {
+        role: 'user',
+        content: [{ type: 'tool_result', tool_use_id: id, content: `${call}: ${prose.repeat(results)}` }],
+      },
     )
   }
   const tools = toolNames.map((name) => ({ name, description: prose, input_schema: schema }))
@@ -200,15 +207,15 @@ function namesOf({ tools }: AgentShape): string[] {
 }
 
 function responsesTurn(model: string, number: number, shape: AgentShape): ClientRequest {
-  const { earlierCalls, instructions, stream } = shape
+  const { instructions, results, stream } = shape
   const toolNames = namesOf(shape)
   const input: object[] = [{ role: 'user', content: 'Find the function that picks the backend.' }]
-  for (let call = 0; call < earlierCalls + number; call++) {
+  for (let call = 0; call < number; call++) {
     const id = `call_${call}`
     const given = JSON.stringify({ path: `src/file-${call}.ts`, lines: call })
     input.push(
       { type: 'function_call', call_id: id, name: toolNames[call % toolNames.length], arguments: given },
-      { type: 'function_call_output', call_id: id, output: `${call}: ${agentText}` },
+      { type: 'function_call_output', call_id: id, output: `${call}: ${prose.repeat(results)}` },
     )
   }
   const tools = toolNames.map((name) => ({ type: 'function', name, description: prose, parameters: schema }))
