@@ -91,11 +91,16 @@ async function recordOf(response: Response) {
 }
 
 test('when the first backend fails thirty simultaneous requests, the next one answers each, charged once', async () => {
+  // With the usual time limits: on a busy machine, thirty answers take longer than those above.
+  await service.stop()
+  service = await Service.start()
   service.providers[0]!.script([{ do: 'status', status: 500, repeat: true }])
   const responses = await Promise.all(Array.from({ length: 30 }, () => service.chat()))
   await Promise.all(responses.map((response) => response.text()))
   expect(responses.map(({ status }) => status)).toEqual(Array.from({ length: 30 }, () => 200))
-  expect(responses.every((response) => response.headers.get('x-svc-router-upstream') === 'beta')).toBe(true)
+  expect(responses.map((response) => response.headers.get('x-svc-router-upstream'))).toEqual(
+    Array.from({ length: 30 }, () => 'beta'),
+  )
   const last = await service.chat()
   expect(last.headers.get('x-quota-used')).toBe('31')
   expect(last.headers.get('x-svc-router-retry-count')).toBe('0')
