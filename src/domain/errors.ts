@@ -154,8 +154,8 @@ export const errorCatalog = {
   },
   no_provider_connected: {
     ...forbidden,
-    action: 'accountUrl',
-    message: 'No provider is connected for {profile}. Add your own provider credentials:',
+    action: 'providersUrl',
+    message: 'No provider can serve {profile} for this account. See or connect your providers:',
   },
   no_backend_matches: {
     ...invalid,

@@ -3,6 +3,7 @@ export interface Links {
   readonly accountUrl: string
   readonly accountSetupUrl: string
   readonly keysUrl: string
+  readonly providersUrl: string
   readonly budgetsUrl: string
   readonly keyRecoveryUrl: string
   readonly managedAccessUrl: string
@@ -21,6 +22,7 @@ export function linksFor(appUrl: string): Links {
     accountUrl: `${appUrl}/account`,
     accountSetupUrl: `${appUrl}/account/setup`,
     keysUrl: `${appUrl}/account/keys`,
+    providersUrl: `${appUrl}/account/upstreams`,
     budgetsUrl: `${appUrl}/account/budgets`,
     keyRecoveryUrl: `${appUrl}/account/recover`,
     managedAccessUrl: `${appUrl}/account/managed-access`,

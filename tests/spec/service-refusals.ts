@@ -90,7 +90,7 @@ export const serviceRefusals: readonly RefusalRow[] = [
     code: 'no_provider_connected',
     status: 403,
     type: 'permission_error',
-    link: links.accountUrl,
+    link: links.providersUrl,
     usage: true,
     options: { settings: { profiles: { 'team/empty': { description: 'Nothing yet' } } } },
     provoke: (service) => ask(service, { body: { ...chat, model: 'team/empty' } }),

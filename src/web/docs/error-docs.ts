@@ -21,7 +21,7 @@ export interface ErrorDocsDeps {
 }
 
 const sources = {
-  client: 'your request',
+  client: 'your request or your account',
   gateway: 'this service',
   provider: 'a provider',
   edge: 'the `User-Agent` of your request',
@@ -52,7 +52,7 @@ function errorDoc(code: ErrorCode, { links, writeRefusal }: ErrorDocsDeps): Doc 
     ...(at === undefined ? [] : [`[${at.name}](${at.path})`]),
     '## The response',
     `Status ${status}, type \`${type}\`. The cause is ${sources[source]}. ${
-      retryable ? 'The same request may succeed later.' : failsAgain(code)
+      retryable ? 'The same request may succeed later.' : failsUntil(code)
     } ${countedSentence(code, status)}`,
     fence(
       `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\n${written.headers.map(([name, value]) => `${name}: ${value}`).join('\n')}`,
@@ -76,7 +76,7 @@ function errorList({ links }: ErrorDocsDeps): Doc {
     })
   const markdown = [
     'Find the code of your error below. Every error has the same shape: `message` says what happened and what to do, and often contains a link to the page that helps. `code` identifies the error, and each code has a page here.',
-    '`retryable` and the header `X-Should-Retry` say whether to retry, and `Retry-After` says how long to wait. Use the ID in `X-Request-Id` to look up a request.',
+    '`retryable` and the header `X-Should-Retry` say whether to retry, and `Retry-After` says how long to wait. To look up a request that we accepted, call `GET /v1/requests/{id}` with the ID from `X-Request-Id`, or open `/activity/{id}` in the web app.',
     ...groups,
     `See the [status page](${new URL(links.statusUrl).pathname}) for current problems.`,
   ]
@@ -88,14 +88,16 @@ function errorList({ links }: ErrorDocsDeps): Doc {
   }
 }
 
-function failsAgain(code: ErrorCode): string {
-  return code === 'insufficient_quota' || code === 'budget_exceeded'
-    ? 'The same request fails until more of the quota or budget is available.'
-    : 'The same request will fail again.'
+/** When the same request succeeds after an error that is not retryable. */
+function failsUntil(code: ErrorCode): string {
+  if (code === 'insufficient_quota') return 'The same request fails until the quota resets or you upgrade.'
+  if (code === 'budget_exceeded') return 'The same request fails until more of the budget is available.'
+  if (code === 'answer_interrupted') return 'A retry with the same `Idempotency-Key` fails again.'
+  return 'The same request fails until you fix the cause.'
 }
 
 function countedSentence(code: ErrorCode, status: number): string {
-  if (status < 500) return 'It does not count toward your monthly quota.'
+  if (status < 500) return 'A rejected request does not count toward your monthly quota.'
   if (code === 'upstream_broken' || code === 'answer_interrupted')
     return 'It counts toward your monthly quota, because part of the answer had been generated.'
   if (status === 504)

@@ -18,7 +18,7 @@ export const accessHelp = {
     example: {},
   },
   key_malformed: {
-    why: 'The value is not one of our keys: it has the wrong format, or its checksum (the last six characters) does not match. We check this before looking anything up, so a mistyped key is reported immediately.',
+    why: 'The value is not one of our keys: it has the wrong format, or its checksum (the last six characters) does not match. We check this before looking anything up, so a mistyped key is reported immediately. OpenAI’s API calls this error `invalid_api_key`.',
     fix: [
       'Check that the key starts with `sk_svc_` and has 45 characters, without spaces or quotes around it.',
       'If the message names another provider, you have mixed up two services’ keys. Send that provider’s key to the provider, and ours here.',
@@ -28,7 +28,7 @@ export const accessHelp = {
     example: { words: { reason: 'The key is incomplete or mistyped: its checksum is wrong.' } },
   },
   key_inactive: {
-    why: 'The key has the right format but is not active: this service did not create it, it is disabled or expired, or its account is suspended.',
+    why: 'The key has the right format but is not active: this service did not create it, it is disabled or expired, or its account is suspended. OpenAI’s API calls this error `invalid_api_key`.',
     fix: [
       'Check that the base URL belongs to the service that created the key.',
       'Check your list of keys: an old key may have expired after you rotated it.',
@@ -186,10 +186,11 @@ export const accessHelp = {
     example: { retryAfterSeconds: 10, words: { limit: 8, plan: 'Pro', seconds: 10 } },
   },
   no_provider_connected: {
-    why: 'Requests use the account’s own provider credentials, and no connected provider can serve this profile.',
+    why: 'No provider can serve this profile for your account. Providers that you connect serve `svc-router/frontier`, and `svc-router/fusion` unless the operator chose its backends.',
     fix: [
-      'Connect a provider: choose it, name a model, and enter your API key for it. The key is encrypted immediately and used only for your account.',
-      'Select “Test” next to the provider, then send the request again.',
+      'For these profiles, connect a provider: choose it, name a model, and enter your API key for it. We test it, encrypt the key, and use it only for your account.',
+      'If you have no provider, or for any other profile, [request managed access](/account/managed-access) or use `svc-router/frontier`.',
+      'Send the request again.',
     ],
     at: providers,
     example: { words: { profile: 'svc-router/frontier' } },
