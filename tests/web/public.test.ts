@@ -69,6 +69,51 @@ describe('models', () => {
     for (const path of ['/models/svc-router/none', '/models/none', '/models/a/b/c'])
       expect((await visitor.get(path)).status).toBe(404)
   })
+
+  test("a profile's page says whether the account's own providers serve it", async () => {
+    expect(await read('/models/svc-router/frontier')).toContain('Your own providers are tried before these:')
+    expect(await read('/models/svc-router/fusion')).toContain('Fusion uses your own providers and these:')
+  })
+
+  test.each([
+    {
+      about: 'with simulated backends only',
+      options: { formats: [] },
+      texts: {
+        'svc-router/frontier': 'Until you connect a provider, these simulated providers answer:',
+        'svc-router/fusion': 'Until you connect a provider, these simulated providers answer:',
+      },
+      asksForProvider: false,
+    },
+    {
+      about: 'with profiles without backends, and of other backends',
+      options: {
+        settings: {
+          profiles: {
+            'svc-router/frontier': { backends: [] },
+            'team/one': { description: 'One', backends: ['alpha'] },
+            'team/none': { description: 'None', backends: [] },
+          },
+        },
+      },
+      texts: {
+        'svc-router/frontier': 'This profile uses the providers that you connect. <a href="/account/upstreams">',
+        'svc-router/fusion': 'This profile uses the providers that you connect. <a href="/account/upstreams">',
+        'team/one': 'This profile uses these backends, not the providers that you connect:',
+        'team/none': 'No backends are configured for this profile. <a href="/support">',
+      },
+      asksForProvider: true,
+    },
+  ])('$about, the pages say which providers answer', async ({ options, texts, asksForProvider }) => {
+    const other = await startWeb(options)
+    try {
+      for (const [id, text] of Object.entries(texts)) expect(await read(`/models/${id}`, other.visitor)).toContain(text)
+      const step = await read('/connect/curl', other.visitor)
+      expect(step.includes('Requests need a model provider.')).toBe(asksForProvider)
+    } finally {
+      await other.service.stop()
+    }
+  })
 })
 
 describe('connecting', () => {
@@ -109,6 +154,14 @@ describe('connecting', () => {
       .toEqual({ arrived: true, text: 'It works: alpha answered your request for svc-router/frontier.' })
     const [, again = ''] = /href="(\/connect\/curl\?since=\d+)"/.exec(page) ?? []
     expect(await read(again, owner)).toContain('It works: alpha answered your request')
+  })
+
+  test('the list has the base URL of each API, which Anthropic clients need without /v1', async () => {
+    const { baseUrl } = service.config
+    const list = await read('/connect')
+    expect(list).toContain(`<code>${baseUrl}</code> for the OpenAI API`)
+    expect(list).toContain(`use <code>${baseUrl.slice(0, -'/v1'.length)}</code>`)
+    expect(baseUrl).toMatch(/\/v1$/)
   })
 
   test("an account sees nothing of another's requests, and a visitor without an account sees nothing", async () => {

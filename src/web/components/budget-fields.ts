@@ -53,7 +53,7 @@ export function budgetFields({ keys, profiles, nowMs }: BudgetChoices, form: For
   ${field({
     name: 'amount',
     label: 'Limit',
-    hint: 'Days, weeks, and months are in UTC. If you already have a budget for the same requests, period, and unit, this limit replaces its limit.',
+    hint: 'A sliding period always covers the most recent hours or days. Other periods start at fixed times in UTC. If you already have a budget for the same requests, period, and unit, this limit replaces its limit.',
     value: form.text('amount'),
     maxCharacters: 20,
     problem: code === undefined ? undefined : problems[code],

@@ -18,7 +18,8 @@ const notices = {
   'webhook-busy': 'The test was not sent, because too many messages are waiting. The list below says why they fail.',
   'webhook-removed': 'The webhook was removed. It gets no more messages.',
   'keys-revoked': 'All keys were revoked. All servers reject them within a second.',
-  'provider-added': 'The provider is connected. Your own providers are tried first, in the order below.',
+  'provider-added':
+    'The provider is connected. Requests to svc-router/frontier use your own providers before any others.',
   'provider-removed': 'The provider and its credential were deleted.',
   'passkey-added': 'The passkey was added. You can now use it to sign in.',
   'passkey-removed': 'The passkey was removed.',

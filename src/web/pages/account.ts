@@ -103,7 +103,7 @@ function keyCard(
         working.length === 0
           ? 'You have no active keys.'
           : html`<strong>${writeNumber(working.length)}</strong> active
-              key${working.length === 1 ? '' : 's'}${lastUseMs === 0 ? ', not used yet' : html`, last used ${writeAgo(lastUseMs, nowMs)}`}.`
+              key${working.length === 1 ? '' : 's'}${lastUseMs === 0 ? ', not used recently' : html`, last used ${writeAgo(lastUseMs, nowMs)}`}.`
       }
     </p>
     ${newKeyForm(signedIn, { limits: everyProfile(deps) })}

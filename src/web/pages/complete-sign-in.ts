@@ -101,8 +101,7 @@ async function showKey(
   const body = html`${showKeyOnce(key, visit.deps.baseUrl)}
     <h2>Next: send a request</h2>
     <p>
-      Run the command above, or connect a client. Then
-      <a href="/account/upstreams">connect your own model provider</a>.
+      <a href="/account/upstreams">Connect your own model provider</a>. Then run the command above, or connect a client.
     </p>
     <p class="actions">
       <a class="button" href="/connect">Connect a client</a>

@@ -1,4 +1,5 @@
 import { html } from 'hono/html'
+import { rootOf } from '../../domain/client-config.ts'
 import { clientRecipes, type ClientRecipe } from '../../domain/client-recipes.ts'
 import { breadcrumbs } from '../components/breadcrumbs.ts'
 import { codeSample } from '../components/code-sample.ts'
@@ -41,9 +42,9 @@ async function showClients(visit: Visit): Promise<Response> {
         )}
       </ul>
       <p class="faint">
-        Using another client for the OpenAI or Anthropic API? Configure the base URL
-        <code>${visit.deps.baseUrl}</code>, your key, and the model <code>svc-router/frontier</code>.
-        <a href="/docs/clients">More about clients</a>
+        Using another client? Set your key and the model <code>svc-router/frontier</code>. Set the base URL to
+        <code>${deps.baseUrl}</code> for the OpenAI API. For Anthropic’s SDKs and Claude Code, use
+        <code>${rootOf(deps.baseUrl)}</code>. <a href="/docs/clients">More about clients</a>
       </p>`,
   })
 }
@@ -79,8 +80,17 @@ async function showClient(visit: Visit): Promise<Response> {
   })
 }
 
-function keyStep({ signedIn }: Visit): Html {
+function keyStep({ deps, signedIn }: Visit): Html {
   return html`<h2>Your key</h2>
+    ${
+      // Simulated providers answer everyone who has no other provider.
+      deps.backends.some(({ simulated }) => simulated)
+        ? ''
+        : html`<p>
+            Requests need a model provider. If the operator provides none for you,
+            <a href="/account/upstreams">connect one</a> first.
+          </p>`
+    }
     <p>
       ${
         signedIn === undefined

@@ -21,7 +21,7 @@ async function showHome(visit: Visit): Promise<Response> {
   const ordered = firstTries.flatMap((name) => tries.filter((one) => one.name === name))
   return page(visit, {
     title: 'One key, many models',
-    lead: 'One API that works with the clients you already use. Each request names a profile, an ordered list of models at your providers. The first available one answers. If it fails before its answer begins, the next one takes over.',
+    lead: 'One API that works with the clients you already use. Each request names a profile: a list of models at providers. One of them answers. If it fails before its answer begins, another one takes over.',
     body: html`<p class="actions">
         ${
           signedIn === undefined
@@ -62,8 +62,9 @@ async function showHome(visit: Visit): Promise<Response> {
         <section>
           <h2>Nothing hidden</h2>
           <p>
-            The usage you see is the usage that counts toward your limits. Prompts and answers are never logged, and
-            your provider credentials are used only for you.
+            The usage you see is the usage that counts toward your limits. Prompts and answers never appear in logs.
+            Stored responses and conversations are encrypted, and no other account can read them. Your provider
+            credentials are used only for you.
           </p>
         </section>
       </div>

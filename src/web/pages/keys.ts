@@ -94,8 +94,8 @@ function revokeAllForm({ signedIn }: AccountVisit): Html {
     <summary>Revoke every key…</summary>
     <div class="panel">
       <p>
-        Every app that uses a key of this account stops working within a second. This cannot be undone. Create new keys
-        afterwards.
+        Every app that uses a key of this account stops working within a second. This cannot be undone. After that,
+        create new keys.
       </p>
       <form method="post" action="/account/keys/revoke-all">
         ${csrfInput(signedIn)}<button class="danger">Revoke every key</button>

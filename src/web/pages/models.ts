@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import { capabilityIds, factsOfAll, type CapabilityId, type ModelFacts } from '../../domain/model-facts.ts'
-import { fusionId, type Profile } from '../../domain/profiles.ts'
+import { frontierId, type Profile } from '../../domain/profiles.ts'
 import { shareOver } from '../../domain/service-status.ts'
 import { breadcrumbs } from '../components/breadcrumbs.ts'
 import { codeSample } from '../components/code-sample.ts'
@@ -33,7 +33,7 @@ function showModels(visit: Visit): Promise<Response> {
   const { deps } = visit
   return page(visit, {
     title: 'Models',
-    lead: 'A request names a profile, and a profile is an ordered list of models at providers. The service chooses a model for each request, so your code does not have to.',
+    lead: 'A request names a profile, and a profile is a list of models at providers. The service chooses from the list for each request, so your code does not have to.',
     body: html`<div class="cards">
         ${deps.profiles.map(
           (profile) =>
@@ -74,13 +74,8 @@ async function showModel(visit: Visit): Promise<Response> {
         <h2>Providers</h2>
         ${
           behind.length === 0
-            ? html`<p class="empty">
-                Your own providers, in the order in which you connected them.
-                <a href="/account/upstreams">Connect one</a>.
-              </p>`
-            : html`<p>
-                  ${id === fusionId ? 'Besides your own providers, fusion can use:' : 'Your own providers are tried first, then:'}
-                </p>
+            ? withoutBackends(profile)
+            : html`<p>${backendsTitle(profile, behind)}</p>
                 <ol>
                   ${behind.map(
                     ({ id: name, provider, simulated }) =>
@@ -119,6 +114,33 @@ async function showModel(visit: Visit): Promise<Response> {
 
 function marks({ premium }: Profile): Html | '' {
   return premium ? html`<span class="tag">premium</span>` : ''
+}
+
+/** Whether accounts' own providers serve it. */
+function isServedByOwn({ id, isLikeFrontier }: Profile): boolean {
+  return id === frontierId || isLikeFrontier === true
+}
+
+function withoutBackends(profile: Profile): Html {
+  if (isServedByOwn(profile))
+    return html`<p class="empty">
+      This profile uses the providers that you connect. <a href="/account/upstreams">Connect one</a>.
+    </p>`
+  return profile.backends.length === 0
+    ? html`<p class="empty">No backends are configured for this profile. <a href="/support">Contact support</a>.</p>`
+    : html`<p class="empty">
+        This profile uses backends that each serve one account, not the providers that you connect.
+      </p>`
+}
+
+/** How the listed backends are used besides the account's own providers. */
+function backendsTitle(profile: Profile, behind: readonly ShownBackend[]): string {
+  if (!isServedByOwn(profile)) return 'This profile uses these backends, not the providers that you connect:'
+  if (behind.every(({ simulated }) => simulated))
+    return 'Until you connect a provider, these simulated providers answer:'
+  return profile.id === frontierId
+    ? 'Your own providers are tried before these:'
+    : 'Fusion uses your own providers and these:'
 }
 
 function backendsOf({ backends }: WebDeps, profile: Profile): readonly ShownBackend[] {

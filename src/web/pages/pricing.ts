@@ -44,9 +44,9 @@ async function showPricing(visit: Visit): Promise<Response> {
         <h2>What counts</h2>
         <ul>
           <li>
-            Each answered request counts once, no matter how many providers were tried. It also counts if the answer is
-            interrupted, or if your client disconnects or times out after a provider was called. Rejected requests, and
-            requests that fail before an answer begins, do not count toward the month.
+            Each answered request counts once, no matter how many providers were tried. A request also counts if its
+            answer is interrupted, or if your client disconnects or times out after a provider was called. Rejected
+            requests, and other requests that fail before an answer begins, do not count toward the month.
           </li>
           ${profiles
             .filter(({ quotaUnits }) => quotaUnits !== 1)

@@ -53,7 +53,10 @@ async function showUpstreams(visit: AccountVisit, { fault, failed, tested }: Sho
         <h2>Connected</h2>
         ${
           upstreams.length === 0
-            ? html`<p class="empty">None yet. When you connect one below, your requests go there first.</p>`
+            ? html`<p class="empty">
+                None yet. Requests to <code>svc-router/frontier</code> use the providers that you connect before any
+                others.
+              </p>`
             : html`<ul class="rows">
                 ${upstreams.map((upstream) => row(visit, upstream, tested?.id === upstream.id ? tested.result : undefined))}
               </ul>`
@@ -100,7 +103,7 @@ function row({ deps, signedIn }: AccountVisit, upstream: Upstream, result: Upstr
         <summary>Remove<span class="unseen"> ${what}</span></summary>
         <form class="panel" method="post" action="/account/upstreams/${upstream.id}/remove">
           ${csrfInput(signedIn)}
-          <p>This deletes its credential. Requests go to your other providers.</p>
+          <p>This removes the provider and deletes its credential. If you have no other provider, requests may fail.</p>
           <button class="danger">Remove ${what}</button>
         </form>
       </details>
