@@ -40,7 +40,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
       return lines(...entries(top), '', `[${table}]`, ...entries(provider))
     },
     place:
-      'Save it as a separate Codex profile in ~/.codex/svc-router.config.toml, or add it at the top of ~/.codex/config.toml.',
+      'Save it as a separate Codex profile in ~/.codex/svc-router.config.toml. If you add it at the top of ~/.codex/config.toml instead, start Codex without --profile.',
     next: 'codex --profile svc-router',
   },
   {
@@ -182,7 +182,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
         "  -H 'content-type: application/json' \\",
         `  -d '${JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello!' }] })}'`,
       ),
-    place: 'This command works in any shell.',
-    next: 'paste it, or pipe it into sh',
+    place: 'This command works in bash, zsh, and other POSIX shells. Or run one command: {again} | sh',
+    next: 'paste the command into your terminal',
   },
 ]
