@@ -103,7 +103,7 @@ function row({ deps, signedIn }: AccountVisit, upstream: Upstream, result: Upstr
         <summary>Remove<span class="unseen"> ${what}</span></summary>
         <form class="panel" method="post" action="/account/upstreams/${upstream.id}/remove">
           ${csrfInput(signedIn)}
-          <p>This removes the provider and deletes its credential. If you have no other provider, requests may fail.</p>
+          <p>This deletes its credential. If you have no other provider, requests may fail.</p>
           <button class="danger">Remove ${what}</button>
         </form>
       </details>
