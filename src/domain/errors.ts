@@ -183,12 +183,12 @@ export const errorCatalog = {
   budget_exceeded: {
     ...overBudget,
     message:
-      '{budget} has {left} of {limit} left, and the request can cost up to {need}. {wayOut}, or raise the budget:',
+      '{budget} has {left} of {limit} left, and this request needs at least {need}. {wayOut}, or raise the budget:',
   },
   budget_held: {
     ...limited,
     message:
-      '{budget} cannot pay for this request yet: {spent} of {limit} spent, {held} held by running requests, up to {need} needed. Please try again in {seconds}s.',
+      '{budget} cannot pay for this request yet: {spent} of {limit} spent, {held} held by running requests, at least {need} needed. Please try again in {seconds}s.',
   },
   budget_price_unknown: {
     ...overBudget,
@@ -265,7 +265,8 @@ export const errorCatalog = {
     source: 'provider',
     retryable: true,
     signals: 'none',
-    message: 'The response ended before it was complete. You received only part of it. Please send the request again.',
+    message:
+      'The response ended before it was complete. You received only part of it. Please send the request again, with a new Idempotency-Key if it had one.',
   },
   answer_interrupted: {
     status: 502,
@@ -283,7 +284,8 @@ export const errorCatalog = {
     retryable: true,
     signals: 'none',
     action: 'supportUrl',
-    message: 'Something went wrong on our side. Contact us with the request ID:',
+    message:
+      'Something went wrong on our side. Please try again. If the error persists, send the value of X-Request-Id to support:',
   },
 } as const satisfies Record<string, ErrorEntry>
 

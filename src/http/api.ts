@@ -140,7 +140,7 @@ export class Api {
     this.#uncounted = new AttemptLimiter(
       'lookups',
       uncountedPerMinute,
-      'for lists, stored answers, and token counts of one account',
+      'for this account’s requests that do not count toward the quota, such as listing models',
       deps.clock,
     )
     this.#intake = new Intake(deps.limits, deps.clock, (plan, isRetry) => deps.gateway.assertAccepted(plan, isRetry))

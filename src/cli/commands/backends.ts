@@ -109,7 +109,7 @@ export const backendsDrain = hold(
 export const backendsQuarantine = hold(
   'quarantine',
   'quarantined',
-  'Take a backend that you do not trust out of service until you release it.',
+  'Stop sending new requests to a backend that you do not trust, until you release it.',
 )
 export const backendsUndrain = free('undrain', 'undrained', 'Send requests to a drained backend again.')
 export const backendsRelease = free(

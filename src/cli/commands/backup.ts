@@ -13,7 +13,8 @@ const maxKept = 10_000
 
 export const backup: Command = {
   name: 'backup',
-  summary: 'Copy all data, without the secrets, into one signed file. The service can keep running.',
+  summary:
+    'Copy all data into one signed file. The sealing key and the pepper are not in it: store them separately. The service can keep running.',
   arguments: ['FILE'],
   options: [
     {

@@ -16,7 +16,7 @@ import { oneOf } from '../value-shapes.ts'
 export const managedAccessStatus: Command = {
   name: 'managed-access status',
   summary:
-    'Show whether managed access is on, and run its three checks now. Managed access lets accounts use your provider credentials.',
+    'Show whether managed access is on, and check now that quotas are durable, audit events are durable, and resale is recorded. Managed access lets accounts use your provider credentials.',
   arguments: [],
   options: [],
   example: 'managed-access status',
@@ -56,7 +56,7 @@ export const managedAccessStatus: Command = {
 
 export const managedAccessOn = switching(
   'on',
-  'Turn on managed access: approved accounts can use your provider credentials while three checks pass.',
+  'Turn on managed access: approved accounts can use your provider credentials while all checks in managed-access status pass.',
 )
 export const managedAccessOff = switching('off', 'Turn off managed access for all accounts.')
 

@@ -52,7 +52,7 @@ export const replay: Command = {
     },
     {
       name: 'assume-capacity',
-      summary: 'Assume that a backend stays as fast when it gets more calls at once than the records show.',
+      summary: 'Assume that a backend does not slow down when it gets more concurrent calls than the records show.',
     },
   ],
   example: 'replay --policy policy.yaml --since 24h',

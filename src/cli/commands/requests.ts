@@ -43,7 +43,7 @@ export const requests: Command = {
     },
     {
       name: 'sessions',
-      summary: `Instead, show the most expensive sessions of the last ${costDays} days. Needs --account if there are several accounts.`,
+      summary: `Instead, show the most expensive sessions of the last ${costDays} days. A session is a series of requests that continue one another. Needs --account if there are several accounts.`,
     },
   ],
   example: 'requests --limit 50',

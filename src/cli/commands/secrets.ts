@@ -5,7 +5,8 @@ import { exitCodes } from '../failures.ts'
 
 export const secretsStatus: Command = {
   name: 'secrets status',
-  summary: 'Show whether you can remove the previous sealing key and the previous pepper from the configuration.',
+  summary:
+    'Show whether you can remove the previous sealing key (it encrypts provider credentials and stored answers) and the previous pepper (it hashes API keys) from the configuration.',
   arguments: [],
   options: [],
   example: 'secrets status',

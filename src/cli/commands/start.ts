@@ -141,7 +141,7 @@ function announce(invocation: Invocation, config: Config, first: FirstRun | unde
     `    ${curl}`,
     '',
     `  Connect a real model: ${invocation.command('upstream add PROVIDER --model MODEL')}`,
-    `  Use your agent:       ${invocation.command('run codex')}   (or claude, opencode; leaves your files unchanged)`,
+    `  Use your agent:       ${invocation.command('run codex')}   (or claude, opencode; does not change their configuration files)`,
   )
   terminal.out(...head, lines.join('\n'))
 }

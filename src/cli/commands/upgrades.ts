@@ -4,7 +4,7 @@ import { writeTable, writeTime } from '../terminal/table.ts'
 
 export const upgradesList: Command = {
   name: 'upgrades list',
-  summary: 'List the requests of accounts for another plan, newest first.',
+  summary: "List accounts' requests to change plans, newest first.",
   arguments: [],
   options: [{ name: 'all', summary: 'Include decided and withdrawn requests.' }],
   example: 'upgrades list',
@@ -32,7 +32,7 @@ export const upgradesList: Command = {
 
 export const upgradesApprove: Command = {
   name: 'upgrades approve',
-  summary: 'Approve a request for another plan, and change the plan of the account.',
+  summary: "Approve an account's request to change plans, and change its plan.",
   arguments: ['ID'],
   options: [],
   example: 'upgrades approve upg_…',
@@ -54,7 +54,7 @@ export const upgradesApprove: Command = {
 
 export const upgradesReject: Command = {
   name: 'upgrades reject',
-  summary: 'Reject a request for another plan. The account stays on its plan.',
+  summary: "Reject an account's request to change plans. The account stays on its plan.",
   arguments: ['ID'],
   options: [],
   example: 'upgrades reject upg_…',

@@ -24,7 +24,7 @@ import { oneOf } from '../value-shapes.ts'
 
 export const upstreamAdd: Command = {
   name: 'upstream add',
-  summary: 'Connect a provider with your own credential, which is stored encrypted.',
+  summary: `Connect a provider with your own credential, which is stored encrypted. Providers: ${presetNames.join(', ')}.`,
   arguments: ['PROVIDER'],
   options: [
     { name: 'model', value: 'MODEL', summary: "The provider's name for the model. Required." },

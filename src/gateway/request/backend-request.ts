@@ -185,7 +185,10 @@ function inCallersWords(error: unknown, names: Readonly<Record<string, string>> 
 export function assertSupported({ hints }: Conversation): void {
   // A background response would run at one provider, where no other backend could find it (contract 11.19).
   if (hints.untranslatable?.includes('background') === true) {
-    throw unsupported('background', 'background is not supported here. Send the request without it.')
+    throw unsupported(
+      'background',
+      'background is not supported over WebSockets or by /v1/route, or if the operator has turned off stored retries. Send the request without background.',
+    )
   }
 }
 

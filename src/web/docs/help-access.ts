@@ -31,18 +31,18 @@ export const accessHelp = {
     why: 'The key has the right format but is not active: this service did not create it, it is disabled or expired, or its account is suspended. OpenAI’s API calls this error `invalid_api_key`.',
     fix: [
       'Check that the base URL belongs to the service that created the key.',
-      'Check your list of keys: an old key may have expired after you rotated it.',
+      'Check your list of keys for one that is disabled or expired.',
       'Otherwise, create a new key and replace the old one.',
     ],
     at: keys,
     example: {},
   },
   key_revoked: {
-    why: 'Someone with access to the account revoked this key, or it was found in public and revoked to protect the account. Revoking is permanent.',
+    why: 'Someone with access to the account revoked or rotated this key, or it was found in public and revoked to protect the account. After a rotation, the old key stops working when its overlap ends. Revoking is permanent.',
     fix: [
       'Create a new key and replace the revoked one.',
       'If you are not signed in, [verify the account’s email address](/account/recover) to get a new key.',
-      'If nobody on your team revoked it, also check the account’s other keys and signed-in browsers.',
+      'If nobody on your team revoked or rotated it, also check the account’s other keys and signed-in browsers.',
     ],
     at: keys,
     example: {},
@@ -97,7 +97,7 @@ export const accessHelp = {
     },
   },
   budget_exceeded: {
-    why: 'A budget of the account, the key, or the profile cannot cover this request. Before we send a request, we reserve its highest possible cost in the budget: the whole input and as much output as the output limit allows, at the highest prices of the backends that may answer. This reservation is a hold. When the request ends, we charge the actual cost and release the rest. In the error, `budget` shows which budget it is and how much of it is spent and held, and `resets_at` gives the time when more becomes available.',
+    why: 'A budget of the account, the key, or the profile cannot cover this request. Before we send a request, we reserve its highest possible cost in the budget: the whole input and as much output as the output limit allows, at the highest prices of the backends that may answer. This reservation is a hold. If the request sets no output limit, we set the highest one that the budget can cover. We lower the limit of a Messages request in the same way. We never lower a limit below 1,024 tokens: we reject the request instead. When the request ends, we charge the actual cost and release the rest. In the error, `budget` shows which budget it is and how much of it is spent and held, and `resets_at` gives the time when more becomes available.',
     fix: [
       'Raise the budget: open Budgets and choose “Change the limit” next to it. The change applies within a second. If the operator set it, ask them to raise it.',
       'Or lower the highest possible cost: send a shorter request, or one with a lower output limit. If this cost is more than the whole limit, waiting does not help.',
@@ -167,7 +167,7 @@ export const accessHelp = {
     example: { words: { budget: 'The monthly budget of this account', profile: 'svc-router/frontier' } },
   },
   rate_limit_exceeded: {
-    why: 'A per-minute limit was reached. It is either the plan’s limit, the key’s own limit, the limit for free requests such as listing models, or the limit for bytes sent in rejected requests. The message says which one. The plan’s limit uses a sliding 60-second window, not clock minutes.',
+    why: 'A per-minute limit was reached. It is one of these: the plan’s limit, the key’s own limit, the limit for requests that do not count toward the quota (such as listing models), the limit for an address that sends invalid keys, or the limit for bytes sent in rejected requests. The message says which one. The plan’s limit uses a sliding 60-second window, not clock minutes.',
     fix: [
       'Wait for the number of seconds in `Retry-After`, then retry.',
       'Most clients do this automatically. In your own program, send requests more slowly: `X-RateLimit-Remaining` says how many requests are left.',
@@ -199,7 +199,7 @@ export const accessHelp = {
     why: 'Every provider that could have answered rejected your account’s credential for it. Your svc-router key is valid.',
     fix: [
       'Find the provider whose test fails, remove it, and connect it again with a working credential.',
-      'If the provider now accepts the credential, wait: we try a rejected credential again after up to 25 seconds.',
+      'If the provider now accepts the credential, wait up to 25 seconds, then send the request again.',
     ],
     at: providers,
     example: { retryCount: 2 },

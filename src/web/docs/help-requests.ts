@@ -98,9 +98,9 @@ export const requestHelp = {
     example: {},
   },
   context_length_exceeded: {
-    why: 'The conversation is longer than the context window of every backend of this profile. We tried backends with larger windows before we returned this error.',
+    why: 'The conversation and the requested output together exceed the context window of every available backend of this profile, including the backend with the largest window.',
     fix: [
-      'Shorten the conversation: remove or summarize early turns and large tool results.',
+      'Shorten the conversation: remove or summarize early turns and large tool results. Or lower the output limit.',
       'To find a profile with a larger context window, see the page of each profile.',
     ],
     at: { path: '/models', name: 'Models' },

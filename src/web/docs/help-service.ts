@@ -76,7 +76,7 @@ export const serviceHelp = {
     example: { upstream: 'openai-main' },
   },
   answer_interrupted: {
-    why: 'The server that generated the response stopped, all of its clients were disconnected for too long, or the response was too large to be stored for retries. The request is counted once. A retry with the same `Idempotency-Key` gets the same partial answer and this error, because a second answer would be charged again.',
+    why: 'The server that generated the response stopped, every client that was receiving the response was disconnected for too long, or the response was too large to store for retries. The request is counted once. A retry with the same `Idempotency-Key` gets the same partial answer and this error, because a second answer would be charged again.',
     fix: ['Discard the partial answer, and send the request with a new `Idempotency-Key`.'],
     at: status,
     example: {},
