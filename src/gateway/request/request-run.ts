@@ -328,6 +328,7 @@ export class RequestRun extends SetEntry {
     const error = this.#endReason(thrown)
     const isReadable = (await persister?.discard()) === false
     await this.#source.end()
+    // Contract 6.21.
     const isDispatched = this.#source.current !== undefined
     // A deadline that the caller set counts as the caller disconnecting.
     const hasLeft = this.#clientDisconnected || (error.code === 'upstream_timeout' && request.timeoutMs !== undefined)
