@@ -98,7 +98,7 @@ export const requestHelp = {
     example: {},
   },
   context_length_exceeded: {
-    why: 'The conversation and the requested output together exceed the context window of every available backend of this profile, including the backend with the largest window.',
+    why: 'The conversation and the requested output together exceed the context window of every available backend of this profile.',
     fix: [
       'Shorten the conversation: remove or summarize early turns and large tool results. Or lower the output limit.',
       'To find a profile with a larger context window, see the page of each profile.',
