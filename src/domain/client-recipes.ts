@@ -40,7 +40,7 @@ export const clientRecipes: readonly ClientRecipe[] = [
       return lines(...entries(top), '', `[${table}]`, ...entries(provider))
     },
     place:
-      'Save it as a separate Codex profile in ~/.codex/svc-router.config.toml. If you add it at the top of ~/.codex/config.toml instead, start Codex without --profile.',
+      'Save it as a separate Codex profile in ~/.codex/svc-router.config.toml. If you add it to ~/.codex/config.toml instead, put the first two lines at its top, in place of your own model and model_provider, and the rest at its end. Then start Codex without --profile.',
     next: 'codex --profile svc-router',
   },
   {

@@ -60,13 +60,13 @@ export const accessHelp = {
     why: 'The profile or tool is premium, and the account’s plan does not include it. The request was not sent to any provider, and it was not counted.',
     fix: [
       'Use `svc-router/frontier` instead, or remove the tool.',
-      'Or upgrade. The new plan applies immediately, and your key stays the same.',
+      'Or upgrade. Your key stays the same, and works with the profile or tool as soon as your account is on the new plan.',
     ],
     at: upgrade,
     example: { words: { what: 'svc-router/fusion', plan: 'Free' } },
   },
   key_profile_not_allowed: {
-    why: 'The key is limited to certain profiles, and this is not one of them. The tool `svc-router:fusion` requires the profile `svc-router/fusion`. The request was not sent to any provider, and it was not counted.',
+    why: 'The key is limited to certain profiles, and this is not one of them. To use the tool `svc-router:fusion` with any profile, the key must also allow the profile `svc-router/fusion`. The request was not sent to any provider, and it was not counted.',
     fix: [
       'Use one of the profiles named in the message. With this key, `GET /v1/models` lists only those.',
       'Or allow this profile under “Limits” next to the key. The change applies within a second, and the key stays the same.',
@@ -87,7 +87,7 @@ export const accessHelp = {
   insufficient_quota: {
     why: 'The account has used its monthly quota. The quota resets at the start of the next month (UTC); `resets_at` and `X-Quota-Reset` give that time as a Unix timestamp in seconds. Additional keys do not help, because all keys of an account share its quota.',
     fix: [
-      'Upgrade. The larger quota applies immediately. Requests that you already made this month count toward it.',
+      'Upgrade. The larger quota applies as soon as your account is on the new plan. Requests that you already made this month count toward it.',
       'Or wait for the next month. Retrying before then will not succeed.',
     ],
     at: upgrade,
@@ -189,7 +189,7 @@ export const accessHelp = {
     why: 'No provider can serve this profile for your account. Providers that you connect serve `svc-router/frontier`, and `svc-router/fusion` unless the operator chose its backends.',
     fix: [
       'For these profiles, connect a provider: choose it, name a model, and enter your API key for it. We test it, encrypt the key, and use it only for your account.',
-      'If you have no provider, or for any other profile, [request managed access](/account/managed-access) or use `svc-router/frontier`.',
+      'If you have no provider of your own, [request managed access](/account/managed-access). For any other profile, request managed access or use `svc-router/frontier`.',
       'Send the request again.',
     ],
     at: providers,

@@ -115,7 +115,9 @@ function emailList(emails: readonly AccountEmail[], signedIn: SignedIn): Html {
   const canRemove = emails.length > 1
   return html`${
     emails.length === 0
-      ? html`<p class="empty">None yet. Add one to sign in from any browser and recover a lost key.</p>`
+      ? html`<p class="empty">
+          None yet. Add one to sign in from any browser, and to get a new key if you lose yours.
+        </p>`
       : html`<ul class="rows">
           ${emails.map(
             ({ address }) =>

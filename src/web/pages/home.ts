@@ -56,7 +56,8 @@ async function showHome(visit: Visit): Promise<Response> {
           <h2>Errors that help</h2>
           <p>
             Each error says what happened and what to do, and often links to the page that helps.
-            <a href="/docs/errors">Every error code has a page</a>, and every response has an ID that you can look up.
+            <a href="/docs/errors">Every error code has a page</a>. Every response has an ID, and you can look up each
+            request that we accepted.
           </p>
         </section>
         <section>

@@ -68,7 +68,7 @@ async function showUpstreams(visit: AccountVisit, { fault, failed, tested }: Sho
           failed === undefined
             ? ''
             : html`${upstreamTestResult(failed)}
-                <p>Correct the settings and enter the credential again, or save the provider without a test.</p>`
+                <p>Enter the credential again. Then correct the settings, or save the provider without a test.</p>`
         }
         ${connectForm(visit, fault, failed)}
       </section>

@@ -136,7 +136,7 @@ function budgetsCard(budgets: readonly BudgetState[], keys: readonly StoredKey[]
 function projectionOf(usage: UsageSignals, { startMs }: Period, nowMs: number): Html {
   const projection = projectMonth(usage, startMs, nowMs)
   if (projection === undefined)
-    return html`<p class="faint">There are not enough requests this month for a projection yet.</p>`
+    return html`<p class="faint">A projection appears after your first request and the first 12 hours of the month.</p>`
   const { units, usedUpAtMs } = projection
   if (usage.quotaRemaining === 0) return html`<p class="problem">Your monthly quota is used up.</p>`
   return usedUpAtMs === undefined
