@@ -150,9 +150,13 @@ export class Gateway {
     return running
   }
 
-  /** The current counters for this key (contract 5.5, 5.6). */
-  signals({ accountId, plan, limits }: Principal): UsageSignals | Promise<UsageSignals> {
-    return this.#deps.ledger.signals(accountId, plan, limits?.rate)
+  /** The current counters for this key (contract 5.5, 5.6, 5.9). @throws ServiceError `store_unavailable` */
+  async signals({ accountId, plan, limits }: Principal): Promise<UsageSignals> {
+    try {
+      return await this.#deps.ledger.signals(accountId, plan, limits?.rate)
+    } catch (cause) {
+      throw new ServiceError('store_unavailable', { retryAfterSeconds: 1, cause })
+    }
   }
 
   /**

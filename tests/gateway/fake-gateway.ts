@@ -1,3 +1,4 @@
+import type { UsageSignals } from '../../src/domain/account-meter.ts'
 import type { ServiceEvent } from '../../src/domain/events.ts'
 import type { JsonObject } from '../../src/domain/json.ts'
 import { linksFor } from '../../src/domain/links.ts'
@@ -129,6 +130,8 @@ export class FakeGateway {
   stillServes: (backend: Backend) => boolean = () => true
   /** Counts the bytes of non-streaming answers. */
   held: HeldBytes | undefined
+  /** How the ledger reads the counters. */
+  readSignals: () => UsageSignals | Promise<UsageSignals> = () => signals
   /** Called by `deliver`. */
   deliver: () => void = () => {}
   readonly #gateway: Gateway
@@ -155,7 +158,7 @@ export class FakeGateway {
       },
       profiles: [this.profile],
       backends: { forProfile: () => this.backends, stillServes: (backend) => this.stillServes(backend) },
-      ledger: { admit: () => this.#admit(), signals: () => signals },
+      ledger: { admit: () => this.#admit(), signals: () => this.readSignals() },
       formats: formats as Formats,
       relays: relayById,
       mintId: () => 'x',
@@ -194,6 +197,11 @@ export class FakeGateway {
       recheck: () => this.recheck(principal),
     }
     return this.#gateway.answer(principal, request, this.sink)
+  }
+
+  /** The counters of the caller, as a retry reads them. */
+  signals(): Promise<UsageSignals> {
+    return this.#gateway.signals({ accountId: this.accountId, plan, limits: undefined } as Principal)
   }
 
   #admit(): Admission {

@@ -79,6 +79,8 @@ async function inBackground(node: ServiceProcess): Promise<{ id: string }> {
   return { id }
 }
 
+const maxTries = 20
+
 /** Reads until an answer has this many bytes, or ends or breaks. */
 async function readPart(response: Response, bytes = Infinity): Promise<Buffer> {
   const received: Uint8Array[] = []
@@ -95,8 +97,14 @@ async function readPart(response: Response, bytes = Infinity): Promise<Buffer> {
   return Buffer.concat(received)
 }
 
+/** Sends the request again after a 503, as it says: on a busy machine, the database may not answer in time. */
 async function whole(node: ServiceProcess, idempotencyKey: string): Promise<string> {
-  return (await readPart(await ask(node, idempotencyKey))).toString()
+  for (let tries = 1; ; tries++) {
+    const response = await ask(node, idempotencyKey)
+    if (response.status !== 503 || tries === maxTries) return (await readPart(response)).toString()
+    await response.body?.cancel()
+    await sleep(1_000 * Number(response.headers.get('retry-after') ?? 1))
+  }
 }
 
 async function charged(): Promise<number> {

@@ -16,6 +16,7 @@ import type { Admission, DeliveryState, HeldBudgets, Ledger } from '../../gatewa
 import type { Clock } from '../../runtime/clock.ts'
 import { randomBase62 } from '../../runtime/ids.ts'
 import { systemRandom } from '../../runtime/random.ts'
+import { SharedReads } from '../../runtime/shared-reads.ts'
 import { deleteAnswersTo } from '../responses.ts'
 import type { Tables } from '../schema/schema.ts'
 import { lockDataFolder } from '../sqlite/data-folder-lock.ts'
@@ -160,6 +161,7 @@ class NodeLedger implements PostgresLedger {
   readonly #clock: Clock
   readonly #queue: AdmissionQueue
   readonly #refusals: MinuteRefusals
+  readonly #reads = new SharedReads<UsageSignals>()
   readonly #budgetRefusals: BudgetRefusals
   readonly #settlements: SettlementQueue
   readonly #lease: NodeLease
@@ -254,7 +256,10 @@ class NodeLedger implements PostgresLedger {
     // An error after a failed admission must not wait for the database once more.
     if (!this.healthy()) return Promise.reject(new LedgerUnavailable())
     const known = this.#refusals.signalsFor({ accountId, plan, rate })
-    return known === undefined ? readSignals(this.#db, accountId, plan, rate) : Promise.resolve(known)
+    if (known !== undefined) return Promise.resolve(known)
+    // Thousands of retries of one request can ask at once.
+    const name = JSON.stringify([accountId, plan, rate])
+    return this.#reads.read(name, () => readSignals(this.#db, accountId, plan, rate))
   }
 
   reportNow(): void {

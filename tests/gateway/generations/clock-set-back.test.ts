@@ -45,7 +45,7 @@ function startProcess(clock: ManualClock, store: GenerationStore, runs: readonly
   const generations = new Generations({
     gateway: {
       check: () => ({ stream: false }) as ReturnType<Gateway['check']>,
-      signals: () => signals,
+      signals: async () => signals,
       answer: (_, { id }, sink) => run(runs[ran.push(id) - 1]!, sink),
     },
     store,
