@@ -229,7 +229,8 @@ export const errorCatalog = {
   },
   restarting: {
     ...unavailable,
-    message: 'This server is restarting and could not finish the response. Please send the request again in 1s.',
+    message:
+      'This server is restarting and could not finish the response. Please send the request again in 1s. If part of the response arrived, do not reuse its Idempotency-Key.',
   },
   upstream_credentials_rejected: {
     status: 502,
@@ -257,7 +258,8 @@ export const errorCatalog = {
     source: 'provider',
     retryable: true,
     signals: 'none',
-    message: 'No backend of {profile} answered within {seconds}s. Try again, or send a shorter request.',
+    message:
+      'The answer of {profile} was not complete within {seconds}s. Try again, or send a shorter request. If part of the answer arrived, do not reuse its Idempotency-Key.',
   },
   upstream_broken: {
     status: 502,

@@ -25,11 +25,13 @@ export function costFacts(cost: CostSum | undefined): Html | string {
         <dd>${writeUsd(cost.saved)}</dd>`
 }
 
-/** What the sum leaves out (contract 42.5). */
+const computed = 'Computed from reported or estimated usage.'
+
+/** What the sum leaves out (contract 42.5, 42.8). */
 export function costNote(cost: CostSum | undefined): string {
   if (cost === undefined) return 'The cost of these requests is unknown.'
-  if (cost.unknown === 0) return 'Computed from the usage that providers reported.'
-  return `Computed from the usage that providers reported. The cost of ${writeCount(cost.unknown, 'request')} is unknown and not included.`
+  if (cost.unknown === 0) return computed
+  return `${computed} The cost of ${writeCount(cost.unknown, 'request')} is unknown and not included.`
 }
 
 /** What the groups of each name cost, the most expensive first; `show` writes a name. */

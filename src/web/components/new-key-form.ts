@@ -19,7 +19,7 @@ export function newKeyForm(signedIn: SignedIn, { name = '', problem, limits }: N
     ${field({
       name: 'name',
       label: 'Name',
-      hint: 'Only you see this name. Examples: laptop, billing-worker.',
+      hint: 'The name helps you recognize the key. Examples: laptop, billing-worker.',
       value: name,
       problem,
       maxCharacters: maxNameCharacters,

@@ -53,14 +53,17 @@ export const serviceHelp = {
   },
   restarting: {
     why: 'The server is restarting. It waited for requests in progress, but this one took too long.',
-    fix: [again],
+    fix: [
+      'If no part of the answer arrived, send the same request again. Most clients do this automatically.',
+      'Otherwise, discard the partial answer and send the request again, with a new `Idempotency-Key` if it had one.',
+    ],
     at: status,
     example: { retryAfterSeconds: 1 },
   },
   upstream_timeout: {
-    why: 'No backend answered before the request’s deadline. Reasoning models can take minutes.',
+    why: 'The answer was not complete before the request’s deadline. The deadline also ends a stream that has begun. Reasoning models can take minutes.',
     fix: [
-      'Use `"stream": true`. A streamed answer must begin before the deadline, but can then take longer than an answer that is not streamed.',
+      'Use `"stream": true`. A stream can take longer than an answer that is not streamed, but it must also end before the deadline.',
       'If you set a `timeout` in an SDK, raise it. The SDK sends the timeout with the request, and we stop shortly before it expires.',
     ],
     at: status,

@@ -30,7 +30,7 @@ async function showClients(visit: Visit): Promise<Response> {
     title: 'Connect a client',
     lead: isNew
       ? firstStep
-      : 'Choose your client. Its configuration includes this service’s base URL and reads your key from an environment variable.',
+      : 'Choose your client. Its configuration includes this service’s base URL. Most clients read your key from an environment variable.',
     body: html`<ul class="choices">
         ${clientRecipes.map(
           ({ name, title, language }) =>

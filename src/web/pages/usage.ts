@@ -89,7 +89,7 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
       <a href="/activity">Activity</a>.`,
     summary: 'Your requests, tokens, and remaining monthly quota.',
     body: html`${isWhole ? '' : onlyNote(span, names)}
-      ${isWhole ? html`<div class="cards">${monthCard(usage, nowMs)} ${totals(groups)}</div>` : totals(groups)}
+      ${isWhole ? html`<div class="cards">${monthCard(usage, nowMs)} ${totals(groups, span)}</div>` : totals(groups, span)}
       ${isWhole && budgets.length > 0 ? budgetsCard(budgets, keys) : ''}
       <section class="card">
         <h2>Requests by day</h2>
@@ -149,13 +149,13 @@ function projectionOf(usage: UsageSignals, { startMs }: Period, nowMs: number): 
       </p>`
 }
 
-function totals(groups: readonly UsageGroup[]): Html {
+function totals(groups: readonly UsageGroup[], { range }: Span): Html {
   const cost = costOf(groups)
   const requests = sumOf(groups, (group) => group.requests)
   const failed = sumOf(groups, (group) => (group.errorCode === null ? 0 : group.requests))
   const estimated = sumOf(groups, (group) => group.estimated)
   return html`<section class="card">
-    <h2>Totals</h2>
+    <h2>${range === 'month' ? 'Totals of this month' : 'Totals of the last 30 days'}</h2>
     <dl class="facts">
       <dt>Requests</dt>
       <dd>${writeNumber(requests)}</dd>
