@@ -155,7 +155,7 @@ function totals(groups: readonly UsageGroup[], { range }: Span): Html {
   const failed = sumOf(groups, (group) => (group.errorCode === null ? 0 : group.requests))
   const estimated = sumOf(groups, (group) => group.estimated)
   return html`<section class="card">
-    <h2>${range === 'month' ? 'Totals of this month' : 'Totals of the last 30 days'}</h2>
+    <h2>${range === 'month' ? 'Totals of this month' : 'Last 30 days'}</h2>
     <dl class="facts">
       <dt>Requests</dt>
       <dd>${writeNumber(requests)}</dd>
