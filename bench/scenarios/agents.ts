@@ -1,20 +1,16 @@
 import type { Bench } from '../bench.ts'
 import type { AgentFormat, AgentSize } from '../bodies.ts'
 import type { Gateway } from '../gateways.ts'
-import { readCpuNs } from '../proc-stat.ts'
 import type { UpstreamMode } from '../protocol.ts'
-import { type Contender, enterOne, maxRequestsPerRun, measure } from '../rounds.ts'
-import { compare, type Row } from '../rows.ts'
-import { minima } from './settings.ts'
+import { type Contender, enterOne } from '../rounds.ts'
+import type { Row } from '../rows.ts'
+import { compareInShortRounds } from './short-rounds.ts'
 
 const scenario = 'agents'
 const aimAtMost = 1.05
 /** The engine optimizes code for large bodies only after more than ten seconds. All loads use the same process. */
 const firstWarmUps = 4
 const connections = 32
-/** Short rounds, and twice as many: the machine's speed changes within seconds. */
-const roundsFactor = 2
-const runShare = 1 / 3
 const plain = 'without sessions and marks'
 
 interface AgentLoad {
@@ -47,18 +43,18 @@ export async function measureAgents(bench: Bench): Promise<Row[]> {
   await using started = new AsyncDisposableStack()
   started.defer(() => gateway.stop())
   const rows: Row[] = []
-  for (const [index, load] of loads.entries()) {
-    const values = await measureLoad(bench, gateway, load, index === 0 ? firstWarmUps : 1)
-    const how = load.format === 'messages' ? 'relayed' : 'translated'
-    const figure = `CPU µs/${how} turn, ${load.size}, ${load.isStreamed ? 'streamed' : 'whole'}`
-    const comparison = { scenario, figure, values, reference: plain, remarks: minima(values) }
-    rows.push(...compare({ ...comparison, aimOthersAtMost: aimAtMost }))
-  }
+  for (const [index, load] of loads.entries())
+    rows.push(...(await measureLoad(bench, gateway, load, index === 0 ? firstWarmUps : 1)))
   return rows
 }
 
 /** Both kinds of turns go to one process in the same rounds: two processes of one program differ by up to 25 %. */
-async function measureLoad(bench: Bench, gateway: Gateway, { format, size, isStreamed }: AgentLoad, warmUps: number) {
+async function measureLoad(
+  bench: Bench,
+  gateway: Gateway,
+  { format, size, isStreamed }: AgentLoad,
+  warmUps: number,
+): Promise<Row[]> {
   const mode: UpstreamMode = isStreamed ? { name: 'burst', events: 200 } : { name: 'whole', bodyBytes: 1024 }
   const contenders: Contender[] = []
   for (const label of [plain, 'with both']) {
@@ -66,14 +62,7 @@ async function measureLoad(bench: Bench, gateway: Gateway, { format, size, isStr
     const contender = await enterOne(bench, scenario, { label, gateway, kind, mode, warm: true, warmUps })
     if (contender !== undefined) contenders.push(contender)
   }
-  const { rounds, runMs } = bench.options
-  const { values } = await measure(bench, contenders, {
-    scenario,
-    rounds: rounds * roundsFactor,
-    connections,
-    maxRequests: maxRequestsPerRun,
-    durationMs: runMs * runShare,
-    readCpuUs: (pid) => readCpuNs(pid) / 1_000,
-  })
-  return values
+  const how = format === 'messages' ? 'relayed' : 'translated'
+  const figure = `CPU µs/${how} turn, ${size}, ${isStreamed ? 'streamed' : 'whole'}`
+  return await compareInShortRounds(bench, contenders, { scenario, figure, connections, reference: plain, aimAtMost })
 }

@@ -78,13 +78,14 @@ async function startControl(bench: Bench, count: number, gateways: Gateway[]): P
     label: controlLabelOf(count),
     gateway: gateway!,
     besides,
-    kind: 'chat',
-    mode,
-    warm: true,
-    warmUps: count,
-    connections: connectionsPerWorker * count,
-    times: count,
+    ...loadOf(count),
   })
+}
+
+/** Each process answers as many requests in a round as one alone: what it does once counts the same. */
+function loadOf(count: number) {
+  const connections = connectionsPerWorker * count
+  return { kind: 'chat', mode, warm: true, warmUps: count, connections, times: count } as const
 }
 
 async function startWorkers(
@@ -97,13 +98,7 @@ async function startWorkers(
   const contender = await enterOne(bench, 'workers', {
     label: labelOf(count),
     gateway,
-    kind: 'chat',
-    mode,
-    warm: true,
-    warmUps: count,
-    connections: connectionsPerWorker * count,
-    // Each worker answers as many requests in a round as one alone: what it does once counts the same.
-    times: count,
+    ...loadOf(count),
     ...(postgres && { databasePid: postgres.pid }),
   })
   if (contender === undefined) await gateway.stop()
