@@ -30,6 +30,11 @@ export function textOf(value: Json | undefined): string {
   return typeof value === 'string' ? value : ''
 }
 
+/** Whether a member says something: it is there, and neither null nor an empty list. */
+export function isGiven(value: Json | undefined): boolean {
+  return Array.isArray(value) ? value.length > 0 : value !== undefined && value !== null
+}
+
 /** Whether a value is a whole number from 0 that is represented exactly. */
 export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0

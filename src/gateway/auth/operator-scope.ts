@@ -1,6 +1,6 @@
 import { invalidRequest, type ServiceError } from '../../domain/errors.ts'
 import { isObject, type JsonObject } from '../../domain/json.ts'
-import { otherModelsIn } from '../../domain/other-models.ts'
+import { type OtherModels, otherModelsIn } from '../../domain/other-models.ts'
 
 /** Fields that refer to something stored at the provider for the organization that owns the credential. */
 const references = new Set([
@@ -40,17 +40,19 @@ export function assertManagedScope(body: JsonObject): void {
   if (store === true && messages !== undefined) throw outOfScope('store')
   if (typeof n === 'number' && n > 1)
     throw invalidRequest('n', 'With managed access, each request returns one answer: n must be 1.')
-  const other =
-    otherModelsIn(body) ??
-    (isObject(body['data_sources']) || Array.isArray(body['data_sources']) ? 'data_sources' : undefined)
+  const other = otherModelsIn(body) ?? dataSourcesIn(body)
   if (other !== undefined) {
-    const what = other === 'tools' ? 'a tool with a model of its own' : other
     throw invalidRequest(
-      other,
-      `With ${what}, the provider uses other models, services, or data, which managed access does not include. Send the request without it.`,
+      other.name,
+      `With ${other.what}, the provider uses other models, services, or data, which managed access does not include. Send the request without it.`,
     )
   }
   for (const [name, value] of Object.entries(body)) checkValue(name, value)
+}
+
+function dataSourcesIn({ data_sources: sources }: JsonObject): OtherModels | undefined {
+  const isUsed = isObject(sources) || Array.isArray(sources)
+  return isUsed ? { name: 'data_sources', what: 'data_sources' } : undefined
 }
 
 function checkValue(name: string, value: unknown, parent = ''): void {

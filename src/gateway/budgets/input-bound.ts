@@ -1,5 +1,5 @@
 import type { AssistantPart, Conversation, InputPart } from '../../domain/conversation.ts'
-import { isObject, type Json, type JsonObject } from '../../domain/json.ts'
+import { isGiven, isObject, type Json, type JsonObject } from '../../domain/json.ts'
 import type { Backend } from '../ports.ts'
 
 /** What providers add to a request by themselves, such as instructions for tools, in tokens. */
@@ -25,7 +25,6 @@ const imageTokens: readonly (readonly [models: RegExp, tokens: number])[] = [
 const unreadParts = /video|upload|audio_url|^media$/
 /** Hosted tools that add nothing large to the input: clients run them, or they only write. */
 const boundedTools = /^(?:local_shell|apply_patch|computer|image_generation|tool_search|custom|function|namespace)/
-
 /** Members with which a provider searches, opens something stored, or calls other servers (contract 46.3). */
 const openMembers = ['mcp_servers', 'container', 'web_search_options', 'search_parameters', 'data_sources']
 
@@ -61,7 +60,7 @@ export function inputBound(
   tokens += (countUnread(body['messages']) + countUnread(body['input'])) * tokensOfUnknownFile
   const isOpen =
     tools.some((tool) => tool.type === 'hosted' && canAddInput(tool.declaration)) ||
-    openMembers.some((name) => isGiven(body[name])) ||
+    openMembers.some((name) => isUsed(body[name])) ||
     [body, body['extra_body']].some(hasCachedContent) ||
     // The prompt of a Responses request is a template that the provider stores.
     isObject(body['prompt'])
@@ -82,10 +81,10 @@ export function inputAt(
 /** Whether the provider summarizes a long prompt itself before it answers, and bills that call, too. */
 function asksForSummary({ compaction, context_management: management }: JsonObject): boolean {
   const edits = isObject(management) ? management['edits'] : management
-  if (!Array.isArray(edits)) return isGiven(compaction)
+  if (!Array.isArray(edits)) return isUsed(compaction)
   const isCompaction = (edit: Json) =>
     isObject(edit) && typeof edit['type'] === 'string' && edit['type'].startsWith('compact')
-  return isGiven(compaction) || (edits as readonly Json[]).some(isCompaction)
+  return isUsed(compaction) || (edits as readonly Json[]).some(isCompaction)
 }
 
 /** What a part counts as, beyond its bytes in the request; negative for base64. */
@@ -147,9 +146,10 @@ function canAddInput({ type }: JsonObject): boolean {
 function hasCachedContent(body: Json | undefined): boolean {
   if (!isObject(body)) return false
   const { google } = body
-  return isObject(google) && isGiven(google['cached_content'])
+  return isObject(google) && isUsed(google['cached_content'])
 }
 
-function isGiven(value: Json | undefined): boolean {
-  return Array.isArray(value) ? value.length > 0 : value !== undefined && value !== null && value !== ''
+/** Whether a member says something; an empty text names nothing. */
+function isUsed(value: Json | undefined): boolean {
+  return isGiven(value) && value !== ''
 }

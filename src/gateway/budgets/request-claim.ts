@@ -104,9 +104,9 @@ export function answersOf({ candidates, choices = 1 }: Sampling): number {
  * request with budgets must not have them (contract 46.20). @throws ServiceError `unsupported_parameter`
  */
 function assertBounded(body: JsonObject): void {
-  const name = otherModelsIn(body)
-  if (name === undefined) return
-  const what = name === 'tools' ? 'a tool with a model of its own' : name
+  const other = otherModelsIn(body)
+  if (other === undefined) return
+  const { name, what } = other
   throw unsupported(
     name,
     `A budget counts this request, and nobody can tell what ${what} costs. Send the request without ${what}.`,
