@@ -365,7 +365,7 @@ export const apiOperations: readonly ApiOperation[] = [
     path: '/pricing',
     id: 'getPricing',
     summary: 'Plans',
-    description: 'Lists the plans, their limits, and what is not offered.',
+    description: 'Lists the plans and their limits, and says whether managed access is on.',
     answer: 'The plans and limits.',
   },
   {

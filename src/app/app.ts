@@ -13,6 +13,7 @@ import type { FusionNotes } from '../gateway/fusion/fusion-notes.ts'
 import { Gateway } from '../gateway/gateway.ts'
 import { Generations } from '../gateway/generations/generations.ts'
 import { LoadShedder } from '../gateway/overload/load-shedder.ts'
+import type { ManagedAccess } from '../gateway/ports.ts'
 import type { ProviderErrors } from '../gateway/request/provider-errors.ts'
 import type { Conversations } from '../gateway/responses/conversations.ts'
 import type { StoredResponses } from '../gateway/responses/stored-responses.ts'
@@ -123,7 +124,7 @@ export async function startApp(given: Config, options: AppOptions): Promise<App>
   const web = parts.use(await listenForWeb({ ...given.appListen, connections: connections.web }))
   const { metricsPort } = observation
   const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port, metrics: metricsPort })
-  const shared = { storage, breakers, shedder, providers, readiness }
+  const shared = { storage, breakers, shedder, providers, readiness, managed }
   const deps = { ...answers, ...shared, sessions, keys, offers, refused, observation, status }
   const listening = await listen(runtime, { withPort, connections }, deps)
   const { api } = listening
@@ -303,6 +304,7 @@ interface BuildApiDeps extends BuildGatewayDeps {
   readonly offers: () => Promise<readonly Offer[]>
   readonly readiness: () => Readiness
   readonly refused: RefusedRequests
+  readonly managed: ManagedAccess
 }
 
 interface ListenOptions {
@@ -327,13 +329,14 @@ function listen(runtime: Runtime, { withPort, connections }: ListenOptions, deps
 /** The API over parts that are running. */
 export function buildApi(runtime: Runtime, deps: BuildApiDeps): Api {
   const { config, served, clock, log, links, mintRequestId } = runtime
-  const { stored, conversations, offers, readiness, refused } = deps
+  const { stored, conversations, offers, readiness, refused, managed } = deps
   const nowMs = (): number => clock.nowMs()
   const { baseUrl } = config
   const catalogDeps = {
     baseUrl,
     links,
     offers,
+    isManagedAccessOn: () => served.backends.some(({ managed: is, provider }) => is && managed.isOn(provider.name)),
     createdAt: Math.floor(nowMs() / 1000),
     get plans() {
       return served.plans

@@ -169,11 +169,12 @@ function createLimiters(clock: Clock): WebDeps['limiters'] {
 
 /** The public facts about the backends. */
 function shownBackends(config: Pick<Config, 'mode' | 'backends'>): readonly ShownBackend[] {
-  return publicBackends(config).map(({ id, provider, model, simulated, facts }) => ({
+  return publicBackends(config).map(({ id, provider, model, simulated, managed, facts }) => ({
     id,
     provider: provider.preset,
     model,
     simulated,
+    managed,
     facts,
   }))
 }

@@ -54,6 +54,8 @@ export interface ShownBackend {
   readonly model: string
   /** Whether it is simulated. */
   readonly simulated: boolean
+  /** Whether it serves only accounts with managed access (contract 17.11). */
+  readonly managed: boolean
   readonly facts: ModelFacts
 }
 

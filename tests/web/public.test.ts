@@ -75,6 +75,21 @@ describe('models', () => {
     expect(await read('/models/svc-router/fusion')).toContain('Fusion uses your own providers and these:')
   })
 
+  test("a profile's page marks the backends that serve only accounts with managed access", async () => {
+    const other = await startWeb({
+      facts: { beta: { managed: true, credential_env: 'BETA_KEY' } },
+      env: { BETA_KEY: 'made-up' },
+    })
+    try {
+      const items = (await read('/models/svc-router/frontier', other.visitor)).match(/<li> <code>.*?<\/li>/g)!
+      const marked = items.filter((item) => item.includes('(only for accounts with <a href="/account/managed-access">'))
+      expect(marked.map((item) => /<code>(.*?)</.exec(item)![1])).toEqual(['beta'])
+      expect(items.length).toBeGreaterThan(1)
+    } finally {
+      await other.service.stop()
+    }
+  })
+
   test.each([
     {
       about: 'with simulated backends only',

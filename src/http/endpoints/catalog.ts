@@ -16,6 +16,8 @@ export interface CatalogDeps {
   readonly profiles: readonly Profile[]
   /** The configured backends, and what is known about them. */
   readonly backends: readonly { readonly id: string; readonly simulated: boolean; readonly facts: ModelFacts }[]
+  /** Whether a managed backend may serve approved accounts now (contract 23.3). */
+  readonly isManagedAccessOn: () => boolean
   /** The prices of plans that are sold. */
   readonly offers: () => Promise<readonly PlanOffer[]>
   /** Epoch seconds since which the profiles exist, for the list's `created`. */
@@ -129,7 +131,7 @@ export class Catalog {
     }
   }
 
-  /** `GET /pricing`: plans, limits, how to read the rate limit signals, and what is not offered (contract 17.7). */
+  /** `GET /pricing`: plans, limits, how to read the rate limit signals, and whether managed access is on (contract 17.7). */
   async pricing(): Promise<object> {
     const { baseUrl, links, plans, profiles } = this.#deps
     const offers = await this.#deps.offers()
@@ -157,9 +159,9 @@ export class Catalog {
         'Retry-After': 'seconds, 1 to 60',
       },
       launch_boundary: {
-        managed_access: 'disabled',
+        managed_access: this.#deps.isManagedAccessOn() ? 'enabled' : 'disabled',
         managedAccessUrl: links.managedAccessUrl,
-        note: "Requests use the account's own provider credentials. Access through the service's credentials is off; an account gets it only after a review.",
+        note: "By default, requests use the account's own provider credentials. While managed access is enabled, accounts that the operator approved can also use the operator's credentials. Request a review at managedAccessUrl.",
       },
     }
   }

@@ -78,10 +78,15 @@ async function showModel(visit: Visit): Promise<Response> {
             : html`<p>${backendsTitle(profile, behind)}</p>
                 <ol>
                   ${behind.map(
-                    ({ id: name, provider, simulated }) =>
+                    ({ id: name, provider, simulated, managed }) =>
                       html`<li>
                         <code>${name}</code> <span class="faint">${provider}</span>
                         ${simulated ? html`<span class="tag warn">simulated</span>` : ''}
+                        ${
+                          managed
+                            ? html`(only for accounts with <a href="/account/managed-access">managed access</a>)`
+                            : ''
+                        }
                       </li>`,
                   )}
                 </ol>`

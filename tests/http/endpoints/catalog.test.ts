@@ -4,7 +4,7 @@ import type { ModelFacts } from '../../../src/domain/model-facts.ts'
 import { defaultPlans } from '../../../src/domain/plans.ts'
 import type { Profile } from '../../../src/domain/profiles.ts'
 import type { ServedProfile } from '../../../src/gateway/gateway.ts'
-import { Catalog } from '../../../src/http/endpoints/catalog.ts'
+import { Catalog, type CatalogDeps } from '../../../src/http/endpoints/catalog.ts'
 import { FakeBackend } from '../../gateway/fake-gateway.ts'
 
 const facts: Readonly<Record<string, ModelFacts>> = {
@@ -26,7 +26,9 @@ const profiles: readonly Profile[] = [
   profile('none', ['silent']),
   profile('my/vectors', ['vectors'], { embeddings: 'vectors-1', price: { currency: 'EUR', inputPerMillion: 0.1 } }),
 ]
-const catalog = new Catalog({
+let isManagedAccessOn = false
+const deps: CatalogDeps = {
+  isManagedAccessOn: () => isManagedAccessOn,
   baseUrl: 'http://127.0.0.1:8787/v1',
   links: linksFor('http://127.0.0.1:8787'),
   plans: defaultPlans,
@@ -37,7 +39,8 @@ const catalog = new Catalog({
   ],
   backends: Object.entries(facts).map(([id, known]) => ({ id, simulated: false, facts: known })),
   profiles,
-})
+}
+const catalog = new Catalog(deps)
 const served: Pick<ServedProfile, 'profile' | 'backends'>[] = profiles.map((one) => ({
   profile: one,
   backends: one.backends.map((id) => Object.assign(new FakeBackend(id, 'openai-chat'), facts[id])),
@@ -154,8 +157,7 @@ test('simulated backends contribute no facts to a profile with real ones', () =>
     { id: 'sim', simulated: true, facts: { capabilities: { tools: true } } },
     { id: 'real', simulated: false, facts: { contextWindow: 5 } },
   ]
-  const parts = { baseUrl: 'http://x/v1', links: linksFor('http://x'), plans: [], createdAt: 0, offers: async () => [] }
-  const { profiles: shown } = new Catalog({ ...parts, backends, profiles: [mixed] }).modelCatalog() as {
+  const { profiles: shown } = new Catalog({ ...deps, backends, profiles: [mixed] }).modelCatalog() as {
     profiles: Entry[]
   }
   expect(shown[0]).toMatchObject({ context_window: 5, capabilities: { streaming: { supported: true } } })
@@ -169,4 +171,13 @@ test('only plans that are sold have a price', async () => {
     ['pro', { currency: 'usd', minor_units: 2000, interval: 'month', interval_count: 1 }],
     ['max', undefined],
   ])
+})
+
+test('the prices say whether managed access is on now, and where to request it', async () => {
+  expect(await catalog.pricing()).toMatchObject({ launch_boundary: { managed_access: 'disabled' } })
+  isManagedAccessOn = true
+  expect(await catalog.pricing()).toMatchObject({
+    launch_boundary: { managed_access: 'enabled', managedAccessUrl: deps.links.managedAccessUrl },
+  })
+  isManagedAccessOn = false
 })

@@ -99,6 +99,7 @@ export class RunningService {
   /** Starts a process on what earlier ones left on the disk. @throws what the service throws if it cannot start */
   static async start(number: number, clock: ProcessClock, world: Surroundings): Promise<RunningService> {
     const { config, dice } = world
+    const managed = { isOn: () => false }
     const sockets = new Set<SimulatedSocket>()
     const runtime = createRuntime(config, { clock, random: (count) => dice.bytes(count), log: world.onEvent })
     const { log } = runtime
@@ -108,7 +109,7 @@ export class RunningService {
     const breakers = new CircuitBreakers({ clock, random: () => dice.number(), log })
     const providers = await openProviders(runtime, {
       store: storage.store,
-      managed: { isOn: () => false },
+      managed,
       limits: dice.chance(0.3) ? fewestConnections : connectionLimits,
       createConnector: (origin, options) => {
         const provider = world.providers.get(new URL(origin).hostname)
@@ -134,6 +135,7 @@ export class RunningService {
       offers: async () => [],
       readiness: () => readinessOf({ isDraining: service?.isDraining ?? false, keys, storage }),
       refused,
+      managed,
       observation: { observer: { ended: () => {} }, tracer: undefined, onRefused: undefined },
       status: { readFailing: async () => () => false },
     })
