@@ -78,10 +78,13 @@ const refusedChanges: RefusedChanges = {
     'a budget must count the account, one of its keys, or an existing profile, and its limit must be 0.01 to 1,000,000 USD or 1,000 to 1,000,000,000,000 tokens',
     'for example --usd 20',
   ],
-  budget_limit: [`the account has ${maxBudgetsPerSetter} budgets, the maximum`, 'remove one first: {budgets list}'],
+  budget_limit: [
+    `an account can set ${maxBudgetsPerSetter} budgets for itself, and operators can set ${maxBudgetsPerSetter} for it`,
+    'remove one first: {budgets list}',
+  ],
   budget_unknown: ['the account has no such budget', 'see the budgets: {budgets list}'],
   webhook_url_invalid: [
-    'the URL of a webhook must begin with https://, contain no user name, password, or fragment, and have at most 1,000 characters',
+    'the URL of a webhook must begin with https:// (or in local mode with http://), contain no user name, password, or fragment, and have at most 1,000 characters',
     'for example https://hooks.example.com/svc-router',
   ],
   webhook_limit: [

@@ -112,7 +112,8 @@ export const errorCatalog = {
   },
   websocket_queue_full: {
     ...limited,
-    message: 'Too many requests are queued on this connection. Wait for a response to finish.',
+    message:
+      'Too many requests are queued on this connection, or on all WebSockets of this account. Wait for a response to finish.',
   },
   not_found: {
     ...invalid,
@@ -182,8 +183,7 @@ export const errorCatalog = {
   },
   budget_exceeded: {
     ...overBudget,
-    message:
-      '{budget} has {left} of {limit} left, and this request needs at least {need}. {wayOut}, or raise the budget:',
+    message: '{budget} has {left} of {limit} left, and this request needs at least {need}. {wayOut}, or {raise}:',
   },
   budget_held: {
     ...limited,
@@ -221,7 +221,7 @@ export const errorCatalog = {
   server_busy: {
     ...unavailable,
     message:
-      'This server is handling as many requests as it can, in total or for this account. Please try again in 1s.',
+      'This server is handling as many requests as it can, in total or for this account or address. Please try again in 1s.',
   },
   load_shed: {
     ...unavailable,
@@ -238,9 +238,9 @@ export const errorCatalog = {
     source: 'provider',
     retryable: false,
     signals: 'none',
-    action: 'accountUrl',
+    action: 'providersUrl',
     message:
-      'Every provider rejected this account’s provider credentials. Your svc-router key is fine. Replace the provider credentials:',
+      'Every provider rejected the credential that we sent to it. Your svc-router key is fine. Test the providers and replace their credentials:',
   },
   upstream_misconfigured: {
     status: 502,
@@ -248,9 +248,9 @@ export const errorCatalog = {
     source: 'provider',
     retryable: false,
     signals: 'none',
-    action: 'accountUrl',
+    action: 'providersUrl',
     message:
-      'Every provider reported that its configured model or address does not exist. Your request is fine. Correct the provider settings:',
+      'Every provider reported that its configured model or address does not exist. Your request is fine. Test the providers and correct their settings:',
   },
   upstream_timeout: {
     status: 504,

@@ -4,6 +4,7 @@ import { openSession } from '../../src/accounts/identity/sessions.ts'
 import { errorCodes } from '../../src/domain/error-message.ts'
 import { errorCatalog } from '../../src/domain/errors.ts'
 import { headingId, renderMarkdown } from '../../src/web/components/markdown.ts'
+import { socketCodes } from '../../src/web/docs/client-advice.ts'
 import { docLink } from '../../src/web/docs/doc-files.ts'
 import { exampleOf } from '../../src/web/docs/error-docs.ts'
 import { SearchIndex } from '../../src/web/docs/search-index.ts'
@@ -46,15 +47,17 @@ describe('errors', () => {
     '%s has a page with the cause, the fix, and the answer exactly as the API sends it',
     async (code) => {
       const text = unescape(await read(`/docs/errors/${code}`))
-      for (const heading of ['Why', 'How to fix it', 'The response', 'What your client shows'])
-        expect(text).toContain(heading)
+      const isMessage = socketCodes.includes(code)
+      for (const heading of ['Why', 'How to fix it', 'The response']) expect(text).toContain(heading)
+      expect(text.includes('What your client shows')).toBe(!isMessage)
       expect(text).not.toMatch(/\{\w+\}/)
       const [, json = ''] = /<code>(\{[\s\S]*?\n\})<\/code>/.exec(text) ?? []
-      const { error } = JSON.parse(json) as { error: Record<string, unknown> }
+      const { error, headers } = JSON.parse(json) as { error: Record<string, unknown>; headers?: object }
       const { type, source, retryable } = errorCatalog[code]
       expect(error).toMatchObject({ code, type, source, retryable, param: exampleOf(code).facts.param ?? null })
       expect(String(error['message']).length).toBeLessThanOrEqual(240)
-      expect(text).toContain(`HTTP/1.1 ${exampleOf(code).status} `)
+      if (isMessage) expect(headers).toMatchObject({ 'x-should-retry': String(retryable) })
+      else expect(text).toContain(`HTTP/1.1 ${exampleOf(code).status} `)
     },
   )
 

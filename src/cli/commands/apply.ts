@@ -71,7 +71,7 @@ export const diff: Command = {
   name: 'diff',
   summary: `Show how the service differs from a file. Exits with ${exitCodes.different} if apply would change anything.`,
   arguments: [],
-  options: [fileOption, pruneOption, ...remoteOptions],
+  options: [fileOption, { ...pruneOption, summary: 'Also show what apply --prune would delete.' }, ...remoteOptions],
   example: 'diff -f service.yaml',
   run: showDifferences,
 }

@@ -58,6 +58,6 @@ export function contentRejected(
     retryCount,
     ...(shown === undefined ? {} : { status: shown }),
     ...(isKnown ? { param } : {}),
-    words: { said: status ?? 'no HTTP status', rule },
+    words: { said: status === undefined ? 'no HTTP status' : `HTTP status ${status}`, rule },
   })
 }

@@ -69,7 +69,10 @@ const refusals: Partial<Readonly<Record<AccountsErrorCode, readonly [status: num
     422,
     'A budget must count the account, one of its keys, or an existing profile. Its limit must be 0.01 to 1,000,000 USD or 1,000 to 1,000,000,000,000 tokens.',
   ],
-  budget_limit: [409, `The account has ${maxBudgetsPerSetter} budgets, the maximum. Remove one first.`],
+  budget_limit: [
+    409,
+    `Operators have set ${maxBudgetsPerSetter} budgets for the account, the maximum. Remove one first.`,
+  ],
   budget_unknown: [404, 'The account has no such budget.'],
   backend_unchanged: [409, 'The backend is already in that state.'],
 }

@@ -1,49 +1,65 @@
-/** What each client shows for one kind of error, observed with the versions listed in docs/clients.md. */
-type Kind = 'stops' | 'notFound' | 'minute' | 'fault' | 'later'
+import type { ErrorCode, ServiceError } from '../../domain/errors.ts'
 
-const sdk =
-  'throws immediately, with our message in `error.message`, the code in `error.code`, and the request ID in `error.requestID`'
-const table: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
-  stops: {
-    'OpenAI SDK': sdk,
-    Codex: 'with our configuration, sends the request three times, then prints our message and the request ID',
-    'Claude Code': 'prints our message after one request; for 401 and 403, after “Failed to authenticate.”',
-    opencode: 'prints our message',
-  },
-  notFound: {
-    'OpenAI SDK': sdk,
-    Codex: 'stops and prints the raw response body',
-    'Claude Code': 'stops with its own message; check the model name, and that the base URL does not include `/v1`',
-    opencode: 'prints our message; for a model missing from its configuration, only “Unexpected server error”',
-  },
-  minute: {
-    'OpenAI SDK': 'retries twice, waiting as `Retry-After` says, then throws with our message',
-    Codex: 'waits and retries; finally prints “exceeded retry limit” with the request ID, without our message',
-    'Claude Code': 'waits and retries, then prints our message',
-    opencode: 'waits silently until the request succeeds',
-  },
-  fault: {
-    'OpenAI SDK': sdk,
-    Codex: 'stops and prints the raw response body',
-    'Claude Code': 'stops and prints our message',
-    opencode: 'stops and prints our message',
-  },
-  later: {
-    'OpenAI SDK': 'retries twice, waiting as `Retry-After` says, then throws with our message',
-    Codex: 'retries as often as its configuration says, then prints our message',
-    'Claude Code': 'retries, then prints our message',
-    opencode: 'retries several times before it reports a failure',
-  },
+/** Errors that are sent only as messages on a WebSocket, to programs that use one (contract 14.3). */
+export const socketCodes: readonly ErrorCode[] = ['websocket_connection_limit_reached', 'websocket_queue_full']
+
+/** Statuses that opencode retries, besides all from 500. */
+const retriedByOpencode = [408, 409, 429]
+
+/**
+ * One row per client: its name, and what it does with this error, observed with the versions and configurations in
+ * docs/clients.md. Empty for errors on WebSockets.
+ */
+export function clientWords(error: ServiceError): readonly (readonly [client: string, words: string])[] {
+  if (socketCodes.includes(error.code)) return []
+  return [
+    ['OpenAI SDK', sdkWords(error)],
+    ['Codex', codexWords(error)],
+    ['Claude Code', claudeWords(error)],
+    ['opencode', opencodeWords(error)],
+  ]
 }
 
-/** One row per client: its name, and what it shows for an error with this status. */
-export function clientWords(status: number): readonly (readonly [client: string, words: string])[] {
-  return Object.entries(table[kindOf(status)])
+/** The SDK does what `X-Should-Retry` says, whatever the status is. */
+function sdkWords({ code, entry, facts }: ServiceError): string {
+  if (code === 'upstream_broken')
+    return 'throws with our message while your program reads the stream, and does not retry'
+  if (!entry.retryable)
+    return 'throws immediately, with our message in `error.message`, the code in `error.code`, and the request ID in `error.requestID`'
+  return facts.retryAfterSeconds === undefined
+    ? 'retries twice within a few seconds, then throws with our message'
+    : 'retries twice, waiting as `Retry-After` says, then throws with our message'
 }
 
-function kindOf(status: number): Kind {
-  if (status === 429) return 'minute'
-  if (status === 404) return 'notFound'
-  if ([401, 402, 403].includes(status)) return 'stops'
-  return status >= 500 || status === 408 ? 'later' : 'fault'
+/** Codex does not read `X-Should-Retry`. */
+function codexWords({ code, status }: ServiceError): string {
+  if (code === 'upgrade_required') return 'continues over HTTP'
+  if (status === 400) return 'stops after one request and prints the raw response body'
+  if (status === 404) return 'stops after one request and prints our message'
+  if (status === 429)
+    return 'sends the request three times, waiting as `Retry-After` says, then prints “exceeded retry limit” and the request ID, without our message'
+  if (code === 'server_is_overloaded')
+    return 'sends the request six times, waiting as `Retry-After` says, then prints “Selected model is at capacity” instead of our message'
+  if (status === 500)
+    return 'sends the request six times, then prints “We’re currently experiencing high demand” instead of our message'
+  const times = status < 500 || code === 'upstream_broken' ? 'three' : 'six'
+  return `sends the request ${times} times, then prints our message and the request ID`
+}
+
+function claudeWords({ code, status, entry }: ServiceError): string {
+  if (code === 'upstream_broken') return 'sends the request up to three more times, then prints its own message'
+  if (status === 404)
+    return 'stops with its own message; check the model name, and that the base URL does not include `/v1`'
+  if (status === 413) return 'stops with its own message about the size of the request'
+  if (status === 401 || status === 403) return 'stops and prints “Failed to authenticate.”, then our message'
+  return entry.retryable ? 'sends the request three times, then prints our message' : 'stops and prints our message'
+}
+
+/** opencode does not read `X-Should-Retry`. */
+function opencodeWords({ status }: ServiceError): string {
+  if (status === 404)
+    return 'stops and prints our message; for a model missing from its configuration, only “Unexpected server error”'
+  return status >= 500 || retriedByOpencode.includes(status)
+    ? 'sends the request up to six times, which can take two minutes, then prints our message'
+    : 'stops and prints our message'
 }

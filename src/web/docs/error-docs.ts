@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import { errorCodes, errorMessage } from '../../domain/error-message.ts'
 import { errorCatalog, type ErrorCode, ServiceError } from '../../domain/errors.ts'
 import type { Links } from '../../domain/links.ts'
-import { clientWords } from './client-advice.ts'
+import { clientWords, socketCodes } from './client-advice.ts'
 import type { Doc } from './doc.ts'
 import { errorHelp } from './error-help.ts'
 
@@ -27,6 +27,15 @@ const sources = {
   edge: 'the `User-Agent` of your request',
 } as const
 
+/** Errors that can also end a stream. */
+const endsStreams: readonly ErrorCode[] = [
+  'upstream_broken',
+  'answer_interrupted',
+  'upstream_timeout',
+  'restarting',
+  'internal_error',
+]
+
 /** One page for each error code, followed by the page that lists them all (contract 4.8). */
 export function errorDocs(deps: ErrorDocsDeps): readonly Doc[] {
   return [...errorCodes.map((code) => errorDoc(code, deps)), errorList(deps)]
@@ -42,7 +51,6 @@ function errorDoc(code: ErrorCode, { links, writeRefusal }: ErrorDocsDeps): Doc 
   const { why, fix, at } = errorHelp[code]
   const { status, type, source, retryable } = { ...errorCatalog[code], status: error.status }
   const written = writeRefusal(error)
-  const clients = clientWords(status).map(([client, words]) => `| ${client} | ${words} |`)
   const markdown = [
     `> ${errorMessage(error, links)}`,
     '## Why',
@@ -54,16 +62,47 @@ function errorDoc(code: ErrorCode, { links, writeRefusal }: ErrorDocsDeps): Doc 
     `Status ${status}, type \`${type}\`. The cause is ${sources[source]}. ${
       retryable ? 'The same request may succeed later.' : failsUntil(code)
     } ${countedSentence(code, status)}`,
-    fence(
-      `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\n${written.headers.map(([name, value]) => `${name}: ${value}`).join('\n')}`,
-    ),
-    fence(JSON.stringify(JSON.parse(written.body), null, 2)),
-    '## What your client shows',
-    ['| Client | What it does |', '| --- | --- |', ...clients].join('\n'),
-    'Clients of the Anthropic API receive the same fields in the format of that API. See [all errors](/docs/errors).',
+    ...(endsStreams.includes(code)
+      ? ['If a stream has already begun, the error is its last event, with the same code and message. Otherwise:']
+      : []),
+    ...(socketCodes.includes(code) ? asMessage(written) : asResponse(written)),
+    ...clientTable(error),
   ]
   const summary = `${status}: ${firstSentence(why)}`
   return { path: `/docs/errors/${code}`, title: code, summary, markdown: markdown.join('\n\n') }
+}
+
+/** The error as HTTP sends it. */
+function asResponse({ status, headers, body }: WrittenError): readonly string[] {
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`
+  return [
+    fence([head, ...headers.map(([name, value]) => `${name}: ${value}`)].join('\n')),
+    fence(JSON.stringify(JSON.parse(body), null, 2)),
+  ]
+}
+
+/** The error as a WebSocket sends it (contract 14.3). */
+function asMessage({ status, headers, body }: WrittenError): readonly string[] {
+  const members = JSON.parse(body) as object
+  const named = Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value]))
+  return [
+    'It is a message on the WebSocket:',
+    fence(JSON.stringify({ type: 'error', status, ...members, headers: named }, null, 2)),
+  ]
+}
+
+/** What clients with the configurations in docs/clients.md do. */
+function clientTable(error: ServiceError): readonly string[] {
+  const all = 'See [all errors](/docs/errors).'
+  const clients = clientWords(error).map(([client, words]) => `| ${client} | ${words} |`)
+  if (clients.length === 0)
+    return [`Only programs that use [WebSockets](/docs/clients#websockets) get this error. ${all}`]
+  return [
+    '## What your client shows',
+    'With the configurations on the page [Clients](/docs/clients):',
+    ['| Client | What it does |', '| --- | --- |', ...clients].join('\n'),
+    `Clients of the Anthropic API receive the same fields in the format of that API. ${all}`,
+  ]
 }
 
 function errorList({ links }: ErrorDocsDeps): Doc {
@@ -101,7 +140,7 @@ function countedSentence(code: ErrorCode, status: number): string {
   if (code === 'upstream_broken' || code === 'answer_interrupted')
     return 'It counts toward your monthly quota, because part of the answer had been generated.'
   if (status === 504)
-    return 'It counts toward your monthly quota only if part of the answer had already been sent, or if your client set the time limit.'
+    return 'It counts toward your monthly quota only if part of the answer had already been sent, or if your client set the deadline and a provider had been asked.'
   return 'It does not count toward your monthly quota, unless part of the answer had already been sent.'
 }
 

@@ -33,12 +33,13 @@ export const accessHelp = {
       'Check that the base URL belongs to the service that created the key.',
       'Check your list of keys for one that is disabled or expired.',
       'Otherwise, create a new key and replace the old one.',
+      'If your account is suspended, its page says so. New keys do not help: [contact support](/support).',
     ],
     at: keys,
     example: {},
   },
   key_revoked: {
-    why: 'Someone with access to the account revoked or rotated this key, or it was found in public and revoked to protect the account. After a rotation, the old key stops working when its overlap ends. Revoking is permanent.',
+    why: 'Someone with access to the account, or an operator, revoked or rotated this key, or it was found in public and revoked to protect the account. After a rotation, the old key stops working when its overlap ends. Revoking is permanent.',
     fix: [
       'Create a new key and replace the revoked one.',
       'If you are not signed in, [verify the account’s email address](/account/recover) to get a new key.',
@@ -123,6 +124,7 @@ export const accessHelp = {
         limit: '20.00 USD',
         need: '0.14 USD',
         wayOut: 'Wait until Dec 1 at 00:00 UTC',
+        raise: 'raise the budget',
       },
     },
   },
@@ -196,10 +198,11 @@ export const accessHelp = {
     example: { words: { profile: 'svc-router/frontier' } },
   },
   upstream_credentials_rejected: {
-    why: 'Every provider that could have answered rejected your account’s credential for it. Your svc-router key is valid.',
+    why: 'Every provider that could have answered rejected the credential that we sent to it. Your svc-router key is valid.',
     fix: [
       'Find the provider whose test fails, remove it, and connect it again with a working credential.',
       'If the provider now accepts the credential, wait up to 25 seconds, then send the request again.',
+      'If the operator of the service configured the provider, contact them with the request ID.',
     ],
     at: providers,
     example: { retryCount: 2 },

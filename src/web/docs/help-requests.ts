@@ -19,13 +19,13 @@ export const requestHelp = {
     example: { words: { where: ': it ended early' } },
   },
   invalid_request: {
-    why: 'A field is missing, or has a type or value that this endpoint does not accept. `error.param` names the field. Unknown fields do not cause this error.',
+    why: 'A field is missing, or has a type or value that this endpoint does not accept. `error.param` names the field. Unknown fields do not cause this error, unless their names differ from known ones only in case, such as `Model`.',
     fix: ['Compare the field with the API reference for the endpoint.'],
     at: api,
     example: { param: 'messages', words: { problem: 'messages must be an array.' } },
   },
   unsupported_parameter: {
-    why: 'The request uses a feature that no backend of this profile supports. We reject the request rather than silently ignore the feature.',
+    why: 'The request uses a feature that no backend of this profile supports, or one that a budget or managed access rules out. We reject the request rather than silently ignore the feature.',
     fix: [
       'Do what the message says. Usually you can remove the field that `error.param` names, or use another profile.',
     ],
@@ -113,7 +113,7 @@ export const requestHelp = {
       status: 422,
       param: 'messages[0].content',
       upstream: 'openai-main',
-      words: { said: 422, rule: ': it could not read an image' },
+      words: { said: 'HTTP status 422', rule: ': it could not read an image' },
     },
   },
   payload_too_large: {
@@ -150,8 +150,11 @@ export const requestHelp = {
     example: { words: { method: 'GET', allowed: 'POST' } },
   },
   upgrade_required: {
-    why: 'A WebSocket could not be opened: the account has reached its connection limit, or the request was not an upgrade.',
-    fix: ['Close unused connections.', 'Or use HTTP with `"stream": true`.'],
+    why: 'A WebSocket could not be opened: the account or the server has reached its limit of WebSockets, or this path does not support them. The message says which.',
+    fix: [
+      'If a limit was reached, close unused connections. Otherwise, connect to `/v1/responses`.',
+      'Or use HTTP with `"stream": true`.',
+    ],
     at: clients,
     example: {
       words: {
@@ -169,10 +172,10 @@ export const requestHelp = {
     example: { words: { minutes: 60 } },
   },
   websocket_queue_full: {
-    why: 'A connection handles one message at a time, and too many are already queued.',
-    fix: ['Wait for a response to finish before you send more, or open another connection.'],
+    why: 'A connection handles one request at a time. Too many requests are already queued on this connection, or all connections of your account together hold too much data; in the second case, we close the connection.',
+    fix: ['Wait for a response to finish before you send more requests.'],
     at: clients,
-    example: { retryAfterSeconds: 1 },
+    example: {},
   },
   not_found: {
     why: 'Nothing exists at this path. Usually the base URL contains `/v1` twice or not at all. If this service does not offer the endpoint, the message says so. OpenAI clients need `/v1` in the base URL; Anthropic clients add it themselves.',

@@ -65,7 +65,7 @@ function verdictOf({
 /** The error if a provider refused and no model answered. */
 export function refusedError(): ServiceError {
   const rule = ': a content filter blocked the request'
-  return new ServiceError('content_rejected', { status: 400, words: { said: 400, rule } })
+  return new ServiceError('content_rejected', { status: 400, words: { said: 'HTTP status 400', rule } })
 }
 
 /** The error if no model answered: the common cause of all calls, or else that no model is available. */
@@ -80,7 +80,7 @@ export function panelFailedError(run: FusionRun): ServiceError {
     return new ServiceError('invalid_request', { param: 'parameters.max_cost_usd', words: { problem } })
   }
   if (areAll('rejected_content') || areAll('not_capable'))
-    return new ServiceError('content_rejected', { status: 400, words: { said: 400 } })
+    return new ServiceError('content_rejected', { status: 400, words: { said: 'HTTP status 400' } })
   if (areAll('context_too_long')) return new ServiceError('context_length_exceeded', { words: { profile } })
   if (areAll('not_found')) return new ServiceError('upstream_misconfigured')
   if (areAll('rejected_credentials')) return new ServiceError('upstream_credentials_rejected')
