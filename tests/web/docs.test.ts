@@ -4,7 +4,7 @@ import { openSession } from '../../src/accounts/identity/sessions.ts'
 import { errorCodes } from '../../src/domain/error-message.ts'
 import { errorCatalog } from '../../src/domain/errors.ts'
 import { headingId, renderMarkdown } from '../../src/web/components/markdown.ts'
-import { socketCodes } from '../../src/web/docs/client-advice.ts'
+import { socketCodes, streamCode } from '../../src/web/docs/client-advice.ts'
 import { docLink } from '../../src/web/docs/doc-files.ts'
 import { exampleOf } from '../../src/web/docs/error-docs.ts'
 import { SearchIndex } from '../../src/web/docs/search-index.ts'
@@ -57,6 +57,7 @@ describe('errors', () => {
       expect(error).toMatchObject({ code, type, source, retryable, param: exampleOf(code).facts.param ?? null })
       expect(String(error['message']).length).toBeLessThanOrEqual(240)
       if (isMessage) expect(headers).toMatchObject({ 'x-should-retry': String(retryable) })
+      else if (code === streamCode) expect(text).toContain('the last event of a stream')
       else expect(text).toContain(`HTTP/1.1 ${exampleOf(code).status} `)
     },
   )

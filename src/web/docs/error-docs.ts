@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import { errorCodes, errorMessage } from '../../domain/error-message.ts'
 import { errorCatalog, type ErrorCode, ServiceError } from '../../domain/errors.ts'
 import type { Links } from '../../domain/links.ts'
-import { clientWords, socketCodes } from './client-advice.ts'
+import { clientWords, socketCodes, streamCode } from './client-advice.ts'
 import type { Doc } from './doc.ts'
 import { errorHelp } from './error-help.ts'
 
@@ -27,14 +27,8 @@ const sources = {
   edge: 'the `User-Agent` of your request',
 } as const
 
-/** Errors that can also end a stream. */
-const endsStreams: readonly ErrorCode[] = [
-  'upstream_broken',
-  'answer_interrupted',
-  'upstream_timeout',
-  'restarting',
-  'internal_error',
-]
+/** Errors that are responses, or end a stream that has begun. */
+const endsStreams: readonly ErrorCode[] = ['answer_interrupted', 'upstream_timeout', 'restarting', 'internal_error']
 
 /** One page for each error code, followed by the page that lists them all (contract 4.8). */
 export function errorDocs(deps: ErrorDocsDeps): readonly Doc[] {
@@ -59,23 +53,32 @@ function errorDoc(code: ErrorCode, { links, writeRefusal }: ErrorDocsDeps): Doc 
     fix.map((step, index) => `${index + 1}. ${step}`).join('\n'),
     ...(at === undefined ? [] : [`[${at.name}](${at.path})`]),
     '## The response',
-    `Status ${status}, type \`${type}\`. The cause is ${sources[source]}. ${
+    `${code === streamCode ? 'Type' : `Status ${status}, type`} \`${type}\`. The cause is ${sources[source]}. ${
       retryable ? 'The same request may succeed later.' : failsUntil(code)
     } ${countedSentence(code, status)}`,
-    ...(endsStreams.includes(code)
-      ? ['If a stream has already begun, the error is its last event, with the same code and message. Otherwise:']
-      : []),
-    ...(socketCodes.includes(code) ? asMessage(written) : asResponse(written)),
+    ...asSent(code, written),
     ...clientTable(error),
   ]
   const summary = `${status}: ${firstSentence(why)}`
   return { path: `/docs/errors/${code}`, title: code, summary, markdown: markdown.join('\n\n') }
 }
 
-/** The error as HTTP sends it. */
-function asResponse({ status, headers, body }: WrittenError): readonly string[] {
+/** The error as the API sends it. */
+function asSent(code: ErrorCode, written: WrittenError): readonly string[] {
+  const { status, headers, body } = written
+  if (socketCodes.includes(code)) return asMessage(written)
+  if (code === streamCode)
+    return [
+      'It is the last event of a stream that began with status 200. In Chat Completions, its data is:',
+      fence(JSON.stringify(JSON.parse(body), null, 2)),
+    ]
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`
   return [
+    ...(endsStreams.includes(code)
+      ? [
+          'If a stream has already begun, the error is its last event, with the same code and message. Otherwise, it is this response:',
+        ]
+      : []),
     fence([head, ...headers.map(([name, value]) => `${name}: ${value}`)].join('\n')),
     fence(JSON.stringify(JSON.parse(body), null, 2)),
   ]

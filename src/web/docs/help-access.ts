@@ -32,8 +32,8 @@ export const accessHelp = {
     fix: [
       'Check that the base URL belongs to the service that created the key.',
       'Check your list of keys for one that is disabled or expired.',
+      'If the [page of your account](/account) says that it is suspended, contact support. New keys do not help.',
       'Otherwise, create a new key and replace the old one.',
-      'If your account is suspended, its page says so. New keys do not help: [contact support](/support).',
     ],
     at: keys,
     example: {},
@@ -102,7 +102,7 @@ export const accessHelp = {
     fix: [
       'Raise the budget: open Budgets and choose “Change the limit” next to it. The change applies within a second. If the operator set it, ask them to raise it.',
       'Or lower the highest possible cost: send a shorter request, or one with a lower output limit. If this cost is more than the whole limit, waiting does not help.',
-      'Or wait until `resets_at`. Retrying the same request before then will not succeed.',
+      'Or wait until `resets_at`. Before then, the same request succeeds only if requests that are running now release enough of the budget.',
     ],
     at: budgets,
     example: {
@@ -198,7 +198,7 @@ export const accessHelp = {
     example: { words: { profile: 'svc-router/frontier' } },
   },
   upstream_credentials_rejected: {
-    why: 'Every provider that could have answered rejected the credential that we sent to it. Your svc-router key is valid.',
+    why: 'Every provider that could have answered rejected the credential that we sent to it, for this request or shortly before. Your svc-router key is valid.',
     fix: [
       'Find the provider whose test fails, remove it, and connect it again with a working credential.',
       'If the provider now accepts the credential, wait up to 25 seconds, then send the request again.',

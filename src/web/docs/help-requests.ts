@@ -172,7 +172,7 @@ export const requestHelp = {
     example: { words: { minutes: 60 } },
   },
   websocket_queue_full: {
-    why: 'A connection handles one request at a time. Too many requests are already queued on this connection, or all connections of your account together hold too much data; in the second case, we close the connection.',
+    why: 'Too many requests are queued on this WebSocket, or all WebSockets of your account together hold too much data. A WebSocket answers one request at a time. In the second case, we close the connection.',
     fix: ['Wait for a response to finish before you send more requests.'],
     at: clients,
     example: {},

@@ -6,7 +6,7 @@ const again = 'Send the same request again. Most clients do this automatically.'
 /** Errors on our side or a provider's. Only requests that were answered are counted. */
 export const serviceHelp = {
   server_is_overloaded: {
-    why: 'Every backend of the profile failed, was skipped because it had failed before, or was disabled by the operator. `error.attempts` lists the outcome of each attempt, and `error.passed_by` lists the backends that were skipped, with reasons.',
+    why: 'We asked up to three backends of the profile, and none could answer. We skip backends that failed shortly before or that the operator disabled. `error.attempts` lists the outcome of each attempt, and `error.passed_by` lists the backends that were skipped, with reasons.',
     fix: [
       'Wait for the number of seconds in `Retry-After`, then send the same request again.',
       'If you have only one provider, connect a second one as a fallback.',
@@ -52,7 +52,7 @@ export const serviceHelp = {
     example: { retryAfterSeconds: 2, words: { what: 'retries', seconds: 2 } },
   },
   restarting: {
-    why: 'The server is restarting. It waited for requests in progress, but this one took too long.',
+    why: 'The server is restarting. It accepts no new requests, and stops running ones that take too long.',
     fix: [
       'If no part of the answer arrived, send the same request again. Most clients do this automatically.',
       'Otherwise, discard the partial answer and send the request again, with a new `Idempotency-Key` if it had one.',

@@ -4,7 +4,7 @@ import { errorCodes } from '../../../src/domain/error-message.ts'
 import { linksFor } from '../../../src/domain/links.ts'
 import { openaiConventions } from '../../../src/formats/openai/client-conventions.ts'
 import { errorBody, errorHeaders } from '../../../src/http/error-response.ts'
-import { clientWords, socketCodes } from '../../../src/web/docs/client-advice.ts'
+import { clientWords, socketCodes, streamCode } from '../../../src/web/docs/client-advice.ts'
 import { exampleOf } from '../../../src/web/docs/error-docs.ts'
 import { withoutSleeping } from '../../clients/without-sleeping.ts'
 
@@ -35,7 +35,9 @@ async function askWithSdk(code: (typeof errorCodes)[number]): Promise<{ sent: nu
   return { sent, slept }
 }
 
-test.each(errorCodes.filter((code) => !socketCodes.includes(code) && code !== 'upstream_broken'))(
+const inUpgrades = 'upgrade_required'
+
+test.each(errorCodes.filter((code) => !socketCodes.includes(code) && code !== streamCode && code !== inUpgrades))(
   '%s: the page says what the OpenAI SDK does',
   async (code) => {
     const [[client, words] = []] = clientWords(exampleOf(code))
