@@ -77,6 +77,11 @@ export class ProcessClock implements Clock {
     this.#isDead = true
   }
 
+  /** When its last pause ends or ended. */
+  get resumesAtMs(): number {
+    return this.#resumesAtMs
+  }
+
   get isPaused(): boolean {
     return this.#resumesAtMs > this.#timeline.nowMs
   }

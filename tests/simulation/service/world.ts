@@ -233,6 +233,8 @@ export class World {
   async #restart(service: RunningService, drainMs: number): Promise<void> {
     const restart = { atMs: this.timeline.nowMs, untilMs: Number.POSITIVE_INFINITY }
     this.restarts.push(restart)
+    // SIGTERM reaches a stopped process only when it goes on.
+    await this.timeline.runUntil(service.clock.resumesAtMs)
     await service.stop(this.timeline, drainMs)
     this.service = undefined
     this.disk.crash('process', this.#dice)
