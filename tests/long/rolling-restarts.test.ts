@@ -18,7 +18,7 @@ import {
 } from '../processes/rolling-restarts.ts'
 import { startTcpBalancer } from '../processes/tcp-balancer.ts'
 
-const limitMs = 30 * 60_000
+const limitMs = 90 * 60_000
 const repository = join(import.meta.dirname, '..', '..')
 /** The sources of one commit. */
 const maxArchiveBytes = 256 * 1024 ** 2
