@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { frontierId } from '../../../src/domain/profiles.ts'
 import { Dice } from '../dice.ts'
 import type { Exchange } from './client.ts'
@@ -124,8 +125,12 @@ const mostFailures = 3
 export async function findFailures(firstSeed: number, schedules: number): Promise<readonly string[]> {
   const failures: string[] = []
   for (let seed = firstSeed; seed < firstSeed + schedules && failures.length < mostFailures; seed++) {
-    const { violations } = await runSchedule(seed)
-    if (violations.length > 0) failures.push(describeViolations(seed, violations))
+    try {
+      const { violations } = await runSchedule(seed)
+      if (violations.length > 0) failures.push(describeViolations(seed, violations))
+    } catch (error) {
+      failures.push(`The schedule of seed ${seed} failed: ${inspect(error)}\n${describeReplay(seed)}`)
+    }
   }
   return failures
 }
@@ -133,8 +138,9 @@ export async function findFailures(firstSeed: number, schedules: number): Promis
 /** Describes what a seed broke, and the one command that replays it with its trace. */
 export function describeViolations(seed: number, violations: readonly Violation[]): string {
   const lines = violations.map(({ id, sentence, what }) => `  ${id} ${sentence}\n     ${what}`)
-  const command = `node bin/run.mjs node tests/simulation/service/replay.ts ${seed}`
-  return [`The schedule of seed ${seed} broke:`, ...lines, `Replay it with its trace of events:`, `  ${command}`].join(
-    '\n',
-  )
+  return [`The schedule of seed ${seed} broke:`, ...lines, describeReplay(seed)].join('\n')
+}
+
+function describeReplay(seed: number): string {
+  return `Replay it with its trace of events:\n  node bin/run.mjs node tests/simulation/service/replay.ts ${seed}`
 }

@@ -179,7 +179,7 @@ export class RunningService {
     const closed = this.ledger.close().finally(() => (isClosed = true))
     closed.catch(() => {})
     await timeline.runUntil(timeline.nowMs + 30_000, () => isClosed)
-    await closed.catch(() => {})
+    if (!isClosed) throw new Error('the ledger did not close within 30 s')
     this.kill()
   }
 }
