@@ -79,7 +79,7 @@ const refusedChanges: RefusedChanges = {
     'for example --usd 20',
   ],
   budget_limit: [
-    `an account can set ${maxBudgetsPerSetter} budgets for itself, and operators can set ${maxBudgetsPerSetter} for it`,
+    `the maximum is reached: an account can set ${maxBudgetsPerSetter} budgets for itself, and operators can set ${maxBudgetsPerSetter} for it`,
     'remove one first: {budgets list}',
   ],
   budget_unknown: ['the account has no such budget', 'see the budgets: {budgets list}'],

@@ -4,7 +4,7 @@ import type { AskedBudget } from '../../accounts/budgets.ts'
 import { effectiveState } from '../../accounts/keys.ts'
 import type { StoredKey } from '../../domain/accounts.ts'
 import { readBudgetAmount, windowName } from '../../domain/budget-text.ts'
-import { type BudgetScope, budgetUnits, budgetWindows } from '../../domain/budgets.ts'
+import { type BudgetScope, budgetUnits, budgetWindows, maxBudgetsPerSetter } from '../../domain/budgets.ts'
 import type { Profile } from '../../domain/profiles.ts'
 import type { Form } from '../http/form.ts'
 import { field, select } from './field.ts'
@@ -19,7 +19,7 @@ export interface BudgetChoices {
 
 const problems: Partial<Readonly<Record<AccountsErrorCode, string>>> = {
   budget_invalid: 'Enter 0.01 to 1,000,000 US dollars such as 20 or 0.50, or 1,000 or more tokens as a whole number.',
-  budget_limit: 'There are already as many budgets as an account can have. Remove one first.',
+  budget_limit: `The maximum is reached: an account can set ${maxBudgetsPerSetter} budgets for itself, and operators can set ${maxBudgetsPerSetter} for it. Remove one first.`,
   key_unknown: 'This key no longer works. Choose another one.',
 }
 

@@ -11,7 +11,7 @@ const retriedByOpencode = [408, 409, 429]
 
 /**
  * One row per client: its name, and what it does with this error, observed with the versions and configurations in
- * docs/clients.md. Empty for errors on WebSockets.
+ * docs/clients.md for at least one error of each kind. Empty for errors on WebSockets.
  */
 export function clientWords(error: ServiceError): readonly (readonly [client: string, words: string])[] {
   if (socketCodes.includes(error.code)) return []
